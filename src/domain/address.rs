@@ -1,0 +1,216 @@
+//! Addresses and transaction ids of the three families: checked once at the edge, bytes inside.
+
+use std::fmt;
+
+use sha3::{Digest as _, Keccak256};
+
+use super::Family;
+
+/// An account, contract, mint or token: one type, because chains do not tell them apart by form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    Solana([u8; 32]),
+    Evm([u8; 20]),
+    /// Without the leading 0x41 byte.
+    Tron([u8; 20]),
+}
+
+/// Id of a transaction: a signature on Solana, a hash elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TxId {
+    Solana([u8; 64]),
+    Evm([u8; 32]),
+    Tron([u8; 32]),
+}
+
+/// Why a text is no address of the family.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    #[error("a Solana address is base58 text of 32 bytes (32 to 44 characters)")]
+    Solana,
+    #[error("an EVM address is 0x followed by 40 hex digits")]
+    Evm,
+    #[error(
+        "the EVM address has a wrong EIP-55 checksum (write it in lower case to skip the check)"
+    )]
+    EvmChecksum,
+    #[error("a Tron address is base58check text that begins with T (34 characters)")]
+    Tron,
+}
+
+impl Address {
+    /// Reads the text form of a family: base58; `0x` hex in any case that is not a wrong checksum;
+    /// `T…` base58check.
+    pub fn parse(family: Family, text: &str) -> Result<Self, AddressError> {
+        match family {
+            Family::Solana => parse_solana(text).ok_or(AddressError::Solana),
+            Family::Evm => parse_evm(text),
+            Family::Tron => parse_tron(text).ok_or(AddressError::Tron),
+        }
+    }
+
+    pub fn from_bytes(family: Family, bytes: &[u8]) -> Option<Self> {
+        Some(match family {
+            Family::Solana => Self::Solana(bytes.try_into().ok()?),
+            Family::Evm => Self::Evm(bytes.try_into().ok()?),
+            Family::Tron => Self::Tron(bytes.try_into().ok()?),
+        })
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Solana(bytes) => bytes,
+            Self::Evm(bytes) | Self::Tron(bytes) => bytes,
+        }
+    }
+
+    pub fn family(&self) -> Family {
+        match self {
+            Self::Solana(_) => Family::Solana,
+            Self::Evm(_) => Family::Evm,
+            Self::Tron(_) => Family::Tron,
+        }
+    }
+}
+
+impl TxId {
+    pub fn from_bytes(family: Family, bytes: &[u8]) -> Option<Self> {
+        Some(match family {
+            Family::Solana => Self::Solana(bytes.try_into().ok()?),
+            Family::Evm => Self::Evm(bytes.try_into().ok()?),
+            Family::Tron => Self::Tron(bytes.try_into().ok()?),
+        })
+    }
+
+    /// Base58 of 64 bytes.
+    pub fn parse_solana(text: &str) -> Option<Self> {
+        let mut bytes = [0; 64];
+        five8::decode_64(text.as_bytes(), &mut bytes).ok()?;
+        Some(Self::Solana(bytes))
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Solana(bytes) => bytes,
+            Self::Evm(bytes) | Self::Tron(bytes) => bytes,
+        }
+    }
+}
+
+fn parse_solana(text: &str) -> Option<Address> {
+    let mut bytes = [0; 32];
+    five8::decode_32(text.as_bytes(), &mut bytes).ok()?;
+    Some(Address::Solana(bytes))
+}
+
+fn parse_evm(text: &str) -> Result<Address, AddressError> {
+    let digits =
+        text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).ok_or(AddressError::Evm)?;
+    let mut bytes = [0; 20];
+    hex::decode_to_slice(digits, &mut bytes).map_err(|_| AddressError::Evm)?;
+    let one_case = !digits.contains(|c: char| c.is_ascii_lowercase())
+        || !digits.contains(|c: char| c.is_ascii_uppercase());
+    let right = one_case || Address::Evm(bytes).to_string().get(2..) == Some(digits);
+    if right { Ok(Address::Evm(bytes)) } else { Err(AddressError::EvmChecksum) }
+}
+
+fn parse_tron(text: &str) -> Option<Address> {
+    if text.len() != 34 || !text.starts_with('T') {
+        return None;
+    }
+    let raw = bs58::decode(text).with_check(Some(0x41)).into_vec().ok()?;
+    Some(Address::Tron(raw.get(1..)?.try_into().ok()?))
+}
+
+/// The canonical text: base58, EIP-55 mixed case, `T…`.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Solana(bytes) => {
+                let mut text = [0; 44];
+                let len = five8::encode_32(bytes, &mut text);
+                write_ascii(f, text.get(..usize::from(len)))
+            }
+            Self::Evm(bytes) => write_eip55(f, bytes),
+            Self::Tron(bytes) => {
+                f.write_str(&bs58::encode(bytes).with_check_version(0x41).into_string())
+            }
+        }
+    }
+}
+
+impl fmt::Display for TxId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Solana(bytes) => {
+                let mut text = [0; 88];
+                let len = five8::encode_64(bytes, &mut text);
+                write_ascii(f, text.get(..usize::from(len)))
+            }
+            Self::Evm(bytes) => write!(f, "0x{}", hex::encode(bytes)),
+            Self::Tron(bytes) => f.write_str(&hex::encode(bytes)),
+        }
+    }
+}
+
+fn write_ascii(f: &mut fmt::Formatter<'_>, text: Option<&[u8]>) -> fmt::Result {
+    f.write_str(text.and_then(|t| std::str::from_utf8(t).ok()).ok_or(fmt::Error)?)
+}
+
+/// Upper case where the hash of the lower-case digits has a nibble of 8 or more (EIP-55).
+fn write_eip55(f: &mut fmt::Formatter<'_>, bytes: &[u8; 20]) -> fmt::Result {
+    let digits = hex::encode(bytes);
+    let hash = hex::encode(Keccak256::digest(digits.as_bytes()));
+    f.write_str("0x")?;
+    for (digit, nibble) in digits.chars().zip(hash.chars()) {
+        let upper = nibble.to_digit(16).is_some_and(|n| n >= 8);
+        write!(f, "{}", if upper { digit.to_ascii_uppercase() } else { digit })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_writes_each_family() {
+        let cases = [
+            (Family::Solana, "So11111111111111111111111111111111111111112"),
+            (Family::Solana, "11111111111111111111111111111111"),
+            // The example of EIP-55 itself.
+            (Family::Evm, "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"),
+            (Family::Tron, "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"),
+        ];
+        for (family, text) in cases {
+            assert_eq!(Address::parse(family, text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn an_evm_address_may_have_any_case_but_a_wrong_checksum() {
+        let canonical = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+        for text in [canonical.to_lowercase(), format!("0x{}", canonical[2..].to_uppercase())] {
+            assert_eq!(Address::parse(Family::Evm, &text).unwrap().to_string(), canonical);
+        }
+        let wrong = "0x5AAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+        assert_eq!(Address::parse(Family::Evm, wrong), Err(AddressError::EvmChecksum));
+    }
+
+    #[test]
+    fn refuses_what_is_no_address() {
+        let bad = [
+            (Family::Solana, ""),
+            (Family::Solana, "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"),
+            (Family::Solana, "So1111111111111111111111111111111111111111l"),
+            (Family::Solana, "So111111111111111111111111111111111111111121111111"),
+            (Family::Evm, "5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"),
+            (Family::Evm, "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeA"),
+            (Family::Tron, "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6u"),
+            (Family::Tron, "41a614f803b6fd780986a42c78ec9c7f77e6ded13c"),
+        ];
+        for (family, text) in bad {
+            assert!(Address::parse(family, text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Which heights of a wallet's history are stored: pure interval arithmetic.
+//!
+//! Invariant: spans are disjoint and ascending, and adjacent spans differ in their decoder version.
+
+/// The chain's own clock: a slot or a block number.
+pub type Height = u64;
+
+/// How a source goes on below a span; a hint that the source checks, never proof.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Resume(pub Vec<u8>);
+
+/// Inclusive heights of which every trade of the wallet is stored.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Span {
+    pub low: Height,
+    pub high: Height,
+    /// Version of the decoder that read it.
+    pub decoder: u16,
+    /// How the source goes on below `low`.
+    pub resume: Option<Resume>,
+}
+
+/// Inclusive heights that no span holds, with the hint of the span right above.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    pub low: Height,
+    pub high: Height,
+    pub resume: Option<Resume>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Coverage {
+    spans: Vec<Span>,
+}
+
+impl Coverage {
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Highest covered height.
+    pub fn top(&self) -> Option<Height> {
+        self.spans.last().map(|span| span.high)
+    }
+
+    pub fn covers(&self, height: Height) -> bool {
+        self.spans.iter().any(|span| span.low <= height && height <= span.high)
+    }
+
+    /// Adds a span; what it overlaps is replaced, neighbours of the same decoder join.
+    pub fn insert(&mut self, span: Span) {
+        assert!(span.low <= span.high, "a span ends before it begins");
+        self.remove(span.low, span.high);
+        let at = self.spans.partition_point(|other| other.high < span.low);
+        self.spans.insert(at, span);
+        self.join_at(at + 1);
+        self.join_at(at);
+    }
+
+    /// Joins span `at` to the one below it where they touch.
+    fn join_at(&mut self, at: usize) {
+        let Some([below, above]) = at.checked_sub(1).and_then(|from| self.spans.get(from..=at))
+        else {
+            return;
+        };
+        if below.high.checked_add(1) == Some(above.low) && below.decoder == above.decoder {
+            let above = self.spans.remove(at);
+            if let Some(below) = self.spans.get_mut(at - 1) {
+                below.high = above.high;
+            }
+        }
+    }
+
+    /// Makes a gap of the inclusive heights.
+    pub fn remove(&mut self, low: Height, high: Height) {
+        let mut kept = Vec::with_capacity(self.spans.len() + 1);
+        for span in self.spans.drain(..) {
+            if span.high < low || high < span.low {
+                kept.push(span);
+                continue;
+            }
+            if span.low < low {
+                kept.push(Span { high: low - 1, ..span.clone() });
+            }
+            if high < span.high {
+                // Its lower edge moved, so the hint no longer fits.
+                kept.push(Span { low: high + 1, resume: None, ..span });
+            }
+        }
+        self.spans = kept;
+    }
+
+    /// Forgets everything above a height.
+    pub fn cut_above(&mut self, height: Height) {
+        if let Some(low) = height.checked_add(1) {
+            self.remove(low, Height::MAX);
+        }
+    }
+
+    /// The lowest height that is reached from `height` downwards without a gap; `None` where
+    /// `height` itself is not covered.
+    pub fn run_low(&self, height: Height) -> Option<Height> {
+        let mut low = None;
+        for span in self.spans.iter().rev().skip_while(|span| span.low > height) {
+            match low {
+                None if height <= span.high => low = Some(span.low),
+                Some(edge) if span.high.checked_add(1) == Some(edge) => low = Some(span.low),
+                None | Some(_) => break,
+            }
+        }
+        low
+    }
+
+    /// The topmost gap at or below a height; `None` where all is covered down to 0.
+    pub fn gap_below(&self, height: Height) -> Option<Gap> {
+        let (high, resume) = match self.run_low(height) {
+            None => (self.gap_high(height), None),
+            Some(low) => (low.checked_sub(1)?, self.span_at(low).and_then(|s| s.resume.clone())),
+        };
+        let above = self.spans.iter().find(|span| span.low.checked_sub(1) == Some(high));
+        let resume = resume.or_else(|| above.and_then(|span| span.resume.clone()));
+        let low = self.spans.iter().rev().find(|span| span.high <= high).map_or(0, |s| s.high + 1);
+        Some(Gap { low, high, resume })
+    }
+
+    /// Top of the gap that holds `height`, but not above `height` where nothing is covered above.
+    fn gap_high(&self, height: Height) -> Height {
+        self.spans.iter().find(|span| span.low > height).map_or(height, |span| span.low - 1)
+    }
+
+    fn span_at(&self, height: Height) -> Option<&Span> {
+        self.spans.iter().find(|span| span.low <= height && height <= span.high)
+    }
+
+    /// True where everything from the first height to `height` is covered.
+    pub fn is_complete(&self, height: Height) -> bool {
+        self.run_low(height) == Some(0)
+    }
+
+    /// The topmost span that another version of the decoder read.
+    pub fn stale(&self, decoder: u16) -> Option<&Span> {
+        self.spans.iter().rev().find(|span| span.decoder != decoder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TOP: u64 = 40;
+
+    #[derive(Debug, Clone)]
+    enum Op {
+        Insert(u64, u64, u16),
+        Remove(u64, u64),
+        Cut(u64),
+    }
+
+    fn ops() -> impl Strategy<Value = Vec<Op>> {
+        let range = (0..TOP, 0..TOP).prop_map(|(a, b)| (a.min(b), a.max(b)));
+        let op = prop_oneof![
+            4 => (range.clone(), 0_u16..2).prop_map(|((l, h), v)| Op::Insert(l, h, v)),
+            1 => range.prop_map(|(l, h)| Op::Remove(l, h)),
+            1 => (0..TOP).prop_map(Op::Cut),
+        ];
+        proptest::collection::vec(op, 0..12)
+    }
+
+    fn apply(ops: &[Op]) -> (Coverage, BTreeSet<u64>) {
+        let (mut coverage, mut model) = (Coverage::default(), BTreeSet::new());
+        for op in ops {
+            match *op {
+                Op::Insert(low, high, decoder) => {
+                    let resume = Some(Resume(vec![u8::try_from(low).unwrap()]));
+                    coverage.insert(Span { low, high, decoder, resume });
+                    model.extend(low..=high);
+                }
+                Op::Remove(low, high) => {
+                    coverage.remove(low, high);
+                    model.retain(|h| *h < low || *h > high);
+                }
+                Op::Cut(height) => {
+                    coverage.cut_above(height);
+                    model.retain(|h| *h <= height);
+                }
+            }
+        }
+        (coverage, model)
+    }
+
+    proptest! {
+        #[test]
+        fn covers_what_a_set_of_heights_holds(ops in ops()) {
+            let (coverage, model) = apply(&ops);
+            for height in 0..TOP {
+                prop_assert_eq!(coverage.covers(height), model.contains(&height));
+            }
+            prop_assert_eq!(coverage.top(), model.last().copied());
+            for pair in coverage.spans().windows(2) {
+                prop_assert!(pair[0].high < pair[1].low);
+                let touch = pair[0].high + 1 == pair[1].low;
+                prop_assert!(!touch || pair[0].decoder != pair[1].decoder);
+            }
+        }
+
+        #[test]
+        fn runs_and_gaps_are_those_of_the_set(ops in ops(), from in 0..TOP) {
+            let (coverage, model) = apply(&ops);
+            let run = (0..=from).rev().take_while(|h| model.contains(h)).last();
+            prop_assert_eq!(coverage.run_low(from), run);
+            prop_assert_eq!(coverage.is_complete(from), run == Some(0));
+            let missing = (0..=from).rev().find(|h| !model.contains(h));
+            let gap = coverage.gap_below(from);
+            prop_assert_eq!(gap.is_some(), missing.is_some());
+            if let (Some(gap), Some(missing)) = (gap, missing) {
+                prop_assert!(gap.low <= missing && missing <= gap.high);
+                prop_assert!((gap.low..=gap.high).all(|h| !model.contains(&h)));
+                prop_assert!(gap.low == 0 || model.contains(&(gap.low - 1)));
+                prop_assert!(gap.high >= from || model.contains(&(gap.high + 1)));
+            }
+        }
+
+        /// A hint is only ever used at the edge that it was written for.
+        #[test]
+        fn a_hint_stays_with_its_lower_edge(ops in ops()) {
+            for span in apply(&ops).0.spans() {
+                if let Some(Resume(hint)) = &span.resume {
+                    prop_assert_eq!(hint, &vec![u8::try_from(span.low).unwrap()]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The resume token of a walk: opaque text that never expires and is bound to its wallet.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
+use super::{Family, Height, TradeKey, TxId, UnixSeconds, Wallet};
+
+const VERSION: u8 = 1;
+const CHECKSUM_BYTES: usize = 8;
+
+/// Which filter a walk is bound to: 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FilterTag(pub u32);
+
+/// Where a walk stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Position {
+    /// Before the newest row.
+    Start,
+    /// Right behind this row.
+    After(TradeKey),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// The height that the walk started from; `None` while no source has told one.
+    pub head: Option<Height>,
+    pub filter: FilterTag,
+    pub position: Position,
+}
+
+/// A cursor that was damaged, or belongs to another wallet, chain or version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the cursor is damaged, or was given for another wallet, chain or filter")]
+pub struct CursorError;
+
+impl Cursor {
+    pub fn encode(&self, wallet: &Wallet) -> String {
+        let mut bytes = vec![VERSION];
+        bytes.extend(self.filter.0.to_be_bytes());
+        match self.head {
+            None => bytes.push(0),
+            Some(head) => {
+                bytes.push(1);
+                bytes.extend(head.to_be_bytes());
+            }
+        }
+        if let Position::After(key) = &self.position {
+            bytes.extend(key.time.0.to_be_bytes());
+            bytes.extend(key.height.to_be_bytes());
+            bytes.extend(key.index.to_be_bytes());
+            bytes.extend(key.leg.to_be_bytes());
+            bytes.extend(key.tx.bytes());
+        }
+        bytes.extend(checksum(&bytes, wallet));
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// Reads a cursor that was given for this wallet.
+    pub fn decode(text: &str, wallet: &Wallet) -> Result<Self, CursorError> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| CursorError)?;
+        let (body, sum) = bytes
+            .split_at_checked(bytes.len().saturating_sub(CHECKSUM_BYTES))
+            .ok_or(CursorError)?;
+        if sum != checksum(body, wallet) {
+            return Err(CursorError);
+        }
+        read(body, wallet.address.family()).ok_or(CursorError)
+    }
+}
+
+fn read(mut body: &[u8], family: Family) -> Option<Cursor> {
+    let body = &mut body;
+    if take::<1>(body)? != [VERSION] {
+        return None;
+    }
+    let filter = FilterTag(u32::from_be_bytes(take(body)?));
+    let head = match take::<1>(body)? {
+        [0] => None,
+        [1] => Some(u64::from_be_bytes(take(body)?)),
+        _ => return None,
+    };
+    let position = if body.is_empty() {
+        Position::Start
+    } else {
+        Position::After(TradeKey {
+            time: UnixSeconds(u32::from_be_bytes(take(body)?)),
+            height: u64::from_be_bytes(take(body)?),
+            index: u32::from_be_bytes(take(body)?),
+            leg: u16::from_be_bytes(take(body)?),
+            tx: TxId::from_bytes(family, body)?,
+        })
+    };
+    Some(Cursor { head, filter, position })
+}
+
+fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, rest) = from.split_first_chunk::<N>()?;
+    *from = rest;
+    Some(*head)
+}
+
+fn checksum(body: &[u8], wallet: &Wallet) -> [u8; CHECKSUM_BYTES] {
+    let mut hash = Sha256::new();
+    hash.update(wallet.chain.0.to_be_bytes());
+    hash.update(wallet.address.bytes());
+    hash.update(body);
+    let digest = hash.finalize();
+    std::array::from_fn(|at| digest.get(at).copied().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::{Address, ChainId};
+
+    fn wallet(chain: u16, seed: u8) -> Wallet {
+        Wallet { chain: ChainId(chain), address: Address::Solana([seed; 32]) }
+    }
+
+    fn cursors() -> impl Strategy<Value = Cursor> {
+        let key = (any::<u32>(), any::<u64>(), any::<u32>(), any::<[u8; 32]>(), any::<u16>())
+            .prop_map(|(time, height, index, half, leg)| {
+                let mut tx = [0; 64];
+                tx[..32].copy_from_slice(&half);
+                let (time, tx) = (UnixSeconds(time), TxId::Solana(tx));
+                Position::After(TradeKey { time, height, index, tx, leg })
+            });
+        (any::<Option<u64>>(), any::<u32>(), prop_oneof![Just(Position::Start), key]).prop_map(
+            |(head, filter, position)| Cursor { head, filter: FilterTag(filter), position },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn comes_back_as_it_went(cursor in cursors()) {
+            let text = cursor.encode(&wallet(1, 7));
+            prop_assert_eq!(Cursor::decode(&text, &wallet(1, 7)), Ok(cursor));
+            prop_assert_eq!(Cursor::decode(&text, &wallet(1, 8)), Err(CursorError));
+            prop_assert_eq!(Cursor::decode(&text, &wallet(2, 7)), Err(CursorError));
+        }
+
+        #[test]
+        fn any_flipped_bit_is_refused(cursor in cursors(), at in any::<proptest::sample::Index>(), bit in 0_u8..8) {
+            let text = cursor.encode(&wallet(1, 7));
+            let mut bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1_u8 << bit;
+            let damaged = URL_SAFE_NO_PAD.encode(bytes);
+            prop_assert_eq!(Cursor::decode(&damaged, &wallet(1, 7)), Err(CursorError));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,200}") {
+            prop_assert_eq!(Cursor::decode(&text, &wallet(1, 7)), Err(CursorError));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Types that every layer shares. No input or output, no async, no clock of its own.
+
+mod address;
+mod amount;
+mod coverage;
+mod cursor;
+mod time;
+mod trade;
+
+pub use address::{Address, AddressError, TxId};
+pub use amount::{Decimal, Units};
+pub use coverage::{Coverage, Gap, Height, Resume, Span};
+pub use cursor::{Cursor, CursorError, FilterTag, Position};
+pub use time::{Clock, UnixMillis, UnixSeconds};
+pub use trade::{Row, Side, Token, Trade, TradeKey};
+
+/// Number of a chain's row in `data/chains.toml`; stored in keys, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChainId(pub u16);
+
+/// Which wire formats and address form a chain has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    Solana,
+    Evm,
+    Tron,
+}
+
+/// A wallet on a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Wallet {
+    pub chain: ChainId,
+    pub address: Address,
+}
+
+/// Who reads: the number of an API key, under which usage is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyId(pub u64);
+
+impl KeyId {
+    /// The command line on its own data folder: nothing is counted.
+    pub const LOCAL: Self = Self(0);
+}

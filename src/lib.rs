@@ -1,0 +1,4 @@
+//! Every buy and sell of a wallet, from ordinary chain nodes.
+
+pub mod domain;
+pub mod registry;

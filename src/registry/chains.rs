@@ -1,0 +1,107 @@
+//! The chain table: `data/chains.toml`, checked at load.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use super::RegistryError;
+use crate::domain::{Address, ChainId, Family};
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NativeCoin {
+    pub symbol: String,
+    pub decimals: u8,
+}
+
+/// One chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    pub id: ChainId,
+    /// The `chain` value of the contract.
+    pub slug: String,
+    /// Other names that clients send for it.
+    pub aliases: Vec<String>,
+    pub name: String,
+    pub family: Family,
+    /// EVM and Tron: what `eth_chainId` must answer.
+    pub chain_id: Option<u64>,
+    /// Solana: what `getGenesisHash` must answer.
+    pub genesis_hash: Option<String>,
+    pub native: NativeCoin,
+    pub wrapped_native: Address,
+    /// Endpoints used when none is configured.
+    pub rpc: Vec<String>,
+    /// Site that shows transactions to people.
+    pub explorer: String,
+    /// Heights kept below a head that the source of a list does not tell itself.
+    pub index_lag: u64,
+    /// Whether this build can read the chain.
+    pub enabled: bool,
+    /// When the default endpoints were tried live: a date, or `never`.
+    pub verified: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    chain: Vec<ChainRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChainRow {
+    id: u16,
+    slug: String,
+    aliases: Vec<String>,
+    name: String,
+    family: Family,
+    chain_id: Option<u64>,
+    genesis_hash: Option<String>,
+    native: NativeCoin,
+    wrapped_native: String,
+    rpc: Vec<String>,
+    explorer: String,
+    index_lag: u64,
+    enabled: bool,
+    verified: String,
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<Chain>, RegistryError> {
+    let file: File = toml::from_str(text).map_err(|e| RegistryError::new("chains", e))?;
+    let (mut ids, mut names) = (HashSet::new(), HashSet::new());
+    for row in &file.chain {
+        if !ids.insert(row.id) {
+            return Err(RegistryError::new("chains", format!("id {} stands twice", row.id)));
+        }
+        for name in row.aliases.iter().chain([&row.slug]) {
+            if !names.insert(name.clone()) {
+                return Err(RegistryError::new("chains", format!("name {name} stands twice")));
+            }
+        }
+    }
+    file.chain.into_iter().map(Chain::from_row).collect()
+}
+
+impl Chain {
+    fn from_row(row: ChainRow) -> Result<Self, RegistryError> {
+        let wrapped_native = Address::parse(row.family, &row.wrapped_native)
+            .map_err(|e| RegistryError::new("chains", format!("{}: {e}", row.slug)))?;
+        Ok(Self {
+            id: ChainId(row.id),
+            slug: row.slug,
+            aliases: row.aliases,
+            name: row.name,
+            family: row.family,
+            chain_id: row.chain_id,
+            genesis_hash: row.genesis_hash,
+            native: row.native,
+            wrapped_native,
+            rpc: row.rpc,
+            explorer: row.explorer,
+            index_lag: row.index_lag,
+            enabled: row.enabled,
+            verified: row.verified,
+        })
+    }
+}
