@@ -1,1 +1,2 @@
-
+#![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
+mod store;
