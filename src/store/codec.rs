@@ -9,12 +9,12 @@ use std::sync::Arc;
 use bincode::{BorrowDecode, Decode, Encode};
 
 use crate::domain::{
-    Address, ChainId, Coverage, Family, KeyId, Resume, Side, Span, TradeKey, Units, UnixMillis,
-    Wallet,
+    Address, ChainId, Coverage, Family, KeyId, Resume, Side, SourceAccount, Span, TradeKey, Units,
+    UnixMillis, Wallet,
 };
 
 use super::key::{RowKey, read_row_key};
-use super::{Anchor, DeliveredRange, Pending, SourceAccount, StoreError, TokenRecord, WalletId};
+use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId};
 
 /// More than any value has; a damaged length then fails before it allocates.
 const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -32,8 +32,8 @@ use crate::domain::{Height, Wallet};
 
 pub use error::StoreError;
 pub use record::{
-    Anchor, Chunk, DeliveredRange, Pending, SourceAccount, StoreStats, TokenRecord, UsageUpdate,
-    WalletId, WalletPatch, WalletRecord, Written,
+    Anchor, Chunk, DeliveredRange, Pending, StoreStats, TokenRecord, UsageUpdate, WalletId,
+    WalletPatch, WalletRecord, Written,
 };
 pub use view::View;
 

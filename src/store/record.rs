@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::domain::{
-    Address, ChainId, Coverage, Height, KeyId, Resume, Trade, TradeKey, UnixMillis, Wallet,
+    Address, ChainId, Coverage, Height, KeyId, Resume, SourceAccount, Trade, TradeKey, UnixMillis,
+    Wallet,
 };
 
 /// Number of a wallet in this file: ascending from 0, never reused.
@@ -83,16 +84,6 @@ pub enum Written {
     Stored { count: u64, coverage: Coverage },
     /// The wallet was cut back since; nothing changed.
     Stale,
-}
-
-/// An account of the wallet's that a source lists by itself (a Solana token account).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SourceAccount {
-    pub account: [u8; 32],
-    /// Last seen balance at the head in base units; `None` for a closed account.
-    pub amount: Option<u64>,
-    /// Lowest height of its list, once that was read to its end.
-    pub oldest: Option<Height>,
 }
 
 /// What is known about a token, and when its chain was last asked.

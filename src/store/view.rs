@@ -7,8 +7,8 @@ use std::sync::Arc;
 use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::domain::{
-    Address, ChainId, Family, Height, KeyId, Position, Row, Token, Trade, UnixMillis, UnixSeconds,
-    Wallet,
+    Address, ChainId, Family, Height, KeyId, Position, Row, SourceAccount, Token, Trade,
+    UnixMillis, UnixSeconds, Wallet,
 };
 
 use super::codec::{self, StoredTrade, WalletState, corrupt};
@@ -22,10 +22,7 @@ use super::schema::{
     USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
     WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_TOKEN,
 };
-use super::{
-    DeliveredRange, Pending, SourceAccount, StoreError, StoreStats, TokenRecord, WalletId,
-    WalletRecord,
-};
+use super::{DeliveredRange, Pending, StoreError, StoreStats, TokenRecord, WalletId, WalletRecord};
 
 const TRADES: &str = "row_key_to_trade";
 const STATES: &str = "wallet_id_to_state";
