@@ -3,3 +3,4 @@
 pub mod domain;
 pub mod registry;
 pub mod store;
+pub mod upstream;
