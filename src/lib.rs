@@ -1,5 +1,6 @@
 //! Every buy and sell of a wallet, from ordinary chain nodes.
 
+pub mod decode;
 pub mod domain;
 pub mod registry;
 pub mod store;

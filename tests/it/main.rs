@@ -1,2 +1,4 @@
 #![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
+
+mod corpus;
 mod store;
