@@ -11,6 +11,8 @@ mod policy;
 mod pool;
 mod queue;
 mod secret;
+mod solana;
+mod source;
 mod transport;
 
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
@@ -20,4 +22,8 @@ pub use limits::PoolLimits;
 pub use pool::{Answer, Call, CallOptions, Pool};
 pub use queue::{Lane, Priority};
 pub use secret::{SecretText, SecretUrl};
+pub use solana::{SolanaLimits, SolanaSource};
+pub use source::{
+    GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
+};
 pub use transport::{Request, Response, Transport, TransportError};
