@@ -2,6 +2,7 @@
 
 pub mod decode;
 pub mod domain;
+pub mod history;
 pub mod registry;
 pub mod store;
 pub mod upstream;
