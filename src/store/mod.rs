@@ -94,7 +94,7 @@ impl Store {
         backend: impl StorageBackend,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        Self::start(SharedBackend::new(backend, "the given storage"), options)
+        Self::start(file::open_backend(backend)?, options)
     }
 
     fn start(backend: SharedBackend, options: StoreOptions) -> Result<Self, StoreError> {

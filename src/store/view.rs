@@ -40,6 +40,8 @@ pub struct View {
     shared: Arc<Shared>,
     /// Of the memo, from before the transaction began.
     edition: u64,
+    /// Which opening of the file it reads from.
+    opened: u64,
 }
 
 impl fmt::Debug for View {
@@ -49,8 +51,13 @@ impl fmt::Debug for View {
 }
 
 impl View {
-    pub(super) fn new(txn: ReadTransaction, shared: Arc<Shared>, edition: u64) -> Self {
-        Self { txn, shared, edition }
+    pub(super) fn new(
+        txn: ReadTransaction,
+        shared: Arc<Shared>,
+        edition: u64,
+        opened: u64,
+    ) -> Self {
+        Self { txn, shared, edition, opened }
     }
 
     /// `None` where the wallet was never interned.
@@ -125,12 +132,8 @@ impl View {
         self.noted(self.read_stats(file_bytes))
     }
 
-    /// A file that failed once refuses everything until the writer has opened it again.
     fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
-        if let Err(StoreError::Io(_)) = &result {
-            self.shared.report_failure();
-        }
-        result
+        self.shared.noted(self.opened, result)
     }
 
     fn read_stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {

@@ -1,2 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
+#![expect(clippy::indexing_slicing, reason = "as above")]
+
+mod crash;
 mod store;
+mod support;
