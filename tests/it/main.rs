@@ -3,4 +3,5 @@
 
 mod crash;
 mod store;
+mod store_files;
 mod support;
