@@ -8,6 +8,7 @@ use super::codec::{self, WalletState, corrupt};
 use super::intern::{Known, Names, next_id};
 use super::key::{account_key, address_key, usage_key};
 use super::rows::Rows;
+use super::schema::names::{ANCHORS, STATES, WALLETS};
 use super::schema::{
     ACCOUNT_TO_STATE, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
     WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
@@ -69,8 +70,13 @@ impl<'txn> Tables<'txn> {
         }
         let trades = in_order(chunk, &wallet)?;
         self.clear(chunk.id, &mut state, chunk.low, chunk.high)?;
-        state.disordered |= !self.rows.keep_order(chunk.id, &trades)?;
-        state.count += self.rows.insert(chunk.id, wallet.chain, &trades, &mut self.names, known)?;
+        let (id, chain, names) = (chunk.id, wallet.chain, &mut self.names);
+        if self.rows.keep_order(id, &trades)? {
+            state.count += self.rows.append(id, chain, &trades, names, known)?;
+        } else {
+            state.disordered = true;
+            state.count += self.rows.insert(id, chain, &trades, names, known)?;
+        }
         state.coverage.insert(Span {
             low: chunk.low,
             high: chunk.high,
@@ -175,7 +181,7 @@ impl<'txn> Tables<'txn> {
 
     fn wallet(&self, id: WalletId) -> Result<Wallet, StoreError> {
         match self.wallets.get(id.0)? {
-            Some(bytes) => codec::decode_wallet("wallet_id_to_wallet", bytes.value()),
+            Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()),
             None => Err(StoreError::UnknownWallet(id)),
         }
     }
@@ -194,7 +200,7 @@ impl<'txn> Tables<'txn> {
 
     fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
         match self.anchors.get(id.0)? {
-            Some(bytes) => codec::decode_anchors("wallet_id_to_anchors", bytes.value()),
+            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value()),
             None => Ok(Vec::new()),
         }
     }
@@ -205,16 +211,22 @@ impl<'txn> Tables<'txn> {
     }
 }
 
-const STATES: &str = "wallet_id_to_state";
-
-/// The trades of a chunk by their keys, checked against what the chunk says of itself.
+/// The trades of a chunk by their keys, the last one of each, checked against what the chunk says
+/// of itself.
 fn in_order<'a>(chunk: &'a Chunk, wallet: &Wallet) -> Result<Vec<&'a Trade>, StoreError> {
     if chunk.low > chunk.high {
         return Err(StoreError::Invalid("a chunk that ends before it begins"));
     }
     let family = wallet.address.family();
     let mut trades: Vec<&Trade> = chunk.trades.iter().collect();
-    trades.sort_unstable_by_key(|trade| trade.key);
+    trades.sort_by_key(|trade| trade.key);
+    trades.dedup_by(|later, kept| {
+        let same = later.key == kept.key;
+        if same {
+            *kept = *later;
+        }
+        same
+    });
     for trade in &trades {
         if trade.key.height < chunk.low || chunk.high < trade.key.height {
             return Err(StoreError::Invalid("a trade outside of its chunk's heights"));

@@ -107,3 +107,9 @@ impl From<redb::CommitError> for StoreError {
         redb::Error::from(error).into()
     }
 }
+
+impl From<redb::CursorError> for StoreError {
+    fn from(error: redb::CursorError) -> Self {
+        redb::Error::from(error).into()
+    }
+}

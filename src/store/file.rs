@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use redb::backends::FileBackend;
@@ -15,6 +15,12 @@ use super::schema::{self, Found};
 use super::view::View;
 use super::{StoreError, StoreOptions};
 
+/// redb's mark at the start of a file, the page of its header, and more than it writes before it
+/// sets the mark.
+const MARK_BYTES: usize = 9;
+const HEADER_BYTES: usize = 4096;
+const CREATION_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 /// What readers and the writer thread share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -23,9 +29,11 @@ pub(super) struct Shared {
     pub(super) memo: Memo,
     backend: SharedBackend,
     options: StoreOptions,
-    /// Reading or writing the file has failed since it was last opened: the database refuses all
-    /// further work then, so the writer opens it again.
-    failed: AtomicBool,
+    /// How often the file was opened.
+    opened: AtomicU64,
+    /// The opening of the file in which reading or writing it failed last: the database of that
+    /// one refuses all further work, so the writer opens the file again.
+    failed: AtomicU64,
     closed: AtomicBool,
 }
 
@@ -37,15 +45,16 @@ impl Shared {
             memo: Memo::default(),
             backend,
             options,
-            failed: AtomicBool::new(false),
+            opened: AtomicU64::new(1),
+            failed: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         })
     }
 
     pub(super) fn view(self: &Arc<Self>) -> Result<View, StoreError> {
-        let edition = self.memo.edition();
-        let txn = self.with(|database| Ok(database.begin_read()?))?;
-        Ok(View::new(txn, Arc::clone(self), edition))
+        let (edition, opened) = (self.memo.edition(), self.opened());
+        let txn = self.noted(opened, self.with(|database| Ok(database.begin_read()?)))?;
+        Ok(View::new(txn, Arc::clone(self), edition, opened))
     }
 
     /// Runs against the open database.
@@ -60,12 +69,28 @@ impl Shared {
         }
     }
 
-    pub(super) fn report_failure(&self) {
-        self.failed.store(true, Ordering::Release);
+    pub(super) fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Acquire)
+    }
+
+    /// Remembers that the file failed. One of an earlier opening tells nothing about this one.
+    pub(super) fn noted<T>(
+        &self,
+        opened: u64,
+        result: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Err(StoreError::Io(_)) = &result {
+            self.fail(opened);
+        }
+        result
+    }
+
+    pub(super) fn fail(&self, opened: u64) {
+        self.failed.fetch_max(opened, Ordering::AcqRel);
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
+        self.failed.load(Ordering::Acquire) == self.opened()
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -73,7 +98,7 @@ impl Shared {
     }
 
     /// Opens a failed file again; on an error the next call tries once more. Only the writer may
-    /// call it, between its transactions.
+    /// call it, between its transactions. Views that are open get errors from then on.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
         // First out, then in: the old one holds the lock on the file.
@@ -81,7 +106,7 @@ impl Shared {
         *database = Some(open_database(&self.backend, self.options)?);
         // What a failed commit changed may be there after all.
         self.memo.forget_all();
-        self.failed.store(false, Ordering::Release);
+        self.opened.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
@@ -164,18 +189,58 @@ impl StorageBackend for SharedBackend {
 }
 
 /// Opens or creates the file, for its owner alone. A file that is not ours is looked at without
-/// the right to write to it.
+/// writing to it.
 pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBackend, StoreError> {
     if let Some(folder) = path.parent() {
         create_folder(folder)?;
     }
     let name = path.display().to_string();
-    if fs::metadata(path).is_ok_and(|meta| meta.len() > 0) {
+    let backend = FileBackend::new(open_private(path)?).map_err(|error| refuse(error, &name))?;
+    restart_creation(&backend, &name)?;
+    if backend.len()? > 0 {
         inspect_without_writing(path, &name, options)?;
     }
-    let file = open_private(path)?;
-    let backend = FileBackend::new(file).map_err(|error| refuse(error, &name))?;
     Ok(SharedBackend::new(backend, &name))
+}
+
+/// Something else than a file.
+pub(super) fn open_backend(backend: impl StorageBackend) -> Result<SharedBackend, StoreError> {
+    let name = "the given storage";
+    restart_creation(&backend, name)?;
+    Ok(SharedBackend::new(backend, name))
+}
+
+/// Empties a file whose creation a crash cut off, which would count as a foreign one.
+fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<(), StoreError> {
+    if !is_unfinished(backend)? {
+        return Ok(());
+    }
+    // Not while another process is creating it right now.
+    match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
+        Ok(true) | Err(BackendError::Unsupported) => {}
+        Ok(false) => return Err(StoreError::Locked { file: name.to_owned() }),
+        Err(error) => return Err(io::Error::from(error).into()),
+    }
+    if is_unfinished(backend)? {
+        backend.set_len(0)?;
+    }
+    match backend.unlock_range(Bound::Unbounded, Bound::Unbounded) {
+        Ok(()) | Err(BackendError::Unsupported) => Ok(()),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}
+
+/// True where nothing was written but a header without the mark that redb sets last.
+fn is_unfinished(backend: &impl StorageBackend) -> io::Result<bool> {
+    let len = backend.len()?;
+    if len == 0 || len > CREATION_BYTES_MAX {
+        return Ok(false);
+    }
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
+    backend.read(0, &mut bytes)?;
+    let (mark, body) = (bytes.get(..MARK_BYTES), bytes.get(HEADER_BYTES..).unwrap_or(&[]));
+    let zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    Ok(mark.is_some_and(zero) && zero(body))
 }
 
 fn inspect_without_writing(

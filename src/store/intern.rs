@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
-use crate::domain::{Address, ChainId};
+use crate::domain::{Address, ChainId, Trade};
 
-use super::codec;
+use super::codec::{self, StoredTrade};
 use super::key::{address_key, wanted_key};
+use super::schema::names::TOKENS;
 use super::schema::{TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, VENUE_ID_TO_NAME, VENUE_TO_ID, WANTED_TOKEN};
 use super::{LIMITS, StoreError, TokenRecord};
 
@@ -49,6 +50,22 @@ impl<'txn> Names<'txn> {
             wanted: txn.open_table(WANTED_TOKEN)?,
             venue_to_id: txn.open_table(VENUE_TO_ID)?,
             id_to_venue: txn.open_table(VENUE_ID_TO_NAME)?,
+        })
+    }
+
+    /// A trade with numbers for its token and its venue.
+    pub(super) fn stored(
+        &mut self,
+        known: &mut Known,
+        chain: ChainId,
+        trade: &Trade,
+    ) -> Result<StoredTrade, StoreError> {
+        Ok(StoredTrade {
+            side: trade.side,
+            token: self.token(known, chain, trade.mint)?,
+            venue: self.venue(known, &trade.venue)?,
+            units: trade.units,
+            native: trade.native,
         })
     }
 
@@ -104,8 +121,8 @@ impl<'txn> Names<'txn> {
     ) -> Result<(), StoreError> {
         let id = self.token(known, news.chain, news.mint)?;
         let old = match self.id_to_token.get(id)? {
-            Some(bytes) => codec::decode_token("token_id_to_token", bytes.value())?,
-            None => return Err(codec::corrupt("token_id_to_token", format_args!("no token {id}"))),
+            Some(bytes) => codec::decode_token(TOKENS, bytes.value())?,
+            None => return Err(codec::corrupt(TOKENS, format_args!("no token {id}"))),
         };
         let joined = TokenRecord {
             symbol: news.symbol.clone().or_else(|| old.symbol.clone()),

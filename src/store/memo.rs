@@ -16,7 +16,7 @@ pub(super) struct Memo {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+struct State {
     edition: u64,
     tokens: HashMap<u32, Arc<Token>>,
     venues: HashMap<u32, Arc<str>>,
@@ -28,7 +28,15 @@ impl Memo {
         self.read().edition
     }
 
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
+    pub(super) fn token(&self, id: u32) -> Option<Arc<Token>> {
+        self.read().tokens.get(&id).cloned()
+    }
+
+    pub(super) fn venue(&self, id: u32) -> Option<Arc<str>> {
+        self.read().venues.get(&id).cloned()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,16 +78,6 @@ impl Memo {
     }
 }
 
-impl State {
-    pub(super) fn token(&self, id: u32) -> Option<&Arc<Token>> {
-        self.tokens.get(&id)
-    }
-
-    pub(super) fn venue(&self, id: u32) -> Option<&Arc<str>> {
-        self.venues.get(&id)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,12 +92,12 @@ mod tests {
         let memo = Memo::default();
         let before = memo.edition();
         memo.keep_token(before, 7, &token(1));
-        assert_eq!(memo.read().token(7), Some(&token(1)));
+        assert_eq!(memo.token(7), Some(token(1)));
         memo.forget_tokens(&[7]);
         memo.keep_token(before, 7, &token(1));
-        assert_eq!(memo.read().token(7), None);
+        assert_eq!(memo.token(7), None);
         memo.keep_token(memo.edition(), 7, &token(2));
-        assert_eq!(memo.read().token(7), Some(&token(2)));
+        assert_eq!(memo.token(7), Some(token(2)));
     }
 
     #[test]

@@ -52,10 +52,17 @@ struct Limits {
     interned: usize,
     /// Tokens and venues each that readers keep in memory.
     memo_entries: usize,
+    /// Tokens and venues each that one slice keeps at hand.
+    slice_names: usize,
 }
 
-const LIMITS: Limits =
-    Limits { queued_jobs: 256, joined_records: 20_000, interned: 65_536, memo_entries: 16_384 };
+const LIMITS: Limits = Limits {
+    queued_jobs: 256,
+    joined_records: 20_000,
+    interned: 65_536,
+    memo_entries: 16_384,
+    slice_names: 256,
+};
 
 #[derive(Debug, Clone, Copy)]
 pub struct StoreOptions {
@@ -94,7 +101,7 @@ impl Store {
         backend: impl StorageBackend,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        Self::start(SharedBackend::new(backend, "the given storage"), options)
+        Self::start(file::open_backend(backend)?, options)
     }
 
     fn start(backend: SharedBackend, options: StoreOptions) -> Result<Self, StoreError> {

@@ -8,6 +8,20 @@ use super::StoreError;
 /// own version (`codec.rs`), so a new field alone does not raise it.
 pub(super) const SCHEMA_VERSION: u64 = 1;
 
+/// Names of the tables that errors tell of.
+pub(super) mod names {
+    pub(in crate::store) const WALLETS: &str = "wallet_id_to_wallet";
+    pub(in crate::store) const STATES: &str = "wallet_id_to_state";
+    pub(in crate::store) const ANCHORS: &str = "wallet_id_to_anchors";
+    pub(in crate::store) const PENDING: &str = "wallet_id_to_pending";
+    pub(in crate::store) const ACCOUNTS: &str = "account_to_state";
+    pub(in crate::store) const TRADES: &str = "row_key_to_trade";
+    pub(in crate::store) const TOKENS: &str = "token_id_to_token";
+    pub(in crate::store) const WANTED: &str = "wanted_token";
+    pub(in crate::store) const VENUES: &str = "venue_id_to_name";
+    pub(in crate::store) const RANGES: &str = "usage_to_ranges";
+}
+
 const FORMAT: &str = "format";
 
 const NAME_TO_NUMBER: TableDefinition<'_, &str, u64> = TableDefinition::new("blotter");
@@ -17,34 +31,34 @@ pub(super) const WALLET_TO_ID: TableDefinition<'_, &[u8], u32> =
     TableDefinition::new("wallet_to_id");
 /// Never changes once written.
 pub(super) const WALLET_ID_TO_WALLET: TableDefinition<'_, u32, &[u8]> =
-    TableDefinition::new("wallet_id_to_wallet");
+    TableDefinition::new(names::WALLETS);
 pub(super) const WALLET_ID_TO_STATE: TableDefinition<'_, u32, &[u8]> =
-    TableDefinition::new("wallet_id_to_state");
+    TableDefinition::new(names::STATES);
 /// Beside the state because it is long and changes seldom.
 pub(super) const WALLET_ID_TO_ANCHORS: TableDefinition<'_, u32, &[u8]> =
-    TableDefinition::new("wallet_id_to_anchors");
+    TableDefinition::new(names::ANCHORS);
 /// Beside the state so that a start finds the few that have one.
 pub(super) const WALLET_ID_TO_PENDING: TableDefinition<'_, u32, &[u8]> =
-    TableDefinition::new("wallet_id_to_pending");
+    TableDefinition::new(names::PENDING);
 /// Wallet and account to what the source remembers.
 pub(super) const ACCOUNT_TO_STATE: TableDefinition<'_, [u8; 36], &[u8]> =
-    TableDefinition::new("account_to_state");
+    TableDefinition::new(names::ACCOUNTS);
 /// The trades; keys of `key.rs`.
 pub(super) const ROW_KEY_TO_TRADE: TableDefinition<'_, &[u8], &[u8]> =
-    TableDefinition::new("row_key_to_trade");
+    TableDefinition::new(names::TRADES);
 /// Chain and mint to number.
 pub(super) const TOKEN_TO_ID: TableDefinition<'_, &[u8], u32> = TableDefinition::new("token_to_id");
 pub(super) const TOKEN_ID_TO_TOKEN: TableDefinition<'_, u32, &[u8]> =
-    TableDefinition::new("token_id_to_token");
+    TableDefinition::new(names::TOKENS);
 /// Tokens that lack a symbol or decimals, by when they were last asked for.
 pub(super) const WANTED_TOKEN: TableDefinition<'_, [u8; 14], ()> =
-    TableDefinition::new("wanted_token");
+    TableDefinition::new(names::WANTED);
 pub(super) const VENUE_TO_ID: TableDefinition<'_, &str, u32> = TableDefinition::new("venue_to_id");
 pub(super) const VENUE_ID_TO_NAME: TableDefinition<'_, u32, &str> =
-    TableDefinition::new("venue_id_to_name");
+    TableDefinition::new(names::VENUES);
 /// API key and wallet to the ranges that were delivered.
 pub(super) const USAGE_TO_RANGES: TableDefinition<'_, (u64, u32), &[u8]> =
-    TableDefinition::new("usage_to_ranges");
+    TableDefinition::new(names::RANGES);
 /// API key to trades delivered.
 pub(super) const KEY_TO_TOTAL: TableDefinition<'_, u64, u64> = TableDefinition::new("key_to_total");
 

@@ -1,6 +1,5 @@
 //! The reading side: one read transaction, blocking and short.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,18 +16,17 @@ use super::key::{
     RowKey, account_key, address_key, height_of, read_row_key, time_of, token_of_wanted, usage_key,
     wanted_key,
 };
+use super::schema::names::{
+    ACCOUNTS, ANCHORS, PENDING, RANGES, STATES, TOKENS, TRADES, VENUES, WALLETS, WANTED,
+};
 use super::schema::{
     ACCOUNT_TO_STATE, KEY_TO_TOTAL, ROW_KEY_TO_TRADE, TOKEN_ID_TO_TOKEN, TOKEN_TO_ID,
     USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
     WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_TOKEN,
 };
-use super::{DeliveredRange, Pending, StoreError, StoreStats, TokenRecord, WalletId, WalletRecord};
-
-const TRADES: &str = "row_key_to_trade";
-const STATES: &str = "wallet_id_to_state";
-const WALLETS: &str = "wallet_id_to_wallet";
-const TOKENS: &str = "token_id_to_token";
-const VENUES: &str = "venue_id_to_name";
+use super::{
+    DeliveredRange, LIMITS, Pending, StoreError, StoreStats, TokenRecord, WalletId, WalletRecord,
+};
 
 /// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
 /// reuse the pages that later commits free, so take a fresh one for each slice.
@@ -37,6 +35,8 @@ pub struct View {
     shared: Arc<Shared>,
     /// Of the memo, from before the transaction began.
     edition: u64,
+    /// Which opening of the file it reads from.
+    opened: u64,
 }
 
 impl fmt::Debug for View {
@@ -46,8 +46,13 @@ impl fmt::Debug for View {
 }
 
 impl View {
-    pub(super) fn new(txn: ReadTransaction, shared: Arc<Shared>, edition: u64) -> Self {
-        Self { txn, shared, edition }
+    pub(super) fn new(
+        txn: ReadTransaction,
+        shared: Arc<Shared>,
+        edition: u64,
+        opened: u64,
+    ) -> Self {
+        Self { txn, shared, edition, opened }
     }
 
     /// `None` where the wallet was never interned.
@@ -122,12 +127,8 @@ impl View {
         self.noted(self.read_stats(file_bytes))
     }
 
-    /// A file that failed once refuses everything until the writer has opened it again.
     fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
-        if let Err(StoreError::Io(_)) = &result {
-            self.shared.report_failure();
-        }
-        result
+        self.shared.noted(self.opened, result)
     }
 
     fn read_stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {
@@ -154,11 +155,11 @@ impl View {
             None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),
         };
         let pending = match self.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)? {
-            Some(bytes) => Some(codec::decode_pending("wallet_id_to_pending", bytes.value())?),
+            Some(bytes) => Some(codec::decode_pending(PENDING, bytes.value())?),
             None => None,
         };
         let anchors = match self.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)? {
-            Some(bytes) => codec::decode_anchors("wallet_id_to_anchors", bytes.value())?,
+            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value())?,
             None => Vec::new(),
         };
         let WalletState { epoch, coverage, count, checked_at, cut, disordered: _ } = state;
@@ -287,8 +288,7 @@ impl View {
         let mut tokens = Vec::new();
         for entry in table.range(start..end)?.take(limit) {
             let id = token_of_wanted(&entry?.0.value());
-            tokens
-                .push(self.read_token(id.ok_or_else(|| corrupt("wanted_token", "a short key"))?)?);
+            tokens.push(self.read_token(id.ok_or_else(|| corrupt(WANTED, "a short key"))?)?);
         }
         Ok(tokens)
     }
@@ -300,7 +300,7 @@ impl View {
         for entry in table.range(start..=end)? {
             let (key, value) = entry?;
             if let Some(account) = key.value().last_chunk::<32>() {
-                accounts.push(codec::decode_account("account_to_state", *account, value.value())?);
+                accounts.push(codec::decode_account(ACCOUNTS, *account, value.value())?);
             }
         }
         Ok(accounts)
@@ -313,7 +313,7 @@ impl View {
             let (id, value) = entry?;
             let id = WalletId(id.value());
             let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
-            let demand = codec::decode_pending("wallet_id_to_pending", value.value())?;
+            let demand = codec::decode_pending(PENDING, value.value())?;
             pending.push((id, wallet, demand));
         }
         Ok(pending)
@@ -327,56 +327,71 @@ impl View {
     fn read_usage(&self, key: KeyId, id: WalletId) -> Result<Vec<DeliveredRange>, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
         match self.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))? {
-            Some(bytes) => codec::decode_ranges("usage_to_ranges", family, bytes.value()),
+            Some(bytes) => codec::decode_ranges(RANGES, family, bytes.value()),
             None => Ok(Vec::new()),
         }
     }
 }
 
-/// Tokens and venues of one slice: first what the slice has met, then the memo, then the table.
+/// Tokens and venues of one slice: first what the slice has just met, then the memo, then the
+/// table.
 struct Names<'a> {
     view: &'a View,
-    tokens: HashMap<u32, Arc<Token>>,
-    venues: HashMap<u32, Arc<str>>,
+    tokens: Recent<Arc<Token>>,
+    venues: Recent<Arc<str>>,
 }
 
 impl<'a> Names<'a> {
     fn new(view: &'a View) -> Self {
-        Self { view, tokens: HashMap::new(), venues: HashMap::new() }
+        Self { view, tokens: Recent::new(), venues: Recent::new() }
     }
 
     fn token(&mut self, id: u32) -> Result<Arc<Token>, StoreError> {
-        if let Some(token) = self.tokens.get(&id) {
-            return Ok(Arc::clone(token));
-        }
-        let memo = &self.view.shared.memo;
-        let known = memo.read().token(id).cloned();
-        let token = if let Some(token) = known {
-            token
-        } else {
-            let TokenRecord { mint, symbol, decimals, .. } = self.view.read_token(id)?;
+        let view = self.view;
+        self.tokens.get(id, || {
+            if let Some(token) = view.shared.memo.token(id) {
+                return Ok(token);
+            }
+            let TokenRecord { mint, symbol, decimals, .. } = view.read_token(id)?;
             let token = Arc::new(Token { mint, symbol, decimals });
-            memo.keep_token(self.view.edition, id, &token);
-            token
-        };
-        self.tokens.insert(id, Arc::clone(&token));
-        Ok(token)
+            view.shared.memo.keep_token(view.edition, id, &token);
+            Ok(token)
+        })
     }
 
     fn venue(&mut self, id: u32) -> Result<Arc<str>, StoreError> {
-        if let Some(venue) = self.venues.get(&id) {
-            return Ok(Arc::clone(venue));
+        let view = self.view;
+        self.venues.get(id, || {
+            if let Some(venue) = view.shared.memo.venue(id) {
+                return Ok(venue);
+            }
+            let venue = view.read_venue(id)?;
+            view.shared.memo.keep_venue(id, &venue);
+            Ok(venue)
+        })
+    }
+}
+
+/// The last value of each slot that numbers fall into: most rows are of a few tokens.
+struct Recent<T> {
+    slots: Vec<Option<(u32, T)>>,
+}
+
+impl<T: Clone> Recent<T> {
+    fn new() -> Self {
+        Self { slots: vec![None; LIMITS.slice_names] }
+    }
+
+    fn get(
+        &mut self,
+        id: u32,
+        find: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let slot = usize::try_from(id).unwrap_or_default() % self.slots.len();
+        match self.slots.get_mut(slot) {
+            Some(Some((kept, value))) if *kept == id => Ok(value.clone()),
+            Some(slot) => Ok(slot.insert((id, find()?)).1.clone()),
+            None => find(),
         }
-        let memo = &self.view.shared.memo;
-        let known = memo.read().venue(id).cloned();
-        let venue = if let Some(venue) = known {
-            venue
-        } else {
-            let venue = self.view.read_venue(id)?;
-            memo.keep_venue(id, &venue);
-            venue
-        };
-        self.venues.insert(id, Arc::clone(&venue));
-        Ok(venue)
     }
 }

@@ -22,7 +22,7 @@ pub(super) enum Job {
     Patch(WalletId, u64, Box<WalletPatch>, Reply<Written>),
     CutBack(WalletId, Height, Reply<u64>),
     Usage(Vec<UsageUpdate>, Reply<()>),
-    /// Only wakes the writer, which opens a failed file again before anything else.
+    /// Only wakes the writer, which opens a failed file again.
     Mend,
     /// Answered when all that came before is durable and the file is closed.
     Close(oneshot::Sender<()>),
@@ -131,11 +131,17 @@ impl Writer {
             let (mut weight, mut next) = (0, Some(first));
             while let Some(job) = next {
                 weight += job.weight();
-                if let Job::Close(done) = job {
-                    self.jobs.close();
-                    closing.push(done);
-                } else {
-                    batch.push(job);
+                match job {
+                    Job::Mend => {}
+                    Job::Close(done) => {
+                        self.jobs.close();
+                        closing.push(done);
+                    }
+                    Job::Intern(..)
+                    | Job::Chunk(..)
+                    | Job::Patch(..)
+                    | Job::CutBack(..)
+                    | Job::Usage(..) => batch.push(job),
                 }
                 let room = weight < LIMITS.joined_records;
                 next = if room { self.jobs.try_recv().ok() } else { None };
@@ -153,34 +159,44 @@ impl Writer {
         // Stable: jobs of one wallet keep the order in which they came.
         batch.sort_by_key(Job::wallet);
         while !batch.is_empty() {
-            match self.commit(&mut batch) {
-                Ok(()) => return batch.into_iter().for_each(|job| job.settle(Ok(()))),
-                Err(Failure { job: Some(at), error }) => {
-                    tracing::warn!(%error, "a write was refused");
-                    batch.remove(at).settle(Err(error));
-                }
-                Err(Failure { job: None, error }) => {
-                    tracing::error!(%error, "a commit failed");
-                    self.shared.report_failure();
-                    return batch.into_iter().for_each(|job| job.settle(Err(error.clone())));
-                }
+            let (committed, job) = match self.commit(&mut batch) {
+                Ok(()) => (Ok(()), None),
+                Err(Failure { job, error }) => (Err(error), job),
+            };
+            if let Err(error) = &committed {
+                tracing::error!(%error, requests = batch.len(), "a commit failed");
             }
+            match job {
+                // The others get a transaction without it.
+                Some(at) => batch.remove(at).settle(committed),
+                None => batch.drain(..).for_each(|job| job.settle(committed.clone())),
+            }
+        }
+        // Readers need an open file too. Where it cannot be opened, the next wake-up tries again.
+        if let Err(error) = self.mend() {
+            tracing::error!(%error, "the file cannot be opened again");
         }
     }
 
     /// One transaction for all of them, or none of it.
     fn commit(&mut self, batch: &mut [Job]) -> Result<(), Failure> {
-        if self.shared.has_failed() {
-            self.shared.reopen()?;
-        }
+        self.mend()?;
         self.known.changed.clear();
+        let opened = self.shared.opened();
         let result = self.try_commit(batch);
+        if let Err(Failure { job: None, .. }) = &result {
+            self.shared.fail(opened);
+        }
         match &result {
             Ok(()) => self.shared.memo.forget_tokens(&self.known.changed),
             // Numbers given in a transaction that never was.
             Err(_) => self.known = Known::default(),
         }
         result
+    }
+
+    fn mend(&self) -> Result<(), StoreError> {
+        if self.shared.has_failed() { self.shared.reopen() } else { Ok(()) }
     }
 
     fn try_commit(&mut self, batch: &mut [Job]) -> Result<(), Failure> {

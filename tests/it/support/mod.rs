@@ -1,0 +1,4 @@
+//! What several tests build on.
+
+pub(crate) mod disk;
+pub(crate) mod trades;
