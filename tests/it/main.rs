@@ -1,1 +1,11 @@
+//! Behaviour tests: one binary, one module a subject.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    reason = "a test that cannot go on says so by panicking"
+)]
+
+mod demo;
