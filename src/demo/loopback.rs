@@ -21,6 +21,8 @@ use tokio::sync::watch;
 
 use super::node::{Answer, DemoNode, Outcome};
 
+const CUT_AFTER: Duration = Duration::from_millis(5);
+
 /// Bounds of the demo server.
 #[derive(Debug, Clone, Copy)]
 pub struct LoopbackLimits {
@@ -196,7 +198,11 @@ fn body(answer: &Answer) -> Body {
         async move {
             match part {
                 Some(first) => Ok(Frame::data(first)),
-                None if cut => Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset)),
+                None if cut => {
+                    // The first half has to be on its way before the connection ends.
+                    tokio::time::sleep(CUT_AFTER).await;
+                    Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
+                }
                 None => {
                     tokio::time::sleep(slow).await;
                     Ok(Frame::data(rest))

@@ -7,7 +7,9 @@ mod loopback;
 mod mix;
 mod node;
 pub mod solana;
+mod transport;
 
 pub use faults::{Faults, Rate};
 pub use loopback::{Loopback, LoopbackHandle, LoopbackLimits};
 pub use node::{DemoNode, NodeStats};
+pub use transport::{DemoTransport, Exchange, ExchangeError};

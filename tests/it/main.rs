@@ -9,3 +9,4 @@
 )]
 
 mod demo;
+mod demo_faults;
