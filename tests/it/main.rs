@@ -1,8 +1,17 @@
-#![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
-#![expect(clippy::indexing_slicing, reason = "as above")]
+//! Behaviour tests: one binary, one module a subject.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    reason = "a test that cannot go on says so by panicking"
+)]
 
 mod corpus;
 mod crash;
+mod demo;
+mod demo_faults;
 mod store;
 mod store_files;
 mod support;

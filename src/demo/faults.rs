@@ -1,0 +1,191 @@
+//! What can go wrong at an endpoint, as often as is wished. Which request it hits follows from the
+//! seed and the request's number, so that a run can be repeated.
+
+use std::time::Duration;
+
+use super::mix::Dice;
+use super::solana::Twist;
+
+/// How often something happens, in thousandths of requests (or of calls, where it says so).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
+pub struct Rate(pub u16);
+
+impl Rate {
+    pub const NEVER: Self = Self(0);
+    pub const ALWAYS: Self = Self(1000);
+
+    fn hits(self, dice: &mut Dice) -> bool {
+        dice.range(0, 999) < u64::from(self.0)
+    }
+}
+
+/// The faults of one endpoint. All are off by default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Faults {
+    /// Status 429 without and with `Retry-After`.
+    pub too_many: Rate,
+    pub too_many_with_wait: Rate,
+    /// What `Retry-After` says, to the second.
+    pub retry_after: Duration,
+    /// Status 503.
+    pub unavailable: Rate,
+    /// No answer at all.
+    pub silence: Rate,
+    /// The body takes `slow_for` longer than the head of the answer.
+    pub slow_body: Rate,
+    pub slow_for: Duration,
+    /// The connection ends in the middle of the body.
+    pub cut_body: Rate,
+    /// A body that is no JSON, or an HTML page.
+    pub garbage: Rate,
+    pub html: Rate,
+    /// Entries of a batch in another order.
+    pub reordered: Rate,
+    /// An answer with the id of another call (per call).
+    pub wrong_id: Rate,
+    /// `null` in place of the result (per call).
+    pub null_result: Rate,
+    /// A JSON-RPC error that says to try again (per call).
+    pub busy: Rate,
+    /// A page that repeats an entry at its edge, or lacks one of the slot that the page begins in.
+    pub duplicate: Rate,
+    pub lost: Rate,
+    /// An empty page for no reason.
+    pub empty_page: Rate,
+    /// Transactions of one slot in another order than last time.
+    pub flipped_order: Rate,
+    /// A head that is behind for once, and by how many slots.
+    pub head_back: Rate,
+    pub head_back_slots: u64,
+    /// Time to the answer, and how much longer it may take by chance.
+    pub latency: Duration,
+    pub latency_jitter: Duration,
+    /// Requests of one second beyond which status 429 is answered.
+    pub requests_per_second: Option<u32>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            too_many: Rate::NEVER,
+            too_many_with_wait: Rate::NEVER,
+            retry_after: Duration::from_secs(1),
+            unavailable: Rate::NEVER,
+            silence: Rate::NEVER,
+            slow_body: Rate::NEVER,
+            slow_for: Duration::from_secs(5),
+            cut_body: Rate::NEVER,
+            garbage: Rate::NEVER,
+            html: Rate::NEVER,
+            reordered: Rate::NEVER,
+            wrong_id: Rate::NEVER,
+            null_result: Rate::NEVER,
+            busy: Rate::NEVER,
+            duplicate: Rate::NEVER,
+            lost: Rate::NEVER,
+            empty_page: Rate::NEVER,
+            flipped_order: Rate::NEVER,
+            head_back: Rate::NEVER,
+            head_back_slots: 50,
+            latency: Duration::ZERO,
+            latency_jitter: Duration::ZERO,
+            requests_per_second: None,
+        }
+    }
+}
+
+impl Faults {
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Everything that can go wrong does, each as often as `rate` says.
+    pub fn storm(rate: Rate) -> Self {
+        Self {
+            too_many: rate,
+            too_many_with_wait: rate,
+            unavailable: rate,
+            silence: rate,
+            slow_body: rate,
+            cut_body: rate,
+            garbage: rate,
+            html: rate,
+            reordered: rate,
+            wrong_id: rate,
+            null_result: rate,
+            busy: rate,
+            duplicate: rate,
+            lost: rate,
+            empty_page: rate,
+            flipped_order: rate,
+            head_back: rate,
+            ..Self::default()
+        }
+    }
+
+    /// An endpoint that works and takes as long as one over the internet.
+    pub fn latency(latency: Duration) -> Self {
+        Self { latency, ..Self::default() }
+    }
+
+    pub(super) fn delay(&self, dice: &mut Dice) -> Duration {
+        let jitter = u64::try_from(self.latency_jitter.as_micros()).unwrap_or(u64::MAX);
+        self.latency.saturating_add(Duration::from_micros(dice.range(0, jitter)))
+    }
+
+    /// What happens to a whole request; `None` is nothing.
+    pub(super) fn request(&self, dice: &mut Dice) -> Option<Fault> {
+        let rates = [
+            (self.too_many, Fault::TooMany),
+            (self.too_many_with_wait, Fault::TooManyWithWait),
+            (self.unavailable, Fault::Unavailable),
+            (self.silence, Fault::Silence),
+            (self.slow_body, Fault::SlowBody),
+            (self.cut_body, Fault::CutBody),
+            (self.garbage, Fault::Garbage),
+            (self.html, Fault::Html),
+            (self.reordered, Fault::Reordered),
+        ];
+        let hit = |(rate, fault): (Rate, Fault)| rate.hits(dice).then_some(fault);
+        rates.into_iter().find_map(hit)
+    }
+
+    /// What happens to one call of a request.
+    pub(super) fn call(&self, dice: &mut Dice) -> CallFaults {
+        let salt = dice.next();
+        CallFaults {
+            wrong_id: self.wrong_id.hits(dice),
+            null_result: self.null_result.hits(dice),
+            busy: self.busy.hits(dice),
+            twist: Twist {
+                duplicate: self.duplicate.hits(dice),
+                lose: self.lost.hits(dice),
+                empty: self.empty_page.hits(dice),
+                flip: self.flipped_order.hits(dice).then_some(salt),
+                head_back: if self.head_back.hits(dice) { self.head_back_slots } else { 0 },
+            },
+        }
+    }
+}
+
+/// A fault of a whole request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    TooMany,
+    TooManyWithWait,
+    Unavailable,
+    Silence,
+    SlowBody,
+    CutBody,
+    Garbage,
+    Html,
+    Reordered,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallFaults {
+    pub(super) wrong_id: bool,
+    pub(super) null_result: bool,
+    pub(super) busy: bool,
+    pub(super) twist: Twist,
+}

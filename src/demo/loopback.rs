@@ -1,0 +1,214 @@
+//! The demo endpoints behind a real port on 127.0.0.1, one path an endpoint.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, FuturesUnordered, StreamExt as _};
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::node::{Answer, DemoNode, Outcome};
+
+const CUT_AFTER: Duration = Duration::from_millis(5);
+
+/// Bounds of the demo server.
+#[derive(Debug, Clone, Copy)]
+pub struct LoopbackLimits {
+    /// Bytes of a request's body.
+    pub request_max: usize,
+    /// Connections at once; further ones wait to be accepted.
+    pub connections_max: usize,
+    /// How long a stop waits for open connections.
+    pub drain: Duration,
+}
+
+impl Default for LoopbackLimits {
+    fn default() -> Self {
+        Self { request_max: 4 << 20, connections_max: 1_024, drain: Duration::from_secs(2) }
+    }
+}
+
+/// A bound server that does not run yet.
+#[derive(Debug)]
+pub struct Loopback {
+    listener: TcpListener,
+    address: SocketAddr,
+    nodes: Arc<HashMap<String, DemoNode>>,
+    limits: LoopbackLimits,
+    stop: watch::Sender<bool>,
+}
+
+/// Stops its server when told to, or when dropped.
+#[derive(Debug)]
+pub struct LoopbackHandle {
+    stop: watch::Sender<bool>,
+}
+
+impl LoopbackHandle {
+    /// Accepts nothing more; open requests are answered first.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+}
+
+impl Drop for LoopbackHandle {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+
+impl Loopback {
+    /// Binds a port (0 is any) and serves each node under `/name`.
+    pub async fn bind(
+        port: u16,
+        nodes: impl IntoIterator<Item = (String, DemoNode)>,
+        limits: LoopbackLimits,
+    ) -> std::io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let address = listener.local_addr()?;
+        let nodes = Arc::new(nodes.into_iter().collect());
+        Ok(Self { listener, address, nodes, limits, stop: watch::Sender::new(false) })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where a node is reached.
+    pub fn url(&self, name: &str) -> String {
+        format!("http://{}/{name}", self.address)
+    }
+
+    pub fn handle(&self) -> LoopbackHandle {
+        LoopbackHandle { stop: self.stop.clone() }
+    }
+
+    /// Serves until the handle stops it. All connections run inside this future: the caller spawns
+    /// it, or selects on it.
+    pub async fn run(self) {
+        let mut stop = self.stop.subscribe();
+        let mut open: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
+        loop {
+            let room = open.len() < self.limits.connections_max;
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => break,
+                Some(()) = open.next(), if !open.is_empty() => {}
+                accepted = self.listener.accept(), if room => {
+                    if let Ok((stream, _)) = accepted {
+                        open.push(Box::pin(self.connection(stream)));
+                    }
+                }
+            }
+        }
+        drop(self.listener);
+        let rest = async { while open.next().await.is_some() {} };
+        // A client that holds its connection open does not hold the stop.
+        let _ = tokio::time::timeout(self.limits.drain, rest).await;
+    }
+
+    fn connection(&self, stream: TcpStream) -> impl Future<Output = ()> + Send + use<> {
+        let (nodes, limits) = (Arc::clone(&self.nodes), self.limits);
+        let mut stop = self.stop.subscribe();
+        async move {
+            let _ = stream.set_nodelay(true);
+            let service = service_fn(move |request| respond(Arc::clone(&nodes), request, limits));
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new());
+            let mut connection =
+                std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+            // A connection that ends badly is the client's business, or a fault made on purpose.
+            let ended = tokio::select! {
+                result = connection.as_mut() => { let _ = result; true }
+                _ = stop.wait_for(|stop| *stop) => false,
+            };
+            if !ended {
+                connection.as_mut().graceful_shutdown();
+                let _ = connection.await;
+            }
+        }
+    }
+}
+
+async fn respond(
+    nodes: Arc<HashMap<String, DemoNode>>,
+    request: Request<Incoming>,
+    limits: LoopbackLimits,
+) -> Result<Response<Body>, Infallible> {
+    let Some(node) = nodes.get(request.uri().path().trim_start_matches('/')) else {
+        return Ok(plain(StatusCode::NOT_FOUND));
+    };
+    if request.method() != Method::POST {
+        return Ok(plain(StatusCode::METHOD_NOT_ALLOWED));
+    }
+    let Ok(body) = Limited::new(request.into_body(), limits.request_max).collect().await else {
+        return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE));
+    };
+    match node.handle(&body.to_bytes()) {
+        Outcome::Silence => std::future::pending().await,
+        Outcome::Answer(answer) => {
+            tokio::time::sleep(answer.delay).await;
+            Ok(write(&answer))
+        }
+    }
+}
+
+fn plain(status: StatusCode) -> Response<Body> {
+    let body = Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync();
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response
+}
+
+fn write(answer: &Answer) -> Response<Body> {
+    let mut response = Response::new(body(answer));
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(answer.content_type));
+    if let Some(wait) = answer.retry_after {
+        headers.insert(header::RETRY_AFTER, http::HeaderValue::from(wait.as_secs()));
+    }
+    response
+}
+
+/// The whole body, or its first half and then the rest late, or never.
+fn body(answer: &Answer) -> Body {
+    let body = Bytes::from(answer.body.clone());
+    if !answer.cut && answer.slow.is_zero() {
+        return Full::new(body).map_err(|never| match never {}).boxed_unsync();
+    }
+    let (cut, slow) = (answer.cut, answer.slow);
+    let mut rest = body;
+    let first = rest.split_to(rest.len() / 2);
+    let parts = stream::iter([Some(first), None]).then(move |part| {
+        let rest = rest.clone();
+        async move {
+            match part {
+                Some(first) => Ok(Frame::data(first)),
+                None if cut => {
+                    // The first half has to be on its way before the connection ends.
+                    tokio::time::sleep(CUT_AFTER).await;
+                    Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
+                }
+                None => {
+                    tokio::time::sleep(slow).await;
+                    Ok(Frame::data(rest))
+                }
+            }
+        }
+    });
+    StreamBody::new(parts).boxed_unsync()
+}

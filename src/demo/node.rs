@@ -1,0 +1,367 @@
+//! One endpoint over the model: JSON-RPC envelopes, batches, faults and counts. Knows bytes in and
+//! bytes out; how they travel is the business of the transports.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::faults::{CallFaults, Fault, Faults};
+use super::mix::{self, Dice};
+use super::solana::{Call, NodeOptions, RpcError, SolanaModel, answer};
+
+/// Method names counted one by one; further ones are counted together.
+const METHODS_MAX: usize = 64;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An endpoint of the demo chain. Cheap to clone; clones are the same endpoint.
+#[derive(Debug, Clone)]
+pub struct DemoNode {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    model: SolanaModel,
+    seed: u64,
+    options: RwLock<NodeOptions>,
+    faults: RwLock<Faults>,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    stats: NodeStats,
+    /// Begin of the running second and the requests in it.
+    window: Option<(Instant, u32)>,
+}
+
+/// What an endpoint was asked and what it did wrong on purpose.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeStats {
+    pub requests: u64,
+    /// Calls of each method; entries of a batch count one by one.
+    pub calls: BTreeMap<String, u64>,
+    /// Requests and calls that a fault hit, by its name.
+    pub faults: BTreeMap<&'static str, u64>,
+}
+
+impl NodeStats {
+    pub fn calls_of(&self, method: &str) -> u64 {
+        self.calls.get(method).copied().unwrap_or(0)
+    }
+
+    pub fn calls_total(&self) -> u64 {
+        self.calls.values().sum()
+    }
+}
+
+/// What a transport has to do with a request.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Never answers.
+    Silence,
+    Answer(Answer),
+}
+
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) content_type: &'static str,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: Vec<u8>,
+    /// Before the head of the answer.
+    pub(super) delay: Duration,
+    /// Between the head of the answer and the end of its body.
+    pub(super) slow: Duration,
+    /// The connection ends before the body does.
+    pub(super) cut: bool,
+}
+
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    params: Option<Vec<Value>>,
+}
+
+impl DemoNode {
+    /// `seed` decides which requests the faults hit.
+    pub fn new(model: SolanaModel, seed: u64) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                model,
+                seed,
+                options: RwLock::new(NodeOptions::default()),
+                faults: RwLock::new(Faults::none()),
+                counts: Mutex::default(),
+            }),
+        }
+    }
+
+    pub fn model(&self) -> &SolanaModel {
+        &self.inner.model
+    }
+
+    /// Replaces the faults, from the next request on.
+    pub fn set_faults(&self, faults: Faults) {
+        *self.inner.faults.write().unwrap_or_else(PoisonError::into_inner) = faults;
+    }
+
+    pub fn set_options(&self, options: NodeOptions) {
+        *self.inner.options.write().unwrap_or_else(PoisonError::into_inner) = options;
+    }
+
+    pub fn options(&self) -> NodeOptions {
+        self.inner.options.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn stats(&self) -> NodeStats {
+        self.counts().stats.clone()
+    }
+
+    pub fn reset_stats(&self) {
+        self.counts().stats = NodeStats::default();
+    }
+
+    fn faults(&self) -> Faults {
+        self.inner.faults.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.inner.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a request at once, whatever its latency; `None` where the endpoint stays silent.
+    /// For benches and tests that measure no transport.
+    pub fn respond(&self, body: &[u8]) -> Option<Vec<u8>> {
+        match self.handle(body) {
+            Outcome::Silence => None,
+            Outcome::Answer(answer) => Some(answer.body),
+        }
+    }
+
+    /// Answers the body of one request that came in now.
+    pub(super) fn handle(&self, body: &[u8]) -> Outcome {
+        let faults = self.faults();
+        let (number, limited) = self.admit(&faults);
+        let mut dice = Dice::new(self.inner.seed, &[number]);
+        let delay = faults.delay(&mut dice);
+        let hit = faults.request(&mut dice);
+        if limited {
+            return Outcome::Answer(too_many(delay, Some(SECOND)));
+        }
+        if let Some(fault) = hit {
+            *self.counts().stats.faults.entry(fault.name()).or_default() += 1;
+        }
+        let plain = |status, body: &str| Answer {
+            status,
+            content_type: "text/plain",
+            retry_after: None,
+            body: body.as_bytes().to_vec(),
+            delay,
+            slow: Duration::ZERO,
+            cut: false,
+        };
+        let json = |shuffle: Option<u64>| Answer {
+            content_type: "application/json",
+            body: self.json(body, number, &faults, shuffle),
+            ..plain(200, "")
+        };
+        Outcome::Answer(match hit {
+            Some(Fault::Silence) => return Outcome::Silence,
+            Some(Fault::TooMany) => too_many(delay, None),
+            Some(Fault::TooManyWithWait) => too_many(delay, Some(faults.retry_after)),
+            Some(Fault::Unavailable) => plain(503, "Service Unavailable"),
+            Some(Fault::Garbage) => Answer {
+                content_type: "application/json",
+                ..plain(200, "{\"jsonrpc\":\"2.0\",\u{1}")
+            },
+            Some(Fault::Html) => {
+                let page = "<!DOCTYPE html><html><body><h1>502 Bad Gateway</h1></body></html>";
+                let status = if dice.percent(50) { 200 } else { 502 };
+                Answer { content_type: "text/html", ..plain(status, page) }
+            }
+            Some(Fault::SlowBody) => Answer { slow: faults.slow_for, ..json(None) },
+            Some(Fault::CutBody) => Answer { cut: true, ..json(None) },
+            Some(Fault::Reordered) => json(Some(dice.next())),
+            None => json(None),
+        })
+    }
+
+    /// Counts a request; tells its number and whether it is beyond the limit of its second.
+    fn admit(&self, faults: &Faults) -> (u64, bool) {
+        let mut counts = self.counts();
+        counts.stats.requests += 1;
+        let number = counts.stats.requests;
+        let Some(most) = faults.requests_per_second else { return (number, false) };
+        let now = Instant::now();
+        let (begin, seen) = match counts.window {
+            Some((begin, seen)) if now.duration_since(begin) < SECOND => (begin, seen + 1),
+            _ => (now, 1),
+        };
+        counts.window = Some((begin, seen));
+        let limited = seen > most;
+        if limited {
+            *counts.stats.faults.entry("requests_per_second").or_default() += 1;
+        }
+        (number, limited)
+    }
+
+    fn json(&self, body: &[u8], number: u64, faults: &Faults, shuffle: Option<u64>) -> Vec<u8> {
+        let options = self.options();
+        let batch = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
+        if !batch {
+            return match serde_json::from_slice::<Entry<'_>>(body) {
+                Ok(entry) => self.entry(&entry, &options, faults, mix::hash(number, &[0])),
+                Err(_) => refusal(-32700, "Parse error"),
+            };
+        }
+        let Ok(entries) = serde_json::from_slice::<Vec<Entry<'_>>>(body) else {
+            return refusal(-32700, "Parse error");
+        };
+        if entries.is_empty() {
+            return refusal(-32600, "Invalid request");
+        }
+        if entries.len() > options.batch_max {
+            return refusal(-32600, &format!("Batch too large; max {}", options.batch_max));
+        }
+        let mut answers: Vec<(u64, Vec<u8>)> = (1..)
+            .zip(&entries)
+            .map(|(at, entry)| {
+                let answer = self.entry(entry, &options, faults, mix::hash(number, &[at]));
+                (shuffle.map_or(at, |salt| mix::hash(salt, &[at])), answer)
+            })
+            .collect();
+        answers.sort_by_key(|(rank, _)| *rank);
+        let mut out = vec![b'['];
+        for (at, (_, answer)) in answers.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(answer);
+        }
+        out.push(b']');
+        out
+    }
+
+    /// Answers one call. `chance` is the number that its faults follow from.
+    fn entry(
+        &self,
+        entry: &Entry<'_>,
+        options: &NodeOptions,
+        faults: &Faults,
+        chance: u64,
+    ) -> Vec<u8> {
+        let fault = faults.call(&mut Dice::new(self.inner.seed, &[chance]));
+        self.count(&entry.method, &fault);
+        let params = entry.params.as_deref().unwrap_or_default();
+        let call = Call { method: &entry.method, params, twist: fault.twist };
+        let reply = if fault.busy {
+            Err(RpcError {
+                code: -32005,
+                message: "Node is behind by 112 slots".to_owned(),
+                data: Some("{\"numSlotsBehind\":112}".to_owned()),
+            })
+        } else if fault.null_result {
+            Ok(b"null".to_vec())
+        } else {
+            answer(&self.inner.model, options, call)
+        };
+        let own = entry.id.map_or("null", RawValue::get);
+        let id = if fault.wrong_id { "987654321" } else { own };
+        let mut out = b"{\"jsonrpc\":\"2.0\",".to_vec();
+        match reply {
+            Ok(result) => {
+                out.reserve(result.len() + 64);
+                out.extend_from_slice(b"\"result\":");
+                out.extend_from_slice(&result);
+            }
+            Err(error) => write_error(&mut out, &error),
+        }
+        out.extend_from_slice(b",\"id\":");
+        out.extend_from_slice(id.as_bytes());
+        out.push(b'}');
+        out
+    }
+
+    fn count(&self, method: &str, fault: &CallFaults) {
+        let mut counts = self.counts();
+        let stats = &mut counts.stats;
+        if let Some(count) = stats.calls.get_mut(method) {
+            *count += 1;
+        } else {
+            let known = stats.calls.len() < METHODS_MAX;
+            *stats.calls.entry(if known { method } else { "other" }.to_owned()).or_default() += 1;
+        }
+        let twist = fault.twist;
+        let hits = [
+            ("wrong_id", fault.wrong_id),
+            ("null_result", fault.null_result),
+            ("busy", fault.busy),
+            ("duplicate", twist.duplicate),
+            ("lost", twist.lose),
+            ("empty_page", twist.empty),
+            ("flipped_order", twist.flip.is_some()),
+            ("head_back", twist.head_back > 0),
+        ];
+        for (name, _) in hits.into_iter().filter(|(_, hit)| *hit) {
+            *stats.faults.entry(name).or_default() += 1;
+        }
+    }
+}
+
+impl Fault {
+    fn name(self) -> &'static str {
+        match self {
+            Self::TooMany => "too_many",
+            Self::TooManyWithWait => "too_many_with_wait",
+            Self::Unavailable => "unavailable",
+            Self::Silence => "silence",
+            Self::SlowBody => "slow_body",
+            Self::CutBody => "cut_body",
+            Self::Garbage => "garbage",
+            Self::Html => "html",
+            Self::Reordered => "reordered",
+        }
+    }
+}
+
+fn too_many(delay: Duration, retry_after: Option<Duration>) -> Answer {
+    let error = "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":429,\"message\":\"Too many requests for a \
+                 specific RPC call\"},\"id\":null}";
+    Answer {
+        status: 429,
+        content_type: "application/json",
+        retry_after,
+        body: error.as_bytes().to_vec(),
+        delay,
+        slow: Duration::ZERO,
+        cut: false,
+    }
+}
+
+fn write_error(out: &mut Vec<u8>, error: &RpcError) {
+    out.extend_from_slice(format!("\"error\":{{\"code\":{},\"message\":", error.code).as_bytes());
+    // The text may quote what the caller sent.
+    out.extend_from_slice(Value::from(error.message.as_str()).to_string().as_bytes());
+    if let Some(data) = &error.data {
+        out.extend_from_slice(b",\"data\":");
+        out.extend_from_slice(data.as_bytes());
+    }
+    out.push(b'}');
+}
+
+fn refusal(code: i64, message: &str) -> Vec<u8> {
+    let mut out = b"{\"jsonrpc\":\"2.0\",".to_vec();
+    write_error(&mut out, &RpcError { code, message: message.to_owned(), data: None });
+    out.extend_from_slice(b",\"id\":null}");
+    out
+}

@@ -1,0 +1,261 @@
+//! Accounts as they are at the head: wallets, mints with their metadata, token accounts.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::domain::Height;
+
+use super::build;
+use super::curve;
+use super::history::{LANES, NoiseKind, STEPS, noise_number};
+use super::keys::{Key, Known};
+use super::model::SolanaModel;
+use super::noise::{POSITION_UNITS, SHARE_UNITS, SPAM_UNITS};
+use super::tokens::{SPL_TOKENS, Token};
+use super::wallet::WalletHistory;
+use super::wire;
+
+/// Spam tokens whose metadata account is known.
+const SPAM_METADATA: u32 = 32;
+const METADATA_SPACE: usize = 679;
+const TOKEN_ACCOUNT: usize = 165;
+
+/// Metadata accounts of the tokens that have one, by address.
+static METADATA: LazyLock<HashMap<Key, Token>> = LazyLock::new(|| {
+    let coins = (0..SPL_TOKENS).map(Token::Coin);
+    let spam = (0..SPAM_METADATA).map(Token::Spam);
+    let all = coins.chain(spam).chain([Token::Usdc, Token::Position]);
+    let program = Known::Metaplex.key();
+    all.filter(|token| token.has_metadata())
+        .map(|token| (curve::derive(&[b"metadata", &program, &token.mint()], &program), token))
+        .collect()
+});
+
+/// Data, lamports and owner of an account.
+struct AccountData {
+    data: Vec<u8>,
+    lamports: u64,
+    owner: Known,
+    executable: bool,
+}
+
+impl SolanaModel {
+    /// Writes the account, or `null`.
+    pub(super) fn write_account(&self, out: &mut Vec<u8>, key: &Key, head: Height) {
+        match self.account_data(key, head) {
+            Some(account) => write(out, &account),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+
+    fn account_data(&self, key: &Key, head: Height) -> Option<AccountData> {
+        if let Some(token) = Token::from_mint(key) {
+            return Some(self.mint_data(token));
+        }
+        if let Some(known) = Known::of(key) {
+            let (owner, executable) =
+                if known.is_program() { (Known::Loader, true) } else { (Known::System, false) };
+            return Some(AccountData { data: Vec::new(), lamports: 1_141_440, owner, executable });
+        }
+        if let Some(token) = METADATA.get(key) {
+            let (data, owner) = (metaplex(*token), Known::Metaplex);
+            return Some(AccountData { data, lamports: 5_616_720, owner, executable: false });
+        }
+        match self.subject(key)? {
+            super::model::Subject::TokenAccount(wallet, token) => {
+                let amount = self.holding(&wallet, token, wallet.count_at(head))?;
+                Some(token_account(&wallet.address, token, amount))
+            }
+            super::model::Subject::Wallet(wallet) => {
+                let count = wallet.count_at(head);
+                let lamports =
+                    3_000_000_000 + crate::demo::mix::mix(wallet.tag ^ count) % 40_000_000_000;
+                (count > 0).then_some(AccountData {
+                    data: Vec::new(),
+                    lamports,
+                    owner: wire::PLAIN_OWNER,
+                    executable: false,
+                })
+            }
+        }
+    }
+
+    fn mint_data(&self, token: Token) -> AccountData {
+        let supply = token.supply(self.seed());
+        let mut data =
+            [&[0; 36][..], &supply.to_le_bytes(), &[token.decimals(), 1], &[0; 36]].concat();
+        if token.is_2022() {
+            data.resize(TOKEN_ACCOUNT, 0);
+            data.push(1);
+            let (mint, symbol) = (token.mint(), token.symbol());
+            let pointer =
+                [&18_u16.to_le_bytes()[..], &64_u16.to_le_bytes(), &[0; 32], &mint].concat();
+            data.extend(pointer);
+            let name = format!("{symbol} coin");
+            let body = [
+                &[0; 32][..],
+                &mint,
+                &text(&name),
+                &text(&symbol),
+                &text("https://demo.invalid/coin.json"),
+                &[0; 4],
+            ]
+            .concat();
+            let length = u16::try_from(body.len()).unwrap_or(0).to_le_bytes();
+            data.extend([&19_u16.to_le_bytes()[..], &length, &body].concat());
+        }
+        AccountData { data, lamports: 1_461_600, owner: token.program(), executable: false }
+    }
+
+    /// Base units in the wallet's account of a token after `count` transactions; `None` where the
+    /// account does not exist.
+    pub(super) fn holding(&self, wallet: &WalletHistory, token: Token, count: u64) -> Option<u64> {
+        let script = self.script(wallet);
+        let trades = wallet.trades_below(count);
+        let noises = wallet.noises_below(count);
+        let rounds = |kind| (noises + 7).saturating_sub(noise_number(kind, 0)) / 8;
+        match token {
+            Token::WrappedSol => None,
+            Token::Usdc => script.usdc_balance(trades),
+            Token::Coin(_) | Token::Created(..) => {
+                let (lane, first, period) = script.cycles_of(token)?;
+                let turns = trades.checked_sub(lane + 1)? / LANES;
+                let begun = turns / STEPS;
+                let cycle = begun - begun.checked_sub(first)? % period;
+                let step = if cycle == begun { turns % STEPS } else { STEPS - 1 };
+                let closed = step == STEPS - 1 && !script.keeps(lane, cycle);
+                (!closed).then(|| script.balance(lane, cycle, step))
+            }
+            Token::Spam(number) => {
+                let accounts = u64::from(wallet.plan.spam_accounts.max(1));
+                let number = u64::from(number);
+                let times =
+                    (rounds(NoiseKind::Spam) + accounts - 1).saturating_sub(number) / accounts;
+                (number < accounts && times > 0).then(|| SPAM_UNITS.saturating_mul(times))
+            }
+            Token::Position => match rounds(NoiseKind::Liquidity) {
+                0 => None,
+                done => Some(if done % 2 == 1 { POSITION_UNITS } else { 0 }),
+            },
+            Token::PositionShare => match rounds(NoiseKind::Liquidity) {
+                0 | 1 => None,
+                done => Some(if done % 4 == 2 { SHARE_UNITS } else { 0 }),
+            },
+            Token::Idle => (rounds(NoiseKind::TokenAccount) % 2 == 1).then_some(0),
+        }
+    }
+
+    /// The wallet's open token accounts after `count` transactions.
+    pub(super) fn holdings(&self, wallet: &WalletHistory, count: u64) -> Vec<(Token, u64)> {
+        let script = self.script(wallet);
+        let mut tokens = vec![Token::Usdc, Token::Position, Token::PositionShare, Token::Idle];
+        tokens.extend((0..wallet.plan.spam_accounts.max(1)).map(Token::Spam));
+        for lane in 0..LANES {
+            tokens
+                .extend((0..64).filter(|c| script.keeps(lane, *c)).map(|c| script.token(lane, c)));
+            let turns = wallet.trades_below(count).checked_sub(lane + 1).map(|t| t / LANES / STEPS);
+            tokens.extend(turns.map(|cycle| script.token(lane, cycle)));
+        }
+        tokens.sort_unstable();
+        tokens.dedup();
+        let held = |token: Token| Some((token, self.holding(wallet, token, count)?));
+        tokens.into_iter().filter_map(held).collect()
+    }
+
+    /// Writes `{"pubkey":…,"account":…}` of one open token account.
+    pub(super) fn write_holding(
+        &self,
+        out: &mut Vec<u8>,
+        wallet: &WalletHistory,
+        (token, amount): (Token, u64),
+        parsed: bool,
+    ) {
+        let account = token_account(&wallet.address, token, amount);
+        out.extend_from_slice(b"{\"account\":");
+        if parsed {
+            write_parsed(out, &wallet.address, token, amount, &account);
+        } else {
+            write(out, &account);
+        }
+        out.extend_from_slice(b",\"pubkey\":");
+        wire::quoted_key(out, &build::token_account(self.seed(), wallet.tag, token));
+        out.push(b'}');
+    }
+}
+
+fn token_account(owner: &Key, token: Token, amount: u64) -> AccountData {
+    let mut data =
+        [&token.mint()[..], owner, &amount.to_le_bytes(), &[0; 36], &[1], &[0; 56]].concat();
+    if token.is_2022() {
+        // Account type, then the immutable-owner extension.
+        data.extend([2, 7, 0, 0, 0]);
+    }
+    AccountData { data, lamports: token.account_rent(), owner: token.program(), executable: false }
+}
+
+/// A borsh string.
+fn text(value: &str) -> Vec<u8> {
+    let length = u32::try_from(value.len()).unwrap_or(0).to_le_bytes();
+    [&length[..], value.as_bytes()].concat()
+}
+
+/// A Metaplex metadata account: strings padded to their longest.
+fn metaplex(token: Token) -> Vec<u8> {
+    let padded = |value: &str, size: usize| {
+        let mut bytes = value.as_bytes().to_vec();
+        bytes.resize(size, 0);
+        [&u32::try_from(size).unwrap_or(0).to_le_bytes()[..], &bytes].concat()
+    };
+    let symbol = token.symbol();
+    let mut data = [
+        &[4][..],
+        &[0; 32],
+        &token.mint(),
+        &padded(&format!("{symbol} coin"), 32),
+        &padded(&symbol, 10),
+        &padded("", 200),
+        &[0, 0, 0, 0, 1],
+    ]
+    .concat();
+    data.resize(METADATA_SPACE, 0);
+    data
+}
+
+fn write(out: &mut Vec<u8>, account: &AccountData) {
+    out.extend_from_slice(b"{\"data\":[\"");
+    out.extend_from_slice(STANDARD.encode(&account.data).as_bytes());
+    out.extend_from_slice(b"\",\"base64\"]");
+    write_tail(out, account);
+}
+
+fn write_tail(out: &mut Vec<u8>, account: &AccountData) {
+    let executable: &[u8] = if account.executable { b"true" } else { b"false" };
+    out.extend_from_slice(b",\"executable\":");
+    out.extend_from_slice(executable);
+    out.extend_from_slice(b",\"lamports\":");
+    wire::number(out, account.lamports);
+    out.extend_from_slice(b",\"owner\":\"");
+    out.extend_from_slice(account.owner.text().as_bytes());
+    out.extend_from_slice(b"\",\"rentEpoch\":18446744073709551615,\"space\":");
+    wire::number(out, u64::try_from(account.data.len()).unwrap_or(0));
+    out.push(b'}');
+}
+
+fn write_parsed(out: &mut Vec<u8>, owner: &Key, token: Token, amount: u64, account: &AccountData) {
+    out.extend_from_slice(b"{\"data\":{\"parsed\":{\"info\":{\"isNative\":false,\"mint\":");
+    wire::quoted_key(out, &token.mint());
+    out.extend_from_slice(b",\"owner\":");
+    wire::quoted_key(out, owner);
+    out.extend_from_slice(b",\"state\":\"initialized\",\"tokenAmount\":");
+    wire::token_amount(out, amount, token.decimals());
+    let program: &str = if token.is_2022() { "spl-token-2022" } else { "spl-token" };
+    out.extend_from_slice(b"},\"type\":\"account\"},\"program\":\"");
+    out.extend_from_slice(program.as_bytes());
+    out.extend_from_slice(b"\",\"space\":");
+    wire::number(out, u64::try_from(account.data.len()).unwrap_or(0));
+    out.push(b'}');
+    write_tail(out, account);
+}

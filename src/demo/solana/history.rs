@@ -1,0 +1,473 @@
+//! What each transaction of a wallet is: kind, token, amounts. A pure function of the seed, the
+//! wallet, the number in its history and the fork.
+//!
+//! Trades run in four lanes. A lane works through one coin after another in cycles of eight trades
+//! (buy, buy, sell for USDC, buy, sell, buy with USDC, sell, sell all), so that the balance before
+//! any of them is at most eight sums away. The lanes share one USDC account, whose balance rises
+//! and falls by turns. SOL balances are not carried on: each transaction starts from a figure of
+//! its own, and only the first one starts from nothing.
+
+use crate::demo::mix::{self, Dice};
+use crate::domain::Side;
+
+use super::TradeKind;
+use super::keys::Known;
+use super::pools::{self, Venue};
+use super::tokens::{SPL_TOKENS, Token};
+use super::tx::Version;
+use super::wallet::{Class, WalletHistory};
+
+pub(super) const LANES: u64 = 4;
+pub(super) const STEPS: u64 = 8;
+/// Coins of one lane.
+const LANE_COINS: u64 = 64;
+/// Of as many cycles of a lane one begins with a coin that the wallet creates.
+const CREATION_PERIOD: u64 = 16;
+/// Steps at which the lanes trade against USDC: up, down, and so on.
+const USDC_STEPS: &[u64] = &[2, 5];
+const USDC_STEPS_ONLY: &[u64] = &[2, 3, 4, 5];
+/// Micro-USDC that one such trade moves, give or take a half.
+const USDC_MOVE: u64 = 60_000_000;
+const SOL: u64 = 1_000_000_000;
+
+/// A trade in the making.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TradeSpec {
+    pub(super) kind: TradeKind,
+    pub(super) token: Token,
+    /// What the wallet does with the token.
+    pub(super) side: Side,
+    pub(super) units: u64,
+    /// The wallet's account of the token before; `None` where this trade opens it.
+    pub(super) before: Option<u64>,
+    /// The account is closed in the same transaction.
+    pub(super) close: bool,
+    /// Lamports on the other side, before what the venue takes or adds.
+    pub(super) gross: u64,
+    pub(super) usdc: Option<UsdcMove>,
+    pub(super) route: Route,
+    /// Lamports of a transfer beside the swap to the maker of a bot, and to a relay.
+    pub(super) bot_fee: u64,
+    pub(super) tip: u64,
+}
+
+/// The wallet's USDC account in a trade; the direction is against the token's side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UsdcMove {
+    pub(super) before: Option<u64>,
+    pub(super) after: u64,
+}
+
+impl UsdcMove {
+    pub(super) fn units(self) -> u64 {
+        self.after.abs_diff(self.before.unwrap_or(0))
+    }
+}
+
+/// Pools of an aggregated trade, from what is given to what is got.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Route {
+    pub(super) hops: [Option<Hop>; 3],
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hop {
+    pub(super) venue: Venue,
+    pub(super) give: (Token, u64),
+    pub(super) get: (Token, u64),
+}
+
+impl Route {
+    pub(super) fn steps(&self) -> impl DoubleEndedIterator<Item = &Hop> {
+        self.hops.iter().flatten()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoiseKind {
+    SolIn,
+    SolOut,
+    Spam,
+    TokenAccount,
+    Liquidity,
+    Stake,
+    LimitOpen,
+    Dust,
+}
+
+const NOISE: [NoiseKind; 8] = [
+    NoiseKind::SolIn,
+    NoiseKind::Spam,
+    NoiseKind::TokenAccount,
+    NoiseKind::Liquidity,
+    NoiseKind::SolOut,
+    NoiseKind::LimitOpen,
+    NoiseKind::Stake,
+    NoiseKind::Dust,
+];
+
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::large_enum_variant, reason = "made and used up at once; a box would cost more")]
+pub(super) enum Content {
+    /// The first transaction: somebody sends SOL.
+    Funding,
+    Trade(TradeSpec),
+    /// A swap that failed, by number among its like.
+    Failed(u64),
+    /// With the number among its like.
+    Noise(NoiseKind, u64),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spec {
+    pub(super) number: u64,
+    pub(super) fork: u32,
+    pub(super) version: Version,
+    pub(super) content: Content,
+}
+
+/// Reads the history of one wallet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Script<'a> {
+    pub(super) seed: u64,
+    pub(super) wallet: &'a WalletHistory,
+}
+
+impl Script<'_> {
+    pub(super) fn spec(&self, number: u64, fork: u32) -> Spec {
+        let content = match self.wallet.class(number) {
+            Class::Funding => Content::Funding,
+            Class::Trade(trade) => Content::Trade(self.trade(trade, number, fork)),
+            Class::Failed(n) => Content::Failed(n),
+            Class::Noise(n) => noise(n),
+        };
+        let mut dice = self.dice(number, fork, 1);
+        let version = if dice.percent(u64::from(self.wallet.plan.version_1_percent)) {
+            Version::V1
+        } else if dice.percent(35) {
+            Version::Legacy
+        } else {
+            Version::V0
+        };
+        // Keepers and the failures, whose error names an instruction, have no version 1.
+        let plain = matches!(
+            content,
+            Content::Failed(_)
+                | Content::Trade(TradeSpec {
+                    kind: TradeKind::LimitFill | TradeKind::Settlement,
+                    ..
+                })
+        );
+        Spec { number, fork, version: if plain { Version::V0 } else { version }, content }
+    }
+
+    /// Chances of one transaction; `purpose` keeps the uses apart.
+    pub(super) fn dice(&self, number: u64, fork: u32, purpose: u64) -> Dice {
+        Dice::new(self.seed, &[self.wallet.tag, number, u64::from(fork), purpose])
+    }
+
+    fn trade(&self, trade: u64, number: u64, fork: u32) -> TradeSpec {
+        let (lane, turn) = (trade % LANES, trade / LANES);
+        let (cycle, step) = (turn / STEPS, turn % STEPS);
+        let token = self.token(lane, cycle);
+        let before = match step.checked_sub(1) {
+            None => self.carried(lane, cycle),
+            Some(last) => Some(self.balance(lane, cycle, last)),
+        };
+        let after = self.balance(lane, cycle, step);
+        let units = after.abs_diff(before.unwrap_or(0));
+        let side = if after > before.unwrap_or(0) { Side::Buy } else { Side::Sell };
+        let mut dice = self.dice(number, fork, 2);
+        let kind = self.kind(lane, cycle, step, &mut dice);
+        let usdc = self.usdc(lane, cycle, step);
+        let fair = u128::from(units) * 1000 / u128::from(token.rate(self.seed).max(1));
+        let fair = u64::try_from(fair).unwrap_or(SOL);
+        let gross = (fair / 100).max(200) * dice.range(90, 110);
+        let signed = !matches!(kind, TradeKind::Settlement | TradeKind::LimitFill);
+        TradeSpec {
+            kind,
+            token,
+            side,
+            units,
+            before,
+            close: step == STEPS - 1 && !self.keeps(lane, cycle),
+            gross,
+            usdc,
+            route: pools::route(
+                kind,
+                token,
+                side,
+                units,
+                gross,
+                usdc.map(UsdcMove::units),
+                &mut dice,
+                self.seed,
+            ),
+            bot_fee: if signed && dice.percent(25) { gross / 100 } else { 0 },
+            tip: if signed && dice.percent(30) { dice.range(10_000, 2_000_000) } else { 0 },
+        }
+    }
+
+    fn kind(&self, lane: u64, cycle: u64, step: u64, dice: &mut Dice) -> TradeKind {
+        use TradeKind as K;
+        let token = self.token(lane, cycle);
+        let keeper = dice.percent(u64::from(self.wallet.plan.keeper_percent));
+        let buys = matches!(step, 0 | 1 | 3 | 5);
+        match self.wallet.plan.only {
+            Some(K::JupiterUsdc | K::Settlement) if !USDC_STEPS_ONLY.contains(&step) => {
+                K::JupiterSol
+            }
+            Some(K::PumpCreate) => {
+                if step == 0 {
+                    K::PumpCreate
+                } else {
+                    K::PumpFun
+                }
+            }
+            Some(K::LimitFill) => {
+                if buys && step > 0 {
+                    K::LimitFill
+                } else {
+                    K::RaydiumV4
+                }
+            }
+            Some(kind) => kind,
+            None if USDC_STEPS.contains(&step) => {
+                if keeper {
+                    K::Settlement
+                } else {
+                    K::JupiterUsdc
+                }
+            }
+            None => match token {
+                Token::Created(..) if step == 0 => K::PumpCreate,
+                Token::Created(..) => K::PumpFun,
+                _ if token.is_2022() => dice.pick(K::PumpFun, &[K::PumpSwap, K::JupiterSol]),
+                _ if step == 3 && keeper => K::LimitFill,
+                Token::WrappedSol
+                | Token::Usdc
+                | Token::Coin(_)
+                | Token::Spam(_)
+                | Token::Position
+                | Token::PositionShare
+                | Token::Idle => {
+                    dice.pick(K::RaydiumV4, &[K::Whirlpool, K::JupiterSol, K::PumpFun])
+                }
+            },
+        }
+    }
+
+    // Tokens and balances.
+
+    /// The coin that a lane trades in a cycle.
+    pub(super) fn token(&self, lane: u64, cycle: u64) -> Token {
+        use TradeKind as K;
+        let creates = match self.wallet.plan.only {
+            None => lane % 2 == 1 && cycle % CREATION_PERIOD == 5,
+            Some(only) => only == K::PumpCreate,
+        };
+        let number = cycle * LANES + lane;
+        if creates {
+            return Token::Created(
+                self.wallet.tag,
+                u32::try_from(number).unwrap_or(u32::MAX) & 0x7fff_ffff,
+            );
+        }
+        let newer = match self.wallet.plan.only {
+            None | Some(K::JupiterSol | K::PumpFun) => lane % 2 == 1,
+            Some(K::PumpSwap | K::PumpCreate) => true,
+            Some(K::RaydiumV4 | K::Whirlpool | K::JupiterUsdc | K::LimitFill | K::Settlement) => {
+                false
+            }
+        };
+        let (factor, offset) = self.shuffle(lane);
+        let place = cycle.wrapping_mul(factor).wrapping_add(offset) % LANE_COINS;
+        let coin = u32::try_from(lane * LANE_COINS + place).unwrap_or(0);
+        Token::Coin(if newer { SPL_TOKENS + coin } else { coin })
+    }
+
+    /// In which order a lane goes through its coins.
+    fn shuffle(&self, lane: u64) -> (u64, u64) {
+        let chance = mix::hash(self.seed, &[self.wallet.tag, lane, 3]);
+        (chance >> 8 | 1, chance & 0xff)
+    }
+
+    /// Cycles of the lane that trade a coin: the first of them, and how far apart they are.
+    pub(super) fn cycles_of(&self, token: Token) -> Option<(u64, u64, u64)> {
+        match token {
+            Token::Created(_, number) => {
+                let number = u64::from(number);
+                let (lane, cycle) = (number % LANES, number / LANES);
+                (self.token(lane, cycle) == token).then_some((lane, cycle, u64::MAX))
+            }
+            Token::Coin(number) => {
+                let coin = u64::from(number % SPL_TOKENS);
+                let (lane, place) = (coin / LANE_COINS, coin % LANE_COINS);
+                let (factor, offset) = self.shuffle(lane);
+                // The inverse of an odd number modulo a power of two, by Newton's steps.
+                let inverse = (0..6).fold(factor, |inverse, _| {
+                    inverse.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(inverse)))
+                });
+                let cycle = place.wrapping_sub(offset).wrapping_mul(inverse) % LANE_COINS;
+                (self.token(lane, cycle) == token).then_some((lane, cycle, LANE_COINS))
+            }
+            Token::WrappedSol
+            | Token::Usdc
+            | Token::Spam(_)
+            | Token::Position
+            | Token::PositionShare
+            | Token::Idle => None,
+        }
+    }
+
+    /// Whether the cycle leaves its account open with a holding.
+    pub(super) fn keeps(&self, lane: u64, cycle: u64) -> bool {
+        let open = u64::from(self.wallet.plan.open_accounts);
+        cycle < ((open + LANES - 1 - lane) / LANES).min(LANE_COINS)
+    }
+
+    /// What is in the account before a cycle begins; `None` where it does not exist.
+    fn carried(&self, lane: u64, cycle: u64) -> Option<u64> {
+        let earlier = cycle.checked_sub(LANE_COINS)?;
+        let same = self.token(lane, earlier) == self.token(lane, cycle);
+        (same && self.keeps(lane, earlier)).then(|| self.sum(lane, earlier, STEPS - 1, 0))
+    }
+
+    /// Base units of the lane's coin after a step.
+    pub(super) fn balance(&self, lane: u64, cycle: u64, step: u64) -> u64 {
+        let start = self.carried(lane, cycle).unwrap_or(0);
+        self.sum(lane, cycle, step, start)
+    }
+
+    fn sum(&self, lane: u64, cycle: u64, step: u64, start: u64) -> u64 {
+        let token = self.token(lane, cycle);
+        let mut dice = Dice::new(self.seed, &[self.wallet.tag, lane, cycle, 4]);
+        let size = self.units(token, dice.range(3 * SOL / 2, 6 * SOL));
+        let mut balance = start;
+        for at in 0..=step {
+            let (part, price) = (dice.range(20, 60), dice.range(90, 110));
+            let usdc = self.usdc(lane, cycle, at).map(|usdc| {
+                let lamports = usdc.units() / 150 * 10 * price;
+                self.units(token, lamports)
+            });
+            balance = match at {
+                0 => balance + size,
+                1 | 3 | 5 => balance + usdc.unwrap_or(size / 100 * part).max(1),
+                2 | 4 | 6 => balance.saturating_sub(usdc.unwrap_or(balance / 100 * part).max(1)),
+                _ if self.keeps(lane, cycle) => balance / 2,
+                _ => 0,
+            };
+        }
+        balance
+    }
+
+    fn units(&self, token: Token, lamports: u64) -> u64 {
+        let units = u128::from(lamports) * u128::from(token.rate(self.seed)) / 1000;
+        u64::try_from(units).unwrap_or(u64::MAX).max(1_000)
+    }
+
+    // USDC.
+
+    fn usdc_steps(&self) -> &'static [u64] {
+        match self.wallet.plan.only {
+            None => USDC_STEPS,
+            Some(TradeKind::JupiterUsdc | TradeKind::Settlement) => USDC_STEPS_ONLY,
+            Some(_) => &[],
+        }
+    }
+
+    /// The USDC account around a step, where the step trades against USDC.
+    fn usdc(&self, lane: u64, cycle: u64, step: u64) -> Option<UsdcMove> {
+        let steps = self.usdc_steps();
+        let phase = steps.iter().position(|at| *at == step)?;
+        let after = self.usdc_level(lane, cycle, step, phase % 2 == 0);
+        let before = if let Some(lane) = lane.checked_sub(1) {
+            Some(self.usdc_level(lane, cycle, step, phase % 2 == 0))
+        } else {
+            let earlier = phase.checked_sub(1).and_then(|at| steps.get(at)).map(|at| (cycle, *at));
+            let wrapped = || Some((cycle.checked_sub(1)?, *steps.last()?));
+            let Some((cycle, step)) = earlier.or_else(wrapped) else {
+                return Some(UsdcMove { before: None, after });
+            };
+            Some(self.usdc_level(LANES - 1, cycle, step, phase % 2 == 1))
+        };
+        Some(UsdcMove { before, after })
+    }
+
+    fn usdc_level(&self, lane: u64, cycle: u64, step: u64, rising: bool) -> u64 {
+        let level = if rising { lane + 1 } else { LANES - 1 - lane };
+        let jitter = mix::hash(self.seed, &[self.wallet.tag, lane, cycle, step, 5]);
+        level * USDC_MOVE + jitter % (USDC_MOVE / 2)
+    }
+
+    /// Micro-USDC of the wallet after `trades` trades; `None` before the account is opened.
+    pub(super) fn usdc_balance(&self, trades: u64) -> Option<u64> {
+        let span = LANES * STEPS * 2;
+        (trades.saturating_sub(span)..trades).rev().find_map(|trade| {
+            let (lane, turn) = (trade % LANES, trade / LANES);
+            self.usdc(lane, turn / STEPS, turn % STEPS).map(|usdc| usdc.after)
+        })
+    }
+
+    pub(super) fn is_usdc(&self, trade: u64) -> bool {
+        self.usdc_steps().contains(&(trade / LANES % STEPS))
+    }
+}
+
+pub(super) fn noise(n: u64) -> Content {
+    let at = usize::try_from(n % 8).unwrap_or(0);
+    let kind = NOISE.get(at).copied().unwrap_or(NoiseKind::SolIn);
+    Content::Noise(kind, n / 8)
+}
+
+/// Number among all noise of the `n`-th one of a kind.
+pub(super) fn noise_number(kind: NoiseKind, n: u64) -> u64 {
+    let at = NOISE.iter().position(|other| *other == kind).unwrap_or(0);
+    n * 8 + u64::try_from(at).unwrap_or(0)
+}
+
+impl TradeSpec {
+    /// Lamports of value on both rows or the one: exact where native is on the other side, the
+    /// native hop where the route has one, else nothing.
+    pub(super) fn native(&self) -> Option<u64> {
+        if self.usdc.is_some() {
+            let mut hops = self.route.steps();
+            let first = hops.next()?;
+            return (first.get.0 == Token::WrappedSol).then_some(first.get.1);
+        }
+        Some(match (self.kind, self.side) {
+            (TradeKind::PumpFun | TradeKind::PumpCreate, Side::Buy) => {
+                self.gross + pools::pump_fees(self.gross).total()
+            }
+            (TradeKind::PumpFun | TradeKind::PumpCreate, Side::Sell) => {
+                self.gross - pools::pump_fees(self.gross).total()
+            }
+            (TradeKind::PumpSwap, Side::Buy) => self.gross + pools::swap_fees(self.gross).total(),
+            (TradeKind::PumpSwap, Side::Sell) => self.gross - pools::swap_fees(self.gross).total(),
+            (_, _) => self.gross,
+        })
+    }
+
+    /// Program whose pool exchanged the token with the route.
+    pub(super) fn token_venue(&self) -> Known {
+        match self.kind {
+            TradeKind::PumpFun | TradeKind::PumpCreate => Known::PumpFun,
+            TradeKind::PumpSwap => Known::PumpSwap,
+            TradeKind::RaydiumV4 => Known::RaydiumV4,
+            TradeKind::Whirlpool => Known::Whirlpool,
+            TradeKind::LimitFill => Known::JupiterLimit,
+            TradeKind::JupiterSol | TradeKind::JupiterUsdc | TradeKind::Settlement => {
+                let mut hops = self.route.steps();
+                let hop = if self.side == Side::Sell { hops.next() } else { hops.next_back() };
+                hop.map_or(Known::Jupiter, |hop| hop.venue.program())
+            }
+        }
+    }
+
+    /// Program whose pool exchanged USDC with the route.
+    pub(super) fn usdc_venue(&self) -> Known {
+        let mut hops = self.route.steps();
+        let hop = if self.side == Side::Sell { hops.next_back() } else { hops.next() };
+        hop.map_or(Known::Jupiter, |hop| hop.venue.program())
+    }
+}

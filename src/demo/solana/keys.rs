@@ -1,0 +1,160 @@
+//! Addresses of the demo chain: real ones for programs and known accounts, keyed mixes for the
+//! rest. What has to be read back (token accounts, mints, signatures) is sealed, not looked up.
+
+use std::sync::LazyLock;
+
+use crate::demo::mix;
+
+pub(super) type Key = [u8; 32];
+
+macro_rules! known {
+    ($($name:ident = $text:literal,)*) => {
+        /// Accounts that exist on mainnet under these addresses.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(super) enum Known { $($name,)* }
+
+        impl Known {
+            pub(super) const ALL: &[Self] = &[$(Self::$name,)*];
+
+            pub(super) const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+    };
+}
+
+known! {
+    System = "11111111111111111111111111111111",
+    ComputeBudget = "ComputeBudget111111111111111111111111111111",
+    Token = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
+    Token2022 = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
+    AssociatedToken = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL",
+    Stake = "Stake11111111111111111111111111111111111111",
+    Loader = "BPFLoaderUpgradeab1e11111111111111111111111",
+    Metaplex = "metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s",
+    PumpFun = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
+    PumpSwap = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
+    PumpFees = "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
+    RaydiumV4 = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8",
+    RaydiumV4Authority = "5Q544fKrFoe6tsEbD7S8EmxGTJYAKtTVhAW5Q5pge4j1",
+    RaydiumCpmm = "CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C",
+    Whirlpool = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc",
+    Dlmm = "LBUZKhRxPF3XUpBCjp4YzTKgLccjZhTSDM9YuVaPwxo",
+    Jupiter = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4",
+    JupiterEvents = "D8cy77BBepLMngZx6ZukaTff5hCt1HrWyKk3Hnd9oitf",
+    JupiterLimit = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu",
+    WrappedSol = "So11111111111111111111111111111111111111112",
+    Usdc = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+    Rent = "SysvarRent111111111111111111111111111111111",
+    Clock = "SysvarC1ock11111111111111111111111111111111",
+    StakeHistory = "SysvarStakeHistory1111111111111111111111111",
+    StakeConfig = "StakeConfig11111111111111111111111111111111",
+    Instructions = "Sysvar1nstructions1111111111111111111111111",
+    JitoTip1 = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5",
+    JitoTip2 = "DfXygSm4jCyNCybVYYK6DwvWqjKee8pbDmJGcLWNDXjh",
+    JitoTip3 = "ADuUkR4vqLUMWXxW9gh6D6L8pMSawimctcNZ5pGwDcEt",
+}
+
+static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let decode = |known: &Known| {
+        let mut key = [0; 32];
+        // The texts are constants of this file, which a test reads: they decode.
+        let _ = five8::decode_32(known.text().as_bytes(), &mut key);
+        key
+    };
+    Known::ALL.iter().map(decode).collect()
+});
+
+impl Known {
+    pub(super) fn key(self) -> Key {
+        let at = Self::ALL.iter().position(|known| *known == self);
+        at.and_then(|at| KEYS.get(at)).copied().unwrap_or_default()
+    }
+
+    pub(super) fn of(key: &Key) -> Option<Self> {
+        let at = KEYS.iter().position(|known| known == key)?;
+        Self::ALL.get(at).copied()
+    }
+
+    /// Whether the account is a program (the rest are mints, sysvars and plain accounts).
+    pub(super) fn is_program(self) -> bool {
+        !matches!(
+            self,
+            Self::RaydiumV4Authority
+                | Self::JupiterEvents
+                | Self::WrappedSol
+                | Self::Usdc
+                | Self::Rent
+                | Self::Clock
+                | Self::StakeHistory
+                | Self::StakeConfig
+                | Self::Instructions
+                | Self::JitoTip1
+                | Self::JitoTip2
+                | Self::JitoTip3
+        )
+    }
+}
+
+/// What an account of the model is for; part of what its address is mixed from.
+#[derive(Debug, Clone, Copy)]
+#[repr(u64)]
+pub(super) enum Role {
+    Pool = 1,
+    VaultBase,
+    VaultQuote,
+    PoolAuthority,
+    FeeReceiver,
+    FeeVault,
+    CreatorVault,
+    CreatorVaultAccount,
+    EventAuthority,
+    GlobalState,
+    Volume,
+    FeeConfig,
+    TickArray,
+    Oracle,
+    Keeper,
+    KeeperAccount,
+    Order,
+    Escrow,
+    AggregatorAuthority,
+    AggregatorAccount,
+    TemporaryAccount,
+    Stranger,
+    BotFee,
+    StakeAccount,
+    Validator,
+    LookupTable,
+    FailedAccount,
+    LimitFee,
+    Blockhash,
+    Signer,
+    Filler,
+}
+
+/// An address that belongs to the chain, not to one wallet.
+pub(super) fn account(seed: u64, role: Role, parts: [u64; 2]) -> Key {
+    let [first, second] = parts;
+    mix::key(seed, &[role_number(role), first, second])
+}
+
+#[expect(clippy::as_conversions, reason = "the discriminant of a unit enum; no value is cut")]
+const fn role_number(role: Role) -> u64 {
+    role as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_text_is_an_address() {
+        for known in Known::ALL {
+            let mut text = Vec::new();
+            crate::demo::base58::encode_32(&known.key(), &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), known.text());
+            assert_eq!(Known::of(&known.key()), Some(*known));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Which transactions name an address, newest first.
+
+use std::sync::Arc;
+
+use super::TradeKind;
+use super::build;
+use super::history::{Content, LANES, NoiseKind, STEPS, noise_number};
+use super::model::{Entry, SolanaModel, Subject};
+use super::noise;
+use super::tokens::Token;
+use super::wallet::{Class, WalletHistory};
+
+impl SolanaModel {
+    /// Entries of a subject with numbers below `below`, newest first. The caller stops.
+    pub(super) fn entries(
+        &self,
+        subject: &Subject,
+        below: u64,
+    ) -> impl Iterator<Item = Entry> + use<> {
+        let (model, subject) = (self.clone(), subject.clone());
+        let mut below = below;
+        std::iter::from_fn(move || {
+            let number = model.before(&subject, below)?;
+            below = number;
+            model.entry(subject.wallet(), number)
+        })
+    }
+
+    pub(super) fn entry(&self, wallet: &WalletHistory, number: u64) -> Option<Entry> {
+        let spot = wallet.spot(number)?;
+        let signature = self.signature(&wallet.address, number, self.fork(spot.slot));
+        let failed = matches!(wallet.class(number), Class::Failed(_));
+        Some(Entry { signature, number, spot, failed })
+    }
+
+    /// The newest transaction below a number that names the subject.
+    fn before(&self, subject: &Subject, below: u64) -> Option<u64> {
+        match subject {
+            Subject::Wallet(wallet) => {
+                (0..below).rev().find(|number| self.names_wallet(wallet, *number))
+            }
+            Subject::TokenAccount(wallet, token) => self.before_of(wallet, *token, below),
+        }
+    }
+
+    /// Whether the wallet's own address is among the keys of the transaction.
+    pub(super) fn names_wallet(&self, wallet: &WalletHistory, number: u64) -> bool {
+        match wallet.class(number) {
+            Class::Funding | Class::Failed(_) => true,
+            // Only trades against USDC can be a keeper's settlement: the others need no look.
+            Class::Trade(trade) if !self.script(wallet).is_usdc(trade) => true,
+            Class::Trade(_) => {
+                let Some(spot) = wallet.spot(number) else { return false };
+                let content = self.spec(wallet, number, spot).content;
+                let Content::Trade(trade) = content else { return true };
+                let opens = trade.usdc.is_some_and(|usdc| usdc.before.is_none());
+                trade.kind != TradeKind::Settlement || opens || trade.before.is_none()
+            }
+            Class::Noise(n) => match super::history::noise(n) {
+                Content::Noise(NoiseKind::Spam, n) => {
+                    noise::spam_token(n, wallet.plan.spam_accounts).1 == 0
+                }
+                Content::Noise(..) | Content::Funding | Content::Trade(_) | Content::Failed(_) => {
+                    true
+                }
+            },
+        }
+    }
+
+    fn before_of(&self, wallet: &Arc<WalletHistory>, token: Token, below: u64) -> Option<u64> {
+        let noise = |kind, wanted: &dyn Fn(u64) -> bool| {
+            let (count, first) = (wallet.noises_below(below), noise_number(kind, 0));
+            let rounds = (count + 7).saturating_sub(first) / 8;
+            let n = (0..rounds).rev().find(|n| wanted(*n))?;
+            wallet.number_of_noise(noise_number(kind, n))
+        };
+        match token {
+            Token::Coin(_) | Token::Created(..) => self.before_in_cycles(wallet, token, below),
+            Token::Usdc => {
+                let script = self.script(wallet);
+                let trades = wallet.trades_below(below);
+                let span = trades.saturating_sub(2 * LANES * STEPS)..trades;
+                let trade = span.rev().find(|trade| script.is_usdc(*trade))?;
+                Some(wallet.number_of_trade(trade))
+            }
+            Token::Spam(number) => noise(NoiseKind::Spam, &|n| {
+                noise::spam_token(n, wallet.plan.spam_accounts).0 == Token::Spam(number)
+            }),
+            Token::Position => noise(NoiseKind::Liquidity, &|_| true),
+            Token::PositionShare => noise(NoiseKind::Liquidity, &|n| matches!(n % 4, 1 | 2)),
+            Token::Idle => noise(NoiseKind::TokenAccount, &|_| true),
+            Token::WrappedSol => (0..below).rev().find(|number| self.wraps(wallet, *number)),
+        }
+    }
+
+    fn before_in_cycles(&self, wallet: &WalletHistory, token: Token, below: u64) -> Option<u64> {
+        let (lane, first, period) = self.script(wallet).cycles_of(token)?;
+        let trades = wallet.trades_below(below);
+        // The newest cycle of the coin that has begun, then its newest step below the bound.
+        let begun = trades.checked_sub(lane + 1)? / LANES / STEPS;
+        let cycle = begun - begun.checked_sub(first)? % period;
+        (0..STEPS)
+            .rev()
+            .map(|step| (cycle * STEPS + step) * LANES + lane)
+            .find(|trade| *trade < trades)
+            .map(|trade| wallet.number_of_trade(trade))
+    }
+
+    /// Whether the transaction opens the wallet's own wrapped SOL account.
+    fn wraps(&self, wallet: &WalletHistory, number: u64) -> bool {
+        let Some(spot) = wallet.spot(number) else { return false };
+        let spec = self.spec(wallet, number, spot);
+        if matches!(wallet.class(number), Class::Funding | Class::Failed(_)) {
+            return false;
+        }
+        let key = build::token_account(self.seed(), wallet.tag, Token::WrappedSol);
+        let tx = build::build(self.script(wallet), &spec, 0);
+        tx.accounts.iter().any(|account| account.key == key)
+    }
+}
+
+impl Subject {
+    pub(super) fn wallet(&self) -> &WalletHistory {
+        match self {
+            Self::Wallet(wallet) | Self::TokenAccount(wallet, _) => wallet,
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The chain itself: wallets, head, forks. Holds what was registered and what was asked for, never
+//! a history.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::demo::mix;
+use crate::domain::{Address, Height, Side, TxId, Units, UnixSeconds};
+
+use super::build::{self, build};
+use super::history::{Content, Script, Spec, TradeSpec};
+use super::keys::{Key, Known, Role, account};
+use super::tokens::Token;
+use super::wallet::{Class, Spot, WalletHistory, WalletPlan};
+use super::wire::{self, Envelope};
+use super::{ModelLimits, TradeKind, TxKind, names, slots};
+
+const SIGNATURE_TAG: u64 = u64::from_le_bytes(*b"demosign");
+
+/// A deterministic Solana. Cheap to clone; all clones are the same chain.
+#[derive(Debug, Clone)]
+pub struct SolanaModel {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    seed: u64,
+    limits: ModelLimits,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    head: Height,
+    /// Every address that was registered or asked for.
+    wallets: HashMap<Key, Arc<WalletHistory>>,
+    by_tag: HashMap<u64, Key>,
+    /// Slots from which on the chain was replaced, oldest replacement first.
+    forks: Vec<Height>,
+}
+
+/// One row that the wallet's history must have, by construction of the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrueTrade {
+    pub signature: TxId,
+    pub slot: Height,
+    /// Place in the block.
+    pub index: u32,
+    pub time: UnixSeconds,
+    pub side: Side,
+    pub mint: Address,
+    pub units: Units,
+    /// Lamports; `None` where the transaction does not hold the value.
+    pub native: Option<Units>,
+    /// Common name of the venue, and its program.
+    pub venue: &'static str,
+    pub program: Address,
+    /// Sells before buys within a transaction.
+    pub leg: u16,
+    pub kind: TradeKind,
+}
+
+/// One entry of a list of signatures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) signature: [u8; 64],
+    pub(super) number: u64,
+    pub(super) spot: Spot,
+    pub(super) failed: bool,
+}
+
+/// What a list is about.
+#[derive(Debug, Clone)]
+pub(super) enum Subject {
+    Wallet(Arc<WalletHistory>),
+    TokenAccount(Arc<WalletHistory>, Token),
+}
+
+impl SolanaModel {
+    /// A chain out of one number; its head is `DEFAULT_HEAD` until it is set.
+    pub fn new(seed: u64) -> Self {
+        Self::with_limits(seed, ModelLimits::default())
+    }
+
+    pub fn with_limits(seed: u64, limits: ModelLimits) -> Self {
+        let state = State {
+            head: slots::DEFAULT_HEAD,
+            wallets: HashMap::new(),
+            by_tag: HashMap::new(),
+            forks: Vec::new(),
+        };
+        Self { inner: Arc::new(Inner { seed, limits, state: RwLock::new(state) }) }
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.inner.seed
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.inner.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.inner.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // The chain.
+
+    /// The finalized head.
+    pub fn head(&self) -> Height {
+        self.read().head
+    }
+
+    /// Sets the finalized head, forwards or back; trades above it are not there yet.
+    pub fn set_head(&self, head: Height) {
+        self.write().head = head;
+    }
+
+    /// Moves the head on by some slots; returns it.
+    pub fn advance(&self, slots: u64) -> Height {
+        let mut state = self.write();
+        state.head = state.head.saturating_add(slots);
+        state.head
+    }
+
+    /// The slot at a wall-clock time, for a demo that moves with the clock.
+    pub fn slot_at(time: UnixSeconds) -> Height {
+        slots::at_time(u64::from(time.0))
+    }
+
+    pub fn time_of(slot: Height) -> UnixSeconds {
+        UnixSeconds(u32::try_from(slots::time(slot)).unwrap_or(u32::MAX))
+    }
+
+    /// Whether the slot has a block; some were skipped.
+    pub fn has_block(slot: Height) -> bool {
+        slots::has_block(slot)
+    }
+
+    /// Replaces the chain from a slot on: same slots, other block hashes, signatures, SOL amounts
+    /// and venues. Token amounts stay, so that balances still follow each other.
+    pub fn reorg(&self, from: Height) {
+        self.write().forks.push(from);
+    }
+
+    /// How often the chain was replaced at a slot.
+    pub(super) fn fork(&self, slot: Height) -> u32 {
+        let state = self.read();
+        let last = state.forks.iter().rposition(|from| *from <= slot);
+        u32::try_from(last.map_or(0, |at| at + 1)).unwrap_or(u32::MAX)
+    }
+
+    pub fn block_hash(&self, slot: Height) -> [u8; 32] {
+        let fork = u64::from(self.fork(slot));
+        account(self.inner.seed, Role::Blockhash, [slot, fork])
+    }
+
+    // Wallets.
+
+    /// Registers a wallet under an address, or replaces its plan.
+    pub fn add_wallet(&self, address: Address, plan: WalletPlan) {
+        if let Address::Solana(key) = address {
+            self.insert(&mut self.write(), key, plan);
+        }
+    }
+
+    /// Registers a wallet whose address is mixed from a name; returns the address.
+    pub fn add_named(&self, name: &str, plan: WalletPlan) -> Address {
+        let number = mix::digest(self.inner.seed, name.as_bytes());
+        let key = account(self.inner.seed, Role::Signer, [number, 0]);
+        self.add_wallet(Address::Solana(key), plan);
+        Address::Solana(key)
+    }
+
+    fn insert(&self, state: &mut State, key: Key, plan: WalletPlan) -> Arc<WalletHistory> {
+        let wallet = Arc::new(WalletHistory::new(self.inner.seed, key, plan));
+        state.by_tag.insert(wallet.tag, key);
+        state.wallets.insert(key, Arc::clone(&wallet));
+        wallet
+    }
+
+    /// New transactions of a wallet above the head, until `trades` of them are trades; the head
+    /// moves on to the last of them. Returns the head.
+    pub fn arrive(&self, address: Address, trades: u64) -> Height {
+        let Address::Solana(key) = address else { return self.head() };
+        let wallet = self.wallet(&key);
+        let mut state = self.write();
+        let mut wallet = WalletHistory::clone(&wallet);
+        state.head = wallet.arrive(trades, state.head);
+        state.wallets.insert(key, Arc::new(wallet));
+        state.head
+    }
+
+    /// The wallet at an address; an unknown address gets a history of 0 to 500 trades by its hash.
+    pub(super) fn wallet(&self, key: &Key) -> Arc<WalletHistory> {
+        if let Some(wallet) = self.read().wallets.get(key) {
+            return Arc::clone(wallet);
+        }
+        let unknown = self.inner.limits.unknown_trades_max;
+        let trades = mix::digest(mix::mix(self.inner.seed), key) % (unknown + 1);
+        let plan = WalletPlan::trades(trades);
+        let mut state = self.write();
+        if state.wallets.len() >= self.inner.limits.wallets_max {
+            return Arc::new(WalletHistory::new(self.inner.seed, *key, plan));
+        }
+        self.insert(&mut state, *key, plan)
+    }
+
+    /// What a list of an address would show: accounts that are no wallet show nothing.
+    pub(super) fn subject(&self, key: &Key) -> Option<Subject> {
+        if Known::of(key).is_some() || Token::from_mint(key).is_some() {
+            return None;
+        }
+        if let Some((tag, token)) = build::open_token_account(self.inner.seed, key) {
+            let owner = self.read().by_tag.get(&tag).copied()?;
+            return Some(Subject::TokenAccount(self.wallet(&owner), token));
+        }
+        Some(Subject::Wallet(self.wallet(key)))
+    }
+
+    /// All wallets that were registered or asked for.
+    pub(super) fn wallets(&self) -> Vec<Arc<WalletHistory>> {
+        self.read().wallets.values().cloned().collect()
+    }
+
+    /// Transactions of a wallet up to the head, of every kind.
+    pub fn transaction_count(&self, address: Address) -> u64 {
+        let Address::Solana(key) = address else { return 0 };
+        self.wallet(&key).count_at(self.head())
+    }
+
+    // Transactions.
+
+    pub(super) fn script<'a>(&self, wallet: &'a WalletHistory) -> Script<'a> {
+        Script { seed: self.inner.seed, wallet }
+    }
+
+    pub(super) fn signature(&self, wallet: &Key, number: u64, fork: u32) -> [u8; 64] {
+        let mut body = [0; 48];
+        let (address, rest) = body.split_at_mut(32);
+        address.copy_from_slice(wallet);
+        let (numbers, forks) = rest.split_at_mut(8);
+        numbers.copy_from_slice(&number.to_le_bytes());
+        for (to, from) in forks.iter_mut().zip(fork.to_le_bytes()) {
+            *to = from;
+        }
+        mix::seal(self.inner.seed ^ SIGNATURE_TAG, &body)
+    }
+
+    /// The transaction of a signature, if it stands on the chain as it is now.
+    pub(super) fn find(
+        &self,
+        signature: &[u8; 64],
+    ) -> Option<(Arc<WalletHistory>, u64, Spot, u32)> {
+        let body: [u8; 48] = mix::open(self.inner.seed ^ SIGNATURE_TAG, signature)?;
+        let (address, rest) = body.split_first_chunk::<32>()?;
+        let (number, rest) = rest.split_first_chunk::<8>()?;
+        let (fork, _) = rest.split_first_chunk::<4>()?;
+        let (number, fork) = (u64::from_le_bytes(*number), u32::from_le_bytes(*fork));
+        let wallet = self.wallet(address);
+        let spot = wallet.spot(number)?;
+        (self.fork(spot.slot) == fork).then_some((wallet, number, spot, fork))
+    }
+
+    /// Writes the `getTransaction` result of a transaction.
+    pub(super) fn write_transaction(
+        &self,
+        out: &mut Vec<u8>,
+        wallet: &WalletHistory,
+        number: u64,
+        with_index: bool,
+    ) {
+        let Some(spot) = wallet.spot(number) else { return out.extend_from_slice(b"null") };
+        let fork = self.fork(spot.slot);
+        let script = self.script(wallet);
+        let spec = script.spec(number, fork);
+        let time = slots::time(spot.slot);
+        let tx = build(script, &spec, time);
+        let signers = tx.accounts.iter().filter(|account| account.signer).count();
+        let mut signatures = vec![self.signature(&wallet.address, number, fork)];
+        for other in 1..u64::try_from(signers).unwrap_or(1) {
+            let mut bytes = [0; 64];
+            mix::fill(mix::hash(self.inner.seed, &[wallet.tag, number, other]), &mut bytes);
+            signatures.push(bytes);
+        }
+        let envelope = Envelope {
+            slot: spot.slot,
+            time,
+            index: with_index.then_some(spot.index),
+            signatures: &signatures,
+            recent_blockhash: self.block_hash(spot.slot.saturating_sub(40)),
+            lookup_table: account(self.inner.seed, Role::LookupTable, [number % 7, 0]),
+        };
+        wire::transaction(out, &tx, &envelope);
+    }
+
+    /// Version of a transaction as `maxSupportedTransactionVersion` counts; `None` is legacy.
+    pub(super) fn version(&self, wallet: &WalletHistory, number: u64) -> Option<u8> {
+        let fork = wallet.spot(number).map_or(0, |spot| self.fork(spot.slot));
+        match self.script(wallet).spec(number, fork).version {
+            super::tx::Version::Legacy => None,
+            super::tx::Version::V0 => Some(0),
+            super::tx::Version::V1 => Some(1),
+        }
+    }
+
+    pub(super) fn spec(&self, wallet: &WalletHistory, number: u64, spot: Spot) -> Spec {
+        self.script(wallet).spec(number, self.fork(spot.slot))
+    }
+
+    /// What a transaction of a wallet is.
+    pub fn kind_of(&self, signature: &TxId) -> Option<TxKind> {
+        let TxId::Solana(bytes) = signature else { return None };
+        let (wallet, number, spot, _) = self.find(bytes)?;
+        Some(match self.spec(&wallet, number, spot).content {
+            Content::Trade(trade) => TxKind::Trade(trade.kind),
+            Content::Failed(_) => TxKind::Failed,
+            Content::Funding | Content::Noise(..) => TxKind::Noise,
+        })
+    }
+
+    // Truth.
+
+    /// Every row of the wallet up to the head, newest first, in the service's order.
+    pub fn truth(&self, address: Address) -> impl Iterator<Item = TrueTrade> + use<> {
+        let key = if let Address::Solana(key) = address { key } else { [0; 32] };
+        let wallet = self.wallet(&key);
+        let top = wallet.count_at(self.head());
+        let model = self.clone();
+        (0..top).rev().flat_map(move |number| model.rows(&wallet, number))
+    }
+
+    /// Rows of one transaction of the wallet.
+    fn rows(&self, wallet: &WalletHistory, number: u64) -> Vec<TrueTrade> {
+        let (Class::Trade(_), Some(spot)) = (wallet.class(number), wallet.spot(number)) else {
+            return Vec::new();
+        };
+        let fork = self.fork(spot.slot);
+        let Content::Trade(trade) = self.script(wallet).spec(number, fork).content else {
+            return Vec::new();
+        };
+        let signature = TxId::Solana(self.signature(&wallet.address, number, fork));
+        let row = |side, token: Token, units: u64, venue: Known, leg| TrueTrade {
+            signature,
+            slot: spot.slot,
+            index: spot.index,
+            time: Self::time_of(spot.slot),
+            side,
+            mint: Address::Solana(token.mint()),
+            units: Units::from(units),
+            native: trade.native().map(Units::from),
+            venue: names::venue(venue),
+            program: Address::Solana(venue.key()),
+            leg,
+            kind: trade.kind,
+        };
+        rows_of(&trade, row)
+    }
+}
+
+fn rows_of(
+    trade: &TradeSpec,
+    row: impl Fn(Side, Token, u64, Known, u16) -> TrueTrade,
+) -> Vec<TrueTrade> {
+    let Some(usdc) = trade.usdc else {
+        return vec![row(trade.side, trade.token, trade.units, trade.token_venue(), 0)];
+    };
+    let coin = |leg| row(trade.side, trade.token, trade.units, trade.token_venue(), leg);
+    match trade.side {
+        Side::Sell => {
+            vec![coin(0), row(Side::Buy, Token::Usdc, usdc.units(), trade.usdc_venue(), 1)]
+        }
+        Side::Buy => {
+            vec![row(Side::Sell, Token::Usdc, usdc.units(), trade.usdc_venue(), 0), coin(1)]
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Parameters of calls, and the errors that nodes answer when they are wrong.
+
+use serde_json::Value;
+
+use crate::domain::Height;
+
+use super::keys::Key;
+
+/// An error as JSON-RPC has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::demo) struct RpcError {
+    pub(in crate::demo) code: i64,
+    pub(in crate::demo) message: String,
+    /// JSON text.
+    pub(in crate::demo) data: Option<String>,
+}
+
+impl RpcError {
+    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(-32602, message)
+    }
+}
+
+pub(super) fn key(params: &[Value], at: usize) -> Result<Key, RpcError> {
+    let text = string(params, at)?;
+    let mut key = [0; 32];
+    match five8::decode_32(text.as_bytes(), &mut key) {
+        Ok(()) => Ok(key),
+        Err(_) if bs58::decode(text).into_vec().is_ok() => {
+            Err(RpcError::invalid("Invalid param: WrongSize"))
+        }
+        Err(_) => Err(RpcError::invalid("Invalid param: Invalid")),
+    }
+}
+
+pub(super) fn signature(text: &str) -> Result<[u8; 64], RpcError> {
+    let mut bytes = [0; 64];
+    match five8::decode_64(text.as_bytes(), &mut bytes) {
+        Ok(()) => Ok(bytes),
+        Err(_) => Err(RpcError::invalid("Invalid param: WrongSize")),
+    }
+}
+
+pub(super) fn string(params: &[Value], at: usize) -> Result<&str, RpcError> {
+    params.get(at).and_then(Value::as_str).ok_or_else(|| {
+        RpcError::invalid("invalid type: expected a string, or the parameter is missing")
+    })
+}
+
+pub(super) fn number(params: &[Value], at: usize) -> Result<u64, RpcError> {
+    params
+        .get(at)
+        .and_then(Value::as_u64)
+        .ok_or_else(|| RpcError::invalid("invalid type: expected u64"))
+}
+
+/// The options object of a call, wherever the method has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Options<'a>(Option<&'a Value>);
+
+impl<'a> Options<'a> {
+    pub(super) fn at(params: &'a [Value], at: usize) -> Self {
+        Self(params.get(at))
+    }
+
+    pub(super) fn of(value: Option<&'a Value>) -> Self {
+        Self(value)
+    }
+
+    pub(super) fn get(self, name: &str) -> Option<&'a Value> {
+        self.0?.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn text(self, name: &str) -> Option<&'a str> {
+        self.get(name)?.as_str()
+    }
+
+    pub(super) fn number(self, name: &str) -> Option<u64> {
+        self.get(name)?.as_u64()
+    }
+
+    /// The encoding, which some methods also take in place of the object.
+    pub(super) fn encoding(self) -> Option<&'a str> {
+        self.0.and_then(Value::as_str).or_else(|| self.text("encoding"))
+    }
+
+    /// How far above the finalized head the caller wants to look, in slots.
+    pub(super) fn commitment(self) -> Result<u64, RpcError> {
+        match self.text("commitment") {
+            None | Some("finalized") => Ok(0),
+            Some("confirmed") => Ok(20),
+            Some("processed") => Ok(32),
+            Some(other) => Err(RpcError::invalid(format!("unknown variant `{other}`"))),
+        }
+    }
+
+    pub(super) fn min_context_slot(self, head: Height) -> Result<(), RpcError> {
+        match self.number("minContextSlot") {
+            Some(least) if least > head => Err(RpcError {
+                code: -32016,
+                message: "Minimum context slot has not been reached".to_owned(),
+                data: Some(format!("{{\"contextSlot\":{head}}}")),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// For methods that do not look below `confirmed`.
+pub(super) fn at_least_confirmed(options: Options<'_>) -> Result<u64, RpcError> {
+    if options.text("commitment") == Some("processed") {
+        let message = "Method does not support commitment below `confirmed`";
+        return Err(RpcError::invalid(message));
+    }
+    options.commitment()
+}

@@ -1,0 +1,408 @@
+//! Pools: fees, routes, and the calls that swap in them.
+
+use crate::demo::mix::Dice;
+use crate::domain::Side;
+
+use super::TradeKind;
+use super::history::{Hop, Route};
+use super::keys::{Known, Role, account};
+use super::tokens::Token;
+use super::tx::{Acc, Tx};
+
+/// Programs whose pools routes go through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Venue {
+    RaydiumV4,
+    Whirlpool,
+    Dlmm,
+    PumpSwap,
+}
+
+impl Venue {
+    pub(super) fn program(self) -> Known {
+        match self {
+            Self::RaydiumV4 => Known::RaydiumV4,
+            Self::Whirlpool => Known::Whirlpool,
+            Self::Dlmm => Known::Dlmm,
+            Self::PumpSwap => Known::PumpSwap,
+        }
+    }
+
+    fn number(self) -> u64 {
+        match self {
+            Self::RaydiumV4 => 1,
+            Self::Whirlpool => 2,
+            Self::Dlmm => 3,
+            Self::PumpSwap => 4,
+        }
+    }
+}
+
+/// Lamports that go to the protocol, the coin's creator and the liquidity providers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fees {
+    pub(super) protocol: u64,
+    pub(super) creator: u64,
+    pub(super) providers: u64,
+}
+
+impl Fees {
+    pub(super) fn total(self) -> u64 {
+        self.protocol + self.creator + self.providers
+    }
+}
+
+fn share(amount: u64, basis_points: u64) -> u64 {
+    let part = (u128::from(amount) * u128::from(basis_points)).div_ceil(10_000);
+    u64::try_from(part).unwrap_or(amount)
+}
+
+/// Pump.fun takes 0.95 % for itself and 0.3 % for the creator.
+pub(super) fn pump_fees(amount: u64) -> Fees {
+    Fees { protocol: share(amount, 95), creator: share(amount, 30), providers: 0 }
+}
+
+/// `PumpSwap` takes 0.05 % for itself, 0.05 % for the creator and 0.2 % for the pool.
+pub(super) fn swap_fees(amount: u64) -> Fees {
+    Fees { protocol: share(amount, 5), creator: share(amount, 5), providers: share(amount, 20) }
+}
+
+/// The pools of an aggregated trade; empty for a direct one.
+#[expect(clippy::too_many_arguments, reason = "the parts of a trade that is not one yet")]
+pub(super) fn route(
+    kind: TradeKind,
+    token: Token,
+    side: Side,
+    units: u64,
+    gross: u64,
+    usdc: Option<u64>,
+    dice: &mut Dice,
+    seed: u64,
+) -> Route {
+    let base = (token, units);
+    let sol = (Token::WrappedSol, gross);
+    let path: [Option<(Token, u64)>; 4] = match kind {
+        TradeKind::JupiterSol => {
+            let middle = (Token::Usdc, (gross / 1000).max(1) * Token::Usdc.rate(seed));
+            let other = Token::Coin(dice.pick(0, &[1, 2, 3, 4, 5, 6, 7]) * 2 + 1);
+            let shorter = other == token || token.is_2022();
+            match dice.range(1, if shorter { 2 } else { 3 }) {
+                1 => [Some(base), Some(sol), None, None],
+                2 => [Some(base), Some(middle), Some(sol), None],
+                _ => {
+                    let units = (gross / 1000).max(1) * other.rate(seed);
+                    [Some(base), Some((other, units)), Some(middle), Some(sol)]
+                }
+            }
+        }
+        TradeKind::JupiterUsdc | TradeKind::Settlement => {
+            let usdc = (Token::Usdc, usdc.unwrap_or(1));
+            if dice.percent(60) {
+                [Some(base), Some(sol), Some(usdc), None]
+            } else {
+                [Some(base), Some(usdc), None, None]
+            }
+        }
+        TradeKind::PumpFun
+        | TradeKind::PumpCreate
+        | TradeKind::PumpSwap
+        | TradeKind::RaydiumV4
+        | TradeKind::Whirlpool
+        | TradeKind::LimitFill => return Route::default(),
+    };
+    let stops: Vec<(Token, u64)> = match side {
+        Side::Sell => path.into_iter().flatten().collect(),
+        Side::Buy => path.into_iter().flatten().rev().collect(),
+    };
+    let mut hops = [None; 3];
+    for (hop, stop) in hops.iter_mut().zip(stops.windows(2)) {
+        if let [give, get] = stop {
+            *hop = Some(Hop { venue: venue(give.0, get.0, dice), give: *give, get: *get });
+        }
+    }
+    Route { hops }
+}
+
+fn venue(give: Token, get: Token, dice: &mut Dice) -> Venue {
+    let newer = give.is_2022() || get.is_2022();
+    let native = give == Token::WrappedSol || get == Token::WrappedSol;
+    match (newer, native) {
+        (true, true) => dice.pick(Venue::PumpSwap, &[Venue::Dlmm]),
+        (true, false) => Venue::Dlmm,
+        (false, _) => dice.pick(Venue::RaydiumV4, &[Venue::Whirlpool, Venue::Dlmm]),
+    }
+}
+
+/// A pool of two tokens with what is in it; which token comes first is the same both ways.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pool {
+    pub(super) state: Acc,
+    pub(super) authority: Acc,
+    pub(super) give_vault: Acc,
+    pub(super) get_vault: Acc,
+    /// Number of the pair, from which its other accounts are mixed.
+    pub(super) pair: u64,
+    /// The given token is the pool's first.
+    pub(super) forward: bool,
+}
+
+impl Pool {
+    /// Mentions the pool's accounts. It holds many times what is taken out.
+    pub(super) fn open(tx: &mut Tx, venue: Venue, give: Token, get: (Token, u64)) -> Self {
+        let seed = tx.seed();
+        let (first, second) = (give.code().min(get.0.code()), give.code().max(get.0.code()));
+        let pair = u64::from(first) << 32 | u64::from(second);
+        let number = venue.number();
+        let state = account(seed, Role::Pool, [number, pair]);
+        let owner = match venue {
+            Venue::RaydiumV4 => Known::RaydiumV4Authority.key(),
+            Venue::Whirlpool | Venue::Dlmm | Venue::PumpSwap => state,
+        };
+        let pool = tx.writable(state, 6_124_800);
+        let authority = tx.account(owner, 13_532_449_905);
+        let forward = give.code() == first;
+        let roles = if forward {
+            (Role::VaultBase, Role::VaultQuote)
+        } else {
+            (Role::VaultQuote, Role::VaultBase)
+        };
+        let (get, out) = get;
+        let mut vault = |role, token: Token, least: u64| {
+            let key = account(seed, role, [number, pair]);
+            let held = least.saturating_mul(40).saturating_add(7_000_000_000);
+            tx.token_account(key, owner, token, Some(held))
+        };
+        let (give_vault, get_vault) = (vault(roles.0, give, 0), vault(roles.1, get, out));
+        Self { state: pool, authority, give_vault, get_vault, pair, forward }
+    }
+
+    pub(super) fn part(&self, tx: &mut Tx, role: Role, lamports: u64) -> Acc {
+        let key = account(tx.seed(), role, [self.pair, 0]);
+        tx.account(key, lamports)
+    }
+}
+
+/// The wallet's side of a swap in a pool.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Party {
+    pub(super) authority: Acc,
+    pub(super) from: Acc,
+    pub(super) to: Acc,
+}
+
+/// Calls a venue to exchange one amount for another.
+pub(super) fn swap(tx: &mut Tx, hop: &Hop, party: Party) {
+    let pool = Pool::open(tx, hop.venue, hop.give.0, hop.get);
+    for at in [pool.state, pool.give_vault, pool.get_vault] {
+        tx.lookup(at);
+    }
+    match hop.venue {
+        Venue::RaydiumV4 => raydium(tx, hop, pool, party),
+        Venue::Whirlpool => whirlpool(tx, hop, pool, party),
+        Venue::Dlmm => dlmm(tx, hop, pool, party),
+        Venue::PumpSwap => pump_swap_hop(tx, hop, pool, party),
+    }
+}
+
+fn raydium(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
+    let token = tx.known(Known::Token);
+    let (coin, pc) = if pool.forward {
+        (pool.give_vault, pool.get_vault)
+    } else {
+        (pool.get_vault, pool.give_vault)
+    };
+    let s = pool.state;
+    let accounts = [
+        token,
+        s,
+        pool.authority,
+        s,
+        coin,
+        pc,
+        s,
+        s,
+        s,
+        s,
+        s,
+        s,
+        s,
+        s,
+        party.from,
+        party.to,
+        party.authority,
+    ];
+    let (give, get) = (hop.give.1, hop.get.1);
+    let least = get / 100 * 99;
+    let data = [&[9_u8][..], &give.to_le_bytes(), &least.to_le_bytes()].concat();
+    tx.enter(Known::RaydiumV4, &accounts, &data, "");
+    let direction = if pool.forward { 2_u64 } else { 1 };
+    let (held_give, held_get) = (tx.amount(pool.give_vault), tx.amount(pool.get_vault));
+    let (base, quote) = if pool.forward { (held_get, held_give) } else { (held_give, held_get) };
+    let log: [&[u8]; 8] = [
+        &[3],
+        &give.to_le_bytes(),
+        &least.to_le_bytes(),
+        &direction.to_le_bytes(),
+        &give.to_le_bytes(),
+        &base.to_le_bytes(),
+        &quote.to_le_bytes(),
+        &get.to_le_bytes(),
+    ];
+    tx.say_base64("ray_log: ", &log.concat());
+    tx.send(party.from, pool.give_vault, party.authority, give, false);
+    tx.send(pool.get_vault, party.to, pool.authority, get, false);
+    tx.leave(31_846);
+}
+
+fn whirlpool(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
+    let token = tx.known(Known::Token);
+    let ticks = pool.part(tx, Role::TickArray, 70_407_360);
+    let oracle = pool.part(tx, Role::Oracle, 0);
+    tx.touch(ticks);
+    let (own_a, vault_a, own_b, vault_b) = if pool.forward {
+        (party.from, pool.give_vault, party.to, pool.get_vault)
+    } else {
+        (party.to, pool.get_vault, party.from, pool.give_vault)
+    };
+    let accounts = [
+        token,
+        party.authority,
+        pool.state,
+        own_a,
+        vault_a,
+        own_b,
+        vault_b,
+        ticks,
+        ticks,
+        ticks,
+        oracle,
+    ];
+    let (give, get) = (hop.give.1, hop.get.1);
+    let parts: [&[u8]; 5] = [
+        &[0xf8, 0xc6, 0x9e, 0x91, 0xe1, 0x75, 0x87, 0xc8],
+        &give.to_le_bytes(),
+        &(get / 100 * 99).to_le_bytes(),
+        &0_u128.to_le_bytes(),
+        &[1, u8::from(pool.forward)],
+    ];
+    tx.enter(Known::Whirlpool, &accounts, &parts.concat(), "Swap");
+    tx.send(party.from, pool.give_vault, party.authority, give, false);
+    tx.send(pool.get_vault, party.to, pool.state, get, false);
+    let state = tx.key(pool.state);
+    let traded: [&[u8]; 10] = [
+        &[0xe1, 0xca, 0x49, 0xaf, 0x93, 0x2b, 0xa0, 0x96],
+        &state,
+        &[u8::from(pool.forward)],
+        &(1_u128 << 64).to_le_bytes(),
+        &((1_u128 << 64) + 5).to_le_bytes(),
+        &give.to_le_bytes(),
+        &get.to_le_bytes(),
+        &[0; 16],
+        &(give / 400).to_le_bytes(),
+        &(give / 4000).to_le_bytes(),
+    ];
+    tx.say_data(&traded.concat());
+    tx.leave(48_700);
+}
+
+fn dlmm(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
+    let program = tx.known(Known::Dlmm);
+    let bins = pool.part(tx, Role::TickArray, 71_437_440);
+    let oracle = pool.part(tx, Role::Oracle, 23_385_600);
+    let events = {
+        let key = account(tx.seed(), Role::EventAuthority, [3, 0]);
+        tx.account(key, 0)
+    };
+    tx.touch(bins);
+    let (x, y) = if pool.forward { (hop.give.0, hop.get.0) } else { (hop.get.0, hop.give.0) };
+    let (mint_x, mint_y) = (tx.mint(x), tx.mint(y));
+    let (vault_x, vault_y) = if pool.forward {
+        (pool.give_vault, pool.get_vault)
+    } else {
+        (pool.get_vault, pool.give_vault)
+    };
+    let (token_x, token_y) = (tx.known(x.program()), tx.known(y.program()));
+    let accounts = [
+        pool.state,
+        program,
+        vault_x,
+        vault_y,
+        party.from,
+        party.to,
+        mint_x,
+        mint_y,
+        oracle,
+        program,
+        party.authority,
+        token_x,
+        token_y,
+        events,
+        program,
+        bins,
+    ];
+    let (give, get) = (hop.give.1, hop.get.1);
+    let parts: [&[u8]; 3] = [
+        &[0xf8, 0xc6, 0x9e, 0x91, 0xe1, 0x75, 0x87, 0xc8],
+        &give.to_le_bytes(),
+        &(get / 100 * 99).to_le_bytes(),
+    ];
+    tx.enter(Known::Dlmm, &accounts, &parts.concat(), "Swap");
+    tx.send(party.from, pool.give_vault, party.authority, give, true);
+    tx.send(pool.get_vault, party.to, pool.state, get, true);
+    let (state, user) = (tx.key(pool.state), tx.key(party.authority));
+    let event: [&[u8]; 9] = [
+        // Swap { lb_pair, from, start_bin, end_bin, amount_in, amount_out, swap_for_y, fee, .. }
+        &[0x51, 0x6c, 0xe3, 0xbe, 0xcd, 0xd0, 0x0a, 0xc4],
+        &state,
+        &user,
+        &[0; 8],
+        &give.to_le_bytes(),
+        &get.to_le_bytes(),
+        &[u8::from(pool.forward)],
+        &(give / 500).to_le_bytes(),
+        &[0; 32],
+    ];
+    tx.event(Known::Dlmm, events, &event.concat());
+    tx.leave(44_100);
+}
+
+/// `PumpSwap` inside a route: the net amounts, with the fees already taken by the pool.
+fn pump_swap_hop(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
+    let selling = hop.get.0 == Token::WrappedSol;
+    let coin = if selling { hop.give.0 } else { hop.get.0 };
+    let (mint, quote) = (tx.mint(coin), tx.mint(Token::WrappedSol));
+    let global = {
+        let key = account(tx.seed(), Role::GlobalState, [4, 0]);
+        tx.account(key, 9_272_823)
+    };
+    let (own_base, own_quote) =
+        if selling { (party.from, party.to) } else { (party.to, party.from) };
+    let (vault_base, vault_quote) =
+        if selling { (pool.give_vault, pool.get_vault) } else { (pool.get_vault, pool.give_vault) };
+    let (coins, token) = (tx.known(coin.program()), tx.known(Known::Token));
+    let accounts = [
+        pool.state,
+        party.authority,
+        global,
+        mint,
+        quote,
+        own_base,
+        own_quote,
+        vault_base,
+        vault_quote,
+        coins,
+        token,
+    ];
+    let (give, get) = (hop.give.1, hop.get.1);
+    let (tag, first, second) = if selling { (SELL, give, get) } else { (BUY, get, give) };
+    let data = [&tag[..], &first.to_le_bytes(), &second.to_le_bytes()].concat();
+    let name = if selling { "Sell" } else { "Buy" };
+    tx.enter(Known::PumpSwap, &accounts, &data, name);
+    tx.send(party.from, pool.give_vault, party.authority, give, true);
+    tx.send(pool.get_vault, party.to, pool.state, get, true);
+    tx.leave(52_300);
+}
+
+/// Tags of `buy` and `sell`, the same for Pump.fun and `PumpSwap`.
+pub(super) const BUY: [u8; 8] = [0x66, 0x06, 0x3d, 0x12, 0x01, 0xda, 0xeb, 0xea];
+pub(super) const SELL: [u8; 8] = [0x33, 0xe6, 0x85, 0xa4, 0x01, 0x7f, 0x83, 0xad];

@@ -1,0 +1,353 @@
+//! Pump.fun: the bonding curve, coin creation, and `PumpSwap`.
+
+use crate::domain::Side;
+
+use super::build::Maker;
+use super::history::TradeSpec;
+use super::keys::{Known, Role, account};
+use super::pools::{self, BUY, Pool, SELL, Venue};
+use super::tokens::Token;
+use super::tx::{Acc, Tx};
+
+const CREATE_V2: [u8; 8] = [0xd6, 0x90, 0x4c, 0xec, 0x5f, 0x8b, 0x31, 0xb4];
+const CREATE_EVENT: [u8; 8] = [0x1b, 0x72, 0xa9, 0x4d, 0xde, 0xeb, 0x63, 0x76];
+const TRADE_EVENT: [u8; 8] = [0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee];
+const BUY_EVENT: [u8; 8] = [0x67, 0xf4, 0x52, 0x1f, 0x2c, 0xf5, 0x77, 0x77];
+const SELL_EVENT: [u8; 8] = [0x3e, 0x2f, 0x37, 0x0a, 0xa5, 0x03, 0xdc, 0x2a];
+const GET_FEES: [u8; 8] = [0x9a, 0xed, 0x8a, 0x5c, 0xa2, 0x02, 0xa2, 0xbb];
+
+/// Rents in lamports of what a creation opens.
+const MINT_RENT: u64 = 3_487_440;
+const CURVE_RENT: u64 = 2_046_240;
+/// A new curve holds all of the supply.
+const CURVE_SUPPLY: u64 = 1_000_000_000_000_000;
+
+/// The curve of a coin.
+#[derive(Clone, Copy)]
+struct Curve {
+    state: Acc,
+    vault: Acc,
+    mint: Acc,
+    creator_vault: Acc,
+    fee_receiver: Acc,
+    global: Acc,
+    events: Acc,
+}
+
+fn number_of(token: Token, tag: u64) -> [u64; 2] {
+    let owner = if matches!(token, Token::Created(..)) { tag } else { 0 };
+    [u64::from(token.code()), owner]
+}
+
+impl Curve {
+    fn open(maker: &mut Maker<'_>, token: Token, held: Option<u64>) -> Self {
+        let (seed, tag) = (maker.script.seed, maker.script.wallet.tag);
+        let number = number_of(token, tag);
+        let tx = &mut maker.tx;
+        let state_key = account(seed, Role::Pool, number);
+        let lamports = if held.is_some() { 85_000_000_000 } else { 0 };
+        let state = tx.writable(state_key, lamports);
+        let vault_key = account(seed, Role::VaultBase, number);
+        let vault = tx.token_account(vault_key, state_key, token, held);
+        Self {
+            state,
+            vault,
+            mint: tx.mint(token),
+            creator_vault: tx.writable(account(seed, Role::CreatorVault, number), 11_066_909),
+            fee_receiver: tx.writable(account(seed, Role::FeeReceiver, [1, 0]), 16_116_612_543_359),
+            global: tx.account(account(seed, Role::GlobalState, [1, 0]), 454_657_808),
+            events: tx.account(account(seed, Role::EventAuthority, [1, 0]), 168_186_849),
+        }
+    }
+}
+
+/// `create_v2` with what it calls; gives the wallet's new account of the coin.
+pub(super) fn create(maker: &mut Maker<'_>, wallet: Acc, trade: &TradeSpec) -> Acc {
+    let token = trade.token;
+    let (mint_key, symbol) = (token.mint(), token.symbol());
+    let mint = maker.tx.signer(mint_key, 0);
+    let curve = Curve::open(maker, token, None);
+    let tx = &mut maker.tx;
+    let (system, coins) = (tx.known(Known::System), tx.known(Known::Token2022));
+    let associated = tx.known(Known::AssociatedToken);
+    let program = tx.known(Known::PumpFun);
+    let length = u32::try_from(symbol.len()).unwrap_or(0).to_le_bytes();
+    let uri: &[u8] = b"https://demo.invalid/coin.json";
+    let uri_length = u32::try_from(uri.len()).unwrap_or(0).to_le_bytes();
+    let owner = tx.key(wallet);
+    let names: [&[u8]; 6] =
+        [&length, symbol.as_bytes(), &length, symbol.as_bytes(), &uri_length, uri];
+    let data = [&CREATE_V2[..], &names.concat(), &owner, &[0]].concat();
+    let accounts = [
+        mint,
+        curve.global,
+        curve.state,
+        curve.vault,
+        curve.global,
+        wallet,
+        system,
+        coins,
+        associated,
+        curve.events,
+        program,
+    ];
+    tx.enter(Known::PumpFun, &accounts, &data, "CreateV2");
+    tx.create_account(wallet, mint, MINT_RENT, 234, Known::Token2022);
+    let pointer = [&[39, 0][..], &[0; 32], &mint_key].concat();
+    tx.call(Known::Token2022, &[mint], &pointer, "", 1_331);
+    let init = [&[20, 6][..], &tx.key(curve.global), &[0]].concat();
+    tx.call(Known::Token2022, &[mint], &init, "InitializeMint2", 2_094);
+    tx.create_account(wallet, curve.state, CURVE_RENT, 166, Known::PumpFun);
+    tx.create_associated(wallet, curve.vault, curve.state);
+    tx.mint_to(mint, curve.vault, curve.global, CURVE_SUPPLY);
+    let state = tx.key(curve.state);
+    let event = [&CREATE_EVENT[..], &names.concat(), &mint_key, &state, &owner, &owner].concat();
+    tx.event(Known::PumpFun, curve.events, &event);
+    tx.leave(98_000);
+    let coin = maker.token(token, None);
+    maker.tx.create_associated(wallet, coin, wallet);
+    coin
+}
+
+/// `buy` or `sell` on the bonding curve.
+pub(super) fn curve(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeSpec) {
+    let held = trade.units.saturating_mul(20).saturating_add(CURVE_SUPPLY / 4);
+    let curve = Curve::open(maker, trade.token, Some(held));
+    let tx = &mut maker.tx;
+    let (system, coins) = (tx.known(Known::System), tx.known(trade.token.program()));
+    let (program, fees) = (tx.known(Known::PumpFun), tx.known(Known::PumpFees));
+    let (seed, tag) = (tx.seed(), maker.script.wallet.tag);
+    let config = tx.account(account(seed, Role::FeeConfig, [1, 0]), 20_373_807);
+    let fee = pools::pump_fees(trade.gross);
+    let buys = trade.side == Side::Buy;
+    let c = curve;
+    if buys {
+        let volume = tx.account(account(seed, Role::Volume, [0, 0]), 11_066_909);
+        let own_volume = tx.writable(account(seed, Role::Volume, [1, tag]), 1_346_200);
+        let accounts = [
+            c.global,
+            c.fee_receiver,
+            c.mint,
+            c.state,
+            c.vault,
+            coin,
+            wallet,
+            system,
+            coins,
+            c.creator_vault,
+            c.events,
+            program,
+            volume,
+            own_volume,
+            config,
+            fees,
+        ];
+        let most = trade.gross + trade.gross / 20;
+        let data = [&BUY[..], &trade.units.to_le_bytes(), &most.to_le_bytes(), &[1]].concat();
+        tx.enter(Known::PumpFun, &accounts, &data, "Buy");
+        get_fees(tx, config, program, trade.gross);
+        tx.send(c.vault, coin, c.state, trade.units, false);
+        tx.transfer(wallet, c.state, trade.gross);
+        tx.transfer(wallet, c.creator_vault, fee.creator);
+        tx.transfer(wallet, c.fee_receiver, fee.protocol);
+    } else {
+        let accounts = [
+            c.global,
+            c.fee_receiver,
+            c.mint,
+            c.state,
+            c.vault,
+            coin,
+            wallet,
+            system,
+            c.creator_vault,
+            coins,
+            c.events,
+            program,
+            config,
+            fees,
+        ];
+        let least = trade.gross / 20 * 19;
+        let data = [&SELL[..], &trade.units.to_le_bytes(), &least.to_le_bytes()].concat();
+        tx.enter(Known::PumpFun, &accounts, &data, "Sell");
+        get_fees(tx, config, program, trade.gross);
+        tx.send(coin, c.vault, wallet, trade.units, false);
+        // The program owns the curve and moves its lamports without a transfer.
+        tx.move_lamports(c.state, wallet, trade.gross - fee.creator - fee.protocol);
+        tx.move_lamports(c.state, c.creator_vault, fee.creator);
+        tx.move_lamports(c.state, c.fee_receiver, fee.protocol);
+    }
+    let event = trade_event(maker, wallet, c, trade);
+    maker.tx.say_data(&event);
+    maker.tx.event(Known::PumpFun, c.events, &event);
+    maker.tx.leave(75_105);
+}
+
+fn get_fees(tx: &mut Tx, config: Acc, program: Acc, lamports: u64) {
+    let data = [&GET_FEES[..], &[1], &lamports.to_le_bytes(), &[0; 40]].concat();
+    tx.call(Known::PumpFees, &[config, program], &data, "GetFees", 3_360);
+}
+
+fn trade_event(maker: &Maker<'_>, wallet: Acc, curve: Curve, trade: &TradeSpec) -> Vec<u8> {
+    let (tx, fee) = (&maker.tx, pools::pump_fees(trade.gross));
+    let time = maker.time.to_le_bytes();
+    let buys = trade.side == Side::Buy;
+    let name: &[u8] = if buys { b"buy" } else { b"sell" };
+    let (mint, user) = (tx.key(curve.mint), tx.key(wallet));
+    let (receiver, creator) = (tx.key(curve.fee_receiver), tx.key(curve.creator_vault));
+    let held = tx.amount(curve.vault);
+    let reserves = 30_000_000_000 + trade.gross;
+    let parts: [&[u8]; 24] = [
+        &TRADE_EVENT,
+        &mint,
+        &trade.gross.to_le_bytes(),
+        &trade.units.to_le_bytes(),
+        &[u8::from(buys)],
+        &user,
+        &time,
+        &reserves.to_le_bytes(),
+        &held.saturating_add(73_000_000_000_000).to_le_bytes(),
+        &trade.gross.to_le_bytes(),
+        &held.to_le_bytes(),
+        &receiver,
+        &95_u64.to_le_bytes(),
+        &fee.protocol.to_le_bytes(),
+        &creator,
+        &30_u64.to_le_bytes(),
+        &fee.creator.to_le_bytes(),
+        &[u8::from(buys)],
+        &[0; 16],
+        &trade.gross.to_le_bytes(),
+        &time,
+        &u32::try_from(name.len()).unwrap_or(0).to_le_bytes(),
+        name,
+        &[0],
+    ];
+    parts.concat()
+}
+
+/// The protocol's fee receiver and the coin's creator, each followed by its wrapped SOL account.
+fn fee_accounts(tx: &mut Tx, pool: Pool) -> [Acc; 4] {
+    let seed = tx.seed();
+    let receiver = tx.account(account(seed, Role::FeeReceiver, [2, 0]), 18_848_766_410_934);
+    let creator = pool.part(tx, Role::CreatorVault, 0);
+    let (fee_owner, creator_owner) = (tx.key(receiver), tx.key(creator));
+    let sol = Token::WrappedSol;
+    let fee_key = account(seed, Role::FeeVault, [2, 0]);
+    let fee_vault = tx.token_account(fee_key, fee_owner, sol, Some(1_300_844_159_680));
+    let creator_key = account(seed, Role::CreatorVaultAccount, [pool.pair, 0]);
+    let creator_vault = tx.token_account(creator_key, creator_owner, sol, Some(2_997_445_724));
+    [receiver, fee_vault, creator, creator_vault]
+}
+
+/// `buy` or `sell` in a `PumpSwap` pool, with SOL wrapped before and unwrapped after.
+pub(super) fn swap(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeSpec) {
+    let (fee, buys) = (pools::swap_fees(trade.gross), trade.side == Side::Buy);
+    let most = trade.gross + fee.total() + trade.gross / 50;
+    let wrapped = maker.wrap(wallet, if buys { most } else { 0 });
+    let (base, quote) = ((trade.token, trade.units), (Token::WrappedSol, trade.gross));
+    let tx = &mut maker.tx;
+    let (pool, vault, sol_vault) = if buys {
+        let pool = Pool::open(tx, Venue::PumpSwap, quote.0, base);
+        (pool, pool.get_vault, pool.give_vault)
+    } else {
+        let pool = Pool::open(tx, Venue::PumpSwap, base.0, quote);
+        (pool, pool.give_vault, pool.get_vault)
+    };
+    let seed = tx.seed();
+    let global = tx.account(account(seed, Role::GlobalState, [4, 0]), 9_272_823);
+    let events = tx.account(account(seed, Role::EventAuthority, [4, 0]), 4_641_093);
+    let [receiver, fee_vault, creator, creator_vault] = fee_accounts(tx, pool);
+    let (mint, quote_mint) = (tx.mint(trade.token), tx.mint(Token::WrappedSol));
+    let (coins, token) = (tx.known(trade.token.program()), tx.known(Known::Token));
+    let (system, associated) = (tx.known(Known::System), tx.known(Known::AssociatedToken));
+    let (program, fees) = (tx.known(Known::PumpSwap), tx.known(Known::PumpFees));
+    let config = tx.account(account(seed, Role::FeeConfig, [2, 0]), 33_103_977);
+    let accounts = [
+        pool.state,
+        wallet,
+        global,
+        mint,
+        quote_mint,
+        coin,
+        wrapped,
+        vault,
+        sol_vault,
+        receiver,
+        fee_vault,
+        coins,
+        token,
+        system,
+        associated,
+        events,
+        program,
+        creator_vault,
+        creator,
+        config,
+        fees,
+    ];
+    let (tag, limit) = if buys { (BUY, most) } else { (SELL, trade.gross / 20 * 19) };
+    let data = [&tag[..], &trade.units.to_le_bytes(), &limit.to_le_bytes()].concat();
+    tx.enter(Known::PumpSwap, &accounts, &data, if buys { "Buy" } else { "Sell" });
+    get_fees(tx, config, program, trade.gross);
+    // What the liquidity providers earn stays in the pool.
+    if buys {
+        tx.send(vault, coin, pool.state, trade.units, true);
+        tx.send(wrapped, sol_vault, wallet, trade.gross + fee.providers, true);
+        tx.send(wrapped, fee_vault, wallet, fee.protocol, true);
+        tx.send(wrapped, creator_vault, wallet, fee.creator, true);
+    } else {
+        tx.send(coin, vault, wallet, trade.units, true);
+        tx.send(sol_vault, wrapped, pool.state, trade.gross - fee.total(), true);
+        tx.send(sol_vault, fee_vault, pool.state, fee.protocol, true);
+        tx.send(sol_vault, creator_vault, pool.state, fee.creator, true);
+    }
+    let accounts = [pool.state, wallet, coin, wrapped, receiver, fee_vault, creator];
+    let event = swap_event(maker, accounts, trade, (vault, sol_vault), limit);
+    maker.tx.say_data(&event);
+    maker.tx.event(Known::PumpSwap, events, &event);
+    maker.tx.leave(71_777);
+    maker.tx.close(wrapped, wallet, wallet);
+}
+
+fn swap_event(
+    maker: &Maker<'_>,
+    accounts: [Acc; 7],
+    trade: &TradeSpec,
+    (vault, sol_vault): (Acc, Acc),
+    limit: u64,
+) -> Vec<u8> {
+    let (tx, fee) = (&maker.tx, pools::swap_fees(trade.gross));
+    let buys = trade.side == Side::Buy;
+    let [pool, user, coin, wrapped, receiver, fee_vault, creator] = accounts.map(|at| tx.key(at));
+    let [_, _, own_base, own_quote, ..] = accounts;
+    let (with_providers, own) = if buys {
+        (trade.gross + fee.providers, trade.gross + fee.total())
+    } else {
+        (trade.gross - fee.providers, trade.gross - fee.total())
+    };
+    let numbers = [
+        maker.time,
+        trade.units,
+        limit,
+        tx.amount(own_base),
+        tx.amount(own_quote),
+        tx.amount(vault),
+        tx.amount(sol_vault),
+        trade.gross,
+        20,
+        fee.providers,
+        5,
+        fee.protocol,
+        with_providers,
+        own,
+    ];
+    let mut event = if buys { BUY_EVENT.to_vec() } else { SELL_EVENT.to_vec() };
+    event.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    for key in [pool, user, coin, wrapped, receiver, fee_vault, creator] {
+        event.extend_from_slice(&key);
+    }
+    event.extend(5_u64.to_le_bytes());
+    event.extend(fee.creator.to_le_bytes());
+    event
+}

@@ -1,0 +1,594 @@
+//! The JSON-RPC methods of a node. Answers are written straight into bytes.
+
+use serde_json::Value;
+
+use crate::domain::Height;
+
+use super::keys::{Key, Role, account};
+use super::model::{Entry, SolanaModel, Subject};
+use super::params::{Options, RpcError, at_least_confirmed, key, number, signature, string};
+use super::wallet::WalletHistory;
+use super::{slots, wire};
+
+const LIST_MAX: u64 = 1_000;
+const ACCOUNTS_MAX: usize = 100;
+const BLOCKS_MAX: u64 = 500_000;
+const FULL_PAGE_MAX: u64 = 100;
+/// Blocks name more transactions than the model's wallets have: as many are made up at most.
+const FILLERS_MAX: u32 = 8_192;
+
+/// What kind of node stands behind an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeOptions {
+    /// Slots by which this node's head lags behind the model's.
+    pub lag: u64,
+    /// First block that the node keeps; 0 is all.
+    pub first_available: Height,
+    /// Calls that one batch may hold; a larger one gets one error object.
+    pub batch_max: usize,
+    /// Whether `getTransactionsForAddress` is offered.
+    pub transactions_for_address: bool,
+    /// Whether transactions tell their place in the block.
+    pub transaction_index: bool,
+    pub genesis_hash: String,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self {
+            lag: 0,
+            first_available: 0,
+            batch_max: 100,
+            transactions_for_address: false,
+            transaction_index: true,
+            genesis_hash: "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d".to_owned(),
+        }
+    }
+}
+
+/// What faults do to the content of one answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::demo) struct Twist {
+    /// Slots by which the head is behind for once.
+    pub(in crate::demo) head_back: u64,
+    /// Orders the transactions of a slot by this salt instead of by their place.
+    pub(in crate::demo) flip: Option<u64>,
+    /// Repeats the first entry of a page, or leaves it out where it shares the slot of the one
+    /// before the page.
+    pub(in crate::demo) duplicate: bool,
+    pub(in crate::demo) lose: bool,
+    /// An empty page for no reason.
+    pub(in crate::demo) empty: bool,
+}
+
+/// One call to answer.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::demo) struct Call<'a> {
+    pub(in crate::demo) method: &'a str,
+    pub(in crate::demo) params: &'a [Value],
+    pub(in crate::demo) twist: Twist,
+}
+
+/// The JSON text of a result.
+pub(in crate::demo) type Reply = Result<Vec<u8>, RpcError>;
+
+pub(in crate::demo) fn answer(model: &SolanaModel, node: &NodeOptions, call: Call<'_>) -> Reply {
+    let head = model.head().saturating_sub(node.lag).saturating_sub(call.twist.head_back);
+    Desk { model, node, head, params: call.params, twist: call.twist }.answer(call.method)
+}
+
+/// A node as it answers one call.
+struct Desk<'a> {
+    model: &'a SolanaModel,
+    node: &'a NodeOptions,
+    /// The finalized head that this answer knows.
+    head: Height,
+    params: &'a [Value],
+    twist: Twist,
+}
+
+impl Desk<'_> {
+    fn answer(&self, method: &str) -> Reply {
+        match method {
+            "getHealth" => Ok(b"\"ok\"".to_vec()),
+            "getVersion" => Ok(b"{\"feature-set\":3640012085,\"solana-core\":\"3.0.6\"}".to_vec()),
+            "getGenesisHash" => Ok(format!("\"{}\"", self.node.genesis_hash).into_bytes()),
+            "getSlot" => plain(self.head_for(Options::at(self.params, 0))?),
+            "getBlockHeight" => {
+                plain(slots::block_height(self.head_for(Options::at(self.params, 0))?))
+            }
+            "getFirstAvailableBlock" | "minimumLedgerSlot" => plain(self.node.first_available),
+            "getBlockTime" => self.block_time(),
+            "getSignaturesForAddress" => self.signatures(),
+            "getTransaction" => self.transaction(),
+            "getAccountInfo" => self.account_info(),
+            "getMultipleAccounts" => self.multiple_accounts(),
+            "getTokenAccountsByOwner" => self.token_accounts(),
+            "getBlock" => self.block(),
+            "getBlocks" => self.blocks(),
+            "getBlocksWithLimit" => self.blocks_with_limit(),
+            "getTransactionsForAddress" if self.node.transactions_for_address => {
+                self.transactions_for_address()
+            }
+            _ => Err(RpcError::new(-32601, "Method not found")),
+        }
+    }
+
+    fn head_for(&self, options: Options<'_>) -> Result<Height, RpcError> {
+        let head = self.head.saturating_add(options.commitment()?);
+        options.min_context_slot(head)?;
+        Ok(head)
+    }
+
+    // Blocks.
+
+    fn check_slot(&self, slot: Height) -> Result<(), RpcError> {
+        if slot < self.node.first_available {
+            return Err(RpcError::new(
+                -32001,
+                format!(
+                    "Block {slot} cleaned up, does not exist on node. First available block: {}",
+                    self.node.first_available
+                ),
+            ));
+        }
+        if slot > self.head {
+            return Err(RpcError::new(-32004, format!("Block not available for slot {slot}")));
+        }
+        if !slots::has_block(slot) {
+            return Err(RpcError::new(
+                -32007,
+                format!(
+                    "Slot {slot} was skipped, or missing due to ledger jump to recent snapshot"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn block_time(&self) -> Reply {
+        let slot = number(self.params, 0)?;
+        self.check_slot(slot)?;
+        plain(slots::time(slot))
+    }
+
+    fn block(&self) -> Reply {
+        let slot = number(self.params, 0)?;
+        let options = Options::at(self.params, 1);
+        at_least_confirmed(options)?;
+        self.check_slot(slot)?;
+        let signatures = match options.text("transactionDetails") {
+            Some("signatures") => Some(self.block_signatures(slot)),
+            Some("none") => None,
+            _ => {
+                let message = "this node answers transactionDetails signatures and none only";
+                return Err(RpcError::invalid(message));
+            }
+        };
+        let parent = if slots::has_block(slot.saturating_sub(1)) {
+            slot.saturating_sub(1)
+        } else {
+            slot.saturating_sub(2)
+        };
+        let mut out = b"{\"blockHeight\":".to_vec();
+        wire::number(&mut out, slots::block_height(slot));
+        out.extend_from_slice(b",\"blockTime\":");
+        wire::number(&mut out, slots::time(slot));
+        out.extend_from_slice(b",\"blockhash\":");
+        wire::quoted_key(&mut out, &self.model.block_hash(slot));
+        out.extend_from_slice(b",\"parentSlot\":");
+        wire::number(&mut out, parent);
+        out.extend_from_slice(b",\"previousBlockhash\":");
+        wire::quoted_key(&mut out, &self.model.block_hash(parent));
+        if let Some(signatures) = signatures {
+            out.extend_from_slice(b",\"signatures\":");
+            wire::list(&mut out, &signatures, wire::quoted_signature);
+        }
+        out.push(b'}');
+        Ok(out)
+    }
+
+    /// The signatures of a block in their order; places that no known wallet fills are made up.
+    fn block_signatures(&self, slot: Height) -> Vec<[u8; 64]> {
+        let fork = self.model.fork(slot);
+        let mut found: Vec<(u32, [u8; 64])> = Vec::new();
+        for wallet in self.model.wallets() {
+            let top = wallet.count_at(slot);
+            let of_slot = (0..top).rev().map_while(|number| {
+                let spot = wallet.spot(number).filter(|spot| spot.slot == slot)?;
+                Some((spot.index, self.model.signature(&wallet.address, number, fork)))
+            });
+            found.extend(of_slot);
+        }
+        found.sort_unstable();
+        let size = found.last().map_or(12, |last| last.0 + 5).min(FILLERS_MAX);
+        let mut found = found.into_iter().peekable();
+        let filler = |index: u32| {
+            let mut bytes = [0; 64];
+            let (first, second) = bytes.split_at_mut(32);
+            let key = account(self.model.seed(), Role::Filler, [slot, u64::from(index)]);
+            first.copy_from_slice(&key);
+            second.copy_from_slice(&key);
+            bytes
+        };
+        let mut signatures = Vec::new();
+        for index in 0..size {
+            let mut any = false;
+            while let Some((_, signature)) = found.next_if(|(at, _)| *at == index) {
+                signatures.push(signature);
+                any = true;
+            }
+            if !any {
+                signatures.push(filler(index));
+            }
+        }
+        signatures
+    }
+
+    fn blocks(&self) -> Reply {
+        let first = number(self.params, 0)?;
+        let last = self.params.get(1).and_then(Value::as_u64).unwrap_or(self.head).min(self.head);
+        if last.saturating_sub(first) > BLOCKS_MAX {
+            return Err(RpcError::invalid(format!("Slot range too large; max {BLOCKS_MAX}")));
+        }
+        Ok(self.block_list(first, last, BLOCKS_MAX))
+    }
+
+    fn blocks_with_limit(&self) -> Reply {
+        let (first, limit) = (number(self.params, 0)?, number(self.params, 1)?);
+        if limit > BLOCKS_MAX {
+            return Err(RpcError::invalid(format!("Limit too large; max {BLOCKS_MAX}")));
+        }
+        Ok(self.block_list(first, self.head, limit))
+    }
+
+    fn block_list(&self, first: Height, last: Height, limit: u64) -> Vec<u8> {
+        let first = first.max(self.node.first_available);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let slots = (first..=last).filter(|slot| slots::has_block(*slot)).take(limit);
+        let mut out = Vec::new();
+        wire::list(&mut out, slots, wire::number);
+        out
+    }
+
+    // Lists.
+
+    fn signatures(&self) -> Reply {
+        let key = key(self.params, 0)?;
+        let options = Options::at(self.params, 1);
+        let head = self.head.saturating_add(at_least_confirmed(options)?);
+        options.min_context_slot(head)?;
+        let limit = options.number("limit").unwrap_or(LIST_MAX);
+        if !(1..=LIST_MAX).contains(&limit) {
+            return Err(RpcError::invalid("Invalid limit; max 1000"));
+        }
+        let limit = usize::try_from(limit).unwrap_or(0);
+        let before = options.text("before").map(signature).transpose()?;
+        let until = options.text("until").map(signature).transpose()?;
+        let page = match self.model.subject(&key) {
+            Some(subject) if !self.twist.empty => self.page(&subject, head, before, until, limit),
+            _ => Vec::new(),
+        };
+        let mut out = Vec::with_capacity(page.len() * 240);
+        wire::list(&mut out, &page, |out, entry| write_entry(out, entry, None));
+        Ok(out)
+    }
+
+    fn page(
+        &self,
+        subject: &Subject,
+        head: Height,
+        before: Option<[u8; 64]>,
+        until: Option<[u8; 64]>,
+        limit: usize,
+    ) -> Vec<Entry> {
+        let wallet = subject.wallet();
+        let mut edge = None;
+        let mut below = wallet.count_at(head);
+        if let Some(before) = before {
+            // A cursor that the node does not know gets an empty page.
+            let Some((_, number, spot, _)) = self.model.find(&before) else { return Vec::new() };
+            if spot.slot > head || spot.slot < self.node.first_available {
+                return Vec::new();
+            }
+            edge = Some((before, spot.slot));
+            let own = wallet.spot(number) == Some(spot);
+            below =
+                if own && self.twist.flip.is_none() { number } else { wallet.count_at(spot.slot) };
+        }
+        let floor = until.and_then(|until| self.model.find(&until)).map(|found| found.2);
+        let entries = self.ordered(subject, below, edge);
+        let kept = entries.take_while(|entry| {
+            let above = floor.is_none_or(|floor| {
+                (entry.spot.slot, entry.spot.index) > (floor.slot, floor.index)
+            });
+            above && Some(entry.signature) != until && entry.spot.slot >= self.node.first_available
+        });
+        let lost = usize::from(self.twist.lose);
+        let mut page: Vec<Entry> = kept.take(limit + lost).collect();
+        if let (true, Some(first)) = (self.twist.lose, page.first().copied()) {
+            // Nodes lose siblings of the cursor's slot, not whole slots.
+            if edge.is_some_and(|(_, slot)| slot == first.spot.slot) {
+                page.remove(0);
+            }
+            page.truncate(limit);
+        }
+        if let (true, Some(first)) = (self.twist.duplicate, page.first().copied()) {
+            page.insert(0, first);
+            page.truncate(limit);
+        }
+        page
+    }
+
+    /// Entries below a number, with the transactions of a slot in this node's order of the moment.
+    fn ordered(
+        &self,
+        subject: &Subject,
+        below: u64,
+        edge: Option<([u8; 64], Height)>,
+    ) -> Box<dyn Iterator<Item = Entry>> {
+        let entries = self.model.entries(subject, below);
+        let Some(salt) = self.twist.flip else {
+            let skip = edge.map(|(signature, slot)| {
+                let wallet = subject.wallet();
+                let spot = self.model.find(&signature).map(|found| found.2);
+                (slot, spot.filter(|spot| wallet.spot(below) != Some(*spot)))
+            });
+            return Box::new(entries.skip_while(move |entry| match skip {
+                // A cursor of another wallet: what stands above it in its slot is passed over.
+                Some((slot, Some(spot))) => {
+                    entry.spot.slot == slot && entry.spot.index >= spot.index
+                }
+                _ => false,
+            }));
+        };
+        let mut entries = entries.peekable();
+        let mut group: Vec<Entry> = Vec::new();
+        let mut edge = edge;
+        Box::new(std::iter::from_fn(move || {
+            while group.is_empty() {
+                let first = entries.next()?;
+                group.push(first);
+                while let Some(next) = entries.next_if(|next| next.spot.slot == first.spot.slot) {
+                    group.push(next);
+                }
+                group.sort_by_key(|entry| crate::demo::mix::hash(salt, &[entry.number]));
+                if let Some((signature, slot)) = edge.take()
+                    && first.spot.slot == slot
+                    && let Some(at) = group.iter().position(|entry| entry.signature == signature)
+                {
+                    group.drain(..=at);
+                }
+                group.reverse();
+            }
+            group.pop()
+        }))
+    }
+
+    // Transactions.
+
+    fn transaction(&self) -> Reply {
+        let signature = signature(string(self.params, 0)?)?;
+        let options = Options::at(self.params, 1);
+        let head = self.head.saturating_add(at_least_confirmed(options)?);
+        if !matches!(options.encoding(), None | Some("json")) {
+            return Err(RpcError::invalid("this node answers encoding json only"));
+        }
+        let found = self
+            .model
+            .find(&signature)
+            .filter(|(_, _, spot, _)| spot.slot <= head && spot.slot >= self.node.first_available);
+        let Some((wallet, number, _, _)) = found else { return Ok(b"null".to_vec()) };
+        self.check_version(&wallet, number, options)?;
+        let mut out = Vec::with_capacity(16 * 1024);
+        self.model.write_transaction(&mut out, &wallet, number, self.node.transaction_index);
+        Ok(out)
+    }
+
+    fn check_version(
+        &self,
+        wallet: &WalletHistory,
+        number: u64,
+        options: Options<'_>,
+    ) -> Result<(), RpcError> {
+        let Some(version) = self.model.version(wallet, number) else { return Ok(()) };
+        let highest = options.number("maxSupportedTransactionVersion");
+        if highest.is_some_and(|highest| highest >= u64::from(version)) {
+            return Ok(());
+        }
+        Err(RpcError::new(
+            -32015,
+            format!(
+                "Transaction version ({version}) is not supported by the requesting client. Please \
+                 try the request again with the following configuration parameter: \
+                 \"maxSupportedTransactionVersion\": {version}"
+            ),
+        ))
+    }
+
+    /// `getTransactionsForAddress`, newest or oldest first, signatures or whole transactions.
+    fn transactions_for_address(&self) -> Reply {
+        let key = key(self.params, 0)?;
+        let options = Options::at(self.params, 1);
+        let head = self.head.saturating_add(at_least_confirmed(options)?);
+        options.min_context_slot(head)?;
+        let full = options.text("transactionDetails") == Some("full");
+        let most = if full { FULL_PAGE_MAX } else { LIST_MAX };
+        let limit = options.number("limit").unwrap_or(most);
+        if !(1..=most).contains(&limit) {
+            return Err(RpcError::invalid(format!("limit must be between 1 and {most}")));
+        }
+        let filters = Options::of(options.get("filters"));
+        let bounds = Bounds::new(filters, head, self.node.first_available);
+        let with_accounts = matches!(filters.text("tokenAccounts"), Some("balanceChanged" | "all"));
+        let ascending = options.text("sortOrder") == Some("asc");
+        let from = options.text("paginationToken").map(token_position).transpose()?;
+        let Some(Subject::Wallet(wallet)) = self.model.subject(&key) else {
+            return Ok(b"{\"data\":[],\"paginationToken\":null}".to_vec());
+        };
+        let count = wallet.count_at(bounds.high);
+        let numbers: Box<dyn Iterator<Item = u64>> =
+            if ascending { Box::new(0..count) } else { Box::new((0..count).rev()) };
+        let fits = |entry: &Entry| {
+            let place = (entry.spot.slot, entry.spot.index);
+            let behind =
+                from.is_none_or(|from| if ascending { place > from } else { place < from });
+            let named = with_accounts || self.model.names_wallet(&wallet, entry.number);
+            behind && named && bounds.status_fits(entry.failed)
+        };
+        let limit = usize::try_from(limit).unwrap_or(0);
+        let found = numbers
+            .filter_map(|number| self.model.entry(&wallet, number))
+            .skip_while(|entry| ascending && entry.spot.slot < bounds.low)
+            .take_while(|entry| entry.spot.slot >= bounds.low)
+            .filter(fits);
+        let mut page: Vec<Entry> = found.take(limit + 1).collect();
+        let more = page.len() > limit;
+        page.truncate(limit);
+        for entry in page.iter().filter(|_| full) {
+            self.check_version(&wallet, entry.number, options)?;
+        }
+        let mut out = b"{\"data\":".to_vec();
+        wire::list(&mut out, &page, |out, entry| {
+            if full {
+                self.model.write_transaction(out, &wallet, entry.number, true);
+            } else {
+                write_entry(out, entry, Some(entry.spot.index));
+            }
+        });
+        out.extend_from_slice(b",\"paginationToken\":");
+        match page.last().filter(|_| more) {
+            Some(last) => {
+                let token = format!("\"{}:{}\"", last.spot.slot, last.spot.index);
+                out.extend_from_slice(token.as_bytes());
+            }
+            None => out.extend_from_slice(b"null"),
+        }
+        out.push(b'}');
+        Ok(out)
+    }
+
+    // Accounts.
+
+    fn context(&self) -> Vec<u8> {
+        format!("{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{}}},\"value\":", self.head)
+            .into_bytes()
+    }
+
+    fn account_info(&self) -> Reply {
+        let key = key(self.params, 0)?;
+        let mut out = self.context();
+        self.model.write_account(&mut out, &key, self.head);
+        out.push(b'}');
+        Ok(out)
+    }
+
+    fn multiple_accounts(&self) -> Reply {
+        let keys = self.params.first().and_then(Value::as_array);
+        let keys = keys.ok_or_else(|| RpcError::invalid("invalid type: expected a sequence"))?;
+        if keys.len() > ACCOUNTS_MAX {
+            let message = format!("Too many inputs provided; max {ACCOUNTS_MAX}");
+            return Err(RpcError::invalid(message));
+        }
+        let keys: Vec<Key> = (0..keys.len()).map(|at| key(keys, at)).collect::<Result<_, _>>()?;
+        let mut out = self.context();
+        wire::list(&mut out, &keys, |out, key| self.model.write_account(out, key, self.head));
+        out.push(b'}');
+        Ok(out)
+    }
+
+    fn token_accounts(&self) -> Reply {
+        let owner = key(self.params, 0)?;
+        let filter = Options::at(self.params, 1);
+        let options = Options::at(self.params, 2);
+        options.min_context_slot(self.head)?;
+        if filter.get("programId").is_none() && filter.get("mint").is_none() {
+            return Err(RpcError::invalid("Invalid param: Invalid"));
+        }
+        let parsed = options.text("encoding") == Some("jsonParsed");
+        let mut out = self.context();
+        let held = match self.model.subject(&owner) {
+            Some(Subject::Wallet(wallet)) => {
+                let count = wallet.count_at(self.head);
+                let mut held = self.model.holdings(&wallet, count);
+                let text = |key: &Key| {
+                    let mut text = Vec::new();
+                    crate::demo::base58::encode_32(key, &mut text);
+                    text
+                };
+                held.retain(|(token, _)| {
+                    let program = filter.text("programId");
+                    let mint = filter.text("mint");
+                    program.is_none_or(|program| token.program().text() == program)
+                        && mint.is_none_or(|mint| text(&token.mint()) == mint.as_bytes())
+                });
+                held.into_iter().map(|held| (std::sync::Arc::clone(&wallet), held)).collect()
+            }
+            _ => Vec::new(),
+        };
+        wire::list(&mut out, held, |out, (wallet, held)| {
+            self.model.write_holding(out, &wallet, held, parsed);
+        });
+        out.push(b'}');
+        Ok(out)
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "an arm of the method table")]
+fn plain(value: u64) -> Reply {
+    let mut out = Vec::new();
+    wire::number(&mut out, value);
+    Ok(out)
+}
+
+/// Slots and status that a filter asks for.
+struct Bounds {
+    low: Height,
+    high: Height,
+    failed: Option<bool>,
+}
+
+impl Bounds {
+    fn new(filters: Options<'_>, head: Height, first: Height) -> Self {
+        let slot = Options::of(filters.get("slot"));
+        let low = [slot.number("gte"), slot.number("gt").map(|n| n.saturating_add(1))];
+        let high = [slot.number("lte"), slot.number("lt").map(|n| n.saturating_sub(1))];
+        Self {
+            low: low.into_iter().flatten().fold(first, Height::max),
+            high: high.into_iter().flatten().fold(head, Height::min),
+            failed: match filters.text("status") {
+                Some("succeeded") => Some(false),
+                Some("failed") => Some(true),
+                _ => None,
+            },
+        }
+    }
+
+    fn status_fits(&self, failed: bool) -> bool {
+        self.failed.is_none_or(|wanted| wanted == failed)
+    }
+}
+
+/// `slot:position`.
+fn token_position(text: &str) -> Result<(Height, u32), RpcError> {
+    let parts = text.split_once(':');
+    parts
+        .and_then(|(slot, index)| Some((slot.parse().ok()?, index.parse().ok()?)))
+        .ok_or_else(|| RpcError::invalid("Invalid paginationToken"))
+}
+
+fn write_entry(out: &mut Vec<u8>, entry: &Entry, index: Option<u32>) {
+    out.extend_from_slice(b"{\"blockTime\":");
+    wire::number(out, slots::time(entry.spot.slot));
+    out.extend_from_slice(b",\"confirmationStatus\":\"finalized\",\"err\":");
+    wire::error(out, entry.failed.then_some(super::noise::FAILURE));
+    out.extend_from_slice(b",\"memo\":null,\"signature\":");
+    wire::quoted_signature(out, &entry.signature);
+    out.extend_from_slice(b",\"slot\":");
+    wire::number(out, entry.spot.slot);
+    if let Some(index) = index {
+        out.extend_from_slice(b",\"transactionIndex\":");
+        wire::number(out, u64::from(index));
+    }
+    out.push(b'}');
+}

@@ -1,0 +1,220 @@
+//! The tokens of the demo chain. A token is a number; everything about it is a function of it.
+
+use crate::demo::mix;
+
+use super::keys::{Key, Known};
+
+/// Coins in general circulation: the first half are SPL tokens with Metaplex metadata, the second
+/// half Token-2022 coins that carry their own.
+pub(super) const UNIVERSE: u32 = 512;
+pub(super) const SPL_TOKENS: u32 = UNIVERSE / 2;
+/// Mints are the same on every demo chain, so that what is derived from them is computed once.
+const MINT_SEED: u64 = u64::from_le_bytes(*b"demomint");
+
+/// A token by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Token {
+    WrappedSol,
+    Usdc,
+    /// A coin of the universe, below [`UNIVERSE`].
+    Coin(u32),
+    /// A coin that one wallet created: wallet tag and number.
+    Created(u64, u32),
+    /// What strangers send unasked.
+    Spam(u32),
+    /// The token of a liquidity position, and its LP token.
+    Position,
+    PositionShare,
+    /// A token whose account is opened and closed without a trade.
+    Idle,
+}
+
+impl Token {
+    /// Number under which accounts of the token are sealed.
+    pub(super) fn code(self) -> u32 {
+        match self {
+            Self::Coin(number) => number,
+            Self::WrappedSol => 0x1000,
+            Self::Usdc => 0x1001,
+            Self::Position => 0x1002,
+            Self::PositionShare => 0x1003,
+            Self::Idle => 0x1004,
+            Self::Spam(number) => 0x0010_0000 | number & 0x000f_ffff,
+            Self::Created(_, number) => 0x8000_0000 | number,
+        }
+    }
+
+    /// The token of a sealed account; a created coin belongs to the account's wallet.
+    pub(super) fn from_code(code: u32, wallet_tag: u64) -> Option<Self> {
+        Some(match code {
+            0x1000 => Self::WrappedSol,
+            0x1001 => Self::Usdc,
+            0x1002 => Self::Position,
+            0x1003 => Self::PositionShare,
+            0x1004 => Self::Idle,
+            number if number < UNIVERSE => Self::Coin(number),
+            number if number & 0x8000_0000 != 0 => Self::Created(wallet_tag, number & 0x7fff_ffff),
+            number if number >> 20 == 1 => Self::Spam(number & 0x000f_ffff),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn mint(self) -> Key {
+        let owner = match self {
+            Self::WrappedSol => return Known::WrappedSol.key(),
+            Self::Usdc => return Known::Usdc.key(),
+            Self::Created(wallet, _) => wallet,
+            Self::Coin(_) | Self::Spam(_) | Self::Position | Self::PositionShare | Self::Idle => 0,
+        };
+        let mut body = [0; 12];
+        let (number, tag) = body.split_at_mut(4);
+        number.copy_from_slice(&self.code().to_le_bytes());
+        tag.copy_from_slice(&owner.to_le_bytes());
+        mix::seal(MINT_SEED, &body)
+    }
+
+    pub(super) fn from_mint(mint: &Key) -> Option<Self> {
+        if *mint == Known::WrappedSol.key() {
+            return Some(Self::WrappedSol);
+        }
+        if *mint == Known::Usdc.key() {
+            return Some(Self::Usdc);
+        }
+        let body: [u8; 12] = mix::open(MINT_SEED, mint)?;
+        let (number, tag) = body.split_first_chunk::<4>()?;
+        Self::from_code(u32::from_le_bytes(*number), u64::from_le_bytes(tag.try_into().ok()?))
+    }
+
+    pub(super) fn is_2022(self) -> bool {
+        match self {
+            Self::Coin(number) => number >= SPL_TOKENS,
+            Self::Created(..) => true,
+            Self::WrappedSol
+            | Self::Usdc
+            | Self::Spam(_)
+            | Self::Position
+            | Self::PositionShare
+            | Self::Idle => false,
+        }
+    }
+
+    pub(super) fn program(self) -> Known {
+        if self.is_2022() { Known::Token2022 } else { Known::Token }
+    }
+
+    /// Rent of a token account in lamports: 165 bytes, or 170 with the immutable-owner extension.
+    pub(super) fn account_rent(self) -> u64 {
+        if self.is_2022() { 2_074_080 } else { 2_039_280 }
+    }
+
+    pub(super) fn decimals(self) -> u8 {
+        match self {
+            Self::WrappedSol | Self::PositionShare => 9,
+            Self::Coin(number) if number < SPL_TOKENS => match number % 5 {
+                0 => 5,
+                1 => 9,
+                2 => 8,
+                _ => 6,
+            },
+            Self::Usdc
+            | Self::Coin(_)
+            | Self::Created(..)
+            | Self::Spam(_)
+            | Self::Position
+            | Self::Idle => 6,
+        }
+    }
+
+    /// Base units for a thousand lamports, around which the token trades.
+    pub(super) fn rate(self, seed: u64) -> u64 {
+        match self {
+            Self::WrappedSol => 1000,
+            // 150 USDC a SOL.
+            Self::Usdc => 150,
+            Self::Coin(_)
+            | Self::Created(..)
+            | Self::Spam(_)
+            | Self::Position
+            | Self::PositionShare
+            | Self::Idle => {
+                let scale = 10_u64.pow(u32::from(self.decimals())) / 100_000;
+                let (number, owner) = (u64::from(self.code()), self.owner_tag());
+                (1_000 + mix::hash(seed, &[number, owner, 77]) % 300_000) * scale
+            }
+        }
+    }
+
+    fn owner_tag(self) -> u64 {
+        match self {
+            Self::Created(wallet, _) => wallet,
+            Self::WrappedSol
+            | Self::Usdc
+            | Self::Coin(_)
+            | Self::Spam(_)
+            | Self::Position
+            | Self::PositionShare
+            | Self::Idle => 0,
+        }
+    }
+
+    /// Symbol on the chain; some coins have none, some are dressed with zeros and odd characters.
+    pub(super) fn symbol(self) -> String {
+        const HEADS: [&str; 16] = [
+            "MOON", "FROG", "CAT", "BONE", "WAGMI", "PEPE", "SHARK", "NEKO", "GIGA", "TURBO",
+            "DOGE", "MICE", "BEAR", "OTTER", "LLAMA", "YETI",
+        ];
+        let head = |number: u32| {
+            let at = usize::try_from(number % 16).unwrap_or(0);
+            HEADS.get(at).copied().unwrap_or("COIN")
+        };
+        match self {
+            Self::WrappedSol => "SOL".to_owned(),
+            Self::Usdc => "USDC".to_owned(),
+            Self::Coin(number) => format!("{}{}", head(number), number / 16),
+            Self::Created(_, number) => format!("NEW{number}"),
+            Self::Spam(number) => format!("CLAIM{number}.COM"),
+            Self::Position => "POS".to_owned(),
+            Self::PositionShare => "LP-POS".to_owned(),
+            Self::Idle => "IDLE".to_owned(),
+        }
+    }
+
+    /// Whether the chain holds metadata for the mint: every sixteenth SPL coin has none.
+    pub(super) fn has_metadata(self) -> bool {
+        match self {
+            Self::Coin(number) => number >= SPL_TOKENS || number % 16 != 15,
+            Self::WrappedSol | Self::PositionShare | Self::Idle => false,
+            Self::Usdc | Self::Created(..) | Self::Spam(_) | Self::Position => true,
+        }
+    }
+
+    pub(super) fn supply(self, seed: u64) -> u64 {
+        let unit = 10_u64.pow(u32::from(self.decimals()));
+        1_000_000_000_u64.saturating_mul(unit).max(self.rate(seed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mint_tells_its_token() {
+        let tokens = [
+            Token::WrappedSol,
+            Token::Usdc,
+            Token::Coin(0),
+            Token::Coin(UNIVERSE - 1),
+            Token::Created(0xdead_beef, 12),
+            Token::Spam(40),
+            Token::Position,
+            Token::PositionShare,
+            Token::Idle,
+        ];
+        for token in tokens {
+            assert_eq!(Token::from_mint(&token.mint()), Some(token));
+            assert_eq!(Token::from_code(token.code(), 0xdead_beef), Some(token));
+        }
+        assert_eq!(Token::from_mint(&[9; 32]), None);
+    }
+}

@@ -1,0 +1,471 @@
+//! A transaction while it is being made: accounts with balances before and after, the call tree,
+//! the log. Instructions and balances move together, so that they cannot disagree.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::keys::{Key, Known};
+use super::tokens::Token;
+
+/// Lamports that a program or sysvar holds; the same everywhere.
+const PROGRAM_LAMPORTS: u64 = 1_141_440;
+/// What a call logs as left over at its start.
+const COMPUTE_BUDGET: u64 = 600_000;
+const BASE_FEE: u64 = 5_000;
+
+/// An account of the transaction, by order of first mention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Acc(pub(super) u8);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    Legacy,
+    V0,
+    V1,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TokenState {
+    pub(super) token: Token,
+    pub(super) owner: Key,
+    /// `None` while the account does not exist.
+    pub(super) before: Option<u64>,
+    pub(super) after: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Account {
+    pub(super) key: Key,
+    pub(super) signer: bool,
+    pub(super) writable: bool,
+    /// Comes out of a lookup table (version 0 only).
+    pub(super) loaded: bool,
+    pub(super) before: u64,
+    pub(super) after: u64,
+    pub(super) token: Option<TokenState>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Instruction {
+    pub(super) program: Acc,
+    pub(super) accounts: Vec<Acc>,
+    pub(super) data: Vec<u8>,
+    /// 1 is the outer level.
+    pub(super) height: u8,
+}
+
+#[derive(Debug)]
+pub(super) struct Tx {
+    pub(super) version: Version,
+    pub(super) accounts: Vec<Account>,
+    pub(super) instructions: Vec<Instruction>,
+    /// The lines of the log as JSON strings with commas in between.
+    pub(super) log: Vec<u8>,
+    pub(super) fee: u64,
+    /// Instruction and custom error code.
+    pub(super) error: Option<(u8, u32)>,
+    pub(super) compute_units: u64,
+    pub(super) return_data: Option<(Known, [u8; 8])>,
+    calls: Vec<Known>,
+    seed: u64,
+}
+
+impl Tx {
+    pub(super) fn new(seed: u64, version: Version) -> Self {
+        Self {
+            version,
+            accounts: Vec::with_capacity(40),
+            instructions: Vec::with_capacity(24),
+            log: Vec::with_capacity(4_096),
+            fee: 0,
+            error: None,
+            compute_units: 0,
+            return_data: None,
+            calls: Vec::new(),
+            seed,
+        }
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    // Accounts.
+
+    /// A plain account; its lamports count where it is mentioned for the first time.
+    pub(super) fn account(&mut self, key: Key, lamports: u64) -> Acc {
+        if let Some(at) = self.accounts.iter().position(|account| account.key == key) {
+            return Acc(u8::try_from(at).unwrap_or(u8::MAX));
+        }
+        let at = Acc(u8::try_from(self.accounts.len()).unwrap_or(u8::MAX));
+        self.accounts.push(Account {
+            key,
+            signer: false,
+            writable: false,
+            loaded: false,
+            before: lamports,
+            after: lamports,
+            token: None,
+        });
+        at
+    }
+
+    pub(super) fn known(&mut self, known: Known) -> Acc {
+        self.account(known.key(), PROGRAM_LAMPORTS)
+    }
+
+    /// An account that signs and pays; the first one is the fee payer.
+    pub(super) fn signer(&mut self, key: Key, lamports: u64) -> Acc {
+        let at = self.account(key, lamports);
+        if let Some(account) = self.get_mut(at) {
+            account.signer = true;
+            account.writable = true;
+        }
+        at
+    }
+
+    pub(super) fn writable(&mut self, key: Key, lamports: u64) -> Acc {
+        let at = self.account(key, lamports);
+        self.touch(at);
+        at
+    }
+
+    /// An account that the message names through a lookup table, where the version has them.
+    pub(super) fn lookup(&mut self, at: Acc) -> Acc {
+        let can = self.version == Version::V0;
+        if let Some(account) = self.get_mut(at) {
+            account.loaded = can && !account.signer;
+        }
+        at
+    }
+
+    /// A token account; `amount` is `None` where it does not exist yet.
+    pub(super) fn token_account(
+        &mut self,
+        key: Key,
+        owner: Key,
+        token: Token,
+        amount: Option<u64>,
+    ) -> Acc {
+        let native = if token == Token::WrappedSol { amount.unwrap_or(0) } else { 0 };
+        let rent = if amount.is_some() { token.account_rent() } else { 0 };
+        let at = self.writable(key, rent.saturating_add(native));
+        if let Some(account) = self.get_mut(at)
+            && account.token.is_none()
+        {
+            account.token = Some(TokenState { token, owner, before: amount, after: amount });
+        }
+        at
+    }
+
+    pub(super) fn mint(&mut self, token: Token) -> Acc {
+        self.account(token.mint(), 1_461_600)
+    }
+
+    pub(super) fn get(&self, at: Acc) -> Option<&Account> {
+        self.accounts.get(usize::from(at.0))
+    }
+
+    fn get_mut(&mut self, at: Acc) -> Option<&mut Account> {
+        self.accounts.get_mut(usize::from(at.0))
+    }
+
+    pub(super) fn touch(&mut self, at: Acc) {
+        if let Some(account) = self.get_mut(at) {
+            account.writable = true;
+        }
+    }
+
+    pub(super) fn key(&self, at: Acc) -> Key {
+        self.get(at).map(|account| account.key).unwrap_or_default()
+    }
+
+    fn token_of(&self, at: Acc) -> Option<TokenState> {
+        self.get(at)?.token
+    }
+
+    /// Base units in the account now.
+    pub(super) fn amount(&self, at: Acc) -> u64 {
+        self.token_of(at).and_then(|state| state.after).unwrap_or(0)
+    }
+
+    // Movements without an instruction of their own.
+
+    pub(super) fn move_lamports(&mut self, from: Acc, to: Acc, lamports: u64) {
+        if let Some(account) = self.get_mut(from) {
+            account.after = account.after.saturating_sub(lamports);
+            account.writable = true;
+        }
+        if let Some(account) = self.get_mut(to) {
+            account.after = account.after.saturating_add(lamports);
+            account.writable = true;
+        }
+    }
+
+    fn set_amount(&mut self, at: Acc, amount: Option<u64>) {
+        if let Some(state) = self.get_mut(at).and_then(|account| account.token.as_mut()) {
+            state.after = amount;
+        }
+    }
+
+    // The log.
+
+    fn line(&mut self, parts: &[&[u8]]) {
+        if !self.log.is_empty() {
+            self.log.push(b',');
+        }
+        self.log.push(b'"');
+        for part in parts {
+            self.log.extend_from_slice(part);
+        }
+        self.log.push(b'"');
+    }
+
+    /// `Program log: …`; the text must not need escaping in JSON.
+    pub(super) fn say(&mut self, text: &str) {
+        self.line(&[b"Program log: ", text.as_bytes()]);
+    }
+
+    /// `Program data: …`, an event in the log.
+    pub(super) fn say_data(&mut self, data: &[u8]) {
+        let text = STANDARD.encode(data);
+        self.line(&[b"Program data: ", text.as_bytes()]);
+    }
+
+    pub(super) fn say_base64(&mut self, label: &str, data: &[u8]) {
+        let text = STANDARD.encode(data);
+        self.line(&[b"Program log: ", label.as_bytes(), text.as_bytes()]);
+    }
+
+    // Calls.
+
+    /// Begins a call; what follows until [`Tx::leave`] is inside it.
+    pub(super) fn enter(&mut self, program: Known, accounts: &[Acc], data: &[u8], name: &str) {
+        let at = self.known(program);
+        let height = u8::try_from(self.calls.len() + 1).unwrap_or(u8::MAX);
+        let (accounts, data) = (accounts.to_vec(), data.to_vec());
+        self.instructions.push(Instruction { program: at, accounts, data, height });
+        self.calls.push(program);
+        let mut digits = Vec::new();
+        super::wire::number(&mut digits, u64::from(height));
+        self.line(&[b"Program ", program.text().as_bytes(), b" invoke [", &digits, b"]"]);
+        if !name.is_empty() {
+            self.line(&[b"Program log: Instruction: ", name.as_bytes()]);
+        }
+    }
+
+    /// Ends the call that began last. Builtin programs log no units.
+    pub(super) fn leave(&mut self, units: u64) {
+        let Some(program) = self.calls.pop() else { return };
+        let text = program.text().as_bytes();
+        if units > 0 {
+            let (mut used, mut left) = (Vec::new(), Vec::new());
+            super::wire::number(&mut used, units);
+            super::wire::number(&mut left, COMPUTE_BUDGET.saturating_sub(self.compute_units));
+            let tail: &[u8] = b" compute units";
+            self.line(&[b"Program ", text, b" consumed ", &used, b" of ", &left, tail]);
+        }
+        if self.calls.is_empty() {
+            self.compute_units += units.max(150);
+        }
+        self.line(&[b"Program ", text, b" success"]);
+    }
+
+    /// Ends all open calls with an error of the program that runs, and the transaction with it.
+    pub(super) fn fail(&mut self, code: u32) {
+        let outer = self.instructions.iter().filter(|call| call.height == 1).count();
+        self.error = Some((u8::try_from(outer.saturating_sub(1)).unwrap_or(0), code));
+        let text = format!(" failed: custom program error: {code:#x}");
+        while let Some(program) = self.calls.pop() {
+            self.line(&[b"Program ", program.text().as_bytes(), text.as_bytes()]);
+        }
+    }
+
+    pub(super) fn call(
+        &mut self,
+        program: Known,
+        accounts: &[Acc],
+        data: &[u8],
+        name: &str,
+        units: u64,
+    ) {
+        self.enter(program, accounts, data, name);
+        self.leave(units);
+    }
+
+    /// Sets the compute budget, as every wallet does; version 1 has it in the message.
+    pub(super) fn budget(&mut self, price: u64) {
+        if self.version == Version::V1 {
+            return;
+        }
+        let limit = [&[2_u8][..], &200_000_u32.to_le_bytes()].concat();
+        let price = [&[3_u8][..], &price.to_le_bytes()].concat();
+        self.call(Known::ComputeBudget, &[], &limit, "", 0);
+        self.call(Known::ComputeBudget, &[], &price, "", 0);
+    }
+
+    /// Takes the fee from the first account; the transaction is complete then.
+    pub(super) fn pay_fee(&mut self, priority: u64) {
+        // What the outer level calls cannot come out of a lookup table, nor can a signer.
+        for at in 0..self.instructions.len() {
+            let outer = self.instructions.get(at).filter(|call| call.height == 1);
+            if let Some(program) = outer.map(|call| call.program)
+                && let Some(account) = self.get_mut(program)
+            {
+                account.loaded = false;
+            }
+        }
+        for account in &mut self.accounts {
+            account.loaded &= !account.signer;
+        }
+        let signers = self.accounts.iter().filter(|account| account.signer).count();
+        self.fee = priority + BASE_FEE * u64::try_from(signers).unwrap_or(1);
+        let fee = self.fee;
+        if let Some(payer) = self.accounts.first_mut() {
+            payer.after = payer.after.saturating_sub(fee);
+        }
+    }
+
+    // The system and token programs.
+
+    pub(super) fn transfer(&mut self, from: Acc, to: Acc, lamports: u64) {
+        self.move_lamports(from, to, lamports);
+        let data = [&2_u32.to_le_bytes()[..], &lamports.to_le_bytes()].concat();
+        self.call(Known::System, &[from, to], &data, "", 0);
+    }
+
+    pub(super) fn create_account(
+        &mut self,
+        payer: Acc,
+        new: Acc,
+        lamports: u64,
+        space: u64,
+        owner: Known,
+    ) {
+        self.move_lamports(payer, new, lamports);
+        let parts: [&[u8]; 4] =
+            [&0_u32.to_le_bytes(), &lamports.to_le_bytes(), &space.to_le_bytes(), &owner.key()];
+        self.call(Known::System, &[payer, new], &parts.concat(), "", 0);
+    }
+
+    pub(super) fn create_with_seed(
+        &mut self,
+        payer: Acc,
+        new: Acc,
+        lamports: u64,
+        space: u64,
+        owner: Known,
+    ) {
+        self.move_lamports(payer, new, lamports);
+        let base = self.key(payer);
+        let text: &[u8] = b"demo-seed-0123456789abcdef";
+        let length = u64::try_from(text.len()).unwrap_or(0);
+        let parts: [&[u8]; 7] = [
+            &3_u32.to_le_bytes(),
+            &base,
+            &length.to_le_bytes(),
+            text,
+            &lamports.to_le_bytes(),
+            &space.to_le_bytes(),
+            &owner.key(),
+        ];
+        self.call(Known::System, &[payer, new], &parts.concat(), "", 0);
+    }
+
+    /// Opens the associated token account, with what the program calls inside.
+    pub(super) fn create_associated(&mut self, payer: Acc, account: Acc, owner: Acc) {
+        let Some(state) = self.token_of(account) else { return };
+        let mint = self.mint(state.token);
+        let program = state.token.program();
+        let (system, token) = (self.known(Known::System), self.known(program));
+        let accounts = [payer, account, owner, mint, system, token];
+        self.enter(Known::AssociatedToken, &accounts, &[1], "");
+        self.say("CreateIdempotent");
+        self.call(program, &[mint], &[21, 7, 0], "GetAccountDataSize", 1_569);
+        let (rent, space) =
+            (state.token.account_rent(), if state.token.is_2022() { 170 } else { 165 });
+        self.create_account(payer, account, rent, space, program);
+        self.say("Initialize the associated token account");
+        self.call(program, &[account], &[22], "InitializeImmutableOwner", 1_405);
+        let owner_key = self.key(owner);
+        let init = [&[18_u8][..], &owner_key].concat();
+        self.call(program, &[account, mint], &init, "InitializeAccount3", 3_158);
+        self.set_amount(account, Some(0));
+        self.leave(20_815);
+    }
+
+    /// Initializes a token account whose system account exists already.
+    pub(super) fn initialize(&mut self, account: Acc, owner: Acc) {
+        let Some(state) = self.token_of(account) else { return };
+        let (mint, rent) = (self.mint(state.token), self.known(Known::Rent));
+        let accounts = [account, mint, owner, rent];
+        self.call(state.token.program(), &accounts, &[1], "InitializeAccount", 3_443);
+        let held = self.get(account).map_or(0, |account| account.after);
+        let native = held.saturating_sub(state.token.account_rent());
+        let amount = if state.token == Token::WrappedSol { native } else { 0 };
+        self.set_amount(account, Some(amount));
+    }
+
+    /// Moves tokens, by the plain or the checked instruction; wrapped SOL takes its lamports along.
+    pub(super) fn send(&mut self, from: Acc, to: Acc, authority: Acc, amount: u64, checked: bool) {
+        let Some(state) = self.token_of(from) else { return };
+        self.set_amount(from, Some(self.amount(from).saturating_sub(amount)));
+        self.set_amount(to, Some(self.amount(to).saturating_add(amount)));
+        self.touch(from);
+        self.touch(to);
+        if state.token == Token::WrappedSol {
+            self.move_lamports(from, to, amount);
+        }
+        let program = state.token.program();
+        if checked || state.token.is_2022() {
+            let mint = self.mint(state.token);
+            let data = [&[12_u8][..], &amount.to_le_bytes(), &[state.token.decimals()]].concat();
+            self.call(program, &[from, mint, to, authority], &data, "TransferChecked", 6_147);
+        } else {
+            let data = [&[3_u8][..], &amount.to_le_bytes()].concat();
+            self.call(program, &[from, to, authority], &data, "Transfer", 4_645);
+        }
+    }
+
+    pub(super) fn mint_to(&mut self, mint: Acc, to: Acc, authority: Acc, amount: u64) {
+        let Some(state) = self.token_of(to) else { return };
+        self.set_amount(to, Some(self.amount(to).saturating_add(amount)));
+        self.touch(mint);
+        self.touch(to);
+        let data = [&[7_u8][..], &amount.to_le_bytes()].concat();
+        self.call(state.token.program(), &[mint, to, authority], &data, "MintTo", 4_492);
+    }
+
+    pub(super) fn burn(&mut self, from: Acc, mint: Acc, authority: Acc, amount: u64) {
+        let Some(state) = self.token_of(from) else { return };
+        self.set_amount(from, Some(self.amount(from).saturating_sub(amount)));
+        self.touch(mint);
+        let data = [&[8_u8][..], &amount.to_le_bytes()].concat();
+        self.call(state.token.program(), &[from, mint, authority], &data, "Burn", 4_753);
+    }
+
+    /// Takes lamports that were sent to a wrapped SOL account into its amount.
+    pub(super) fn sync_native(&mut self, account: Acc) {
+        let held = self.get(account).map_or(0, |account| account.after);
+        self.set_amount(account, Some(held.saturating_sub(Token::WrappedSol.account_rent())));
+        self.call(Known::Token, &[account], &[17], "SyncNative", 3_045);
+    }
+
+    /// Closes a token account; all its lamports go to `to`.
+    pub(super) fn close(&mut self, account: Acc, to: Acc, owner: Acc) {
+        let Some(state) = self.token_of(account) else { return };
+        let held = self.get(account).map_or(0, |account| account.after);
+        self.move_lamports(account, to, held);
+        self.set_amount(account, None);
+        self.call(state.token.program(), &[account, to, owner], &[9], "CloseAccount", 2_915);
+    }
+
+    /// An anchor event: the program calls itself with the event as data.
+    pub(super) fn event(&mut self, program: Known, authority: Acc, event: &[u8]) {
+        let data = [&EVENT_TAG[..], event].concat();
+        self.call(program, &[authority], &data, "", 2_003);
+    }
+}
+
+/// Marks the data of an event that a program calls itself with.
+const EVENT_TAG: [u8; 8] = [0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];

@@ -1,0 +1,331 @@
+//! The answer to `getTransaction` in encoding `json`, written straight into bytes.
+
+use crate::demo::base58;
+
+use super::keys::{Key, Known};
+use super::tx::{Acc, Account, Tx, Version};
+
+/// What an answer holds beside the transaction itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Envelope<'a> {
+    pub(super) slot: u64,
+    pub(super) time: u64,
+    /// Left out where the node does not tell it.
+    pub(super) index: Option<u32>,
+    /// One of each signer.
+    pub(super) signatures: &'a [[u8; 64]],
+    pub(super) recent_blockhash: Key,
+    pub(super) lookup_table: Key,
+}
+
+pub(super) fn number(out: &mut Vec<u8>, value: u64) {
+    let mut digits = [0_u8; 20];
+    let mut at = digits.len();
+    let mut left = value;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(left % 10).unwrap_or(0);
+        left /= 10;
+        at -= 1;
+        if left == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(digits.get(at..).unwrap_or_default());
+}
+
+fn text(out: &mut Vec<u8>, part: &str) {
+    out.extend_from_slice(part.as_bytes());
+}
+
+pub(super) fn quoted_key(out: &mut Vec<u8>, key: &Key) {
+    out.push(b'"');
+    base58::encode_32(key, out);
+    out.push(b'"');
+}
+
+pub(super) fn quoted_signature(out: &mut Vec<u8>, signature: &[u8; 64]) {
+    out.push(b'"');
+    base58::encode_64(signature, out);
+    out.push(b'"');
+}
+
+/// Base units with a decimal point, without trailing zeros.
+pub(super) fn decimal(out: &mut Vec<u8>, units: u64, decimals: u8) {
+    let scale = 10_u64.pow(u32::from(decimals));
+    number(out, units / scale);
+    let mut rest = units % scale;
+    if rest == 0 {
+        return;
+    }
+    out.push(b'.');
+    let mut place = scale / 10;
+    while rest > 0 && place > 0 {
+        out.push(b'0' + u8::try_from(rest / place).unwrap_or(0));
+        rest %= place;
+        place /= 10;
+    }
+}
+
+pub(super) fn token_amount(out: &mut Vec<u8>, units: u64, decimals: u8) {
+    text(out, "{\"amount\":\"");
+    number(out, units);
+    text(out, "\",\"decimals\":");
+    number(out, u64::from(decimals));
+    text(out, ",\"uiAmount\":");
+    if units == 0 {
+        text(out, "null");
+    } else {
+        decimal(out, units, decimals);
+        if units.is_multiple_of(10_u64.pow(u32::from(decimals))) {
+            text(out, ".0");
+        }
+    }
+    text(out, ",\"uiAmountString\":\"");
+    decimal(out, units, decimals);
+    text(out, "\"}");
+}
+
+/// Writes `items` with commas in between.
+pub(super) fn list<T>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(&mut Vec<u8>, T),
+) {
+    out.push(b'[');
+    for (at, item) in items.into_iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write(out, item);
+    }
+    out.push(b']');
+}
+
+/// The order of accounts in a message: signers, then what may be written, then the rest; after
+/// them what lookup tables load.
+struct Order<'a> {
+    accounts: Vec<&'a Account>,
+    /// Place in the message of each account of the transaction.
+    places: Vec<u64>,
+}
+
+impl<'a> Order<'a> {
+    fn new(tx: &'a Tx) -> Self {
+        let mut sorted: Vec<usize> = (0..tx.accounts.len()).collect();
+        sorted.sort_by_key(|at| tx.accounts.get(*at).map(rank));
+        let mut places = vec![0; tx.accounts.len()];
+        for (place, at) in (0_u64..).zip(&sorted) {
+            if let Some(slot) = places.get_mut(*at) {
+                *slot = place;
+            }
+        }
+        let accounts = sorted.iter().filter_map(|at| tx.accounts.get(*at)).collect();
+        Self { accounts, places }
+    }
+
+    fn place(&self, acc: Acc) -> u64 {
+        self.places.get(usize::from(acc.0)).copied().unwrap_or(0)
+    }
+
+    fn count(&self, want: impl Fn(&Account) -> bool) -> u64 {
+        u64::try_from(self.accounts.iter().filter(|account| want(account)).count()).unwrap_or(0)
+    }
+}
+
+fn rank(account: &Account) -> (bool, bool, bool) {
+    (account.loaded, !account.signer, !account.writable)
+}
+
+/// Writes the whole result object.
+pub(super) fn transaction(out: &mut Vec<u8>, tx: &Tx, envelope: &Envelope<'_>) {
+    let order = Order::new(tx);
+    text(out, "{\"blockTime\":");
+    number(out, envelope.time);
+    text(out, ",\"meta\":");
+    meta(out, tx, &order);
+    text(out, ",\"slot\":");
+    number(out, envelope.slot);
+    text(out, ",\"transaction\":{\"message\":");
+    message(out, tx, &order, envelope);
+    text(out, ",\"signatures\":");
+    list(out, envelope.signatures, quoted_signature);
+    text(out, "}");
+    if let Some(index) = envelope.index {
+        text(out, ",\"transactionIndex\":");
+        number(out, u64::from(index));
+    }
+    text(out, ",\"version\":");
+    text(
+        out,
+        match tx.version {
+            Version::Legacy => "\"legacy\"",
+            Version::V0 => "0",
+            Version::V1 => "1",
+        },
+    );
+    out.push(b'}');
+}
+
+/// The `err` value of a failed transaction, or `null`.
+pub(super) fn error(out: &mut Vec<u8>, error: Option<(u8, u32)>) {
+    let Some((instruction, code)) = error else { return text(out, "null") };
+    text(out, "{\"InstructionError\":[");
+    number(out, u64::from(instruction));
+    text(out, ",{\"Custom\":");
+    number(out, u64::from(code));
+    text(out, "}]}");
+}
+
+fn meta(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>) {
+    text(out, "{\"computeUnitsConsumed\":");
+    number(out, tx.compute_units);
+    text(out, ",\"err\":");
+    error(out, tx.error);
+    text(out, ",\"fee\":");
+    number(out, tx.fee);
+    text(out, ",\"innerInstructions\":");
+    inner(out, tx, order);
+    text(out, ",\"loadedAddresses\":{\"readonly\":");
+    let loaded = |writable| {
+        let of = move |a: &&&Account| a.loaded && a.writable == writable;
+        order.accounts.iter().filter(of)
+    };
+    list(out, loaded(false), |out, account| quoted_key(out, &account.key));
+    text(out, ",\"writable\":");
+    list(out, loaded(true), |out, account| quoted_key(out, &account.key));
+    text(out, "},\"logMessages\":[");
+    out.extend_from_slice(&tx.log);
+    text(out, "],\"postBalances\":");
+    list(out, &order.accounts, |out, account| number(out, account.after));
+    text(out, ",\"postTokenBalances\":");
+    token_balances(out, order, true);
+    text(out, ",\"preBalances\":");
+    list(out, &order.accounts, |out, account| number(out, account.before));
+    text(out, ",\"preTokenBalances\":");
+    token_balances(out, order, false);
+    if let Some((program, data)) = tx.return_data {
+        use base64::Engine as _;
+        let data = base64::engine::general_purpose::STANDARD.encode(data);
+        text(out, ",\"returnData\":{\"data\":[\"");
+        text(out, &data);
+        text(out, "\",\"base64\"],\"programId\":\"");
+        text(out, program.text());
+        text(out, "\"}");
+    }
+    text(out, ",\"rewards\":[],\"status\":{");
+    if tx.error.is_some() {
+        text(out, "\"Err\":");
+        error(out, tx.error);
+    } else {
+        text(out, "\"Ok\":null");
+    }
+    text(out, "}}");
+}
+
+fn token_balances(out: &mut Vec<u8>, order: &Order<'_>, after: bool) {
+    let held = (0_u64..).zip(&order.accounts).filter_map(|(place, account)| {
+        let state = account.token?;
+        let amount = if after { state.after } else { state.before };
+        Some((place, state, amount?))
+    });
+    list(out, held, |out, (place, state, amount)| {
+        text(out, "{\"accountIndex\":");
+        number(out, place);
+        text(out, ",\"mint\":");
+        quoted_key(out, &state.token.mint());
+        text(out, ",\"owner\":");
+        quoted_key(out, &state.owner);
+        text(out, ",\"programId\":\"");
+        text(out, state.token.program().text());
+        text(out, "\",\"uiTokenAmount\":");
+        token_amount(out, amount, state.token.decimals());
+        out.push(b'}');
+    });
+}
+
+fn inner(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>) {
+    out.push(b'[');
+    let (mut outer, mut open, mut any) = (0_u64, false, false);
+    for instruction in &tx.instructions {
+        if instruction.height == 1 {
+            if open {
+                text(out, "]}");
+            }
+            open = false;
+            outer += 1;
+            continue;
+        }
+        if open {
+            out.push(b',');
+        } else {
+            text(out, if any { ",{\"index\":" } else { "{\"index\":" });
+            number(out, outer.saturating_sub(1));
+            text(out, ",\"instructions\":[");
+            (open, any) = (true, true);
+        }
+        call(out, instruction, order);
+    }
+    text(out, if open { "]}]" } else { "]" });
+}
+
+fn call(out: &mut Vec<u8>, instruction: &super::tx::Instruction, order: &Order<'_>) {
+    text(out, "{\"accounts\":");
+    list(out, &instruction.accounts, |out, acc| number(out, order.place(*acc)));
+    text(out, ",\"data\":\"");
+    base58::encode(&instruction.data, out);
+    text(out, "\",\"programIdIndex\":");
+    number(out, order.place(instruction.program));
+    text(out, ",\"stackHeight\":");
+    number(out, u64::from(instruction.height));
+    out.push(b'}');
+}
+
+fn message(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>, envelope: &Envelope<'_>) {
+    text(out, "{\"accountKeys\":");
+    let written = order.accounts.iter().filter(|account| !account.loaded);
+    list(out, written, |out, account| quoted_key(out, &account.key));
+    if tx.version == Version::V0 {
+        text(out, ",\"addressTableLookups\":");
+        lookups(out, order, &envelope.lookup_table);
+    }
+    text(out, ",\"header\":{\"numReadonlySignedAccounts\":");
+    number(out, order.count(|a| a.signer && !a.writable));
+    text(out, ",\"numReadonlyUnsignedAccounts\":");
+    number(out, order.count(|a| !a.signer && !a.writable && !a.loaded));
+    text(out, ",\"numRequiredSignatures\":");
+    number(out, order.count(|a| a.signer));
+    text(out, "},\"instructions\":");
+    let outer = tx.instructions.iter().filter(|call| call.height == 1);
+    list(out, outer, |out, instruction| call(out, instruction, order));
+    text(out, ",\"recentBlockhash\":");
+    quoted_key(out, &envelope.recent_blockhash);
+    if tx.version == Version::V1 {
+        text(out, ",\"transactionConfig\":{\"computeUnitLimit\":200000,\"heapSize\":null,");
+        text(out, "\"loadedAccountsDataSizeLimit\":67108864,\"priorityFee\":");
+        number(out, tx.fee.saturating_sub(5_000));
+        text(out, "}");
+    }
+    out.push(b'}');
+}
+
+/// Lookups into one table, whose entries have made-up numbers.
+fn lookups(out: &mut Vec<u8>, order: &Order<'_>, table: &Key) {
+    let numbers = |writable: bool| {
+        let loaded = order.accounts.iter().filter(|account| account.loaded);
+        let of_kind = loaded.zip(0_u64..).filter(move |(account, _)| account.writable == writable);
+        of_kind.map(|(_, at)| at * 3 + 1)
+    };
+    if order.accounts.iter().all(|account| !account.loaded) {
+        return text(out, "[]");
+    }
+    text(out, "[{\"accountKey\":");
+    quoted_key(out, table);
+    text(out, ",\"readonlyIndexes\":");
+    list(out, numbers(false), number);
+    text(out, ",\"writableIndexes\":");
+    list(out, numbers(true), number);
+    text(out, "}]");
+}
+
+/// Owner program of an account that is no token account: the system program.
+pub(super) const PLAIN_OWNER: Known = Known::System;
