@@ -80,6 +80,8 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
+    /// Writes block their caller; see [`Store::in_step`].
+    in_step: bool,
     /// `None` only while dropping.
     jobs: Option<mpsc::Sender<Job>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -93,7 +95,7 @@ impl Store {
     /// `Locked` while another process has it, `NewerFormat` and `Foreign` for a file that this
     /// program must not touch, `Io` for the rest.
     pub fn open(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options)
+        Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options, false)
     }
 
     /// Opens the store on something else than a file, as tests of crashes and faults do.
@@ -101,17 +103,30 @@ impl Store {
         backend: impl StorageBackend,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        Self::start(file::open_backend(backend)?, options)
+        Self::start(file::open_backend(backend)?, options, false)
     }
 
-    fn start(backend: SharedBackend, options: StoreOptions) -> Result<Self, StoreError> {
+    /// Like [`Store::on_backend`], but a write blocks its caller's thread: on paused time a task
+    /// that waited for another thread would let the time run away.
+    pub fn in_step(
+        backend: impl StorageBackend,
+        options: StoreOptions,
+    ) -> Result<Self, StoreError> {
+        Self::start(file::open_backend(backend)?, options, true)
+    }
+
+    fn start(
+        backend: SharedBackend,
+        options: StoreOptions,
+        in_step: bool,
+    ) -> Result<Self, StoreError> {
         let shared = Arc::new(Shared::open(backend, options)?);
         let (jobs, queue) = mpsc::channel(LIMITS.queued_jobs);
         let writer = Writer::new(Arc::clone(&shared), queue);
         let thread =
             thread::Builder::new().name("store-writer".to_owned()).spawn(move || writer.run())?;
         let thread = Mutex::new(Some(thread));
-        Ok(Self { inner: Arc::new(Inner { shared, jobs: Some(jobs), thread }) })
+        Ok(Self { inner: Arc::new(Inner { shared, in_step, jobs: Some(jobs), thread }) })
     }
 
     /// What is stored now. Blocking and quick; see [`View`].
@@ -177,6 +192,7 @@ impl Store {
         let (done, closed) = oneshot::channel();
         if let Some(jobs) = &self.inner.jobs
             && jobs.send(Job::Close(done)).await.is_ok()
+            && !self.inner.in_step
         {
             // An error means that the writer ended in some other way.
             let _ = closed.await;
@@ -193,11 +209,18 @@ impl Store {
     async fn ask<T>(
         &self,
         job: Job,
-        answer: oneshot::Receiver<Result<T, StoreError>>,
+        mut answer: oneshot::Receiver<Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let jobs = self.inner.jobs.as_ref().ok_or(StoreError::Closed)?;
         if jobs.send(job).await.is_err() {
             return Err(self.inner.gone());
+        }
+        while self.inner.in_step {
+            match answer.try_recv() {
+                Ok(outcome) => return outcome,
+                Err(oneshot::error::TryRecvError::Empty) => thread::yield_now(),
+                Err(oneshot::error::TryRecvError::Closed) => return Err(self.inner.gone()),
+            }
         }
         answer.await.unwrap_or_else(|_| Err(self.inner.gone()))
     }

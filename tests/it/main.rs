@@ -12,6 +12,7 @@ mod corpus;
 mod crash;
 mod demo;
 mod demo_faults;
+mod history;
 mod store;
 mod store_files;
 mod support;
