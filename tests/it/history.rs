@@ -1,32 +1,407 @@
 //! The history engine on the demo chain: what readers get is what the model holds.
 
+use std::time::Duration;
+
 use blotter::demo::solana::WalletPlan;
-use blotter::domain::Row;
-use blotter::history::Want;
+use blotter::demo::{Faults, Rate};
+use blotter::domain::{KeyId, Row, Wallet};
+use blotter::history::{HistoryError, HistoryLimits, Step, WalkRequest, Want};
 
-use crate::support::world::{Build, Fact, facts, finish, pages};
+use crate::support::world::{Build, Fact, World, facts, finish, pages};
 
-/// Rows equal the truth; the first difference is shown, not all of both.
+/// A trader whose every row the decoder can tell; keeper fills have their own tests.
+fn plan(trades: u64) -> WalletPlan {
+    WalletPlan { keeper_percent: 0, ..WalletPlan::trades(trades) }
+}
+
+/// Rows equal the truth; the first difference is shown, not all of both. The native value of a
+/// token-for-token row may be unknown, never different.
 #[track_caller]
 fn same(rows: &[Row], truth: &[Fact]) {
     let rows = facts(rows);
-    let differ = (0..rows.len().max(truth.len())).find(|at| rows.get(*at) != truth.get(*at));
-    if let Some(at) = differ {
+    let equal = |at: usize| match (rows.get(at), truth.get(at)) {
+        (Some(row), Some(fact)) => {
+            let native = row.4.or(fact.4);
+            (row.0, row.1, row.2, row.3, native, row.5) == *fact
+        }
+        _ => false,
+    };
+    if let Some(at) = (0..rows.len().max(truth.len())).find(|at| !equal(*at)) {
         let (got, want) = (rows.get(at), truth.get(at));
         panic!("row {at} of {} (truth {}):\n {got:?}\n {want:?}", rows.len(), truth.len());
     }
 }
 
+/// Loads a wallet to its end.
+async fn load(world: &World, wallet: Wallet) {
+    let (_, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    assert!(end.complete, "{end:?}");
+}
+
+/// Lets background work go on until the wallet is complete.
+async fn settle(world: &World, wallet: Wallet) {
+    for _ in 0..10_000 {
+        let record = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
+        if record.pending.is_none()
+            && record.coverage.top().is_some_and(|t| record.coverage.is_complete(t))
+        {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the background did not finish");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stream_and_pages_give_the_models_rows_in_the_models_order() {
     let world = Build::default().world();
-    let wallet = world.add("mixed", WalletPlan::trades(1500));
-    let mut walk = world.walk(wallet, Want::All, None);
-    let (rows, end) = finish(&mut walk).await;
+    let wallet = world.add("mixed", plan(1500));
+    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
     let truth = world.truth(wallet);
     assert_eq!(end.error, None);
     assert!(end.complete && !end.more);
     same(&rows, &truth);
     assert_eq!(end.trade_count, u64::try_from(truth.len()).unwrap());
-    same(&pages(&world, wallet, 7).await, &truth);
+    assert_eq!(end.first_trade, rows.last().map(|row| row.trade.key.time));
+    for size in [7, 500, 10_000_000] {
+        same(&pages(&world, wallet, size).await, &truth);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_an_unknown_wallet_load_as_they_are_read() {
+    let world = Build::default().world();
+    let wallet = world.add("paged", plan(300));
+    same(&pages(&world, wallet, 9).await, &world.truth(wallet));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_cut_anywhere_and_resumed_loses_and_repeats_nothing() {
+    let world = Build::default().world();
+    let wallet = world.add("cut", plan(400));
+    let truth = world.truth(wallet);
+    for cut in [1, 2, 3, 5, 8] {
+        let (mut rows, mut resume, mut steps) = (Vec::new(), None, 0);
+        loop {
+            // Hangs up after `cut` steps, while the wallet loads, and comes back by the cursor.
+            let mut walk = world.walk(wallet, Want::All, resume);
+            let end = loop {
+                match walk.next().await {
+                    Step::Rows(more) => rows.extend(more),
+                    Step::End(end) => break Some(end),
+                }
+                steps += 1;
+                if steps % cut == 0 {
+                    break None;
+                }
+            };
+            if end.is_some_and(|end| end.complete && !end.more) {
+                break;
+            }
+            resume = Some(walk.cursor());
+        }
+        same(&rows, &truth);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_readers_of_one_wallet_share_one_load() {
+    let world = Build::default().world();
+    let (alone, shared) = (world.add("alone", plan(500)), world.add("shared", plan(500)));
+    load(&world, alone).await;
+    let one = world.nodes[0].stats().calls_of("getTransaction");
+    world.nodes[0].reset_stats();
+    let mut walks: Vec<_> = (0..20).map(|_| world.walk(shared, Want::All, None)).collect();
+    for walk in &mut walks {
+        same(&finish(walk).await.0, &world.truth(shared));
+    }
+    let twenty = world.nodes[0].stats().calls_of("getTransaction");
+    assert!(twenty <= one + one / 4, "{twenty} calls for twenty readers, {one} for one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_loads_about_as_much_as_it_shows_and_then_the_loading_stops() {
+    let world = Build::default().world();
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let wallet = world.add("big", plan(20_000));
+    let (rows, end) = finish(&mut world.walk(wallet, Want::Rows(10), None)).await;
+    assert_eq!(rows.len(), 10);
+    assert!(!end.complete && end.more && end.error.is_none());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let calls = world.nodes[0].stats().calls_of("getTransaction");
+    assert!(calls <= 80, "{calls} transactions fetched for a page of 10");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.nodes[0].stats().calls_of("getTransaction"), calls, "the loading went on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_hangs_up_stops_what_it_alone_asked_for() {
+    let world = Build::default().world();
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let wallet = world.add("big", plan(20_000));
+    let (mut leaves, mut stays) =
+        (world.walk(wallet, Want::All, None), world.walk(wallet, Want::All, None));
+    assert!(matches!(leaves.next().await, Step::Rows(_)));
+    drop(leaves);
+    let before = world.calls();
+    for _ in 0..5 {
+        assert!(matches!(stays.next().await, Step::Rows(_)));
+    }
+    assert!(world.calls() > before, "the other reader's load goes on");
+    drop(stays);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let stopped = world.calls();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.calls(), stopped, "nobody asks, and still it loads");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_window_leaves_goes_on_in_the_background_and_over_a_restart() {
+    let mut world = Build::default().world();
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let wallet = world.add("big", plan(4000));
+    let window = Duration::from_secs(2);
+    let request = WalkRequest { window, ..World::request(wallet, Want::All) };
+    let mut walk = world.history.walk(request).unwrap();
+    let (rows, end) = finish(&mut walk).await;
+    assert!(!end.complete && end.error.is_none() && !rows.is_empty());
+    let cursor = walk.cursor();
+    drop(walk);
+    let before = world.calls();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(world.calls() > before, "nothing goes on in the background");
+
+    world = world.restart().await;
+    assert_eq!(world.history.resume_pending().unwrap(), 1);
+    settle(&world, wallet).await;
+    let calls = world.calls();
+    let (rest, end) = finish(&mut world.walk(wallet, Want::All, Some(cursor))).await;
+    assert!(end.complete && !end.more);
+    assert_eq!(world.calls(), calls, "the background had loaded all");
+    same(&[rows, rest].concat(), &world.truth(wallet));
+}
+
+#[tokio::test(start_paused = true)]
+async fn background_loads_are_capped_per_key_and_lapse() {
+    let limits = HistoryLimits {
+        background_per_key_max: 2,
+        background_loads_max: 1,
+        background_lapse: Duration::from_secs(30),
+        ..HistoryLimits::default()
+    };
+    let world = Build { limits, ..Build::default() }.world();
+    world.set_faults(Faults::latency(Duration::from_millis(500)));
+    let mut pending = Vec::new();
+    for name in ["one", "two", "three"] {
+        let wallet = world.add(name, plan(20_000));
+        let window = Duration::from_secs(4);
+        let request = WalkRequest { window, ..World::request(wallet, Want::All) };
+        finish(&mut world.history.walk(request).unwrap()).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let record = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
+        pending.push(record.pending.is_some());
+    }
+    assert_eq!(pending, [true, true, false]);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let calls = world.calls();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.calls(), calls, "a lapsed load goes on");
+    assert!(world.store.view().unwrap().pending().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_check_is_reused_and_an_old_one_is_renewed() {
+    let world = Build::default().world();
+    let wallet = world.add("live", plan(60));
+    load(&world, wallet).await;
+    let calls = world.calls();
+    load(&world, wallet).await;
+    assert_eq!(world.calls(), calls, "a walk within the freshness asks no node");
+
+    world.model.arrive(wallet.address, 5);
+    world.model.advance(500);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    assert!(end.complete);
+    same(&rows, &world.truth(wallet));
+    assert!(world.nodes[0].stats().calls_of("getTransaction") <= calls + 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_delays_a_stored_wallet_by_two_seconds_at_most() {
+    let world = Build::default().world();
+    let wallet = world.add("stored", plan(60));
+    load(&world, wallet).await;
+    let checked = world.walk(wallet, Want::All, None).as_of().unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.set_faults(Faults { silence: Rate::ALWAYS, ..Faults::none() });
+    let began = tokio::time::Instant::now();
+    let mut walk = world.walk(wallet, Want::All, None);
+    let (rows, end) = finish(&mut walk).await;
+    assert!(began.elapsed() <= Duration::from_millis(2_100), "{:?}", began.elapsed());
+    assert!(end.complete && end.error.is_none());
+    same(&rows, &world.truth(wallet));
+    assert_eq!(walk.as_of(), Some(checked), "the answer says that it is of the last check");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_node_is_told_when_nothing_is_stored() {
+    let world = Build::default().world();
+    let wallet = world.add("unknown", plan(60));
+    world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
+    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    assert!(rows.is_empty() && !end.complete);
+    let Some(HistoryError::UpstreamUnavailable { detail }) = end.error else {
+        panic!("{:?}", end.error)
+    };
+    assert!(!detail.contains("planted"), "the URL's secret is told: {detail}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_of_every_kind_change_no_row() {
+    for seed in 0..6 {
+        let world = Build { seed, nodes: 2, batch: Some(5), ..Build::default() }.world();
+        world.set_faults(Faults { head_back: Rate(0), ..Faults::storm(Rate(40)) });
+        let wallet = world.add("stormy", plan(250));
+        let (mut rows, mut resume) = (Vec::new(), None);
+        for _ in 0..50 {
+            let mut walk = world.walk(wallet, Want::All, resume);
+            let (more, end) = finish(&mut walk).await;
+            rows.extend(more);
+            if end.complete && !end.more {
+                break;
+            }
+            resume = Some(walk.cursor());
+        }
+        same(&rows, &world.truth(wallet));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_history_is_never_told_complete() {
+    let world = Build::default().world();
+    let wallet = world.add("pruned", plan(300));
+    let truth = world.truth(wallet);
+    let kept = world.model.truth(wallet.address).nth(100).unwrap().slot;
+    let mut options = world.nodes[0].options();
+    options.first_available = kept;
+    world.nodes[0].set_options(options);
+    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    assert!(!end.complete);
+    assert_eq!(end.error, Some(HistoryError::HistoryCut { first: kept }));
+    same(&rows, &truth[..rows.len()]);
+    assert!(rows.len() >= 99);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_final_heights_are_told() {
+    let world = Build::default().world();
+    let wallet = world.add("early", plan(200));
+    let slot = world.model.truth(wallet.address).nth(50).unwrap().slot;
+    world.model.set_head(slot - 1);
+    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    assert!(end.complete);
+    assert!(rows.iter().all(|row| row.trade.key.height < slot));
+    let record = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
+    assert_eq!(record.coverage.top(), Some(slot - 1), "coverage ends at the source's head");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reorganisation_is_cut_back_and_read_again() {
+    let world = Build { nodes: 2, ..Build::default() }.world();
+    let wallet = world.add("forked", plan(120));
+    load(&world, wallet).await;
+    let before = world.truth(wallet);
+    let from = world.model.truth(wallet.address).nth(20).unwrap().slot;
+    world.model.reorg(from);
+    assert_ne!(world.truth(wallet), before, "the model replaced something");
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    assert!(end.complete);
+    same(&rows, &world.truth(wallet));
+    assert_eq!(world.history.metrics().reorganisations.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_wallet_is_not_kept_waiting_by_a_large_one() {
+    let world = Build::default().world();
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let (large, small) = (world.add("large", plan(20_000)), world.add("small", plan(30)));
+    let mut walk = world.walk(large, Want::All, None);
+    for _ in 0..5 {
+        assert!(matches!(walk.next().await, Step::Rows(_)));
+    }
+    let began = tokio::time::Instant::now();
+    let mut quick = world.walk(small, Want::All, None);
+    let (rows, _) = finish(&mut quick).await;
+    same(&rows, &world.truth(small));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_below_a_gap_stay_hidden_until_it_is_closed() {
+    let world = Build::default().world();
+    let wallet = world.add("gap", plan(50));
+    load(&world, wallet).await;
+    let old = world.truth(wallet);
+    world.model.arrive(wallet.address, 400);
+    world.model.advance(50_000);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let mut walk = world.walk(wallet, Want::All, None);
+    let truth = world.truth(wallet);
+    assert!(truth.len() > old.len() + 300);
+    let mut rows = Vec::new();
+    loop {
+        match walk.next().await {
+            Step::Rows(more) => {
+                rows.extend(more);
+                same(&rows, &truth[..rows.len()]);
+            }
+            Step::End(end) => break assert!(end.complete),
+        }
+    }
+    same(&rows, &truth);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_trade_counts_once_per_key_over_modes_cursors_and_restarts() {
+    let mut world = Build::default().world();
+    let wallet = world.add("counted", plan(200));
+    let total = u64::try_from(world.truth(wallet).len()).unwrap();
+    pages(&world, wallet, 13).await;
+    assert_eq!(world.history.usage(KeyId(1)).unwrap(), total);
+    load(&world, wallet).await;
+    assert_eq!(world.history.usage(KeyId(1)).unwrap(), total);
+    world = world.restart().await;
+    pages(&world, wallet, 50).await;
+    assert_eq!(world.history.usage(KeyId(1)).unwrap(), total);
+    let other = WalkRequest { key: KeyId(2), ..World::request(wallet, Want::Rows(10)) };
+    finish(&mut world.history.walk(other).unwrap()).await;
+    assert_eq!(world.history.usage(KeyId(2)).unwrap(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_ends_a_walk_with_its_last_row_counted() {
+    let world = Build::default().world();
+    let wallet = world.add("quota", plan(100));
+    let request = WalkRequest { quota: Some(25), ..World::request(wallet, Want::All) };
+    let (rows, end) = finish(&mut world.history.walk(request.clone()).unwrap()).await;
+    assert_eq!(rows.len(), 25);
+    assert_eq!(end.error, Some(HistoryError::QuotaExceeded));
+    let (again, _) = finish(&mut world.history.walk(request).unwrap()).await;
+    assert_eq!(again.len(), 25, "what was counted may be read again");
+}
+#[tokio::test(start_paused = true)]
+async fn zz_debug() {
+    let world = Build::default().world();
+    let wallet = world.add("mixed", plan(1500));
+    let (rows, _) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let got: std::collections::HashMap<_, _> = rows.iter().map(|r| ((r.trade.key.tx, r.trade.key.leg), r.clone())).collect();
+    for t in world.model.truth(wallet.address) {
+        if let Some(r) = got.get(&(t.signature, t.leg)) && r.trade.native.is_some() && r.trade.native != t.native {
+            println!("native {:?} {:?} {:?} {}", t.kind, r.trade.native, t.native, t.signature);
+        }
+    }
+    println!("calls {:?} requests {}", world.nodes[0].stats().calls, world.nodes[0].stats().requests);
+    panic!();
 }

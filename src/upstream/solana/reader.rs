@@ -15,7 +15,7 @@ use super::SolanaSource;
 use super::fetch::{Fetched, Page, PageRequest};
 use super::list::{Absorbed, Entry, Kind, List};
 use super::open::Opening;
-use super::timeline::{Ready, Timeline};
+use super::timeline::{Ready, Sizes, Timeline};
 use crate::decode::solana::Transaction;
 use crate::domain::{Address, Family, Height, Resume, SourceAccount, TxId, UnixSeconds};
 use crate::upstream::endpoint::EndpointId;
@@ -81,6 +81,8 @@ pub(in crate::upstream) struct SolanaReader {
     flights: FuturesUnordered<BoxFuture<'static, Event>>,
     eager: bool,
     window: usize,
+    /// Grows, so that the first rows come early and later commits are few.
+    chunk_min: usize,
     /// Accounts to be told of with the next chunk.
     news: HashMap<[u8; 32], SourceAccount>,
     known: HashMap<[u8; 32], SourceAccount>,
@@ -117,6 +119,7 @@ impl SolanaReader {
             flights: FuturesUnordered::new(),
             eager: false,
             window: 0,
+            chunk_min: 1,
             news: HashMap::new(),
             known: request.accounts.iter().map(|known| (known.account, *known)).collect(),
             source,
@@ -395,7 +398,12 @@ impl SolanaReader {
     }
 
     fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        let mut skipped_max = self.source.inner.limits.skipped_max;
+        let limits = &self.source.inner.limits;
+        let mut sizes = Sizes {
+            chunk_min: self.chunk_min,
+            chunk_max: limits.chunk_max,
+            skipped_max: limits.skipped_max,
+        };
         let frontier = match (self.phase, self.frontier()) {
             (Phase::Opening | Phase::Ended, _) => return Ok(None),
             (Phase::Bottom, frontier) => frontier.max(Some(self.oldest_entry())),
@@ -403,15 +411,13 @@ impl SolanaReader {
                 if self.timeline.next_high() < first {
                     return Err(UpstreamError::HistoryCut { first });
                 }
-                skipped_max = 0;
+                sizes.skipped_max = 0;
                 frontier.max(Some(first - 1))
             }
             (Phase::BottomKnown(_) | Phase::Reading, frontier) => frontier,
         };
-        let chunk_max = self.source.inner.limits.chunk_max;
-        let Some(ready) = self.timeline.deliver(frontier, chunk_max, skipped_max) else {
-            return Ok(None);
-        };
+        let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
+        self.chunk_min = (self.chunk_min * 2).min(sizes.chunk_max / 2);
         if self.timeline.is_done() {
             self.phase = Phase::Ended;
         }

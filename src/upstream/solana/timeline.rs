@@ -37,6 +37,15 @@ pub(super) struct Timeline {
     done: bool,
 }
 
+/// How much makes a chunk.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    pub(super) chunk_min: usize,
+    pub(super) chunk_max: usize,
+    /// Entries passed over after which an empty chunk is worth it.
+    pub(super) skipped_max: usize,
+}
+
 /// What can be delivered now.
 #[derive(Debug)]
 pub(super) struct Ready {
@@ -126,12 +135,7 @@ impl Timeline {
     }
 
     /// The next chunk, given above which slot all lists are known (`None`: everywhere).
-    pub(super) fn deliver(
-        &mut self,
-        frontier: Option<Height>,
-        chunk_max: usize,
-        skipped_max: usize,
-    ) -> Option<Ready> {
+    pub(super) fn deliver(&mut self, frontier: Option<Height>, sizes: &Sizes) -> Option<Ready> {
         if self.done {
             return None;
         }
@@ -146,14 +150,20 @@ impl Timeline {
         if low > self.next_high {
             return None;
         }
-        if let Some(cut) = self.cut(low, chunk_max) {
+        if let Some(cut) = self.cut(low, sizes.chunk_max) {
             low = cut;
         }
-        let has_txs = self.planned.keys().next().is_some_and(|(Reverse(slot), _)| *slot >= low);
-        if !has_txs && low > self.low && self.skipped < skipped_max {
-            return None;
-        }
-        Some(self.take_chunk(low))
+        let ready = self.planned.keys().take_while(|(Reverse(slot), _)| *slot >= low);
+        let enough = match ready.take(sizes.chunk_min.max(1)).count() {
+            0 => self.skipped >= sizes.skipped_max,
+            // Small chunks are worth it while nothing more is on its way.
+            count => count >= sizes.chunk_min || !self.is_asked_for(),
+        };
+        (enough || low <= self.low).then(|| self.take_chunk(low))
+    }
+
+    fn is_asked_for(&self) -> bool {
+        self.planned.values().any(|planned| matches!(planned.state, State::Asked { .. }))
     }
 
     /// The slot that fills a chunk, where more than a chunk is ready above `low`.
