@@ -472,6 +472,23 @@ async fn what_arrives_during_a_commit_joins_the_next() {
 }
 
 #[tokio::test]
+async fn requests_of_a_wallet_keep_their_order_in_a_joined_commit() {
+    let store = store();
+    let (one, two) = (id_of(&store, 1).await, id_of(&store, 2).await);
+    let writes = (0..100_u8).map(|round| {
+        let id = if round.is_multiple_of(3) { two } else { one };
+        store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, round)]))
+    });
+    for written in futures_util::future::join_all(writes).await {
+        assert!(matches!(written, Ok(Written::Stored { count: 1, .. })), "{written:?}");
+    }
+    for (seed, last) in [(1, trade(1, 1, 98)), (2, trade(1, 1, 99))] {
+        let trades = stored(&store, &wallet(seed)).trades;
+        assert_eq!(trades.into_values().collect::<Vec<_>>(), [last]);
+    }
+}
+
+#[tokio::test]
 async fn closing_writes_what_was_sent() {
     let disk = Disk::default();
     let store = Store::on_backend(disk.clone(), OPTIONS).unwrap();
