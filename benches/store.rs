@@ -17,6 +17,7 @@ use blotter::domain::{
 use blotter::store::{Chunk, FILE_NAME, Store, StoreOptions, WalletId};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use futures_util::future::join_all;
+use tokio::runtime::Runtime;
 
 const OPTIONS: StoreOptions = StoreOptions { cache_bytes: 64 << 20 };
 const WALLETS: u64 = 1_000;
@@ -71,8 +72,8 @@ fn wallet(number: u64) -> Wallet {
 }
 
 /// The heights between a chunk's first trade and the one below its last.
-fn chunk(id: WalletId, number: u64, from: u64, trades: u64) -> Chunk {
-    let end = (from + CHUNK).min(trades);
+fn chunk(id: WalletId, number: u64, from: u64, size: u64, trades: u64) -> Chunk {
+    let end = (from + size).min(trades);
     Chunk {
         id,
         epoch: 0,
@@ -91,7 +92,7 @@ async fn load(store: &Store, number: u64, trades: u64) {
     let id = store.intern(&wallet(number)).await.unwrap().id;
     let mut from = 0;
     while from < trades {
-        store.write_chunk(chunk(id, number, from, trades)).await.unwrap();
+        store.write_chunk(chunk(id, number, from, CHUNK, trades)).await.unwrap();
         from += CHUNK;
     }
 }
@@ -104,12 +105,32 @@ fn fill(folder: &Path, wallets: u64, trades: u64, at_once: u64) {
         let some = first..(first + at_once).min(wallets);
         runtime.block_on(join_all(some.map(|number| load(&store, number, trades))));
     }
-    let rows = wallets * trades;
+    report(&format!("{at_once} wallets at once"), folder, &runtime, &store, start);
+}
+
+/// Wallets that are followed: ten new trades each, round by round, all above what is stored.
+fn follow(folder: &Path, wallets: u64, trades: u64) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = Store::open(folder, OPTIONS).unwrap();
+    let start = Instant::now();
+    for from in (0..trades / 10).rev().map(|round| round * 10) {
+        let store = &store;
+        let refresh = |number| async move {
+            let id = store.intern(&wallet(number)).await.unwrap().id;
+            store.write_chunk(chunk(id, number, from, 10, trades)).await.unwrap();
+        };
+        runtime.block_on(join_all((0..wallets).map(refresh)));
+    }
+    report("followed by tens", folder, &runtime, &store, start);
+}
+
+fn report(what: &str, folder: &Path, runtime: &Runtime, store: &Store, start: Instant) {
     let millis = u64::try_from(start.elapsed().as_millis()).unwrap().max(1);
+    let rows = store.stats().unwrap().rows;
     runtime.block_on(store.close());
     let file = std::fs::metadata(folder.join(FILE_NAME)).unwrap();
     println!(
-        "{at_once} at once: {rows} trades in {millis} ms, {} trades/s; a trade has {} bytes on disk, {} of the file's length",
+        "{what}: {rows} trades in {millis} ms, {} a second; each has {} bytes on disk, {} of the file's length",
         rows * 1_000 / millis,
         bytes_on_disk(&file) / rows,
         file.len() / rows
@@ -144,6 +165,7 @@ fn store(criterion: &mut Criterion) {
     let (wallets, trades) = if small { (10, 1_000) } else { (WALLETS, 1_000) };
     let folder = tempfile::tempdir().unwrap();
     fill(&folder.path().join("one"), wallets / 10, trades, 1);
+    follow(&folder.path().join("follow"), wallets / 5, trades / 2);
     let folder = folder.path().join("many");
     fill(&folder, wallets, trades, AT_ONCE);
 

@@ -71,12 +71,13 @@ impl<'txn> Tables<'txn> {
         let trades = in_order(chunk, &wallet)?;
         self.clear(chunk.id, &mut state, chunk.low, chunk.high)?;
         let (id, chain, names) = (chunk.id, wallet.chain, &mut self.names);
-        if self.rows.keep_order(id, &trades)? {
-            state.count += self.rows.append(id, chain, &trades, names, known)?;
+        let ordered = self.rows.keep_order(id, &trades)?;
+        state.disordered |= !ordered;
+        state.count += if ordered && trades.len() >= RUN_ROWS_MIN {
+            self.rows.append(id, chain, &trades, names, known)?
         } else {
-            state.disordered = true;
-            state.count += self.rows.insert(id, chain, &trades, names, known)?;
-        }
+            self.rows.insert(id, chain, &trades, names, known)?
+        };
         state.coverage.insert(Span {
             low: chunk.low,
             high: chunk.high,
@@ -210,6 +211,10 @@ impl<'txn> Tables<'txn> {
         Ok(())
     }
 }
+
+/// About two pages of rows: fewer fill pages better one by one (242 against 275 bytes a trade where
+/// wallets grow by tens), more in a run (128 against 192 where wallets load side by side).
+const RUN_ROWS_MIN: usize = 64;
 
 /// The trades of a chunk by their keys, the last one of each, checked against what the chunk says
 /// of itself.

@@ -199,8 +199,22 @@ pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBack
     restart_creation(&backend, &name)?;
     if backend.len()? > 0 {
         inspect_without_writing(path, &name, options)?;
+    } else {
+        sync_folders(path);
     }
     Ok(SharedBackend::new(backend, &name))
+}
+
+/// Makes the entries of a new file and its folder durable, where the system can: a commit syncs
+/// the file alone.
+fn sync_folders(path: &Path) {
+    for folder in path.ancestors().skip(1).take(2) {
+        let here = Path::new(".");
+        let folder = if folder.as_os_str().is_empty() { here } else { folder };
+        if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {
+            tracing::debug!(%error, folder = %folder.display(), "a folder could not be synced");
+        }
+    }
 }
 
 /// Something else than a file.

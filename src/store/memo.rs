@@ -61,6 +61,9 @@ impl Memo {
 
     /// After the commit that changed these tokens.
     pub(super) fn forget_tokens(&self, ids: &[u32]) {
+        if ids.is_empty() {
+            return;
+        }
         let mut state = self.write();
         state.edition += 1;
         for id in ids {

@@ -5,6 +5,9 @@
 //! - A write is durable before it is answered, and is there whole or not at all.
 //! - Rows of a wallet exist only at heights that its coverage holds, in the same transaction.
 //! - A write that carries another epoch than the wallet's changes nothing.
+//! - A chunk replaces: rows between its heights are deleted, whether or not times and heights agree
+//!   (`rows.rs`); one that lies below everything stored reads nothing.
+//! - What reopens heights deletes their rows. A reader that keeps to a `floor` never crosses a gap.
 //! - Numbers of wallets, tokens and venues are never given twice.
 //! - Reading never waits for writing; no lock is held across an await.
 

@@ -121,8 +121,8 @@ impl<'txn> Rows<'txn> {
 
     /// Adds sorted trades, none of which is stored, with no stored row between them.
     ///
-    /// Through a cursor: rows that are inserted one by one leave every page half empty where
-    /// several wallets load at once, a run of them fills pages whatever stands behind it.
+    /// Through a cursor: long runs that are inserted row by row leave every page half empty where
+    /// several wallets load at once, since only the right edge of the whole tree fills up.
     pub(super) fn append(
         &mut self,
         id: WalletId,

@@ -1,6 +1,7 @@
 //! What the store keeps and how it answers, against a model and case by case.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use blotter::domain::{
     Address, ChainId, Height, KeyId, Position, Resume, Side, SourceAccount, Trade, TradeKey, TxId,
@@ -40,7 +41,12 @@ enum Op {
 
 fn ops(disorder: i8) -> impl Strategy<Value = Vec<(u8, Op)>> {
     let range = (0..HEIGHTS, 0..HEIGHTS).prop_map(|(a, b)| (a.min(b), a.max(b)));
-    let trades = proptest::collection::vec((0..HEIGHTS, 0..20_u8, -disorder..=disorder), 0..15);
+    let one = (0..HEIGHTS, 0..200_u8, -disorder..=disorder);
+    // Long chunks go in as a run.
+    let trades = prop_oneof![
+        3 => proptest::collection::vec(one.clone(), 0..15),
+        1 => proptest::collection::vec(one, 70..150),
+    ];
     let stale = prop_oneof![9 => Just(0_u64), 1 => Just(1)];
     let op = prop_oneof![
         6 => (range.clone(), 0..2_u16, stale, trades)
@@ -408,6 +414,78 @@ async fn a_view_stays_as_it_was_while_others_write() {
     assert_eq!(before.rows(id, Position::Start, 0, 10).unwrap().len(), 1);
     assert_eq!(before.wallet_by_id(id).unwrap().unwrap().count, 1);
     assert_eq!(store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap().len(), 2);
+}
+
+/// Whatever moment a reader catches, rows, count and coverage are of the same one.
+#[tokio::test]
+async fn readers_beside_the_writer_see_whole_chunks() {
+    let store = store();
+    let id = id_of(&store, 1).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let read = |store: Store, done: Arc<AtomicBool>| {
+        move || {
+            let mut views = 0;
+            while !done.load(Ordering::Acquire) || views == 0 {
+                let view = store.view().unwrap();
+                let record = view.wallet_by_id(id).unwrap().unwrap();
+                let rows = view.rows(id, Position::Start, 0, 10_000).unwrap();
+                assert_eq!(u64::try_from(rows.len()).unwrap(), record.count);
+                assert!(rows.iter().all(|row| record.coverage.covers(row.trade.key.height)));
+                // A chunk holds three trades of each of its heights.
+                assert_eq!(rows.len() % 3, 0);
+                views += 1;
+            }
+        }
+    };
+    let readers: Vec<_> =
+        (0..2).map(|_| std::thread::spawn(read(store.clone(), Arc::clone(&done)))).collect();
+    for round in 0..60 {
+        let (low, high) = (100 - round, 110);
+        let at = |h: Height| (0..3).map(move |tx| trade(time(h, 0), h, tx));
+        let tokens = vec![token(1, Some(&format!("T{round}")), None, None)];
+        let trades = (low..=high).flat_map(at).collect();
+        store.write_chunk(Chunk { tokens, ..chunk(id, low, high, trades) }).await.unwrap();
+        let rows = store.view().unwrap().rows(id, Position::Start, 0, 2).unwrap();
+        let symbol = rows.iter().find(|row| row.trade.mint == Address::Solana([1; 32]));
+        assert_eq!(symbol.unwrap().token.symbol.as_deref(), Some(&*format!("T{round}")));
+    }
+    done.store(true, Ordering::Release);
+    for reader in readers {
+        reader.join().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_arrives_during_a_commit_joins_the_next() {
+    let disk = Disk::default();
+    let store = Store::on_backend(disk.clone(), OPTIONS).unwrap();
+    let id = id_of(&store, 1).await;
+    let commit = disk.syncs();
+    id_of(&store, 2).await;
+    let (before, commit) = (disk.syncs(), disk.syncs() - commit);
+    let writes = (0..200).map(|h| store.write_chunk(chunk(id, h, h, vec![trade(1, h, 1)])));
+    for written in futures_util::future::join_all(writes).await {
+        written.unwrap();
+    }
+    let commits = (disk.syncs() - before) / commit;
+    assert!(commits < 100, "{commits} commits for 200 requests");
+}
+
+#[tokio::test]
+async fn requests_of_a_wallet_keep_their_order_in_a_joined_commit() {
+    let store = store();
+    let (one, two) = (id_of(&store, 1).await, id_of(&store, 2).await);
+    let writes = (0..100_u8).map(|round| {
+        let id = if round.is_multiple_of(3) { two } else { one };
+        store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, round)]))
+    });
+    for written in futures_util::future::join_all(writes).await {
+        assert!(matches!(written, Ok(Written::Stored { count: 1, .. })), "{written:?}");
+    }
+    for (seed, last) in [(1, trade(1, 1, 98)), (2, trade(1, 1, 99))] {
+        let trades = stored(&store, &wallet(seed)).trades;
+        assert_eq!(trades.into_values().collect::<Vec<_>>(), [last]);
+    }
 }
 
 #[tokio::test]
