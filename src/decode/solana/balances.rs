@@ -62,8 +62,8 @@ pub(super) struct Account {
     pub(super) mint: Option<usize>,
     pub(super) wrapped: bool,
     pub(super) own: bool,
-    /// Created, or given room, in this transaction.
-    pub(super) created: bool,
+    /// The instruction that created it, or gave it room, in this transaction.
+    pub(super) created: Option<usize>,
     lamports: u64,
     tokens: u64,
     /// Of a wrapped-SOL account: the lamports that are no wrapped SOL.
@@ -172,10 +172,10 @@ impl Ledger {
             Action::Pay { from, to, lamports } => self.pay(at, Means::Pay, from, to, lamports),
             Action::Create { from, to, lamports, .. } => {
                 self.pay(at, Means::Create, from, to, lamports);
-                self.mark_created(to);
+                self.mark_created(to, at);
             }
             Action::Allocate { account, .. } | Action::Assign { account } => {
-                self.mark_created(account);
+                self.mark_created(account, at);
             }
             Action::Transfer { from, to, amount, mint, withheld, .. } => {
                 let mint = mint.and_then(|mint| tx.key(mint)).copied();
@@ -208,9 +208,9 @@ impl Ledger {
         }
     }
 
-    fn mark_created(&mut self, account: u8) {
+    fn mark_created(&mut self, account: u8, at: usize) {
         if let Some(account) = self.at(account) {
-            account.created = true;
+            account.created.get_or_insert(at);
         }
     }
 

@@ -147,7 +147,8 @@ impl<'a> Scene<'a> {
         if account.mint.is_some() {
             return false;
         }
-        if account.created {
+        // Rent that is paid before the account is given its room; what follows is a payment.
+        if account.created.is_some_and(|at| flow.instruction < at) {
             return true;
         }
         if self.leaf(flow.instruction).is_some() {
