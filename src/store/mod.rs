@@ -209,21 +209,31 @@ impl Store {
         self.view()?.stats(file_bytes)
     }
 
-    async fn ask<T>(
+    /// Waits for the writer without giving the thread away.
+    fn spin<T>(
         &self,
-        job: Job,
         mut answer: oneshot::Receiver<Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let jobs = self.inner.jobs.as_ref().ok_or(StoreError::Closed)?;
-        if jobs.send(job).await.is_err() {
-            return Err(self.inner.gone());
-        }
-        while self.inner.in_step {
+        loop {
             match answer.try_recv() {
                 Ok(outcome) => return outcome,
                 Err(oneshot::error::TryRecvError::Empty) => thread::yield_now(),
                 Err(oneshot::error::TryRecvError::Closed) => return Err(self.inner.gone()),
             }
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        job: Job,
+        answer: oneshot::Receiver<Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let jobs = self.inner.jobs.as_ref().ok_or(StoreError::Closed)?;
+        if jobs.send(job).await.is_err() {
+            return Err(self.inner.gone());
+        }
+        if self.inner.in_step {
+            return self.spin(answer);
         }
         answer.await.unwrap_or_else(|_| Err(self.inner.gone()))
     }

@@ -9,11 +9,6 @@ use blotter::history::{HistoryError, HistoryLimits, Step, WalkRequest, Want};
 
 use crate::support::world::{Build, Fact, World, facts, finish, pages};
 
-/// A trader whose every row the decoder can tell; keeper fills have their own tests.
-fn plan(trades: u64) -> WalletPlan {
-    WalletPlan { keeper_percent: 0, ..WalletPlan::trades(trades) }
-}
-
 /// Rows equal the truth; the first difference is shown, not all of both. The native value of a
 /// token-for-token row may be unknown, never different.
 #[track_caller]
@@ -55,7 +50,7 @@ async fn settle(world: &World, wallet: Wallet) {
 #[tokio::test(start_paused = true)]
 async fn a_stream_and_pages_give_the_models_rows_in_the_models_order() {
     let world = Build::default().world();
-    let wallet = world.add("mixed", plan(1500));
+    let wallet = world.add("mixed", WalletPlan::trades(1500));
     let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
     let truth = world.truth(wallet);
     assert_eq!(end.error, None);
@@ -71,14 +66,14 @@ async fn a_stream_and_pages_give_the_models_rows_in_the_models_order() {
 #[tokio::test(start_paused = true)]
 async fn pages_of_an_unknown_wallet_load_as_they_are_read() {
     let world = Build::default().world();
-    let wallet = world.add("paged", plan(300));
+    let wallet = world.add("paged", WalletPlan::trades(300));
     same(&pages(&world, wallet, 9).await, &world.truth(wallet));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_cut_anywhere_and_resumed_loses_and_repeats_nothing() {
     let world = Build::default().world();
-    let wallet = world.add("cut", plan(400));
+    let wallet = world.add("cut", WalletPlan::trades(400));
     let truth = world.truth(wallet);
     for cut in [1, 2, 3, 5, 8] {
         let (mut rows, mut resume, mut steps) = (Vec::new(), None, 0);
@@ -107,7 +102,8 @@ async fn a_stream_cut_anywhere_and_resumed_loses_and_repeats_nothing() {
 #[tokio::test(start_paused = true)]
 async fn many_readers_of_one_wallet_share_one_load() {
     let world = Build::default().world();
-    let (alone, shared) = (world.add("alone", plan(500)), world.add("shared", plan(500)));
+    let (alone, shared) =
+        (world.add("alone", WalletPlan::trades(500)), world.add("shared", WalletPlan::trades(500)));
     load(&world, alone).await;
     let one = world.nodes[0].stats().calls_of("getTransaction");
     world.nodes[0].reset_stats();
@@ -123,7 +119,7 @@ async fn many_readers_of_one_wallet_share_one_load() {
 async fn a_page_loads_about_as_much_as_it_shows_and_then_the_loading_stops() {
     let world = Build::default().world();
     world.set_faults(Faults::latency(Duration::from_millis(80)));
-    let wallet = world.add("big", plan(20_000));
+    let wallet = world.add("big", WalletPlan::trades(20_000));
     let (rows, end) = finish(&mut world.walk(wallet, Want::Rows(10), None)).await;
     assert_eq!(rows.len(), 10);
     assert!(!end.complete && end.more && end.error.is_none());
@@ -138,7 +134,7 @@ async fn a_page_loads_about_as_much_as_it_shows_and_then_the_loading_stops() {
 async fn a_client_that_hangs_up_stops_what_it_alone_asked_for() {
     let world = Build::default().world();
     world.set_faults(Faults::latency(Duration::from_millis(80)));
-    let wallet = world.add("big", plan(20_000));
+    let wallet = world.add("big", WalletPlan::trades(20_000));
     let (mut leaves, mut stays) =
         (world.walk(wallet, Want::All, None), world.walk(wallet, Want::All, None));
     assert!(matches!(leaves.next().await, Step::Rows(_)));
@@ -159,7 +155,7 @@ async fn a_client_that_hangs_up_stops_what_it_alone_asked_for() {
 async fn what_a_window_leaves_goes_on_in_the_background_and_over_a_restart() {
     let mut world = Build::default().world();
     world.set_faults(Faults::latency(Duration::from_millis(80)));
-    let wallet = world.add("big", plan(4000));
+    let wallet = world.add("big", WalletPlan::trades(4000));
     let window = Duration::from_secs(2);
     let request = WalkRequest { window, ..World::request(wallet, Want::All) };
     let mut walk = world.history.walk(request).unwrap();
@@ -193,7 +189,7 @@ async fn background_loads_are_capped_per_key_and_lapse() {
     world.set_faults(Faults::latency(Duration::from_millis(500)));
     let mut pending = Vec::new();
     for name in ["one", "two", "three"] {
-        let wallet = world.add(name, plan(20_000));
+        let wallet = world.add(name, WalletPlan::trades(20_000));
         let window = Duration::from_secs(4);
         let request = WalkRequest { window, ..World::request(wallet, Want::All) };
         finish(&mut world.history.walk(request).unwrap()).await;
@@ -212,7 +208,7 @@ async fn background_loads_are_capped_per_key_and_lapse() {
 #[tokio::test(start_paused = true)]
 async fn a_fresh_check_is_reused_and_an_old_one_is_renewed() {
     let world = Build::default().world();
-    let wallet = world.add("live", plan(60));
+    let wallet = world.add("live", WalletPlan::trades(60));
     load(&world, wallet).await;
     let calls = world.calls();
     load(&world, wallet).await;
@@ -230,7 +226,7 @@ async fn a_fresh_check_is_reused_and_an_old_one_is_renewed() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_node_delays_a_stored_wallet_by_two_seconds_at_most() {
     let world = Build::default().world();
-    let wallet = world.add("stored", plan(60));
+    let wallet = world.add("stored", WalletPlan::trades(60));
     load(&world, wallet).await;
     let checked = world.walk(wallet, Want::All, None).as_of().unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -247,7 +243,7 @@ async fn a_silent_node_delays_a_stored_wallet_by_two_seconds_at_most() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_node_is_told_when_nothing_is_stored() {
     let world = Build::default().world();
-    let wallet = world.add("unknown", plan(60));
+    let wallet = world.add("unknown", WalletPlan::trades(60));
     world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
     let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
     assert!(rows.is_empty() && !end.complete);
@@ -262,7 +258,7 @@ async fn faults_of_every_kind_change_no_row() {
     for seed in 0..6 {
         let world = Build { seed, nodes: 2, batch: Some(5), ..Build::default() }.world();
         world.set_faults(Faults { head_back: Rate(0), ..Faults::storm(Rate(40)) });
-        let wallet = world.add("stormy", plan(250));
+        let wallet = world.add("stormy", WalletPlan::trades(250));
         let (mut rows, mut resume) = (Vec::new(), None);
         for _ in 0..50 {
             let mut walk = world.walk(wallet, Want::All, resume);
@@ -280,7 +276,7 @@ async fn faults_of_every_kind_change_no_row() {
 #[tokio::test(start_paused = true)]
 async fn a_cut_history_is_never_told_complete() {
     let world = Build::default().world();
-    let wallet = world.add("pruned", plan(300));
+    let wallet = world.add("pruned", WalletPlan::trades(300));
     let truth = world.truth(wallet);
     let kept = world.model.truth(wallet.address).nth(100).unwrap().slot;
     let mut options = world.nodes[0].options();
@@ -296,7 +292,7 @@ async fn a_cut_history_is_never_told_complete() {
 #[tokio::test(start_paused = true)]
 async fn only_final_heights_are_told() {
     let world = Build::default().world();
-    let wallet = world.add("early", plan(200));
+    let wallet = world.add("early", WalletPlan::trades(200));
     let slot = world.model.truth(wallet.address).nth(50).unwrap().slot;
     world.model.set_head(slot - 1);
     let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
@@ -309,7 +305,7 @@ async fn only_final_heights_are_told() {
 #[tokio::test(start_paused = true)]
 async fn a_reorganisation_is_cut_back_and_read_again() {
     let world = Build { nodes: 2, ..Build::default() }.world();
-    let wallet = world.add("forked", plan(120));
+    let wallet = world.add("forked", WalletPlan::trades(120));
     load(&world, wallet).await;
     let before = world.truth(wallet);
     let from = world.model.truth(wallet.address).nth(20).unwrap().slot;
@@ -326,7 +322,10 @@ async fn a_reorganisation_is_cut_back_and_read_again() {
 async fn a_small_wallet_is_not_kept_waiting_by_a_large_one() {
     let world = Build::default().world();
     world.set_faults(Faults::latency(Duration::from_millis(80)));
-    let (large, small) = (world.add("large", plan(20_000)), world.add("small", plan(30)));
+    let (large, small) = (
+        world.add("large", WalletPlan::trades(20_000)),
+        world.add("small", WalletPlan::trades(30)),
+    );
     let mut walk = world.walk(large, Want::All, None);
     for _ in 0..5 {
         assert!(matches!(walk.next().await, Step::Rows(_)));
@@ -341,7 +340,7 @@ async fn a_small_wallet_is_not_kept_waiting_by_a_large_one() {
 #[tokio::test(start_paused = true)]
 async fn rows_below_a_gap_stay_hidden_until_it_is_closed() {
     let world = Build::default().world();
-    let wallet = world.add("gap", plan(50));
+    let wallet = world.add("gap", WalletPlan::trades(50));
     load(&world, wallet).await;
     let old = world.truth(wallet);
     world.model.arrive(wallet.address, 400);
@@ -366,7 +365,7 @@ async fn rows_below_a_gap_stay_hidden_until_it_is_closed() {
 #[tokio::test(start_paused = true)]
 async fn each_trade_counts_once_per_key_over_modes_cursors_and_restarts() {
     let mut world = Build::default().world();
-    let wallet = world.add("counted", plan(200));
+    let wallet = world.add("counted", WalletPlan::trades(200));
     let total = u64::try_from(world.truth(wallet).len()).unwrap();
     pages(&world, wallet, 13).await;
     assert_eq!(world.history.usage(KeyId(1)).unwrap(), total);
@@ -383,54 +382,11 @@ async fn each_trade_counts_once_per_key_over_modes_cursors_and_restarts() {
 #[tokio::test(start_paused = true)]
 async fn a_quota_ends_a_walk_with_its_last_row_counted() {
     let world = Build::default().world();
-    let wallet = world.add("quota", plan(100));
+    let wallet = world.add("quota", WalletPlan::trades(100));
     let request = WalkRequest { quota: Some(25), ..World::request(wallet, Want::All) };
     let (rows, end) = finish(&mut world.history.walk(request.clone()).unwrap()).await;
     assert_eq!(rows.len(), 25);
     assert_eq!(end.error, Some(HistoryError::QuotaExceeded));
     let (again, _) = finish(&mut world.history.walk(request).unwrap()).await;
     assert_eq!(again.len(), 25, "what was counted may be read again");
-}
-#[tokio::test(start_paused = true)]
-async fn zz_debug() {
-    let world = Build::default().world();
-    world.set_faults(Faults::latency(Duration::from_millis(80)));
-    let small = world.add("small", plan(30));
-    let began = tokio::time::Instant::now();
-    let mut walk = world.walk(small, Want::All, None);
-    loop {
-        match walk.next().await {
-            Step::Rows(rows) => println!(
-                "{:?} {} rows, requests {}",
-                began.elapsed(),
-                rows.len(),
-                world.nodes[0].stats().requests
-            ),
-            Step::End(end) => break println!("{:?} {end:?}", began.elapsed()),
-        }
-    }
-    println!(
-        "calls {:?} requests {}",
-        world.nodes[0].stats().calls,
-        world.nodes[0].stats().requests
-    );
-    let wallet = world.add("big", plan(4000));
-    let window = Duration::from_secs(2);
-    let request = WalkRequest { window, ..World::request(wallet, Want::All) };
-    let mut walk = world.history.walk(request).unwrap();
-    let (rows, end) = finish(&mut walk).await;
-    println!("{} {end:?}", rows.len());
-    drop(walk);
-    for _ in 0..10 {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let r = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
-        println!(
-            "calls {} count {} pending {:?} spans {:?}",
-            world.calls(),
-            r.count,
-            r.pending,
-            r.coverage.spans().iter().map(|s| (s.low, s.high)).collect::<Vec<_>>()
-        );
-    }
-    panic!();
 }

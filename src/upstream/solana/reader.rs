@@ -6,9 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
-use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::sleep;
 
 use super::SolanaSource;
@@ -82,7 +82,8 @@ pub(in crate::upstream) struct SolanaReader {
     /// What went wrong while nobody waited.
     failure: Option<UpstreamError>,
     eager: bool,
-    window: usize,
+    /// Transactions delivered so far: the run-ahead of a reader that is not eager.
+    delivered: usize,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
     /// Accounts to be told of with the next chunk.
@@ -121,7 +122,7 @@ impl SolanaReader {
             flights: FuturesUnordered::new(),
             failure: None,
             eager: false,
-            window: 0,
+            delivered: 0,
             chunk_min: 1,
             news: HashMap::new(),
             known: request.accounts.iter().map(|known| (known.account, *known)).collect(),
@@ -138,7 +139,6 @@ impl SolanaReader {
 
     /// The next chunk, newest first; `None` after the last one. Cancel safe.
     pub(in crate::upstream) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        self.window = (self.window * 2).max(self.source.inner.pool.batch_size());
         loop {
             if let Some(error) = self.failure.take() {
                 return Err(error);
@@ -153,6 +153,10 @@ impl SolanaReader {
             match self.flights.next().await {
                 Some(event) => self.absorb(event)?,
                 None => return Err(stalled()),
+            }
+            // What came at the same time makes one chunk.
+            while let Some(Some(event)) = self.flights.next().now_or_never() {
+                self.absorb(event)?;
             }
         }
     }
@@ -360,8 +364,7 @@ impl SolanaReader {
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
     fn ask_pages(&mut self) {
         let frontier = self.frontier();
-        let ahead =
-            if self.eager { self.source.inner.limits.list_ahead_max } else { self.window * 2 };
+        let ahead = if self.eager { self.source.inner.limits.list_ahead_max } else { 1 };
         let room = self.timeline.waiting() < ahead;
         let size = self.source.inner.pool.batch_size();
         let mut accounts = Vec::new();
@@ -402,7 +405,7 @@ impl SolanaReader {
         let batch = self.source.inner.pool.batch_size();
         let readers = self.source.inner.readers.load(Ordering::Relaxed).max(1);
         let share = (limits.run_ahead_total_max / readers).max(batch).min(limits.run_ahead_max);
-        let window = if self.eager { share } else { self.window.min(share) };
+        let window = if self.eager { share } else { self.delivered.clamp(batch, share) };
         while self.timeline.under_way() < window && self.timeline.waiting() > 0 {
             let room = window - self.timeline.under_way();
             let (entries, tries) = self.timeline.take(batch.min(room));
@@ -456,6 +459,7 @@ impl SolanaReader {
 
     fn chunk(&mut self, ready: Ready) -> RawChunk {
         let Ready { low, high, txs } = ready;
+        self.delivered += txs.len();
         for listing in &self.listings {
             let ended =
                 listing.list.ended && listing.list.lowest().is_none_or(|at| at >= self.request.low);
