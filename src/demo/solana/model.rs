@@ -309,6 +309,18 @@ impl SolanaModel {
         self.script(wallet).spec(number, self.fork(spot.slot))
     }
 
+    /// Every transaction of the wallet up to the head, trades and others, newest first.
+    pub fn signatures(&self, address: Address) -> impl Iterator<Item = TxId> + use<> {
+        let key = if let Address::Solana(key) = address { key } else { [0; 32] };
+        let wallet = self.wallet(&key);
+        let top = wallet.count_at(self.head());
+        let model = self.clone();
+        (0..top).rev().filter_map(move |number| {
+            let fork = model.fork(wallet.spot(number)?.slot);
+            Some(TxId::Solana(model.signature(&key, number, fork)))
+        })
+    }
+
     /// What a transaction of a wallet is.
     pub fn kind_of(&self, signature: &TxId) -> Option<TxKind> {
         let TxId::Solana(bytes) = signature else { return None };

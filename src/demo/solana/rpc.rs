@@ -513,7 +513,7 @@ impl Desk<'_> {
                 let mut held = self.model.holdings(&wallet, count);
                 let text = |key: &Key| {
                     let mut text = Vec::new();
-                    crate::demo::base58::encode_32(key, &mut text);
+                    crate::demo::base58::encode(key, &mut text);
                     text
                 };
                 held.retain(|(token, _)| {
