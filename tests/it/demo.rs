@@ -594,6 +594,39 @@ fn a_live_wallet_grows_with_the_head() {
 }
 
 #[test]
+fn samples_end_at_the_head_and_go_on() {
+    let model = SolanaModel::new(2);
+    model.set_head(SolanaModel::slot_at(blotter::domain::UnixSeconds(1_795_000_000)));
+    let samples = model.add_samples();
+    let trades = |address| {
+        let rows = model.truth(address).map(|row| row.signature);
+        u64::try_from(rows.collect::<HashSet<_>>().len()).unwrap()
+    };
+    for sample in &samples[..2] {
+        let newest = model.truth(sample.address).next().unwrap();
+        assert!((newest.time.0..newest.time.0 + 3_600 * 24).contains(&1_795_000_000));
+        assert!(trades(sample.address).abs_diff(sample.trades) < 9, "{sample:?}");
+    }
+    let before = model.transaction_count(samples[2].address);
+    model.advance(1_000);
+    assert!((15..25).contains(&(model.transaction_count(samples[2].address) - before)));
+}
+
+#[test]
+fn what_is_not_final_yet_says_so() {
+    let (model, node, address) = chain(WalletPlan::trades(30));
+    let top = model.arrive(address, 3);
+    model.set_head(top - 5);
+    let page = page(&node, &address.to_string(), &json!({"commitment": "confirmed"}));
+    let status = |entry: &Value| text(&entry["confirmationStatus"]).to_owned();
+    for entry in &page {
+        let is_final = entry["slot"].as_u64().unwrap() <= top - 5;
+        assert_eq!(status(entry), if is_final { "finalized" } else { "confirmed" });
+    }
+    assert_eq!(status(&page[0]), "confirmed");
+}
+
+#[test]
 fn a_million_trades_cost_no_memory() {
     let (model, node, address) = chain(WalletPlan::trades(1_000_000));
     let wallet = address.to_string();
