@@ -417,7 +417,9 @@ fn odd_wallets_keep_their_books() {
     examine(WalletPlan { open_accounts: 256, spam_accounts: 40, ..WalletPlan::trades(700) });
     let crowd = Some(Crowd { start: 40, count: 150 });
     examine(WalletPlan { crowd, burst: 64, version_1_percent: 100, ..WalletPlan::trades(200) });
-    examine(WalletPlan::trades(1));
+    for trades in [1, 3, 9, 20, 33, 47, 61, 77, 90] {
+        examine(WalletPlan { open_accounts: 1, ..WalletPlan::trades(trades) });
+    }
 }
 
 #[test]
