@@ -1,5 +1,9 @@
 //! Every buy and sell of a wallet, from ordinary chain nodes.
 
+pub mod decode;
 pub mod demo;
 pub mod domain;
+pub mod history;
 pub mod registry;
+pub mod store;
+pub mod upstream;

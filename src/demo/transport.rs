@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::node::{Answer, DemoNode, Outcome};
+use crate::upstream::{Request, Response, Transport, TransportError};
 
 /// Endpoints by host name: `https://HOST/…` reaches the node of that name.
 #[derive(Debug, Clone, Default)]
@@ -64,6 +66,37 @@ impl DemoTransport {
         }
         let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
         Ok(Exchange { status, headers, body: Bytes::from(answer.body) })
+    }
+}
+
+impl Transport for DemoTransport {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        Box::pin(async move {
+            let Request { url, body, timeout, body_bytes_max, .. } = request;
+            let label = url.label();
+            let host = label.split_once("://").map_or(label.as_str(), |(_, host)| host);
+            match self.exchange(host, &body, timeout, body_bytes_max).await {
+                Ok(exchange) => Ok(Response {
+                    status: exchange.status.as_u16(),
+                    retry_after: exchange
+                        .headers
+                        .get(header::RETRY_AFTER)
+                        .and_then(|wait| wait.to_str().ok())
+                        .map(str::to_owned),
+                    body: exchange.body,
+                }),
+                Err(error) => Err(failure(error, body_bytes_max)),
+            }
+        })
+    }
+}
+
+fn failure(error: ExchangeError, bytes_max: usize) -> TransportError {
+    match error {
+        ExchangeError::UnknownHost => TransportError::Connect(error.to_string()),
+        ExchangeError::Timeout => TransportError::Timeout,
+        ExchangeError::Cut => TransportError::Broken(error.to_string()),
+        ExchangeError::TooLarge => TransportError::TooLarge { bytes_max },
     }
 }
 

@@ -4,6 +4,7 @@ mod address;
 mod amount;
 mod coverage;
 mod cursor;
+mod source;
 mod time;
 mod trade;
 
@@ -11,6 +12,7 @@ pub use address::{Address, AddressError, TxId};
 pub use amount::{Decimal, Units};
 pub use coverage::{Coverage, Gap, Height, Resume, Span};
 pub use cursor::{Cursor, CursorError, FilterTag, Position};
+pub use source::SourceAccount;
 pub use time::{Clock, UnixMillis, UnixSeconds};
 pub use trade::{Row, Side, Token, Trade, TradeKey};
 

@@ -11,7 +11,7 @@ pub struct UnixSeconds(pub u32);
 pub struct UnixMillis(pub u64);
 
 /// The wall clock, passed in so that a run can be repeated. Waiting is `tokio::time`'s.
-pub trait Clock: Send + Sync + 'static {
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn now(&self) -> UnixMillis;
 }
 

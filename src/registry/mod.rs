@@ -1,8 +1,10 @@
 //! Typed tables out of `data/`, checked at load: a new chain or venue is a row.
 
 mod chains;
+mod solana;
 
 pub use chains::{Chain, NativeCoin};
+pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 
 use crate::domain::ChainId;
 
@@ -24,16 +26,42 @@ impl RegistryError {
 #[derive(Debug)]
 pub struct Registry {
     chains: Vec<Chain>,
+    solana: SolanaTables,
+}
+
+/// The texts of `data/`.
+#[derive(Debug, Clone, Copy)]
+pub struct Texts<'a> {
+    pub chains: &'a str,
+    pub venues_solana: &'a str,
+    pub accounts_solana: &'a str,
+}
+
+impl Texts<'static> {
+    /// The texts that are compiled in.
+    pub const EMBEDDED: Self = Self {
+        chains: include_str!("../../data/chains.toml"),
+        venues_solana: include_str!("../../data/venues-solana.toml"),
+        accounts_solana: include_str!("../../data/accounts-solana.toml"),
+    };
 }
 
 impl Registry {
     /// The tables that are compiled in.
     pub fn embedded() -> Result<Self, RegistryError> {
-        Self::parse(include_str!("../../data/chains.toml"))
+        Self::parse(Texts::EMBEDDED)
     }
 
-    pub fn parse(chains: &str) -> Result<Self, RegistryError> {
-        Ok(Self { chains: chains::parse(chains)? })
+    pub fn parse(texts: Texts<'_>) -> Result<Self, RegistryError> {
+        Ok(Self {
+            chains: chains::parse(texts.chains)?,
+            solana: solana::parse(texts.venues_solana, texts.accounts_solana)?,
+        })
+    }
+
+    /// Solana's programs and fee accounts.
+    pub fn solana(&self) -> &SolanaTables {
+        &self.solana
     }
 
     pub fn chains(&self) -> &[Chain] {

@@ -8,5 +8,11 @@
     reason = "a test that cannot go on says so by panicking"
 )]
 
+mod corpus;
+mod crash;
 mod demo;
 mod demo_faults;
+mod history;
+mod store;
+mod store_files;
+mod support;

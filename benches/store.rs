@@ -1,0 +1,172 @@
+//! How fast the store takes trades, gives them back and finds a cursor, and how large they are.
+//!
+//! The file is filled once, newest first in chunks of 200 as a back-fill does it, then read.
+//! `cargo bench --bench store -- --test` does all of it once on a small file.
+
+#![expect(clippy::print_stdout, reason = "sizes are results of this program")]
+#![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
+#![expect(clippy::indexing_slicing, reason = "as above")]
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+
+use blotter::domain::{
+    Address, ChainId, Position, Side, Trade, TradeKey, TxId, Units, UnixSeconds, Wallet,
+};
+use blotter::store::{Chunk, FILE_NAME, Store, StoreOptions, WalletId};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use futures_util::future::join_all;
+
+const OPTIONS: StoreOptions = StoreOptions { cache_bytes: 64 << 20 };
+const WALLETS: u64 = 1_000;
+const CHUNK: u64 = 200;
+/// Wallets that are loaded at once: their chunks join commits.
+const AT_ONCE: u64 = 8;
+const SLICE: usize = 1_000;
+const MINTS: u64 = 5_000;
+
+/// Trade `at` of a wallet, counted from the newest: a pure function, so nothing has to be kept.
+fn trade(wallet: u64, at: u64, trades: u64) -> Trade {
+    let mut seed = wallet << 32 | at;
+    let mut next = || splitmix(&mut seed);
+    let height = (trades - at) * 150 + next() % 100;
+    let mut tx = [0; 64];
+    for part in tx.chunks_mut(8) {
+        part.copy_from_slice(&next().to_be_bytes());
+    }
+    // Few mints have most of the trades.
+    let mint = (next() % MINTS).min(next() % MINTS).min(next() % MINTS);
+    let mut bytes = [7; 32];
+    bytes[..8].copy_from_slice(&mint.to_be_bytes());
+    Trade {
+        key: TradeKey {
+            time: UnixSeconds(u32::try_from(1_600_000_000 + height * 2 / 5).unwrap()),
+            height,
+            index: 0,
+            tx: TxId::Solana(tx),
+            leg: 0,
+        },
+        side: if next().is_multiple_of(2) { Side::Buy } else { Side::Sell },
+        mint: Address::Solana(bytes),
+        units: Some(Units::from(next() >> (next() % 32))),
+        native: Some(Units::from(next() >> (24 + next() % 20))),
+        venue: ["Raydium", "Orca", "Meteora", "Pump.fun"][usize::try_from(next() % 4).unwrap()]
+            .into(),
+    }
+}
+
+fn splitmix(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *seed;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+fn wallet(number: u64) -> Wallet {
+    let mut bytes = [3; 32];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    Wallet { chain: ChainId(1), address: Address::Solana(bytes) }
+}
+
+/// The heights between a chunk's first trade and the one below its last.
+fn chunk(id: WalletId, number: u64, from: u64, trades: u64) -> Chunk {
+    let end = (from + CHUNK).min(trades);
+    Chunk {
+        id,
+        epoch: 0,
+        low: if end == trades { 0 } else { (trades - end) * 150 + 100 },
+        high: (trades - from) * 150 + 99,
+        decoder: 1,
+        resume: None,
+        trades: (from..end).map(|at| trade(number, at, trades)).collect(),
+        tokens: vec![],
+        accounts: vec![],
+        checked_at: None,
+    }
+}
+
+async fn load(store: &Store, number: u64, trades: u64) {
+    let id = store.intern(&wallet(number)).await.unwrap().id;
+    let mut from = 0;
+    while from < trades {
+        store.write_chunk(chunk(id, number, from, trades)).await.unwrap();
+        from += CHUNK;
+    }
+}
+
+fn fill(folder: &Path, wallets: u64, trades: u64, at_once: u64) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = Store::open(folder, OPTIONS).unwrap();
+    let start = Instant::now();
+    for first in (0..wallets).step_by(usize::try_from(at_once).unwrap()) {
+        let some = first..(first + at_once).min(wallets);
+        runtime.block_on(join_all(some.map(|number| load(&store, number, trades))));
+    }
+    let rows = wallets * trades;
+    let millis = u64::try_from(start.elapsed().as_millis()).unwrap().max(1);
+    runtime.block_on(store.close());
+    let file = std::fs::metadata(folder.join(FILE_NAME)).unwrap();
+    println!(
+        "{at_once} at once: {rows} trades in {millis} ms, {} trades/s; a trade has {} bytes on disk, {} of the file's length",
+        rows * 1_000 / millis,
+        bytes_on_disk(&file) / rows,
+        file.len() / rows
+    );
+}
+
+/// The file doubles while it is small, and what was never written takes no room.
+#[cfg(unix)]
+fn bytes_on_disk(file: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::blocks(file) * 512
+}
+
+#[cfg(not(unix))]
+fn bytes_on_disk(file: &std::fs::Metadata) -> u64 {
+    file.len()
+}
+
+fn scan(store: &Store, number: u64) -> u64 {
+    let id = store.view().unwrap().wallet(&wallet(number)).unwrap().unwrap().id;
+    let (mut after, mut seen) = (Position::Start, 0);
+    loop {
+        let rows = store.view().unwrap().rows(id, after, 0, SLICE).unwrap();
+        let Some(last) = rows.last() else { return seen };
+        after = Position::After(last.trade.key);
+        seen += u64::try_from(rows.len()).unwrap();
+        black_box(rows);
+    }
+}
+
+fn store(criterion: &mut Criterion) {
+    let small = std::env::args().any(|arg| arg == "--test");
+    let (wallets, trades) = if small { (10, 1_000) } else { (WALLETS, 1_000) };
+    let folder = tempfile::tempdir().unwrap();
+    fill(&folder.path().join("one"), wallets / 10, trades, 1);
+    let folder = folder.path().join("many");
+    fill(&folder, wallets, trades, AT_ONCE);
+
+    let store = Store::open(&folder, OPTIONS).unwrap();
+    let mut group = criterion.benchmark_group("store");
+    group.sample_size(10);
+    group.throughput(Throughput::Elements(wallets * trades));
+    group.bench_function("scan all in slices of 1000", |bencher| {
+        bencher.iter(|| (0..wallets).map(|number| scan(&store, number)).sum::<u64>());
+    });
+    group.throughput(Throughput::Elements(1));
+    let mut seed = 1;
+    group.bench_function("seek a cursor and read 100", |bencher| {
+        bencher.iter(|| {
+            let number = splitmix(&mut seed) % wallets;
+            let after = trade(number, splitmix(&mut seed) % trades, trades).key;
+            let view = store.view().unwrap();
+            let id = view.wallet(&wallet(number)).unwrap().unwrap().id;
+            view.rows(id, Position::After(after), 0, 100).unwrap()
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, store);
+criterion_main!(benches);

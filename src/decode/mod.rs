@@ -1,0 +1,55 @@
+//! From a raw transaction to trades and notes: pure functions that never fail and do no I/O.
+
+pub mod solana;
+
+use std::sync::Arc;
+
+use crate::domain::{Address, Side, Units};
+
+/// What a transaction was for one wallet.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Decoded {
+    /// In a fixed order: sells before buys, each by mint.
+    pub trades: Vec<DecodedTrade>,
+    /// Why something that looks like a trade is none, or what stayed unknown.
+    pub notes: Vec<Note>,
+    /// Decimals of the tokens in `trades`, where the transaction tells them.
+    pub decimals: Vec<(Address, u8)>,
+}
+
+/// One token that the wallet gave or got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodedTrade {
+    pub side: Side,
+    pub mint: Address,
+    /// Base units of the token; `None` where they cannot be told.
+    pub units: Option<Units>,
+    /// Native value in the chain's smallest unit; `None` where it cannot be told.
+    pub native: Option<Units>,
+    pub venue: Arc<str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    pub kind: NoteKind,
+    pub detail: String,
+}
+
+/// Why something is no trade, or not told whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NoteKind {
+    /// A known venue ran, but the wallet only gave or only got.
+    OneSided,
+    /// Shares of a pool were minted or burnt.
+    Liquidity,
+    /// Staking, wrapping or another conversion at a fixed price.
+    Conversion,
+    /// An order was placed, changed or cancelled.
+    Order,
+    /// A swap whose two sides are the same asset.
+    RoundTrip,
+    /// The native value could not be told.
+    Unvalued,
+    /// The transaction moved more than its instructions tell.
+    Unexplained,
+}

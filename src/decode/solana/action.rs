@@ -1,0 +1,394 @@
+//! What an instruction of the System and Token programs does; everything else is a call.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::raw::{Key, Keys, key};
+use super::{SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM, base58};
+
+/// Accounts are places among the transaction's keys; amounts are lamports or base units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Pay {
+        from: u8,
+        to: u8,
+        lamports: u64,
+    },
+    Create {
+        from: u8,
+        to: u8,
+        lamports: u64,
+        space: u64,
+    },
+    Allocate {
+        account: u8,
+        space: u64,
+    },
+    Assign {
+        account: u8,
+    },
+    /// `withheld` is what the mint's transfer fee keeps from the receiver, where it is told.
+    Transfer {
+        from: u8,
+        to: u8,
+        amount: u64,
+        mint: Option<u8>,
+        authority: Option<u8>,
+        withheld: u64,
+    },
+    Mint {
+        mint: u8,
+        to: u8,
+        amount: u64,
+    },
+    Burn {
+        mint: u8,
+        from: u8,
+        amount: u64,
+    },
+    Open {
+        account: u8,
+        mint: u8,
+        owner: Key,
+    },
+    Close {
+        account: u8,
+        to: u8,
+        owner: Option<u8>,
+    },
+    /// Lamports out of a wrapped-SOL account; all of them where no amount stands.
+    Unwrap {
+        from: u8,
+        to: u8,
+        amount: Option<u64>,
+    },
+    /// Of the System or Token program, and moves nothing.
+    Still,
+    /// Another program.
+    Call,
+}
+
+impl Action {
+    /// The accounts that lamports or tokens move between.
+    pub(super) fn accounts(&self) -> [Option<u8>; 2] {
+        match *self {
+            Self::Pay { from, to, .. }
+            | Self::Create { from, to, .. }
+            | Self::Transfer { from, to, .. }
+            | Self::Unwrap { from, to, .. } => [Some(from), Some(to)],
+            Self::Close { account, to, .. } => [Some(account), Some(to)],
+            Self::Allocate { account, .. }
+            | Self::Assign { account }
+            | Self::Open { account, .. } => [Some(account), None],
+            Self::Mint { to, .. } => [Some(to), None],
+            Self::Burn { from, .. } => [Some(from), None],
+            Self::Still | Self::Call => [None, None],
+        }
+    }
+}
+
+pub(super) fn is_token_program(program: &Key) -> bool {
+    *program == TOKEN_PROGRAM || *program == TOKEN_2022_PROGRAM
+}
+
+/// Whether the program's instructions are read as actions.
+pub(super) fn is_built_in(program: &Key) -> bool {
+    *program == SYSTEM_PROGRAM || is_token_program(program)
+}
+
+/// One instruction's actions: several where the Token program was given a batch.
+pub(super) fn from_data(
+    program: &Key,
+    data: &str,
+    accounts: &[u8],
+    keys: &[Key],
+    mut each: impl FnMut(Action),
+) {
+    if *program == SYSTEM_PROGRAM {
+        let data = base58::decode(data).unwrap_or_default();
+        each(system(&data, accounts).unwrap_or(Action::Still));
+    } else if is_token_program(program) {
+        let data = base58::decode(data).unwrap_or_default();
+        match data.split_first() {
+            Some((&tag::BATCH, rest)) => batch(rest, accounts, keys, each),
+            _ => each(token(&data, accounts, keys).unwrap_or(Action::Still)),
+        }
+    } else {
+        each(Action::Call);
+    }
+}
+
+/// Number of accounts, length of data and data of each, one behind the other.
+fn batch(mut data: &[u8], mut accounts: &[u8], keys: &[Key], mut each: impl FnMut(Action)) {
+    while let [count, len, rest @ ..] = data {
+        let Some((inner, behind)) = rest.split_at_checked(usize::from(*len)) else { return };
+        let Some((listed, others)) = accounts.split_at_checked(usize::from(*count)) else { return };
+        each(token(inner, listed, keys).unwrap_or(Action::Still));
+        (data, accounts) = (behind, others);
+    }
+}
+
+fn system(data: &[u8], accounts: &[u8]) -> Option<Action> {
+    let (kind, rest) = data.split_first_chunk()?;
+    let first = || accounts.first().copied();
+    let second = || accounts.get(1).copied();
+    Some(match u32::from_le_bytes(*kind) {
+        0 => Action::Create {
+            from: first()?,
+            to: second()?,
+            lamports: u64_at(rest, 0)?,
+            space: u64_at(rest, 8)?,
+        },
+        1 | 10 => Action::Assign { account: first()? },
+        // A transfer, and a withdrawal from a nonce account.
+        2 | 5 => Action::Pay { from: first()?, to: second()?, lamports: u64_at(rest, 0)? },
+        3 => {
+            let seed = usize::try_from(u64_at(rest, 32)?).ok()?;
+            let behind = seed.checked_add(40)?;
+            Action::Create {
+                from: first()?,
+                to: second()?,
+                lamports: u64_at(rest, behind)?,
+                space: u64_at(rest, behind.checked_add(8)?)?,
+            }
+        }
+        8 => Action::Allocate { account: first()?, space: u64_at(rest, 0)? },
+        9 => {
+            let seed = usize::try_from(u64_at(rest, 32)?).ok()?;
+            Action::Allocate { account: first()?, space: u64_at(rest, seed.checked_add(40)?)? }
+        }
+        11 => Action::Pay {
+            from: first()?,
+            to: accounts.get(2).copied()?,
+            lamports: u64_at(rest, 0)?,
+        },
+        // createAccountAllowPrefund: the payer stands second, where there is one.
+        13 => {
+            let to = first()?;
+            let (lamports, space) = (u64_at(rest, 0)?, u64_at(rest, 8)?);
+            match second() {
+                Some(from) => Action::Create { from, to, lamports, space },
+                None => Action::Allocate { account: to, space },
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// First byte of a Token instruction.
+mod tag {
+    pub(super) const INITIALIZE_ACCOUNT: u8 = 1;
+    pub(super) const TRANSFER: u8 = 3;
+    pub(super) const MINT_TO: u8 = 7;
+    pub(super) const BURN: u8 = 8;
+    pub(super) const CLOSE_ACCOUNT: u8 = 9;
+    pub(super) const TRANSFER_CHECKED: u8 = 12;
+    pub(super) const MINT_TO_CHECKED: u8 = 14;
+    pub(super) const BURN_CHECKED: u8 = 15;
+    pub(super) const INITIALIZE_ACCOUNT_2: u8 = 16;
+    pub(super) const INITIALIZE_ACCOUNT_3: u8 = 18;
+    pub(super) const TRANSFER_FEE_EXTENSION: u8 = 26;
+    pub(super) const TRANSFER_CHECKED_WITH_FEE: u8 = 1;
+    pub(super) const UNWRAP_LAMPORTS: u8 = 45;
+    pub(super) const BATCH: u8 = 255;
+}
+
+fn token(data: &[u8], accounts: &[u8], keys: &[Key]) -> Option<Action> {
+    let (kind, rest) = data.split_first()?;
+    let account = |at: usize| accounts.get(at).copied();
+    let transfer = |mint: Option<usize>, to: usize, amount: u64, withheld: u64| {
+        Some(Action::Transfer {
+            from: account(0)?,
+            to: account(to)?,
+            amount,
+            mint: mint.and_then(account),
+            authority: account(to + 1),
+            withheld,
+        })
+    };
+    let open = |owner: Option<Key>| {
+        Some(Action::Open { account: account(0)?, mint: account(1)?, owner: owner? })
+    };
+    match *kind {
+        tag::INITIALIZE_ACCOUNT => open(keys.get(usize::from(account(2)?)).copied()),
+        tag::INITIALIZE_ACCOUNT_2 | tag::INITIALIZE_ACCOUNT_3 => open(rest.first_chunk().copied()),
+        tag::TRANSFER => transfer(None, 1, u64_at(rest, 0)?, 0),
+        tag::TRANSFER_CHECKED => transfer(Some(1), 2, u64_at(rest, 0)?, 0),
+        tag::TRANSFER_FEE_EXTENSION => {
+            let (&tag::TRANSFER_CHECKED_WITH_FEE, rest) = rest.split_first()? else { return None };
+            transfer(Some(1), 2, u64_at(rest, 0)?, u64_at(rest, 9)?)
+        }
+        tag::MINT_TO | tag::MINT_TO_CHECKED => {
+            Some(Action::Mint { mint: account(0)?, to: account(1)?, amount: u64_at(rest, 0)? })
+        }
+        tag::BURN | tag::BURN_CHECKED => {
+            Some(Action::Burn { from: account(0)?, mint: account(1)?, amount: u64_at(rest, 0)? })
+        }
+        tag::CLOSE_ACCOUNT => {
+            Some(Action::Close { account: account(0)?, to: account(1)?, owner: account(2) })
+        }
+        tag::UNWRAP_LAMPORTS => {
+            let amount = if rest.first() == Some(&1) { u64_at(rest, 1) } else { None };
+            Some(Action::Unwrap { from: account(0)?, to: account(1)?, amount })
+        }
+        _ => None,
+    }
+}
+
+fn u64_at(data: &[u8], at: usize) -> Option<u64> {
+    let end = at.checked_add(8)?;
+    Some(u64::from_le_bytes(data.get(at..end)?.try_into().ok()?))
+}
+
+/// The form that `jsonParsed` gives the instructions of known programs.
+#[derive(Deserialize)]
+struct Parsed<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    info: Info<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Info<'a> {
+    source: Option<&'a str>,
+    destination: Option<&'a str>,
+    new_account: Option<&'a str>,
+    account: Option<&'a str>,
+    mint: Option<&'a str>,
+    owner: Option<&'a str>,
+    authority: Option<&'a str>,
+    multisig_authority: Option<&'a str>,
+    lamports: Option<u64>,
+    space: Option<u64>,
+    amount: Option<&'a str>,
+    #[serde(borrow)]
+    token_amount: Option<ParsedAmount<'a>>,
+    #[serde(borrow)]
+    fee_amount: Option<ParsedAmount<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ParsedAmount<'a> {
+    amount: &'a str,
+}
+
+pub(super) fn from_parsed(program: &Key, parsed: &RawValue, keys: &Keys<'_>) -> Action {
+    let action = if *program == SYSTEM_PROGRAM {
+        serde_json::from_str(parsed.get()).ok().and_then(|parsed| parsed_system(&parsed, keys))
+    } else if is_token_program(program) {
+        serde_json::from_str(parsed.get()).ok().and_then(|parsed| parsed_token(&parsed, keys))
+    } else {
+        return Action::Call;
+    };
+    action.unwrap_or(Action::Still)
+}
+
+fn parsed_system(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
+    let info = &parsed.info;
+    let at = |text: Option<&str>| text.and_then(|text| keys.find(text));
+    Some(match parsed.kind {
+        "createAccount" | "createAccountWithSeed" => Action::Create {
+            from: at(info.source)?,
+            to: at(info.new_account)?,
+            lamports: info.lamports?,
+            space: info.space?,
+        },
+        "transfer" | "transferWithSeed" => Action::Pay {
+            from: at(info.source)?,
+            to: at(info.destination)?,
+            lamports: info.lamports?,
+        },
+        "allocate" | "allocateWithSeed" => {
+            Action::Allocate { account: at(info.account)?, space: info.space? }
+        }
+        "assign" | "assignWithSeed" => Action::Assign { account: at(info.account)? },
+        _ => return None,
+    })
+}
+
+fn parsed_token(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
+    let info = &parsed.info;
+    let at = |text: Option<&str>| text.and_then(|text| keys.find(text));
+    let units = |amount: &ParsedAmount<'_>| amount.amount.parse::<u64>().ok();
+    let amount = || match info.amount {
+        Some(text) => text.parse::<u64>().ok(),
+        None => info.token_amount.as_ref().and_then(units),
+    };
+    Some(match parsed.kind {
+        "transfer" | "transferChecked" | "transferCheckedWithFee" => Action::Transfer {
+            from: at(info.source)?,
+            to: at(info.destination)?,
+            amount: amount()?,
+            mint: at(info.mint),
+            authority: at(info.authority.or(info.multisig_authority)),
+            withheld: info.fee_amount.as_ref().and_then(units).unwrap_or(0),
+        },
+        "mintTo" | "mintToChecked" => {
+            Action::Mint { mint: at(info.mint)?, to: at(info.account)?, amount: amount()? }
+        }
+        "burn" | "burnChecked" => {
+            Action::Burn { mint: at(info.mint)?, from: at(info.account)?, amount: amount()? }
+        }
+        "initializeAccount" | "initializeAccount2" | "initializeAccount3" => Action::Open {
+            account: at(info.account)?,
+            mint: at(info.mint)?,
+            owner: key(info.owner?).ok()?,
+        },
+        "closeAccount" => Action::Close {
+            account: at(info.account)?,
+            to: at(info.destination)?,
+            owner: at(info.owner),
+        },
+        "unwrapLamports" => {
+            Action::Unwrap { from: at(info.source)?, to: at(info.destination)?, amount: amount() }
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn actions(program: &Key, bytes: &[u8], accounts: &[u8]) -> Vec<Action> {
+        let (mut actions, text) = (Vec::new(), bs58::encode(bytes).into_string());
+        from_data(program, &text, accounts, &[[7; 32], [8; 32], [9; 32]], |a| actions.push(a));
+        actions
+    }
+
+    #[test]
+    fn a_batch_is_its_parts() {
+        // Two transfers of 5 and 6 units, then a close.
+        let mut data = vec![255, 3, 9, 3, 5, 0, 0, 0, 0, 0, 0, 0];
+        data.extend([3, 9, 3, 6, 0, 0, 0, 0, 0, 0, 0]);
+        data.extend([3, 1, 9]);
+        let accounts = [0, 1, 2, 1, 0, 2, 0, 2, 2];
+        let transfer = |from, to, amount| Action::Transfer {
+            from,
+            to,
+            amount,
+            mint: None,
+            authority: Some(2),
+            withheld: 0,
+        };
+        let expected = [
+            transfer(0, 1, 5),
+            transfer(1, 0, 6),
+            Action::Close { account: 0, to: 2, owner: Some(2) },
+        ];
+        assert_eq!(actions(&TOKEN_PROGRAM, &data, &accounts), expected);
+    }
+
+    #[test]
+    fn data_that_is_cut_short_moves_nothing() {
+        assert_eq!(actions(&TOKEN_PROGRAM, &[3, 1], &[0, 1, 2]), [Action::Still]);
+        assert_eq!(actions(&SYSTEM_PROGRAM, &[2, 0, 0, 0, 1], &[0, 1]), [Action::Still]);
+        // A seed that would end behind the last address of memory.
+        let mut data = vec![3, 0, 0, 0];
+        data.extend([0; 32]);
+        data.extend(u64::MAX.to_le_bytes());
+        assert_eq!(actions(&SYSTEM_PROGRAM, &data, &[0, 1]), [Action::Still]);
+    }
+}

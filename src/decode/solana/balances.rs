@@ -1,0 +1,381 @@
+//! Which accounts are the wallet's, and every movement of lamports and tokens, in order.
+//!
+//! Lamports are followed account by account, so that closing an account tells what it gave back,
+//! and what the instructions do not explain (programs may move their own accounts' lamports
+//! without one) is left over as a residue.
+
+use sha2::{Digest as _, Sha256};
+
+use super::action::Action;
+use super::base58::address;
+use super::raw::Key;
+use super::transaction::{TokenAccount, Transaction};
+use super::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM, WRAPPED_SOL};
+
+const ASSOCIATED_TOKEN_PROGRAM: Key = address("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
+/// Derived addresses have the highest bump that is off the curve; lower than this is one in 2^32.
+const BUMP_MIN: u8 = 255 - 32;
+
+/// What moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asset {
+    /// Lamports, loose or wrapped.
+    Native,
+    /// Index in [`Ledger::mints`].
+    Token(usize),
+}
+
+/// How it moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Means {
+    /// A System transfer.
+    Pay,
+    /// Lamports for an account's creation.
+    Create,
+    /// A token transfer, wrapped SOL too.
+    Transfer,
+    Mint,
+    Burn,
+    /// The lamports of a token account that was closed; `rent` of them were no wrapped SOL.
+    Close {
+        rent: u64,
+    },
+}
+
+/// One movement; an end that is `None` is a mint.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flow {
+    pub(super) instruction: usize,
+    pub(super) asset: Asset,
+    pub(super) means: Means,
+    pub(super) from: Option<u8>,
+    pub(super) to: Option<u8>,
+    pub(super) amount: u64,
+    /// Less than `amount` where the mint takes a transfer fee.
+    pub(super) received: u64,
+}
+
+/// What is known of one key.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Account {
+    /// Index in [`Ledger::mints`] of a token account's mint.
+    pub(super) mint: Option<usize>,
+    pub(super) wrapped: bool,
+    pub(super) own: bool,
+    /// Created, or given room, in this transaction.
+    pub(super) created: bool,
+    lamports: u64,
+    tokens: u64,
+    /// Of a wrapped-SOL account: the lamports that are no wrapped SOL.
+    rent: u64,
+}
+
+impl Account {
+    /// Of a wrapped-SOL account: the lamports that are no wrapped SOL.
+    pub(super) fn rent(&self) -> u64 {
+        self.rent
+    }
+}
+
+/// All movements of one transaction, as one wallet sees them.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) wallet: Option<u8>,
+    pub(super) accounts: Vec<Account>,
+    pub(super) mints: Vec<Key>,
+    pub(super) flows: Vec<Flow>,
+    /// Lamports of rent a byte in this transaction, where a creation tells it.
+    pub(super) rent_rate: Option<u64>,
+    /// Per key: lamports that came (or went) without an instruction.
+    pub(super) residue: Vec<i128>,
+}
+
+impl Ledger {
+    pub(super) fn new(tx: &Transaction, wallet: &Key) -> Self {
+        let mut ledger = Self {
+            wallet: tx.find(wallet),
+            accounts: Vec::with_capacity(tx.keys.len()),
+            mints: Vec::with_capacity(8),
+            flows: Vec::with_capacity(tx.instructions.len()),
+            rent_rate: rent_rate(tx),
+            residue: Vec::new(),
+        };
+        ledger.accounts.extend(
+            tx.lamports
+                .iter()
+                .map(|(before, _)| Account { lamports: *before, ..Account::default() }),
+        );
+        ledger.mark_own(tx, wallet);
+        if let Some(fee) = ledger.accounts.first_mut() {
+            fee.lamports = fee.lamports.saturating_sub(tx.fee);
+        }
+        for (at, instruction) in tx.instructions.iter().enumerate() {
+            ledger.apply(tx, at, instruction.action);
+        }
+        ledger.settle(tx);
+        ledger
+    }
+
+    pub(super) fn account(&self, index: u8) -> Account {
+        self.accounts.get(usize::from(index)).copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_own(&self, index: Option<u8>) -> bool {
+        index.is_some_and(|index| self.account(index).own)
+    }
+
+    fn mint(&mut self, mint: &Key) -> usize {
+        let known = self.mints.iter().position(|known| known == mint);
+        known.unwrap_or_else(|| {
+            self.mints.push(*mint);
+            self.mints.len() - 1
+        })
+    }
+
+    fn mark_own(&mut self, tx: &Transaction, wallet: &Key) {
+        if let Some(account) = self.wallet.and_then(|at| self.at(at)) {
+            account.own = true;
+        }
+        for token in &tx.tokens {
+            let mint = self.mint(&token.mint);
+            let owners = [token.owner_before.as_ref(), token.owner_after.as_ref()];
+            let own = match owners {
+                [None, None] => self.wallet.is_some_and(|at| owns_untold(tx, token, wallet, at)),
+                owners => owners.contains(&Some(wallet)),
+            };
+            let Some(account) = self.at(token.account) else { continue };
+            account.mint = Some(mint);
+            account.wrapped = token.mint == WRAPPED_SOL;
+            account.own |= own;
+            account.tokens = token.before.unwrap_or(0);
+            if account.wrapped && token.before.is_some() {
+                account.rent = account.lamports.saturating_sub(account.tokens);
+            }
+        }
+        for instruction in &tx.instructions {
+            let Action::Open { account, mint, owner } = instruction.action else { continue };
+            let Some(mint) = tx.key(mint) else { continue };
+            let index = self.mint(mint);
+            let Some(account) = self.at(account) else { continue };
+            account.mint = Some(index);
+            account.wrapped = *mint == WRAPPED_SOL;
+            account.own |= owner == *wallet;
+        }
+    }
+
+    fn at(&mut self, index: u8) -> Option<&mut Account> {
+        self.accounts.get_mut(usize::from(index))
+    }
+
+    fn apply(&mut self, tx: &Transaction, at: usize, action: Action) {
+        match action {
+            Action::Pay { from, to, lamports } => self.pay(at, Means::Pay, from, to, lamports),
+            Action::Create { from, to, lamports, .. } => {
+                self.pay(at, Means::Create, from, to, lamports);
+                self.mark_created(to);
+            }
+            Action::Allocate { account, .. } | Action::Assign { account } => {
+                self.mark_created(account);
+            }
+            Action::Transfer { from, to, amount, mint, withheld, .. } => {
+                let mint = mint.and_then(|mint| tx.key(mint)).copied();
+                self.transfer(at, from, to, amount, amount.saturating_sub(withheld), mint);
+            }
+            Action::Mint { mint, to, amount } => {
+                let Some(asset) = tx.key(mint).copied().map(|key| self.mint(&key)) else { return };
+                self.move_tokens(None, Some(to), amount, amount);
+                self.push(at, Asset::Token(asset), Means::Mint, None, Some(to), amount, amount);
+            }
+            Action::Burn { mint, from, amount } => {
+                let Some(asset) = tx.key(mint).copied().map(|key| self.mint(&key)) else { return };
+                self.move_tokens(Some(from), None, amount, amount);
+                self.push(at, Asset::Token(asset), Means::Burn, Some(from), None, amount, amount);
+            }
+            Action::Close { account, to, .. } => self.close(at, account, to),
+            Action::Unwrap { from, to, amount } => {
+                let held = self.account(from).tokens;
+                let amount = amount.unwrap_or(held);
+                self.move_tokens(Some(from), None, amount, amount);
+                self.pay(at, Means::Transfer, from, to, amount);
+            }
+            Action::Open { account, .. } => {
+                let rate = self.rent_rate;
+                if let Some(account) = self.at(account).filter(|account| account.wrapped) {
+                    account.rent = rent_within(account.lamports, rate);
+                }
+            }
+            Action::Still | Action::Call => {}
+        }
+    }
+
+    fn mark_created(&mut self, account: u8) {
+        if let Some(account) = self.at(account) {
+            account.created = true;
+        }
+    }
+
+    fn pay(&mut self, at: usize, means: Means, from: u8, to: u8, lamports: u64) {
+        self.move_lamports(from, to, lamports);
+        self.push(at, Asset::Native, means, Some(from), Some(to), lamports, lamports);
+    }
+
+    fn transfer(
+        &mut self,
+        at: usize,
+        from: u8,
+        to: u8,
+        amount: u64,
+        received: u64,
+        mint: Option<Key>,
+    ) {
+        self.move_tokens(Some(from), Some(to), amount, received);
+        if self.account(from).wrapped || self.account(to).wrapped || mint == Some(WRAPPED_SOL) {
+            return self.pay(at, Means::Transfer, from, to, amount);
+        }
+        let told = mint.map(|mint| self.mint(&mint));
+        let Some(mint) = told.or(self.account(from).mint).or(self.account(to).mint) else { return };
+        // A temporary account of which only a transfer tells the mint.
+        for end in [from, to] {
+            if let Some(account) = self.at(end) {
+                account.mint.get_or_insert(mint);
+            }
+        }
+        let (from, to) = (Some(from), Some(to));
+        self.push(at, Asset::Token(mint), Means::Transfer, from, to, amount, received);
+    }
+
+    fn close(&mut self, at: usize, account: u8, to: u8) {
+        let closed = self.account(account);
+        let rent = if closed.wrapped { closed.rent.min(closed.lamports) } else { closed.lamports };
+        if let Some(account) = self.at(account) {
+            account.tokens = 0;
+        }
+        self.pay(at, Means::Close { rent }, account, to, closed.lamports);
+    }
+
+    fn move_lamports(&mut self, from: u8, to: u8, lamports: u64) {
+        if let Some(account) = self.at(from) {
+            account.lamports = account.lamports.saturating_sub(lamports);
+        }
+        if let Some(account) = self.at(to) {
+            account.lamports = account.lamports.saturating_add(lamports);
+        }
+    }
+
+    fn move_tokens(&mut self, from: Option<u8>, to: Option<u8>, amount: u64, received: u64) {
+        if let Some(account) = from.and_then(|at| self.at(at)) {
+            account.tokens = account.tokens.saturating_sub(amount);
+        }
+        if let Some(account) = to.and_then(|at| self.at(at)) {
+            account.tokens = account.tokens.saturating_add(received);
+        }
+    }
+
+    /// Compares what the flows explain with what the balances say.
+    fn settle(&mut self, tx: &Transaction) {
+        self.residue = tx
+            .lamports
+            .iter()
+            .zip(&self.accounts)
+            .map(|((_, after), account)| i128::from(*after) - i128::from(account.lamports))
+            .collect();
+        for token in &tx.tokens {
+            let account = self.account(token.account);
+            let after = token.after.unwrap_or(0);
+            // Wrapped SOL has no transfer fee; its lamports are checked by the residue.
+            if account.own && !account.wrapped && account.tokens > after {
+                self.withhold(token.account, account.tokens - after);
+            }
+        }
+    }
+
+    /// What arrived at an own account less than was sent: the mint's transfer fee.
+    fn withhold(&mut self, account: u8, mut excess: u64) {
+        let into = |flow: &&mut Flow| flow.to == Some(account) && flow.means == Means::Transfer;
+        for flow in self.flows.iter_mut().filter(into) {
+            let part = excess.min(flow.received);
+            flow.received -= part;
+            excess -= part;
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of a flow, in one place")]
+    fn push(
+        &mut self,
+        instruction: usize,
+        asset: Asset,
+        means: Means,
+        from: Option<u8>,
+        to: Option<u8>,
+        amount: u64,
+        received: u64,
+    ) {
+        self.flows.push(Flow { instruction, asset, means, from, to, amount, received });
+    }
+}
+
+/// Bytes that every account is charged for beside its data.
+const ACCOUNT_OVERHEAD: u64 = 128;
+const TOKEN_ACCOUNT_SPACE: u64 = 165;
+/// The rate until 2026, when it began to fall; only ever a bound here.
+const RENT_RATE_MAX: u64 = 6_960;
+
+/// Read off a creation whose lamports are a whole multiple of the account's size.
+fn rent_rate(tx: &Transaction) -> Option<u64> {
+    tx.instructions.iter().find_map(|instruction| {
+        let Action::Create { lamports, space, .. } = instruction.action else { return None };
+        let size = ACCOUNT_OVERHEAD.checked_add(space)?;
+        let rate = lamports.checked_div(size)?;
+        let whole = lamports.is_multiple_of(size) && (1..=RENT_RATE_MAX).contains(&rate);
+        whole.then_some(rate)
+    })
+}
+
+/// How much of a new wrapped-SOL account's lamports is rent.
+fn rent_within(lamports: u64, rate: Option<u64>) -> u64 {
+    let size = ACCOUNT_OVERHEAD + TOKEN_ACCOUNT_SPACE;
+    if lamports.is_multiple_of(size) && lamports <= size * RENT_RATE_MAX {
+        return lamports;
+    }
+    lamports.min(size * rate.unwrap_or(RENT_RATE_MAX))
+}
+
+/// Whether a token account whose owner the node does not tell is the wallet's: the wallet signs
+/// for it, or it is the wallet's associated account.
+fn owns_untold(tx: &Transaction, token: &TokenAccount, wallet: &Key, at: u8) -> bool {
+    let signs = tx.instructions.iter().any(|instruction| {
+        let (account, signer) = match instruction.action {
+            Action::Transfer { from, authority, .. } => (from, authority),
+            Action::Close { account, owner, .. } => (account, owner),
+            Action::Pay { .. }
+            | Action::Create { .. }
+            | Action::Allocate { .. }
+            | Action::Assign { .. }
+            | Action::Mint { .. }
+            | Action::Burn { .. }
+            | Action::Open { .. }
+            | Action::Unwrap { .. }
+            | Action::Still
+            | Action::Call => return false,
+        };
+        account == token.account && signer == Some(at)
+    });
+    signs
+        || tx.key(token.account).is_some_and(|account| {
+            [TOKEN_PROGRAM, TOKEN_2022_PROGRAM]
+                .iter()
+                .any(|program| is_associated(account, wallet, program, &token.mint))
+        })
+}
+
+/// Whether an account is the one that is derived from owner, token program and mint.
+fn is_associated(account: &Key, owner: &Key, program: &Key, mint: &Key) -> bool {
+    (BUMP_MIN..=u8::MAX).rev().any(|bump| {
+        let mut hash = Sha256::new();
+        for part in [owner.as_slice(), program, mint, &[bump], &ASSOCIATED_TOKEN_PROGRAM] {
+            hash.update(part);
+        }
+        hash.update(b"ProgramDerivedAddress");
+        hash.finalize().as_slice() == account
+    })
+}

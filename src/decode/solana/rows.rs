@@ -1,0 +1,113 @@
+//! From what the swaps moved to one row a token.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::balances::{Asset, Ledger};
+use super::swaps::{Net, Scene, trades};
+use crate::decode::{Decoded, DecodedTrade, Note};
+use crate::domain::{Address, Side, Units};
+use crate::registry::ProgramKind;
+
+/// The rows of a transaction while its swaps are added up.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    rows: Vec<Sum>,
+}
+
+#[derive(Debug)]
+struct Sum {
+    /// Index of the mint.
+    mint: usize,
+    /// Positive where the wallet got tokens.
+    units: i128,
+    /// Positive where the wallet got lamports; `None` once a swap does not tell its part.
+    native: Option<i128>,
+    venue: Arc<str>,
+}
+
+impl Rows {
+    /// Adds one swap. Native value belongs to a row only where the swap moved a single token.
+    pub(super) fn add(
+        &mut self,
+        scene: &Scene<'_>,
+        ledger: &Ledger,
+        range: Range<usize>,
+        net: &Net,
+    ) {
+        let moved = || net.tokens.iter().filter(|(_, sum)| *sum != 0);
+        let single = moved().count() == 1;
+        for (mint, units) in moved() {
+            let native = single.then_some(net.native);
+            match self.rows.iter_mut().find(|row| row.mint == *mint) {
+                Some(row) => {
+                    row.units += units;
+                    row.native = row.native.zip(native).map(|(a, b)| a + b);
+                }
+                None => self.rows.push(Sum {
+                    mint: *mint,
+                    units: *units,
+                    native,
+                    venue: venue(scene, ledger, &range, *mint),
+                }),
+            }
+        }
+    }
+
+    pub(super) fn finish(self, scene: &Scene<'_>, ledger: &Ledger, notes: Vec<Note>) -> Decoded {
+        let mut decoded = Decoded { notes, ..Decoded::default() };
+        for row in self.rows.iter().filter(|row| row.units != 0) {
+            let Some(key) = ledger.mints.get(row.mint) else { continue };
+            let mint = Address::Solana(*key);
+            let side = if row.units > 0 { Side::Buy } else { Side::Sell };
+            // Native on the same side as the token is no price.
+            let native = row.native.filter(|native| (*native < 0) == (row.units > 0));
+            decoded.trades.push(DecodedTrade {
+                side,
+                mint,
+                units: Some(Units::from(row.units.unsigned_abs())),
+                native: native.map(|native| Units::from(native.unsigned_abs())),
+                venue: row.venue.clone(),
+            });
+            let told = scene.tx.tokens.iter().find(|token| token.mint == *key);
+            decoded.decimals.extend(told.map(|token| (mint, token.decimals)));
+        }
+        decoded.trades.sort_by_key(|trade| (trade.side == Side::Buy, trade.mint));
+        decoded
+    }
+}
+
+/// The venue that exchanged most of the token in these instructions.
+fn venue(scene: &Scene<'_>, ledger: &Ledger, range: &Range<usize>, mint: usize) -> Arc<str> {
+    let mut shares: Vec<(&Arc<str>, u128)> = Vec::new();
+    let of_mint = |flow: &&super::balances::Flow| {
+        range.contains(&flow.instruction) && flow.asset == Asset::Token(mint)
+    };
+    for flow in ledger.flows.iter().filter(of_mint) {
+        let Some((_, program)) = scene.leaf(flow.instruction) else { continue };
+        match shares.iter_mut().find(|(name, _)| **name == program.name) {
+            Some((_, share)) => *share += u128::from(flow.amount),
+            None => shares.push((&program.name, u128::from(flow.amount))),
+        }
+    }
+    let best = shares.iter().rev().max_by_key(|(_, share)| *share);
+    if let Some((name, _)) = best {
+        return (*name).clone();
+    }
+    routed_by(scene, range).unwrap_or_else(|| {
+        let outer = scene.instruction(range.start).and_then(|i| scene.tx.key(i.program));
+        outer.map(|key| Address::Solana(*key).to_string()).unwrap_or_default().into()
+    })
+}
+
+/// The name of the program that led the swap, where no venue of the tables exchanged the token.
+fn routed_by(scene: &Scene<'_>, range: &Range<usize>) -> Option<Arc<str>> {
+    let programs = || {
+        range
+            .clone()
+            .filter_map(|at| scene.program(scene.instruction(at)?))
+            .filter(|program| trades(program.kind))
+    };
+    let aggregator = programs().find(|program| program.kind == ProgramKind::Aggregator);
+    aggregator.or_else(|| programs().next()).map(|program| program.name.clone())
+}

@@ -1,0 +1,137 @@
+//! A transaction as the decoder and the source need it: owned, small, every index checked.
+
+use std::ops::Range;
+
+use super::action::Action;
+use super::raw::Key;
+use super::{WRAPPED_SOL, base58};
+use crate::domain::{Height, TxId};
+
+/// One executed (or failed) transaction with its balances.
+#[derive(Debug, Clone)]
+pub struct Transaction {
+    pub(super) slot: Height,
+    pub(super) block_time: Option<i64>,
+    pub(super) index: Option<u32>,
+    pub(super) id: Option<TxId>,
+    pub(super) failed: bool,
+    /// Base and priority fee in lamports, paid by the first key.
+    pub(super) fee: u64,
+    pub(super) keys: Vec<Key>,
+    /// Before and after, in the order of the keys.
+    pub(super) lamports: Vec<(u64, u64)>,
+    pub(super) tokens: Vec<TokenAccount>,
+    /// In the order of execution, inner ones behind their caller.
+    pub(super) instructions: Vec<Instruction>,
+    /// The base58 texts of the calls' data.
+    pub(super) data: String,
+}
+
+/// A token account that the balance lists name. Amounts are base units.
+#[derive(Debug, Clone)]
+pub(super) struct TokenAccount {
+    pub(super) account: u8,
+    pub(super) mint: Key,
+    pub(super) decimals: u8,
+    /// `None`: it did not exist.
+    pub(super) before: Option<u64>,
+    pub(super) after: Option<u64>,
+    /// Nodes of 2021 tell no owner.
+    pub(super) owner_before: Option<Key>,
+    pub(super) owner_after: Option<Key>,
+}
+
+impl TokenAccount {
+    pub(super) fn new(account: u8, mint: Key, decimals: u8) -> Self {
+        Self {
+            account,
+            mint,
+            decimals,
+            before: None,
+            after: None,
+            owner_before: None,
+            owner_after: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Instruction {
+    pub(super) program: u8,
+    /// Depth of the call, 1 for outer instructions.
+    pub(super) height: u8,
+    /// The instruction that called it.
+    pub(super) parent: Option<usize>,
+    pub(super) accounts: Range<usize>,
+    pub(super) data: Range<usize>,
+    pub(super) action: Action,
+}
+
+impl Transaction {
+    pub fn slot(&self) -> Height {
+        self.slot
+    }
+
+    /// Seconds since 1970-01-01 UTC.
+    pub fn block_time(&self) -> Option<i64> {
+        self.block_time
+    }
+
+    /// Position in the block, where the node tells it.
+    pub fn index(&self) -> Option<u32> {
+        self.index
+    }
+
+    /// The first signature.
+    pub fn id(&self) -> Option<TxId> {
+        self.id
+    }
+
+    pub fn failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Lamports that the account held before.
+    pub fn balance_before(&self, account: &[u8; 32]) -> Option<u64> {
+        let at = self.keys.iter().position(|key| key == account)?;
+        self.lamports.get(at).map(|(before, _)| *before)
+    }
+
+    /// Whether the owner had a token account with something in it before.
+    pub fn held_tokens_before(&self, owner: &[u8; 32]) -> bool {
+        self.tokens
+            .iter()
+            .any(|token| token.owner_before.as_ref() == Some(owner) && token.before > Some(0))
+    }
+
+    /// The owner's token accounts that existed before and are closed in this transaction, without
+    /// those of wrapped SOL.
+    pub fn closed_token_accounts(&self, owner: &[u8; 32]) -> Vec<[u8; 32]> {
+        let closed = |at: u8| {
+            self.instructions
+                .iter()
+                .any(|i| matches!(i.action, Action::Close { account, .. } if account == at))
+        };
+        self.tokens
+            .iter()
+            .filter(|token| token.owner_before.as_ref() == Some(owner))
+            .filter(|token| token.before.is_some() && token.after.is_none())
+            .filter(|token| token.mint != WRAPPED_SOL && closed(token.account))
+            .filter_map(|token| self.key(token.account).copied())
+            .collect()
+    }
+
+    pub(super) fn key(&self, index: u8) -> Option<&Key> {
+        self.keys.get(usize::from(index))
+    }
+
+    pub(super) fn find(&self, key: &Key) -> Option<u8> {
+        self.keys.iter().position(|known| known == key).and_then(|at| u8::try_from(at).ok())
+    }
+
+    /// What a call was given; empty where the text is no base58.
+    pub(super) fn data_of(&self, instruction: &Instruction) -> Vec<u8> {
+        let text = self.data.get(instruction.data.clone()).unwrap_or_default();
+        base58::decode(text).unwrap_or_default()
+    }
+}

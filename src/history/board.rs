@@ -1,0 +1,151 @@
+//! What the readers of one wallet and its worker tell each other.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+
+use super::error::HistoryError;
+use super::plan::Demand;
+use crate::domain::{Height, Wallet};
+use crate::store::Pending;
+use crate::upstream::Priority;
+
+/// News of the worker for the readers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Progress {
+    /// Counts everything that is worth looking at the store again for.
+    pub(super) news: u64,
+    /// Counts failures, with the last one.
+    pub(super) failures: u64,
+    pub(super) failure: Option<HistoryError>,
+}
+
+#[derive(Debug, Default)]
+struct Demands {
+    next: u64,
+    readers: BTreeMap<u64, Demand>,
+    background: Option<Pending>,
+}
+
+/// One wallet's notice board; at most one worker reads it.
+#[derive(Debug)]
+pub(super) struct Board {
+    pub(super) wallet: Wallet,
+    pub(super) priority: Arc<Priority>,
+    demands: Mutex<Demands>,
+    changed: Notify,
+    progress: watch::Sender<Progress>,
+}
+
+/// A reader's demand; dropping it withdraws it, which stops what it alone asked for.
+#[derive(Debug)]
+pub(super) struct DemandGuard {
+    board: Arc<Board>,
+    number: u64,
+}
+
+impl Board {
+    pub(super) fn new(wallet: Wallet) -> Self {
+        Self {
+            wallet,
+            priority: Arc::new(Priority::background()),
+            demands: Mutex::default(),
+            changed: Notify::new(),
+            progress: watch::Sender::default(),
+        }
+    }
+
+    fn demands(&self) -> MutexGuard<'_, Demands> {
+        self.demands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn demand(self: &Arc<Self>, demand: Demand) -> DemandGuard {
+        let mut demands = self.demands();
+        let number = demands.next;
+        demands.next += 1;
+        demands.readers.insert(number, demand);
+        self.priority.set_interactive(true);
+        drop(demands);
+        self.changed.notify_one();
+        DemandGuard { board: Arc::clone(self), number }
+    }
+
+    /// Wants everything in the background until then; the later end wins.
+    pub(super) fn set_background(&self, pending: Option<Pending>) {
+        self.demands().background = pending;
+        self.changed.notify_one();
+    }
+
+    pub(super) fn background(&self) -> Option<Pending> {
+        self.demands().background
+    }
+
+    pub(super) fn has_readers(&self) -> bool {
+        !self.demands().readers.is_empty()
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        let demands = self.demands();
+        !demands.readers.is_empty() || demands.background.is_some()
+    }
+
+    /// All demands; the background's is one like a reader's who wants everything.
+    pub(super) fn snapshot(&self) -> Vec<Demand> {
+        let demands = self.demands();
+        let everything = Demand { fresh: false, all_below: Some(Height::MAX), edge: None };
+        let background = demands.background.as_ref().map(|_| everything);
+        demands.readers.values().copied().chain(background).collect()
+    }
+
+    /// Ready when a demand changed since the last call.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// Tells the readers to look at the store again.
+    pub(super) fn tell_news(&self) {
+        self.progress.send_modify(|progress| progress.news += 1);
+    }
+
+    pub(super) fn tell_failure(&self, error: HistoryError) {
+        self.progress.send_modify(|progress| {
+            progress.failures += 1;
+            progress.failure = Some(error);
+        });
+    }
+}
+
+impl DemandGuard {
+    pub(super) fn update(&self, change: impl FnOnce(&mut Demand)) {
+        let mut demands = self.board.demands();
+        let Some(demand) = demands.readers.get_mut(&self.number) else { return };
+        let before = *demand;
+        change(demand);
+        let changed = *demand != before;
+        drop(demands);
+        if changed {
+            self.board.changed.notify_one();
+        }
+    }
+
+    pub(super) fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+}
+
+impl Drop for DemandGuard {
+    fn drop(&mut self) {
+        let mut demands = self.board.demands();
+        demands.readers.remove(&self.number);
+        if demands.readers.is_empty() {
+            self.board.priority.set_interactive(false);
+        }
+        drop(demands);
+        self.board.changed.notify_one();
+    }
+}

@@ -1,0 +1,39 @@
+//! Why a history cannot be told, in words that a client may see: never a URL, never a secret.
+
+use crate::domain::Height;
+use crate::store::StoreError;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HistoryError {
+    /// No node answers for this chain now; `detail` names endpoints by label only.
+    #[error("no node of this chain answers: {detail}")]
+    UpstreamUnavailable { detail: String },
+    #[error("the address is no wallet: {detail}")]
+    NotAWallet { detail: String },
+    #[error("this chain is not enabled on this server")]
+    ChainDisabled,
+    /// The nodes do not keep the beginning of the history.
+    #[error(
+        "the configured nodes keep blocks only from height {first}: what is older is not known; \
+         configure a node with full history"
+    )]
+    HistoryCut { first: Height },
+    #[error("the key's quota of trades is used up")]
+    QuotaExceeded,
+    #[error("too many wallets are being loaded; try again shortly")]
+    Overloaded,
+    #[error("the server is shutting down; resume with the cursor")]
+    ShuttingDown,
+    /// The store failed; the cause is in the log.
+    #[error("the store cannot be read or written: {detail}")]
+    Store { detail: String },
+    #[error("loading this wallet failed inside the server; it was logged")]
+    Internal,
+}
+
+impl From<StoreError> for HistoryError {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "the store failed");
+        Self::Store { detail: error.to_string() }
+    }
+}

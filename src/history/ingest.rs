@@ -1,0 +1,204 @@
+//! From a chunk of raw transactions to the rows that are written.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::Inner;
+use super::error::HistoryError;
+use crate::decode::{self, Decoded};
+use crate::domain::{Address, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds};
+use crate::registry::Registry;
+use crate::store::{Chunk, StoreError, TokenRecord, View, WalletRecord};
+use crate::upstream::{Lane, RawChunk, RawTx, Source, UpstreamError};
+
+/// Transactions decoded before other tasks get a turn.
+const DECODE_RUN: usize = 32;
+
+/// What is needed to turn a wallet's raw chunks into stored ones.
+#[derive(Debug)]
+pub(super) struct Ingest<'a> {
+    pub(super) inner: &'a Inner,
+    pub(super) source: &'a Source,
+    pub(super) lane: &'a Lane,
+    pub(super) record: &'a WalletRecord,
+}
+
+/// A decoded transaction that has trades.
+struct Traded {
+    tx: TxId,
+    time: UnixSeconds,
+    height: Height,
+    index: Option<u32>,
+    decoded: Decoded,
+}
+
+impl Ingest<'_> {
+    /// Decodes, orders and completes a chunk; the caller writes it.
+    pub(super) async fn chunk(
+        &self,
+        raw: RawChunk,
+        checked_at: Option<UnixMillis>,
+    ) -> Result<Chunk, IngestError> {
+        let mut traded = self.decode(&raw.txs).await;
+        self.order(&mut traded).await?;
+        let tokens = self.tokens(&traded).await?;
+        Ok(Chunk {
+            id: self.record.id,
+            epoch: self.record.epoch,
+            low: raw.low,
+            high: raw.high,
+            decoder: decode::solana::DECODER_VERSION,
+            resume: raw.resume,
+            trades: traded.into_iter().flat_map(Traded::into_rows).collect(),
+            tokens,
+            accounts: raw.accounts,
+            checked_at,
+        })
+    }
+
+    async fn decode(&self, txs: &[RawTx]) -> Vec<Traded> {
+        let mut traded = Vec::new();
+        for (at, tx) in txs.iter().enumerate() {
+            if at % DECODE_RUN == DECODE_RUN - 1 {
+                tokio::task::yield_now().await;
+            }
+            let (fact, decoded) = decode_one(&self.inner.registry, self.record.wallet.address, tx);
+            self.inner.metrics.notes.add(decoded.notes.len());
+            if let Some((tx, time, height, index)) = fact.filter(|_| !decoded.trades.is_empty()) {
+                self.inner.metrics.trades_decoded.add(decoded.trades.len());
+                traded.push(Traded { tx, time, height, index, decoded });
+            }
+        }
+        self.inner.metrics.transactions_decoded.add(txs.len());
+        traded
+    }
+
+    /// Settles positions: the block's where the wallet traded several times in it, else 0, so that
+    /// a key does not depend on which node told it.
+    async fn order(&self, traded: &mut [Traded]) -> Result<(), IngestError> {
+        let mut by_height: BTreeMap<Height, Vec<&mut Traded>> = BTreeMap::new();
+        for one in traded {
+            by_height.entry(one.height).or_default().push(one);
+        }
+        for (height, mut same) in by_height {
+            if let [one] = same.as_mut_slice() {
+                one.index = Some(0);
+            } else if same.iter().any(|one| one.index.is_none()) {
+                let positions = self.positions(height).await?;
+                for one in same {
+                    one.index = Some(positions.get(&one.tx).copied().unwrap_or(0));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Positions in a block; empty where no node can tell them, and then the order is by id.
+    async fn positions(&self, height: Height) -> Result<HashMap<TxId, u32>, IngestError> {
+        match self.source.block_order(height, self.lane).await {
+            Ok(ids) => Ok(ids.into_iter().zip(0..).collect()),
+            Err(error) if error.is_final() => {
+                tracing::warn!(height, %error, "no node tells the order inside this block");
+                Ok(HashMap::new())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Decimals that the transactions told, and symbols of tokens that are not known yet.
+    async fn tokens(&self, traded: &[Traded]) -> Result<Vec<TokenRecord>, IngestError> {
+        let chain = self.record.wallet.chain;
+        let mut tokens: BTreeMap<Address, TokenRecord> = BTreeMap::new();
+        let mints: BTreeSet<Address> = traded
+            .iter()
+            .flat_map(|one| one.decoded.trades.iter().map(|trade| trade.mint))
+            .collect();
+        for &mint in &mints {
+            let decimals = traded
+                .iter()
+                .flat_map(|one| &one.decoded.decimals)
+                .find_map(|(of, decimals)| (*of == mint).then_some(*decimals));
+            tokens
+                .insert(mint, TokenRecord { chain, mint, symbol: None, decimals, asked_at: None });
+        }
+        let unknown = self.unknown(&self.inner.view()?, &mints)?;
+        if !unknown.is_empty() {
+            self.look_up(&unknown, &mut tokens).await;
+        }
+        Ok(tokens.into_values().collect())
+    }
+
+    /// Tokens without a symbol that were not asked for lately.
+    fn unknown(&self, view: &View, mints: &BTreeSet<Address>) -> Result<Vec<Address>, IngestError> {
+        let now = self.inner.clock.now();
+        let mut unknown = Vec::new();
+        for &mint in mints {
+            let known = view.token(self.record.wallet.chain, &mint)?;
+            let settled = known.is_some_and(|token| {
+                let asked = token.asked_at.map(|at| now.since(at));
+                token.symbol.is_some()
+                    || asked.is_some_and(|ago| ago < self.inner.limits.token_retry_after)
+            });
+            if !settled {
+                unknown.push(mint);
+            }
+        }
+        Ok(unknown)
+    }
+
+    /// Never fatal: what is not answered in time is asked again with a later chunk.
+    async fn look_up(&self, mints: &[Address], tokens: &mut BTreeMap<Address, TokenRecord>) {
+        let asked = self.source.tokens(mints, self.lane);
+        let wait = self.inner.limits.token_wait_max;
+        let Ok(Ok(metas)) = tokio::time::timeout(wait, asked).await else { return };
+        let asked_at = Some(self.inner.clock.now());
+        for meta in metas {
+            if let Some(token) = tokens.get_mut(&meta.mint) {
+                token.symbol = meta.symbol;
+                token.decimals = token.decimals.or(meta.decimals);
+                token.asked_at = asked_at;
+            }
+        }
+    }
+}
+
+type Fact = (TxId, UnixSeconds, Height, Option<u32>);
+
+fn decode_one(registry: &Registry, wallet: Address, tx: &RawTx) -> (Option<Fact>, Decoded) {
+    match (tx, wallet) {
+        (RawTx::Solana(tx, time), Address::Solana(wallet)) => {
+            let fact = tx.id().map(|id| (id, *time, tx.slot(), tx.index()));
+            (fact, decode::solana::decode(registry, &wallet, tx))
+        }
+        (RawTx::Solana(..), Address::Evm(_) | Address::Tron(_)) => (None, Decoded::default()),
+    }
+}
+
+impl Traded {
+    fn into_rows(self) -> impl Iterator<Item = Trade> {
+        let Self { tx, time, height, index, decoded } = self;
+        let index = index.unwrap_or(0);
+        decoded.trades.into_iter().zip(0..).map(move |(trade, leg)| Trade {
+            key: TradeKey { time, height, index, tx, leg },
+            side: trade.side,
+            mint: trade.mint,
+            units: trade.units,
+            native: trade.native,
+            venue: trade.venue,
+        })
+    }
+}
+
+/// Why a chunk could not be made ready.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum IngestError {
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+}
+
+impl From<StoreError> for IngestError {
+    fn from(error: StoreError) -> Self {
+        Self::History(error.into())
+    }
+}

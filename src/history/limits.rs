@@ -1,0 +1,70 @@
+//! Every limit of the history engine, by name.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// A walk without a cursor asks for new heights when the last check is older than this.
+    pub freshness: Duration,
+    /// How long it waits for them before it serves from the last check.
+    pub head_wait_max: Duration,
+    /// Rows of one step of a walk.
+    pub rows_per_step_max: usize,
+    /// Wallets with readers or loading at one time; above it a new one is told to come back.
+    pub wallets_active_max: usize,
+    /// Wallets that load in the background at one time.
+    pub background_loads_max: usize,
+    /// Wallets of one key that may wait for background loading.
+    pub background_per_key_max: usize,
+    /// Wallets of all keys that may wait for background loading.
+    pub background_total_max: usize,
+    /// A background load that nobody asked about for this long ends.
+    pub background_lapse: Duration,
+    /// A background load lets another one go on after this long.
+    pub background_slice: Duration,
+    /// A worker without work keeps its readers this long.
+    pub idle_grace: Duration,
+    /// First and longest pause after a failed load.
+    pub retry_pause_min: Duration,
+    pub retry_pause_max: Duration,
+    /// Longest wait for the symbols of a chunk's new tokens.
+    pub token_wait_max: Duration,
+    /// A token without a symbol is asked for again after this long.
+    pub token_retry_after: Duration,
+    /// A history that the nodes have cut is tried again after this long.
+    pub cut_retry_after: Duration,
+    /// Spans of one wallet; above it the topmost gap is closed before a new span begins.
+    pub spans_max: usize,
+    /// Hashes kept per wallet to notice a reorganisation.
+    pub anchors_max: usize,
+    /// How often counted usage is written down.
+    pub usage_flush_every: Duration,
+    /// (key, wallet) pairs whose delivered ranges stay in memory after they were written down.
+    pub usage_wallets_cached_max: usize,
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self {
+            freshness: Duration::from_secs(10),
+            head_wait_max: Duration::from_secs(2),
+            rows_per_step_max: 1000,
+            wallets_active_max: 1024,
+            background_loads_max: 8,
+            background_per_key_max: 64,
+            background_total_max: 1024,
+            background_lapse: Duration::from_secs(24 * 3600),
+            background_slice: Duration::from_secs(30),
+            idle_grace: Duration::from_secs(2),
+            retry_pause_min: Duration::from_secs(1),
+            retry_pause_max: Duration::from_secs(30),
+            token_wait_max: Duration::from_secs(3),
+            token_retry_after: Duration::from_secs(3600),
+            cut_retry_after: Duration::from_secs(600),
+            spans_max: 64,
+            anchors_max: 64,
+            usage_flush_every: Duration::from_millis(500),
+            usage_wallets_cached_max: 10_000,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Joins the layers: one worker per wallet loads what readers demand, readers walk what is stored.
+//!
+//! The only door for `api` and `cli`. Nothing is told that was not stored first.
+
+mod anchors;
+mod board;
+mod error;
+mod ingest;
+mod limits;
+mod metrics;
+mod plan;
+mod pump;
+mod roster;
+mod tasks;
+mod usage;
+mod walk;
+mod worker;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Semaphore;
+
+pub use error::HistoryError;
+pub use limits::HistoryLimits;
+pub use metrics::{Counter, HistoryMetrics};
+pub use tasks::Tasks;
+pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
+
+use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
+use crate::registry::Registry;
+use crate::store::{Store, StoreStats, View};
+use crate::upstream::{Source, SourceStatus};
+use board::Board;
+use plan::Demand;
+use usage::Usage;
+
+/// What a history engine is made of.
+#[derive(Debug)]
+pub struct HistoryParts {
+    pub store: Store,
+    pub registry: Arc<Registry>,
+    /// One source for each chain that can be read.
+    pub sources: HashMap<ChainId, Source>,
+    pub clock: Arc<dyn Clock>,
+    pub limits: HistoryLimits,
+    pub tasks: Tasks,
+}
+
+/// The history engine. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct History {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    registry: Arc<Registry>,
+    sources: HashMap<ChainId, Source>,
+    clock: Arc<dyn Clock>,
+    limits: HistoryLimits,
+    tasks: Tasks,
+    metrics: Arc<HistoryMetrics>,
+    usage: Usage,
+    boards: Mutex<HashMap<Wallet, Arc<Board>>>,
+    lanes: std::sync::atomic::AtomicU64,
+    background_places: Arc<Semaphore>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("History").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl History {
+    /// Starts the engine and its usage writer.
+    pub fn new(parts: HistoryParts) -> Self {
+        let HistoryParts { store, registry, sources, clock, limits, tasks } = parts;
+        let inner = Arc::new(Inner {
+            usage: Usage::new(store.clone(), limits.usage_wallets_cached_max),
+            background_places: Arc::new(Semaphore::new(limits.background_loads_max)),
+            metrics: Arc::default(),
+            boards: Mutex::default(),
+            lanes: std::sync::atomic::AtomicU64::new(1),
+            store,
+            registry,
+            sources,
+            clock,
+            limits,
+            tasks,
+        });
+        let flusher = Arc::clone(&inner);
+        inner.tasks.spawn(async move { flusher.flush_usage().await });
+        Self { inner }
+    }
+
+    /// Opens a walk; what it needs begins to load at once.
+    pub fn walk(&self, request: WalkRequest) -> Result<Walk, HistoryError> {
+        if self.inner.tasks.is_cancelled() {
+            return Err(HistoryError::ShuttingDown);
+        }
+        if !self.inner.sources.contains_key(&request.wallet.chain) {
+            return Err(HistoryError::ChainDisabled);
+        }
+        let all_below = (request.want == Want::All)
+            .then(|| request.resume.and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
+        let demand = Demand { fresh: false, all_below, edge: None };
+        let guard = self.inner.attend(request.wallet, true, |board| board.demand(demand))?;
+        Ok(Walk::new(Arc::clone(&self.inner), request, guard))
+    }
+
+    /// After a start: goes on with the background loads that an earlier run left.
+    pub fn resume_pending(&self) -> Result<usize, HistoryError> {
+        let now = self.inner.clock.now();
+        let pending = self.inner.view()?.pending()?;
+        let mut resumed = 0;
+        for (_, wallet, pending) in pending {
+            if pending.until > now && self.inner.sources.contains_key(&wallet.chain) {
+                self.inner.attend(wallet, false, |board| board.set_background(Some(pending)))?;
+                resumed += 1;
+            }
+        }
+        Ok(resumed)
+    }
+
+    /// Trades counted for a key so far.
+    pub fn usage(&self, key: KeyId) -> Result<u64, HistoryError> {
+        Ok(self.inner.usage.total(key)?)
+    }
+
+    /// State of each chain's endpoints.
+    pub fn chains_status(&self) -> Vec<(ChainId, SourceStatus)> {
+        let mut all: Vec<_> =
+            self.inner.sources.iter().map(|(chain, source)| (*chain, source.status())).collect();
+        all.sort_by_key(|(chain, _)| *chain);
+        all
+    }
+
+    pub fn store_stats(&self) -> Result<StoreStats, HistoryError> {
+        Ok(self.inner.store.stats()?)
+    }
+
+    pub fn metrics(&self) -> &HistoryMetrics {
+        &self.inner.metrics
+    }
+
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.inner.registry
+    }
+
+    pub fn tasks(&self) -> &Tasks {
+        &self.inner.tasks
+    }
+
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.clock
+    }
+
+    /// Asks walks and workers to end; every open walk's next step is its end.
+    pub fn stop(&self) {
+        self.inner.tasks.cancel();
+    }
+
+    /// Writes down the last usage and closes the store. Call it once the tasks have ended.
+    pub async fn close(&self) -> Result<(), HistoryError> {
+        self.inner.usage.flush().await?;
+        self.inner.store.close().await;
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn view(&self) -> Result<View, HistoryError> {
+        Ok(self.store.view()?)
+    }
+
+    fn boards(&self) -> MutexGuard<'_, HashMap<Wallet, Arc<Board>>> {
+        self.boards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,181 @@
+//! Pure: what a wallet's worker does next.
+
+use crate::domain::{Coverage, Gap, Height};
+
+/// What one reader, or the background, wants of a wallet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Demand {
+    /// Heights that are newer than the last check.
+    pub(super) fresh: bool,
+    /// Everything below this height.
+    pub(super) all_below: Option<Height>,
+    /// The reader stands at a gap's upper edge and needs what is right below this height.
+    pub(super) edge: Option<Height>,
+}
+
+/// What the wallet's state says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) coverage: &'a Coverage,
+    /// The last check for new heights is young enough.
+    pub(super) is_fresh: bool,
+    /// Heights below this one are known not to be had at present.
+    pub(super) cut: Option<Height>,
+    pub(super) decoder: u16,
+    pub(super) spans_max: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Read from the source's head down to this height.
+    Refresh {
+        low: Height,
+    },
+    /// Close this gap; `eager` where somebody wants all that lies below.
+    Fill {
+        gap: Gap,
+        eager: bool,
+    },
+    /// Read these heights again with the present decoder.
+    Reread {
+        low: Height,
+        high: Height,
+    },
+    Idle,
+}
+
+/// Decides. `turn` counts up, so that several readers' gaps take turns.
+pub(super) fn plan(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
+    if demands.is_empty() {
+        return Next::Idle;
+    }
+    let crowded = known.coverage.spans().len() >= known.spans_max;
+    let Some(top) = known.coverage.top() else { return Next::Refresh { low: 0 } };
+    if demands.iter().any(|demand| demand.fresh) && !known.is_fresh && !crowded {
+        return Next::Refresh { low: top + 1 };
+    }
+    let mut gaps = wanted_gaps(demands, known);
+    if crowded && gaps.is_empty() {
+        gaps.extend(reachable_gap(Height::MAX, known).map(|gap| (gap, false)));
+    }
+    if let Some(at) = turn.checked_rem(gaps.len()) {
+        let (gap, eager) = gaps.swap_remove(at);
+        return Next::Fill { gap, eager };
+    }
+    let stale = demands.iter().any(|demand| demand.all_below.is_some());
+    match known.coverage.stale(known.decoder) {
+        Some(span) if stale => Next::Reread { low: span.low, high: span.high },
+        Some(_) | None => Next::Idle,
+    }
+}
+
+/// The distinct gaps that somebody wants closed, topmost first.
+fn wanted_gaps(demands: &[Demand], known: Known<'_>) -> Vec<(Gap, bool)> {
+    let mut gaps: Vec<(Gap, bool)> = Vec::new();
+    for demand in demands {
+        let edge = demand.edge.map(|height| (height, false));
+        let all = demand.all_below.map(|height| (height, true));
+        for (height, eager) in edge.into_iter().chain(all) {
+            let Some(gap) = reachable_gap(height, known) else { continue };
+            match gaps.iter_mut().find(|(known, _)| known.high == gap.high) {
+                Some((_, known_eager)) => *known_eager |= eager,
+                None => gaps.push((gap, eager)),
+            }
+        }
+    }
+    gaps.sort_by_key(|(gap, _)| std::cmp::Reverse(gap.high));
+    gaps
+}
+
+/// The topmost gap at or below a height that the nodes are not known to have cut off.
+pub(super) fn reachable_gap(height: Height, known: Known<'_>) -> Option<Gap> {
+    let height = height.min(known.coverage.top()?);
+    let gap = known.coverage.gap_below(height)?;
+    let cut = known.cut.is_some_and(|first| gap.low == 0 && gap.high < first);
+    (!cut).then_some(gap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Span;
+
+    fn coverage(spans: &[(u64, u64)]) -> Coverage {
+        let mut coverage = Coverage::default();
+        for &(low, high) in spans {
+            coverage.insert(Span { low, high, decoder: 1, resume: None });
+        }
+        coverage
+    }
+
+    fn known(coverage: &Coverage, is_fresh: bool) -> Known<'_> {
+        Known { coverage, is_fresh, cut: None, decoder: 1, spans_max: 64 }
+    }
+
+    fn all(height: u64) -> Demand {
+        Demand { all_below: Some(height), ..Demand::default() }
+    }
+
+    fn edge(height: u64) -> Demand {
+        Demand { edge: Some(height), ..Demand::default() }
+    }
+
+    const FRESH: Demand = Demand { fresh: true, all_below: None, edge: None };
+
+    fn fill(low: u64, high: u64, eager: bool) -> Next {
+        Next::Fill { gap: Gap { low, high, resume: None }, eager }
+    }
+
+    #[test]
+    fn nobody_asks_nothing_is_done() {
+        assert_eq!(plan(&[], known(&coverage(&[]), false), 0), Next::Idle);
+    }
+
+    #[test]
+    fn an_unknown_wallet_is_read_from_the_head() {
+        let none = coverage(&[]);
+        assert_eq!(plan(&[FRESH, all(u64::MAX)], known(&none, false), 0), Next::Refresh { low: 0 });
+    }
+
+    #[test]
+    fn a_refresh_reads_only_what_is_new_and_only_when_the_check_is_old() {
+        let some = coverage(&[(0, 99)]);
+        assert_eq!(plan(&[FRESH], known(&some, false), 0), Next::Refresh { low: 100 });
+        assert_eq!(plan(&[FRESH], known(&some, true), 0), Next::Idle);
+    }
+
+    #[test]
+    fn gaps_that_readers_wait_at_take_turns() {
+        let some = coverage(&[(10, 19), (30, 39), (50, 59)]);
+        let demands = [edge(55), edge(15), all(59)];
+        let turns: Vec<_> = (0..4).map(|turn| plan(&demands, known(&some, true), turn)).collect();
+        let (upper, lower) = (fill(40, 49, true), fill(0, 9, false));
+        assert_eq!(turns, [upper.clone(), lower.clone(), upper, lower]);
+    }
+
+    #[test]
+    fn what_the_nodes_have_cut_is_left_alone() {
+        let some = coverage(&[(70, 90)]);
+        let cut = Known { cut: Some(70), ..known(&some, true) };
+        assert_eq!(plan(&[all(90)], cut, 0), Next::Idle);
+        let inner = coverage(&[(70, 80), (85, 90)]);
+        let cut = Known { cut: Some(70), ..known(&inner, true) };
+        assert_eq!(plan(&[all(90)], cut, 0), fill(81, 84, true));
+    }
+
+    #[test]
+    fn too_many_spans_are_joined_before_a_new_one_begins() {
+        let some = coverage(&[(0, 9), (20, 29), (40, 49)]);
+        let crowded = Known { spans_max: 3, ..known(&some, false) };
+        assert_eq!(plan(&[FRESH], crowded, 0), fill(30, 39, false));
+    }
+
+    #[test]
+    fn spans_of_an_older_decoder_are_read_again_last() {
+        let mut some = coverage(&[(0, 9)]);
+        some.insert(Span { low: 10, high: 19, decoder: 2, resume: None });
+        let now = Known { decoder: 2, ..known(&some, true) };
+        assert_eq!(plan(&[all(19)], now, 0), Next::Reread { low: 0, high: 9 });
+        assert_eq!(plan(&[edge(19)], now, 0), Next::Idle);
+    }
+}

@@ -1,0 +1,77 @@
+//! Keeps one reader of a source working while earlier chunks are decoded and written.
+
+use tokio::sync::{mpsc, watch};
+
+use super::tasks::{AbortOnDrop, Tasks};
+use crate::domain::Height;
+use crate::upstream::{GapReader, RawChunk, UpstreamError};
+
+/// Chunks that wait between reader and writer.
+const WAITING_CHUNKS_MAX: usize = 1;
+
+type Fetched = Result<Option<RawChunk>, UpstreamError>;
+
+/// A reader of one gap, in a task of its own. Dropping it stops the fetching.
+#[derive(Debug)]
+pub(super) struct Pump {
+    /// Lower end of the gap.
+    pub(super) low: Height,
+    /// Top of the next chunk; `None` before the first chunk of a read from the head.
+    pub(super) next_high: Option<Height>,
+    chunks: mpsc::Receiver<Fetched>,
+    /// Asks for one more chunk; an eager pump does not wait for it.
+    asks: mpsc::Sender<()>,
+    eager: watch::Sender<bool>,
+    _task: AbortOnDrop,
+}
+
+impl Pump {
+    pub(super) fn start(
+        tasks: &Tasks,
+        reader: GapReader,
+        low: Height,
+        high: Option<Height>,
+    ) -> Self {
+        let (chunk_sender, chunks) = mpsc::channel(WAITING_CHUNKS_MAX);
+        let (asks, ask_receiver) = mpsc::channel(1);
+        let (eager, eager_receiver) = watch::channel(false);
+        let task = tasks.spawn_owned(run(reader, chunk_sender, ask_receiver, eager_receiver));
+        Self { low, next_high: high, chunks, asks, eager, _task: task }
+    }
+
+    pub(super) fn set_eager(&self, eager: bool) {
+        self.eager.send_if_modified(|now| std::mem::replace(now, eager) != eager);
+    }
+
+    /// The next chunk. Cancel safe.
+    pub(super) async fn next(&mut self) -> Fetched {
+        // Full means that an ask is waiting already.
+        let _ = self.asks.try_send(());
+        self.chunks.recv().await.unwrap_or(Ok(None))
+    }
+}
+
+async fn run(
+    mut reader: GapReader,
+    chunks: mpsc::Sender<Fetched>,
+    mut asks: mpsc::Receiver<()>,
+    mut eager: watch::Receiver<bool>,
+) {
+    loop {
+        while !*eager.borrow_and_update() {
+            tokio::select! {
+                asked = asks.recv() => match asked {
+                    Some(()) => break,
+                    None => return,
+                },
+                changed = eager.changed() => if changed.is_err() { return },
+            }
+        }
+        reader.set_eager(*eager.borrow());
+        let fetched = reader.next().await;
+        let last = !matches!(fetched, Ok(Some(_)));
+        if chunks.send(fetched).await.is_err() || last {
+            return;
+        }
+    }
+}

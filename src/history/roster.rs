@@ -1,0 +1,156 @@
+//! Which wallets have a board and a worker: one each, from the first demand to the last.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures_util::FutureExt as _;
+
+use super::Inner;
+use super::board::Board;
+use super::error::HistoryError;
+use super::walk::{WalkRequest, millis};
+use super::worker::Worker;
+use crate::domain::{KeyId, UnixMillis, Wallet};
+use crate::store::{Pending, WalletPatch};
+
+impl Inner {
+    /// Hands the wallet's board to `demand`, with a worker that will see what it wrote there.
+    pub(super) fn attend<T>(
+        self: &Arc<Self>,
+        wallet: Wallet,
+        is_reader: bool,
+        demand: impl FnOnce(&Arc<Board>) -> T,
+    ) -> Result<T, HistoryError> {
+        let mut boards = self.boards();
+        if let Some(board) = boards.get(&wallet) {
+            return Ok(demand(board));
+        }
+        let active = boards.values().filter(|board| board.has_readers()).count();
+        if is_reader && active >= self.limits.wallets_active_max {
+            return Err(HistoryError::Overloaded);
+        }
+        let board = Arc::new(Board::new(wallet));
+        let result = demand(&board);
+        boards.insert(wallet, Arc::clone(&board));
+        drop(boards);
+        let inner = Arc::clone(self);
+        self.tasks.spawn(async move { inner.work(board).await });
+        Ok(result)
+    }
+
+    /// Runs a wallet's worker; a panic fails this wallet only, is told, and the work begins anew.
+    async fn work(self: Arc<Self>, board: Arc<Board>) {
+        let Some(source) = self.sources.get(&board.wallet.chain).cloned() else { return };
+        self.metrics.workers.add(1);
+        loop {
+            let lane = self.lanes.fetch_add(1, Ordering::Relaxed);
+            let worker = Worker::new(Arc::clone(&self), Arc::clone(&board), source.clone(), lane);
+            if AssertUnwindSafe(worker.run()).catch_unwind().await.is_ok() {
+                break;
+            }
+            self.metrics.worker_panics.add(1);
+            tracing::error!("loading a wallet panicked");
+            board.tell_failure(HistoryError::Internal);
+            tokio::time::sleep(self.limits.retry_pause_max).await;
+            if self.dismiss(&board) {
+                break;
+            }
+        }
+        self.metrics.workers.subtract_one();
+    }
+
+    /// Takes the board away where nobody wants the wallet any more.
+    pub(super) fn dismiss(&self, board: &Board) -> bool {
+        let mut boards = self.boards();
+        let unwanted = !board.is_wanted();
+        if unwanted {
+            boards.remove(&board.wallet);
+        }
+        unwanted
+    }
+
+    /// Keeps loading what a stream's window left, also across a restart.
+    pub(super) fn go_on_in_background(
+        self: &Arc<Self>,
+        request: &WalkRequest,
+        error: Option<&HistoryError>,
+    ) {
+        let for_good = match error {
+            None
+            | Some(
+                HistoryError::ShuttingDown
+                | HistoryError::UpstreamUnavailable { .. }
+                | HistoryError::Internal,
+            ) => false,
+            Some(
+                HistoryError::NotAWallet { .. }
+                | HistoryError::ChainDisabled
+                | HistoryError::HistoryCut { .. }
+                | HistoryError::QuotaExceeded
+                | HistoryError::Overloaded
+                | HistoryError::Store { .. },
+            ) => true,
+        };
+        if for_good || !self.has_background_room(&request.wallet, request.key) {
+            return;
+        }
+        let until = self.clock.now().0.saturating_add(millis(self.limits.background_lapse));
+        let pending = Pending { key: request.key, until: UnixMillis(until) };
+        let attended =
+            self.attend(request.wallet, false, |board| board.set_background(Some(pending)));
+        if attended.is_ok() {
+            let (inner, wallet) = (Arc::clone(self), request.wallet);
+            self.tasks.spawn(async move { inner.write_pending(wallet, Some(pending)).await });
+        }
+    }
+
+    /// Whether a key may have one more wallet loaded in the background.
+    fn has_background_room(&self, wallet: &Wallet, key: KeyId) -> bool {
+        let boards = self.boards();
+        let (mut of_key, mut in_all) = (0, 0);
+        for board in boards.values().filter(|board| board.wallet != *wallet) {
+            if let Some(pending) = board.background() {
+                in_all += 1;
+                of_key += usize::from(pending.key == key);
+            }
+        }
+        of_key < self.limits.background_per_key_max && in_all < self.limits.background_total_max
+    }
+
+    /// The background has all it wanted, or nobody asked for too long.
+    pub(super) async fn clear_background(&self, board: &Board) -> Result<(), HistoryError> {
+        board.set_background(None);
+        self.patch_pending(board.wallet, None).await
+    }
+
+    async fn write_pending(&self, wallet: Wallet, pending: Option<Pending>) {
+        if let Err(error) = self.patch_pending(wallet, pending).await {
+            tracing::error!(%error, "a background load could not be noted for the next start");
+        }
+    }
+
+    async fn patch_pending(
+        &self,
+        wallet: Wallet,
+        pending: Option<Pending>,
+    ) -> Result<(), HistoryError> {
+        let record = self.store.intern(&wallet).await?;
+        let patch = WalletPatch { pending: Some(pending), ..WalletPatch::default() };
+        let written = self.store.update_wallet(record.id, record.epoch, patch).await;
+        Ok(written.map(drop)?)
+    }
+
+    /// Writes usage down regularly until the tasks are asked to end; `close` writes the rest.
+    pub(super) async fn flush_usage(&self) {
+        loop {
+            tokio::select! {
+                () = self.tasks.cancelled() => return,
+                () = tokio::time::sleep(self.limits.usage_flush_every) => {}
+            }
+            if let Err(error) = self.usage.flush().await {
+                tracing::error!(%error, "usage could not be written down; it is tried again");
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The one place that starts background tasks, so that shutdown can cancel and await them.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+use tokio_util::task::TaskTracker;
+
+/// All background tasks of the process. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks {
+    tracker: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Stops its task when dropped.
+#[derive(Debug)]
+pub(super) struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Tasks {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts a task that should watch [`Tasks::cancelled`] itself.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tracker.spawn(future)
+    }
+
+    pub(super) fn spawn_owned<F>(&self, future: F) -> AbortOnDrop
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        AbortOnDrop(self.spawn(future))
+    }
+
+    /// Asks every task to end.
+    pub fn cancel(&self) {
+        self.stop.cancel();
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Ready once the tasks were asked to end.
+    pub fn cancelled(&self) -> WaitForCancellationFuture<'_> {
+        self.stop.cancelled()
+    }
+
+    /// Cancels and waits for all tasks, at most this long. False where some still ran.
+    pub async fn shutdown(&self, wait_max: Duration) -> bool {
+        self.cancel();
+        self.tracker.close();
+        tokio::time::timeout(wait_max, self.tracker.wait()).await.is_ok()
+    }
+}

@@ -1,0 +1,230 @@
+//! Each trade counts once per key, however often and by whatever cursor or mode it is read.
+//!
+//! Kept as delivered ranges per (key, wallet), one per run of adjacent rows. The memory is ahead
+//! of the store by at most one flush, so a crash may count a little too little, never too much.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+
+use crate::domain::{KeyId, Position, TradeKey};
+use crate::store::{DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
+
+#[derive(Debug, Default)]
+struct KeyUsage {
+    total: u64,
+    wallets: HashMap<WalletId, Vec<DeliveredRange>>,
+    dirty: HashSet<WalletId>,
+}
+
+#[derive(Debug)]
+pub(super) struct Usage {
+    store: Store,
+    keys: Mutex<HashMap<KeyId, KeyUsage>>,
+    wallets_cached_max: usize,
+}
+
+/// Rows that a walk is about to hand out: `keys` are adjacent, right behind `after`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Delivery<'a> {
+    pub(super) key: KeyId,
+    /// Trades that the key may be counted in all; `None` is without end.
+    pub(super) quota: Option<u64>,
+    pub(super) wallet: WalletId,
+    pub(super) after: Position,
+    pub(super) keys: &'a [TradeKey],
+}
+
+impl Usage {
+    pub(super) fn new(store: Store, wallets_cached_max: usize) -> Self {
+        Self { store, keys: Mutex::default(), wallets_cached_max }
+    }
+
+    /// Counts a delivery and says how many of its rows the quota allows.
+    pub(super) fn deliver(&self, delivery: Delivery<'_>) -> Result<usize, StoreError> {
+        if delivery.key == KeyId::LOCAL {
+            return Ok(delivery.keys.len());
+        }
+        let mut keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let usage = self.loaded(&mut keys, delivery.key, delivery.wallet)?;
+        let ranges = usage.wallets.entry(delivery.wallet).or_default();
+        let left = delivery.quota.map_or(u64::MAX, |quota| quota.saturating_sub(usage.total));
+        let (allowed, counted) = allowance(ranges, delivery.keys, left);
+        let Some(delivered) = delivery.keys.get(..allowed).filter(|keys| !keys.is_empty()) else {
+            return Ok(0);
+        };
+        if join(ranges, delivery.after, delivered) {
+            usage.dirty.insert(delivery.wallet);
+        }
+        usage.total += counted;
+        Ok(allowed)
+    }
+
+    /// Trades counted for a key so far.
+    pub(super) fn total(&self, key: KeyId) -> Result<u64, StoreError> {
+        let keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match keys.get(&key) {
+            Some(usage) => Ok(usage.total),
+            None => self.store.view()?.usage_total(key),
+        }
+    }
+
+    /// Writes down what was counted since the last flush.
+    pub(super) async fn flush(&self) -> Result<(), StoreError> {
+        let updates = self.take_dirty();
+        if updates.is_empty() {
+            return Ok(());
+        }
+        let marks: Vec<_> = updates.iter().map(|update| (update.key, update.wallet)).collect();
+        let written = self.store.write_usage(updates).await;
+        if written.is_err() {
+            let mut keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            for (key, wallet) in marks {
+                keys.entry(key).or_default().dirty.insert(wallet);
+            }
+        }
+        written
+    }
+
+    fn take_dirty(&self) -> Vec<UsageUpdate> {
+        let mut keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut updates = Vec::new();
+        for (key, usage) in keys.iter_mut() {
+            for wallet in usage.dirty.drain() {
+                let ranges = usage.wallets.get(&wallet).cloned().unwrap_or_default();
+                updates.push(UsageUpdate { key: *key, wallet, ranges, total: usage.total });
+            }
+        }
+        updates
+    }
+
+    /// The usage of a key with the wallet's ranges in memory.
+    fn loaded<'a>(
+        &self,
+        keys: &'a mut HashMap<KeyId, KeyUsage>,
+        key: KeyId,
+        wallet: WalletId,
+    ) -> Result<&'a mut KeyUsage, StoreError> {
+        let cached: usize = keys.values().map(|usage| usage.wallets.len()).sum();
+        if cached > self.wallets_cached_max {
+            for usage in keys.values_mut() {
+                let KeyUsage { wallets, dirty, .. } = usage;
+                wallets.retain(|wallet, _| dirty.contains(wallet));
+            }
+        }
+        let usage = match keys.entry(key) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let total = self.store.view()?.usage_total(key)?;
+                entry.insert(KeyUsage { total, ..KeyUsage::default() })
+            }
+        };
+        if let Entry::Vacant(entry) = usage.wallets.entry(wallet) {
+            entry.insert(self.store.view()?.usage(key, wallet)?);
+        }
+        Ok(usage)
+    }
+}
+
+/// How many rows may go out when `left` more may be counted, and how many of them count.
+fn allowance(ranges: &[DeliveredRange], keys: &[TradeKey], left: u64) -> (usize, u64) {
+    let (mut allowed, mut counted) = (0, 0);
+    for key in keys {
+        if !holds(ranges, key) {
+            if counted == left {
+                break;
+            }
+            counted += 1;
+        }
+        allowed += 1;
+    }
+    (allowed, counted)
+}
+
+fn holds(ranges: &[DeliveredRange], key: &TradeKey) -> bool {
+    let at = ranges.partition_point(|range| range.to < *key);
+    ranges.get(at).is_some_and(|range| range.from <= *key)
+}
+
+/// Adds a run of adjacent rows to the ranges, joining what it touches. False where it was held.
+fn join(ranges: &mut Vec<DeliveredRange>, after: Position, keys: &[TradeKey]) -> bool {
+    let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return false };
+    let touches = |range: &DeliveredRange| match after {
+        Position::After(key) => range.to >= key && range.from <= *last,
+        Position::Start => range.to >= *first && range.from <= *last,
+    };
+    let start = ranges.partition_point(|range| range.to < *first && !touches(range));
+    let end = start + ranges.iter().skip(start).take_while(|range| touches(range)).count();
+    let mut joined = DeliveredRange { from: *first, to: *last };
+    for range in ranges.iter().take(end).skip(start) {
+        joined.from = joined.from.min(range.from);
+        joined.to = joined.to.max(range.to);
+    }
+    if ranges.get(start..end) == Some(&[joined]) {
+        return false;
+    }
+    ranges.splice(start..end, [joined]);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::{TxId, UnixSeconds};
+
+    /// Row `at` counted from the newest.
+    fn key(at: u32) -> TradeKey {
+        let time = UnixSeconds(1000 - at);
+        TradeKey { time, height: u64::from(1000 - at), index: 0, tx: TxId::Solana([1; 64]), leg: 0 }
+    }
+
+    proptest! {
+        /// Walks of any kind over one history of 60 rows: what is counted is the set of rows read.
+        #[test]
+        fn each_row_counts_once(walks in proptest::collection::vec((0_u32..60, 1_usize..15, 1_u32..4), 1..40)) {
+            let (mut ranges, mut model, mut total) = (Vec::new(), BTreeSet::new(), 0);
+            for (start, page, pages) in walks {
+                let mut at = start;
+                for _ in 0..pages {
+                    let rows: Vec<TradeKey> = (at..60).take(page).map(key).collect();
+                    if rows.is_empty() { break; }
+                    let after = if at == 0 { Position::Start } else { Position::After(key(at - 1)) };
+                    let (allowed, counted) = allowance(&ranges, &rows, u64::MAX);
+                    prop_assert_eq!(allowed, rows.len());
+                    join(&mut ranges, after, &rows);
+                    total += counted;
+                    model.extend(at..at + u32::try_from(rows.len()).unwrap());
+                    at += u32::try_from(rows.len()).unwrap();
+                    prop_assert_eq!(total, u64::try_from(model.len()).unwrap());
+                    for pair in ranges.windows(2) {
+                        prop_assert!(pair[0].to < pair[1].from);
+                    }
+                    for row in 0..60 {
+                        prop_assert_eq!(holds(&ranges, &key(row)), model.contains(&row));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_walk_to_the_end_is_one_range() {
+        let mut ranges = Vec::new();
+        assert!(join(&mut ranges, Position::Start, &[key(0), key(1)]));
+        assert!(join(&mut ranges, Position::After(key(1)), &[key(2), key(3)]));
+        assert!(!join(&mut ranges, Position::After(key(0)), &[key(1)]));
+        assert_eq!(ranges, [DeliveredRange { from: key(0), to: key(3) }]);
+    }
+
+    #[test]
+    fn the_quota_lets_known_rows_pass_and_stops_at_the_first_new_one_too_many() {
+        let ranges = [DeliveredRange { from: key(0), to: key(2) }];
+        let rows: Vec<TradeKey> = (0..6).map(key).collect();
+        assert_eq!(allowance(&ranges, &rows, 2), (5, 2));
+        assert_eq!(allowance(&ranges, &rows, 0), (3, 0));
+    }
+}

@@ -1,0 +1,405 @@
+//! One wallet's worker: plan, fetch, decode, write; nobody else writes this wallet.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep};
+
+use super::Inner;
+use super::anchors;
+use super::board::Board;
+use super::error::HistoryError;
+use super::ingest::{Ingest, IngestError};
+use super::plan::{Demand, Known, Next, plan, reachable_gap};
+use super::pump::Pump;
+use crate::decode::solana::DECODER_VERSION;
+use crate::domain::{Gap, Height, UnixMillis};
+use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
+use crate::upstream::{GapRequest, HashCheck, Lane, RawChunk, Source, UpstreamError};
+
+/// Readers that one worker keeps open for gaps that take turns.
+const PUMPS_MAX: usize = 3;
+
+pub(super) struct Worker {
+    inner: Arc<Inner>,
+    board: Arc<Board>,
+    source: Source,
+    lane: Lane,
+    pumps: Vec<Pump>,
+    turn: usize,
+    pause: Duration,
+    background: Option<(OwnedSemaphorePermit, Instant)>,
+    /// When the nodes were last found to have cut the history, in this run.
+    cut_found: Option<Instant>,
+}
+
+enum Flow {
+    Again,
+    Exit,
+}
+
+impl Worker {
+    pub(super) fn new(inner: Arc<Inner>, board: Arc<Board>, source: Source, lane: u64) -> Self {
+        let lane = Lane::new(lane, Arc::clone(&board.priority));
+        let pause = inner.limits.retry_pause_min;
+        let (pumps, turn, background, cut_found) = (Vec::new(), 0, None, None);
+        Self { inner, board, source, lane, pumps, turn, pause, background, cut_found }
+    }
+
+    /// Works until nobody wants the wallet any more.
+    pub(super) async fn run(mut self) {
+        loop {
+            if self.inner.tasks.is_cancelled() {
+                return;
+            }
+            let flow = match self.step().await {
+                Ok(flow) => flow,
+                Err(error) => self.failed(error).await,
+            };
+            if matches!(flow, Flow::Exit) {
+                return;
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<Flow, IngestError> {
+        self.lapse().await?;
+        let record = self.record().await?;
+        let demands = self.board.snapshot();
+        let next = plan(&demands, self.known(&record), self.turn);
+        if !matches!(next, Next::Idle) && !self.may_work().await {
+            return Ok(Flow::Again);
+        }
+        match next {
+            Next::Idle => return self.idle(&record, &demands).await,
+            Next::Refresh { low } => self.refresh(&record, low).await?,
+            Next::Fill { gap, eager } => self.fill(&record, gap, eager).await?,
+            Next::Reread { low, high } => {
+                let gap = Gap { low, high, resume: None };
+                self.fill(&record, gap, false).await?;
+            }
+        }
+        self.turn = self.turn.wrapping_add(1);
+        Ok(Flow::Again)
+    }
+
+    async fn record(&self) -> Result<WalletRecord, HistoryError> {
+        let known = self.inner.view()?.wallet(&self.board.wallet)?;
+        match known {
+            Some(record) => Ok(record),
+            None => Ok(self.inner.store.intern(&self.board.wallet).await?),
+        }
+    }
+
+    fn known<'a>(&self, record: &'a WalletRecord) -> Known<'a> {
+        let now = self.inner.clock.now();
+        let fresh = |at: UnixMillis| now.since(at) <= self.inner.limits.freshness;
+        let retry = self.inner.limits.cut_retry_after;
+        let cut_is_news = self.cut_found.is_some_and(|at| at.elapsed() < retry);
+        Known {
+            coverage: &record.coverage,
+            is_fresh: record.checked_at.is_some_and(fresh),
+            cut: record.cut.filter(|_| cut_is_news),
+            decoder: DECODER_VERSION,
+            spans_max: self.inner.limits.spans_max,
+        }
+    }
+
+    /// A worker that only the background wants takes one of few places, and gives it up now and
+    /// then so that others come forward.
+    async fn may_work(&mut self) -> bool {
+        if self.board.has_readers() {
+            self.background = None;
+            return true;
+        }
+        let slice = self.inner.limits.background_slice;
+        if self.background.as_ref().is_some_and(|(_, since)| since.elapsed() < slice) {
+            return true;
+        }
+        self.background = None;
+        let places = Arc::clone(&self.inner.background_places);
+        if places.available_permits() == 0 {
+            self.pumps.clear();
+        }
+        tokio::select! {
+            () = self.inner.tasks.cancelled() => false,
+            () = self.board.changed() => false,
+            place = places.acquire_owned() => {
+                self.background = place.ok().map(|place| (place, Instant::now()));
+                self.background.is_some()
+            }
+        }
+    }
+
+    /// Ends a background load that nobody asked about for long.
+    async fn lapse(&self) -> Result<(), HistoryError> {
+        let now = self.inner.clock.now();
+        match self.board.background() {
+            Some(pending) if pending.until <= now => self.inner.clear_background(&self.board).await,
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Nothing to do: says why where readers wait in vain, then waits for a new demand.
+    async fn idle(
+        &mut self,
+        record: &WalletRecord,
+        demands: &[Demand],
+    ) -> Result<Flow, IngestError> {
+        let blocked = self.blocked(record, demands);
+        if let Some(first) = blocked {
+            self.board.tell_failure(HistoryError::HistoryCut { first });
+        }
+        if self.board.background().is_some() {
+            self.inner.clear_background(&self.board).await?;
+        }
+        self.background = None;
+        let grace = self.inner.limits.idle_grace;
+        tokio::select! {
+            () = self.inner.tasks.cancelled() => return Ok(Flow::Exit),
+            () = self.board.changed() => return Ok(Flow::Again),
+            () = sleep(grace) => {}
+        }
+        self.pumps.clear();
+        Ok(if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again })
+    }
+
+    /// The first height that the nodes keep, where a demand cannot be met because of it.
+    fn blocked(&self, record: &WalletRecord, demands: &[Demand]) -> Option<Height> {
+        let known = self.known(record);
+        let open = Known { cut: None, ..known };
+        let waits = |height: Option<Height>| {
+            height.is_some_and(|h| {
+                reachable_gap(h, open).is_some() && reachable_gap(h, known).is_none()
+            })
+        };
+        let waiting = demands.iter().any(|demand| waits(demand.edge) || waits(demand.all_below));
+        known.cut.filter(|_| waiting)
+    }
+
+    async fn refresh(&mut self, record: &WalletRecord, low: Height) -> Result<(), IngestError> {
+        let checked_at = self.inner.clock.now();
+        let known = self.pumps.iter().position(|pump| pump.low == low && pump.next_high.is_none());
+        let at = match known {
+            Some(at) => at,
+            None => self.open(record, Gap { low, high: low, resume: None }, true)?,
+        };
+        if known.is_none() && self.has_reorganised(record).await? {
+            self.pumps.clear();
+            return Ok(());
+        }
+        let Some(fetched) = self.fetch(at).await? else { return Ok(()) };
+        let Some(raw) = fetched else {
+            self.pumps.remove(at);
+            let patch = WalletPatch { checked_at: Some(checked_at), ..WalletPatch::default() };
+            self.patch(record, patch).await?;
+            self.board.tell_news();
+            return Ok(());
+        };
+        let newest = raw.txs.first().map(crate::upstream::RawTx::height);
+        let stored = self.store(record, raw, Some(checked_at), at).await?;
+        if let Some(height) = newest.filter(|_| stored) {
+            self.anchor(record, height);
+        }
+        Ok(())
+    }
+
+    async fn fill(
+        &mut self,
+        record: &WalletRecord,
+        gap: Gap,
+        eager: bool,
+    ) -> Result<(), IngestError> {
+        let fits = |pump: &Pump| pump.low == gap.low && pump.next_high == Some(gap.high);
+        let at = match self.pumps.iter().position(fits) {
+            Some(at) => at,
+            None => self.open(record, gap, false)?,
+        };
+        let eager = eager || self.board.background().is_some();
+        if let Some(pump) = self.pumps.get(at) {
+            pump.set_eager(eager);
+        }
+        let Some(fetched) = self.fetch(at).await? else { return Ok(()) };
+        match fetched {
+            Some(raw) => drop(self.store(record, raw, None, at).await?),
+            None => drop(self.pumps.remove(at)),
+        }
+        Ok(())
+    }
+
+    /// Starts reading a gap; `to_head` asks the source for the upper end.
+    fn open(
+        &mut self,
+        record: &WalletRecord,
+        gap: Gap,
+        to_head: bool,
+    ) -> Result<usize, HistoryError> {
+        if self.pumps.len() >= PUMPS_MAX {
+            self.pumps.remove(0);
+        }
+        let high = (!to_head).then_some(gap.high);
+        let reader = self.source.read(GapRequest {
+            wallet: record.wallet.address,
+            low: gap.low,
+            high,
+            resume: gap.resume,
+            accounts: self.inner.view()?.accounts(record.id)?,
+            lane: self.lane.clone(),
+            first: record.coverage.top().is_none(),
+        });
+        self.pumps.push(Pump::start(&self.inner.tasks, reader, gap.low, high));
+        Ok(self.pumps.len() - 1)
+    }
+
+    /// The next chunk of a pump; the outer `None` where the demands changed first.
+    async fn fetch(&mut self, at: usize) -> Result<Option<Option<RawChunk>>, IngestError> {
+        let Some(pump) = self.pumps.get_mut(at) else { return Ok(None) };
+        tokio::select! {
+            biased;
+            () = self.inner.tasks.cancelled() => Ok(None),
+            fetched = pump.next() => match fetched {
+                Ok(fetched) => Ok(Some(fetched)),
+                Err(error) => {
+                    self.pumps.remove(at);
+                    Err(error.into())
+                }
+            },
+            () = self.board.changed() => Ok(None),
+        }
+    }
+
+    /// Decodes and writes a chunk. False where a cut-back had overtaken it.
+    async fn store(
+        &mut self,
+        record: &WalletRecord,
+        raw: RawChunk,
+        checked_at: Option<UnixMillis>,
+        at: usize,
+    ) -> Result<bool, IngestError> {
+        let low = raw.low;
+        let Self { inner, source, lane, .. } = &*self;
+        let chunk = Ingest { inner, source, lane, record }.chunk(raw, checked_at).await?;
+        let written = inner.store.write_chunk(chunk).await?;
+        if matches!(written, Written::Stale) {
+            inner.metrics.chunks_stale.add(1);
+            self.pumps.clear();
+            return Ok(false);
+        }
+        inner.metrics.chunks_stored.add(1);
+        match self.pumps.get_mut(at) {
+            Some(pump) if pump.low < low => pump.next_high = Some(low - 1),
+            Some(_) => drop(self.pumps.remove(at)),
+            None => {}
+        }
+        self.pause = self.inner.limits.retry_pause_min;
+        self.board.tell_news();
+        Ok(true)
+    }
+
+    async fn patch(&self, record: &WalletRecord, patch: WalletPatch) -> Result<(), HistoryError> {
+        let written = self.inner.store.update_wallet(record.id, record.epoch, patch).await;
+        Ok(written.map(drop)?)
+    }
+
+    /// Keeps the hash of a block, to be held against the chain at a later refresh. On the side:
+    /// the next chunk does not wait for it.
+    fn anchor(&self, record: &WalletRecord, height: Height) {
+        let (inner, source, lane) =
+            (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
+        let (id, epoch, anchors) = (record.id, record.epoch, record.anchors.clone());
+        self.inner.tasks.spawn(async move {
+            let asked = source.block_hash(height, &lane);
+            let hash = tokio::select! {
+                () = inner.tasks.cancelled() => return,
+                hash = asked => hash,
+            };
+            let Ok(Some(hash)) = hash else { return };
+            let max = inner.limits.anchors_max;
+            let anchors = Some(anchors::add(&anchors, Anchor { height, hash }, max));
+            let patch = WalletPatch { anchors, ..WalletPatch::default() };
+            if let Err(error) = inner.store.update_wallet(id, epoch, patch).await {
+                tracing::warn!(%error, "a block hash could not be kept");
+            }
+        });
+    }
+
+    /// Holds the kept hashes against the chain; where one differs, cuts back to the last good one.
+    async fn has_reorganised(&self, record: &WalletRecord) -> Result<bool, IngestError> {
+        let mut last_good = None;
+        let mut differs = false;
+        for anchor in anchors::newest_first(&record.anchors) {
+            match self.source.check_hash(anchor.height, anchor.hash, &self.lane).await? {
+                HashCheck::Differs => differs = true,
+                HashCheck::Same => {
+                    last_good = Some(anchor.height);
+                    break;
+                }
+                HashCheck::Unknown if differs => {}
+                HashCheck::Unknown => break,
+            }
+        }
+        if !differs {
+            return Ok(false);
+        }
+        let above = anchors::cut_above(last_good);
+        tracing::warn!(above, "the chain was reorganised: reading again from there");
+        self.inner.metrics.reorganisations.add(1);
+        self.inner.store.cut_back(record.id, above).await?;
+        self.board.tell_news();
+        Ok(true)
+    }
+
+    /// Tells the readers, then waits before the next try, longer each time.
+    async fn failed(&mut self, error: IngestError) -> Flow {
+        self.pumps.clear();
+        self.inner.metrics.load_failures.add(1);
+        if let IngestError::Upstream(UpstreamError::HistoryCut { first }) = error {
+            self.cut_found = Some(Instant::now());
+            return self.note_cut(first).await;
+        }
+        tracing::warn!(%error, "loading a wallet failed");
+        self.board.tell_failure(public(error));
+        let pause = self.pause;
+        self.pause = (pause * 2).min(self.inner.limits.retry_pause_max);
+        // A new demand is worth an early try, but not a storm of them.
+        let early = async {
+            sleep(self.inner.limits.retry_pause_min).await;
+            self.board.changed().await;
+        };
+        tokio::select! {
+            () = self.inner.tasks.cancelled() => return Flow::Exit,
+            () = early => {}
+            () = sleep(pause) => {}
+        }
+        if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again }
+    }
+
+    async fn note_cut(&self, first: Height) -> Flow {
+        let cut = WalletPatch { cut: Some(Some(first)), ..WalletPatch::default() };
+        let noted = match self.record().await {
+            Ok(record) => self.patch(&record, cut).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = noted {
+            self.board.tell_failure(error);
+            sleep(self.inner.limits.retry_pause_min).await;
+        }
+        Flow::Again
+    }
+}
+
+fn public(error: IngestError) -> HistoryError {
+    match error {
+        IngestError::History(error) => error,
+        IngestError::Upstream(UpstreamError::HistoryCut { first }) => {
+            HistoryError::HistoryCut { first }
+        }
+        IngestError::Upstream(UpstreamError::NotAWallet { reason }) => {
+            HistoryError::NotAWallet { detail: reason }
+        }
+        IngestError::Upstream(error) => {
+            HistoryError::UpstreamUnavailable { detail: error.to_string() }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Solana programs and fee accounts: `data/venues-solana.toml`, `data/accounts-solana.toml`.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::RegistryError;
+use crate::domain::{Address, Family};
+
+type Key = [u8; 32];
+
+/// What a program does with the assets that pass through it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramKind {
+    /// Pools: what it mints or burns is a share of the pool.
+    Amm,
+    /// A launchpad's price curve; may mint, and may move lamports without an instruction.
+    Curve,
+    OrderBook,
+    /// Routes one swap through venues; fees that it takes are part of the swap.
+    Aggregator,
+    /// A trading bot's router: lamports that it sends elsewhere are its own fee.
+    Router,
+    /// Orders that keepers fill out of the order's own account.
+    Limit,
+    /// Orders in instalments that keepers fill.
+    Dca,
+    /// Market makers that sign their quote.
+    Rfq,
+    /// Stake pools and other fixed-price conversions: no trade.
+    Conversion,
+    /// A part that venues call: no venue of its own.
+    Part,
+}
+
+/// One program that takes part in swaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Never reused.
+    pub id: u16,
+    pub address: Key,
+    /// The venue's common name; several programs may share one.
+    pub name: Arc<str>,
+    pub kind: ProgramKind,
+    /// First bytes of the instructions that swap; empty where any may.
+    pub swaps: Vec<Vec<u8>>,
+}
+
+/// Why an account receives lamports beside a swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountKind {
+    /// A relay's tip for inclusion.
+    Tip,
+    /// A bot's or a wallet's own fee.
+    BotFee,
+    /// A venue's fee: part of the swap.
+    ProtocolFee,
+}
+
+/// What the decoder knows about Solana's programs and accounts.
+#[derive(Debug)]
+pub struct SolanaTables {
+    programs: HashMap<Key, Program>,
+    accounts: HashMap<Key, AccountKind>,
+}
+
+impl SolanaTables {
+    pub fn program(&self, address: &Key) -> Option<&Program> {
+        self.programs.get(address)
+    }
+
+    pub fn account(&self, address: &Key) -> Option<AccountKind> {
+        self.accounts.get(address).copied()
+    }
+
+    pub fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.programs.values()
+    }
+}
+
+impl Program {
+    /// Whether an instruction with this data may swap.
+    pub fn may_swap(&self, data: &[u8]) -> bool {
+        self.swaps.is_empty() || self.swaps.iter().any(|tag| data.starts_with(tag))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VenueFile {
+    program: Vec<ProgramRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProgramRow {
+    id: u16,
+    address: String,
+    name: String,
+    kind: ProgramKind,
+    #[serde(default)]
+    swaps: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccountFile {
+    group: Vec<GroupRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupRow {
+    name: String,
+    kind: AccountKind,
+    accounts: Vec<String>,
+}
+
+pub(super) fn parse(venues: &str, accounts: &str) -> Result<SolanaTables, RegistryError> {
+    Ok(SolanaTables { programs: parse_programs(venues)?, accounts: parse_accounts(accounts)? })
+}
+
+fn parse_programs(text: &str) -> Result<HashMap<Key, Program>, RegistryError> {
+    const TABLE: &str = "venues-solana";
+    let file: VenueFile = toml::from_str(text).map_err(|e| RegistryError::new(TABLE, e))?;
+    let (mut programs, mut ids) = (HashMap::new(), HashSet::new());
+    for row in file.program {
+        let address = key(TABLE, &row.address)?;
+        if row.name.trim().is_empty() {
+            return Err(RegistryError::new(TABLE, format!("{} has no name", row.address)));
+        }
+        if !ids.insert(row.id) {
+            return Err(RegistryError::new(TABLE, format!("id {} stands twice", row.id)));
+        }
+        let swaps = row
+            .swaps
+            .iter()
+            .map(|tag| hex::decode(tag).map_err(|e| RegistryError::new(TABLE, e)))
+            .collect::<Result<_, _>>()?;
+        let program = Program { id: row.id, address, name: row.name.into(), kind: row.kind, swaps };
+        if programs.insert(address, program).is_some() {
+            return Err(RegistryError::new(TABLE, format!("{} stands twice", row.address)));
+        }
+    }
+    Ok(programs)
+}
+
+fn parse_accounts(text: &str) -> Result<HashMap<Key, AccountKind>, RegistryError> {
+    const TABLE: &str = "accounts-solana";
+    let file: AccountFile = toml::from_str(text).map_err(|e| RegistryError::new(TABLE, e))?;
+    let mut accounts = HashMap::new();
+    for row in file.group {
+        if row.name.trim().is_empty() {
+            return Err(RegistryError::new(TABLE, "a group has no name"));
+        }
+        for account in &row.accounts {
+            if accounts.insert(key(TABLE, account)?, row.kind).is_some() {
+                return Err(RegistryError::new(TABLE, format!("{account} stands twice")));
+            }
+        }
+    }
+    Ok(accounts)
+}
+
+fn key(table: &'static str, text: &str) -> Result<Key, RegistryError> {
+    match Address::parse(Family::Solana, text) {
+        Ok(Address::Solana(key)) => Ok(key),
+        Ok(_) => Err(RegistryError::new(table, format!("{text} is no Solana address"))),
+        Err(e) => Err(RegistryError::new(table, format!("{text}: {e}"))),
+    }
+}

@@ -1,0 +1,247 @@
+//! What each request changes, inside the writer's transaction.
+
+use redb::{ReadableTable as _, Table, WriteTransaction};
+
+use crate::domain::{Family, Height, Span, Trade, TxId, Wallet};
+
+use super::codec::{self, WalletState, corrupt};
+use super::intern::{Known, Names, next_id};
+use super::key::{account_key, address_key, usage_key};
+use super::rows::Rows;
+use super::schema::names::{ANCHORS, STATES, WALLETS};
+use super::schema::{
+    ACCOUNT_TO_STATE, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
+    WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
+};
+use super::{Anchor, Chunk, StoreError, UsageUpdate, WalletId, WalletPatch, Written};
+
+/// All tables of one write transaction.
+pub(super) struct Tables<'txn> {
+    rows: Rows<'txn>,
+    names: Names<'txn>,
+    wallet_to_id: Table<'txn, &'static [u8], u32>,
+    wallets: Table<'txn, u32, &'static [u8]>,
+    states: Table<'txn, u32, &'static [u8]>,
+    anchors: Table<'txn, u32, &'static [u8]>,
+    pending: Table<'txn, u32, &'static [u8]>,
+    accounts: Table<'txn, [u8; 36], &'static [u8]>,
+    ranges: Table<'txn, (u64, u32), &'static [u8]>,
+    totals: Table<'txn, u64, u64>,
+}
+
+impl<'txn> Tables<'txn> {
+    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
+        Ok(Self {
+            rows: Rows::open(txn)?,
+            names: Names::open(txn)?,
+            wallet_to_id: txn.open_table(WALLET_TO_ID)?,
+            wallets: txn.open_table(WALLET_ID_TO_WALLET)?,
+            states: txn.open_table(WALLET_ID_TO_STATE)?,
+            anchors: txn.open_table(WALLET_ID_TO_ANCHORS)?,
+            pending: txn.open_table(WALLET_ID_TO_PENDING)?,
+            accounts: txn.open_table(ACCOUNT_TO_STATE)?,
+            ranges: txn.open_table(USAGE_TO_RANGES)?,
+            totals: txn.open_table(KEY_TO_TOTAL)?,
+        })
+    }
+
+    pub(super) fn intern(&mut self, wallet: &Wallet) -> Result<WalletId, StoreError> {
+        let key = address_key(wallet.chain, &wallet.address);
+        let found = self.wallet_to_id.get(key.as_slice())?.map(|id| WalletId(id.value()));
+        if let Some(id) = found {
+            return Ok(id);
+        }
+        let id = WalletId(next_id(&self.wallets)?);
+        self.wallet_to_id.insert(key.as_slice(), id.0)?;
+        self.wallets.insert(id.0, codec::encode_wallet(wallet)?.as_slice())?;
+        self.put_state(id, &WalletState::default())?;
+        Ok(id)
+    }
+
+    pub(super) fn chunk(
+        &mut self,
+        known: &mut Known,
+        chunk: &Chunk,
+    ) -> Result<Written, StoreError> {
+        let wallet = self.wallet(chunk.id)?;
+        let mut state = self.state(chunk.id)?;
+        if state.epoch != chunk.epoch {
+            return Ok(Written::Stale);
+        }
+        let trades = in_order(chunk, &wallet)?;
+        self.clear(chunk.id, &mut state, chunk.low, chunk.high)?;
+        let (id, chain, names) = (chunk.id, wallet.chain, &mut self.names);
+        if self.rows.keep_order(id, &trades)? {
+            state.count += self.rows.append(id, chain, &trades, names, known)?;
+        } else {
+            state.disordered = true;
+            state.count += self.rows.insert(id, chain, &trades, names, known)?;
+        }
+        state.coverage.insert(Span {
+            low: chunk.low,
+            high: chunk.high,
+            decoder: chunk.decoder,
+            resume: chunk.resume.clone(),
+        });
+        state.checked_at = chunk.checked_at.or(state.checked_at);
+        for token in &chunk.tokens {
+            self.names.learn(known, token)?;
+        }
+        for account in &chunk.accounts {
+            let key = account_key(chunk.id, &account.account);
+            self.accounts.insert(key, codec::encode_account(account)?.as_slice())?;
+        }
+        self.put_state(chunk.id, &state)?;
+        Ok(Written::Stored { count: state.count, coverage: state.coverage })
+    }
+
+    pub(super) fn patch(
+        &mut self,
+        id: WalletId,
+        epoch: u64,
+        patch: &WalletPatch,
+    ) -> Result<Written, StoreError> {
+        let mut state = self.state(id)?;
+        if state.epoch != epoch {
+            return Ok(Written::Stale);
+        }
+        for &(low, high) in &patch.reopen {
+            if low > high {
+                return Err(StoreError::Invalid("a range of heights that ends before it begins"));
+            }
+            self.clear(id, &mut state, low, high)?;
+            state.coverage.remove(low, high);
+        }
+        state.cut = patch.cut.unwrap_or(state.cut);
+        state.checked_at = patch.checked_at.or(state.checked_at);
+        match patch.pending {
+            Some(Some(pending)) => {
+                self.pending.insert(id.0, codec::encode_pending(&pending)?.as_slice())?;
+            }
+            Some(None) => drop(self.pending.remove(id.0)?),
+            None => {}
+        }
+        if let Some(anchors) = &patch.anchors {
+            self.put_anchors(id, anchors)?;
+        }
+        self.put_state(id, &state)?;
+        Ok(Written::Stored { count: state.count, coverage: state.coverage })
+    }
+
+    /// Besides rows, coverage and anchors the source's memory goes: the balances in it were seen
+    /// at a head that is no longer the chain's.
+    pub(super) fn cut_back(&mut self, id: WalletId, above: Height) -> Result<u64, StoreError> {
+        let mut state = self.state(id)?;
+        if let Some(low) = above.checked_add(1) {
+            self.clear(id, &mut state, low, Height::MAX)?;
+        }
+        state.coverage.cut_above(above);
+        state.epoch += 1;
+        state.checked_at = None;
+        let anchors: Vec<Anchor> =
+            self.anchors(id)?.into_iter().filter(|anchor| anchor.height <= above).collect();
+        self.put_anchors(id, &anchors)?;
+        let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
+        self.accounts.retain_in(start..=end, |_, _| false)?;
+        self.put_state(id, &state)?;
+        Ok(state.epoch)
+    }
+
+    pub(super) fn usage(&mut self, updates: &[UsageUpdate]) -> Result<(), StoreError> {
+        for update in updates {
+            let ranges = codec::encode_ranges(update.wallet, &update.ranges)?;
+            self.ranges.insert(usage_key(update.key, update.wallet), ranges.as_slice())?;
+            self.totals.insert(update.key.0, update.total)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the rows between two inclusive heights. Rows exist only at covered heights, so a
+    /// back-fill below everything reads nothing here.
+    fn clear(
+        &mut self,
+        id: WalletId,
+        state: &mut WalletState,
+        low: Height,
+        high: Height,
+    ) -> Result<(), StoreError> {
+        for span in state.coverage.spans() {
+            let (low, high) = (low.max(span.low), high.min(span.high));
+            if low <= high && state.count > 0 {
+                let deleted = self.rows.delete(id, low, high, state.disordered)?;
+                state.count = state
+                    .count
+                    .checked_sub(deleted)
+                    .ok_or_else(|| corrupt(STATES, "the count of rows is too low"))?;
+            }
+        }
+        state.disordered &= state.count > 0;
+        Ok(())
+    }
+
+    fn wallet(&self, id: WalletId) -> Result<Wallet, StoreError> {
+        match self.wallets.get(id.0)? {
+            Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()),
+            None => Err(StoreError::UnknownWallet(id)),
+        }
+    }
+
+    fn state(&self, id: WalletId) -> Result<WalletState, StoreError> {
+        match self.states.get(id.0)? {
+            Some(bytes) => codec::decode_state(STATES, bytes.value()),
+            None => Err(StoreError::UnknownWallet(id)),
+        }
+    }
+
+    fn put_state(&mut self, id: WalletId, state: &WalletState) -> Result<(), StoreError> {
+        self.states.insert(id.0, codec::encode_state(state)?.as_slice())?;
+        Ok(())
+    }
+
+    fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
+        match self.anchors.get(id.0)? {
+            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn put_anchors(&mut self, id: WalletId, anchors: &[Anchor]) -> Result<(), StoreError> {
+        self.anchors.insert(id.0, codec::encode_anchors(anchors)?.as_slice())?;
+        Ok(())
+    }
+}
+
+/// The trades of a chunk by their keys, the last one of each, checked against what the chunk says
+/// of itself.
+fn in_order<'a>(chunk: &'a Chunk, wallet: &Wallet) -> Result<Vec<&'a Trade>, StoreError> {
+    if chunk.low > chunk.high {
+        return Err(StoreError::Invalid("a chunk that ends before it begins"));
+    }
+    let family = wallet.address.family();
+    let mut trades: Vec<&Trade> = chunk.trades.iter().collect();
+    trades.sort_by_key(|trade| trade.key);
+    trades.dedup_by(|later, kept| {
+        let same = later.key == kept.key;
+        if same {
+            *kept = *later;
+        }
+        same
+    });
+    for trade in &trades {
+        if trade.key.height < chunk.low || chunk.high < trade.key.height {
+            return Err(StoreError::Invalid("a trade outside of its chunk's heights"));
+        }
+        if family_of(&trade.key.tx) != family || trade.mint.family() != family {
+            return Err(StoreError::Invalid("a trade of another family than its wallet"));
+        }
+    }
+    Ok(trades)
+}
+
+fn family_of(tx: &TxId) -> Family {
+    match tx {
+        TxId::Solana(_) => Family::Solana,
+        TxId::Evm(_) => Family::Evm,
+        TxId::Tron(_) => Family::Tron,
+    }
+}

@@ -1,0 +1,459 @@
+//! Values as bytes: one version byte, then bincode. Never keys (`key.rs`).
+//!
+//! The shapes here are the file format and change for nothing else: a new field is a new struct
+//! with the next version, and the reader of every older version stays. A version that is not
+//! known is an error that says so, never a guess.
+
+use std::sync::Arc;
+
+use bincode::{BorrowDecode, Decode, Encode};
+
+use crate::domain::{
+    Address, ChainId, Coverage, Family, KeyId, Resume, Side, SourceAccount, Span, TradeKey, Units,
+    UnixMillis, Wallet,
+};
+
+use super::key::{RowKey, read_row_key};
+use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId};
+
+/// More than any value has; a damaged length then fails before it allocates.
+const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+const V1: u8 = 1;
+
+/// The changing part of a wallet's record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct WalletState {
+    pub(super) epoch: u64,
+    pub(super) coverage: Coverage,
+    pub(super) count: u64,
+    pub(super) checked_at: Option<UnixMillis>,
+    pub(super) cut: Option<u64>,
+    /// True once a lower height had a later time: heights cannot be searched by time then.
+    pub(super) disordered: bool,
+}
+
+/// A trade without its key, token and venue as numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StoredTrade {
+    pub(super) side: Side,
+    pub(super) token: u32,
+    pub(super) venue: u32,
+    pub(super) units: Option<Units>,
+    pub(super) native: Option<Units>,
+}
+
+#[derive(Encode, Decode)]
+struct AddressV1 {
+    chain: u16,
+    family: u8,
+    bytes: Vec<u8>,
+}
+
+#[derive(Encode, Decode)]
+struct StateV1 {
+    epoch: u64,
+    spans: Vec<SpanV1>,
+    count: u64,
+    checked_at_ms: Option<u64>,
+    cut: Option<u64>,
+    disordered: bool,
+}
+
+#[derive(Encode, Decode)]
+struct SpanV1 {
+    low: u64,
+    high: u64,
+    decoder: u16,
+    resume: Option<Vec<u8>>,
+}
+
+#[derive(Encode, Decode)]
+struct AnchorV1 {
+    height: u64,
+    hash: [u8; 32],
+}
+
+#[derive(Encode, Decode)]
+struct PendingV1 {
+    key: u64,
+    until_ms: u64,
+}
+
+#[derive(Encode, Decode)]
+struct AccountV1 {
+    amount: Option<u64>,
+    oldest: Option<u64>,
+}
+
+#[derive(Encode, Decode)]
+struct TokenV1 {
+    mint: AddressV1,
+    symbol: Option<String>,
+    decimals: Option<u8>,
+    asked_at_ms: Option<u64>,
+}
+
+#[derive(Encode, BorrowDecode)]
+struct TradeV1<'a> {
+    flags: u8,
+    token: u32,
+    venue: u32,
+    /// Big-endian without leading zeros, as are those of `native`.
+    units: &'a [u8],
+    native: &'a [u8],
+}
+
+const SELL: u8 = 1;
+const HAS_UNITS: u8 = 2;
+const HAS_NATIVE: u8 = 4;
+const FLAGS: u8 = SELL | HAS_UNITS | HAS_NATIVE;
+
+/// Keys of the first and the last row, as in the table of trades.
+#[derive(Encode, Decode)]
+struct RangeV1 {
+    from: Vec<u8>,
+    to: Vec<u8>,
+}
+
+pub(super) fn encode_wallet(wallet: &Wallet) -> Result<Vec<u8>, StoreError> {
+    encode(&address_v1(wallet.chain, &wallet.address))
+}
+
+pub(super) fn decode_wallet(table: &'static str, bytes: &[u8]) -> Result<Wallet, StoreError> {
+    let (chain, address) = read_address(table, &decode(table, bytes)?)?;
+    Ok(Wallet { chain, address })
+}
+
+pub(super) fn encode_state(state: &WalletState) -> Result<Vec<u8>, StoreError> {
+    let span = |span: &Span| SpanV1 {
+        low: span.low,
+        high: span.high,
+        decoder: span.decoder,
+        resume: span.resume.as_ref().map(|resume| resume.0.clone()),
+    };
+    encode(&StateV1 {
+        epoch: state.epoch,
+        spans: state.coverage.spans().iter().map(span).collect(),
+        count: state.count,
+        checked_at_ms: state.checked_at.map(|at| at.0),
+        cut: state.cut,
+        disordered: state.disordered,
+    })
+}
+
+pub(super) fn decode_state(table: &'static str, bytes: &[u8]) -> Result<WalletState, StoreError> {
+    let stored: StateV1 = decode(table, bytes)?;
+    let mut coverage = Coverage::default();
+    for SpanV1 { low, high, decoder, resume } in stored.spans {
+        if low > high || coverage.top().is_some_and(|top| top >= low) {
+            return Err(corrupt(table, "spans are out of order"));
+        }
+        coverage.insert(Span { low, high, decoder, resume: resume.map(Resume) });
+    }
+    Ok(WalletState {
+        epoch: stored.epoch,
+        coverage,
+        count: stored.count,
+        checked_at: stored.checked_at_ms.map(UnixMillis),
+        cut: stored.cut,
+        disordered: stored.disordered,
+    })
+}
+
+pub(super) fn encode_anchors(anchors: &[Anchor]) -> Result<Vec<u8>, StoreError> {
+    let anchor = |anchor: &Anchor| AnchorV1 { height: anchor.height, hash: anchor.hash };
+    encode(&anchors.iter().map(anchor).collect::<Vec<_>>())
+}
+
+pub(super) fn decode_anchors(table: &'static str, bytes: &[u8]) -> Result<Vec<Anchor>, StoreError> {
+    let stored: Vec<AnchorV1> = decode(table, bytes)?;
+    Ok(stored.into_iter().map(|AnchorV1 { height, hash }| Anchor { height, hash }).collect())
+}
+
+pub(super) fn encode_pending(pending: &Pending) -> Result<Vec<u8>, StoreError> {
+    encode(&PendingV1 { key: pending.key.0, until_ms: pending.until.0 })
+}
+
+pub(super) fn decode_pending(table: &'static str, bytes: &[u8]) -> Result<Pending, StoreError> {
+    let stored: PendingV1 = decode(table, bytes)?;
+    Ok(Pending { key: KeyId(stored.key), until: UnixMillis(stored.until_ms) })
+}
+
+pub(super) fn encode_account(account: &SourceAccount) -> Result<Vec<u8>, StoreError> {
+    encode(&AccountV1 { amount: account.amount, oldest: account.oldest })
+}
+
+pub(super) fn decode_account(
+    table: &'static str,
+    account: [u8; 32],
+    bytes: &[u8],
+) -> Result<SourceAccount, StoreError> {
+    let AccountV1 { amount, oldest } = decode(table, bytes)?;
+    Ok(SourceAccount { account, amount, oldest })
+}
+
+pub(super) fn encode_token(token: &TokenRecord) -> Result<Vec<u8>, StoreError> {
+    encode(&TokenV1 {
+        mint: address_v1(token.chain, &token.mint),
+        symbol: token.symbol.as_deref().map(str::to_owned),
+        decimals: token.decimals,
+        asked_at_ms: token.asked_at.map(|at| at.0),
+    })
+}
+
+pub(super) fn decode_token(table: &'static str, bytes: &[u8]) -> Result<TokenRecord, StoreError> {
+    let stored: TokenV1 = decode(table, bytes)?;
+    let (chain, mint) = read_address(table, &stored.mint)?;
+    Ok(TokenRecord {
+        chain,
+        mint,
+        symbol: stored.symbol.map(Arc::from),
+        decimals: stored.decimals,
+        asked_at: stored.asked_at_ms.map(UnixMillis),
+    })
+}
+
+/// Into a buffer that is used again for each row of a chunk.
+pub(super) fn encode_trade(trade: &StoredTrade, into: &mut Vec<u8>) -> Result<(), StoreError> {
+    let units = trade.units.map(|units| units.to_be_bytes::<32>());
+    let native = trade.native.map(|native| native.to_be_bytes::<32>());
+    let mut flags = if trade.side == Side::Sell { SELL } else { 0 };
+    flags |= if units.is_some() { HAS_UNITS } else { 0 };
+    flags |= if native.is_some() { HAS_NATIVE } else { 0 };
+    let stored = TradeV1 {
+        flags,
+        token: trade.token,
+        venue: trade.venue,
+        units: units.as_ref().map_or(&[], minimal),
+        native: native.as_ref().map_or(&[], minimal),
+    };
+    encode_into(&stored, into)
+}
+
+pub(super) fn decode_trade(table: &'static str, bytes: &[u8]) -> Result<StoredTrade, StoreError> {
+    let stored: TradeV1<'_> = decode(table, bytes)?;
+    let amount = |flag: u8, bytes: &[u8]| match (stored.flags & flag, bytes) {
+        (0, []) => Ok(None),
+        (0, _) => Err(corrupt(table, "an amount that should not be there")),
+        (_, bytes) => Units::try_from_be_slice(bytes)
+            .map(Some)
+            .ok_or_else(|| corrupt(table, "an amount of more than 256 bits")),
+    };
+    if stored.flags & !FLAGS != 0 {
+        return Err(corrupt(table, "unknown flags"));
+    }
+    Ok(StoredTrade {
+        side: if stored.flags & SELL == 0 { Side::Buy } else { Side::Sell },
+        token: stored.token,
+        venue: stored.venue,
+        units: amount(HAS_UNITS, stored.units)?,
+        native: amount(HAS_NATIVE, stored.native)?,
+    })
+}
+
+pub(super) fn encode_ranges(
+    id: WalletId,
+    ranges: &[DeliveredRange],
+) -> Result<Vec<u8>, StoreError> {
+    let key = |key: &TradeKey| RowKey::new(id, key).bytes().to_vec();
+    let range = |range: &DeliveredRange| RangeV1 { from: key(&range.from), to: key(&range.to) };
+    encode(&ranges.iter().map(range).collect::<Vec<_>>())
+}
+
+pub(super) fn decode_ranges(
+    table: &'static str,
+    family: Family,
+    bytes: &[u8],
+) -> Result<Vec<DeliveredRange>, StoreError> {
+    let stored: Vec<RangeV1> = decode(table, bytes)?;
+    let key = |bytes: &[u8]| {
+        read_row_key(bytes, family).ok_or_else(|| corrupt(table, "a row key that is none"))
+    };
+    stored.iter().map(|r| Ok(DeliveredRange { from: key(&r.from)?, to: key(&r.to)? })).collect()
+}
+
+pub(super) fn corrupt(table: &'static str, reason: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt { table, reason: reason.to_string() }
+}
+
+fn address_v1(chain: ChainId, address: &Address) -> AddressV1 {
+    let family = match address.family() {
+        Family::Solana => 1,
+        Family::Evm => 2,
+        Family::Tron => 3,
+    };
+    AddressV1 { chain: chain.0, family, bytes: address.bytes().to_vec() }
+}
+
+fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Address), StoreError> {
+    let family = match stored.family {
+        1 => Family::Solana,
+        2 => Family::Evm,
+        3 => Family::Tron,
+        other => return Err(corrupt(table, format_args!("no family has number {other}"))),
+    };
+    let address = Address::from_bytes(family, &stored.bytes);
+    let address = address.ok_or_else(|| corrupt(table, "an address of a wrong length"))?;
+    Ok((ChainId(stored.chain), address))
+}
+
+fn minimal(bytes: &[u8; 32]) -> &[u8] {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    bytes.get(zeros..).unwrap_or(&[])
+}
+
+fn encode(value: &impl Encode) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = Vec::new();
+    encode_into(value, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn encode_into(value: &impl Encode, into: &mut Vec<u8>) -> Result<(), StoreError> {
+    into.clear();
+    into.push(V1);
+    bincode::encode_into_std_write(value, into, bincode::config::standard())
+        .map(|_| ())
+        .map_err(|error| StoreError::Engine(error.to_string()))
+}
+
+fn decode<'a, T: BorrowDecode<'a, ()>>(
+    table: &'static str,
+    bytes: &'a [u8],
+) -> Result<T, StoreError> {
+    let body = match bytes.split_first() {
+        Some((&V1, body)) => body,
+        Some((&found, _)) if found > V1 => return Err(StoreError::NewerRecord { table, found }),
+        Some((_, _)) | None => return Err(corrupt(table, "no version")),
+    };
+    let config = bincode::config::standard().with_limit::<VALUE_BYTES_MAX>();
+    match bincode::borrow_decode_from_slice(body, config) {
+        Ok((value, read)) if read == body.len() => Ok(value),
+        Ok(_) => Err(corrupt(table, "bytes after the end")),
+        Err(error) => Err(corrupt(table, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::{TradeKey, TxId, UnixSeconds};
+
+    const T: &str = "test";
+
+    fn units() -> impl Strategy<Value = Option<Units>> {
+        let any_units = (any::<[u64; 4]>(), 0_usize..256)
+            .prop_map(|(limbs, shift)| Units::from_limbs(limbs) >> shift);
+        proptest::option::of(prop_oneof![Just(Units::ZERO), Just(Units::MAX), any_units,])
+    }
+
+    proptest! {
+        #[test]
+        fn a_trade_comes_back_with_all_256_bits(
+            sell in any::<bool>(), token in any::<u32>(), venue in any::<u32>(),
+            units in units(), native in units(),
+        ) {
+            let side = if sell { Side::Sell } else { Side::Buy };
+            let trade = StoredTrade { side, token, venue, units, native };
+            let mut bytes = Vec::new();
+            encode_trade(&trade, &mut bytes).unwrap();
+            prop_assert_eq!(decode_trade(T, &bytes).unwrap(), trade);
+            // Cut short or prolonged, it is refused.
+            for end in 0..bytes.len() {
+                prop_assert!(decode_trade(T, &bytes[..end]).is_err());
+            }
+            bytes.push(0);
+            prop_assert!(decode_trade(T, &bytes).is_err());
+        }
+
+        #[test]
+        fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            for version in [None, Some(V1)] {
+                let bytes: Vec<u8> = version.into_iter().chain(bytes.iter().copied()).collect();
+                let _ = decode_trade(T, &bytes);
+                let _ = decode_state(T, &bytes);
+                let _ = decode_wallet(T, &bytes);
+                let _ = decode_token(T, &bytes);
+                let _ = decode_anchors(T, &bytes);
+                let _ = decode_pending(T, &bytes);
+                let _ = decode_account(T, [0; 32], &bytes);
+                let _ = decode_ranges(T, Family::Evm, &bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn records_come_back_as_they_went() {
+        let mut coverage = Coverage::default();
+        coverage.insert(Span { low: 5, high: 9, decoder: 2, resume: Some(Resume(vec![1, 2])) });
+        coverage.insert(Span { low: 10, high: u64::MAX, decoder: 3, resume: None });
+        let state = WalletState {
+            epoch: 4,
+            coverage,
+            count: 6,
+            checked_at: Some(UnixMillis(7)),
+            cut: Some(8),
+            disordered: true,
+        };
+        assert_eq!(decode_state(T, &encode_state(&state).unwrap()).unwrap(), state);
+
+        let wallet = Wallet { chain: ChainId(3), address: Address::Tron([9; 20]) };
+        assert_eq!(decode_wallet(T, &encode_wallet(&wallet).unwrap()).unwrap(), wallet);
+
+        let token = TokenRecord {
+            chain: ChainId(1),
+            mint: Address::Solana([4; 32]),
+            symbol: Some("BONK".into()),
+            decimals: Some(5),
+            asked_at: None,
+        };
+        assert_eq!(decode_token(T, &encode_token(&token).unwrap()).unwrap(), token);
+
+        let anchors = vec![Anchor { height: 1, hash: [2; 32] }];
+        assert_eq!(decode_anchors(T, &encode_anchors(&anchors).unwrap()).unwrap(), anchors);
+
+        let pending = Pending { key: KeyId(5), until: UnixMillis(6) };
+        assert_eq!(decode_pending(T, &encode_pending(&pending).unwrap()).unwrap(), pending);
+
+        let account = SourceAccount { account: [1; 32], amount: Some(0), oldest: None };
+        let bytes = encode_account(&account).unwrap();
+        assert_eq!(decode_account(T, [1; 32], &bytes).unwrap(), account);
+
+        let key = |leg| TradeKey {
+            time: UnixSeconds(1),
+            height: 2,
+            index: 3,
+            tx: TxId::Evm([4; 32]),
+            leg,
+        };
+        let ranges = vec![DeliveredRange { from: key(0), to: key(1) }];
+        let bytes = encode_ranges(WalletId(1), &ranges).unwrap();
+        assert_eq!(decode_ranges(T, Family::Evm, &bytes).unwrap(), ranges);
+    }
+
+    #[test]
+    fn a_newer_record_says_so_and_damage_names_the_table() {
+        let newer = decode_pending("pending", &[V1 + 1, 0, 0]);
+        assert!(matches!(newer, Err(StoreError::NewerRecord { table: "pending", found: 2 })));
+        for bytes in [&[][..], &[0, 1, 2], &[V1], &[V1, 1], &[V1, 1, 2, 3]] {
+            let damaged = decode_pending("pending", bytes);
+            assert!(matches!(damaged, Err(StoreError::Corrupt { table: "pending", .. })));
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_a_trade_are_these() {
+        let trade = StoredTrade {
+            side: Side::Sell,
+            token: 300,
+            venue: 7,
+            units: Some(Units::from(0x0102_u64)),
+            native: None,
+        };
+        let mut bytes = Vec::new();
+        encode_trade(&trade, &mut bytes).unwrap();
+        // Version, flags, token as u16 behind its marker, venue, two digits, none.
+        assert_eq!(bytes, [1, 3, 251, 44, 1, 7, 2, 1, 2, 0]);
+    }
+}

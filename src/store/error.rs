@@ -1,0 +1,115 @@
+//! Why the store could not do what was asked.
+
+use std::sync::Arc;
+
+use super::WalletId;
+
+/// Cheap to clone: one failed commit answers every waiter with the same error.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    #[error(
+        "the store {file} is in use by another blotter: ask that one through its URL, or stop it"
+    )]
+    Locked { file: String },
+    /// Nothing was changed in the file.
+    #[error("the store has format {found}, this blotter reads up to {supported}: use a newer one")]
+    NewerFormat { found: u64, supported: u64 },
+    /// Nothing was changed in the file.
+    #[error("{file} is no usable store ({reason}): move it away, or choose another folder")]
+    Foreign { file: String, reason: String },
+    /// Reading, writing or syncing failed: a full disk, a read-only file system, a broken device.
+    /// A write that ends so may or may not have become durable, but never in part; it can be
+    /// given again.
+    #[error("the store could not use its file: {0}")]
+    Io(#[source] Arc<std::io::Error>),
+    #[error("table {table} of the store holds a damaged record: {reason}")]
+    Corrupt { table: &'static str, reason: String },
+    /// A record from a newer program in a file of a format that this one knows.
+    #[error("table {table} of the store holds a record of version {found}: use a newer blotter")]
+    NewerRecord { table: &'static str, found: u8 },
+    #[error("the store has no wallet number {}", .0.0)]
+    UnknownWallet(WalletId),
+    /// The caller broke a rule of [`Chunk`](super::Chunk) or of a number's range.
+    #[error("the store was given something that it cannot hold: {0}")]
+    Invalid(&'static str),
+    /// The database reported a state that no other variant names.
+    #[error("the store failed: {0}")]
+    Engine(String),
+    #[error("the store was closed")]
+    Closed,
+    /// The writer thread ended by a panic; reading goes on, writing needs a restart.
+    #[error("the store's writer has stopped: restart the service")]
+    WriterGone,
+}
+
+impl StoreError {
+    /// True where only the request is at fault, and others of the same commit can go on.
+    pub(super) fn is_of_one_request(&self) -> bool {
+        match self {
+            Self::Corrupt { .. }
+            | Self::NewerRecord { .. }
+            | Self::UnknownWallet(_)
+            | Self::Invalid(_) => true,
+            Self::Locked { .. }
+            | Self::NewerFormat { .. }
+            | Self::Foreign { .. }
+            | Self::Io(_)
+            | Self::Engine(_)
+            | Self::Closed
+            | Self::WriterGone => false,
+        }
+    }
+}
+
+impl From<std::io::Error> for StoreError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(Arc::new(error))
+    }
+}
+
+impl From<redb::Error> for StoreError {
+    fn from(error: redb::Error) -> Self {
+        use redb::Error::{Corrupted, DatabaseClosed, Io, PreviousIo};
+        let text = error.to_string();
+        if let Io(error) = error {
+            error.into()
+        } else if let Corrupted(reason) = error {
+            Self::Corrupt { table: "(pages)", reason }
+        } else if matches!(error, PreviousIo | DatabaseClosed) {
+            // The file has failed before, and is not open again yet.
+            std::io::Error::other(text).into()
+        } else {
+            Self::Engine(text)
+        }
+    }
+}
+
+impl From<redb::StorageError> for StoreError {
+    fn from(error: redb::StorageError) -> Self {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::TableError> for StoreError {
+    fn from(error: redb::TableError) -> Self {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::TransactionError> for StoreError {
+    fn from(error: redb::TransactionError) -> Self {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::CommitError> for StoreError {
+    fn from(error: redb::CommitError) -> Self {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::CursorError> for StoreError {
+    fn from(error: redb::CursorError) -> Self {
+        redb::Error::from(error).into()
+    }
+}

@@ -1,0 +1,328 @@
+//! Opening the file, and opening it again after it failed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use redb::backends::FileBackend;
+use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _, StorageBackend};
+
+use super::memo::Memo;
+use super::schema::{self, Found};
+use super::view::View;
+use super::{StoreError, StoreOptions};
+
+/// redb's mark at the start of a file, the page of its header, and more than it writes before it
+/// sets the mark.
+const MARK_BYTES: usize = 9;
+const HEADER_BYTES: usize = 4096;
+const CREATION_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// What readers and the writer thread share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// `None` once closed, and while a failed file could not be opened again.
+    database: RwLock<Option<Database>>,
+    pub(super) memo: Memo,
+    backend: SharedBackend,
+    options: StoreOptions,
+    /// How often the file was opened.
+    opened: AtomicU64,
+    /// The opening of the file in which reading or writing it failed last: the database of that
+    /// one refuses all further work, so the writer opens the file again.
+    failed: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl Shared {
+    pub(super) fn open(backend: SharedBackend, options: StoreOptions) -> Result<Self, StoreError> {
+        let database = open_database(&backend, options)?;
+        Ok(Self {
+            database: RwLock::new(Some(database)),
+            memo: Memo::default(),
+            backend,
+            options,
+            opened: AtomicU64::new(1),
+            failed: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn view(self: &Arc<Self>) -> Result<View, StoreError> {
+        let (edition, opened) = (self.memo.edition(), self.opened());
+        let txn = self.noted(opened, self.with(|database| Ok(database.begin_read()?)))?;
+        Ok(View::new(txn, Arc::clone(self), edition, opened))
+    }
+
+    /// Runs against the open database.
+    pub(super) fn with<T>(
+        &self,
+        run: impl FnOnce(&Database) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match &*self.database.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(database) => run(database),
+            None if self.is_closed() => Err(StoreError::Closed),
+            None => Err(io::Error::other("the file failed and could not be opened again").into()),
+        }
+    }
+
+    pub(super) fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Acquire)
+    }
+
+    /// Remembers that the file failed. One of an earlier opening tells nothing about this one.
+    pub(super) fn noted<T>(
+        &self,
+        opened: u64,
+        result: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Err(StoreError::Io(_)) = &result {
+            self.fail(opened);
+        }
+        result
+    }
+
+    pub(super) fn fail(&self, opened: u64) {
+        self.failed.fetch_max(opened, Ordering::AcqRel);
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire) == self.opened()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Opens a failed file again; on an error the next call tries once more. Only the writer may
+    /// call it, between its transactions. Views that are open get errors from then on.
+    pub(super) fn reopen(&self) -> Result<(), StoreError> {
+        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        // First out, then in: the old one holds the lock on the file.
+        drop(database.take());
+        *database = Some(open_database(&self.backend, self.options)?);
+        // What a failed commit changed may be there after all.
+        self.memo.forget_all();
+        self.opened.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Views that are still open get errors from here on.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        drop(self.database.write().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    pub(super) fn file_bytes(&self) -> Result<u64, StoreError> {
+        Ok(self.backend.len()?)
+    }
+}
+
+/// A backend that outlives the database on top of it, so that the database can be opened again.
+#[derive(Debug, Clone)]
+pub(super) struct SharedBackend {
+    backend: Arc<dyn StorageBackend>,
+    name: Arc<str>,
+}
+
+impl SharedBackend {
+    pub(super) fn new(backend: impl StorageBackend, name: &str) -> Self {
+        Self { backend: Arc::new(backend), name: Arc::from(name) }
+    }
+}
+
+impl StorageBackend for SharedBackend {
+    fn len(&self) -> io::Result<u64> {
+        self.backend.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.backend.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.backend.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.backend.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.backend.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.backend.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.backend.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> Result<bool, BackendError> {
+        self.backend.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.backend.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.backend.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.backend.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.backend.query_lock_range(start, end)
+    }
+}
+
+/// Opens or creates the file, for its owner alone. A file that is not ours is looked at without
+/// writing to it.
+pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBackend, StoreError> {
+    if let Some(folder) = path.parent() {
+        create_folder(folder)?;
+    }
+    let name = path.display().to_string();
+    let backend = FileBackend::new(open_private(path)?).map_err(|error| refuse(error, &name))?;
+    restart_creation(&backend, &name)?;
+    if backend.len()? > 0 {
+        inspect_without_writing(path, &name, options)?;
+    }
+    Ok(SharedBackend::new(backend, &name))
+}
+
+/// Something else than a file.
+pub(super) fn open_backend(backend: impl StorageBackend) -> Result<SharedBackend, StoreError> {
+    let name = "the given storage";
+    restart_creation(&backend, name)?;
+    Ok(SharedBackend::new(backend, name))
+}
+
+/// Empties a file whose creation a crash cut off, which would count as a foreign one.
+fn restart_creation(backend: &impl StorageBackend, name: &str) -> Result<(), StoreError> {
+    if !is_unfinished(backend)? {
+        return Ok(());
+    }
+    // Not while another process is creating it right now.
+    match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
+        Ok(true) | Err(BackendError::Unsupported) => {}
+        Ok(false) => return Err(StoreError::Locked { file: name.to_owned() }),
+        Err(error) => return Err(io::Error::from(error).into()),
+    }
+    if is_unfinished(backend)? {
+        backend.set_len(0)?;
+    }
+    match backend.unlock_range(Bound::Unbounded, Bound::Unbounded) {
+        Ok(()) | Err(BackendError::Unsupported) => Ok(()),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}
+
+/// True where nothing was written but a header without the mark that redb sets last.
+fn is_unfinished(backend: &impl StorageBackend) -> io::Result<bool> {
+    let len = backend.len()?;
+    if len == 0 || len > CREATION_BYTES_MAX {
+        return Ok(false);
+    }
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
+    backend.read(0, &mut bytes)?;
+    let (mark, body) = (bytes.get(..MARK_BYTES), bytes.get(HEADER_BYTES..).unwrap_or(&[]));
+    let zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    Ok(mark.is_some_and(zero) && zero(body))
+}
+
+fn inspect_without_writing(
+    path: &Path,
+    name: &str,
+    options: StoreOptions,
+) -> Result<(), StoreError> {
+    let database = match builder(options).open_read_only(path) {
+        Ok(database) => database,
+        // Not closed in order, so it needs the right to write; then the check comes after.
+        Err(DatabaseError::RepairAborted) => return Ok(()),
+        Err(error) => return Err(refuse(error, name)),
+    };
+    check(schema::inspect(&database.begin_read()?)?, name).map(|_| ())
+}
+
+fn open_database(backend: &SharedBackend, options: StoreOptions) -> Result<Database, StoreError> {
+    let name = &backend.name;
+    let database = builder(options)
+        .create_with_backend(backend.clone())
+        .map_err(|error| refuse(error, name))?;
+    let found = schema::inspect(&database.begin_read()?)?;
+    if check(found, name)? == Found::Empty {
+        schema::initialize(&database)?;
+    }
+    Ok(database)
+}
+
+fn builder(options: StoreOptions) -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(options.cache_bytes);
+    builder
+}
+
+fn check(found: Found, name: &str) -> Result<Found, StoreError> {
+    match found {
+        Found::Empty | Found::Current => Ok(found),
+        Found::NotOurs => Err(StoreError::Foreign {
+            file: name.to_owned(),
+            reason: "it belongs to another program".to_owned(),
+        }),
+    }
+}
+
+fn refuse(error: DatabaseError, name: &str) -> StoreError {
+    let file = name.to_owned();
+    if let DatabaseError::DatabaseAlreadyOpen = error {
+        return StoreError::Locked { file };
+    }
+    let reason = error.to_string();
+    if let DatabaseError::Storage(redb::StorageError::Io(error)) = error
+        && !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+    {
+        return error.into();
+    }
+    StoreError::Foreign { file, reason }
+}
+
+#[cfg(unix)]
+fn create_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn create_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).create(folder)
+}
+
+#[cfg(unix)]
+fn open_private(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    open_options().mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn open_private(path: &Path) -> io::Result<File> {
+    open_options().open(path)
+}
+
+fn open_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options
+}

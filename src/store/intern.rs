@@ -1,0 +1,171 @@
+//! The writer's side of numbers for tokens and venues, and what is known about tokens.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use redb::{ReadableTable as _, Table, WriteTransaction};
+
+use crate::domain::{Address, ChainId, Trade};
+
+use super::codec::{self, StoredTrade};
+use super::key::{address_key, wanted_key};
+use super::schema::names::TOKENS;
+use super::schema::{TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, VENUE_ID_TO_NAME, VENUE_TO_ID, WANTED_TOKEN};
+use super::{LIMITS, StoreError, TokenRecord};
+
+/// Numbers that the open transaction and those before it have seen. Wrong after a transaction
+/// that was given up: forget it then.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    tokens: HashMap<(ChainId, Address), u32>,
+    venues: HashMap<Arc<str>, u32>,
+    /// Tokens whose record the transaction has changed.
+    pub(super) changed: Vec<u32>,
+}
+
+impl Known {
+    fn make_room(&mut self) {
+        if self.tokens.len() >= LIMITS.interned {
+            self.tokens.clear();
+        }
+        if self.venues.len() >= LIMITS.interned {
+            self.venues.clear();
+        }
+    }
+}
+
+pub(super) struct Names<'txn> {
+    token_to_id: Table<'txn, &'static [u8], u32>,
+    id_to_token: Table<'txn, u32, &'static [u8]>,
+    wanted: Table<'txn, [u8; 14], ()>,
+    venue_to_id: Table<'txn, &'static str, u32>,
+    id_to_venue: Table<'txn, u32, &'static str>,
+}
+
+impl<'txn> Names<'txn> {
+    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
+        Ok(Self {
+            token_to_id: txn.open_table(TOKEN_TO_ID)?,
+            id_to_token: txn.open_table(TOKEN_ID_TO_TOKEN)?,
+            wanted: txn.open_table(WANTED_TOKEN)?,
+            venue_to_id: txn.open_table(VENUE_TO_ID)?,
+            id_to_venue: txn.open_table(VENUE_ID_TO_NAME)?,
+        })
+    }
+
+    /// A trade with numbers for its token and its venue.
+    pub(super) fn stored(
+        &mut self,
+        known: &mut Known,
+        chain: ChainId,
+        trade: &Trade,
+    ) -> Result<StoredTrade, StoreError> {
+        Ok(StoredTrade {
+            side: trade.side,
+            token: self.token(known, chain, trade.mint)?,
+            venue: self.venue(known, &trade.venue)?,
+            units: trade.units,
+            native: trade.native,
+        })
+    }
+
+    /// Number of a token, which gets an empty record where it is new.
+    pub(super) fn token(
+        &mut self,
+        known: &mut Known,
+        chain: ChainId,
+        mint: Address,
+    ) -> Result<u32, StoreError> {
+        if let Some(id) = known.tokens.get(&(chain, mint)) {
+            return Ok(*id);
+        }
+        let key = address_key(chain, &mint);
+        let found = self.token_to_id.get(key.as_slice())?.map(|id| id.value());
+        let id = if let Some(id) = found {
+            id
+        } else {
+            let id = next_id(&self.id_to_token)?;
+            self.token_to_id.insert(key.as_slice(), id)?;
+            let (symbol, decimals, asked_at) = (None, None, None);
+            self.put_token(id, None, &TokenRecord { chain, mint, symbol, decimals, asked_at })?;
+            id
+        };
+        known.make_room();
+        known.tokens.insert((chain, mint), id);
+        Ok(id)
+    }
+
+    pub(super) fn venue(&mut self, known: &mut Known, name: &Arc<str>) -> Result<u32, StoreError> {
+        if let Some(id) = known.venues.get(name) {
+            return Ok(*id);
+        }
+        let found = self.venue_to_id.get(&**name)?.map(|id| id.value());
+        let id = if let Some(id) = found {
+            id
+        } else {
+            let id = next_id(&self.id_to_venue)?;
+            self.venue_to_id.insert(&**name, id)?;
+            self.id_to_venue.insert(id, &**name)?;
+            id
+        };
+        known.make_room();
+        known.venues.insert(Arc::clone(name), id);
+        Ok(id)
+    }
+
+    /// Adds to what is known about a token; what `news` does not tell stays.
+    pub(super) fn learn(
+        &mut self,
+        known: &mut Known,
+        news: &TokenRecord,
+    ) -> Result<(), StoreError> {
+        let id = self.token(known, news.chain, news.mint)?;
+        let old = match self.id_to_token.get(id)? {
+            Some(bytes) => codec::decode_token(TOKENS, bytes.value())?,
+            None => return Err(codec::corrupt(TOKENS, format_args!("no token {id}"))),
+        };
+        let joined = TokenRecord {
+            symbol: news.symbol.clone().or_else(|| old.symbol.clone()),
+            decimals: news.decimals.or(old.decimals),
+            asked_at: news.asked_at.max(old.asked_at),
+            ..*news
+        };
+        if joined != old {
+            self.put_token(id, Some(&old), &joined)?;
+            known.changed.push(id);
+        }
+        Ok(())
+    }
+
+    fn put_token(
+        &mut self,
+        id: u32,
+        old: Option<&TokenRecord>,
+        new: &TokenRecord,
+    ) -> Result<(), StoreError> {
+        if let Some(key) = old.and_then(|old| wanted(id, old)) {
+            self.wanted.remove(key)?;
+        }
+        if let Some(key) = wanted(id, new) {
+            self.wanted.insert(key, ())?;
+        }
+        self.id_to_token.insert(id, codec::encode_token(new)?.as_slice())?;
+        Ok(())
+    }
+}
+
+/// The key under which a token waits for a look-up; `None` where nothing is lacking.
+fn wanted(id: u32, token: &TokenRecord) -> Option<[u8; 14]> {
+    let lacking = token.symbol.is_none() || token.decimals.is_none();
+    lacking.then(|| wanted_key(token.chain, token.asked_at.map_or(0, |at| at.0), id))
+}
+
+/// The number behind the highest one of a table.
+pub(super) fn next_id<V: redb::Value>(table: &Table<'_, u32, V>) -> Result<u32, StoreError> {
+    match table.last()? {
+        None => Ok(0),
+        Some((last, _)) => {
+            last.value().checked_add(1).ok_or(StoreError::Invalid("more than 2^32 records"))
+        }
+    }
+}

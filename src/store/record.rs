@@ -1,0 +1,125 @@
+//! What goes into the store and what comes out of it, besides the domain's own types.
+
+use std::sync::Arc;
+
+use crate::domain::{
+    Address, ChainId, Coverage, Height, KeyId, Resume, SourceAccount, Trade, TradeKey, UnixMillis,
+    Wallet,
+};
+
+/// Number of a wallet in this file: ascending from 0, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WalletId(pub u32);
+
+/// What is known about a wallet's history as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalletRecord {
+    pub id: WalletId,
+    pub wallet: Wallet,
+    /// Raised by every cut-back; a write that carries another one changes nothing.
+    pub epoch: u64,
+    /// Rows exist only at covered heights.
+    pub coverage: Coverage,
+    /// Stored trades, gaps or not.
+    pub count: u64,
+    /// When the source was last asked for new heights.
+    pub checked_at: Option<UnixMillis>,
+    /// The first height that the nodes keep, where history is cut.
+    pub cut: Option<Height>,
+    /// A background demand that has not been met.
+    pub pending: Option<Pending>,
+    /// Block hashes that the coverage stands on, in the order they were given.
+    pub anchors: Vec<Anchor>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchor {
+    pub height: Height,
+    pub hash: [u8; 32],
+}
+
+/// A load that goes on in the background for a key until a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pending {
+    pub key: KeyId,
+    pub until: UnixMillis,
+}
+
+/// Everything that is known of the wallet between two inclusive heights: it replaces what was
+/// stored there.
+#[derive(Debug, Clone)]
+pub struct Chunk {
+    pub id: WalletId,
+    pub epoch: u64,
+    pub low: Height,
+    pub high: Height,
+    /// Version of the decoder that made the trades.
+    pub decoder: u16,
+    /// How the source goes on below `low`.
+    pub resume: Option<Resume>,
+    /// In any order; all between `low` and `high`, with ids of the wallet's family.
+    pub trades: Vec<Trade>,
+    /// New knowledge; what a record does not tell is kept as it was.
+    pub tokens: Vec<TokenRecord>,
+    /// Replace those of the same account.
+    pub accounts: Vec<SourceAccount>,
+    pub checked_at: Option<UnixMillis>,
+}
+
+/// Changes to a wallet's record; `None` leaves a field as it is.
+#[derive(Debug, Clone, Default)]
+pub struct WalletPatch {
+    pub pending: Option<Option<Pending>>,
+    pub anchors: Option<Vec<Anchor>>,
+    pub cut: Option<Option<Height>>,
+    pub checked_at: Option<UnixMillis>,
+    /// Inclusive heights that are no longer covered; their rows are deleted.
+    pub reopen: Vec<(Height, Height)>,
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// It is durable; the wallet's rows and coverage after it.
+    Stored { count: u64, coverage: Coverage },
+    /// The wallet was cut back since; nothing changed.
+    Stale,
+}
+
+/// What is known about a token, and when its chain was last asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRecord {
+    pub chain: ChainId,
+    pub mint: Address,
+    pub symbol: Option<Arc<str>>,
+    pub decimals: Option<u8>,
+    pub asked_at: Option<UnixMillis>,
+}
+
+/// Adjacent rows that a key has read: from the newest to the oldest, both inclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeliveredRange {
+    pub from: TradeKey,
+    pub to: TradeKey,
+}
+
+/// The usage of one key: all ranges of one wallet, and the total over all wallets.
+#[derive(Debug, Clone)]
+pub struct UsageUpdate {
+    pub key: KeyId,
+    pub wallet: WalletId,
+    /// Replaces the stored list.
+    pub ranges: Vec<DeliveredRange>,
+    /// Trades that the key has read, each once; replaces the stored total.
+    pub total: u64,
+}
+
+/// Sizes for the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreStats {
+    /// Length of the file.
+    pub file_bytes: u64,
+    pub rows: u64,
+    pub wallets: u64,
+    pub tokens: u64,
+}

@@ -1,0 +1,170 @@
+//! Replacing the rows of a range of heights in a table that is ordered by time.
+//!
+//! Block times do not fall with height on the chains we know, so the rows of a height range stand
+//! together and are found by searching for their times. Should they disagree (a node told a wrong
+//! time, an old block has none), the wallet is marked as disordered at the insert that shows it,
+//! and its heights are found by reading all its rows from then on: slow, never wrong.
+
+use std::ops::Bound;
+
+use redb::{ReadableTable as _, Table, WriteTransaction};
+
+use crate::domain::{ChainId, Height, Trade, UnixSeconds};
+
+use super::codec::encode_trade;
+use super::intern::{Known, Names};
+use super::key::{RowKey, height_of, time_of};
+use super::schema::ROW_KEY_TO_TRADE;
+use super::{StoreError, WalletId};
+
+pub(super) struct Rows<'txn> {
+    table: Table<'txn, &'static [u8], &'static [u8]>,
+    buffer: Vec<u8>,
+}
+
+impl<'txn> Rows<'txn> {
+    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
+        Ok(Self { table: txn.open_table(ROW_KEY_TO_TRADE)?, buffer: Vec::new() })
+    }
+
+    /// Deletes a wallet's rows between two inclusive heights and tells how many there were.
+    pub(super) fn delete(
+        &mut self,
+        id: WalletId,
+        low: Height,
+        high: Height,
+        disordered: bool,
+    ) -> Result<u64, StoreError> {
+        let (start, end) = if disordered {
+            (RowKey::start(id), RowKey::end(id))
+        } else {
+            let start = self.first_at_or_below(id, high)?;
+            let end = match low.checked_sub(1) {
+                Some(below) => self.first_at_or_below(id, below)?,
+                None => RowKey::end(id),
+            };
+            (start, end)
+        };
+        let mut deleted = 0;
+        self.table.retain_in(start.bytes()..end.bytes(), |key, _| {
+            let inside = height_of(key).is_some_and(|height| low <= height && height <= high);
+            deleted += u64::from(inside);
+            !inside
+        })?;
+        Ok(deleted)
+    }
+
+    /// A bound right before the wallet's first row at or below a height, by bisecting its times.
+    /// Only for a wallet whose heights fall along the keys.
+    fn first_at_or_below(&self, id: WalletId, height: Height) -> Result<RowKey, StoreError> {
+        let (Some(newest), Some(oldest)) = (self.edge_time(id, true)?, self.edge_time(id, false)?)
+        else {
+            return Ok(RowKey::end(id));
+        };
+        // Invariant: rows at or before `fits` are at or below the height, `beyond` is a time whose
+        // first row is above it. Both start outside of what is stored.
+        let (mut fits, mut beyond) = (i64::from(oldest.0) - 1, i64::from(newest.0) + 1);
+        while beyond - fits > 1 {
+            let middle = seconds(fits + (beyond - fits) / 2);
+            if self.height_at(id, middle)?.is_none_or(|found| found <= height) {
+                fits = i64::from(middle.0);
+            } else {
+                beyond = i64::from(middle.0);
+            }
+        }
+        // The second of `beyond` may hold rows on both sides.
+        Ok(if beyond > i64::from(newest.0) {
+            RowKey::start(id)
+        } else {
+            RowKey::at(id, seconds(beyond), height)
+        })
+    }
+
+    /// Height of the wallet's first row at or before a time.
+    fn height_at(&self, id: WalletId, time: UnixSeconds) -> Result<Option<Height>, StoreError> {
+        let (start, end) = (RowKey::at(id, time, Height::MAX), RowKey::end(id));
+        match self.table.range(start.bytes()..end.bytes())?.next() {
+            Some(entry) => Ok(height_of(entry?.0.value())),
+            None => Ok(None),
+        }
+    }
+
+    fn edge_time(&self, id: WalletId, newest: bool) -> Result<Option<UnixSeconds>, StoreError> {
+        let mut range = self.table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())?;
+        let edge = if newest { range.next() } else { range.next_back() };
+        match edge {
+            Some(entry) => Ok(time_of(entry?.0.value())),
+            None => Ok(None),
+        }
+    }
+
+    /// True where rows between these and the stored ones leave heights falling along the keys.
+    /// `trades` are sorted, and no stored row has a height between theirs.
+    pub(super) fn keep_order(&self, id: WalletId, trades: &[&Trade]) -> Result<bool, StoreError> {
+        let (Some(first), Some(last)) = (trades.first(), trades.last()) else { return Ok(true) };
+        if !trades.is_sorted_by(|newer, older| newer.key.height >= older.key.height) {
+            return Ok(false);
+        }
+        let (first_key, last_key) = (RowKey::new(id, &first.key), RowKey::new(id, &last.key));
+        let mut newer = self.table.range(RowKey::start(id).bytes()..first_key.bytes())?;
+        if let Some(entry) = newer.next_back()
+            && height_of(entry?.0.value()).is_none_or(|height| height <= first.key.height)
+        {
+            return Ok(false);
+        }
+        let mut older = self.table.range(first_key.bytes()..RowKey::end(id).bytes())?;
+        let Some(entry) = older.next() else { return Ok(true) };
+        let key = entry?.0;
+        Ok(key.value() > last_key.bytes()
+            && height_of(key.value()).is_some_and(|height| height < last.key.height))
+    }
+
+    /// Adds sorted trades, none of which is stored, with no stored row between them.
+    ///
+    /// Through a cursor: rows that are inserted one by one leave every page half empty where
+    /// several wallets load at once, a run of them fills pages whatever stands behind it.
+    pub(super) fn append(
+        &mut self,
+        id: WalletId,
+        chain: ChainId,
+        trades: &[&Trade],
+        names: &mut Names<'_>,
+        known: &mut Known,
+    ) -> Result<u64, StoreError> {
+        let Some(first) = trades.first() else { return Ok(0) };
+        let first = RowKey::new(id, &first.key);
+        let mut cursor = self.table.upper_bound_mut(Bound::Excluded(first.bytes()))?;
+        for trade in trades {
+            let stored = names.stored(known, chain, trade)?;
+            encode_trade(&stored, &mut self.buffer)?;
+            cursor.insert_before(RowKey::new(id, &trade.key).bytes(), self.buffer.as_slice())?;
+        }
+        cursor.close()?;
+        Ok(u64::try_from(trades.len()).unwrap_or(u64::MAX))
+    }
+
+    /// Adds trades wherever they belong and tells how many keys were new.
+    pub(super) fn insert(
+        &mut self,
+        id: WalletId,
+        chain: ChainId,
+        trades: &[&Trade],
+        names: &mut Names<'_>,
+        known: &mut Known,
+    ) -> Result<u64, StoreError> {
+        let mut added = 0;
+        for trade in trades {
+            let stored = names.stored(known, chain, trade)?;
+            encode_trade(&stored, &mut self.buffer)?;
+            let key = RowKey::new(id, &trade.key);
+            let replaced = self.table.insert(key.bytes(), self.buffer.as_slice())?.is_some();
+            added += u64::from(!replaced);
+        }
+        Ok(added)
+    }
+}
+
+/// Saturates at the ends of what a time can be; the callers stay inside.
+fn seconds(value: i64) -> UnixSeconds {
+    UnixSeconds(u32::try_from(value.max(0)).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,397 @@
+//! The reading side: one read transaction, blocking and short.
+
+use std::fmt;
+use std::sync::Arc;
+
+use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
+
+use crate::domain::{
+    Address, ChainId, Family, Height, KeyId, Position, Row, SourceAccount, Token, Trade,
+    UnixMillis, UnixSeconds, Wallet,
+};
+
+use super::codec::{self, StoredTrade, WalletState, corrupt};
+use super::file::Shared;
+use super::key::{
+    RowKey, account_key, address_key, height_of, read_row_key, time_of, token_of_wanted, usage_key,
+    wanted_key,
+};
+use super::schema::names::{
+    ACCOUNTS, ANCHORS, PENDING, RANGES, STATES, TOKENS, TRADES, VENUES, WALLETS, WANTED,
+};
+use super::schema::{
+    ACCOUNT_TO_STATE, KEY_TO_TOTAL, ROW_KEY_TO_TRADE, TOKEN_ID_TO_TOKEN, TOKEN_TO_ID,
+    USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
+    WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_TOKEN,
+};
+use super::{
+    DeliveredRange, LIMITS, Pending, StoreError, StoreStats, TokenRecord, WalletId, WalletRecord,
+};
+
+/// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
+/// reuse the pages that later commits free, so take a fresh one for each slice.
+pub struct View {
+    txn: ReadTransaction,
+    shared: Arc<Shared>,
+    /// Of the memo, from before the transaction began.
+    edition: u64,
+    /// Which opening of the file it reads from.
+    opened: u64,
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").finish_non_exhaustive()
+    }
+}
+
+impl View {
+    pub(super) fn new(
+        txn: ReadTransaction,
+        shared: Arc<Shared>,
+        edition: u64,
+        opened: u64,
+    ) -> Self {
+        Self { txn, shared, edition, opened }
+    }
+
+    /// `None` where the wallet was never interned.
+    pub fn wallet(&self, wallet: &Wallet) -> Result<Option<WalletRecord>, StoreError> {
+        self.noted(self.find_wallet(wallet))
+    }
+
+    pub fn wallet_by_id(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
+        self.noted(self.read_wallet(id))
+    }
+
+    /// Up to `limit` rows behind `after`, newest first. Stops at the first row whose height is
+    /// below `floor`, which is how a reader stays above a gap; that row is not among them.
+    pub fn rows(
+        &self,
+        id: WalletId,
+        after: Position,
+        floor: Height,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.noted(self.read_rows(id, after, floor, limit))
+    }
+
+    /// How many rows stand above `height`, counted from the newest until the first one at or below
+    /// it, at most `limit`.
+    pub fn count_above(&self, id: WalletId, height: Height, limit: u64) -> Result<u64, StoreError> {
+        self.noted(self.read_count_above(id, height, limit))
+    }
+
+    /// Block time of the oldest stored row.
+    pub fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
+        self.noted(self.read_first_time(id))
+    }
+
+    /// `None` for a mint that no stored trade and no look-up has named.
+    pub fn token(&self, chain: ChainId, mint: &Address) -> Result<Option<TokenRecord>, StoreError> {
+        self.noted(self.find_token(chain, mint))
+    }
+
+    /// Up to `limit` tokens of a chain that lack a symbol or decimals and were not asked for since
+    /// `asked_before`; those never asked for come first.
+    pub fn tokens_wanting_symbols(
+        &self,
+        chain: ChainId,
+        asked_before: UnixMillis,
+        limit: usize,
+    ) -> Result<Vec<TokenRecord>, StoreError> {
+        self.noted(self.read_wanted(chain, asked_before, limit))
+    }
+
+    /// What the source remembers of a wallet, by account.
+    pub fn accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, StoreError> {
+        self.noted(self.read_accounts(id))
+    }
+
+    /// Wallets with a background demand, by number.
+    pub fn pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
+        self.noted(self.read_pending())
+    }
+
+    /// Trades that a key has read, each once.
+    pub fn usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
+        self.noted(self.read_usage_total(key))
+    }
+
+    /// The ranges last written for a key and a wallet.
+    pub fn usage(&self, key: KeyId, id: WalletId) -> Result<Vec<DeliveredRange>, StoreError> {
+        self.noted(self.read_usage(key, id))
+    }
+
+    pub(super) fn stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {
+        self.noted(self.read_stats(file_bytes))
+    }
+
+    fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.shared.noted(self.opened, result)
+    }
+
+    fn read_stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {
+        Ok(StoreStats {
+            file_bytes,
+            rows: self.txn.open_table(ROW_KEY_TO_TRADE)?.len()?,
+            wallets: self.txn.open_table(WALLET_ID_TO_WALLET)?.len()?,
+            tokens: self.txn.open_table(TOKEN_ID_TO_TOKEN)?.len()?,
+        })
+    }
+
+    fn find_wallet(&self, wallet: &Wallet) -> Result<Option<WalletRecord>, StoreError> {
+        let key = address_key(wallet.chain, &wallet.address);
+        match self.txn.open_table(WALLET_TO_ID)?.get(key.as_slice())? {
+            Some(id) => self.read_wallet(WalletId(id.value())),
+            None => Ok(None),
+        }
+    }
+
+    fn read_wallet(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
+        let Some(wallet) = self.plain_wallet(id)? else { return Ok(None) };
+        let state = match self.txn.open_table(WALLET_ID_TO_STATE)?.get(id.0)? {
+            Some(bytes) => codec::decode_state(STATES, bytes.value())?,
+            None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),
+        };
+        let pending = match self.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)? {
+            Some(bytes) => Some(codec::decode_pending(PENDING, bytes.value())?),
+            None => None,
+        };
+        let anchors = match self.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)? {
+            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value())?,
+            None => Vec::new(),
+        };
+        let WalletState { epoch, coverage, count, checked_at, cut, disordered: _ } = state;
+        Ok(Some(WalletRecord {
+            id,
+            wallet,
+            epoch,
+            coverage,
+            count,
+            checked_at,
+            cut,
+            pending,
+            anchors,
+        }))
+    }
+
+    fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>, StoreError> {
+        match self.txn.open_table(WALLET_ID_TO_WALLET)?.get(id.0)? {
+            Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn family(&self, id: WalletId) -> Result<Option<Family>, StoreError> {
+        Ok(self.plain_wallet(id)?.map(|wallet| wallet.address.family()))
+    }
+
+    fn read_rows(
+        &self,
+        id: WalletId,
+        after: Position,
+        floor: Height,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        let start = match after {
+            Position::Start => RowKey::start(id),
+            Position::After(key) => RowKey::new(id, &key),
+        };
+        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
+        let mut names = Names::new(self);
+        let mut rows = Vec::new();
+        for entry in table.range(start.bytes()..RowKey::end(id).bytes())? {
+            if rows.len() >= limit {
+                break;
+            }
+            let (key, value) = entry?;
+            if key.value() == start.bytes() {
+                continue;
+            }
+            let key = read_row_key(key.value(), family)
+                .ok_or_else(|| corrupt(TRADES, "a key that is none"))?;
+            if key.height < floor {
+                break;
+            }
+            let StoredTrade { side, token, venue, units, native } =
+                codec::decode_trade(TRADES, value.value())?;
+            let (token, venue) = (names.token(token)?, names.venue(venue)?);
+            let trade = Trade { key, side, mint: token.mint, units, native, venue };
+            rows.push(Row { trade, token });
+        }
+        Ok(rows)
+    }
+
+    fn read_count_above(
+        &self,
+        id: WalletId,
+        height: Height,
+        limit: u64,
+    ) -> Result<u64, StoreError> {
+        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
+        let mut count = 0;
+        for entry in table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())? {
+            let above = height_of(entry?.0.value()).is_some_and(|row| row > height);
+            if !above || count >= limit {
+                break;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn read_first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
+        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
+        let mut rows = table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())?;
+        match rows.next_back() {
+            Some(entry) => Ok(time_of(entry?.0.value())),
+            None => Ok(None),
+        }
+    }
+
+    fn find_token(
+        &self,
+        chain: ChainId,
+        mint: &Address,
+    ) -> Result<Option<TokenRecord>, StoreError> {
+        let key = address_key(chain, mint);
+        match self.txn.open_table(TOKEN_TO_ID)?.get(key.as_slice())? {
+            Some(id) => self.read_token(id.value()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn read_token(&self, id: u32) -> Result<TokenRecord, StoreError> {
+        match self.txn.open_table(TOKEN_ID_TO_TOKEN)?.get(id)? {
+            Some(bytes) => codec::decode_token(TOKENS, bytes.value()),
+            None => Err(corrupt(TOKENS, format_args!("no token {id}"))),
+        }
+    }
+
+    fn read_venue(&self, id: u32) -> Result<Arc<str>, StoreError> {
+        match self.txn.open_table(VENUE_ID_TO_NAME)?.get(id)? {
+            Some(name) => Ok(Arc::from(name.value())),
+            None => Err(corrupt(VENUES, format_args!("no venue {id}"))),
+        }
+    }
+
+    fn read_wanted(
+        &self,
+        chain: ChainId,
+        asked_before: UnixMillis,
+        limit: usize,
+    ) -> Result<Vec<TokenRecord>, StoreError> {
+        let (start, end) = (wanted_key(chain, 0, 0), wanted_key(chain, asked_before.0, 0));
+        let table = self.txn.open_table(WANTED_TOKEN)?;
+        let mut tokens = Vec::new();
+        for entry in table.range(start..end)?.take(limit) {
+            let id = token_of_wanted(&entry?.0.value());
+            tokens.push(self.read_token(id.ok_or_else(|| corrupt(WANTED, "a short key"))?)?);
+        }
+        Ok(tokens)
+    }
+
+    fn read_accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, StoreError> {
+        let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
+        let table = self.txn.open_table(ACCOUNT_TO_STATE)?;
+        let mut accounts = Vec::new();
+        for entry in table.range(start..=end)? {
+            let (key, value) = entry?;
+            if let Some(account) = key.value().last_chunk::<32>() {
+                accounts.push(codec::decode_account(ACCOUNTS, *account, value.value())?);
+            }
+        }
+        Ok(accounts)
+    }
+
+    fn read_pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
+        let table = self.txn.open_table(WALLET_ID_TO_PENDING)?;
+        let mut pending = Vec::new();
+        for entry in table.iter()? {
+            let (id, value) = entry?;
+            let id = WalletId(id.value());
+            let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
+            let demand = codec::decode_pending(PENDING, value.value())?;
+            pending.push((id, wallet, demand));
+        }
+        Ok(pending)
+    }
+
+    fn read_usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
+        let total = self.txn.open_table(KEY_TO_TOTAL)?.get(key.0)?;
+        Ok(total.map_or(0, |total| total.value()))
+    }
+
+    fn read_usage(&self, key: KeyId, id: WalletId) -> Result<Vec<DeliveredRange>, StoreError> {
+        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        match self.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))? {
+            Some(bytes) => codec::decode_ranges(RANGES, family, bytes.value()),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Tokens and venues of one slice: first what the slice has just met, then the memo, then the
+/// table.
+struct Names<'a> {
+    view: &'a View,
+    tokens: Recent<Arc<Token>>,
+    venues: Recent<Arc<str>>,
+}
+
+impl<'a> Names<'a> {
+    fn new(view: &'a View) -> Self {
+        Self { view, tokens: Recent::new(), venues: Recent::new() }
+    }
+
+    fn token(&mut self, id: u32) -> Result<Arc<Token>, StoreError> {
+        let view = self.view;
+        self.tokens.get(id, || {
+            if let Some(token) = view.shared.memo.token(id) {
+                return Ok(token);
+            }
+            let TokenRecord { mint, symbol, decimals, .. } = view.read_token(id)?;
+            let token = Arc::new(Token { mint, symbol, decimals });
+            view.shared.memo.keep_token(view.edition, id, &token);
+            Ok(token)
+        })
+    }
+
+    fn venue(&mut self, id: u32) -> Result<Arc<str>, StoreError> {
+        let view = self.view;
+        self.venues.get(id, || {
+            if let Some(venue) = view.shared.memo.venue(id) {
+                return Ok(venue);
+            }
+            let venue = view.read_venue(id)?;
+            view.shared.memo.keep_venue(id, &venue);
+            Ok(venue)
+        })
+    }
+}
+
+/// The last value of each slot that numbers fall into: most rows are of a few tokens.
+struct Recent<T> {
+    slots: Vec<Option<(u32, T)>>,
+}
+
+impl<T: Clone> Recent<T> {
+    fn new() -> Self {
+        Self { slots: vec![None; LIMITS.slice_names] }
+    }
+
+    fn get(
+        &mut self,
+        id: u32,
+        find: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let slot = usize::try_from(id).unwrap_or_default() % self.slots.len();
+        match self.slots.get_mut(slot) {
+            Some(Some((kept, value))) if *kept == id => Ok(value.clone()),
+            Some(slot) => Ok(slot.insert((id, find()?)).1.clone()),
+            None => find(),
+        }
+    }
+}

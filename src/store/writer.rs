@@ -1,0 +1,221 @@
+//! The one thread that writes: it commits at once when idle, and joins what arrived during the
+//! previous commit into the next one.
+
+use std::sync::Arc;
+
+use redb::Durability;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::domain::{Height, Wallet};
+
+use super::apply::Tables;
+use super::file::Shared;
+use super::intern::Known;
+use super::{Chunk, LIMITS, StoreError, UsageUpdate, WalletId, WalletPatch, Written};
+
+/// A request with the way back to its caller. A caller that has gone changes nothing: what was
+/// sent is written.
+#[derive(Debug)]
+pub(super) enum Job {
+    Intern(Wallet, Reply<WalletId>),
+    Chunk(Box<Chunk>, Reply<Written>),
+    Patch(WalletId, u64, Box<WalletPatch>, Reply<Written>),
+    CutBack(WalletId, Height, Reply<u64>),
+    Usage(Vec<UsageUpdate>, Reply<()>),
+    /// Only wakes the writer, which opens a failed file again.
+    Mend,
+    /// Answered when all that came before is durable and the file is closed.
+    Close(oneshot::Sender<()>),
+}
+
+/// An outcome waits here for the commit that makes it true.
+#[derive(Debug)]
+pub(super) struct Reply<T> {
+    to: oneshot::Sender<Result<T, StoreError>>,
+    outcome: Option<T>,
+}
+
+impl<T> Reply<T> {
+    pub(super) fn new() -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        let (to, answer) = oneshot::channel();
+        (Self { to, outcome: None }, answer)
+    }
+
+    fn settle(self, committed: Result<(), StoreError>) {
+        let outcome = self.outcome.ok_or(StoreError::WriterGone);
+        // The caller may have gone.
+        let _ = self.to.send(committed.and(outcome));
+    }
+}
+
+impl Job {
+    fn apply(&mut self, tables: &mut Tables<'_>, known: &mut Known) -> Result<(), StoreError> {
+        match self {
+            Self::Intern(wallet, reply) => reply.outcome = Some(tables.intern(wallet)?),
+            Self::Chunk(chunk, reply) => reply.outcome = Some(tables.chunk(known, chunk)?),
+            Self::Patch(id, epoch, patch, reply) => {
+                reply.outcome = Some(tables.patch(*id, *epoch, patch)?);
+            }
+            Self::CutBack(id, above, reply) => reply.outcome = Some(tables.cut_back(*id, *above)?),
+            Self::Usage(updates, reply) => {
+                tables.usage(updates)?;
+                reply.outcome = Some(());
+            }
+            Self::Mend | Self::Close(_) => {}
+        }
+        Ok(())
+    }
+
+    fn settle(self, committed: Result<(), StoreError>) {
+        match self {
+            Self::Intern(_, reply) => reply.settle(committed),
+            Self::Chunk(_, reply) | Self::Patch(.., reply) => reply.settle(committed),
+            Self::CutBack(.., reply) => reply.settle(committed),
+            Self::Usage(_, reply) => reply.settle(committed),
+            Self::Mend | Self::Close(_) => {}
+        }
+    }
+
+    /// Rows are written in the order of their keys, which begin with the wallet.
+    fn wallet(&self) -> Option<WalletId> {
+        match self {
+            Self::Chunk(chunk, _) => Some(chunk.id),
+            Self::Patch(id, ..) | Self::CutBack(id, ..) => Some(*id),
+            Self::Intern(..) | Self::Usage(..) | Self::Mend | Self::Close(_) => None,
+        }
+    }
+
+    /// Roughly how many records it writes.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Chunk(chunk, _) => 1 + chunk.trades.len(),
+            Self::Usage(updates, _) => 1 + updates.len(),
+            Self::Intern(..)
+            | Self::Patch(..)
+            | Self::CutBack(..)
+            | Self::Mend
+            | Self::Close(_) => 1,
+        }
+    }
+}
+
+/// Why a transaction was given up.
+struct Failure {
+    /// Place in the batch of the one request that is at fault, else the file is.
+    job: Option<usize>,
+    error: StoreError,
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self { job: None, error }
+    }
+}
+
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    jobs: mpsc::Receiver<Job>,
+    known: Known,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>, jobs: mpsc::Receiver<Job>) -> Self {
+        Self { shared, jobs, known: Known::default() }
+    }
+
+    /// Ends when the store is closed or dropped, after all that was sent before is written.
+    pub(super) fn run(mut self) {
+        let mut closing = Vec::new();
+        while let Some(first) = self.jobs.blocking_recv() {
+            let mut batch = Vec::new();
+            let (mut weight, mut next) = (0, Some(first));
+            while let Some(job) = next {
+                weight += job.weight();
+                match job {
+                    Job::Mend => {}
+                    Job::Close(done) => {
+                        self.jobs.close();
+                        closing.push(done);
+                    }
+                    Job::Intern(..)
+                    | Job::Chunk(..)
+                    | Job::Patch(..)
+                    | Job::CutBack(..)
+                    | Job::Usage(..) => batch.push(job),
+                }
+                let room = weight < LIMITS.joined_records;
+                next = if room { self.jobs.try_recv().ok() } else { None };
+            }
+            self.write(batch);
+        }
+        self.shared.close();
+        for done in closing {
+            let _ = done.send(());
+        }
+    }
+
+    /// Answers every job of the batch, each after its own fate is settled.
+    fn write(&mut self, mut batch: Vec<Job>) {
+        // Stable: jobs of one wallet keep the order in which they came.
+        batch.sort_by_key(Job::wallet);
+        while !batch.is_empty() {
+            let (committed, job) = match self.commit(&mut batch) {
+                Ok(()) => (Ok(()), None),
+                Err(Failure { job, error }) => (Err(error), job),
+            };
+            if let Err(error) = &committed {
+                tracing::error!(%error, requests = batch.len(), "a commit failed");
+            }
+            match job {
+                // The others get a transaction without it.
+                Some(at) => batch.remove(at).settle(committed),
+                None => batch.drain(..).for_each(|job| job.settle(committed.clone())),
+            }
+        }
+        // Readers need an open file too. Where it cannot be opened, the next wake-up tries again.
+        if let Err(error) = self.mend() {
+            tracing::error!(%error, "the file cannot be opened again");
+        }
+    }
+
+    /// One transaction for all of them, or none of it.
+    fn commit(&mut self, batch: &mut [Job]) -> Result<(), Failure> {
+        self.mend()?;
+        self.known.changed.clear();
+        let opened = self.shared.opened();
+        let result = self.try_commit(batch);
+        if let Err(Failure { job: None, .. }) = &result {
+            self.shared.fail(opened);
+        }
+        match &result {
+            Ok(()) => self.shared.memo.forget_tokens(&self.known.changed),
+            // Numbers given in a transaction that never was.
+            Err(_) => self.known = Known::default(),
+        }
+        result
+    }
+
+    fn mend(&self) -> Result<(), StoreError> {
+        if self.shared.has_failed() { self.shared.reopen() } else { Ok(()) }
+    }
+
+    fn try_commit(&mut self, batch: &mut [Job]) -> Result<(), Failure> {
+        let known = &mut self.known;
+        let mut txn = self.shared.with(|database| Ok(database.begin_write()?))?;
+        txn.set_durability(Durability::Immediate)
+            .map_err(|error| StoreError::Engine(error.to_string()))?;
+        // An unclean end then costs milliseconds at the next start instead of a walk over all.
+        txn.set_quick_repair(true);
+        {
+            let mut tables = Tables::open(&txn)?;
+            for (at, job) in batch.iter_mut().enumerate() {
+                if let Err(error) = job.apply(&mut tables, known) {
+                    let job = error.is_of_one_request().then_some(at);
+                    return Err(Failure { job, error });
+                }
+            }
+        }
+        txn.commit().map_err(StoreError::from)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! Why a chain could not be read, in words that hold labels of endpoints, never their URLs.
+
+use crate::domain::Height;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UpstreamError {
+    #[error("no endpoint is configured")]
+    NoEndpoint,
+    /// Every try within the time for tries failed.
+    #[error("no answer after {attempts} tries, the last: {last}")]
+    Unavailable { attempts: u32, last: String },
+    /// The node answered with an error that asking again does not mend.
+    #[error("{endpoint} refuses: {message} (code {code})")]
+    Rpc { endpoint: String, code: i64, message: String },
+    /// No endpoint offers the method.
+    #[error("no endpoint offers {method}")]
+    NotSupported { method: String },
+    #[error("{endpoint} answers what cannot be understood: {what}")]
+    Malformed { endpoint: String, what: String },
+    #[error("the nodes keep blocks only from height {first}")]
+    HistoryCut { first: Height },
+    #[error("{endpoint} is a node of another chain")]
+    WrongChain { endpoint: String },
+    #[error("{reason}")]
+    NotAWallet { reason: String },
+}
+
+impl UpstreamError {
+    /// Asking again soon would give the same.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::NoEndpoint
+            | Self::Rpc { .. }
+            | Self::NotSupported { .. }
+            | Self::HistoryCut { .. }
+            | Self::WrongChain { .. }
+            | Self::NotAWallet { .. } => true,
+            Self::Unavailable { .. } | Self::Malformed { .. } => false,
+        }
+    }
+}

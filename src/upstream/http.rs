@@ -1,0 +1,95 @@
+//! The transport over the network.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::BoxFuture;
+
+use super::transport::{Request, Response, Transport, TransportError};
+
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
+const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(60);
+
+/// HTTP and HTTPS by a client that follows no redirect and trusts the built-in root certificates.
+#[derive(Debug, Clone)]
+pub struct HttpTransport {
+    client: reqwest::Client,
+}
+
+/// The TLS client could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the HTTP client cannot start: {0}")]
+pub struct HttpSetupError(String);
+
+impl HttpTransport {
+    pub fn new() -> Result<Self, HttpSetupError> {
+        let fail = |e: &dyn std::fmt::Display| HttpSetupError(e.to_string());
+        let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|e| fail(&e))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_WAIT_MAX)
+            .pool_idle_timeout(IDLE_CONNECTION_MAX)
+            .tcp_nodelay(true)
+            .no_proxy()
+            .user_agent(concat!("blotter/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|e| fail(&e.without_url()))?;
+        Ok(Self { client })
+    }
+
+    async fn post(&self, request: Request) -> Result<Response, TransportError> {
+        let mut post = self
+            .client
+            .post(request.url.expose())
+            .header(reqwest::header::CONTENT_TYPE, "application/json")
+            .timeout(request.timeout)
+            .body(request.body);
+        for (name, value) in &request.headers {
+            post = post.header(name, value.expose());
+        }
+        let mut response = post.send().await.map_err(failure)?;
+        let status = response.status().as_u16();
+        let retry_after = response.headers().get(reqwest::header::RETRY_AFTER);
+        let retry_after = retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned);
+        let mut body = BytesMut::new();
+        while let Some(part) = response.chunk().await.map_err(failure)? {
+            if body.len() + part.len() > request.body_bytes_max {
+                return Err(TransportError::TooLarge { bytes_max: request.body_bytes_max });
+            }
+            body.extend_from_slice(&part);
+        }
+        Ok(Response { status, retry_after, body: Bytes::from(body) })
+    }
+}
+
+impl Transport for HttpTransport {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        Box::pin(self.post(request))
+    }
+}
+
+/// The library's texts may hold the URL: only their kind is passed on.
+fn failure(error: reqwest::Error) -> TransportError {
+    if error.is_timeout() {
+        return TransportError::Timeout;
+    }
+    let error = error.without_url();
+    let mut text = String::new();
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
+    while let Some(inner) = cause {
+        text = inner.to_string();
+        cause = inner.source();
+    }
+    if text.is_empty() {
+        text.push_str("request failed");
+    }
+    if error.is_connect() { TransportError::Connect(text) } else { TransportError::Broken(text) }
+}

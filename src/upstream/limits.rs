@@ -1,0 +1,58 @@
+//! Every limit of the pool, by name.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// One request, from the first byte sent to the last byte read.
+    pub request_wait_max: Duration,
+    /// Longest answer to one call, after decompression.
+    pub body_bytes_max: usize,
+    /// Longest answer to a batch.
+    pub batch_body_bytes_max: usize,
+    /// All tries of one call together, without the time in the queue.
+    pub retry_time_max: Duration,
+    pub attempts_max: u32,
+    pub backoff_min: Duration,
+    pub backoff_max: Duration,
+    /// Longest `Retry-After` that is waited for on one endpoint.
+    pub retry_after_max: Duration,
+    /// Failures in a row after which an endpoint rests.
+    pub breaker_failures: u32,
+    pub breaker_rest: Duration,
+    /// An endpoint's parallel requests where the configuration names none.
+    pub concurrency_default: usize,
+    /// An endpoint's calls per batch where the configuration names none.
+    pub batch_default: usize,
+    /// Calls that wait for a place in the queue of one chain.
+    pub waiting_max: usize,
+    /// One of this many grants goes to the background while both kinds wait.
+    pub background_share: u32,
+    /// Another endpoint is asked too when one takes four times its usual time, but not before.
+    pub hedge_after_min: Duration,
+    /// A method that an endpoint does not offer is tried again there after this long.
+    pub not_offered_rest: Duration,
+}
+
+impl Default for PoolLimits {
+    fn default() -> Self {
+        Self {
+            request_wait_max: Duration::from_secs(20),
+            body_bytes_max: 16 << 20,
+            batch_body_bytes_max: 64 << 20,
+            retry_time_max: Duration::from_secs(30),
+            attempts_max: 12,
+            backoff_min: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(10),
+            retry_after_max: Duration::from_secs(30),
+            breaker_failures: 8,
+            breaker_rest: Duration::from_secs(5),
+            concurrency_default: 8,
+            batch_default: 10,
+            waiting_max: 100_000,
+            background_share: 8,
+            hedge_after_min: Duration::from_secs(2),
+            not_offered_rest: Duration::from_secs(3600),
+        }
+    }
+}

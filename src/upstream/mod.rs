@@ -1,0 +1,29 @@
+//! Talks to nodes: a pool of endpoints per chain, and how each family pages a wallet's history.
+//!
+//! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
+
+mod endpoint;
+mod error;
+mod http;
+mod jsonrpc;
+mod limits;
+mod policy;
+mod pool;
+mod queue;
+mod secret;
+mod solana;
+mod source;
+mod transport;
+
+pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
+pub use error::UpstreamError;
+pub use http::{HttpSetupError, HttpTransport};
+pub use limits::PoolLimits;
+pub use pool::{Answer, Call, CallOptions, Pool};
+pub use queue::{Lane, Priority};
+pub use secret::{SecretText, SecretUrl};
+pub use solana::{SolanaLimits, SolanaSource};
+pub use source::{
+    GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
+};
+pub use transport::{Request, Response, Transport, TransportError};

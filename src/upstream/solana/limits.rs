@@ -1,0 +1,41 @@
+//! Every limit of the Solana source, by name.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SolanaLimits {
+    /// Transactions of one reader that are asked for or wait to be delivered.
+    pub run_ahead_max: usize,
+    /// The same for all readers together.
+    pub run_ahead_total_max: usize,
+    /// Signatures listed ahead of the transactions.
+    pub list_ahead_max: usize,
+    /// Transactions of one chunk, but for a slot that holds more.
+    pub chunk_max: usize,
+    /// Entries passed over (failed transactions) after which an empty chunk tells the progress.
+    pub skipped_max: usize,
+    /// Tries for a listed transaction that no node gives.
+    pub missing_tries_max: u32,
+    /// Pause before such a try, times its number.
+    pub missing_pause: Duration,
+    /// Lower slots that are asked for a block time where a slot has none.
+    pub time_slots_max: u64,
+    /// Rest of an endpoint that tells what another one contradicts.
+    pub bench: Duration,
+}
+
+impl Default for SolanaLimits {
+    fn default() -> Self {
+        Self {
+            run_ahead_max: 400,
+            run_ahead_total_max: 4000,
+            list_ahead_max: 3000,
+            chunk_max: 200,
+            skipped_max: 5000,
+            missing_tries_max: 6,
+            missing_pause: Duration::from_millis(300),
+            time_slots_max: 8,
+            bench: Duration::from_secs(600),
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Pure: one address's list of signatures, read page by page.
+//!
+//! Nodes order the signatures of a slot differently, lose or repeat some where pages meet, and
+//! answer `[]` for a cursor that they do not know. So the next page is asked from above the lowest
+//! slot seen, and must hold what is known of that slot; and a list has ended only when two
+//! answers agree that nothing follows.
+
+use std::collections::HashSet;
+
+use crate::domain::{Height, TxId};
+
+/// Signatures in a page: the most that nodes give.
+pub(super) const PAGE_MAX: usize = 1000;
+/// Answers without the known entry after which a list is given up.
+const MISSES_MAX: u8 = 4;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) slot: Height,
+    pub(super) id: TxId,
+    pub(super) time: Option<i64>,
+    pub(super) failed: bool,
+}
+
+/// Whose list it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Wallet,
+    /// A token account; its list is mostly the wallet's, so that one short page ends it.
+    Account,
+}
+
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) kind: Kind,
+    /// Last entry above the lowest slot.
+    above: Option<TxId>,
+    /// Entries of the lowest slot seen.
+    tail: Vec<TxId>,
+    lowest: Option<Height>,
+    /// Entries at or below this slot may exist that are not known yet.
+    frontier: Height,
+    /// Heights below this one are not wanted.
+    low: Height,
+    /// The lowest slot fills pages by itself: go on inside it.
+    inside: bool,
+    /// Answers in a row that nothing follows.
+    end_answers: u8,
+    misses: u8,
+    pub(super) ended: bool,
+}
+
+/// What came of a page.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Absorbed {
+    /// It goes on from what is known.
+    Entries,
+    /// The page lacks what is known: it is no answer.
+    Miss,
+    /// Too many of those.
+    Lost,
+}
+
+impl List {
+    /// A list from the top; entries above `high` will not be wanted.
+    pub(super) fn new(kind: Kind, low: Height, high: Height) -> Self {
+        Self {
+            kind,
+            above: None,
+            tail: Vec::new(),
+            lowest: None,
+            frontier: high,
+            low,
+            inside: false,
+            end_answers: 0,
+            misses: 0,
+            ended: false,
+        }
+    }
+
+    /// Goes on where an earlier reading stopped: `tail` is its lowest entry, `above` the one over it.
+    pub(super) fn resumed(self, above: TxId, tail: (Height, TxId)) -> Self {
+        let (lowest, tail) = (Some(tail.0), vec![tail.1]);
+        Self { above: Some(above), tail, lowest, ..self }
+    }
+
+    /// From a signature of the chain that stands right above what is wanted.
+    pub(super) fn from(self, above: TxId) -> Self {
+        Self { above: Some(above), ..self }
+    }
+
+    /// Slots above this one are known; `None`: all that is wanted is.
+    pub(super) fn frontier(&self) -> Option<Height> {
+        (!self.ended).then_some(self.frontier)
+    }
+
+    /// The lowest slot seen.
+    pub(super) fn lowest(&self) -> Option<Height> {
+        self.lowest
+    }
+
+    /// The signature that the next page is asked from.
+    pub(super) fn before(&self) -> Option<TxId> {
+        if self.inside {
+            return self.tail.len().checked_sub(2).and_then(|at| self.tail.get(at)).copied();
+        }
+        self.above
+    }
+
+    /// The end was told once: the second answer is asked of another endpoint.
+    pub(super) fn wants_second_answer(&self) -> bool {
+        self.end_answers == 1
+    }
+
+    /// The last page lacked what is known: another endpoint may do better.
+    pub(super) fn missed(&self) -> bool {
+        self.misses > 0
+    }
+
+    pub(super) fn absorb(&mut self, page: &[Entry]) -> Absorbed {
+        let expected = self.tail.last();
+        if expected.is_some_and(|id| !page.iter().any(|entry| entry.id == *id)) {
+            self.misses += 1;
+            return if self.misses > MISSES_MAX { Absorbed::Lost } else { Absorbed::Miss };
+        }
+        self.misses = 0;
+        let known: HashSet<TxId> = self.tail.iter().copied().collect();
+        let is_new = |entry: &&Entry| {
+            !known.contains(&entry.id) && self.lowest.is_none_or(|lowest| entry.slot <= lowest)
+        };
+        let new = page.iter().filter(is_new).count();
+        let full = page.len() >= PAGE_MAX;
+        self.inside = full && new == 0;
+        self.note_end(full, new);
+        for entry in page {
+            self.note(entry);
+        }
+        self.frontier = self.frontier.min(self.lowest.unwrap_or(self.frontier));
+        self.ended |= self.lowest.is_some_and(|lowest| lowest < self.low);
+        Absorbed::Entries
+    }
+
+    fn note_end(&mut self, full: bool, new: usize) {
+        self.end_answers = match (full, new) {
+            (true, _) => 0,
+            (false, 0) => self.end_answers + 1,
+            (false, _) => 1,
+        };
+        let enough = match self.kind {
+            Kind::Wallet => 2,
+            Kind::Account => 1,
+        };
+        self.ended |= self.end_answers >= enough;
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        match self.lowest {
+            Some(lowest) if entry.slot > lowest => {}
+            Some(lowest) if entry.slot == lowest => {
+                if !self.tail.contains(&entry.id) {
+                    self.tail.push(entry.id);
+                }
+            }
+            Some(_) | None => {
+                self.above = self.tail.last().copied().or(self.above);
+                self.tail = vec![entry.id];
+                self.lowest = Some(entry.slot);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entry(slot: Height, number: u8) -> Entry {
+        let mut id = [number; 64];
+        id[..8].copy_from_slice(&slot.to_be_bytes());
+        Entry { slot, id: TxId::Solana(id), time: None, failed: false }
+    }
+
+    /// A node's list with its own order inside slots, and pages that may lose their last entry.
+    struct Node {
+        entries: Vec<Entry>,
+    }
+
+    impl Node {
+        fn page(&self, before: Option<TxId>, flip: bool, limit: usize, lies: bool) -> Vec<Entry> {
+            if lies {
+                return Vec::new();
+            }
+            let mut all = self.entries.clone();
+            all.sort_by_key(|e| {
+                (std::cmp::Reverse(e.slot), if flip { u8::MAX - last(e) } else { last(e) })
+            });
+            let from = before.map_or(0, |id| all.iter().position(|e| e.id == id).unwrap() + 1);
+            all.into_iter().skip(from).take(limit).collect()
+        }
+    }
+
+    fn last(entry: &Entry) -> u8 {
+        let TxId::Solana(id) = entry.id else { unreachable!() };
+        id[63]
+    }
+
+    proptest! {
+        /// Flipped orders, short pages and lying empty answers: in the end every entry was seen,
+        /// and never was a slot above the frontier missing one.
+        #[test]
+        fn sees_every_entry(
+            slots in proptest::collection::vec(1_u64..30, 0..60),
+            moods in proptest::collection::vec((any::<bool>(), 3_usize..20, 0_u8..6), 200),
+        ) {
+            let entries: Vec<Entry> = slots.iter().enumerate().map(|(at, s)| entry(*s, u8::try_from(at).unwrap())).collect();
+            let node = Node { entries: entries.clone() };
+            let mut list = List::new(Kind::Wallet, 0, 100);
+            let mut seen = BTreeSet::new();
+            let mut lied = 0;
+            for (flip, limit, mood) in moods {
+                if list.ended { break; }
+                // Short pages must at least reach below what is known of the lowest slot.
+                let limit = limit + slots.len() / 2;
+                let lies = mood == 0 && lied < 3 && !seen.is_empty();
+                lied += u8::from(lies);
+                let page = node.page(list.before(), flip, limit, lies);
+                match list.absorb(&page) {
+                    Absorbed::Entries => seen.extend(page.iter().map(|e| e.id)),
+                    Absorbed::Miss => prop_assert!(lies),
+                    Absorbed::Lost => prop_assert!(false),
+                }
+                let frontier = list.frontier().unwrap_or(0);
+                for e in entries.iter().filter(|e| e.slot > frontier) {
+                    prop_assert!(seen.contains(&e.id));
+                }
+            }
+            prop_assert!(list.ended);
+            prop_assert_eq!(seen.len(), entries.len());
+        }
+    }
+
+    #[test]
+    fn one_answer_ends_no_wallet_and_two_do() {
+        let mut list = List::new(Kind::Wallet, 0, 100);
+        list.absorb(&[entry(9, 1)]);
+        assert!(!list.ended && list.wants_second_answer());
+        list.absorb(&[entry(9, 1)]);
+        assert!(list.ended);
+    }
+
+    #[test]
+    fn an_empty_answer_to_a_known_cursor_is_none() {
+        let mut list = List::new(Kind::Wallet, 0, 100);
+        list.absorb(&[entry(9, 1), entry(8, 2)]);
+        for _ in 0..MISSES_MAX {
+            assert_eq!(list.absorb(&[]), Absorbed::Miss);
+        }
+        assert_eq!(list.absorb(&[]), Absorbed::Lost);
+        assert!(!list.ended);
+    }
+
+    #[test]
+    fn the_next_page_is_asked_from_above_the_lowest_slot() {
+        let mut list = List::new(Kind::Wallet, 0, 100);
+        list.absorb(&[entry(9, 1), entry(8, 2), entry(8, 3)]);
+        assert_eq!(list.before(), Some(entry(9, 1).id));
+        assert_eq!(list.frontier(), Some(8));
+    }
+}

@@ -1,0 +1,71 @@
+//! Reads a Solana wallet's transactions: lists of signatures, merged; transactions, fetched ahead.
+//!
+//! A slot is atomic: it is delivered only when every list has shown what lies below it.
+
+mod blocks;
+mod fetch;
+mod limits;
+mod list;
+mod open;
+mod reader;
+mod timeline;
+mod tokens;
+mod wire;
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+
+pub use limits::SolanaLimits;
+pub(super) use reader::SolanaReader;
+
+use super::endpoint::EndpointId;
+use super::error::UpstreamError;
+use super::pool::{CallOptions, Pool};
+use super::queue::Lane;
+use super::source::{GapRequest, SourceStatus};
+use crate::domain::Height;
+
+/// Solana by JSON-RPC nodes. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SolanaSource {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    pool: Pool,
+    limits: SolanaLimits,
+    /// What `getGenesisHash` must answer.
+    genesis_hash: Option<String>,
+    /// Endpoints that were asked for it.
+    checked: Mutex<HashSet<EndpointId>>,
+    readers: AtomicUsize,
+}
+
+impl SolanaSource {
+    pub fn new(pool: Pool, genesis_hash: Option<String>, limits: SolanaLimits) -> Self {
+        let (checked, readers) = (Mutex::default(), AtomicUsize::new(0));
+        Self { inner: Arc::new(Inner { pool, limits, genesis_hash, checked, readers }) }
+    }
+
+    pub(super) fn read(&self, request: GapRequest) -> SolanaReader {
+        SolanaReader::new(self.clone(), request)
+    }
+
+    pub(super) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let params = serde_json::json!([{"commitment": "finalized"}]);
+        let answer = self.inner.pool.call("getSlot", params, &options).await?;
+        wire::number(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, "getSlot"))
+    }
+
+    pub(super) fn status(&self) -> SourceStatus {
+        SourceStatus { endpoints: self.inner.pool.endpoints() }
+    }
+
+    fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
+        let endpoint = self.inner.pool.label(endpoint);
+        UpstreamError::Malformed { endpoint, what: what.to_owned() }
+    }
+}

@@ -1,0 +1,169 @@
+//! The first round trip of a read: head, token accounts, what the address is, which chain it is.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::SolanaSource;
+use super::wire;
+use crate::domain::{Address, Height};
+use crate::upstream::endpoint::EndpointId;
+use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::{Answer, Call, CallOptions};
+
+const TOKEN_PROGRAM: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+const TOKEN_2022_PROGRAM: &str = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
+/// Bytes of a mint and of a token account under the first token program (SPL Token source).
+const MINT_BYTES: usize = 82;
+const TOKEN_ACCOUNT_BYTES: usize = 165;
+/// A node of another chain is left alone this long.
+const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
+
+/// Token accounts with their balances in base units.
+pub(super) type Balances = Vec<([u8; 32], u64)>;
+
+/// What the first round trip told.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) head: Height,
+    /// Who told it: lists up to the head are asked of the same endpoint.
+    pub(super) endpoint: EndpointId,
+    /// Open token accounts with their balances; `None` where no node lists them.
+    pub(super) accounts: Option<Balances>,
+}
+
+impl SolanaSource {
+    pub(super) async fn open(
+        &self,
+        wallet: Address,
+        first: bool,
+        options: &CallOptions,
+    ) -> Result<Opening, UpstreamError> {
+        self.check_chain(options).await?;
+        let mut calls =
+            vec![Call { method: "getSlot", params: json!([{"commitment": "finalized"}]) }];
+        let owner = wallet.to_string();
+        for program in [TOKEN_PROGRAM, TOKEN_2022_PROGRAM] {
+            calls.push(Call { method: "getTokenAccountsByOwner", params: owned(&owner, program) });
+        }
+        if first {
+            let how = json!({"encoding": "base64", "commitment": "finalized"});
+            calls.push(Call { method: "getAccountInfo", params: json!([owner, how]) });
+        }
+        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        let mut next = || answers.next().unwrap_or(Err(UpstreamError::NoEndpoint));
+        let slot = next()?;
+        let head = wire::number(&slot.result)
+            .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
+        let accounts = self.both(next(), next())?;
+        if first {
+            self.inspect(next())?;
+        }
+        Ok(Opening { head, endpoint: slot.endpoint, accounts })
+    }
+
+    /// The accounts of both token programs; none where nodes do not list accounts by owner.
+    fn both(
+        &self,
+        classic: Result<Answer, UpstreamError>,
+        newer: Result<Answer, UpstreamError>,
+    ) -> Result<Option<Balances>, UpstreamError> {
+        let mut all = Vec::new();
+        for answer in [classic, newer] {
+            match answer {
+                Ok(answer) => {
+                    let what = "getTokenAccountsByOwner gave no accounts";
+                    let accounts = wire::token_accounts(&answer.result)
+                        .ok_or_else(|| self.malformed(answer.endpoint, what))?;
+                    all.extend(accounts);
+                }
+                Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(all))
+    }
+
+    /// Refuses programs, mints and token accounts; what does not exist may still be a wallet.
+    fn inspect(&self, answer: Result<Answer, UpstreamError>) -> Result<(), UpstreamError> {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let account = wire::account(&answer.result)
+            .map_err(|_| self.malformed(answer.endpoint, "getAccountInfo gave no account"))?;
+        let Some(account) = account else { return Ok(()) };
+        let refused = |what: &str| Err(UpstreamError::NotAWallet { reason: what.to_owned() });
+        if account.executable {
+            return refused("it is a program");
+        }
+        let of_tokens = [TOKEN_PROGRAM, TOKEN_2022_PROGRAM].contains(&account.owner.as_ref());
+        match account.bytes().map(|data| data.len()) {
+            Some(MINT_BYTES) if of_tokens => refused("it is the mint of a token"),
+            Some(TOKEN_ACCOUNT_BYTES) if of_tokens => {
+                refused("it is a token account; ask for its owner")
+            }
+            // Extended accounts tell their kind right behind the plain layout.
+            Some(more) if of_tokens && more > TOKEN_ACCOUNT_BYTES => {
+                refused("it is a mint or a token account")
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Asks each endpoint once whether it is a node of this chain; others are left alone.
+    async fn check_chain(&self, options: &CallOptions) -> Result<(), UpstreamError> {
+        let Some(expected) = self.inner.genesis_hash.as_deref() else { return Ok(()) };
+        let unchecked: Vec<EndpointId> = {
+            let checked = self.checked();
+            let all = self.inner.pool.endpoints().into_iter().map(|endpoint| endpoint.id);
+            all.filter(|id| !checked.contains(id)).collect()
+        };
+        let asked = unchecked.into_iter().map(|id| async move {
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            (id, self.inner.pool.call("getGenesisHash", Value::Array(vec![]), &options).await)
+        });
+        let mut wrong = None;
+        let answers = join_all(asked).await;
+        let count = answers.len();
+        let mut right = false;
+        for (id, answer) in answers {
+            match answer.map(|answer| wire::text(&answer.result)) {
+                Ok(Some(hash)) if hash != expected => {
+                    let endpoint = self.inner.pool.label(id);
+                    tracing::error!(%endpoint, "a node of another chain is left alone");
+                    self.inner.pool.bench(id, WRONG_CHAIN_REST);
+                    wrong = Some(endpoint);
+                }
+                Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                    right = true;
+                    self.checked().insert(id);
+                }
+                // Not reached now: asked again at the next read.
+                Err(_) => right |= count > 1,
+            }
+        }
+        match wrong {
+            Some(endpoint) if !right && self.checked().is_empty() => {
+                Err(UpstreamError::WrongChain { endpoint })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn checked(&self) -> std::sync::MutexGuard<'_, std::collections::HashSet<EndpointId>> {
+        self.inner.checked.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+fn owned(owner: &str, program: &str) -> Value {
+    json!([owner, {"programId": program}, {
+        "encoding": "base64",
+        "commitment": "finalized",
+        "dataSlice": {"offset": wire::AMOUNT_OFFSET, "length": wire::AMOUNT_BYTES},
+    }])
+}

@@ -1,0 +1,218 @@
+//! Pure: the merged entries of all lists between what is delivered and what is known.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+
+use super::list::Entry;
+use crate::decode::solana::Transaction;
+use crate::domain::{Height, TxId, UnixSeconds};
+
+/// Where one listed transaction stands.
+#[derive(Debug)]
+enum State {
+    Waiting { tries: u32 },
+    Asked { tries: u32 },
+    Here(Box<Transaction>, UnixSeconds),
+}
+
+#[derive(Debug)]
+struct Planned {
+    time: Option<i64>,
+    state: State,
+}
+
+/// Entries that are not delivered yet, newest first.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    low: Height,
+    /// Everything above is delivered.
+    next_high: Height,
+    planned: BTreeMap<(Reverse<Height>, TxId), Planned>,
+    /// Waiting or asked for or here: what occupies memory or a request.
+    under_way: usize,
+    /// The wallet list's entries, for the hint of where to go on.
+    marks: VecDeque<(Height, TxId)>,
+    last_marks: Vec<(Height, TxId)>,
+    skipped: usize,
+    done: bool,
+}
+
+/// What can be delivered now.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) low: Height,
+    pub(super) high: Height,
+    pub(super) txs: Vec<(Box<Transaction>, UnixSeconds)>,
+}
+
+impl Timeline {
+    pub(super) fn new(low: Height, high: Height) -> Self {
+        Self {
+            low,
+            next_high: high,
+            planned: BTreeMap::new(),
+            under_way: 0,
+            marks: VecDeque::new(),
+            last_marks: Vec::new(),
+            skipped: 0,
+            done: false,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Adds a list's entries: what is delivered already, not wanted, failed or known is left out.
+    pub(super) fn add(&mut self, entries: &[Entry], is_wallets: bool) {
+        for entry in entries {
+            if entry.slot > self.next_high || entry.slot < self.low {
+                continue;
+            }
+            if is_wallets {
+                self.marks.push_back((entry.slot, entry.id));
+            }
+            if entry.failed {
+                self.skipped += 1;
+                continue;
+            }
+            let planned = Planned { time: entry.time, state: State::Waiting { tries: 0 } };
+            self.planned.entry((Reverse(entry.slot), entry.id)).or_insert(planned);
+        }
+    }
+
+    /// Entries that wait to be asked for.
+    pub(super) fn waiting(&self) -> usize {
+        self.planned.len() - self.under_way
+    }
+
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// Takes up to `count` waiting entries, newest first, that were tried equally often.
+    pub(super) fn take(&mut self, count: usize) -> (Vec<Entry>, u32) {
+        let mut taken = Vec::new();
+        let mut of_tries = None;
+        for ((Reverse(slot), id), planned) in &mut self.planned {
+            if taken.len() >= count {
+                break;
+            }
+            let State::Waiting { tries } = planned.state else { continue };
+            if *of_tries.get_or_insert(tries) != tries {
+                continue;
+            }
+            planned.state = State::Asked { tries };
+            taken.push(Entry { slot: *slot, id: *id, time: planned.time, failed: false });
+        }
+        self.under_way += taken.len();
+        (taken, of_tries.unwrap_or(0))
+    }
+
+    /// A transaction has come.
+    pub(super) fn put(&mut self, slot: Height, id: TxId, tx: Box<Transaction>, time: UnixSeconds) {
+        if let Some(planned) = self.planned.get_mut(&(Reverse(slot), id)) {
+            planned.state = State::Here(tx, time);
+        }
+    }
+
+    /// No node gave it: it waits again. Returns how often it was tried.
+    pub(super) fn put_back(&mut self, slot: Height, id: TxId) -> u32 {
+        let Some(planned) = self.planned.get_mut(&(Reverse(slot), id)) else { return 0 };
+        let State::Asked { tries } = planned.state else { return 0 };
+        planned.state = State::Waiting { tries: tries + 1 };
+        self.under_way -= 1;
+        tries + 1
+    }
+
+    /// The next chunk, given above which slot all lists are known (`None`: everywhere).
+    pub(super) fn deliver(
+        &mut self,
+        frontier: Option<Height>,
+        chunk_max: usize,
+        skipped_max: usize,
+    ) -> Option<Ready> {
+        if self.done {
+            return None;
+        }
+        // The lowest slot down to which every transaction is known and here.
+        let known = frontier.map_or(self.low, |slot| slot.saturating_add(1).max(self.low));
+        let first_missing = self
+            .planned
+            .iter()
+            .find(|(_, planned)| !matches!(planned.state, State::Here(..)))
+            .map_or(self.low, |((Reverse(slot), _), _)| slot.saturating_add(1));
+        let mut low = known.max(first_missing);
+        if low > self.next_high {
+            return None;
+        }
+        if let Some(cut) = self.cut(low, chunk_max) {
+            low = cut;
+        }
+        let has_txs = self.planned.keys().next().is_some_and(|(Reverse(slot), _)| *slot >= low);
+        if !has_txs && low > self.low && self.skipped < skipped_max {
+            return None;
+        }
+        Some(self.take_chunk(low))
+    }
+
+    /// The slot that fills a chunk, where more than a chunk is ready above `low`.
+    fn cut(&self, low: Height, chunk_max: usize) -> Option<Height> {
+        let mut ready =
+            self.planned.keys().map(|(Reverse(slot), _)| *slot).take_while(|s| *s >= low);
+        let cut = ready.nth(chunk_max.saturating_sub(1))?;
+        ready.any(|slot| slot < cut).then_some(cut)
+    }
+
+    fn take_chunk(&mut self, low: Height) -> Ready {
+        let high = self.next_high;
+        let rest = match low.checked_sub(1) {
+            Some(below) => self.planned.split_off(&(Reverse(below), TxId::Solana([0; 64]))),
+            None => BTreeMap::new(),
+        };
+        let taken = std::mem::replace(&mut self.planned, rest);
+        let txs: Vec<_> = taken
+            .into_values()
+            .filter_map(|planned| match planned.state {
+                State::Here(tx, time) => Some((tx, time)),
+                State::Waiting { .. } | State::Asked { .. } => None,
+            })
+            .collect();
+        self.under_way -= txs.len();
+        self.pass_marks(low);
+        self.skipped = 0;
+        self.done = low <= self.low;
+        self.next_high = low.saturating_sub(1);
+        Ready { low, high, txs }
+    }
+
+    fn pass_marks(&mut self, low: Height) {
+        while self.marks.front().is_some_and(|(slot, _)| *slot >= low) {
+            let mark = self.marks.pop_front();
+            if mark.is_some_and(|mark| self.last_marks.last() != Some(&mark)) {
+                self.last_marks.extend(mark);
+            }
+            let surplus = self.last_marks.len().saturating_sub(MARKS_KEPT);
+            self.last_marks.drain(..surplus);
+        }
+    }
+
+    /// The wallet list's last two entries at different slots above the next chunk.
+    pub(super) fn last_two(&self) -> Option<((Height, TxId), (Height, TxId))> {
+        let tail = *self.last_marks.last()?;
+        let above = self.last_marks.iter().rev().find(|(slot, _)| *slot > tail.0)?;
+        Some((*above, tail))
+    }
+
+    /// What was known when the reading began, so that a hint can be given before two entries came.
+    pub(super) fn remember(&mut self, above: (Height, TxId), tail: (Height, TxId)) {
+        self.last_marks = vec![above, tail];
+    }
+
+    pub(super) fn next_high(&self) -> Height {
+        self.next_high
+    }
+}
+
+/// Entries of the wallet's list that are remembered below which the reading goes on.
+const MARKS_KEPT: usize = 64;

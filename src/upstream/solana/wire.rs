@@ -1,0 +1,121 @@
+//! Shapes of the answers that the source reads (Solana JSON-RPC documentation, solana.com/docs/rpc).
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::list::Entry;
+use crate::domain::{Height, TxId};
+
+/// Offset and length of the balance in a token account (SPL Token: mint 32, owner 32, amount 8).
+pub(super) const AMOUNT_OFFSET: usize = 64;
+pub(super) const AMOUNT_BYTES: usize = 8;
+
+#[derive(Deserialize)]
+struct SignatureRow<'a> {
+    #[serde(borrow)]
+    signature: Cow<'a, str>,
+    slot: Height,
+    #[serde(default, rename = "blockTime")]
+    block_time: Option<i64>,
+    #[serde(default)]
+    err: Option<IgnoredAny>,
+}
+
+/// `getSignaturesForAddress`.
+pub(super) fn signatures(raw: &RawValue) -> Option<Vec<Entry>> {
+    let rows: Vec<SignatureRow<'_>> = serde_json::from_str(raw.get()).ok()?;
+    rows.into_iter()
+        .map(|row| {
+            let id = TxId::parse_solana(&row.signature)?;
+            Some(Entry { slot: row.slot, id, time: row.block_time, failed: row.err.is_some() })
+        })
+        .collect()
+}
+
+#[derive(Deserialize)]
+struct InContext<T> {
+    value: T,
+}
+
+#[derive(Deserialize)]
+struct KeyedAccount<'a> {
+    #[serde(borrow)]
+    pubkey: Cow<'a, str>,
+    #[serde(borrow)]
+    account: Account<'a>,
+}
+
+/// `getAccountInfo` and friends, data in base64.
+#[derive(Deserialize)]
+pub(super) struct Account<'a> {
+    #[serde(borrow)]
+    data: (Cow<'a, str>, Cow<'a, str>),
+    #[serde(borrow)]
+    pub(super) owner: Cow<'a, str>,
+    #[serde(default)]
+    pub(super) executable: bool,
+}
+
+impl Account<'_> {
+    pub(super) fn bytes(&self) -> Option<Vec<u8>> {
+        STANDARD.decode(self.data.0.as_bytes()).ok()
+    }
+}
+
+/// `getTokenAccountsByOwner`: accounts with their balances. A node that cuts the data as asked
+/// gives the balance alone, one that does not gives the whole account.
+pub(super) fn token_accounts(raw: &RawValue) -> Option<Vec<([u8; 32], u64)>> {
+    let rows: InContext<Vec<KeyedAccount<'_>>> = serde_json::from_str(raw.get()).ok()?;
+    rows.value
+        .iter()
+        .map(|row| {
+            let data = row.account.bytes()?;
+            let offset = if data.len() == AMOUNT_BYTES { 0 } else { AMOUNT_OFFSET };
+            let amount = data.get(offset..)?.first_chunk::<AMOUNT_BYTES>()?;
+            Some((pubkey(&row.pubkey)?, u64::from_le_bytes(*amount)))
+        })
+        .collect()
+}
+
+/// `getAccountInfo`: the account, `None` where there is none.
+pub(super) fn account(raw: &RawValue) -> Result<Option<Account<'_>>, serde_json::Error> {
+    Ok(serde_json::from_str::<InContext<Option<Account<'_>>>>(raw.get())?.value)
+}
+
+/// `getMultipleAccounts`.
+pub(super) fn accounts(raw: &RawValue) -> Result<Vec<Option<Account<'_>>>, serde_json::Error> {
+    Ok(serde_json::from_str::<InContext<Vec<Option<Account<'_>>>>>(raw.get())?.value)
+}
+
+/// A bare number: `getSlot`, `getFirstAvailableBlock`, `getBlockTime`.
+pub(super) fn number(raw: &RawValue) -> Option<u64> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+/// A bare text: `getGenesisHash`.
+pub(super) fn text(raw: &RawValue) -> Option<String> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+#[derive(Deserialize)]
+pub(super) struct Block {
+    pub(super) blockhash: String,
+    #[serde(default)]
+    pub(super) signatures: Vec<String>,
+}
+
+/// `getBlock`; `None` inside for a block that the node does not have.
+pub(super) fn block(raw: &RawValue) -> Result<Option<Block>, serde_json::Error> {
+    serde_json::from_str(raw.get())
+}
+
+pub(super) fn pubkey(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    five8::decode_32(text.as_bytes(), &mut bytes).ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,175 @@
+//! What a chain's nodes tell of a wallet, as chunks: the same shape for every family.
+
+use std::sync::Arc;
+
+use super::endpoint::EndpointStatus;
+use super::error::UpstreamError;
+use super::queue::Lane;
+use super::solana::{SolanaReader, SolanaSource};
+use crate::decode::solana::Transaction;
+use crate::domain::{Address, Height, Resume, SourceAccount, TxId, UnixSeconds};
+
+/// The heights of a wallet that are to be read.
+#[derive(Debug, Clone)]
+pub struct GapRequest {
+    pub wallet: Address,
+    pub low: Height,
+    /// `None`: up to the final head, which the reader asks for itself.
+    pub high: Option<Height>,
+    /// A hint of the span right above.
+    pub resume: Option<Resume>,
+    /// What earlier reads found of the wallet's accounts.
+    pub accounts: Vec<SourceAccount>,
+    pub lane: Lane,
+    /// Nothing is known of the address yet: it is looked at before it is read.
+    pub first: bool,
+}
+
+/// Some of the asked heights with all the wallet's successful transactions in them.
+#[derive(Debug)]
+pub struct RawChunk {
+    pub low: Height,
+    pub high: Height,
+    /// Newest first by height; no order inside one height.
+    pub txs: Vec<RawTx>,
+    /// How to go on below `low`.
+    pub resume: Option<Resume>,
+    /// What is newly known of the wallet's accounts.
+    pub accounts: Vec<SourceAccount>,
+}
+
+/// A transaction in its family's shape, with its block time.
+#[derive(Debug)]
+pub enum RawTx {
+    Solana(Box<Transaction>, UnixSeconds),
+}
+
+impl RawTx {
+    pub fn height(&self) -> Height {
+        match self {
+            Self::Solana(tx, _) => tx.slot(),
+        }
+    }
+}
+
+/// What a token is called, as far as the chain tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenMeta {
+    pub mint: Address,
+    pub symbol: Option<Arc<str>>,
+    pub decimals: Option<u8>,
+}
+
+/// Whether a block still has the hash that it had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HashCheck {
+    Same,
+    /// Two answers agree that it differs.
+    Differs,
+    /// Nobody tells, or one endpoint alone says so.
+    Unknown,
+}
+
+/// State of a chain's nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceStatus {
+    pub endpoints: Vec<EndpointStatus>,
+}
+
+/// A chain's nodes. Cheap to clone.
+#[derive(Debug, Clone)]
+pub enum Source {
+    Solana(SolanaSource),
+}
+
+/// Chunks of one gap, newest first, one below the other. Dropping it stops all fetching.
+#[derive(Debug)]
+pub struct GapReader(Reader);
+
+#[derive(Debug)]
+enum Reader {
+    Solana(Box<SolanaReader>),
+}
+
+impl Source {
+    /// Begins nothing by itself: the reader works while it is polled.
+    pub fn read(&self, request: GapRequest) -> GapReader {
+        match self {
+            Self::Solana(source) => GapReader(Reader::Solana(Box::new(source.read(request)))),
+        }
+    }
+
+    /// Hash of the block at a height; `None` where there is no block.
+    pub async fn block_hash(
+        &self,
+        height: Height,
+        lane: &Lane,
+    ) -> Result<Option<[u8; 32]>, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.block_hash(height, lane).await,
+        }
+    }
+
+    /// Holds a kept hash against the chain.
+    pub async fn check_hash(
+        &self,
+        height: Height,
+        expected: [u8; 32],
+        lane: &Lane,
+    ) -> Result<HashCheck, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.check_hash(height, expected, lane).await,
+        }
+    }
+
+    /// The transactions of a block in their order.
+    pub async fn block_order(
+        &self,
+        height: Height,
+        lane: &Lane,
+    ) -> Result<Vec<TxId>, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.block_order(height, lane).await,
+        }
+    }
+
+    /// Symbols and decimals; tokens that nobody can tell about have neither.
+    pub async fn tokens(
+        &self,
+        mints: &[Address],
+        lane: &Lane,
+    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.tokens(mints, lane).await,
+        }
+    }
+
+    /// The final head.
+    pub async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.head(lane).await,
+        }
+    }
+
+    pub fn status(&self) -> SourceStatus {
+        match self {
+            Self::Solana(source) => source.status(),
+        }
+    }
+}
+
+impl GapReader {
+    /// The next chunk; `None` after the one that reaches the lower end. Cancel safe.
+    pub async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        match &mut self.0 {
+            Reader::Solana(reader) => reader.next().await,
+        }
+    }
+
+    /// Eager: fetches as far ahead as the limits allow; else the run-ahead grows with each chunk.
+    pub fn set_eager(&mut self, eager: bool) {
+        match &mut self.0 {
+            Reader::Solana(reader) => reader.set_eager(eager),
+        }
+    }
+}

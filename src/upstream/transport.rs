@@ -1,0 +1,47 @@
+//! The seam to the network: a request out, a response or an error back. Knows no JSON-RPC.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+
+use super::secret::{SecretText, SecretUrl};
+
+/// One HTTP POST of a JSON body.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub url: SecretUrl,
+    pub headers: Vec<(String, SecretText)>,
+    pub body: Bytes,
+    /// From the first byte sent to the last byte read.
+    pub timeout: Duration,
+    /// Longest body taken, counted after decompression.
+    pub body_bytes_max: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct Response {
+    pub status: u16,
+    /// The `Retry-After` header as it came: seconds or a date.
+    pub retry_after: Option<String>,
+    pub body: Bytes,
+}
+
+/// Why there is no response. Texts never hold a URL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TransportError {
+    #[error("no connection: {0}")]
+    Connect(String),
+    #[error("no answer in time")]
+    Timeout,
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    #[error("the answer is longer than {bytes_max} bytes")]
+    TooLarge { bytes_max: usize },
+}
+
+/// Sends requests: over the network, or to a node in this process.
+pub trait Transport: fmt::Debug + Send + Sync {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>>;
+}

@@ -1,0 +1,448 @@
+//! What the store keeps and how it answers, against a model and case by case.
+
+use std::sync::Arc;
+
+use blotter::domain::{
+    Address, ChainId, Height, KeyId, Position, Resume, Side, SourceAccount, Trade, TradeKey, TxId,
+    Units, UnixMillis, UnixSeconds, Wallet,
+};
+use blotter::store::{
+    Anchor, Chunk, DeliveredRange, Pending, Store, StoreError, TokenRecord, UsageUpdate, WalletId,
+    WalletPatch, Written,
+};
+use proptest::prelude::*;
+use redb::backends::InMemoryBackend;
+
+use crate::support::disk::Disk;
+use crate::support::trades::{Model, OPTIONS, chunk, stored, trade, wallet};
+
+fn store() -> Store {
+    Store::on_backend(InMemoryBackend::new(), OPTIONS).unwrap()
+}
+
+async fn id_of(store: &Store, seed: u8) -> WalletId {
+    store.intern(&wallet(seed)).await.unwrap().id
+}
+
+// Against the model.
+
+const HEIGHTS: Height = 40;
+const WALLETS: u8 = 2;
+
+#[derive(Debug, Clone)]
+enum Op {
+    /// Heights, decoder, how late the epoch is, and for each trade its height, id and how far its
+    /// time is from what its height tells.
+    Chunk(Height, Height, u16, u64, Vec<(Height, u8, i8)>),
+    Reopen(Height, Height),
+    CutBack(Height),
+}
+
+fn ops(disorder: i8) -> impl Strategy<Value = Vec<(u8, Op)>> {
+    let range = (0..HEIGHTS, 0..HEIGHTS).prop_map(|(a, b)| (a.min(b), a.max(b)));
+    let trades = proptest::collection::vec((0..HEIGHTS, 0..20_u8, -disorder..=disorder), 0..15);
+    let stale = prop_oneof![9 => Just(0_u64), 1 => Just(1)];
+    let op = prop_oneof![
+        6 => (range.clone(), 0..2_u16, stale, trades)
+            .prop_map(|((low, high), decoder, stale, trades)| {
+                let fit = |(h, tx, off)| (low + h % (high - low + 1), tx, off);
+                Op::Chunk(low, high, decoder, stale, trades.into_iter().map(fit).collect())
+            }),
+        1 => range.prop_map(|(low, high)| Op::Reopen(low, high)),
+        1 => (0..HEIGHTS).prop_map(Op::CutBack),
+    ];
+    proptest::collection::vec((0..WALLETS, op), 1..14)
+}
+
+/// Three heights to a second; with `off` the time is another.
+fn time(height: Height, off: i8) -> u32 {
+    u32::try_from(height / 3).unwrap().checked_add_signed(i32::from(off)).unwrap_or(0) + 100
+}
+
+async fn take(store: &Store, models: &mut [Model], seed: u8, op: &Op) {
+    let (id, model) = (id_of(store, seed).await, &mut models[usize::from(seed)]);
+    match op {
+        Op::Chunk(low, high, decoder, stale, trades) => {
+            let mut trades: Vec<Trade> =
+                trades.iter().map(|(h, tx, off)| trade(time(*h, *off), *h, *tx)).collect();
+            // A transaction has one place: a chunk does not hold it at two.
+            trades.sort_by_key(|trade| trade.key);
+            trades.dedup_by_key(|trade| trade.key);
+            let chunk = Chunk {
+                epoch: model.epoch + stale,
+                decoder: *decoder,
+                resume: Some(Resume(low.to_be_bytes().to_vec())),
+                ..chunk(id, *low, *high, trades)
+            };
+            let expected = model.write(&chunk);
+            assert_eq!(store.write_chunk(chunk).await.unwrap(), expected);
+        }
+        Op::Reopen(low, high) => {
+            let patch = WalletPatch { reopen: vec![(*low, *high)], ..WalletPatch::default() };
+            let epoch = model.epoch;
+            let expected = model.reopen(*low, *high);
+            assert_eq!(store.update_wallet(id, epoch, patch).await.unwrap(), expected);
+        }
+        Op::CutBack(above) => {
+            let expected = model.cut_back(*above);
+            assert_eq!(store.cut_back(id, *above).await.unwrap(), expected);
+        }
+    }
+}
+
+/// Every read of a wallet against what the model tells.
+fn check_reads(store: &Store, seed: u8, model: &Model, floor: Height, skip: usize, limit: usize) {
+    let view = store.view().unwrap();
+    let Some(record) = view.wallet(&wallet(seed)).unwrap() else { return };
+    let keys: Vec<TradeKey> = model.trades.keys().copied().collect();
+    let (after, rest) = match keys.get(skip) {
+        Some(key) => (Position::After(*key), &keys[skip + 1..]),
+        None => (Position::Start, &keys[..]),
+    };
+    let expected: Vec<&Trade> = rest
+        .iter()
+        .take_while(|key| key.height >= floor)
+        .take(limit)
+        .map(|key| &model.trades[key])
+        .collect();
+    let rows = view.rows(record.id, after, floor, limit).unwrap();
+    assert_eq!(rows.iter().map(|row| &row.trade).collect::<Vec<_>>(), expected);
+
+    let above = keys.iter().take_while(|key| key.height > floor).count();
+    let limit = u64::try_from(limit).unwrap();
+    let expected = u64::try_from(above).unwrap().min(limit);
+    assert_eq!(view.count_above(record.id, floor, limit).unwrap(), expected);
+    assert_eq!(view.first_time(record.id).unwrap(), keys.last().map(|key| key.time));
+}
+
+fn check_model(ops: &[(u8, Op)], floor: Height, skip: usize, limit: usize) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = store();
+    let mut models = vec![Model::default(); usize::from(WALLETS)];
+    for (seed, op) in ops {
+        runtime.block_on(take(&store, &mut models, *seed, op));
+        for (seed, model) in (0..).zip(&models) {
+            assert_eq!(stored(&store, &wallet(seed)), *model);
+            check_reads(&store, seed, model, floor, skip, limit);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn it_holds_what_a_map_holds(
+        ops in ops(0), floor in 0..HEIGHTS, skip in 0..20_usize, limit in 0..20_usize,
+    ) {
+        check_model(&ops, floor, skip, limit);
+    }
+
+    /// Times that fall with height must not hide a row from a replace.
+    #[test]
+    fn it_does_so_when_times_and_heights_disagree(
+        ops in ops(4), floor in 0..HEIGHTS, skip in 0..20_usize, limit in 0..20_usize,
+    ) {
+        check_model(&ops, floor, skip, limit);
+    }
+}
+
+/// The case that the property finds last: a late time is told by the chunk below, and the row
+/// must still be found when its own height is replaced.
+#[tokio::test]
+async fn a_row_with_a_time_of_its_own_is_found_and_replaced() {
+    let store = store();
+    let id = id_of(&store, 1).await;
+    store.write_chunk(chunk(id, 20, 29, vec![trade(200, 20, 1)])).await.unwrap();
+    store.write_chunk(chunk(id, 10, 19, vec![trade(900, 15, 2), trade(150, 14, 3)])).await.unwrap();
+    store.write_chunk(chunk(id, 15, 15, vec![])).await.unwrap();
+    let heights: Vec<_> = stored(&store, &wallet(1)).trades.keys().map(|key| key.height).collect();
+    assert_eq!(heights, [20, 14]);
+    store.write_chunk(chunk(id, 0, 40, vec![])).await.unwrap();
+    assert_eq!(stored(&store, &wallet(1)).trades.len(), 0);
+}
+
+// Case by case.
+
+#[tokio::test]
+async fn each_family_keeps_its_ids_and_256_bit_amounts() {
+    let store = store();
+    for (chain, address, tx) in [
+        (1, Address::Solana([1; 32]), TxId::Solana([2; 64])),
+        (2, Address::Evm([1; 20]), TxId::Evm([2; 32])),
+        (3, Address::Tron([1; 20]), TxId::Tron([2; 32])),
+    ] {
+        let wallet = Wallet { chain: ChainId(chain), address };
+        let id = store.intern(&wallet).await.unwrap().id;
+        let key = TradeKey {
+            time: UnixSeconds(u32::MAX),
+            height: Height::MAX,
+            index: u32::MAX,
+            tx,
+            leg: u16::MAX,
+        };
+        let trade = Trade {
+            key,
+            side: Side::Sell,
+            mint: address,
+            units: Some(Units::MAX),
+            native: Some(Units::ZERO),
+            venue: "".into(),
+        };
+        store.write_chunk(chunk(id, 0, Height::MAX, vec![trade.clone()])).await.unwrap();
+        let rows = store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap();
+        assert_eq!(rows.iter().map(|row| &row.trade).collect::<Vec<_>>(), [&trade]);
+        assert!(store.view().unwrap().rows(id, Position::After(key), 0, 10).unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_wallet_has_one_number_per_chain() {
+    let store = store();
+    let first = wallet(1);
+    let elsewhere = Wallet { chain: ChainId(2), ..first };
+    assert!(store.view().unwrap().wallet(&first).unwrap().is_none());
+    let records =
+        futures_util::future::join_all([&first, &elsewhere, &first].map(|w| store.intern(w))).await;
+    let ids: Vec<_> = records.into_iter().map(|record| record.unwrap().id).collect();
+    assert_eq!(ids[0], ids[2]);
+    assert_ne!(ids[0], ids[1]);
+    let record = store.view().unwrap().wallet_by_id(ids[1]).unwrap().unwrap();
+    assert_eq!((record.wallet, record.epoch, record.count), (elsewhere, 0, 0));
+    assert!(store.view().unwrap().wallet_by_id(WalletId(7)).unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_write_of_another_epoch_changes_nothing() {
+    let store = store();
+    let id = id_of(&store, 1).await;
+    store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
+    assert_eq!(store.cut_back(id, 50).await.unwrap(), 1);
+    let before = store.view().unwrap().wallet_by_id(id).unwrap();
+
+    let late = Chunk {
+        tokens: vec![token(3, Some("LATE"), Some(1), None)],
+        accounts: vec![SourceAccount { account: [1; 32], amount: None, oldest: None }],
+        ..chunk(id, 0, 9, vec![])
+    };
+    assert_eq!(store.write_chunk(late).await.unwrap(), Written::Stale);
+    let patch = WalletPatch { cut: Some(Some(5)), reopen: vec![(0, 9)], ..Default::default() };
+    assert_eq!(store.update_wallet(id, 0, patch).await.unwrap(), Written::Stale);
+
+    let view = store.view().unwrap();
+    assert_eq!(view.wallet_by_id(id).unwrap(), before);
+    assert_eq!(view.rows(id, Position::Start, 0, 10).unwrap().len(), 1);
+    assert_eq!(view.token(ChainId(1), &Address::Solana([3; 32])).unwrap(), None);
+    assert!(view.accounts(id).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_patch_changes_what_it_names() {
+    let store = store();
+    let id = id_of(&store, 1).await;
+    id_of(&store, 2).await;
+    let pending = Pending { key: KeyId(4), until: UnixMillis(5) };
+    let anchors = vec![Anchor { height: 8, hash: [8; 32] }, Anchor { height: 3, hash: [3; 32] }];
+    let patch = WalletPatch {
+        pending: Some(Some(pending)),
+        anchors: Some(anchors.clone()),
+        cut: Some(Some(2)),
+        checked_at: Some(UnixMillis(9)),
+        reopen: vec![],
+    };
+    store.update_wallet(id, 0, patch).await.unwrap();
+    store.update_wallet(id, 0, WalletPatch::default()).await.unwrap();
+    let record = store.view().unwrap().wallet_by_id(id).unwrap().unwrap();
+    assert_eq!(record.pending, Some(pending));
+    assert_eq!(record.anchors, anchors);
+    assert_eq!((record.cut, record.checked_at), (Some(2), Some(UnixMillis(9))));
+    assert_eq!(store.view().unwrap().pending().unwrap(), [(id, wallet(1), pending)]);
+
+    let patch = WalletPatch { pending: Some(None), cut: Some(None), ..WalletPatch::default() };
+    store.update_wallet(id, 0, patch).await.unwrap();
+    store.cut_back(id, 5).await.unwrap();
+    let record = store.view().unwrap().wallet_by_id(id).unwrap().unwrap();
+    assert_eq!((record.pending, record.cut), (None, None));
+    assert_eq!(record.anchors, anchors[1..]);
+    assert!(store.view().unwrap().pending().unwrap().is_empty());
+}
+
+fn token(mint: u8, symbol: Option<&str>, decimals: Option<u8>, asked: Option<u64>) -> TokenRecord {
+    TokenRecord {
+        chain: ChainId(1),
+        mint: Address::Solana([mint; 32]),
+        symbol: symbol.map(Arc::from),
+        decimals,
+        asked_at: asked.map(UnixMillis),
+    }
+}
+
+#[tokio::test]
+async fn what_is_known_of_a_token_only_grows_and_rows_show_it() {
+    let store = store();
+    let id = id_of(&store, 1).await;
+    // The mint of this trade is token 1.
+    store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
+    let shown = || {
+        let rows = store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap();
+        (rows[0].token.symbol.clone(), rows[0].token.decimals)
+    };
+    assert_eq!(shown(), (None, None));
+    let learn = |news: TokenRecord| {
+        store.write_chunk(Chunk { tokens: vec![news], ..chunk(id, 20, 20, vec![]) })
+    };
+    learn(token(1, None, Some(5), Some(100))).await.unwrap();
+    assert_eq!(shown(), (None, Some(5)));
+    learn(token(1, Some("BONK"), None, None)).await.unwrap();
+    assert_eq!(shown(), (Some("BONK".into()), Some(5)));
+    learn(token(1, None, None, Some(50))).await.unwrap();
+    let known = store.view().unwrap().token(ChainId(1), &Address::Solana([1; 32])).unwrap();
+    assert_eq!(known, Some(token(1, Some("BONK"), Some(5), Some(100))));
+}
+
+#[tokio::test]
+async fn tokens_that_lack_something_wait_by_when_they_were_asked_for() {
+    let store = store();
+    let id = id_of(&store, 1).await;
+    let tokens = vec![
+        token(1, None, Some(5), Some(300)),
+        token(2, Some("FULL"), Some(5), Some(10)),
+        token(3, Some("HALF"), None, Some(200)),
+        token(4, None, None, None),
+    ];
+    store.write_chunk(Chunk { tokens, ..chunk(id, 0, 0, vec![]) }).await.unwrap();
+    let wanted = |before, limit| -> Vec<u8> {
+        let view = store.view().unwrap();
+        let tokens = view.tokens_wanting_symbols(ChainId(1), UnixMillis(before), limit).unwrap();
+        tokens.iter().map(|token| token.mint.bytes()[0]).collect()
+    };
+    assert_eq!(wanted(1_000, 10), [4, 3, 1]);
+    assert_eq!(wanted(300, 10), [4, 3]);
+    assert_eq!(wanted(1_000, 1), [4]);
+    let view = store.view().unwrap();
+    assert!(view.tokens_wanting_symbols(ChainId(2), UnixMillis(1_000), 10).unwrap().is_empty());
+
+    let tokens = vec![token(4, None, None, Some(400)), token(3, None, Some(9), Some(401))];
+    store.write_chunk(Chunk { tokens, ..chunk(id, 1, 1, vec![]) }).await.unwrap();
+    assert_eq!(wanted(1_000, 10), [1, 4]);
+}
+
+#[tokio::test]
+async fn accounts_are_kept_per_wallet_until_a_cut_back() {
+    let store = store();
+    let (one, two) = (id_of(&store, 1).await, id_of(&store, 2).await);
+    let account =
+        |account, amount, oldest| SourceAccount { account: [account; 32], amount, oldest };
+    let write = |id, accounts| store.write_chunk(Chunk { accounts, ..chunk(id, 0, 0, vec![]) });
+    write(one, vec![account(255, Some(7), None), account(0, None, Some(3))]).await.unwrap();
+    write(two, vec![account(0, Some(1), None)]).await.unwrap();
+    write(one, vec![account(255, Some(0), Some(9))]).await.unwrap();
+    let view = store.view().unwrap();
+    let expected = [account(0, None, Some(3)), account(255, Some(0), Some(9))];
+    assert_eq!(view.accounts(one).unwrap(), expected);
+    store.cut_back(one, 50).await.unwrap();
+    let view = store.view().unwrap();
+    assert!(view.accounts(one).unwrap().is_empty());
+    assert_eq!(view.accounts(two).unwrap(), [account(0, Some(1), None)]);
+}
+
+#[tokio::test]
+async fn usage_is_kept_per_key_and_wallet() {
+    let store = store();
+    let (one, two) = (id_of(&store, 1).await, id_of(&store, 2).await);
+    let range = |newest: u8, oldest: u8| DeliveredRange {
+        from: trade(9, 9, newest).key,
+        to: trade(1, 1, oldest).key,
+    };
+    let update =
+        |key, wallet, ranges, total| UsageUpdate { key: KeyId(key), wallet, ranges, total };
+    store
+        .write_usage(vec![
+            update(1, one, vec![range(1, 2)], 10),
+            update(1, two, vec![range(3, 4), range(5, 6)], 30),
+            update(2, one, vec![], 5),
+        ])
+        .await
+        .unwrap();
+    store.write_usage(vec![update(1, one, vec![range(7, 8)], 31)]).await.unwrap();
+    let view = store.view().unwrap();
+    assert_eq!(view.usage(KeyId(1), one).unwrap(), [range(7, 8)]);
+    assert_eq!(view.usage(KeyId(1), two).unwrap(), [range(3, 4), range(5, 6)]);
+    assert!(view.usage(KeyId(2), one).unwrap().is_empty());
+    assert!(view.usage(KeyId(3), one).unwrap().is_empty());
+    let totals = [1, 2, 3].map(|key| view.usage_total(KeyId(key)).unwrap());
+    assert_eq!(totals, [31, 5, 0]);
+}
+
+#[tokio::test]
+async fn a_wrong_request_is_refused_and_spoils_no_other() {
+    let store = store();
+    let (one, two) = (id_of(&store, 1).await, id_of(&store, 2).await);
+    let evm = Trade { mint: Address::Evm([1; 20]), ..trade(1, 1, 1) };
+    let wrong = [
+        chunk(one, 9, 0, vec![]),
+        chunk(one, 0, 9, vec![trade(1, 10, 1)]),
+        chunk(one, 5, 9, vec![trade(1, 4, 1)]),
+        chunk(one, 0, 9, vec![evm]),
+    ];
+    let unknown = store.write_chunk(chunk(WalletId(77), 0, 9, vec![]));
+    let good = store.write_chunk(chunk(two, 0, 9, vec![trade(1, 1, 1)]));
+    let wrong = futures_util::future::join_all(wrong.map(|chunk| store.write_chunk(chunk)));
+    let (wrong, unknown, good) = futures_util::join!(wrong, unknown, good);
+    for refused in wrong {
+        assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+    }
+    assert!(matches!(unknown, Err(StoreError::UnknownWallet(WalletId(77)))));
+    assert!(matches!(good, Ok(Written::Stored { count: 1, .. })));
+    assert_eq!(stored(&store, &wallet(1)), Model::default());
+    assert_eq!(stored(&store, &wallet(2)).trades.len(), 1);
+}
+
+#[tokio::test]
+async fn a_view_stays_as_it_was_while_others_write() {
+    let store = store();
+    let id = id_of(&store, 1).await;
+    store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
+    let before = store.view().unwrap();
+    store.write_chunk(chunk(id, 0, 9, vec![trade(2, 2, 2), trade(3, 3, 3)])).await.unwrap();
+    assert_eq!(before.rows(id, Position::Start, 0, 10).unwrap().len(), 1);
+    assert_eq!(before.wallet_by_id(id).unwrap().unwrap().count, 1);
+    assert_eq!(store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn closing_writes_what_was_sent() {
+    let disk = Disk::default();
+    let store = Store::on_backend(disk.clone(), OPTIONS).unwrap();
+    let id = id_of(&store, 1).await;
+    let writes = (0..50).map(|h| store.write_chunk(chunk(id, h, h, vec![trade(1, h, 1)])));
+    let (written, ()) = futures_util::join!(futures_util::future::join_all(writes), store.close());
+    assert!(written.iter().all(Result::is_ok));
+    assert!(matches!(store.view().map(drop), Err(StoreError::Closed)));
+    assert!(matches!(store.cut_back(id, 0).await, Err(StoreError::Closed)));
+    store.close().await;
+
+    let store = Store::on_backend(disk, OPTIONS).unwrap();
+    assert_eq!(stored(&store, &wallet(1)).trades.len(), 50);
+    assert_eq!(store.stats().unwrap().rows, 50);
+}
+
+#[tokio::test]
+async fn dropping_writes_what_was_sent_even_where_nobody_waits() {
+    let disk = Disk::default();
+    let store = Store::on_backend(disk.clone(), OPTIONS).unwrap();
+    let id = id_of(&store, 1).await;
+    // Polled once, then given up: the request is on its way.
+    assert!(
+        futures_util::FutureExt::now_or_never(store.write_chunk(chunk(
+            id,
+            0,
+            9,
+            vec![trade(1, 1, 1)]
+        )))
+        .is_none_or(|written| written.is_ok())
+    );
+    drop(store);
+    let store = Store::on_backend(disk, OPTIONS).unwrap();
+    assert_eq!(stored(&store, &wallet(1)).trades.len(), 1);
+}

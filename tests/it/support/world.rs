@@ -1,0 +1,214 @@
+//! A whole service in this process: demo chain, in-process transport, a store in memory, paused
+//! time. Expected rows come from the chain's model.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use blotter::demo::solana::{SolanaModel, WalletPlan};
+use blotter::demo::{DemoNode, DemoTransport, Faults};
+use blotter::domain::{
+    Address, ChainId, Clock, Cursor, KeyId, Row, Side, TxId, Units, UnixMillis, Wallet,
+};
+use blotter::history::{
+    End, History, HistoryLimits, HistoryParts, Step, Tasks, Walk, WalkRequest, Want,
+};
+use blotter::registry::Registry;
+use blotter::store::{Store, StoreOptions};
+use blotter::upstream::{
+    EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
+};
+use tokio::time::Instant;
+
+/// 2026-01-01; with paused time it moves as tokio's clock does.
+const START_MS: u64 = 1_767_225_600_000;
+
+#[derive(Debug)]
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn now(&self) -> UnixMillis {
+        UnixMillis(START_MS + u64::try_from(self.0.elapsed().as_millis()).unwrap())
+    }
+}
+
+/// What a row says, in the terms of the model's truth.
+pub(crate) type Fact = (TxId, Side, Address, Option<Units>, Option<Units>, u16);
+
+pub(crate) struct World {
+    pub(crate) model: SolanaModel,
+    pub(crate) nodes: Vec<DemoNode>,
+    pub(crate) history: History,
+    pub(crate) store: Store,
+    pub(crate) limits: HistoryLimits,
+    clock: Arc<dyn Clock>,
+    disk: Disk,
+}
+
+/// A store's bytes, which outlive the service that has it open.
+#[derive(Debug, Clone, Default)]
+struct Disk(Arc<Mutex<Vec<u8>>>);
+
+impl redb::StorageBackend for Disk {
+    fn len(&self) -> std::io::Result<u64> {
+        Ok(u64::try_from(self.0.lock().unwrap().len()).unwrap())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+        let at = usize::try_from(offset).unwrap();
+        out.copy_from_slice(&self.0.lock().unwrap()[at..at + out.len()]);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        self.0.lock().unwrap().resize(usize::try_from(len).unwrap(), 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+        let at = usize::try_from(offset).unwrap();
+        self.0.lock().unwrap()[at..at + data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}
+
+pub(crate) struct Build {
+    pub(crate) seed: u64,
+    pub(crate) nodes: usize,
+    pub(crate) batch: Option<usize>,
+    pub(crate) limits: HistoryLimits,
+    pub(crate) solana: SolanaLimits,
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        let (limits, solana) = (HistoryLimits::default(), SolanaLimits::default());
+        Self { seed: 1, nodes: 1, batch: None, limits, solana }
+    }
+}
+
+impl Build {
+    pub(crate) fn world(self) -> World {
+        let model = SolanaModel::new(self.seed);
+        let nodes: Vec<DemoNode> = (0..self.nodes)
+            .map(|at| DemoNode::new(model.clone(), u64::try_from(at).unwrap()))
+            .collect();
+        let clock: Arc<dyn Clock> = Arc::new(TestClock(Instant::now()));
+        let disk = Disk::default();
+        let (history, store) = service(&self, &nodes, &clock, &disk);
+        World { model, nodes, history, store, limits: self.limits, clock, disk }
+    }
+}
+
+fn service(
+    build: &Build,
+    nodes: &[DemoNode],
+    clock: &Arc<dyn Clock>,
+    disk: &Disk,
+) -> (History, Store) {
+    let hosts = nodes.iter().enumerate().map(|(at, node)| (format!("node{at}"), node.clone()));
+    let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosts));
+    let endpoints = (0..nodes.len())
+        .map(|at| EndpointConfig {
+            batch: build.batch,
+            ..EndpointConfig::new(format!("http://node{at}/planted-secret"))
+        })
+        .collect();
+    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::clone(clock), 7);
+    let registry = Arc::new(Registry::embedded().unwrap());
+    let genesis = registry.chain(ChainId(1)).unwrap().genesis_hash.clone();
+    let source = Source::Solana(SolanaSource::new(pool, genesis, build.solana.clone()));
+    let store = Store::in_step(disk.clone(), StoreOptions { cache_bytes: 4 << 20 }).unwrap();
+    let history = History::new(HistoryParts {
+        store: store.clone(),
+        registry,
+        sources: HashMap::from([(ChainId(1), source)]),
+        clock: Arc::clone(clock),
+        limits: build.limits.clone(),
+        tasks: Tasks::new(),
+    });
+    (history, store)
+}
+
+impl World {
+    pub(crate) fn add(&self, name: &str, plan: WalletPlan) -> Wallet {
+        Wallet { chain: ChainId(1), address: self.model.add_named(name, plan) }
+    }
+
+    /// Stops the service as a shutdown would and starts another one on the same disk and nodes.
+    pub(crate) async fn restart(self) -> Self {
+        let Self { model, nodes, history, store, limits, clock, disk } = self;
+        history.stop();
+        assert!(history.tasks().shutdown(Duration::from_secs(5)).await, "tasks end in time");
+        history.close().await.unwrap();
+        drop((history, store));
+        let build = Build { limits: limits.clone(), ..Build::default() };
+        let (history, store) = service(&build, &nodes, &clock, &disk);
+        Self { model, nodes, history, store, limits, clock, disk }
+    }
+
+    pub(crate) fn request(wallet: Wallet, want: Want) -> WalkRequest {
+        let window = Duration::from_secs(3600);
+        WalkRequest { wallet, key: KeyId(1), quota: None, resume: None, want, window }
+    }
+
+    pub(crate) fn walk(&self, wallet: Wallet, want: Want, resume: Option<Cursor>) -> Walk {
+        self.history.walk(WalkRequest { resume, ..Self::request(wallet, want) }).unwrap()
+    }
+
+    pub(crate) fn set_faults(&self, faults: Faults) {
+        for node in &self.nodes {
+            node.set_faults(faults.clone());
+        }
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.nodes.iter().map(|node| node.stats().calls_total()).sum()
+    }
+
+    /// The model's rows, newest first.
+    pub(crate) fn truth(&self, wallet: Wallet) -> Vec<Fact> {
+        let fact = |t: blotter::demo::solana::TrueTrade| {
+            (t.signature, t.side, t.mint, Some(t.units), t.native, t.leg)
+        };
+        self.model.truth(wallet.address).map(fact).collect()
+    }
+}
+
+pub(crate) fn facts(rows: &[Row]) -> Vec<Fact> {
+    let fact = |row: &Row| {
+        let t = &row.trade;
+        (t.key.tx, t.side, t.mint, t.units, t.native, t.key.leg)
+    };
+    rows.iter().map(fact).collect()
+}
+
+/// Walks to the end.
+pub(crate) async fn finish(walk: &mut Walk) -> (Vec<Row>, End) {
+    let mut all = Vec::new();
+    loop {
+        match walk.next().await {
+            Step::Rows(rows) => all.extend(rows),
+            Step::End(end) => return (all, end),
+        }
+    }
+}
+
+/// Pages of `size` to the end, as a client reads them.
+pub(crate) async fn pages(world: &World, wallet: Wallet, size: u64) -> Vec<Row> {
+    let (mut all, mut resume) = (Vec::new(), None);
+    loop {
+        let mut walk = world.walk(wallet, Want::Rows(size), resume);
+        let (rows, end) = finish(&mut walk).await;
+        assert!(u64::try_from(rows.len()).unwrap() <= size);
+        all.extend(rows);
+        if end.complete && !end.more {
+            return all;
+        }
+        resume = Some(walk.cursor());
+    }
+}
