@@ -50,8 +50,9 @@ fn expected(rows: &[TrueTrade]) -> Vec<Row> {
     rows
 }
 
-/// Decodes every transaction of a wallet: trades, failures and noise.
-fn compare(score: &mut Score, label: &str, plan: WalletPlan, count: usize) {
+/// Decodes every transaction of a wallet: trades, failures and noise. Without `values`, what a
+/// trade of token for token was worth in native coin is not looked at.
+fn compare(score: &mut Score, label: &str, plan: WalletPlan, count: usize, values: bool) {
     let registry = Registry::embedded().unwrap();
     let model = SolanaModel::new(21);
     let node = DemoNode::new(model.clone(), 1);
@@ -60,10 +61,16 @@ fn compare(score: &mut Score, label: &str, plan: WalletPlan, count: usize) {
     for row in model.truth(address) {
         truth.entry(row.signature).or_default().push(row);
     }
+    let blind = |mut rows: Vec<Row>| {
+        if rows.len() > 1 && !values {
+            rows.iter_mut().for_each(|row| row.3 = None);
+        }
+        rows
+    };
     for signature in model.signatures(address).take(count) {
         let json = raw(&node, &signature);
-        let wanted = expected(truth.get(&signature).map_or(&[][..], Vec::as_slice));
-        let got = decoded(&registry, address, &json);
+        let wanted = blind(expected(truth.get(&signature).map_or(&[][..], Vec::as_slice)));
+        let got = blind(decoded(&registry, address, &json));
         let kind = format!("{label}: {:?}", model.kind_of(&signature).unwrap());
         let entry = score.entry(kind).or_default();
         entry.0 += 1;
@@ -75,18 +82,30 @@ fn compare(score: &mut Score, label: &str, plan: WalletPlan, count: usize) {
     }
 }
 
-#[test]
-#[ignore = "the decoder does not read fills from an escrow, first buys of a new coin, nor value by a native hop"]
-fn the_decoder_reads_every_kind_as_it_was_made() {
+fn check(values: bool) {
     let mut score = Score::new();
     let mixed = WalletPlan { keeper_percent: 30, ..WalletPlan::trades(10_000) };
-    compare(&mut score, "mixed", mixed, 10_000);
+    compare(&mut score, "mixed", mixed, 10_000, values);
     for kind in TradeKind::ALL {
         let label = format!("only {kind:?}");
-        compare(&mut score, &label, WalletPlan::only(kind, 600), 600);
+        compare(&mut score, &label, WalletPlan::only(kind, 600), 600, values);
     }
     let wrong: Vec<_> = score.iter().filter(|(_, (count, right, _))| count != right).collect();
-    let table: Vec<_> =
-        wrong.iter().map(|(kind, (n, ok, _))| format!("{ok} of {n} {kind}")).collect();
+    let table: Vec<_> = wrong
+        .iter()
+        .map(|(kind, (count, right, _))| format!("{right} of {count} {kind}"))
+        .collect();
     assert!(wrong.is_empty(), "{table:#?}\n{}", wrong[0].1.2.as_deref().unwrap_or_default());
+}
+
+#[test]
+#[ignore = "the decoder does not yet read fills from an escrow and first buys of a new coin"]
+fn the_decoder_reads_every_kind_as_it_was_made() {
+    check(false);
+}
+
+#[test]
+#[ignore = "the decoder does not yet tell the value of token for token by a native hop"]
+fn the_decoder_values_token_for_token_by_the_native_hop() {
+    check(true);
 }
