@@ -15,7 +15,7 @@ use blotter::registry::Registry;
 use serde_json::Value;
 
 /// Shares only ever rise.
-const EXACT_PERMILLE_MIN: usize = 600;
+const EXACT_PERMILLE_MIN: usize = 980;
 const NAMED_PERMILLE_MIN: usize = 980;
 
 const NATIVE: &str = "native";

@@ -56,6 +56,11 @@ pub(super) enum Action {
         to: u8,
         owner: Option<u8>,
     },
+    /// The owner lets, or no longer lets, somebody else move the account's tokens.
+    Approve {
+        account: u8,
+        owner: u8,
+    },
     /// Lamports out of a wrapped-SOL account; all of them where no amount stands.
     Unwrap {
         from: u8,
@@ -82,7 +87,7 @@ impl Action {
             | Self::Open { account, .. } => [Some(account), None],
             Self::Mint { to, .. } => [Some(to), None],
             Self::Burn { from, .. } => [Some(from), None],
-            Self::Still | Self::Call => [None, None],
+            Self::Approve { .. } | Self::Still | Self::Call => [None, None],
         }
     }
 }
@@ -179,10 +184,13 @@ fn system(data: &[u8], accounts: &[u8]) -> Option<Action> {
 mod tag {
     pub(super) const INITIALIZE_ACCOUNT: u8 = 1;
     pub(super) const TRANSFER: u8 = 3;
+    pub(super) const APPROVE: u8 = 4;
+    pub(super) const REVOKE: u8 = 5;
     pub(super) const MINT_TO: u8 = 7;
     pub(super) const BURN: u8 = 8;
     pub(super) const CLOSE_ACCOUNT: u8 = 9;
     pub(super) const TRANSFER_CHECKED: u8 = 12;
+    pub(super) const APPROVE_CHECKED: u8 = 13;
     pub(super) const MINT_TO_CHECKED: u8 = 14;
     pub(super) const BURN_CHECKED: u8 = 15;
     pub(super) const INITIALIZE_ACCOUNT_2: u8 = 16;
@@ -227,6 +235,9 @@ fn token(data: &[u8], accounts: &[u8], keys: &[Key]) -> Option<Action> {
         tag::CLOSE_ACCOUNT => {
             Some(Action::Close { account: account(0)?, to: account(1)?, owner: account(2) })
         }
+        tag::APPROVE => Some(Action::Approve { account: account(0)?, owner: account(2)? }),
+        tag::REVOKE => Some(Action::Approve { account: account(0)?, owner: account(1)? }),
+        tag::APPROVE_CHECKED => Some(Action::Approve { account: account(0)?, owner: account(3)? }),
         tag::UNWRAP_LAMPORTS => {
             let amount = if rest.first() == Some(&1) { u64_at(rest, 1) } else { None };
             Some(Action::Unwrap { from: account(0)?, to: account(1)?, amount })
@@ -336,6 +347,9 @@ fn parsed_token(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
             mint: at(info.mint)?,
             owner: key(info.owner?).ok()?,
         },
+        "approve" | "approveChecked" | "revoke" => {
+            Action::Approve { account: at(info.source)?, owner: at(info.owner)? }
+        }
         "closeAccount" => Action::Close {
             account: at(info.account)?,
             to: at(info.destination)?,

@@ -53,6 +53,19 @@ pub(super) struct Flow {
     pub(super) amount: u64,
     /// Less than `amount` where the mint takes a transfer fee.
     pub(super) received: u64,
+    /// The receiver had no lamports.
+    pub(super) fresh: bool,
+}
+
+impl Flow {
+    /// What arrived of it, without the rent of accounts.
+    pub(super) fn without_rent(&self) -> i128 {
+        match self.means {
+            Means::Create => 0,
+            Means::Close { rent } => i128::from(self.received) - i128::from(rent),
+            Means::Pay | Means::Transfer | Means::Mint | Means::Burn => i128::from(self.received),
+        }
+    }
 }
 
 /// What is known of one key.
@@ -62,8 +75,8 @@ pub(super) struct Account {
     pub(super) mint: Option<usize>,
     pub(super) wrapped: bool,
     pub(super) own: bool,
-    /// Created, or given room, in this transaction.
-    pub(super) created: bool,
+    /// The last instruction that gave it room.
+    pub(super) allocated: Option<usize>,
     lamports: u64,
     tokens: u64,
     /// Of a wrapped-SOL account: the lamports that are no wrapped SOL.
@@ -120,6 +133,14 @@ impl Ledger {
         self.accounts.get(usize::from(index)).copied().unwrap_or_default()
     }
 
+    /// The asset that a mint stands for, where it moved.
+    pub(super) fn asset(&self, mint: &Key) -> Option<Asset> {
+        if *mint == WRAPPED_SOL {
+            return Some(Asset::Native);
+        }
+        self.mints.iter().position(|known| known == mint).map(Asset::Token)
+    }
+
     pub(super) fn is_own(&self, index: Option<u8>) -> bool {
         index.is_some_and(|index| self.account(index).own)
     }
@@ -172,10 +193,10 @@ impl Ledger {
             Action::Pay { from, to, lamports } => self.pay(at, Means::Pay, from, to, lamports),
             Action::Create { from, to, lamports, .. } => {
                 self.pay(at, Means::Create, from, to, lamports);
-                self.mark_created(to);
+                self.mark_allocated(at, to);
             }
             Action::Allocate { account, .. } | Action::Assign { account } => {
-                self.mark_created(account);
+                self.mark_allocated(at, account);
             }
             Action::Transfer { from, to, amount, mint, withheld, .. } => {
                 let mint = mint.and_then(|mint| tx.key(mint)).copied();
@@ -204,19 +225,23 @@ impl Ledger {
                     account.rent = rent_within(account.lamports, rate);
                 }
             }
-            Action::Still | Action::Call => {}
+            Action::Approve { .. } | Action::Still | Action::Call => {}
         }
     }
 
-    fn mark_created(&mut self, account: u8) {
+    fn mark_allocated(&mut self, at: usize, account: u8) {
         if let Some(account) = self.at(account) {
-            account.created = true;
+            account.allocated = Some(at);
         }
     }
 
     fn pay(&mut self, at: usize, means: Means, from: u8, to: u8, lamports: u64) {
+        let fresh = self.account(to).lamports == 0;
         self.move_lamports(from, to, lamports);
         self.push(at, Asset::Native, means, Some(from), Some(to), lamports, lamports);
+        if let Some(flow) = self.flows.last_mut() {
+            flow.fresh = fresh;
+        }
     }
 
     fn transfer(
@@ -310,7 +335,16 @@ impl Ledger {
         amount: u64,
         received: u64,
     ) {
-        self.flows.push(Flow { instruction, asset, means, from, to, amount, received });
+        self.flows.push(Flow {
+            instruction,
+            asset,
+            means,
+            from,
+            to,
+            amount,
+            received,
+            fresh: false,
+        });
     }
 }
 
@@ -347,6 +381,7 @@ fn owns_untold(tx: &Transaction, token: &TokenAccount, wallet: &Key, at: u8) -> 
         let (account, signer) = match instruction.action {
             Action::Transfer { from, authority, .. } => (from, authority),
             Action::Close { account, owner, .. } => (account, owner),
+            Action::Approve { account, owner } => (account, Some(owner)),
             Action::Pay { .. }
             | Action::Create { .. }
             | Action::Allocate { .. }

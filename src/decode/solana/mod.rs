@@ -1,25 +1,46 @@
 //! Solana: from a `getTransaction` reply to trades.
+//!
+//! In this order:
+//!
+//! 1. A failed transaction, or one in which no program of the tables trades, holds no trade.
+//! 2. [`balances`] finds the wallet's own accounts and lists every movement of lamports and tokens.
+//!    Loose and wrapped SOL, and the rent of own accounts, are one asset.
+//! 3. Each outer instruction with all that it called is a group. What crossed the wallet's border
+//!    in a group that runs a venue is netted per asset ([`swaps`]); rent of others' accounts, relay
+//!    tips, and lamports that a router sends elsewhere stay out, fees inside a venue stay in.
+//! 4. A group that gave one asset and got another is a swap, unless a pool's shares were minted or
+//!    burnt. Groups of one order book stand together, for it takes and settles in two calls.
+//! 5. Lamports that a program gave without an instruction (a curve's price) go to the group that
+//!    can be the reason.
+//! 6. Fills of the wallet's orders by somebody else ([`orders`]) take what the order's account lost.
+//! 7. What a platform took of the traded tokens beside the swap joins it.
+//! 8. [`rows`] nets the swaps per token and names the venue.
 
 mod action;
 mod balances;
 mod base58;
 mod frames;
+mod orders;
 mod raw;
 mod rows;
+mod scene;
 mod swaps;
 mod transaction;
 
 pub use raw::{RawError, parse};
 pub use transaction::Transaction;
 
-use balances::Ledger;
+use std::ops::Range;
+
+use balances::{Asset, Ledger, Means};
 use base58::address;
 use raw::Key;
 use rows::Rows;
-use swaps::Scene;
+use scene::Scene;
+use swaps::Net;
 
 use super::{Decoded, Note, NoteKind};
-use crate::registry::Registry;
+use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may give other trades than before.
 pub const DECODER_VERSION: u16 = 1;
@@ -29,40 +50,113 @@ const TOKEN_PROGRAM: Key = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"
 const TOKEN_2022_PROGRAM: Key = address("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb");
 const WRAPPED_SOL: Key = address("So11111111111111111111111111111111111111112");
 
+/// A platform's fee is at most one part in so many of what was traded; more is another transfer.
+const PLATFORM_FEE_PART_MIN: i128 = 10;
+
+/// A group of instructions that swapped, with what it moved.
+#[derive(Debug)]
+struct Swap {
+    ranges: Vec<Range<usize>>,
+    net: Net,
+}
+
 /// The trades that a transaction holds for a wallet.
 pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decoded {
-    let scene = Scene::new(tx, registry.solana());
-    if tx.failed || !scene.has_venue() {
+    if tx.failed {
         return Decoded::default();
     }
+    let Some(scene) = Scene::new(tx, registry.solana()) else { return Decoded::default() };
     let ledger = Ledger::new(tx, wallet);
-    let mut rows = Rows::default();
     let mut notes = Vec::new();
-    for range in outer_ranges(tx) {
-        if !scene.may_swap(&range) {
-            continue;
-        }
-        let mut net = scene.net(&ledger, &range);
-        net.native += scene.unexplained(&ledger, &range);
-        if net.shares {
-            notes.push(Note { kind: NoteKind::Liquidity, detail: String::new() });
-        } else if net.is_swap() {
-            rows.add(&scene, &ledger, range, &net);
-        } else if !net.is_empty() {
-            notes.push(Note { kind: NoteKind::OneSided, detail: String::new() });
-        }
+    let mut swaps = candidates(&scene, &ledger);
+    add_uninstructed(&scene, &ledger, &mut swaps);
+    swaps.retain(|swap| {
+        notes.extend(why_not(&swap.net));
+        swap.net.is_swap()
+    });
+    add_platform_fees(&scene, &ledger, &mut swaps);
+    let mut rows = Rows::default();
+    for swap in &swaps {
+        rows.add(&scene, &ledger, swap);
+    }
+    for fill in orders::fills(&scene, &ledger, wallet) {
+        rows.add_fill(&fill);
     }
     rows.finish(&scene, &ledger, notes)
 }
 
-/// Each outer instruction with those that it called.
-fn outer_ranges(tx: &Transaction) -> Vec<std::ops::Range<usize>> {
-    let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
-    for (at, instruction) in tx.instructions.iter().enumerate() {
-        match ranges.last_mut() {
-            Some(range) if instruction.parent.is_some() => range.end = at + 1,
-            _ => ranges.push(at..at + 1),
+/// Every group that runs a venue, with what it moved for the wallet.
+fn candidates(scene: &Scene<'_>, ledger: &Ledger) -> Vec<Swap> {
+    let mut swaps: Vec<Swap> = Vec::new();
+    for group in scene.groups.iter().filter(|group| scene.may_trade(group)) {
+        let outer = scene.kind(group.start);
+        if outer.is_some_and(scene::keeps_orders) {
+            continue;
+        }
+        let net = scene.net(ledger, group);
+        let program = |range: &Range<usize>| scene.instruction(range.start).map(|i| i.program);
+        let book = (outer == Some(ProgramKind::OrderBook)).then(|| program(group)).flatten();
+        let same = swaps
+            .iter_mut()
+            .find(|swap| book.is_some() && swap.ranges.first().and_then(program) == book);
+        match same {
+            Some(swap) => {
+                swap.net.merge(&net);
+                swap.ranges.push(group.clone());
+            }
+            None => swaps.push(Swap { ranges: vec![group.clone()], net }),
         }
     }
-    ranges
+    swaps
+}
+
+/// Gives lamports that came without an instruction to the only group that can be the reason: one
+/// in which a curve took tokens, else the only one there is.
+fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
+    let lamports = scene.uninstructed(ledger);
+    if lamports == 0 {
+        return;
+    }
+    let sold_to_curve = |swap: &Swap| {
+        let mut programs = swap.ranges.iter().flat_map(|range| scene.programs(range));
+        swap.net.losses() && programs.any(|program| program.kind == ProgramKind::Curve)
+    };
+    let curves = swaps.iter().filter(|swap| sold_to_curve(swap)).count();
+    let only = swaps.len() == 1;
+    for swap in swaps.iter_mut().filter(|swap| only || (curves == 1 && sold_to_curve(swap))) {
+        swap.net.native += lamports;
+    }
+}
+
+fn why_not(net: &Net) -> Option<Note> {
+    let (kind, detail) = match (net.shares, net.gains(), net.losses()) {
+        (true, ..) => (NoteKind::Liquidity, "a pool's shares were minted or burnt"),
+        (false, true, false) => (NoteKind::OneSided, "a venue ran and the wallet only got"),
+        (false, false, true) => (NoteKind::OneSided, "a venue ran and the wallet only gave"),
+        (false, false, false) | (false, true, true) => return None,
+    };
+    Some(Note { kind, detail: detail.to_owned() })
+}
+
+/// What the wallet sent elsewhere of a token that it traded: in another call of the program that
+/// led the swap, or in a small transfer of its own.
+fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
+    let [swap] = swaps else { return };
+    let Some(leader) = swap.ranges.first().and_then(|range| scene.instruction(range.start)) else {
+        return;
+    };
+    for group in scene.groups.iter().filter(|group| !scene.may_trade(group)) {
+        let same = scene.instruction(group.start).is_some_and(|i| i.program == leader.program);
+        for flow in ledger.flows.iter().filter(|flow| group.contains(&flow.instruction)) {
+            let (Asset::Token(_), Means::Transfer) = (flow.asset, flow.means) else { continue };
+            let traded = swap.net.get(flow.asset);
+            let amount = i128::from(flow.amount);
+            let small = amount.saturating_mul(PLATFORM_FEE_PART_MIN) <= traded.abs();
+            let sent = ledger.is_own(flow.from) && !ledger.is_own(flow.to);
+            let alone = group.len() == 1;
+            if sent && traded != 0 && (same || (alone && small)) {
+                swap.net.add(flow.asset, -amount);
+            }
+        }
+    }
 }

@@ -64,14 +64,23 @@ struct Signed<'a> {
 struct Message<'a> {
     #[serde(borrow)]
     account_keys: Vec<KeyText<'a>>,
+    header: Option<Header>,
     #[serde(borrow)]
     instructions: Vec<RawInstruction<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
+struct Header {
+    num_required_signatures: u16,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Meta<'a> {
     err: Option<IgnoredAny>,
+    /// Older, and where both stand the one to believe: some archives rewrite `err`.
+    status: Option<Status>,
     #[serde(default)]
     fee: u64,
     pre_balances: Vec<u64>,
@@ -86,6 +95,12 @@ struct Meta<'a> {
     log_messages: Option<&'a RawValue>,
     #[serde(borrow)]
     loaded_addresses: Option<Loaded<'a>>,
+}
+
+#[derive(Deserialize)]
+enum Status {
+    Ok(IgnoredAny),
+    Err(IgnoredAny),
 }
 
 #[derive(Deserialize)]
@@ -135,6 +150,7 @@ struct RawInstruction<'a> {
 /// A key as text, or as an object that holds it (`jsonParsed`).
 struct KeyText<'a> {
     text: &'a str,
+    signer: bool,
 }
 
 /// An account by its place among the keys, or by its text (`jsonParsed`).
@@ -176,19 +192,20 @@ impl<'de: 'a, 'a> Deserialize<'de> for KeyText<'a> {
             }
 
             fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(KeyText { text })
+                Ok(KeyText { text, signer: false })
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut text = None;
+                let (mut text, mut signer) = (None, false);
                 while let Some(name) = map.next_key::<Cow<'de, str>>()? {
                     match name.as_ref() {
                         "pubkey" => text = Some(map.next_value::<&'de str>()?),
+                        "signer" => signer = map.next_value()?,
                         _ => drop(map.next_value::<IgnoredAny>()?),
                     }
                 }
                 let text = text.ok_or_else(|| de::Error::missing_field("pubkey"))?;
-                Ok(KeyText { text })
+                Ok(KeyText { text, signer })
             }
         }
         deserializer.deserialize_any(KeyVisitor)
@@ -206,6 +223,10 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     let meta = entry.meta.ok_or(RawError::Missing("meta"))?;
     let message = entry.transaction.message;
     let keys = Keys::read(&message.account_keys, meta.loaded_addresses.as_ref())?;
+    let signers = message.header.map_or_else(
+        || message.account_keys.iter().filter(|key| key.signer).count(),
+        |header| usize::from(header.num_required_signatures),
+    );
     if meta.pre_balances.len() != keys.keys.len() || meta.post_balances.len() != keys.keys.len() {
         return Err(RawError::Broken("balance list"));
     }
@@ -224,12 +245,18 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
         block_time: entry.block_time,
         index: entry.transaction_index,
         id: entry.transaction.signatures.first().and_then(|text| TxId::parse_solana(text)),
-        failed: meta.err.is_some(),
+        failed: match meta.status {
+            Some(Status::Ok(_)) => false,
+            Some(Status::Err(_)) => true,
+            None => meta.err.is_some(),
+        },
         fee: meta.fee,
+        signers,
         lamports: meta.pre_balances.into_iter().zip(meta.post_balances).collect(),
         keys: keys.keys,
         tokens,
         instructions,
+        accounts,
         data,
     })
 }

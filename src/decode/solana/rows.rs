@@ -3,8 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::balances::{Asset, Ledger};
-use super::swaps::{Net, Scene, trades};
+use super::Swap;
+use super::balances::{Asset, Flow, Ledger};
+use super::orders::Fill;
+use super::scene::{Scene, trades};
+use super::swaps::Net;
 use crate::decode::{Decoded, DecodedTrade, Note};
 use crate::domain::{Address, Side, Units};
 use crate::registry::ProgramKind;
@@ -27,30 +30,29 @@ struct Sum {
 }
 
 impl Rows {
-    /// Adds one swap. Native value belongs to a row only where the swap moved a single token.
-    pub(super) fn add(
-        &mut self,
-        scene: &Scene<'_>,
-        ledger: &Ledger,
-        range: Range<usize>,
-        net: &Net,
-    ) {
+    /// Adds one swap.
+    pub(super) fn add(&mut self, scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) {
+        self.add_net(&swap.net, |mint| venue(scene, ledger, &swap.ranges, mint));
+    }
+
+    /// Adds the fill of an order.
+    pub(super) fn add_fill(&mut self, fill: &Fill<'_>) {
+        self.add_net(&fill.net, |_| fill.program.name.clone());
+    }
+
+    /// Native value belongs to a row only where the swap moved a single token.
+    fn add_net(&mut self, net: &Net, venue: impl Fn(usize) -> Arc<str>) {
         let moved = || net.tokens.iter().filter(|(_, sum)| *sum != 0);
         let single = moved().count() == 1;
         for (mint, units) in moved() {
             let native = single.then_some(net.native);
-            match self.rows.iter_mut().find(|row| row.mint == *mint) {
-                Some(row) => {
-                    row.units += units;
-                    row.native = row.native.zip(native).map(|(a, b)| a + b);
-                }
-                None => self.rows.push(Sum {
-                    mint: *mint,
-                    units: *units,
-                    native,
-                    venue: venue(scene, ledger, &range, *mint),
-                }),
+            if let Some(row) = self.rows.iter_mut().find(|row| row.mint == *mint) {
+                row.units += units;
+                row.native = row.native.zip(native).map(|(a, b)| a + b);
+                continue;
             }
+            let venue = venue(*mint);
+            self.rows.push(Sum { mint: *mint, units: *units, native, venue });
         }
     }
 
@@ -78,10 +80,11 @@ impl Rows {
 }
 
 /// The venue that exchanged most of the token in these instructions.
-fn venue(scene: &Scene<'_>, ledger: &Ledger, range: &Range<usize>, mint: usize) -> Arc<str> {
+fn venue(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>], mint: usize) -> Arc<str> {
     let mut shares: Vec<(&Arc<str>, u128)> = Vec::new();
-    let of_mint = |flow: &&super::balances::Flow| {
-        range.contains(&flow.instruction) && flow.asset == Asset::Token(mint)
+    let of_mint = |flow: &&Flow| {
+        flow.asset == Asset::Token(mint)
+            && ranges.iter().any(|range| range.contains(&flow.instruction))
     };
     for flow in ledger.flows.iter().filter(of_mint) {
         let Some((_, program)) = scene.leaf(flow.instruction) else { continue };
@@ -94,19 +97,18 @@ fn venue(scene: &Scene<'_>, ledger: &Ledger, range: &Range<usize>, mint: usize) 
     if let Some((name, _)) = best {
         return (*name).clone();
     }
-    routed_by(scene, range).unwrap_or_else(|| {
-        let outer = scene.instruction(range.start).and_then(|i| scene.tx.key(i.program));
-        outer.map(|key| Address::Solana(*key).to_string()).unwrap_or_default().into()
+    routed_by(scene, ranges).unwrap_or_else(|| {
+        let outer = ranges.first().and_then(|range| scene.instruction(range.start));
+        let key = outer.and_then(|outer| scene.tx.key(outer.program));
+        key.map(|key| Address::Solana(*key).to_string()).unwrap_or_default().into()
     })
 }
 
 /// The name of the program that led the swap, where no venue of the tables exchanged the token.
-fn routed_by(scene: &Scene<'_>, range: &Range<usize>) -> Option<Arc<str>> {
+fn routed_by(scene: &Scene<'_>, ranges: &[Range<usize>]) -> Option<Arc<str>> {
     let programs = || {
-        range
-            .clone()
-            .filter_map(|at| scene.program(scene.instruction(at)?))
-            .filter(|program| trades(program.kind))
+        let all = ranges.iter().flat_map(|range| scene.programs(range));
+        all.filter(|program| trades(program.kind))
     };
     let aggregator = programs().find(|program| program.kind == ProgramKind::Aggregator);
     aggregator.or_else(|| programs().next()).map(|program| program.name.clone())

@@ -17,12 +17,15 @@ pub struct Transaction {
     pub(super) failed: bool,
     /// Base and priority fee in lamports, paid by the first key.
     pub(super) fee: u64,
+    /// How many keys, the first ones, signed.
+    pub(super) signers: usize,
     pub(super) keys: Vec<Key>,
     /// Before and after, in the order of the keys.
     pub(super) lamports: Vec<(u64, u64)>,
     pub(super) tokens: Vec<TokenAccount>,
     /// In the order of execution, inner ones behind their caller.
     pub(super) instructions: Vec<Instruction>,
+    pub(super) accounts: Vec<u8>,
     /// The base58 texts of the calls' data.
     pub(super) data: String,
 }
@@ -127,6 +130,18 @@ impl Transaction {
 
     pub(super) fn find(&self, key: &Key) -> Option<u8> {
         self.keys.iter().position(|known| known == key).and_then(|at| u8::try_from(at).ok())
+    }
+
+    pub(super) fn accounts_of(&self, instruction: &Instruction) -> &[u8] {
+        self.accounts.get(instruction.accounts.clone()).unwrap_or_default()
+    }
+
+    /// An instruction with those that it called.
+    pub(super) fn subtree(&self, at: usize) -> Range<usize> {
+        let behind = self.instructions.get(at + 1..).unwrap_or_default();
+        let height = self.instructions.get(at).map_or(0, |instruction| instruction.height);
+        let called = behind.iter().take_while(|inner| inner.height > height).count();
+        at..at + 1 + called
     }
 
     /// What a call was given; empty where the text is no base58.

@@ -1,0 +1,167 @@
+//! Orders that somebody else fills: the wallet gets its side, and what it gives leaves an account
+//! of the order, which took it in an earlier transaction.
+
+use super::balances::{Asset, Ledger};
+use super::raw::Key;
+use super::scene::{Scene, keeps_orders};
+use super::swaps::Net;
+use crate::registry::Program;
+
+/// One fill.
+#[derive(Debug)]
+pub(super) struct Fill<'a> {
+    pub(super) program: &'a Program,
+    pub(super) net: Net,
+}
+
+/// The fills of the wallet's orders, one a program.
+pub(super) fn fills<'a>(scene: &Scene<'a>, ledger: &Ledger, wallet: &Key) -> Vec<Fill<'a>> {
+    let mut fills: Vec<Fill<'a>> = Vec::new();
+    let range = 0..scene.tx.instructions.len();
+    for program in scene.programs(&range).filter(|program| keeps_orders(program.kind)) {
+        if fills.iter().any(|fill| fill.program.id == program.id) {
+            continue;
+        }
+        let calls = calls_of(scene, program);
+        let net = for_maker(scene, ledger, wallet, &calls)
+            .or_else(|| for_order(scene, ledger, &calls))
+            .or_else(|| told(scene, ledger, wallet, &calls));
+        fills.extend(net.map(|net| Fill { program, net }));
+    }
+    fills
+}
+
+/// The program's calls that stand in none of its own.
+fn calls_of(scene: &Scene<'_>, program: &Program) -> Vec<usize> {
+    let is_call = |at: usize| {
+        scene.instruction(at).and_then(|i| scene.program(i)).is_some_and(|p| p.id == program.id)
+    };
+    (0..scene.tx.instructions.len())
+        .filter(|at| is_call(*at) && !scene.callers(*at).skip(1).any(is_call))
+        .collect()
+}
+
+/// The wallet only gets; accounts of the order, which stand beside it, lose something else.
+fn for_maker(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Option<Net> {
+    let mut net = Net::default();
+    let mut owners: Vec<Key> = Vec::new();
+    for call in calls {
+        let part = scene.net(ledger, &scene.tx.subtree(*call));
+        if part.gains() {
+            let accounts = scene.tx.accounts_of(scene.instruction(*call)?);
+            owners.extend(accounts.iter().filter_map(|account| scene.escrow(*account, wallet)));
+        }
+        net.merge(&part);
+    }
+    if !net.gains() || net.losses() {
+        return None;
+    }
+    let mut lost = Net::default();
+    for flow in &ledger.flows {
+        if !calls.iter().any(|call| scene.tx.subtree(*call).contains(&flow.instruction)) {
+            continue;
+        }
+        let escrow = |end: Option<u8>| {
+            let owner = end.and_then(|at| scene.owner(at));
+            owner.is_some_and(|owner| owners.contains(owner))
+        };
+        match (escrow(flow.from), escrow(flow.to)) {
+            (true, false) => lost.add(flow.asset, -flow.without_rent()),
+            (false, true) => lost.add(flow.asset, flow.without_rent()),
+            (true, true) | (false, false) => {}
+        }
+    }
+    let gained: Vec<Asset> = net.assets().map(|(asset, _)| asset).collect();
+    let given = lost.assets().filter(|(asset, sum)| *sum < 0 && !gained.contains(asset));
+    for (asset, sum) in given {
+        net.add(asset, sum);
+    }
+    net.is_swap().then_some(net)
+}
+
+/// The wallet is an order's own account: the program takes one asset from it, and a swap in
+/// between pays it another.
+fn for_order(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize]) -> Option<Net> {
+    if ledger.wallet.is_some_and(|at| usize::from(at) < scene.tx.signers) {
+        return None;
+    }
+    let mut taken = Net::default();
+    for call in calls {
+        taken.merge(&scene.net(ledger, &scene.tx.subtree(*call)));
+    }
+    let mut net = Net::default();
+    for group in &scene.groups {
+        if group.clone().any(|at| calls.contains(&at)) || !scene.may_trade(group) {
+            continue;
+        }
+        let paid = scene.net(ledger, group);
+        if paid.gains() && !paid.losses() {
+            net.merge(&paid);
+        }
+    }
+    let got: Vec<Asset> = net.assets().map(|(asset, _)| asset).collect();
+    for (asset, sum) in taken.assets().filter(|(asset, sum)| *sum < 0 && !got.contains(asset)) {
+        net.add(asset, sum);
+    }
+    net.is_swap().then_some(net)
+}
+
+/// Jupiter DCA's own account of a fill, for the user who is paid only when the order ends.
+fn told(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Option<Net> {
+    let events = calls.iter().flat_map(|call| scene.tx.subtree(*call)).filter_map(|at| {
+        let data = scene.tx.data_of(scene.instruction(at)?);
+        Filled::read(data.strip_prefix(&CPI_EVENT)?.strip_prefix(&Filled::TAG)?)
+    });
+    let mut net = Net::default();
+    for event in events.filter(|event| event.user == *wallet) {
+        let fee = if event.fee_mint == event.output { event.fee } else { 0 };
+        net.add(ledger.asset(&event.input)?, -i128::from(event.given));
+        net.add(ledger.asset(&event.output)?, i128::from(event.got) - i128::from(fee));
+    }
+    net.is_swap().then_some(net)
+}
+
+/// Before an event that a program tells itself in a call.
+const CPI_EVENT: [u8; 8] = [0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
+
+struct Filled {
+    user: Key,
+    input: Key,
+    output: Key,
+    given: u64,
+    got: u64,
+    fee_mint: Key,
+    fee: u64,
+}
+
+impl Filled {
+    const TAG: [u8; 8] = [0x86, 0x04, 0x11, 0x3f, 0xdd, 0x2d, 0xb1, 0xad];
+
+    fn read(body: &[u8]) -> Option<Self> {
+        let key = |at: usize| body.get(at..at + 32)?.try_into().ok();
+        let units = |at: usize| Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?));
+        Some(Self {
+            user: key(0)?,
+            input: key(64)?,
+            output: key(96)?,
+            given: units(128)?,
+            got: units(136)?,
+            fee_mint: key(144)?,
+            fee: units(176)?,
+        })
+    }
+}
+
+impl Scene<'_> {
+    fn owner(&self, account: u8) -> Option<&Key> {
+        let token = self.tx.tokens.iter().find(|token| token.account == account)?;
+        token.owner_before.as_ref().or(token.owner_after.as_ref())
+    }
+
+    /// The owner of a token account where it is neither the wallet nor a signer.
+    fn escrow(&self, account: u8, wallet: &Key) -> Option<Key> {
+        let owner = self.owner(account)?;
+        let mut signers = self.tx.keys.iter().take(self.tx.signers);
+        (owner != wallet && !signers.any(|signer| signer == owner)).then_some(*owner)
+    }
+}

@@ -1,0 +1,105 @@
+//! A transaction beside what the tables say of its programs: who called what, and where an
+//! instruction stands.
+
+use std::ops::Range;
+
+use super::action::Action;
+use super::transaction::{Instruction, Transaction};
+use crate::registry::{Program, ProgramKind, SolanaTables};
+
+#[derive(Debug)]
+pub(super) struct Scene<'a> {
+    pub(super) tx: &'a Transaction,
+    pub(super) tables: &'a SolanaTables,
+    /// Per key.
+    programs: Vec<Option<&'a Program>>,
+    /// Each outer instruction with those that it called.
+    pub(super) groups: Vec<Range<usize>>,
+}
+
+impl<'a> Scene<'a> {
+    /// `None` where no program that has a part in trades ran.
+    pub(super) fn new(tx: &'a Transaction, tables: &'a SolanaTables) -> Option<Self> {
+        let programs = tx.keys.iter().map(|key| tables.program(key)).collect();
+        let mut scene = Self { tx, tables, programs, groups: Vec::new() };
+        if !scene.may_trade(&(0..tx.instructions.len())) {
+            return None;
+        }
+        for (at, instruction) in tx.instructions.iter().enumerate() {
+            match scene.groups.last_mut() {
+                Some(group) if instruction.parent.is_some() => group.end = at + 1,
+                _ => scene.groups.push(at..at + 1),
+            }
+        }
+        Some(scene)
+    }
+
+    pub(super) fn program(&self, instruction: &Instruction) -> Option<&'a Program> {
+        self.programs.get(usize::from(instruction.program)).copied().flatten()
+    }
+
+    pub(super) fn instruction(&self, at: usize) -> Option<&'a Instruction> {
+        self.tx.instructions.get(at)
+    }
+
+    /// The kind of the program that an instruction calls.
+    pub(super) fn kind(&self, at: usize) -> Option<ProgramKind> {
+        self.instruction(at).and_then(|i| self.program(i)).map(|program| program.kind)
+    }
+
+    /// The programs of the tables that run in these instructions, in order.
+    pub(super) fn programs(&self, range: &Range<usize>) -> impl Iterator<Item = &'a Program> {
+        let calls = self.tx.instructions.get(range.clone()).unwrap_or_default();
+        calls.iter().filter_map(|call| self.program(call))
+    }
+
+    /// Whether a program that has a part in trades runs in these instructions.
+    pub(super) fn may_trade(&self, range: &Range<usize>) -> bool {
+        self.programs(range).any(|program| trades(program.kind))
+    }
+
+    /// The calls above an instruction, nearest first; itself where it is a call.
+    pub(super) fn callers(&self, at: usize) -> impl Iterator<Item = usize> {
+        let mut next = Some(at);
+        std::iter::from_fn(move || {
+            let at = next?;
+            next = self.instruction(at)?.parent;
+            Some(at)
+        })
+        .filter(|at| matches!(self.instruction(*at).map(|i| i.action), Some(Action::Call)))
+    }
+
+    /// The venue's call in which an instruction stands: the nearest that exchanges assets.
+    pub(super) fn leaf(&self, at: usize) -> Option<(usize, &'a Program)> {
+        self.callers(at).find_map(|at| {
+            let call = self.instruction(at)?;
+            let program = self.program(call)?;
+            let swaps = exchanges(program.kind)
+                && (program.swaps.is_empty() || program.may_swap(&self.tx.data_of(call)));
+            swaps.then_some((at, program))
+        })
+    }
+}
+
+/// Whether a program of this kind has a part in trades.
+pub(super) fn trades(kind: ProgramKind) -> bool {
+    !matches!(kind, ProgramKind::Conversion | ProgramKind::Part)
+}
+
+/// Whether a program of this kind holds orders that keepers fill.
+pub(super) fn keeps_orders(kind: ProgramKind) -> bool {
+    matches!(kind, ProgramKind::Limit | ProgramKind::Dca)
+}
+
+/// Whether a program of this kind holds the other side of a trade itself.
+fn exchanges(kind: ProgramKind) -> bool {
+    match kind {
+        ProgramKind::Amm | ProgramKind::Curve | ProgramKind::OrderBook | ProgramKind::Rfq => true,
+        ProgramKind::Aggregator
+        | ProgramKind::Router
+        | ProgramKind::Limit
+        | ProgramKind::Dca
+        | ProgramKind::Conversion
+        | ProgramKind::Part => false,
+    }
+}
