@@ -99,7 +99,6 @@ fn check(values: bool) {
 }
 
 #[test]
-#[ignore = "the decoder does not yet read fills from an escrow and first buys of a new coin"]
 fn the_decoder_reads_every_kind_as_it_was_made() {
     check(false);
 }
