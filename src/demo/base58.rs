@@ -1,60 +1,83 @@
-//! Base58 of any length, appended to a buffer. Account keys and signatures have their own coder
-//! (`five8`); this one is for instruction data, of which an answer holds kilobytes.
+//! Base58 of any length, appended to a buffer: an answer holds kilobytes of it.
 
 const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 /// Five digits a limb: a limb times 2^32 plus a carry still fits 64 bits.
 const LIMB: u64 = 58 * 58 * 58 * 58 * 58;
-const LIMB_DIGITS: usize = 5;
+/// Limbs on the stack: enough for 64 bytes, which are 88 digits.
+const SMALL: usize = 18;
 
-pub(super) fn encode_32(bytes: &[u8; 32], out: &mut Vec<u8>) {
-    let mut text = [0; 44];
-    let len = five8::encode_32(bytes, &mut text);
-    out.extend_from_slice(text.get(..usize::from(len)).unwrap_or_default());
-}
+/// Two digits at a time.
+static PAIRS: [[u8; 2]; 58 * 58] = pairs();
 
-pub(super) fn encode_64(bytes: &[u8; 64], out: &mut Vec<u8>) {
-    let mut text = [0; 88];
-    let len = five8::encode_64(bytes, &mut text);
-    out.extend_from_slice(text.get(..usize::from(len)).unwrap_or_default());
+#[expect(clippy::indexing_slicing, reason = "constant evaluation, within the bounds it loops to")]
+const fn pairs() -> [[u8; 2]; 58 * 58] {
+    let mut pairs = [[0; 2]; 58 * 58];
+    let mut at = 0;
+    while at < pairs.len() {
+        pairs[at] = [ALPHABET[at / 58], ALPHABET[at % 58]];
+        at += 1;
+    }
+    pairs
 }
 
 pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     let zeros = bytes.iter().take_while(|b| **b == 0).count();
     out.resize(out.len() + zeros, b'1');
     let (_, rest) = bytes.split_at(zeros);
-    // Least significant limb first; room for 11 bits of digits a byte pair.
-    let mut limbs: Vec<u64> = Vec::with_capacity(rest.len() / 3 + 2);
-    let (head, words) = rest.split_at(rest.len() % 4);
-    if !head.is_empty() {
-        limbs.push(head.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
-    }
-    for word in words.chunks_exact(4) {
-        let mut carry = word.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        for limb in &mut limbs {
+    // 29.3 bits a limb: one limb more than words for every eleven of them.
+    let need = rest.len() / 4 + rest.len() / 40 + 2;
+    let mut small = [0_u64; SMALL];
+    let mut large = Vec::new();
+    let limbs = if need <= SMALL {
+        &mut small[..]
+    } else {
+        large.resize(need, 0);
+        large.as_mut_slice()
+    };
+    let used = fill(rest, limbs);
+    write(limbs.get(..used).unwrap_or_default(), out);
+}
+
+/// Turns big-endian bytes into limbs, least significant first; tells how many there are.
+fn fill(bytes: &[u8], limbs: &mut [u64]) -> usize {
+    let (head, words) = bytes.split_at(bytes.len() % 4);
+    let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let mut used = 0;
+    for word in std::iter::once(word(head)).chain(words.chunks_exact(4).map(word)) {
+        let mut carry = word;
+        for limb in limbs.iter_mut().take(used) {
             carry += *limb << 32;
             *limb = carry % LIMB;
             carry /= LIMB;
         }
         while carry > 0 {
-            limbs.push(carry % LIMB);
+            if let Some(limb) = limbs.get_mut(used) {
+                *limb = carry % LIMB;
+            }
+            used += 1;
             carry /= LIMB;
         }
     }
-    let mut leading = true;
+    used
+}
+
+fn write(limbs: &[u64], out: &mut Vec<u8>) {
+    let start = out.len();
     for limb in limbs.iter().rev() {
-        let mut digits = [0_u8; LIMB_DIGITS];
-        let mut left = *limb;
-        for digit in digits.iter_mut().rev() {
-            *digit = u8::try_from(left % 58).unwrap_or(0);
-            left /= 58;
-        }
-        for digit in digits {
-            leading &= digit == 0;
-            if !leading {
-                out.push(ALPHABET.get(usize::from(digit)).copied().unwrap_or(b'1'));
-            }
-        }
+        let limb = u32::try_from(*limb).unwrap_or(0);
+        let pair = |value: u32| {
+            let at = usize::try_from(value).unwrap_or(0);
+            PAIRS.get(at).copied().unwrap_or_default()
+        };
+        let [_, last] = pair(limb % 58);
+        out.extend_from_slice(&pair(limb / (58 * 58 * 58)));
+        out.extend_from_slice(&pair(limb / 58 % (58 * 58)));
+        out.push(last);
     }
+    // Only the first limb can begin with zeros.
+    let written = out.get(start..).unwrap_or_default();
+    let leading = written.iter().take_while(|digit| **digit == b'1').count();
+    out.drain(start..start + leading);
 }
 
 #[cfg(test)]
@@ -71,6 +94,15 @@ mod tests {
             let mut text = Vec::new();
             encode(&data, &mut text);
             prop_assert_eq!(String::from_utf8(text).unwrap(), bs58::encode(&data).into_string());
+        }
+    }
+
+    #[test]
+    fn writes_the_largest_of_every_length() {
+        for length in 0..600 {
+            let (data, mut text) = (vec![255; length], Vec::new());
+            encode(&data, &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), bs58::encode(&data).into_string());
         }
     }
 }

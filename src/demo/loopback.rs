@@ -157,6 +157,7 @@ async fn respond(
     let Ok(body) = Limited::new(request.into_body(), limits.request_max).collect().await else {
         return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE));
     };
+    let _open = node.open();
     match node.handle(&body.to_bytes()) {
         Outcome::Silence => std::future::pending().await,
         Outcome::Answer(answer) => {

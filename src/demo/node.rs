@@ -37,6 +37,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Counts {
     stats: NodeStats,
+    open: u64,
     /// Begin of the running second and the requests in it.
     window: Option<(Instant, u32)>,
 }
@@ -45,6 +46,9 @@ struct Counts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeStats {
     pub requests: u64,
+    /// The most requests that were open at once, and the most calls in one of them.
+    pub concurrent_max: u64,
+    pub batch_max: usize,
     /// Calls of each method; entries of a batch count one by one.
     pub calls: BTreeMap<String, u64>,
     /// Requests and calls that a fault hit, by its name.
@@ -58,6 +62,19 @@ impl NodeStats {
 
     pub fn calls_total(&self) -> u64 {
         self.calls.values().sum()
+    }
+}
+
+/// A request that was not answered yet.
+#[derive(Debug)]
+pub(super) struct OpenRequest {
+    node: DemoNode,
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        let mut counts = self.node.counts();
+        counts.open = counts.open.saturating_sub(1);
     }
 }
 
@@ -137,6 +154,14 @@ impl DemoNode {
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.inner.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request as open until the guard is dropped.
+    pub(super) fn open(&self) -> OpenRequest {
+        let mut counts = self.counts();
+        counts.open += 1;
+        counts.stats.concurrent_max = counts.stats.concurrent_max.max(counts.open);
+        OpenRequest { node: self.clone() }
     }
 
     /// Answers a request at once, whatever its latency; `None` where the endpoint stays silent.
@@ -227,6 +252,10 @@ impl DemoNode {
         let Ok(entries) = serde_json::from_slice::<Vec<Entry<'_>>>(body) else {
             return refusal(-32700, "Parse error");
         };
+        {
+            let mut counts = self.counts();
+            counts.stats.batch_max = counts.stats.batch_max.max(entries.len());
+        }
         if entries.is_empty() {
             return refusal(-32600, "Invalid request");
         }

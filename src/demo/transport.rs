@@ -52,6 +52,7 @@ impl DemoTransport {
         body_limit: usize,
     ) -> Result<Exchange, ExchangeError> {
         let node = self.nodes.get(host).ok_or(ExchangeError::UnknownHost)?;
+        let _open = node.open();
         let outcome = node.handle(body);
         let answer = tokio::time::timeout(timeout, deliver(outcome));
         let answer = answer.await.map_err(|_| ExchangeError::Timeout)??;

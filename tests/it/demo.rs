@@ -417,7 +417,9 @@ fn odd_wallets_keep_their_books() {
     examine(WalletPlan { open_accounts: 256, spam_accounts: 40, ..WalletPlan::trades(700) });
     let crowd = Some(Crowd { start: 40, count: 150 });
     examine(WalletPlan { crowd, burst: 64, version_1_percent: 100, ..WalletPlan::trades(200) });
-    examine(WalletPlan::trades(1));
+    for trades in [1, 3, 9, 20, 33, 47, 61, 77, 90] {
+        examine(WalletPlan { open_accounts: 1, ..WalletPlan::trades(trades) });
+    }
 }
 
 #[test]
@@ -591,6 +593,39 @@ fn a_live_wallet_grows_with_the_head() {
     let before = model.transaction_count(address);
     model.advance(4_000);
     assert!(model.transaction_count(address).abs_diff(before + 95) < 5);
+}
+
+#[test]
+fn samples_end_at_the_head_and_go_on() {
+    let model = SolanaModel::new(2);
+    model.set_head(SolanaModel::slot_at(blotter::domain::UnixSeconds(1_795_000_000)));
+    let samples = model.add_samples();
+    let trades = |address| {
+        let rows = model.truth(address).map(|row| row.signature);
+        u64::try_from(rows.collect::<HashSet<_>>().len()).unwrap()
+    };
+    for sample in &samples[..2] {
+        let newest = model.truth(sample.address).next().unwrap();
+        assert!((newest.time.0..newest.time.0 + 3_600 * 24).contains(&1_795_000_000));
+        assert!(trades(sample.address).abs_diff(sample.trades) < 9, "{sample:?}");
+    }
+    let before = model.transaction_count(samples[2].address);
+    model.advance(1_000);
+    assert!((15..25).contains(&(model.transaction_count(samples[2].address) - before)));
+}
+
+#[test]
+fn what_is_not_final_yet_says_so() {
+    let (model, node, address) = chain(WalletPlan::trades(30));
+    let top = model.arrive(address, 3);
+    model.set_head(top - 5);
+    let page = page(&node, &address.to_string(), &json!({"commitment": "confirmed"}));
+    let status = |entry: &Value| text(&entry["confirmationStatus"]).to_owned();
+    for entry in &page {
+        let is_final = entry["slot"].as_u64().unwrap() <= top - 5;
+        assert_eq!(status(entry), if is_final { "finalized" } else { "confirmed" });
+    }
+    assert_eq!(status(&page[0]), "confirmed");
 }
 
 #[test]

@@ -126,6 +126,10 @@ async fn batches_have_a_size_and_may_lose_their_order() {
     assert_eq!(shuffled.iter().collect::<HashSet<_>>().len(), 40);
     node.set_options(NodeOptions { batch_max: 39, ..NodeOptions::default() });
     assert!(read(&send(&node, &json!(batch)).await.unwrap())["error"].is_object());
+    node.set_faults(Faults::latency(Duration::from_millis(50)));
+    tokio::join!(slot(&node), slot(&node), slot(&node)).0.unwrap();
+    let stats = node.stats();
+    assert_eq!((stats.batch_max, stats.concurrent_max), (40, 3));
 }
 
 #[tokio::test(start_paused = true)]

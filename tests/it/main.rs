@@ -11,6 +11,7 @@
 mod corpus;
 mod crash;
 mod demo;
+mod demo_decode;
 mod demo_faults;
 mod history;
 mod store;

@@ -84,7 +84,7 @@ mod tests {
         let program = Known::Metaplex.key();
         let key = derive(&[b"metadata", &program, &Known::Usdc.key()], &program);
         let mut text = Vec::new();
-        crate::demo::base58::encode_32(&key, &mut text);
+        crate::demo::base58::encode(&key, &mut text);
         assert_eq!(
             String::from_utf8(text).unwrap(),
             "5x38Kp4hvdomTCnCrAny4UtMUt5rQBdB6px2K1Ui45Wq"

@@ -152,7 +152,7 @@ mod tests {
     fn every_known_text_is_an_address() {
         for known in Known::ALL {
             let mut text = Vec::new();
-            crate::demo::base58::encode_32(&known.key(), &mut text);
+            crate::demo::base58::encode(&known.key(), &mut text);
             assert_eq!(String::from_utf8(text).unwrap(), known.text());
             assert_eq!(Known::of(&known.key()), Some(*known));
         }

@@ -10,6 +10,7 @@ mod lists;
 mod model;
 mod names;
 mod noise;
+mod paging;
 mod params;
 mod pools;
 mod pump;
@@ -20,7 +21,7 @@ mod tx;
 mod wallet;
 mod wire;
 
-pub use model::{SolanaModel, TrueTrade};
+pub use model::{SampleWallet, SolanaModel, TrueTrade};
 pub(super) use params::RpcError;
 pub use rpc::NodeOptions;
 pub(super) use rpc::{Call, Twist, answer};

@@ -17,6 +17,20 @@ use super::{ModelLimits, TradeKind, TxKind, names, slots};
 
 const SIGNATURE_TAG: u64 = u64::from_le_bytes(*b"demosign");
 
+/// Names and trades of the sample wallets.
+const SAMPLES: [(&str, u64); 3] = [("small", 60), ("medium", 5_000), ("large", 200_000)];
+/// Slots between two new transactions of a sample wallet: about 22 seconds.
+const SAMPLE_EVERY: u64 = 50;
+
+/// A wallet to try a demo with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleWallet {
+    pub name: &'static str,
+    /// Trades at the time it was registered.
+    pub trades: u64,
+    pub address: Address,
+}
+
 /// A deterministic Solana. Cheap to clone; all clones are the same chain.
 #[derive(Debug, Clone)]
 pub struct SolanaModel {
@@ -173,6 +187,22 @@ impl SolanaModel {
         Address::Solana(key)
     }
 
+    /// Registers the sample wallets of a demo, whose histories end at the head as it is now and go
+    /// on as it moves.
+    pub fn add_samples(&self) -> Vec<SampleWallet> {
+        let head = self.head();
+        let sample = |(name, trades): (&'static str, u64)| {
+            let plan = WalletPlan {
+                first_slot: head.saturating_sub(100_000_000),
+                last_slot: head.saturating_sub(200),
+                live_every: Some(SAMPLE_EVERY),
+                ..WalletPlan::trades(trades)
+            };
+            SampleWallet { name, trades, address: self.add_named(name, plan) }
+        };
+        SAMPLES.map(sample).into()
+    }
+
     fn insert(&self, state: &mut State, key: Key, plan: WalletPlan) -> Arc<WalletHistory> {
         let wallet = Arc::new(WalletHistory::new(self.inner.seed, key, plan));
         state.by_tag.insert(wallet.tag, key);
@@ -307,6 +337,18 @@ impl SolanaModel {
 
     pub(super) fn spec(&self, wallet: &WalletHistory, number: u64, spot: Spot) -> Spec {
         self.script(wallet).spec(number, self.fork(spot.slot))
+    }
+
+    /// Every transaction of the wallet up to the head, trades and others, newest first.
+    pub fn signatures(&self, address: Address) -> impl Iterator<Item = TxId> + use<> {
+        let key = if let Address::Solana(key) = address { key } else { [0; 32] };
+        let wallet = self.wallet(&key);
+        let top = wallet.count_at(self.head());
+        let model = self.clone();
+        (0..top).rev().filter_map(move |number| {
+            let fork = model.fork(wallet.spot(number)?.slot);
+            Some(TxId::Solana(model.signature(&key, number, fork)))
+        })
     }
 
     /// What a transaction of a wallet is.

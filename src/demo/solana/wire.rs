@@ -39,13 +39,13 @@ fn text(out: &mut Vec<u8>, part: &str) {
 
 pub(super) fn quoted_key(out: &mut Vec<u8>, key: &Key) {
     out.push(b'"');
-    base58::encode_32(key, out);
+    base58::encode(key, out);
     out.push(b'"');
 }
 
 pub(super) fn quoted_signature(out: &mut Vec<u8>, signature: &[u8; 64]) {
     out.push(b'"');
-    base58::encode_64(signature, out);
+    base58::encode(signature, out);
     out.push(b'"');
 }
 

@@ -1,0 +1,242 @@
+//! The lists of a node: pages of signatures, and of whole transactions.
+
+use crate::domain::Height;
+
+use super::model::{Entry, Subject};
+use super::params::{Options, RpcError, at_least_confirmed, key, signature};
+use super::rpc::{Desk, Reply};
+use super::{slots, wire};
+
+const LIST_MAX: u64 = 1_000;
+const FULL_PAGE_MAX: u64 = 100;
+
+impl Desk<'_> {
+    pub(super) fn signatures(&self) -> Reply {
+        let key = key(self.params, 0)?;
+        let options = Options::at(self.params, 1);
+        let head = self.head.saturating_add(at_least_confirmed(options)?);
+        options.min_context_slot(head)?;
+        let limit = options.number("limit").unwrap_or(LIST_MAX);
+        if !(1..=LIST_MAX).contains(&limit) {
+            return Err(RpcError::invalid("Invalid limit; max 1000"));
+        }
+        let limit = usize::try_from(limit).unwrap_or(0);
+        let before = options.text("before").map(signature).transpose()?;
+        let until = options.text("until").map(signature).transpose()?;
+        let page = match self.model.subject(&key) {
+            Some(subject) if !self.twist.empty => self.page(&subject, head, before, until, limit),
+            _ => Vec::new(),
+        };
+        let mut out = Vec::with_capacity(page.len() * 240);
+        wire::list(&mut out, &page, |out, entry| self.write_entry(out, entry, None));
+        Ok(out)
+    }
+
+    fn page(
+        &self,
+        subject: &Subject,
+        head: Height,
+        before: Option<[u8; 64]>,
+        until: Option<[u8; 64]>,
+        limit: usize,
+    ) -> Vec<Entry> {
+        let wallet = subject.wallet();
+        let mut edge = None;
+        let mut below = wallet.count_at(head);
+        if let Some(before) = before {
+            // A cursor that the node does not know gets an empty page.
+            let Some((_, number, spot, _)) = self.model.find(&before) else { return Vec::new() };
+            if spot.slot > head || spot.slot < self.node.first_available {
+                return Vec::new();
+            }
+            edge = Some((before, spot.slot));
+            let own = wallet.spot(number) == Some(spot);
+            below =
+                if own && self.twist.flip.is_none() { number } else { wallet.count_at(spot.slot) };
+        }
+        let floor = until.and_then(|until| self.model.find(&until)).map(|found| found.2);
+        let entries = self.ordered(subject, below, edge);
+        let kept = entries.take_while(|entry| {
+            let above = floor.is_none_or(|floor| {
+                (entry.spot.slot, entry.spot.index) > (floor.slot, floor.index)
+            });
+            above && Some(entry.signature) != until && entry.spot.slot >= self.node.first_available
+        });
+        let lost = usize::from(self.twist.lose);
+        let mut page: Vec<Entry> = kept.take(limit + lost).collect();
+        if let (true, Some(first)) = (self.twist.lose, page.first().copied()) {
+            // Nodes lose siblings of the cursor's slot, not whole slots.
+            if edge.is_some_and(|(_, slot)| slot == first.spot.slot) {
+                page.remove(0);
+            }
+            page.truncate(limit);
+        }
+        if let (true, Some(first)) = (self.twist.duplicate, page.first().copied()) {
+            page.insert(0, first);
+            page.truncate(limit);
+        }
+        page
+    }
+
+    /// Entries below a number, with the transactions of a slot in this node's order of the moment.
+    fn ordered(
+        &self,
+        subject: &Subject,
+        below: u64,
+        edge: Option<([u8; 64], Height)>,
+    ) -> Box<dyn Iterator<Item = Entry>> {
+        let entries = self.model.entries(subject, below);
+        let Some(salt) = self.twist.flip else {
+            let skip = edge.map(|(signature, slot)| {
+                let wallet = subject.wallet();
+                let spot = self.model.find(&signature).map(|found| found.2);
+                (slot, spot.filter(|spot| wallet.spot(below) != Some(*spot)))
+            });
+            return Box::new(entries.skip_while(move |entry| match skip {
+                // A cursor of another wallet: what stands above it in its slot is passed over.
+                Some((slot, Some(spot))) => {
+                    entry.spot.slot == slot && entry.spot.index >= spot.index
+                }
+                _ => false,
+            }));
+        };
+        let mut entries = entries.peekable();
+        let mut group: Vec<Entry> = Vec::new();
+        let mut edge = edge;
+        Box::new(std::iter::from_fn(move || {
+            while group.is_empty() {
+                let first = entries.next()?;
+                group.push(first);
+                while let Some(next) = entries.next_if(|next| next.spot.slot == first.spot.slot) {
+                    group.push(next);
+                }
+                group.sort_by_key(|entry| crate::demo::mix::hash(salt, &[entry.number]));
+                if let Some((signature, slot)) = edge.take()
+                    && first.spot.slot == slot
+                    && let Some(at) = group.iter().position(|entry| entry.signature == signature)
+                {
+                    group.drain(..=at);
+                }
+                group.reverse();
+            }
+            group.pop()
+        }))
+    }
+
+    fn write_entry(&self, out: &mut Vec<u8>, entry: &Entry, index: Option<u32>) {
+        out.extend_from_slice(b"{\"blockTime\":");
+        wire::number(out, slots::time(entry.spot.slot));
+        let status: &[u8] = if entry.spot.slot <= self.head { b"finalized" } else { b"confirmed" };
+        out.extend_from_slice(b",\"confirmationStatus\":\"");
+        out.extend_from_slice(status);
+        out.extend_from_slice(b"\",\"err\":");
+        wire::error(out, entry.failed.then_some(super::noise::FAILURE));
+        out.extend_from_slice(b",\"memo\":null,\"signature\":");
+        wire::quoted_signature(out, &entry.signature);
+        out.extend_from_slice(b",\"slot\":");
+        wire::number(out, entry.spot.slot);
+        if let Some(index) = index {
+            out.extend_from_slice(b",\"transactionIndex\":");
+            wire::number(out, u64::from(index));
+        }
+        out.push(b'}');
+    }
+
+    /// `getTransactionsForAddress`, newest or oldest first, signatures or whole transactions.
+    pub(super) fn transactions_for_address(&self) -> Reply {
+        let key = key(self.params, 0)?;
+        let options = Options::at(self.params, 1);
+        let head = self.head.saturating_add(at_least_confirmed(options)?);
+        options.min_context_slot(head)?;
+        let full = options.text("transactionDetails") == Some("full");
+        let most = if full { FULL_PAGE_MAX } else { LIST_MAX };
+        let limit = options.number("limit").unwrap_or(most);
+        if !(1..=most).contains(&limit) {
+            return Err(RpcError::invalid(format!("limit must be between 1 and {most}")));
+        }
+        let filters = Options::of(options.get("filters"));
+        let bounds = Bounds::new(filters, head, self.node.first_available);
+        let with_accounts = matches!(filters.text("tokenAccounts"), Some("balanceChanged" | "all"));
+        let ascending = options.text("sortOrder") == Some("asc");
+        let from = options.text("paginationToken").map(token_position).transpose()?;
+        let Some(Subject::Wallet(wallet)) = self.model.subject(&key) else {
+            return Ok(b"{\"data\":[],\"paginationToken\":null}".to_vec());
+        };
+        let count = wallet.count_at(bounds.high);
+        let numbers: Box<dyn Iterator<Item = u64>> =
+            if ascending { Box::new(0..count) } else { Box::new((0..count).rev()) };
+        let fits = |entry: &Entry| {
+            let place = (entry.spot.slot, entry.spot.index);
+            let behind =
+                from.is_none_or(|from| if ascending { place > from } else { place < from });
+            let named = with_accounts || self.model.names_wallet(&wallet, entry.number);
+            behind && named && bounds.status_fits(entry.failed)
+        };
+        let limit = usize::try_from(limit).unwrap_or(0);
+        let found = numbers
+            .filter_map(|number| self.model.entry(&wallet, number))
+            .skip_while(|entry| ascending && entry.spot.slot < bounds.low)
+            .take_while(|entry| entry.spot.slot >= bounds.low)
+            .filter(fits);
+        let mut page: Vec<Entry> = found.take(limit + 1).collect();
+        let more = page.len() > limit;
+        page.truncate(limit);
+        for entry in page.iter().filter(|_| full) {
+            self.check_version(&wallet, entry.number, options)?;
+        }
+        let mut out = b"{\"data\":".to_vec();
+        wire::list(&mut out, &page, |out, entry| {
+            if full {
+                self.model.write_transaction(out, &wallet, entry.number, true);
+            } else {
+                self.write_entry(out, entry, Some(entry.spot.index));
+            }
+        });
+        out.extend_from_slice(b",\"paginationToken\":");
+        match page.last().filter(|_| more) {
+            Some(last) => {
+                let token = format!("\"{}:{}\"", last.spot.slot, last.spot.index);
+                out.extend_from_slice(token.as_bytes());
+            }
+            None => out.extend_from_slice(b"null"),
+        }
+        out.push(b'}');
+        Ok(out)
+    }
+}
+
+/// Slots and status that a filter asks for.
+struct Bounds {
+    low: Height,
+    high: Height,
+    failed: Option<bool>,
+}
+
+impl Bounds {
+    fn new(filters: Options<'_>, head: Height, first: Height) -> Self {
+        let slot = Options::of(filters.get("slot"));
+        let low = [slot.number("gte"), slot.number("gt").map(|n| n.saturating_add(1))];
+        let high = [slot.number("lte"), slot.number("lt").map(|n| n.saturating_sub(1))];
+        Self {
+            low: low.into_iter().flatten().fold(first, Height::max),
+            high: high.into_iter().flatten().fold(head, Height::min),
+            failed: match filters.text("status") {
+                Some("succeeded") => Some(false),
+                Some("failed") => Some(true),
+                _ => None,
+            },
+        }
+    }
+
+    fn status_fits(&self, failed: bool) -> bool {
+        self.failed.is_none_or(|wanted| wanted == failed)
+    }
+}
+
+/// `slot:position`.
+fn token_position(text: &str) -> Result<(Height, u32), RpcError> {
+    let parts = text.split_once(':');
+    parts
+        .and_then(|(slot, index)| Some((slot.parse().ok()?, index.parse().ok()?)))
+        .ok_or_else(|| RpcError::invalid("Invalid paginationToken"))
+}
