@@ -16,3 +16,4 @@ mod history;
 mod store;
 mod store_files;
 mod support;
+mod tidy;
