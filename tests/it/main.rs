@@ -13,6 +13,7 @@ mod crash;
 mod demo;
 mod demo_faults;
 mod history;
+mod program;
 mod store;
 mod store_files;
 mod support;

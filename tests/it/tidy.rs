@@ -44,7 +44,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "cli",
         imports: &["domain", "registry", "decode", "store", "upstream", "history", "api", "demo"],
-        crates: &["clap", "indicatif", "toml"],
+        crates: &["clap", "indicatif", "toml", "hyper", "hyper_util"],
     },
 ];
 
@@ -154,11 +154,14 @@ fn check_source(path: &str, text: &str) -> Vec<String> {
         report(FILE_LINE_COUNT_MAX, format!("more than {FILE_LINE_COUNT_MAX} lines"));
     }
     let module = path.split(['/', '.']).next().unwrap();
+    // How this file spells the crate's root without `crate`.
+    let depth = path.matches('/').count() + usize::from(!path.ends_with("/mod.rs"));
+    let root = format!("{}super", "super::".repeat(depth - 1));
     let mut in_tests = path.ends_with("/tests.rs");
     for (index, line) in text.lines().enumerate() {
         in_tests |= line.trim_start().starts_with("#[cfg(test)]");
         let code = line.split("//").next().unwrap();
-        for what in check_imports(module, code) {
+        for what in check_imports(module, &root, code) {
             report(index + 1, what);
         }
         for banned in BANNED {
@@ -175,14 +178,13 @@ fn check_source(path: &str, text: &str) -> Vec<String> {
 }
 
 /// Layers and outside crates that one line of `module` must not name.
-fn check_imports(module: &str, code: &str) -> Vec<String> {
+fn check_imports(module: &str, root: &str, code: &str) -> Vec<String> {
     let Some(layer) = LAYERS.iter().find(|layer| layer.name == module) else { return Vec::new() };
     let mut reports = Vec::new();
     for other in LAYERS.iter().filter(|other| other.name != module) {
         let name = other.name;
-        let imported = ["crate", "blotter", "super"]
-            .iter()
-            .any(|root| names(code, &format!("{root}::{name}")));
+        let imported =
+            ["crate", "blotter", root].iter().any(|root| names(code, &format!("{root}::{name}")));
         if imported && !layer.imports.contains(&name) {
             reports.push(format!("{module} must not import {name}"));
         }
@@ -230,12 +232,10 @@ fn every_folder_of_src_is_a_layer() {
 #[test]
 fn every_test_file_is_listed_in_main() {
     let main = fs::read_to_string(root().join("tests/it/main.rs")).unwrap();
-    for (path, text) in rust_files("tests/it") {
+    for (path, _) in rust_files("tests/it") {
         let name = path.trim_end_matches(".rs");
         let listed = name == "main" || name.contains('/') || main.contains(&format!("mod {name};"));
         assert!(listed, "tests/it/{path} is not listed in tests/it/main.rs");
-        let lines = text.lines().count();
-        assert!(lines <= FILE_LINE_COUNT_MAX, "tests/it/{path} has {lines} lines");
     }
 }
 
@@ -257,6 +257,8 @@ fn wrong_lines_are_found() {
     // Who imports whom, however it is written.
     assert_eq!(check("store/mod.rs", "use crate::api::Server;"), 1);
     assert_eq!(check("store/mod.rs", "use super::api::Server;"), 1);
+    assert_eq!(check("store/view.rs", "use super::super::api::Server;"), 1);
+    assert_eq!(check("decode/solana/swaps.rs", "use super::super::super::api::Server;"), 1);
     assert_eq!(check("store/mod.rs", "let x = blotter::history::History;"), 1);
     assert_eq!(check("domain/time.rs", "use crate::registry::Chain;"), 1);
     assert_eq!(check("upstream/pool.rs", "use crate::store::Store;"), 1);
@@ -282,6 +284,7 @@ fn right_lines_pass() {
     let check = |path: &str, text: &str| check_source(path, text);
     assert_eq!(check("history/mod.rs", "use crate::store::Store; // crate::api"), [""; 0]);
     assert_eq!(check("store/mod.rs", "use redb::Database;"), [""; 0]);
+    assert_eq!(check("demo/solana/wallet.rs", "use super::history::Spot;"), [""; 0]);
     assert_eq!(check("demo/loopback.rs", "use hyper::body::Incoming;"), [""; 0]);
     assert_eq!(check("cli/config.rs", "toml::from_str(text)"), [""; 0]);
     assert_eq!(check("history/tasks.rs", "tokio::spawn(run())"), [""; 0]);
