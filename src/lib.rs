@@ -1,5 +1,7 @@
 //! Every buy and sell of a wallet, from ordinary chain nodes.
 
+pub mod api;
+pub mod cli;
 pub mod decode;
 pub mod demo;
 pub mod domain;

@@ -14,6 +14,8 @@ mod demo;
 mod demo_decode;
 mod demo_faults;
 mod history;
+mod program;
 mod store;
 mod store_files;
 mod support;
+mod tidy;

@@ -1,0 +1,183 @@
+//! Flags and arguments. The comments here are the help.
+#![expect(clippy::doc_markdown, reason = "the help is shown as it stands, without backticks")]
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use super::config::{Flags, Listen};
+use super::keys_file::ShownId;
+use super::units::Rate;
+
+/// Every buy and sell of a wallet, from ordinary chain nodes.
+#[derive(Debug, Parser)]
+#[command(name = "blotter", version, propagate_version = true)]
+#[command(
+    after_help = "Each setting of the configuration also has a variable BLOTTER_<SECTION>_<KEY>; \
+flag before variable before file before default.\n\
+Exit codes: 0 done, 1 failed, 2 wrong flags or configuration, 3 the history is not complete."
+)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) common: Common,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Common {
+    /// Configuration file [variable: BLOTTER_CONFIG] [default: blotter.toml where there is one]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Folder of trades, keys and usage [variable: BLOTTER_DATA_DIR] [default: blotter-data]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(super) data_dir: Option<PathBuf>,
+    /// Logs as JSON lines; what is logged: BLOTTER_LOG, e.g. "info" or "blotter=debug"
+    #[arg(long, global = true)]
+    pub(super) log_json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve the built-in demo chain: no network, no configuration
+    Demo(DemoArgs),
+    /// Serve the API
+    Serve(ServeArgs),
+    /// Read the history of one wallet
+    History(HistoryArgs),
+    /// Make, list and revoke API keys
+    Keys(KeysArgs),
+    /// Show the chains and what their endpoints can do
+    Chains(ChainsArgs),
+    /// Print the merged configuration, secrets hidden
+    Config,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ServeArgs {
+    /// Address and port; port 0 takes a free one [variable: BLOTTER_LISTEN] [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(super) listen: Option<Listen>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct DemoArgs {
+    /// Address and port; port 0 takes a free one [variable: BLOTTER_LISTEN] [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(super) listen: Option<Listen>,
+    /// The chain is made from this number: the same number gives the same trades
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Also offer the demo chain's own node interface at this address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(super) node: Option<Listen>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HistoryArgs {
+    /// The wallet's address
+    pub(super) address: String,
+    /// Chain, by slug or by name
+    #[arg(long, default_value = "sol")]
+    pub(super) chain: String,
+    /// Stop after this many trades
+    #[arg(long, value_name = "N")]
+    pub(super) limit: Option<u64>,
+    /// How to write the trades
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(super) format: Format,
+    /// Write to this file, which appears only when it is whole
+    #[arg(long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Ask a running server instead of the nodes [variable: BLOTTER_URL]
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// The API key for --url [variable: BLOTTER_KEY]
+    #[arg(long, value_name = "KEY")]
+    pub(super) key: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// Columns for people
+    Table,
+    /// One JSON object a line
+    Ndjson,
+    /// One JSON object
+    Json,
+    /// Comma-separated, with a header line
+    Csv,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct KeysArgs {
+    #[command(subcommand)]
+    pub(super) command: KeysCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KeysCommand {
+    /// Make a key; it is shown once
+    Create(CreateArgs),
+    /// List the keys
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a key
+    Revoke {
+        /// The key's id
+        id: ShownId,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct CreateArgs {
+    /// What to call it in lists
+    #[arg(long)]
+    pub(super) name: Option<String>,
+    /// Requests a second
+    #[arg(long)]
+    pub(super) rate: Option<Rate>,
+    /// Trades in all
+    #[arg(long, value_name = "TRADES")]
+    pub(super) quota: Option<u64>,
+    /// When it ends: a time such as 2027-01-31T00:00:00Z, or a duration from now such as 30d
+    #[arg(long, value_name = "TIME")]
+    pub(super) expires: Option<String>,
+    /// Streams at a time
+    #[arg(long)]
+    pub(super) streams: Option<u32>,
+    /// Only these chains
+    #[arg(long, value_delimiter = ',', value_name = "CHAIN,…")]
+    pub(super) chains: Vec<String>,
+    /// As JSON: {"id":…,"key":…}
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ChainsArgs {
+    /// Ask each endpoint what it can do
+    #[arg(long)]
+    pub(super) check: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Args {
+    /// The settings that flags give.
+    pub(super) fn flags(&self) -> Flags {
+        let listen = match &self.command {
+            Command::Serve(serve) => serve.listen,
+            Command::Demo(demo) => demo.listen,
+            Command::History(_) | Command::Keys(_) | Command::Chains(_) | Command::Config => None,
+        };
+        Flags { config: self.common.config.clone(), data_dir: self.common.data_dir.clone(), listen }
+    }
+}

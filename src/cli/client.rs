@@ -1,0 +1,214 @@
+//! Reads a history through a running server, page by page.
+//!
+//! A page is asked for by the cursor of the one before, so a connection that breaks costs one page.
+//! The end is a page that says so, and nothing else is taken for it.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::errors::CliError;
+use super::history::Outcome;
+use super::http_get::{GetAnswer, get};
+use super::output::{Ending, TradeLine, Writer};
+use super::progress::Progress;
+use super::secret::SecretUrl;
+use super::signals;
+use crate::domain::Address;
+
+/// Rows of one page: few requests, and a body that can be held in memory.
+const PAGE_ROWS: u64 = 10_000;
+const PAGE_BYTES_MAX: usize = 64 << 20;
+/// Above the server's own wait for rows that are being loaded.
+const PAGE_WAIT_MAX: Duration = Duration::from_secs(90);
+/// Failed tries in a row after which the reading ends.
+const TRIES_MAX: u32 = 6;
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// A server that gives no new row for this long is not waited for any more.
+const NEWS_WAIT_MAX: Duration = Duration::from_secs(1800);
+
+/// What to ask which server for.
+pub(super) struct Asked {
+    base: SecretUrl,
+    key: String,
+    chain: String,
+    address: Address,
+    limit: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    complete: bool,
+    trade_count: u64,
+    trades: Vec<TradeLine>,
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    error: ErrorPart,
+}
+
+#[derive(Deserialize)]
+struct ErrorPart {
+    code: String,
+    message: String,
+}
+
+/// How one try at a page went, where it did not succeed.
+enum Miss {
+    /// Worth another try, after at least this long.
+    Passing(String, Duration),
+    /// The server said no.
+    Final(String),
+}
+
+impl Asked {
+    pub(super) fn new(
+        url: &str,
+        key: Option<&str>,
+        chain: &str,
+        address: Address,
+        limit: Option<u64>,
+    ) -> Result<Self, CliError> {
+        let base = SecretUrl::parse(url.trim_end_matches('/'))
+            .map_err(|reason| CliError::Usage(format!("--url: {reason}")))?;
+        let key =
+            key.ok_or_else(|| CliError::Usage("--url needs --key or BLOTTER_KEY".to_owned()))?;
+        let (key, chain) = (key.to_owned(), chain.to_owned());
+        Ok(Self { base, key, chain, address, limit })
+    }
+
+    fn page_url(&self, rows: u64, cursor: Option<&str>) -> String {
+        let Self { base, address, chain, .. } = self;
+        // Cursors are base64url: nothing in them needs escaping.
+        let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
+        let base = base.expose();
+        format!("{base}/v1/wallets/{address}/history?chain={chain}&limit={rows}{cursor}")
+    }
+}
+
+/// Writes the pages of a history until the server gives one without a cursor, or the limit is
+/// reached.
+pub(super) async fn read(
+    asked: &Asked,
+    writer: &mut Writer<'_>,
+    progress: &Progress,
+) -> Result<Outcome, CliError> {
+    let mut reading =
+        Reading { cursor: None, oldest: None, trade_count: 0, news_at: Instant::now() };
+    let stop = signals::stop()?;
+    tokio::pin!(stop);
+    loop {
+        let left = asked.limit.map_or(PAGE_ROWS, |limit| limit.saturating_sub(writer.written()));
+        let url = asked.page_url(left.min(PAGE_ROWS), reading.cursor.as_deref());
+        let page = tokio::select! {
+            page = page(asked, &url) => page,
+            () = &mut stop => Err(Miss::Passing("stopped".to_owned(), Duration::ZERO)),
+        };
+        let page = match page {
+            Ok(page) => page,
+            Err(Miss::Final(reason)) if writer.written() == 0 => {
+                return Err(CliError::plain(reason));
+            }
+            Err(Miss::Final(reason) | Miss::Passing(reason, _)) => return Ok(reading.short(reason)),
+        };
+        let is_last = page.cursor.is_none();
+        let complete = page.complete;
+        reading.take(page, writer, progress)?;
+        if is_last || asked.limit.is_some_and(|limit| writer.written() >= limit) {
+            return Ok(Outcome { ending: reading.ending(complete), short: None });
+        }
+        if reading.news_at.elapsed() > NEWS_WAIT_MAX {
+            return Ok(reading.short("the server loads no further".to_owned()));
+        }
+    }
+}
+
+/// What was read so far.
+struct Reading {
+    cursor: Option<String>,
+    oldest: Option<String>,
+    trade_count: u64,
+    /// When the last row came.
+    news_at: Instant,
+}
+
+impl Reading {
+    fn take(
+        &mut self,
+        page: Page,
+        writer: &mut Writer<'_>,
+        progress: &Progress,
+    ) -> Result<(), CliError> {
+        // The last page has no cursor; its rows then stand behind the one before it.
+        let is_last = page.cursor.is_none();
+        let cursor = page.cursor.or_else(|| self.cursor.take());
+        let shown = cursor.as_deref().unwrap_or_default();
+        writer.rows(&page.trades, shown).map_err(CliError::Output)?;
+        self.cursor = cursor.filter(|_| !is_last);
+        self.trade_count = page.trade_count;
+        if let Some(last) = page.trades.last() {
+            progress.reached(writer.written(), &last.block_time);
+            self.oldest = Some(last.block_time.clone());
+            self.news_at = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn ending(self, complete: bool) -> Ending {
+        let first_trade = self.oldest.filter(|_| complete && self.cursor.is_none());
+        Ending { complete, trade_count: self.trade_count, first_trade, cursor: self.cursor }
+    }
+
+    fn short(self, reason: String) -> Outcome {
+        Outcome { ending: self.ending(false), short: Some(CliError::Incomplete(reason)) }
+    }
+}
+
+/// One page, tried again while that can help.
+async fn page(asked: &Asked, url: &str) -> Result<Page, Miss> {
+    let mut pause = PAUSE_MIN;
+    let mut tries = 0;
+    loop {
+        match page_once(asked, url).await {
+            Ok(page) => return Ok(page),
+            Err(Miss::Passing(_, wait)) if tries < TRIES_MAX => {
+                tokio::time::sleep(wait.max(pause).min(PAUSE_MAX)).await;
+                pause = pause.saturating_mul(2);
+                tries += 1;
+            }
+            Err(miss) => return Err(miss),
+        }
+    }
+}
+
+async fn page_once(asked: &Asked, url: &str) -> Result<Page, Miss> {
+    let answer = get(url, &asked.key, PAGE_WAIT_MAX, PAGE_BYTES_MAX).await;
+    let answer = answer.map_err(|error| Miss::Passing(error.to_string(), Duration::ZERO))?;
+    if answer.status != StatusCode::OK {
+        return Err(refusal(&answer));
+    }
+    // A page that was cut is no JSON.
+    serde_json::from_slice(&answer.body).map_err(|error| {
+        Miss::Passing(format!("the server's page cannot be read: {error}"), Duration::ZERO)
+    })
+}
+
+/// What an answer other than a page means.
+fn refusal(answer: &GetAnswer) -> Miss {
+    let status = answer.status;
+    let reason = match serde_json::from_slice::<ErrorBody>(&answer.body) {
+        Ok(ErrorBody { error }) => format!("the server says {}: {}", error.code, error.message),
+        Err(_) => format!("the server answers {status}"),
+    };
+    if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
+        Miss::Passing(reason, answer.retry_after.unwrap_or_default())
+    } else {
+        Miss::Final(reason)
+    }
+}

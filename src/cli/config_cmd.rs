@@ -1,0 +1,60 @@
+//! `blotter config`: what all layers come to, with secrets hidden.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::config::{Config, Server, Storage};
+use super::config_chains::{ChainLayer, Endpoint};
+use super::engine::history_limits;
+use super::errors::CliError;
+use super::secret::SecretUrl;
+use super::serve::api_limits;
+use crate::registry::Registry;
+use crate::upstream::{PoolLimits, SolanaLimits};
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    server: &'a Server,
+    storage: &'a Storage,
+    chains: BTreeMap<&'a str, ChainLayer>,
+}
+
+pub(super) fn run(
+    config: &Config,
+    registry: &Registry,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let mut chains: BTreeMap<&str, ChainLayer> =
+        config.chains.iter().map(|(slug, chain)| (slug.as_str(), chain.clone())).collect();
+    for chain in registry.chains() {
+        let shown = chains.entry(&chain.slug).or_default();
+        shown.enabled = Some(chain.enabled && shown.enabled != Some(false));
+        if shown.rpc.is_none() {
+            let urls = chain.rpc.iter().filter_map(|url| SecretUrl::parse(url).ok());
+            shown.rpc = Some(urls.map(Endpoint::plain).collect());
+        }
+    }
+    let shown = Shown { server: &config.server, storage: &config.storage, chains };
+    let text = toml::to_string(&shown)
+        .map_err(|error| CliError::failed("cannot write the configuration", error))?;
+    let head = match &config.file {
+        Some(path) => format!("# read from {}\n", path.display()),
+        None => "# no file was read\n".to_owned(),
+    };
+    write!(out, "{head}{text}\n{}", built_in_limits(config)).map_err(CliError::Output)
+}
+
+/// The limits that are no settings, each layer's as it stands.
+fn built_in_limits(config: &Config) -> String {
+    let layers = [
+        format!("{:#?}", history_limits(config)),
+        format!("{:#?}", api_limits(config)),
+        format!("{:#?}", PoolLimits::default()),
+        format!("{:#?}", SolanaLimits::default()),
+    ];
+    let lines = layers.iter().flat_map(|layer| layer.lines());
+    let lines: Vec<String> = lines.map(|line| format!("# {line}\n")).collect();
+    format!("# All limits; those that are no settings are built in.\n{}", lines.concat())
+}

@@ -1,0 +1,114 @@
+//! The program's commands. Only this layer reads flags, environment, files and the wall clock, and
+//! only it prints.
+
+mod args;
+mod chains;
+mod check;
+mod client;
+mod clock;
+mod config;
+mod config_chains;
+mod config_cmd;
+mod demo;
+mod engine;
+mod environment;
+mod errors;
+mod history;
+mod http_get;
+mod keys;
+mod keys_file;
+mod keys_watch;
+mod logging;
+mod output;
+mod progress;
+mod secret;
+mod serve;
+mod signals;
+mod table;
+mod target;
+mod units;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser as _;
+use tokio::runtime::Runtime;
+
+use crate::domain::Clock as _;
+use crate::registry::Registry;
+use crate::upstream::{HttpTransport, Transport};
+use args::{Args, Command};
+use clock::SystemClock;
+use environment::Environment;
+use errors::CliError;
+
+/// Runs the program with the process's own arguments and environment.
+pub fn run() -> ExitCode {
+    run_with(std::env::args_os(), &Environment::of_process())
+}
+
+fn run_with(arguments: impl Iterator<Item = OsString>, environment: &Environment) -> ExitCode {
+    let args = match Args::try_parse_from(arguments) {
+        Ok(args) => args,
+        Err(error) => {
+            // Help goes to stdout, an error to stderr; where that is gone nobody is left to tell.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(u8::MAX));
+        }
+    };
+    match dispatch(&args, environment) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            serve::tell(&error.report());
+            ExitCode::from(error.exit().code())
+        }
+    }
+}
+
+fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
+    let registry = Registry::embedded()
+        .map_err(|error| CliError::failed("the built-in tables cannot be used", error))?;
+    let read = |path: &std::path::Path| std::fs::read_to_string(path);
+    let config = config::load(&args.flags(), environment, &registry, read)?;
+    let is_server = matches!(args.command, Command::Serve(_) | Command::Demo(_));
+    let level = if is_server { "info" } else { "warn" };
+    logging::start(environment, args.common.log_json, level)?;
+    for name in &config.unused_variables {
+        tracing::warn!("{name} is no setting; nothing reads it");
+    }
+    let registry = Arc::new(registry);
+    let mut out = std::io::stdout();
+    match &args.command {
+        Command::Serve(_) => runtime()?.block_on(serve::run(&config, registry, &http()?)),
+        Command::Demo(demo) => {
+            let keep_data =
+                args.common.data_dir.is_some() || environment.get("BLOTTER_DATA_DIR").is_some();
+            runtime()?.block_on(demo::run(demo, config, registry, keep_data))
+        }
+        Command::History(args) => {
+            history::run(args, &config, &registry, environment, &http()?, &runtime()?)
+        }
+        Command::Keys(args) => {
+            keys::run(&args.command, &config, &registry, SystemClock.now(), &mut out)
+        }
+        Command::Chains(args) if args.check => {
+            let transport = http()?;
+            runtime()?.block_on(check::run(args.json, &config, &registry, &transport, &mut out))
+        }
+        Command::Chains(args) => chains::run(args.json, &config, &registry, &mut out),
+        Command::Config => config_cmd::run(&config, &registry, &mut out),
+    }
+}
+
+fn runtime() -> Result<Runtime, CliError> {
+    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    built.map_err(|error| CliError::failed("the runtime cannot be started", error))
+}
+
+fn http() -> Result<Arc<dyn Transport>, CliError> {
+    let transport = HttpTransport::new()
+        .map_err(|error| CliError::failed("the HTTP client cannot be started", error))?;
+    Ok(Arc::new(transport))
+}

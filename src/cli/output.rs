@@ -1,0 +1,319 @@
+//! The four forms in which `blotter history` writes trades.
+//!
+//! `ndjson` and `json` have the shapes of the API's stream and page. Rows are written as they come;
+//! only `json` could need them all, and does not: what is known last stands last.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::args::Format;
+use crate::domain::{Decimal, Row, Side, Token};
+
+/// A trade in the API's shape. Numbers stay text, so that no digit is lost.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TradeLine {
+    pub(super) signature: String,
+    pub(super) side: String,
+    pub(super) token: String,
+    pub(super) token_mint: String,
+    pub(super) amount_sol: Option<Box<RawValue>>,
+    pub(super) amount: Option<Box<RawValue>>,
+    pub(super) dex: String,
+    pub(super) block_time: String,
+}
+
+/// How a history ended.
+#[derive(Debug)]
+pub(super) struct Ending {
+    /// False where trades may be missing below the last row.
+    pub(super) complete: bool,
+    pub(super) trade_count: u64,
+    pub(super) first_trade: Option<String>,
+    /// Where to go on; only where rows remain.
+    pub(super) cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FinalLine<'a> {
+    complete: bool,
+    trade_count: u64,
+    wallet: &'a str,
+    first_trade: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
+}
+
+impl TradeLine {
+    /// `native_decimals` are those of the chain's coin.
+    pub(super) fn of_row(row: &Row, native_decimals: u8) -> Self {
+        let native = row.trade.native.map(|units| Decimal { units, decimals: native_decimals });
+        Self {
+            signature: row.trade.key.tx.to_string(),
+            side: match row.trade.side {
+                Side::Buy => "buy".to_owned(),
+                Side::Sell => "sell".to_owned(),
+            },
+            token: symbol_shown(&row.token),
+            token_mint: row.token.mint.to_string(),
+            amount_sol: native.and_then(number),
+            amount: row.amount().and_then(number),
+            dex: row.trade.venue.to_string(),
+            block_time: row.trade.key.time.to_string(),
+        }
+    }
+}
+
+/// The symbol; where the chain tells none, the first and last four characters of the address.
+fn symbol_shown(token: &Token) -> String {
+    if let Some(symbol) = &token.symbol {
+        return symbol.to_string();
+    }
+    let mint = token.mint.to_string();
+    let (head, tail) = (mint.get(..4), mint.get(mint.len().saturating_sub(4)..));
+    format!("{}…{}", head.unwrap_or_default(), tail.unwrap_or_default())
+}
+
+/// A decimal's text is always a JSON number.
+fn number(decimal: Decimal) -> Option<Box<RawValue>> {
+    RawValue::from_string(decimal.to_string()).ok()
+}
+
+/// Writes one history in one form.
+pub(super) struct Writer<'a> {
+    to: &'a mut dyn Write,
+    format: Format,
+    wallet: String,
+    /// Symbol of the chain's coin, for the table's head.
+    native: String,
+    colour: bool,
+    written: u64,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        to: &'a mut dyn Write,
+        format: Format,
+        wallet: String,
+        native: String,
+        colour: bool,
+    ) -> Self {
+        Self { to, format, wallet, native, colour, written: 0 }
+    }
+
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        match self.format {
+            Format::Table => {
+                let value = format!("VALUE {}", self.native);
+                let line =
+                    table_line(["TIME", "SIDE", "AMOUNT", "TOKEN", &value, "DEX", "SIGNATURE"]);
+                writeln!(self.to, "{line}")
+            }
+            Format::Csv => {
+                writeln!(self.to, "signature,side,token,tokenMint,amountSol,amount,dex,blockTime")
+            }
+            Format::Json => {
+                write!(self.to, "{{\"wallet\":{},\"trades\":[", json(&self.wallet)?)
+            }
+            Format::Ndjson => Ok(()),
+        }
+    }
+
+    /// Writes rows and hands them on at once; `cursor` stands behind the last of them.
+    pub(super) fn rows(&mut self, rows: &[TradeLine], cursor: &str) -> io::Result<()> {
+        if self.format == Format::Ndjson && !rows.is_empty() {
+            let (trades, cursor) = (json(&rows)?, json(&cursor)?);
+            writeln!(self.to, "{{\"trades\":{trades},\"cursor\":{cursor}}}")?;
+        }
+        for row in rows {
+            match self.format {
+                Format::Table => {
+                    let line = self.coloured(row);
+                    writeln!(self.to, "{line}")?;
+                }
+                Format::Csv => writeln!(self.to, "{}", csv_line(row))?,
+                Format::Json => {
+                    let comma = if self.written == 0 { "" } else { "," };
+                    write!(self.to, "{comma}{}", json(row)?)?;
+                }
+                Format::Ndjson => {}
+            }
+            self.written += 1;
+        }
+        self.to.flush()
+    }
+
+    pub(super) fn end(&mut self, ending: &Ending) -> io::Result<()> {
+        let first_trade = ending.first_trade.as_deref();
+        match self.format {
+            Format::Table | Format::Csv => {}
+            Format::Json => {
+                let mut tail = format!(
+                    "],\"complete\":{},\"tradeCount\":{},\"firstTrade\":{}",
+                    ending.complete,
+                    ending.trade_count,
+                    json(&first_trade)?
+                );
+                if let Some(cursor) = &ending.cursor {
+                    let _ = write!(tail, ",\"cursor\":{}", json(cursor)?);
+                }
+                writeln!(self.to, "{tail}}}")?;
+            }
+            Format::Ndjson => {
+                let line = FinalLine {
+                    complete: ending.complete,
+                    trade_count: ending.trade_count,
+                    wallet: &self.wallet,
+                    first_trade,
+                    cursor: ending.cursor.as_deref(),
+                };
+                writeln!(self.to, "{}", json(&line)?)?;
+            }
+        }
+        self.to.flush()
+    }
+
+    fn coloured(&self, row: &TradeLine) -> String {
+        let shown = |number: &Option<Box<RawValue>>| {
+            number.as_ref().map_or_else(|| "-".to_owned(), |number| printable(number.get()))
+        };
+        let line = table_line([
+            &printable(&row.block_time),
+            &printable(&row.side),
+            &shown(&row.amount),
+            &printable(&row.token),
+            &shown(&row.amount_sol),
+            &printable(&row.dex),
+            &printable(&row.signature),
+        ]);
+        match (self.colour, row.side.as_str()) {
+            (true, "buy") => format!("\u{1b}[32m{line}\u{1b}[0m"),
+            (true, _) => format!("\u{1b}[31m{line}\u{1b}[0m"),
+            (false, _) => line,
+        }
+    }
+}
+
+fn json<T: Serialize + ?Sized>(value: &T) -> io::Result<String> {
+    serde_json::to_string(value).map_err(io::Error::other)
+}
+
+/// Fixed widths, so that a row can be written before the next is known; a longer cell pushes.
+fn table_line([time, side, amount, token, value, dex, signature]: [&str; 7]) -> String {
+    format!("{time:<25}  {side:<4}  {amount:>24}  {token:<12}  {value:>18}  {dex:<18}  {signature}")
+}
+
+/// Symbols are anybody's text: nothing in them may steer the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+fn csv_line(row: &TradeLine) -> String {
+    let number = |number: &Option<Box<RawValue>>| {
+        number.as_ref().map_or_else(String::new, |number| number.get().to_owned())
+    };
+    [
+        csv_text(&row.signature),
+        csv_text(&row.side),
+        csv_text(&row.token),
+        csv_text(&row.token_mint),
+        number(&row.amount_sol),
+        number(&row.amount),
+        csv_text(&row.dex),
+        csv_text(&row.block_time),
+    ]
+    .join(",")
+}
+
+/// Quoted where needed (RFC 4180). A symbol that a spreadsheet would take for a formula is led by
+/// an apostrophe.
+fn csv_text(text: &str) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let text = if formula { format!("'{text}") } else { text.to_owned() };
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trade(token: &str, amount: Option<&str>) -> TradeLine {
+        TradeLine {
+            signature: "5x".to_owned(),
+            side: "buy".to_owned(),
+            token: token.to_owned(),
+            token_mint: "Mint".to_owned(),
+            amount_sol: None,
+            amount: amount.and_then(|text| RawValue::from_string(text.to_owned()).ok()),
+            dex: "Raydium, \"v4\"".to_owned(),
+            block_time: "2026-11-21T07:05:51+00:00".to_owned(),
+        }
+    }
+
+    #[track_caller]
+    fn check(format: Format, expected: &str) {
+        let mut text = Vec::new();
+        let (wallet, native) = ("W".to_owned(), "SOL".to_owned());
+        let mut writer = Writer::new(&mut text, format, wallet, native, false);
+        writer.begin().unwrap();
+        writer
+            .rows(&[trade("BONK", Some("0.000000000000000001")), trade("=1+1", None)], "c1")
+            .unwrap();
+        let ending = Ending {
+            complete: false,
+            trade_count: 2,
+            first_trade: None,
+            cursor: Some("c1".to_owned()),
+        };
+        writer.end(&ending).unwrap();
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+
+    const FIRST: &str = r#"{"signature":"5x","side":"buy","token":"BONK","tokenMint":"Mint","amountSol":null,"amount":0.000000000000000001,"dex":"Raydium, \"v4\"","blockTime":"2026-11-21T07:05:51+00:00"}"#;
+    const SECOND: &str = r#"{"signature":"5x","side":"buy","token":"=1+1","tokenMint":"Mint","amountSol":null,"amount":null,"dex":"Raydium, \"v4\"","blockTime":"2026-11-21T07:05:51+00:00"}"#;
+
+    #[test]
+    fn ndjson_has_the_shapes_of_the_stream() {
+        let last =
+            r#"{"complete":false,"tradeCount":2,"wallet":"W","firstTrade":null,"cursor":"c1"}"#;
+        check(
+            Format::Ndjson,
+            &format!("{{\"trades\":[{FIRST},{SECOND}],\"cursor\":\"c1\"}}\n{last}\n"),
+        );
+    }
+
+    #[test]
+    fn json_is_one_object() {
+        let tail = r#""complete":false,"tradeCount":2,"firstTrade":null,"cursor":"c1"}"#;
+        check(Format::Json, &format!("{{\"wallet\":\"W\",\"trades\":[{FIRST},{SECOND}],{tail}\n"));
+    }
+
+    #[test]
+    fn csv_is_quoted_and_holds_no_formula() {
+        let head = "signature,side,token,tokenMint,amountSol,amount,dex,blockTime";
+        let rest = "\"Raydium, \"\"v4\"\"\",2026-11-21T07:05:51+00:00";
+        check(
+            Format::Csv,
+            &format!(
+                "{head}\n5x,buy,BONK,Mint,,0.000000000000000001,{rest}\n5x,buy,'=1+1,Mint,,,{rest}\n"
+            ),
+        );
+    }
+
+    #[test]
+    fn a_table_shows_no_control_characters() {
+        assert_eq!(printable("A\u{1b}[2JB\n"), "A\u{fffd}[2JB\u{fffd}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Text that holds a secret: used by name, shown hidden.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Serialize, Serializer};
+
+const HIDDEN: &str = "***";
+/// A path segment this long with a digit in it is taken for a key.
+const KEY_SEGMENT_CHARS_MIN: usize = 16;
+
+/// An endpoint's address. Providers put keys into user info, path and query.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct SecretUrl(String);
+
+/// A header value or key.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct SecretText(String);
+
+impl SecretUrl {
+    /// Refuses what is no `http` or `https` address with a host.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        let expected = "expected an address such as \"https://host/path\"";
+        let uri: http::Uri = text.parse().map_err(|_| expected)?;
+        let known = matches!(uri.scheme_str(), Some("http" | "https"));
+        let host = uri.host().is_some_and(|host| !host.is_empty());
+        if known && host { Ok(Self(text.to_owned())) } else { Err(expected) }
+    }
+
+    pub(super) fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Host and port alone, to name the endpoint by.
+    pub(super) fn host(&self) -> String {
+        let uri = self.0.parse::<http::Uri>().ok();
+        let authority = uri.as_ref().and_then(http::Uri::authority).map_or("", |a| a.as_str());
+        authority.rsplit('@').next().unwrap_or_default().to_owned()
+    }
+}
+
+impl SecretText {
+    pub(super) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The address with user info, key-like path segments and query values hidden.
+impl fmt::Display for SecretUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ok(uri) = self.0.parse::<http::Uri>() else { return f.write_str(HIDDEN) };
+        let authority = uri.authority().map_or("", |a| a.as_str());
+        write!(f, "{}://", uri.scheme_str().unwrap_or_default())?;
+        if authority.contains('@') {
+            write!(f, "{HIDDEN}@")?;
+        }
+        f.write_str(&self.host())?;
+        let path = uri.path().strip_prefix('/').filter(|path| !path.is_empty());
+        for segment in path.into_iter().flat_map(|path| path.split('/')) {
+            let shown = if is_key_like(segment) { HIDDEN } else { segment };
+            write!(f, "/{shown}")?;
+        }
+        for (at, pair) in uri.query().into_iter().flat_map(|q| q.split('&')).enumerate() {
+            let name = pair.split_once('=').map_or(HIDDEN, |(name, _)| name);
+            write!(f, "{}{name}={HIDDEN}", if at == 0 { '?' } else { '&' })?;
+        }
+        Ok(())
+    }
+}
+
+fn is_key_like(segment: &str) -> bool {
+    segment.len() >= KEY_SEGMENT_CHARS_MIN && segment.contains(|c: char| c.is_ascii_digit())
+}
+
+impl fmt::Debug for SecretUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretUrl {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(Self)
+    }
+}
+
+impl Serialize for SecretUrl {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl Serialize for SecretText {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(HIDDEN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, shown: &str) {
+        assert_eq!(SecretUrl::parse(url).unwrap().to_string(), shown);
+    }
+
+    #[test]
+    fn shows_where_but_never_the_key() {
+        check("https://api.example.org", "https://api.example.org");
+        check("http://127.0.0.1:18545/sol", "http://127.0.0.1:18545/sol");
+        check("https://me:word@h.example/rpc", "https://***@h.example/rpc");
+        check("https://h.example/v2/aB3dE5fG7hI9jK1lM3", "https://h.example/v2/***");
+        check("https://h.example/?api-key=abc&x", "https://h.example?api-key=***&***=***");
+    }
+
+    #[test]
+    fn refuses_what_is_no_address() {
+        for bad in ["", "sol", "ftp://h/x", "https://", "/path", "http:// h/"] {
+            assert!(SecretUrl::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `blotter serve`: the API over the configured nodes.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use super::clock::SystemClock;
+use super::config::Config;
+use super::engine::{Engine, random_seed};
+use super::errors::CliError;
+use super::keys_file::{Created, KeysFile};
+use super::keys_watch::KeysWatch;
+use super::signals;
+use crate::api::{Api, ApiLimits, ApiParts};
+use crate::domain::Clock as _;
+use crate::history::Tasks;
+use crate::registry::Registry;
+use crate::upstream::Transport;
+
+/// A server that listens, and what is needed to run it to its end.
+pub(super) struct Serving {
+    engine: Engine,
+    api: Api,
+    listener: TcpListener,
+    /// The key that was made because there was none.
+    pub(super) first_key: Option<Created>,
+    pub(super) url: String,
+}
+
+impl Serving {
+    /// Builds everything, then listens: who connects is answered.
+    pub(super) async fn open(
+        config: &Config,
+        registry: Arc<Registry>,
+        transport: &Arc<dyn Transport>,
+    ) -> Result<Self, CliError> {
+        let keys_file = KeysFile::new(&config.storage.path);
+        let engine = Engine::open(config, Arc::clone(&registry), transport)?;
+        let first_key = keys_file.create_first(SystemClock.now())?;
+        let watch = KeysWatch::new(keys_file, registry)?;
+        let api = Api::new(ApiParts {
+            history: engine.history.clone(),
+            keys: watch.keys.clone(),
+            limits: api_limits(config),
+            seed: random_seed()?,
+        });
+        let listen = config.server.listen.0;
+        let cannot = |error| CliError::failed(format!("cannot listen on {listen}"), error);
+        let listener = TcpListener::bind(listen).await.map_err(cannot)?;
+        let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
+        engine.tasks.spawn(watch.run(engine.tasks.clone()));
+        Ok(Self { engine, api, listener, first_key, url })
+    }
+
+    pub(super) fn tasks(&self) -> &Tasks {
+        &self.engine.tasks
+    }
+
+    /// Serves until a signal, then lets open answers end within the configured time.
+    pub(super) async fn run(self) -> Result<(), CliError> {
+        let Self { engine, api, listener, .. } = self;
+        let resumed = engine.history.resume_pending();
+        let resumed =
+            resumed.map_err(|error| CliError::failed("earlier loads cannot be resumed", error))?;
+        if resumed > 0 {
+            tracing::info!(wallets = resumed, "earlier background loads go on");
+        }
+        let stop = signals::stop()?;
+        let stopping = async move {
+            stop.await;
+            tracing::info!("stopping; a second signal stops at once");
+        };
+        let tasks = engine.tasks.clone();
+        let second_signal = async move {
+            tasks.cancelled().await;
+            signals::exit_at_once().await
+        };
+        let served = async move {
+            let drained = api.serve(listener, stopping).await;
+            if drained.cut > 0 {
+                tracing::warn!(connections = drained.cut, "answers were cut to stop in time");
+            }
+            engine.close().await
+        };
+        tokio::select! {
+            result = served => result,
+            result = second_signal => result,
+        }
+    }
+}
+
+pub(super) fn api_limits(config: &Config) -> ApiLimits {
+    let server = &config.server;
+    ApiLimits {
+        stream_window: server.stream_window.0,
+        page_wait: server.page_wait.0,
+        heartbeat: server.heartbeat.0,
+        connections_max: server.connections,
+        drain_wait_max: server.shutdown_wait.0,
+        ..ApiLimits::default()
+    }
+}
+
+pub(super) async fn run(
+    config: &Config,
+    registry: Arc<Registry>,
+    transport: &Arc<dyn Transport>,
+) -> Result<(), CliError> {
+    let serving = Serving::open(config, registry, transport).await?;
+    if let Some(created) = &serving.first_key {
+        tell(&format!(
+            "There was no API key yet, so one was made (id {}). It is shown only now:\n{}",
+            created.id, created.key
+        ));
+    }
+    announce(&serving.url)?;
+    serving.run().await
+}
+
+/// The one line on stdout: programs that started the server read the address from it.
+pub(super) fn announce(url: &str) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "listening on {url}").and_then(|()| out.flush()).map_err(CliError::Output)
+}
+
+/// Says something to the people in front of it.
+pub(super) fn tell(text: &str) {
+    // Where stderr is gone there is nobody left to tell.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

@@ -1,0 +1,97 @@
+//! Where a command's rows go: stdout, or a file that appears only when it is whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
+use std::path::{Path, PathBuf};
+
+use super::errors::CliError;
+
+/// Added to the name while the file is being written.
+const PART_SUFFIX: &str = ".part";
+
+pub(super) enum Target {
+    Stdout(BufWriter<StdoutLock<'static>>),
+    File { writer: BufWriter<File>, part: PathBuf, path: PathBuf },
+}
+
+impl Target {
+    pub(super) fn open(path: Option<&Path>) -> Result<Self, CliError> {
+        let Some(path) = path else {
+            return Ok(Self::Stdout(BufWriter::new(io::stdout().lock())));
+        };
+        let mut part = path.as_os_str().to_owned();
+        part.push(PART_SUFFIX);
+        let part = PathBuf::from(part);
+        let file = File::create(&part).map_err(|source| CliError::File {
+            action: "create",
+            path: part.clone(),
+            source,
+        })?;
+        Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        match self {
+            Self::Stdout(_) => io::stdout().is_terminal(),
+            Self::File { .. } => false,
+        }
+    }
+
+    /// Gives the file its name.
+    pub(super) fn keep(mut self) -> Result<(), CliError> {
+        self.flush().map_err(CliError::Output)?;
+        if let Self::File { writer, part, path } = self {
+            let error = |source| CliError::File { action: "write", path: path.clone(), source };
+            writer.get_ref().sync_all().map_err(error)?;
+            fs::rename(part, &path).map_err(error)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves no half file behind.
+    pub(super) fn discard(self) {
+        if let Self::File { part, .. } = self
+            && let Err(error) = fs::remove_file(&part)
+        {
+            tracing::warn!(%error, "a half-written file could not be removed");
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(to) => to.write(bytes),
+            Self::File { writer, .. } => writer.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(to) => to.flush(),
+            Self::File { writer, .. } => writer.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_appears_only_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trades.csv");
+        let mut target = Target::open(Some(&path)).unwrap();
+        target.write_all(b"half").unwrap();
+        assert!(!path.exists());
+        target.discard();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+
+        let mut target = Target::open(Some(&path)).unwrap();
+        target.write_all(b"whole").unwrap();
+        target.keep().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,393 @@
+//! The real binary: flags, configuration, keys, the demo server from the outside, signals.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Nothing here takes a tenth of it; it only bounds a hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// A working folder for the program, with no other environment.
+struct Place {
+    folder: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), variables: Vec::new() }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.path().join(name), text).unwrap();
+        self
+    }
+
+    fn variable(mut self, name: &'static str, value: &str) -> Self {
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_blotter"));
+        command.args(args).current_dir(self.path()).env_clear().stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        let output = self.command(args).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    fn serve(&self, args: &[&str]) -> Server {
+        let log = self.path().join(format!("stderr-{}", args[0]));
+        let stderr = std::fs::File::create(&log).unwrap();
+        let mut command = self.command(args);
+        let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let stderr = std::fs::read_to_string(&log).unwrap();
+        let address = line.trim().strip_prefix("listening on http://");
+        let address = address.unwrap_or_else(|| panic!("it does not listen: {line}{stderr}"));
+        Server { child, stdout, address: address.to_owned(), stderr }
+    }
+}
+
+/// A running server; dropping it ends it.
+struct Server {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    address: String,
+    /// What it said before it listened.
+    stderr: String,
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Server {
+    fn get(&self, path: &str, key: &str) -> Answer {
+        self.send("GET", path, &format!("Authorization: Bearer {key}\r\n"))
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &str) -> Answer {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n",
+            self.address
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+        let body = if chunked { unchunked(body) } else { body.to_owned() };
+        Answer { status, head: head.to_owned(), body }
+    }
+
+    /// The word of stderr behind another one.
+    fn told(&self, before: &str) -> String {
+        let mut words = self.stderr.split_whitespace().skip_while(|word| *word != before).skip(1);
+        words.next().unwrap().to_owned()
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Asks until the answer has this status.
+    fn get_until(&self, status: u16, path: &str, key: &str) {
+        let started = Instant::now();
+        while self.get(path, key).status != status {
+            assert!(started.elapsed() < PATIENCE, "{path} never answered {status}");
+        }
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// The exit code; panics where the program does not end in time.
+    fn wait(&mut self) -> Option<i32> {
+        // What it still prints must not fill the pipe.
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The body of a chunked answer; panics where it was cut short.
+fn unchunked(mut body: &str) -> String {
+    let mut text = String::new();
+    loop {
+        let (size, rest) = body.split_once("\r\n").unwrap();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        if size == 0 {
+            return text;
+        }
+        text.push_str(&rest[..size]);
+        body = rest[size..].strip_prefix("\r\n").unwrap();
+    }
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn wrong_flags_are_usage_errors() {
+    let place = Place::new();
+    for args in [
+        &["serve", "--lisen", "x"][..],
+        &["serve", "--listen", "8080"],
+        &["history"],
+        &["history", "abc", "--format", "xml"],
+        &["keys", "revoke", "7"],
+        &["fly"],
+        &[],
+    ] {
+        let ran = place.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("Usage:") || ran.stderr.contains("error:"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    let place = Place::new();
+    for args in
+        [&["--help"][..], &["--version"], &["history", "--help"], &["keys", "create", "--help"]]
+    {
+        let ran = place.run(args);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+        assert!(ran.stdout.contains("blotter"));
+    }
+}
+
+#[test]
+fn a_wrong_configuration_is_named_by_file_line_and_key() {
+    let place = Place::new().file("blotter.toml", "[server]\nlisten = '127.0.0.1:0'\nlimit = 5\n");
+    let ran = place.run(&["serve"]);
+    assert_eq!(ran.code, Some(2));
+    for part in ["blotter.toml", "line 3", "limit"] {
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+    let ran = place.run(&["config", "--config", "missing.toml"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("missing.toml"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_configuration_is_shown_merged_and_without_secrets() {
+    let file = "[server]\npage_wait = '3s'\n[chains.sol]\nrpc = ['https://me:word@h.example/v2/aB3dE5fG7hI9jK1l?api-key=word2', \
+                { url = 'https://g.example', headers = { x-token = 'word3' } }]\n\
+                [chains.eth]\nexplorer = { url = 'https://e.example/api', key = 'word4' }\n";
+    let place = Place::new().file("blotter.toml", file).variable("BLOTTER_SERVER_FRESHNESS", "5s");
+    let ran = place.run(&["config", "--data-dir", "elsewhere"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let shown: toml::Table = toml::from_str(&ran.stdout).unwrap();
+    assert_eq!(shown["server"]["page_wait"].as_str(), Some("3s"));
+    assert_eq!(shown["server"]["freshness"].as_str(), Some("5s"));
+    assert_eq!(shown["server"]["listen"].as_str(), Some("127.0.0.1:8080"));
+    assert_eq!(shown["storage"]["path"].as_str(), Some("elsewhere"));
+    assert!(ran.stdout.contains("h.example") && ran.stdout.contains("x-token"));
+    for secret in ["word", "aB3dE5fG7hI9jK1l"] {
+        assert!(!ran.stdout.contains(secret), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn the_chain_table_says_what_is_read() {
+    let file = "[chains.foo]\nfamily = 'evm'\nchain_id = 5\nnative = 'ETH'\n\
+                wrapped_native = '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2'\nrpc = ['http://h.example']\n";
+    let place = Place::new().file("blotter.toml", file);
+    let shown = json(&place.run(&["chains", "--json"]).stdout);
+    let state = |slug: &str| {
+        let chains = shown["chains"].as_array().unwrap();
+        chains.iter().find(|chain| chain["slug"] == slug).unwrap()["state"].clone()
+    };
+    assert_eq!(state("sol"), "enabled");
+    assert_eq!(state("robinhood"), "not_read_yet");
+    assert_eq!(state("foo"), "not_read_yet");
+    let ran =
+        place.run(&["history", "0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2", "--chain", "foo"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("only Solana"), "{}", ran.stderr);
+}
+
+#[test]
+fn keys_are_made_listed_and_revoked() {
+    let place = Place::new().variable("BLOTTER_DATA_DIR", "data/here");
+    let made = json(
+        &place
+            .run(&["keys", "create", "--json", "--name", "one", "--rate", "0.5", "--quota", "9"])
+            .stdout,
+    );
+    let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    assert!(key.starts_with("blt_") && id.len() == 12);
+    let listed = json(&place.run(&["keys", "list", "--json"]).stdout);
+    let first = &listed["keys"][0];
+    assert_eq!(
+        (&first["id"], &first["name"], &first["quota"]),
+        (&id.into(), &"one".into(), &9.into())
+    );
+    assert_eq!((&first["rate"], &first["state"]), (&0.5.into(), &"active".into()));
+    assert_eq!(place.run(&["keys", "revoke", id]).code, Some(0));
+    assert!(place.run(&["keys", "list"]).stdout.contains("revoked"));
+    let text = std::fs::read_to_string(place.path().join("data/here/keys.toml")).unwrap();
+    assert!(!text.contains(&key[4..]), "{text}");
+    assert_eq!(place.run(&["keys", "revoke", "0123456789ab"]).code, Some(1));
+    assert_eq!(place.run(&["keys", "create", "--chains", "sol,mars"]).code, Some(2));
+    assert_eq!(place.run(&["keys", "create", "--expires", "yesterday"]).code, Some(2));
+}
+
+/// The trades of a stream's lines, and its final line.
+fn trades(lines: &str) -> (Vec<Value>, Value) {
+    let mut lines: Vec<Value> = lines.lines().filter(|line| !line.is_empty()).map(json).collect();
+    let last = lines.pop().unwrap();
+    let trades = lines.iter().flat_map(|line| line["trades"].as_array().unwrap().clone());
+    (trades.collect(), last)
+}
+
+#[test]
+fn the_demo_streams_pages_and_is_read_by_every_way() {
+    let place = Place::new();
+    let demo = place.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
+    let (key, wallet, node) = (demo.told("key"), demo.told("wallet"), demo.told("node:"));
+    let path = format!("/v1/wallets/{wallet}/history");
+
+    let stream = demo.get(&path, &key);
+    assert_eq!(stream.status, 200, "{}", stream.body);
+    assert!(stream.head.to_ascii_lowercase().contains("application/x-ndjson"));
+    let (streamed, last) = trades(&stream.body);
+    assert_eq!((&last["complete"], &last["wallet"]), (&true.into(), &wallet.as_str().into()));
+    assert_eq!(last["tradeCount"], streamed.len());
+    assert!(streamed.len() >= 2_500, "a trade has a row or two");
+    assert_eq!(last["firstTrade"], streamed.last().unwrap()["blockTime"]);
+    assert!(streamed.is_sorted_by_key(|trade| std::cmp::Reverse(trade["blockTime"].to_string())));
+
+    let (mut paged, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = json(&demo.get(&format!("{path}?limit=999{cursor}"), &key).body);
+        paged.extend(page["trades"].as_array().unwrap().clone());
+        let Some(next) = page["cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(paged, streamed);
+
+    let url = demo.url();
+    let asked = ["history", &wallet, "--url", &url, "--key", &key, "--format", "ndjson"];
+    let ran = place.run(&asked);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(trades(&ran.stdout), (streamed.clone(), last.clone()));
+
+    // On a data folder of its own, through the demo's node, without the server.
+    let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &node);
+    let ran = place.run(&["history", &wallet, "--format", "ndjson"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(trades(&ran.stdout), (streamed.clone(), last));
+    let ran =
+        place.run(&["history", &wallet, "--format", "csv", "--output", "out.csv", "--limit", "10"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{}", ran.stderr);
+    let text = std::fs::read_to_string(place.path().join("out.csv")).unwrap();
+    assert_eq!(text.lines().count(), 11, "a head and ten rows");
+    let ran = place.run(&["history", &wallet, "--format", "json", "--limit", "1"]);
+    assert_eq!(json(&ran.stdout)["trades"][0], streamed[0]);
+}
+
+#[test]
+fn keys_follow_the_file_while_the_server_runs() {
+    let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", "http://127.0.0.1:9/");
+    let server = place.serve(&["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]);
+    let first = server.stderr.lines().find(|line| line.starts_with("blt_")).unwrap();
+    assert_eq!(server.get("/v1/usage", first).status, 200);
+    assert_eq!(server.get("/v1/usage", "blt_wrong").status, 401);
+    let made = json(&place.run(&["keys", "create", "--json", "--data-dir", "data"]).stdout);
+    let key = made["key"].as_str().unwrap();
+    server.get_until(200, "/v1/usage", key);
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(json(&server.get("/v1/usage", key).body)["key"]["id"], id);
+    assert_eq!(place.run(&["keys", "revoke", id, "--data-dir", "data"]).code, Some(0));
+    server.get_until(401, "/v1/usage", key);
+    assert_eq!(server.get("/v1/usage", first).status, 200);
+    // The folder is the server's: a second program on it says where to ask.
+    let wallet = "So11111111111111111111111111111111111111112";
+    let ran = place.run(&["history", wallet, "--data-dir", "data"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("--url"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_second_start_makes_no_second_key() {
+    let place = Place::new();
+    for first in [true, false] {
+        let mut server = place.serve(&["serve", "--listen", "127.0.0.1:0"]);
+        assert_eq!(server.stderr.contains("blt_"), first);
+        server.child.kill().unwrap();
+        server.wait();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_server_in_order() {
+    for name in ["TERM", "INT"] {
+        let place = Place::new();
+        let mut server = place.serve(&["serve", "--listen", "127.0.0.1:0"]);
+        server.signal(name);
+        assert_eq!(server.wait(), Some(0), "{name}");
+        assert!(TcpStream::connect(&server.address).is_err());
+    }
+}
+
+#[test]
+fn an_address_in_use_is_an_error() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ran = Place::new().run(&["serve", "--listen", &address]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains(&address), "{}", ran.stderr);
+}
+
+#[test]
+fn a_history_without_a_node_is_incomplete_or_failed_and_leaves_no_file() {
+    let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", "http://127.0.0.1:9/");
+    let wallet = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
+    let ran = place.run(&["history", wallet, "--format", "csv", "--output", "out.csv"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{}", ran.stderr);
+    let left = std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["blotter-data"]);
+}
