@@ -21,6 +21,7 @@ pub(super) struct Pump {
     chunks: mpsc::Receiver<Fetched>,
     /// Asks for one more chunk; an eager pump does not wait for it.
     asks: mpsc::Sender<()>,
+    asked: bool,
     eager: watch::Sender<bool>,
     _task: AbortOnDrop,
 }
@@ -36,7 +37,7 @@ impl Pump {
         let (asks, ask_receiver) = mpsc::channel(1);
         let (eager, eager_receiver) = watch::channel(false);
         let task = tasks.spawn_owned(run(reader, chunk_sender, ask_receiver, eager_receiver));
-        Self { low, next_high: high, chunks, asks, eager, _task: task }
+        Self { low, next_high: high, chunks, asks, asked: false, eager, _task: task }
     }
 
     pub(super) fn set_eager(&self, eager: bool) {
@@ -45,9 +46,13 @@ impl Pump {
 
     /// The next chunk. Cancel safe.
     pub(super) async fn next(&mut self) -> Fetched {
-        // Full means that an ask is waiting already.
-        let _ = self.asks.try_send(());
-        self.chunks.recv().await.unwrap_or(Ok(None))
+        if !std::mem::replace(&mut self.asked, true) {
+            // Full means that an ask is waiting already.
+            let _ = self.asks.try_send(());
+        }
+        let fetched = self.chunks.recv().await.unwrap_or(Ok(None));
+        self.asked = false;
+        fetched
     }
 }
 
@@ -65,13 +70,15 @@ async fn run(
                     None => return,
                 },
                 changed = eager.changed() => if changed.is_err() { return },
+                never = reader.drive() => match never {},
             }
         }
         reader.set_eager(*eager.borrow());
         let fetched = reader.next().await;
         let last = !matches!(fetched, Ok(Some(_)));
-        if chunks.send(fetched).await.is_err() || last {
-            return;
+        tokio::select! {
+            sent = chunks.send(fetched) => if sent.is_err() || last { return },
+            never = reader.drive() => match never {},
         }
     }
 }

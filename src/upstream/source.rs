@@ -1,5 +1,6 @@
 //! What a chain's nodes tell of a wallet, as chunks: the same shape for every family.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::endpoint::EndpointStatus;
@@ -163,6 +164,14 @@ impl GapReader {
     pub async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
         match &mut self.0 {
             Reader::Solana(reader) => reader.next().await,
+        }
+    }
+
+    /// Works on what is under way without delivering; never ready. For the time in which nobody
+    /// takes chunks.
+    pub async fn drive(&mut self) -> Infallible {
+        match &mut self.0 {
+            Reader::Solana(reader) => reader.drive().await,
         }
     }
 

@@ -394,14 +394,43 @@ async fn a_quota_ends_a_walk_with_its_last_row_counted() {
 #[tokio::test(start_paused = true)]
 async fn zz_debug() {
     let world = Build::default().world();
-    let wallet = world.add("mixed", plan(1500));
-    let (rows, _) = finish(&mut world.walk(wallet, Want::All, None)).await;
-    let got: std::collections::HashMap<_, _> = rows.iter().map(|r| ((r.trade.key.tx, r.trade.key.leg), r.clone())).collect();
-    for t in world.model.truth(wallet.address) {
-        if let Some(r) = got.get(&(t.signature, t.leg)) && r.trade.native.is_some() && r.trade.native != t.native {
-            println!("native {:?} {:?} {:?} {}", t.kind, r.trade.native, t.native, t.signature);
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let small = world.add("small", plan(30));
+    let began = tokio::time::Instant::now();
+    let mut walk = world.walk(small, Want::All, None);
+    loop {
+        match walk.next().await {
+            Step::Rows(rows) => println!(
+                "{:?} {} rows, requests {}",
+                began.elapsed(),
+                rows.len(),
+                world.nodes[0].stats().requests
+            ),
+            Step::End(end) => break println!("{:?} {end:?}", began.elapsed()),
         }
     }
-    println!("calls {:?} requests {}", world.nodes[0].stats().calls, world.nodes[0].stats().requests);
+    println!(
+        "calls {:?} requests {}",
+        world.nodes[0].stats().calls,
+        world.nodes[0].stats().requests
+    );
+    let wallet = world.add("big", plan(4000));
+    let window = Duration::from_secs(2);
+    let request = WalkRequest { window, ..World::request(wallet, Want::All) };
+    let mut walk = world.history.walk(request).unwrap();
+    let (rows, end) = finish(&mut walk).await;
+    println!("{} {end:?}", rows.len());
+    drop(walk);
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let r = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
+        println!(
+            "calls {} count {} pending {:?} spans {:?}",
+            world.calls(),
+            r.count,
+            r.pending,
+            r.coverage.spans().iter().map(|s| (s.low, s.high)).collect::<Vec<_>>()
+        );
+    }
     panic!();
 }

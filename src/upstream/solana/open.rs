@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 
 use super::SolanaSource;
@@ -40,7 +40,6 @@ impl SolanaSource {
         first: bool,
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
-        self.check_chain(options).await?;
         let mut calls =
             vec![Call { method: "getSlot", params: json!([{"commitment": "finalized"}]) }];
         let owner = wallet.to_string();
@@ -51,7 +50,10 @@ impl SolanaSource {
             let how = json!({"encoding": "base64", "commitment": "finalized"});
             calls.push(Call { method: "getAccountInfo", params: json!([owner, how]) });
         }
-        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        let batch = self.inner.pool.batch(&calls, options);
+        let (right_chain, answers) = join(self.check_chain(options), batch).await;
+        right_chain?;
+        let mut answers = answers.into_iter();
         let mut next = || answers.next().unwrap_or(Err(UpstreamError::NoEndpoint));
         let slot = next()?;
         let head = wire::number(&slot.result)

@@ -79,6 +79,8 @@ pub(in crate::upstream) struct SolanaReader {
     listed: HashSet<[u8; 32]>,
     timeline: Timeline,
     flights: FuturesUnordered<BoxFuture<'static, Event>>,
+    /// What went wrong while nobody waited.
+    failure: Option<UpstreamError>,
     eager: bool,
     window: usize,
     /// Grows, so that the first rows come early and later commits are few.
@@ -117,6 +119,7 @@ impl SolanaReader {
             listed: HashSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
             flights: FuturesUnordered::new(),
+            failure: None,
             eager: false,
             window: 0,
             chunk_min: 1,
@@ -137,6 +140,9 @@ impl SolanaReader {
     pub(in crate::upstream) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
         self.window = (self.window * 2).max(self.source.inner.pool.batch_size());
         loop {
+            if let Some(error) = self.failure.take() {
+                return Err(error);
+            }
             if self.phase == Phase::Ended {
                 return Ok(None);
             }
@@ -147,6 +153,23 @@ impl SolanaReader {
             match self.flights.next().await {
                 Some(event) => self.absorb(event)?,
                 None => return Err(stalled()),
+            }
+        }
+    }
+
+    /// Works on what is under way, within the run-ahead, without delivering; never ready. Requests
+    /// that hold a place at an endpoint must not wait for a slow taker of chunks.
+    pub(in crate::upstream) async fn drive(&mut self) -> std::convert::Infallible {
+        loop {
+            if self.phase == Phase::Ended || self.failure.is_some() {
+                return std::future::pending().await;
+            }
+            if self.eager {
+                self.schedule();
+            }
+            match self.flights.next().await {
+                Some(event) => self.failure = self.absorb(event).err(),
+                None => return std::future::pending().await,
             }
         }
     }
