@@ -1,5 +1,6 @@
 //! Every buy and sell of a wallet, from ordinary chain nodes.
 
+pub mod api;
 pub mod decode;
 pub mod demo;
 pub mod domain;
