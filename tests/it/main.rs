@@ -8,6 +8,8 @@
     reason = "a test that cannot go on says so by panicking"
 )]
 
+mod api;
+mod api_live;
 mod corpus;
 mod crash;
 mod demo;
@@ -16,3 +18,4 @@ mod history;
 mod store;
 mod store_files;
 mod support;
+mod wire;
