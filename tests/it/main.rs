@@ -8,6 +8,8 @@
     reason = "a test that cannot go on says so by panicking"
 )]
 
+mod api;
+mod api_live;
 mod corpus;
 mod crash;
 mod demo;
@@ -19,3 +21,4 @@ mod store;
 mod store_files;
 mod support;
 mod tidy;
+mod wire;
