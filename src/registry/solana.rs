@@ -4,11 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use super::RegistryError;
 use crate::domain::{Address, Family};
 
 type Key = [u8; 32];
+
+const VENUES: &str = "venues-solana";
 
 /// What a program does with the assets that pass through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
@@ -44,8 +47,41 @@ pub struct Program {
     /// The venue's common name; several programs may share one.
     pub name: Arc<str>,
     pub kind: ProgramKind,
-    /// First bytes of the instructions that swap; empty where any may.
-    pub swaps: Vec<Vec<u8>>,
+    /// Which instructions swap; empty where any may.
+    pub swaps: Vec<Tag>,
+}
+
+/// What the data of an instruction of one sort begins with, and holds at one more place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    start: Vec<u8>,
+    later: Option<(usize, Vec<u8>)>,
+}
+
+impl Tag {
+    /// Reads `<hex>` or `<hex>@<offset>=<hex>`.
+    fn read(text: &str) -> Option<Self> {
+        let (start, later) = match text.split_once('@') {
+            Some((start, later)) => (start, Some(later)),
+            None => (text, None),
+        };
+        let later = match later.map(|later| later.split_once('=')) {
+            Some(pair) => {
+                let (offset, bytes) = pair?;
+                Some((offset.parse().ok()?, hex::decode(bytes).ok()?))
+            }
+            None => None,
+        };
+        Some(Self { start: hex::decode(start).ok()?, later })
+    }
+
+    fn fits(&self, data: &[u8]) -> bool {
+        let later = self.later.as_ref();
+        data.starts_with(&self.start)
+            && later.is_none_or(|(at, bytes)| {
+                data.get(*at..).is_some_and(|behind| behind.starts_with(bytes))
+            })
+    }
 }
 
 /// Why an account receives lamports beside a swap.
@@ -65,6 +101,8 @@ pub enum AccountKind {
 pub struct SolanaTables {
     programs: HashMap<Key, Program>,
     accounts: HashMap<Key, AccountKind>,
+    /// Anchor discriminators.
+    not_swaps: HashSet<[u8; 8]>,
 }
 
 impl SolanaTables {
@@ -76,6 +114,11 @@ impl SolanaTables {
         self.accounts.get(address).copied()
     }
 
+    /// Whether an instruction of a pool with this data only moves liquidity.
+    pub fn moves_liquidity(&self, data: &[u8]) -> bool {
+        data.first_chunk().is_some_and(|tag| self.not_swaps.contains(tag))
+    }
+
     pub fn programs(&self) -> impl Iterator<Item = &Program> {
         self.programs.values()
     }
@@ -84,13 +127,14 @@ impl SolanaTables {
 impl Program {
     /// Whether an instruction with this data may swap.
     pub fn may_swap(&self, data: &[u8]) -> bool {
-        self.swaps.is_empty() || self.swaps.iter().any(|tag| data.starts_with(tag))
+        self.swaps.is_empty() || self.swaps.iter().any(|tag| tag.fits(data))
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VenueFile {
+    not_swaps: Vec<String>,
     program: Vec<ProgramRow>,
 }
 
@@ -120,29 +164,39 @@ struct GroupRow {
 }
 
 pub(super) fn parse(venues: &str, accounts: &str) -> Result<SolanaTables, RegistryError> {
-    Ok(SolanaTables { programs: parse_programs(venues)?, accounts: parse_accounts(accounts)? })
+    let file: VenueFile = toml::from_str(venues).map_err(|e| RegistryError::new(VENUES, e))?;
+    let not_swaps = file.not_swaps.iter().map(|name| discriminator(name)).collect();
+    let programs = read_programs(file.program)?;
+    Ok(SolanaTables { programs, accounts: parse_accounts(accounts)?, not_swaps })
 }
 
-fn parse_programs(text: &str) -> Result<HashMap<Key, Program>, RegistryError> {
-    const TABLE: &str = "venues-solana";
-    let file: VenueFile = toml::from_str(text).map_err(|e| RegistryError::new(TABLE, e))?;
+/// How Anchor tells a program's instructions apart: by the hash of their name.
+fn discriminator(name: &str) -> [u8; 8] {
+    let digest = Sha256::digest(format!("global:{name}"));
+    std::array::from_fn(|at| digest.get(at).copied().unwrap_or_default())
+}
+
+fn read_programs(rows: Vec<ProgramRow>) -> Result<HashMap<Key, Program>, RegistryError> {
     let (mut programs, mut ids) = (HashMap::new(), HashSet::new());
-    for row in file.program {
-        let address = key(TABLE, &row.address)?;
+    for row in rows {
+        let address = key(VENUES, &row.address)?;
         if row.name.trim().is_empty() {
-            return Err(RegistryError::new(TABLE, format!("{} has no name", row.address)));
+            return Err(RegistryError::new(VENUES, format!("{} has no name", row.address)));
         }
         if !ids.insert(row.id) {
-            return Err(RegistryError::new(TABLE, format!("id {} stands twice", row.id)));
+            return Err(RegistryError::new(VENUES, format!("id {} stands twice", row.id)));
         }
         let swaps = row
             .swaps
             .iter()
-            .map(|tag| hex::decode(tag).map_err(|e| RegistryError::new(TABLE, e)))
+            .map(|tag| {
+                let fail = || RegistryError::new(VENUES, format!("{tag} is no instruction tag"));
+                Tag::read(tag).ok_or_else(fail)
+            })
             .collect::<Result<_, _>>()?;
         let program = Program { id: row.id, address, name: row.name.into(), kind: row.kind, swaps };
         if programs.insert(address, program).is_some() {
-            return Err(RegistryError::new(TABLE, format!("{} stands twice", row.address)));
+            return Err(RegistryError::new(VENUES, format!("{} stands twice", row.address)));
         }
     }
     Ok(programs)

@@ -2,12 +2,15 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
     reason = "a test that cannot go on says so by panicking"
 )]
 
+mod api;
+mod api_live;
 mod corpus;
 mod crash;
 mod demo;
@@ -19,3 +22,4 @@ mod store;
 mod store_files;
 mod support;
 mod tidy;
+mod wire;

@@ -71,8 +71,9 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     let mut swaps = candidates(&scene, &ledger);
     add_uninstructed(&scene, &ledger, &mut swaps);
     swaps.retain(|swap| {
-        notes.extend(why_not(&swap.net));
-        swap.net.is_swap()
+        let why = why_not(&scene, swap);
+        notes.extend(why.clone());
+        why.is_none() && swap.net.is_swap()
     });
     add_platform_fees(&scene, &ledger, &mut swaps);
     let mut rows = Rows::default();
@@ -128,12 +129,21 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     }
 }
 
-fn why_not(net: &Net) -> Option<Note> {
-    let (kind, detail) = match (net.shares, net.gains(), net.losses()) {
-        (true, ..) => (NoteKind::Liquidity, "a pool's shares were minted or burnt"),
-        (false, true, false) => (NoteKind::OneSided, "a venue ran and the wallet only got"),
-        (false, false, true) => (NoteKind::OneSided, "a venue ran and the wallet only gave"),
-        (false, false, false) | (false, true, true) => return None,
+fn why_not(scene: &Scene<'_>, swap: &Swap) -> Option<Note> {
+    let (net, ranges) = (&swap.net, &swap.ranges);
+    let own_call = |range: &Range<usize>| scene.kind(range.start) == Some(ProgramKind::OrderBook);
+    let (kind, detail) = match (net.gains(), net.losses()) {
+        (false, false) => return None,
+        _ if net.shares => (NoteKind::Liquidity, "a pool's shares were minted or burnt"),
+        (true, false) => (NoteKind::OneSided, "a venue ran and the wallet only got"),
+        (false, true) => (NoteKind::OneSided, "a venue ran and the wallet only gave"),
+        (true, true) if ranges.iter().all(|range| scene.converts(range)) => {
+            (NoteKind::Conversion, "staking, or another conversion at a fixed price")
+        }
+        (true, true) if ranges.iter().any(|range| own_call(range) && !scene.takes(range.start)) => {
+            (NoteKind::Order, "an order was placed, changed or cancelled")
+        }
+        (true, true) => return None,
     };
     Some(Note { kind, detail: detail.to_owned() })
 }

@@ -13,6 +13,8 @@ pub(super) struct Scene<'a> {
     pub(super) tables: &'a SolanaTables,
     /// Per key.
     programs: Vec<Option<&'a Program>>,
+    /// Per instruction: it stands in a pool's call that only moves liquidity.
+    liquidity: Vec<bool>,
     /// Each outer instruction with those that it called.
     pub(super) groups: Vec<Range<usize>>,
 }
@@ -21,7 +23,8 @@ impl<'a> Scene<'a> {
     /// `None` where no program that has a part in trades ran.
     pub(super) fn new(tx: &'a Transaction, tables: &'a SolanaTables) -> Option<Self> {
         let programs = tx.keys.iter().map(|key| tables.program(key)).collect();
-        let mut scene = Self { tx, tables, programs, groups: Vec::new() };
+        let (liquidity, groups) = (Vec::new(), Vec::new());
+        let mut scene = Self { tx, tables, programs, liquidity, groups };
         if !scene.may_trade(&(0..tx.instructions.len())) {
             return None;
         }
@@ -30,6 +33,10 @@ impl<'a> Scene<'a> {
                 Some(group) if instruction.parent.is_some() => group.end = at + 1,
                 _ => scene.groups.push(at..at + 1),
             }
+            let above = instruction.parent.is_some_and(|parent| scene.moves_liquidity(parent));
+            let pool = scene.program(instruction).is_some_and(|p| p.kind == ProgramKind::Amm);
+            let own = pool && tables.moves_liquidity(&tx.data_of(instruction));
+            scene.liquidity.push(above || own);
         }
         Some(scene)
     }
@@ -40,6 +47,25 @@ impl<'a> Scene<'a> {
 
     pub(super) fn instruction(&self, at: usize) -> Option<&'a Instruction> {
         self.tx.instructions.get(at)
+    }
+
+    pub(super) fn moves_liquidity(&self, at: usize) -> bool {
+        self.liquidity.get(at).copied().unwrap_or(false)
+    }
+
+    /// Whether an order book's own outer call only takes; the others place and cancel orders.
+    pub(super) fn takes(&self, at: usize) -> bool {
+        self.instruction(at).is_some_and(|call| {
+            self.program(call).is_some_and(|program| {
+                program.swaps.is_empty() || program.may_swap(&self.tx.data_of(call))
+            })
+        })
+    }
+
+    /// Whether these instructions only convert at a fixed price.
+    pub(super) fn converts(&self, range: &Range<usize>) -> bool {
+        let any = |wanted: fn(ProgramKind) -> bool| self.programs(range).any(|p| wanted(p.kind));
+        any(|kind| kind == ProgramKind::Conversion) && !any(exchanges)
     }
 
     /// The kind of the program that an instruction calls.
@@ -74,9 +100,7 @@ impl<'a> Scene<'a> {
         self.callers(at).find_map(|at| {
             let call = self.instruction(at)?;
             let program = self.program(call)?;
-            let swaps = exchanges(program.kind)
-                && (program.swaps.is_empty() || program.may_swap(&self.tx.data_of(call)));
-            swaps.then_some((at, program))
+            (exchanges(program.kind) && self.takes(at)).then_some((at, program))
         })
     }
 }

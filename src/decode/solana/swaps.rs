@@ -77,7 +77,7 @@ impl Scene<'_> {
         let mut net = Net::default();
         for flow in ledger.flows.iter().filter(|flow| range.contains(&flow.instruction)) {
             let (out, into) = (ledger.is_own(flow.from), ledger.is_own(flow.to));
-            if out == into {
+            if out == into || self.moves_liquidity(flow.instruction) {
                 continue;
             }
             if matches!(flow.means, Means::Mint | Means::Burn) {

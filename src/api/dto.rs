@@ -1,0 +1,98 @@
+//! The JSON shapes beside the history: the public contract, apart from the domain types.
+
+use serde::Serialize;
+
+/// The body of every error: two forms in one object.
+#[derive(Debug, Serialize)]
+pub(super) struct ErrorBody<'a> {
+    pub(super) error: ErrorObject<'a>,
+    pub(super) r#type: String,
+    pub(super) title: &'a str,
+    pub(super) status: u16,
+    pub(super) detail: &'a str,
+    pub(super) instance: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ErrorObject<'a> {
+    pub(super) code: &'a str,
+    pub(super) message: &'a str,
+    pub(super) timestamp: String,
+    pub(super) request_id: &'a str,
+}
+
+/// The `error` of a stream's final line.
+#[derive(Debug, Serialize)]
+pub(super) struct LineError<'a> {
+    pub(super) code: &'a str,
+    pub(super) message: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Chains<'a> {
+    pub(super) chains: Vec<ChainRow<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ChainRow<'a> {
+    pub(super) slug: &'a str,
+    pub(super) aliases: &'a [String],
+    pub(super) name: &'a str,
+    pub(super) family: crate::domain::Family,
+    pub(super) native: NativeCoin<'a>,
+    /// `live` or `disabled`.
+    pub(super) status: &'static str,
+    /// Null where the chain is disabled.
+    pub(super) upstream: Option<Upstream>,
+}
+
+/// A chain's nodes as a whole; each of them only for callers with a key.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Upstream {
+    /// `up`; `degraded` while some endpoints rest after failures; `down` while all do.
+    pub(super) state: &'static str,
+    pub(super) endpoints_total: usize,
+    pub(super) endpoints_resting: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) endpoints: Option<Vec<UpstreamEndpoint>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UpstreamEndpoint {
+    /// Scheme and host, never the rest of the URL.
+    pub(super) label: String,
+    pub(super) resting: bool,
+    pub(super) in_flight: usize,
+    pub(super) latency_ms: u128,
+    pub(super) last_error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct NativeCoin<'a> {
+    pub(super) symbol: &'a str,
+    pub(super) decimals: u8,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Usage<'a> {
+    pub(super) key: UsageKey<'a>,
+    pub(super) trades_counted: u64,
+    /// Null without a limit.
+    pub(super) quota: Option<u64>,
+    pub(super) remaining: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct UsageKey<'a> {
+    pub(super) id: &'a str,
+    pub(super) name: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Health {
+    pub(super) status: &'static str,
+}

@@ -1,0 +1,177 @@
+//! What can go wrong with a request, as a client sees it: one status and one stable code each.
+//!
+//! A body is two forms in one object: `error {code, message, timestamp, requestId}`, which clients
+//! of the hosted service read, and the members of RFC 9457, whose `type` holds the finer code.
+
+use std::time::Duration;
+
+use warp::http::StatusCode;
+
+use super::gate::RateState;
+use crate::domain::AddressError;
+use crate::history::HistoryError;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ApiError {
+    #[error("parameter address: {rule}")]
+    InvalidAddress { rule: AddressError },
+    #[error("path segment address: its percent-encoding is not valid UTF-8")]
+    UnreadableAddress,
+    #[error("parameter chain: there is no chain {name:?}; the chains are {slugs}")]
+    UnknownChain { name: String, slugs: String },
+    #[error("parameter limit: expected an integer; values below 1 count as 1, there is no maximum")]
+    InvalidLimit,
+    #[error(
+        "parameter cursor: it is damaged, or was given for another wallet or chain; send it \
+         exactly as received"
+    )]
+    InvalidCursor,
+    #[error("parameter {name}: {rule}")]
+    InvalidParameter { name: &'static str, rule: &'static str },
+    #[error("send a valid API key as `Authorization: Bearer <API_KEY>` or as `x-api-key`")]
+    Unauthorized,
+    #[error("this key may not read chain {slug}")]
+    ChainNotAllowed { slug: String },
+    #[error("there is nothing at this path; see GET /v1/wallets/{{address}}/history")]
+    NotFound,
+    #[error("this path answers {ALLOWED_METHODS} only")]
+    MethodNotAllowed,
+    #[error("the key's rate of requests is used up")]
+    RateLimited { state: RateState, wait: Duration },
+    #[error("the key has {max} streams open, which is its maximum; close one first")]
+    TooManyStreams { max: u32 },
+    #[error("the server has too many streams open; try again shortly")]
+    StreamsFull,
+    #[error("{0}")]
+    History(HistoryError),
+}
+
+/// Of every route.
+pub(super) const ALLOWED_METHODS: &str = "GET, HEAD";
+
+impl From<HistoryError> for ApiError {
+    fn from(error: HistoryError) -> Self {
+        Self::History(error)
+    }
+}
+
+/// A kind of failure that clients can tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) status: StatusCode,
+    /// The `error.code`, coarse.
+    pub(super) group: &'static str,
+    /// The last part of `type`, fine.
+    pub(super) code: &'static str,
+    pub(super) title: &'static str,
+}
+
+const fn kind(
+    status: StatusCode,
+    group: &'static str,
+    code: &'static str,
+    title: &'static str,
+) -> Kind {
+    Kind { status, group, code, title }
+}
+
+const fn invalid(code: &'static str, title: &'static str) -> Kind {
+    kind(StatusCode::BAD_REQUEST, "VALIDATION_ERROR", code, title)
+}
+
+const fn unavailable(group: &'static str, code: &'static str, title: &'static str) -> Kind {
+    kind(StatusCode::SERVICE_UNAVAILABLE, group, code, title)
+}
+
+const INVALID_ADDRESS: Kind = invalid("invalid_address", "Invalid wallet address");
+const UNKNOWN_CHAIN: Kind = invalid("unknown_chain", "Unknown chain");
+const CHAIN_DISABLED: Kind = invalid("chain_disabled", "Chain not enabled");
+const INVALID_LIMIT: Kind = invalid("invalid_limit", "Invalid limit");
+const INVALID_CURSOR: Kind = invalid("invalid_cursor", "Invalid cursor");
+const INVALID_PARAMETER: Kind = invalid("invalid_parameter", "Invalid parameter");
+const NOT_A_WALLET: Kind = invalid("not_a_wallet", "Not a wallet");
+const UNAUTHORIZED: Kind =
+    kind(StatusCode::UNAUTHORIZED, "INVALID_SESSION", "unauthorized", "Unauthorized");
+const CHAIN_NOT_ALLOWED: Kind =
+    kind(StatusCode::FORBIDDEN, "FORBIDDEN", "chain_not_allowed", "Chain not allowed");
+const NOT_FOUND: Kind = kind(StatusCode::NOT_FOUND, "NOT_FOUND", "not_found", "Not found");
+const METHOD_NOT_ALLOWED: Kind = kind(
+    StatusCode::METHOD_NOT_ALLOWED,
+    "METHOD_NOT_ALLOWED",
+    "method_not_allowed",
+    "Method not allowed",
+);
+const QUOTA_EXCEEDED: Kind =
+    kind(StatusCode::PAYMENT_REQUIRED, "QUOTA_EXCEEDED", "quota_exceeded", "Quota exceeded");
+const RATE_LIMITED: Kind =
+    kind(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "rate_limited", "Too many requests");
+const TOO_MANY_STREAMS: Kind = kind(
+    StatusCode::TOO_MANY_REQUESTS,
+    "TOO_MANY_STREAMS",
+    "too_many_streams",
+    "Too many open streams",
+);
+const UPSTREAM_UNAVAILABLE: Kind =
+    unavailable("UPSTREAM_UNAVAILABLE", "upstream_unavailable", "No node answers");
+const OVERLOADED: Kind = unavailable("OVERLOADED", "overloaded", "Overloaded");
+const SHUTTING_DOWN: Kind = unavailable("SHUTTING_DOWN", "shutting_down", "Shutting down");
+const HISTORY_CUT: Kind = kind(
+    StatusCode::BAD_GATEWAY,
+    "HISTORY_CUT",
+    "history_cut",
+    "The nodes do not keep the whole history",
+);
+const INTERNAL: Kind =
+    kind(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "internal", "Internal error");
+
+impl ApiError {
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::InvalidAddress { .. } | Self::UnreadableAddress => INVALID_ADDRESS,
+            Self::UnknownChain { .. } => UNKNOWN_CHAIN,
+            Self::InvalidLimit => INVALID_LIMIT,
+            Self::InvalidCursor => INVALID_CURSOR,
+            Self::InvalidParameter { .. } => INVALID_PARAMETER,
+            Self::Unauthorized => UNAUTHORIZED,
+            Self::ChainNotAllowed { .. } => CHAIN_NOT_ALLOWED,
+            Self::NotFound => NOT_FOUND,
+            Self::MethodNotAllowed => METHOD_NOT_ALLOWED,
+            Self::RateLimited { .. } => RATE_LIMITED,
+            Self::TooManyStreams { .. } => TOO_MANY_STREAMS,
+            Self::StreamsFull => OVERLOADED,
+            Self::History(error) => history_kind(error),
+        }
+    }
+
+    /// The text for the client. What the store says about itself stays in the log.
+    pub(super) fn message(&self) -> String {
+        if self.kind() == INTERNAL {
+            return "something failed inside the server; it was logged with this request's id"
+                .to_owned();
+        }
+        self.to_string()
+    }
+
+    /// What the client should wait before the same request can succeed; `None` where waiting does
+    /// not help.
+    pub(super) fn retry_after(&self, usual: Duration) -> Option<Duration> {
+        if let Self::RateLimited { wait, .. } = self {
+            return Some(*wait);
+        }
+        let passing = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+        passing.contains(&self.kind().status).then_some(usual)
+    }
+}
+
+fn history_kind(error: &HistoryError) -> Kind {
+    match error {
+        HistoryError::UpstreamUnavailable { .. } => UPSTREAM_UNAVAILABLE,
+        HistoryError::NotAWallet { .. } => NOT_A_WALLET,
+        HistoryError::ChainDisabled => CHAIN_DISABLED,
+        HistoryError::HistoryCut { .. } => HISTORY_CUT,
+        HistoryError::QuotaExceeded => QUOTA_EXCEEDED,
+        HistoryError::Overloaded => OVERLOADED,
+        HistoryError::ShuttingDown => SHUTTING_DOWN,
+        HistoryError::Store { .. } | HistoryError::Internal => INTERNAL,
+    }
+}

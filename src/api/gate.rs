@@ -1,0 +1,159 @@
+//! How much a caller may do at one time: requests by a token bucket, streams by counted places.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A rate of requests and what may be saved up of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rate {
+    /// Time that one request costs.
+    interval: Duration,
+    burst: u64,
+}
+
+/// What a key with a rate has left after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RateState {
+    pub(super) burst: u64,
+    /// Time in which an empty bucket fills.
+    pub(super) window_seconds: u64,
+    pub(super) remaining: u64,
+    /// Time in which this bucket fills.
+    pub(super) reset_seconds: u64,
+}
+
+impl Rate {
+    /// `millis` are requests in a thousand seconds; 0 counts as 1.
+    pub(super) fn new(millis: u64, saved: Duration) -> Self {
+        let millis = millis.max(1);
+        let saved = u64::try_from(saved.as_millis()).unwrap_or(u64::MAX);
+        let burst = (saved.saturating_mul(millis) / 1_000_000).max(1);
+        Self { interval: Duration::from_nanos(1_000_000_000_000 / millis), burst }
+    }
+
+    fn window(&self) -> Duration {
+        self.interval.saturating_mul(u32::try_from(self.burst).unwrap_or(u32::MAX))
+    }
+}
+
+/// A token bucket, kept as the moment at which it is full again.
+#[derive(Debug, Default)]
+pub(super) struct Bucket(Mutex<Option<Instant>>);
+
+impl Bucket {
+    /// Takes one request, or tells how long to wait for it.
+    pub(super) fn take(
+        &self,
+        rate: Rate,
+        now: Instant,
+    ) -> Result<RateState, (RateState, Duration)> {
+        let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let window = rate.window();
+        let used = full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+        let state = |used: Duration| RateState {
+            burst: rate.burst,
+            window_seconds: whole_seconds(window),
+            remaining: count(window.saturating_sub(used), rate.interval),
+            reset_seconds: whole_seconds(used),
+        };
+        let after = used + rate.interval;
+        if after > window {
+            return Err((RateState { remaining: 0, ..state(used) }, after.saturating_sub(window)));
+        }
+        *full_at = Some(now + after);
+        Ok(state(after))
+    }
+}
+
+fn count(time: Duration, interval: Duration) -> u64 {
+    u64::try_from(time.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u64::MAX)
+}
+
+/// Rounded up, so that a client that waits this long has waited enough.
+pub(super) fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+/// Counted places.
+#[derive(Debug, Default)]
+pub(super) struct Places(Arc<AtomicUsize>);
+
+/// One taken place; dropping it gives it back.
+#[derive(Debug)]
+pub(super) struct Place(Arc<AtomicUsize>);
+
+impl Places {
+    /// `None` where `max` are taken.
+    pub(super) fn take(&self, max: usize) -> Option<Place> {
+        let one_more = |taken: usize| (taken < max).then_some(taken + 1);
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        taken.ok().map(|_| Place(Arc::clone(&self.0)))
+    }
+
+    #[cfg(test)]
+    fn taken(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_full_bucket_gives_its_burst_and_then_one_per_interval() {
+        let (bucket, start) = (Bucket::default(), Instant::now());
+        let rate = Rate::new(4000, SECOND);
+        for left in [3, 2, 1, 0] {
+            let state = bucket.take(rate, start).unwrap();
+            assert_eq!((state.burst, state.window_seconds, state.remaining), (4, 1, left));
+        }
+        let (state, wait) = bucket.take(rate, start).unwrap_err();
+        assert_eq!((state.remaining, state.reset_seconds), (0, 1));
+        assert_eq!(wait, Duration::from_millis(250));
+        assert!(bucket.take(rate, start + Duration::from_millis(249)).is_err());
+        assert!(bucket.take(rate, start + Duration::from_millis(250)).is_ok());
+        assert!(bucket.take(rate, start + Duration::from_millis(250)).is_err());
+        assert_eq!(bucket.take(rate, start + 60 * SECOND).unwrap().remaining, 3);
+    }
+
+    #[test]
+    fn half_a_request_a_second_is_one_in_two() {
+        let (bucket, start) = (Bucket::default(), Instant::now());
+        let rate = Rate::new(500, SECOND);
+        assert_eq!(bucket.take(rate, start).unwrap().window_seconds, 2);
+        assert_eq!(bucket.take(rate, start + SECOND).unwrap_err().1, SECOND);
+        assert!(bucket.take(rate, start + 2 * SECOND).is_ok());
+    }
+
+    #[test]
+    fn extreme_rates_do_no_harm() {
+        let start = Instant::now();
+        for millis in [0, 1, u64::MAX] {
+            let rate = Rate::new(millis, SECOND);
+            assert!(Bucket::default().take(rate, start).is_ok(), "{millis}");
+        }
+    }
+
+    #[test]
+    fn a_place_comes_back_when_it_is_dropped() {
+        let places = Places::default();
+        let first = places.take(2).unwrap();
+        let _second = places.take(2).unwrap();
+        assert!(places.take(2).is_none());
+        drop(first);
+        assert_eq!(places.taken(), 1);
+        assert!(places.take(2).is_some());
+    }
+}

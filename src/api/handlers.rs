@@ -1,0 +1,368 @@
+//! What each route does: plain async functions from a call to a response.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::time::Instant;
+use warp::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use warp::reply::Response;
+
+use super::App;
+use super::auth::{Caller, has_credentials};
+use super::dto::{
+    ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
+};
+use super::error::ApiError;
+use super::gate::{Place, Rate, RateState};
+use super::query::{HistoryQuery, decode_segment};
+use super::{page, reply, stream};
+use crate::domain::{Address, ChainId, Cursor, UnixMillis, Wallet};
+use crate::history::{Walk, WalkRequest, Want};
+use crate::registry::Chain;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const CHAIN_DEFAULT: &str = "sol";
+/// Of an unknown chain's name.
+const CHAIN_CHARS_ECHOED: usize = 40;
+
+/// What a path leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    /// With the address segment as it stands in the path.
+    History(String),
+    Chains,
+    Usage,
+    Health,
+    Ready,
+    Metrics,
+    Unknown,
+}
+
+impl Endpoint {
+    fn label(&self) -> &'static str {
+        match self {
+            Self::History(_) => "history",
+            Self::Chains => "chains",
+            Self::Usage => "usage",
+            Self::Health => "healthz",
+            Self::Ready => "readyz",
+            Self::Metrics => "metrics",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) app: Arc<App>,
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) headers: HeaderMap,
+    pub(super) query: String,
+    pub(super) request_id: String,
+}
+
+impl Call {
+    pub(super) fn now(&self) -> UnixMillis {
+        self.app.history.clock().now()
+    }
+
+    fn caller(&self) -> Result<Caller, ApiError> {
+        self.app.keys.caller(&self.headers, self.now()).ok_or(ApiError::Unauthorized)
+    }
+
+    /// Takes one request off the caller's rate; `None` for a key without one.
+    fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
+        let Some(millis) = caller.key.rate_millis else { return Ok(None) };
+        let rate = Rate::new(millis, self.app.limits.rate_burst);
+        match caller.state.bucket.take(rate, Instant::now()) {
+            Ok(state) => Ok(Some(state)),
+            Err((state, wait)) => Err(ApiError::RateLimited { state, wait }),
+        }
+    }
+}
+
+/// Answers any request.
+pub(super) async fn answer(
+    endpoint: Endpoint,
+    method: Method,
+    path: String,
+    headers: HeaderMap,
+    query: String,
+    app: Arc<App>,
+) -> Response {
+    let started = Instant::now();
+    let request_id = app.request_id(headers.get(REQUEST_ID));
+    let call = Call { app, method, path, headers, query, request_id };
+    let result = match () {
+        () if endpoint == Endpoint::Unknown => Err(ApiError::NotFound),
+        () if call.method != Method::GET && call.method != Method::HEAD => {
+            Err(ApiError::MethodNotAllowed)
+        }
+        () => dispatch(&endpoint, &call).await,
+    };
+    let mut response = result.unwrap_or_else(|error| {
+        let code = error.kind().code;
+        let (request_id, route) = (&call.request_id, endpoint.label());
+        if error.kind().status.is_server_error() {
+            tracing::warn!(%request_id, route, code, %error, "a request failed");
+        } else {
+            tracing::debug!(%request_id, route, code, "a request was refused");
+        }
+        reply::error(&call, &error)
+    });
+    reply::put(response.headers_mut(), REQUEST_ID, &call.request_id);
+    if call.method == Method::HEAD {
+        reply::without_body(&mut response);
+    }
+    let status = response.status().as_u16();
+    let method = known_method(&call.method);
+    call.app.metrics.answered(endpoint.label(), method, status, started.elapsed());
+    response
+}
+
+/// Methods are what clients make up, so that the label needs a bound.
+fn known_method(method: &Method) -> &'static str {
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
+}
+
+async fn dispatch(endpoint: &Endpoint, call: &Call) -> Result<Response, ApiError> {
+    match endpoint {
+        Endpoint::History(segment) => history(call, segment).await,
+        Endpoint::Chains => chains(call),
+        Endpoint::Usage => usage(call),
+        Endpoint::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
+        Endpoint::Ready => Ok(ready(call)),
+        Endpoint::Metrics => Ok(reply::metrics(call.app.metrics.render())),
+        Endpoint::Unknown => Err(ApiError::NotFound),
+    }
+}
+
+/// A history request whose every part was checked.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) wallet: Wallet,
+    /// The canonical form of the address, which answers echo.
+    pub(super) wallet_text: String,
+    /// The chain's slug.
+    pub(super) chain: String,
+    pub(super) native_decimals: u8,
+    /// Present: page mode.
+    pub(super) limit: Option<u64>,
+    pub(super) cursor: Option<Cursor>,
+    /// As the client sent it.
+    pub(super) path: String,
+}
+
+impl Asked {
+    fn parse(call: &Call, segment: &str, caller: &Caller) -> Result<Self, ApiError> {
+        let query = HistoryQuery::parse(&call.query)?;
+        let chain = find_chain(call, query.chain.as_deref().unwrap_or(CHAIN_DEFAULT))?;
+        if !caller.may_read(chain.id) {
+            return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
+        }
+        let address = Address::parse(chain.family, &decode_segment(segment)?)
+            .map_err(|rule| ApiError::InvalidAddress { rule })?;
+        let wallet = Wallet { chain: chain.id, address };
+        let cursor = query.cursor.map(|text| Cursor::decode(&text, &wallet)).transpose();
+        Ok(Self {
+            wallet,
+            wallet_text: address.to_string(),
+            chain: chain.slug.clone(),
+            native_decimals: chain.native.decimals,
+            limit: query.limit,
+            cursor: cursor.map_err(|_| ApiError::InvalidCursor)?,
+            path: call.path.clone(),
+        })
+    }
+}
+
+fn find_chain<'a>(call: &'a Call, name: &str) -> Result<&'a Chain, ApiError> {
+    let registry = call.app.history.registry();
+    registry.chain_named(name).ok_or_else(|| {
+        let slugs: Vec<&str> = registry.chains().iter().map(|chain| chain.slug.as_str()).collect();
+        let name = name.chars().take(CHAIN_CHARS_ECHOED).collect();
+        ApiError::UnknownChain { name, slugs: slugs.join(", ") }
+    })
+}
+
+async fn history(call: &Call, segment: &str) -> Result<Response, ApiError> {
+    let caller = call.caller()?;
+    let rate = call.take(&caller)?;
+    let asked = Asked::parse(call, segment, &caller)?;
+    let mut response = if call.method == Method::HEAD {
+        // The head alone: nothing is loaded and nothing counts.
+        reply::head_of_stream(if asked.limit.is_some() { reply::JSON } else { reply::NDJSON })
+    } else {
+        read(call, &caller, asked).await?
+    };
+    if let Some(state) = rate {
+        reply::put_rate(response.headers_mut(), state);
+    }
+    Ok(response)
+}
+
+async fn read(call: &Call, caller: &Caller, asked: Asked) -> Result<Response, ApiError> {
+    let (app, limits) = (&call.app, &call.app.limits);
+    match asked.limit {
+        None => {
+            let place = StreamPlace::take(app, caller)?;
+            let walk = open(call, caller, &asked, Want::All, limits.stream_window)?;
+            let used_up = match caller.key.quota {
+                Some(quota) => app.history.usage(caller.key.id)? >= quota,
+                None => false,
+            };
+            stream::answer(app, asked, walk, place, used_up).await
+        }
+        Some(size) => {
+            let is_small = size <= limits.page_rows_buffered_max;
+            let place = if is_small { None } else { Some(StreamPlace::take(app, caller)?) };
+            let walk = open(call, caller, &asked, Want::Rows(size), limits.page_wait)?;
+            page::answer(app, asked, size, walk, place).await
+        }
+    }
+}
+
+fn open(
+    call: &Call,
+    caller: &Caller,
+    asked: &Asked,
+    want: Want,
+    window: std::time::Duration,
+) -> Result<Walk, ApiError> {
+    Ok(call.app.history.walk(WalkRequest {
+        wallet: asked.wallet,
+        key: caller.key.id,
+        quota: caller.key.quota,
+        resume: asked.cursor,
+        want,
+        window,
+    })?)
+}
+
+/// A stream's place among its key's and among all.
+#[derive(Debug)]
+pub(super) struct StreamPlace {
+    app: Arc<App>,
+    _of_key: Place,
+    _of_all: Place,
+}
+
+impl StreamPlace {
+    fn take(app: &Arc<App>, caller: &Caller) -> Result<Self, ApiError> {
+        let max = caller.key.streams.unwrap_or(app.limits.streams_per_key_max);
+        let places = usize::try_from(max).unwrap_or(usize::MAX);
+        let of_key = caller.state.streams.take(places).ok_or(ApiError::TooManyStreams { max })?;
+        let of_all = app.streams.take(app.limits.streams_max).ok_or(ApiError::StreamsFull)?;
+        app.metrics.streams.inc();
+        Ok(Self { app: Arc::clone(app), _of_key: of_key, _of_all: of_all })
+    }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.app.metrics.streams.dec();
+    }
+}
+
+/// Open to all; who sends a key has to send a valid one, and sees the endpoints too.
+fn chains(call: &Call) -> Result<Response, ApiError> {
+    let has_key = has_credentials(&call.headers);
+    if has_key {
+        call.caller()?;
+    }
+    let history = &call.app.history;
+    let mut upstream: HashMap<ChainId, Upstream> = history
+        .chains_status()
+        .into_iter()
+        .map(|(chain, status)| {
+            let rest = status.endpoints.iter().filter(|endpoint| endpoint.resting).count();
+            let rows = status.endpoints.into_iter().map(|endpoint| UpstreamEndpoint {
+                label: endpoint.label,
+                resting: endpoint.resting,
+                in_flight: endpoint.in_flight,
+                latency_ms: endpoint.latency.as_millis(),
+                last_error: endpoint.last_error,
+            });
+            (chain, nodes(rows.collect(), rest, has_key))
+        })
+        .collect();
+    let rows = history.registry().chains().iter();
+    let chains = rows.map(|chain| chain_row(chain, upstream.remove(&chain.id))).collect();
+    Ok(reply::json(StatusCode::OK, &Chains { chains }))
+}
+
+fn nodes(rows: Vec<UpstreamEndpoint>, resting: usize, in_detail: bool) -> Upstream {
+    let state = match resting {
+        _ if resting == rows.len() => "down",
+        0 => "up",
+        _ => "degraded",
+    };
+    Upstream {
+        state,
+        endpoints_total: rows.len(),
+        endpoints_resting: resting,
+        endpoints: in_detail.then_some(rows),
+    }
+}
+
+fn chain_row(chain: &Chain, upstream: Option<Upstream>) -> ChainRow<'_> {
+    ChainRow {
+        slug: &chain.slug,
+        aliases: &chain.aliases,
+        name: &chain.name,
+        family: chain.family,
+        native: NativeCoin { symbol: &chain.native.symbol, decimals: chain.native.decimals },
+        status: if upstream.is_some() { "live" } else { "disabled" },
+        upstream,
+    }
+}
+
+fn usage(call: &Call) -> Result<Response, ApiError> {
+    let caller = call.caller()?;
+    let rate = call.take(&caller)?;
+    let key = &caller.key;
+    let trades_counted = call.app.history.usage(key.id)?;
+    let body = Usage {
+        key: UsageKey { id: &key.public_id, name: key.name.as_deref() },
+        trades_counted,
+        quota: key.quota,
+        remaining: key.quota.map(|quota| quota.saturating_sub(trades_counted)),
+    };
+    let mut response = reply::json(StatusCode::OK, &body);
+    if let Some(state) = rate {
+        reply::put_rate(response.headers_mut(), state);
+    }
+    Ok(response)
+}
+
+fn ready(call: &Call) -> Response {
+    let history = &call.app.history;
+    let draining = call.app.draining.load(Ordering::Relaxed) || history.tasks().is_cancelled();
+    let (code, status) = match draining {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+        false if history.store_stats().is_err() => {
+            (StatusCode::SERVICE_UNAVAILABLE, "store unavailable")
+        }
+        false => (StatusCode::OK, "ready"),
+    };
+    reply::json(code, &Health { status })
+}
+
+impl App {
+    /// The client's own id where it can be echoed, else a new one.
+    fn request_id(&self, sent: Option<&HeaderValue>) -> String {
+        let fits = |id: &&str| {
+            let visible = id.bytes().all(|b| b.is_ascii_graphic());
+            visible && !id.is_empty() && id.len() <= self.limits.request_id_chars_max
+        };
+        if let Some(id) = sent.and_then(|id| id.to_str().ok()).filter(fits) {
+            return id.to_owned();
+        }
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        format!("{:016x}-{number:x}", self.seed)
+    }
+}

@@ -1,0 +1,68 @@
+//! Every limit of the HTTP side, by name.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiLimits {
+    /// A stream ends after this time, with a cursor where the history is not complete.
+    pub stream_window: Duration,
+    /// A page waits in all this long for rows that are still being loaded.
+    pub page_wait: Duration,
+    /// A silent stream sends a blank line this often.
+    pub heartbeat: Duration,
+    /// Lines that are ready together are sent together up to this size; one line may be larger.
+    pub frame_bytes: usize,
+    /// A page of more rows than this is written as a stream instead of being held in memory.
+    pub page_rows_buffered_max: u64,
+    /// Streams at one time: NDJSON streams and pages that are written as a stream.
+    pub streams_max: usize,
+    /// The same for one key that does not set its own number.
+    pub streams_per_key_max: u32,
+    /// Requests that a key with a rate may have saved up, as time at that rate.
+    pub rate_burst: Duration,
+    /// A longer `x-request-id` of a client is replaced.
+    pub request_id_chars_max: usize,
+    /// What a client is told to wait after a passing failure.
+    pub retry_after: Duration,
+    /// Connections at one time; one more is answered 503 and closed.
+    pub connections_max: u32,
+    /// A request's headers arrive within this time, counted from the connection's start or from
+    /// the end of the answer before; so it is also how long an idle connection is kept.
+    pub header_wait_max: Duration,
+    /// Request line and headers together.
+    pub header_bytes_max: usize,
+    pub headers_max: usize,
+    /// Unsent bytes of one connection above which no more of its answer is produced.
+    pub write_buffer_bytes: usize,
+    /// A client that accepts no byte for this long is dropped.
+    pub write_wait_max: Duration,
+    /// How long a stop waits for open answers to end.
+    pub drain_wait_max: Duration,
+    /// Longest pause after the system refused to accept a connection.
+    pub accept_pause_max: Duration,
+}
+
+impl Default for ApiLimits {
+    fn default() -> Self {
+        Self {
+            stream_window: Duration::from_secs(55),
+            page_wait: Duration::from_secs(20),
+            heartbeat: Duration::from_secs(10),
+            frame_bytes: 64 * 1024,
+            page_rows_buffered_max: 1000,
+            streams_max: 2048,
+            streams_per_key_max: 64,
+            rate_burst: Duration::from_secs(1),
+            request_id_chars_max: 128,
+            retry_after: Duration::from_secs(5),
+            connections_max: 4096,
+            header_wait_max: Duration::from_secs(30),
+            header_bytes_max: 32 * 1024,
+            headers_max: 64,
+            write_buffer_bytes: 64 * 1024,
+            write_wait_max: Duration::from_secs(30),
+            drain_wait_max: Duration::from_secs(10),
+            accept_pause_max: Duration::from_secs(1),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The numbers that `/metrics` shows. Labels are bounded: never a wallet, a key or an address.
+
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use crate::history::History;
+
+/// Seconds until an answer begins: stored pages take milliseconds, live ones up to `page_wait`.
+const BUCKETS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 5.0, 10.0, 30.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: &'static str,
+    method: &'static str,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: &'static str,
+}
+
+#[derive(Debug)]
+pub(super) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    seconds: Family<RouteLabels, Histogram>,
+    pub(super) connections: Gauge,
+    pub(super) connections_refused: Counter,
+    pub(super) slow_readers: Counter,
+    pub(super) streams: Gauge,
+    pub(super) stream_lines: Counter,
+    pub(super) trades_written: Counter,
+}
+
+impl Metrics {
+    pub(super) fn new(history: History) -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("blotter"),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            connections: Gauge::default(),
+            connections_refused: Counter::default(),
+            slow_readers: Counter::default(),
+            streams: Gauge::default(),
+            stream_lines: Counter::default(),
+            trades_written: Counter::default(),
+        };
+        metrics.register();
+        metrics.registry.register_collector(Box::new(HistoryCollector(history)));
+        metrics
+    }
+
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "What is running", build);
+        let help = "Requests answered";
+        registry.register("http_requests", help, self.requests.clone());
+        let help = "Time until an answer begins";
+        registry.register("http_request_seconds", help, self.seconds.clone());
+        let help = "Open connections";
+        registry.register("http_connections", help, self.connections.clone());
+        let help = "Connections turned away at the cap";
+        registry.register("http_connections_refused", help, self.connections_refused.clone());
+        let help = "Connections dropped because the client accepted nothing";
+        registry.register("http_slow_readers", help, self.slow_readers.clone());
+        let help = "Answers being written as a stream";
+        registry.register("http_streams", help, self.streams.clone());
+        let help = "NDJSON lines written, blank ones left out";
+        registry.register("http_stream_lines", help, self.stream_lines.clone());
+        let help = "Trades written into answers";
+        registry.register("http_trades", help, self.trades_written.clone());
+    }
+
+    pub(super) fn answered(
+        &self,
+        route: &'static str,
+        method: &'static str,
+        status: u16,
+        after: Duration,
+    ) {
+        self.requests.get_or_create(&RequestLabels { route, method, status }).inc();
+        self.seconds.get_or_create(&RouteLabels { route }).observe(after.as_secs_f64());
+    }
+
+    pub(super) fn render(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string fails only where a collector does, and ours do not.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
+        text
+    }
+}
+
+/// Reads the engine's own counters at each scrape.
+#[derive(Debug)]
+struct HistoryCollector(History);
+
+impl Collector for HistoryCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let metrics = self.0.metrics();
+        let counters = [
+            ("transactions_decoded", "Transactions decoded", &metrics.transactions_decoded),
+            ("trades_decoded", "Trades decoded", &metrics.trades_decoded),
+            ("decode_notes", "Transactions that look like a trade and are none", &metrics.notes),
+            ("chunks_stored", "Chunks of history stored", &metrics.chunks_stored),
+            ("chunks_stale", "Chunks dropped as stale", &metrics.chunks_stale),
+            ("trades_delivered", "Trades handed to readers", &metrics.rows_delivered),
+            ("load_failures", "Failed loads", &metrics.load_failures),
+            ("worker_panics", "Workers that panicked", &metrics.worker_panics),
+            ("reorganisations", "Histories cut back", &metrics.reorganisations),
+        ];
+        for (name, help, value) in counters {
+            counter(&mut encoder, name, help, value.get())?;
+        }
+        gauge(&mut encoder, "workers", "Wallets with a worker", metrics.workers.get())?;
+        gauge(&mut encoder, "walks", "Open walks", metrics.walks.get())?;
+        if let Ok(stats) = self.0.store_stats() {
+            gauge(&mut encoder, "store_file_bytes", "Length of the store", stats.file_bytes)?;
+            gauge(&mut encoder, "store_trades", "Trades stored", stats.rows)?;
+            gauge(&mut encoder, "store_wallets", "Wallets stored", stats.wallets)?;
+            gauge(&mut encoder, "store_tokens", "Tokens stored", stats.tokens)?;
+        }
+        self.upstream(&mut encoder)
+    }
+}
+
+/// One line of the calls to nodes.
+struct Calls<'a> {
+    chain: &'a str,
+    endpoint: String,
+    method: String,
+    sent: u64,
+    failed: u64,
+}
+
+impl HistoryCollector {
+    /// Endpoints are numbered in the order of the configuration: their names are not for everyone.
+    fn upstream(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let (mut calls, mut resting) = (Vec::new(), Vec::new());
+        for (id, status) in self.0.chains_status() {
+            let chain = self.0.registry().chain(id).map_or("unknown", |chain| &chain.slug);
+            for (at, endpoint) in status.endpoints.into_iter().enumerate() {
+                resting.push((chain, at.to_string(), u64::from(endpoint.resting)));
+                calls.extend(endpoint.calls.into_iter().map(|(method, counts)| Calls {
+                    chain,
+                    endpoint: at.to_string(),
+                    method,
+                    sent: counts.sent,
+                    failed: counts.failed,
+                }));
+            }
+        }
+        calls_family(encoder, "upstream_calls", "Calls sent to nodes", &calls, |c| c.sent)?;
+        let help = "Calls to nodes that failed";
+        calls_family(encoder, "upstream_calls_failed", help, &calls, |c| c.failed)?;
+        let (name, help) = ("upstream_endpoint_resting", "1 while it rests after failures");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (chain, endpoint, value) in resting {
+            let labels = [("chain", chain), ("endpoint", &endpoint)];
+            let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            metric.encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
+fn calls_family(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    calls: &[Calls<'_>],
+    value: impl Fn(&Calls<'_>) -> u64,
+) -> Result<(), std::fmt::Error> {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for line in calls {
+        let Calls { chain, endpoint, method, .. } = line;
+        let labels = [("chain", *chain), ("endpoint", endpoint), ("method", method)];
+        ConstCounter::new(value(line)).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn counter(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: u64,
+) -> Result<(), std::fmt::Error> {
+    let metric = ConstCounter::new(value);
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
+
+fn gauge(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: u64,
+) -> Result<(), std::fmt::Error> {
+    let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}

@@ -1,0 +1,102 @@
+//! The HTTP side: routes, answers, keys and the server. The only code that names warp and hyper's
+//! server.
+//!
+//! Invariants:
+//! - A stream that has begun always ends in a final line, unless the connection itself fails.
+//! - Memory of an answer does not depend on its length.
+//! - A key's text is never kept, logged or shown.
+//! - What the store says about itself never reaches a client.
+
+mod auth;
+mod dto;
+mod error;
+mod gate;
+mod handlers;
+mod limits;
+mod metrics;
+mod page;
+mod query;
+mod reply;
+mod routes;
+mod rows;
+mod server;
+mod stall;
+mod stream;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use tokio::net::TcpListener;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+pub use auth::{KeyInfo, KeyRing, Keys};
+pub use limits::ApiLimits;
+pub use server::Drained;
+
+use crate::history::History;
+use gate::Places;
+use metrics::Metrics;
+
+/// What an API is made of.
+#[derive(Debug)]
+pub struct ApiParts {
+    pub history: History,
+    /// The owner keeps a clone and replaces the ring in it.
+    pub keys: Keys,
+    pub limits: ApiLimits,
+    /// Random: tells the request ids of one run from those of another.
+    pub seed: u64,
+}
+
+/// The HTTP interface of a history. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Api {
+    app: Arc<App>,
+}
+
+#[derive(Debug)]
+struct App {
+    history: History,
+    keys: Keys,
+    limits: ApiLimits,
+    metrics: Metrics,
+    streams: Places,
+    seed: u64,
+    requests: AtomicU64,
+    draining: AtomicBool,
+}
+
+impl Api {
+    pub fn new(parts: ApiParts) -> Self {
+        let ApiParts { history, keys, limits, seed } = parts;
+        let metrics = Metrics::new(history.clone());
+        let app = App {
+            history,
+            keys,
+            limits,
+            metrics,
+            streams: Places::default(),
+            seed,
+            requests: AtomicU64::new(1),
+            draining: AtomicBool::new(false),
+        };
+        Self { app: Arc::new(app) }
+    }
+
+    /// The routes as a filter that answers every request.
+    pub fn routes(&self) -> BoxedFilter<(Response,)> {
+        routes::routes(&self.app)
+    }
+
+    /// Serves until `stop` is ready, then ends the history's walks and drains. Shutting down the
+    /// tasks and closing the history is left to the caller.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Drained {
+        server::serve(Arc::clone(&self.app), listener, stop).await
+    }
+}

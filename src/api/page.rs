@@ -1,0 +1,172 @@
+//! Page mode: one JSON object whose members that are known last come last, so that a page of any
+//! size can be written while it is read.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::stream;
+use warp::http::StatusCode;
+use warp::http::header::LINK;
+use warp::reply::Response;
+
+use super::App;
+use super::error::ApiError;
+use super::handlers::{Asked, StreamPlace};
+use super::reply;
+use super::rows::{RowEncoder, string};
+use crate::history::{End, HistoryError, Step, Walk};
+
+struct Page {
+    app: Arc<App>,
+    asked: Asked,
+    /// Most rows of the page.
+    size: u64,
+    walk: Walk,
+    rows: RowEncoder,
+    rows_written: u64,
+    /// What was written and not yet sent.
+    out: Vec<u8>,
+    ended: bool,
+    _place: Option<StreamPlace>,
+}
+
+/// A page. Small ones are held back until they are whole, so that a failure has its status; one
+/// that grows beyond that is sent while it is written. `place` is there where that may happen.
+pub(super) async fn answer(
+    app: &Arc<App>,
+    asked: Asked,
+    size: u64,
+    walk: Walk,
+    place: Option<StreamPlace>,
+) -> Result<Response, ApiError> {
+    let rows = RowEncoder::new(asked.native_decimals);
+    let (app, out) = (Arc::clone(app), Vec::new());
+    let mut page =
+        Page { app, asked, size, walk, rows, rows_written: 0, out, ended: false, _place: place };
+    page.begin();
+    loop {
+        match page.walk.next().await {
+            Step::Rows(rows) => page.write(&Step::Rows(rows)),
+            Step::End(end) => return page.whole(end),
+        }
+        if page.rows_written > page.app.limits.page_rows_buffered_max {
+            return Ok(page.streamed());
+        }
+    }
+}
+
+impl Page {
+    fn whole(mut self, end: End) -> Result<Response, ApiError> {
+        if self.rows_written == 0
+            && let Some(error) = refusal(&end)
+        {
+            return Err(error.into());
+        }
+        let goes_on = !is_last(&end);
+        self.write(&Step::End(end));
+        let mut response = reply::whole(StatusCode::OK, reply::JSON, self.out.split_off(0));
+        let headers = response.headers_mut();
+        reply::put_as_of(headers, self.walk.as_of());
+        if goes_on {
+            let Asked { path, chain, .. } = &self.asked;
+            let (size, cursor) = (self.size, self.cursor());
+            let next = format!("<{path}?chain={chain}&limit={size}&cursor={cursor}>; rel=\"next\"");
+            reply::put(headers, LINK, &next);
+        }
+        Ok(response)
+    }
+
+    fn streamed(self) -> Response {
+        let as_of = self.walk.as_of();
+        let frames = stream::unfold(self, |mut page| async move {
+            let frame = page.next_frame().await?;
+            Some((Ok::<_, Infallible>(frame), page))
+        });
+        let mut response = reply::streamed(reply::JSON, frames);
+        reply::put_as_of(response.headers_mut(), as_of);
+        response
+    }
+
+    async fn next_frame(&mut self) -> Option<Bytes> {
+        while !self.ended && self.out.len() < self.app.limits.frame_bytes {
+            // What is written goes out before the walk is waited for.
+            let step = match self.walk.next().now_or_never() {
+                Some(step) => step,
+                None if self.out.is_empty() => self.walk.next().await,
+                None => break,
+            };
+            self.write(&step);
+        }
+        (!self.out.is_empty()).then(|| std::mem::take(&mut self.out).into())
+    }
+
+    fn begin(&mut self) {
+        self.out.extend_from_slice(b"{\"wallet\":");
+        string(&mut self.out, &self.asked.wallet_text);
+        let size = format!(",\"pageSize\":{},\"trades\":[", self.size);
+        self.out.extend_from_slice(size.as_bytes());
+    }
+
+    fn write(&mut self, step: &Step) {
+        match step {
+            Step::Rows(rows) => {
+                if self.rows_written > 0 {
+                    self.out.push(b',');
+                }
+                self.rows.rows(&mut self.out, rows);
+                let written = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+                self.rows_written += written;
+                self.app.metrics.trades_written.inc_by(written);
+            }
+            Step::End(end) => {
+                self.write_end(end);
+                self.ended = true;
+            }
+        }
+    }
+
+    fn write_end(&mut self, end: &End) {
+        let End { complete, trade_count, .. } = end;
+        let known = format!("],\"complete\":{complete},\"tradeCount\":{trade_count}");
+        self.out.extend_from_slice(known.as_bytes());
+        if *complete {
+            let pages = trade_count.div_ceil(self.size);
+            self.out.extend_from_slice(format!(",\"totalPages\":{pages}").as_bytes());
+        }
+        if !is_last(end) {
+            self.out.extend_from_slice(b",\"cursor\":");
+            let cursor = self.cursor();
+            string(&mut self.out, &cursor);
+        }
+        self.out.push(b'}');
+    }
+
+    fn cursor(&self) -> String {
+        self.walk.cursor().encode(&self.asked.wallet)
+    }
+}
+
+/// The last page of a complete wallet, the only one without a cursor.
+fn is_last(end: &End) -> bool {
+    end.complete && !end.more
+}
+
+/// Why a page without rows is an error instead of an empty page that asks the client to come back.
+/// Where some history is stored and a node fails, coming back is right.
+fn refusal(end: &End) -> Option<HistoryError> {
+    let error = end.error.clone()?;
+    match error {
+        HistoryError::UpstreamUnavailable { .. } if end.trade_count > 0 => None,
+        HistoryError::UpstreamUnavailable { .. }
+        | HistoryError::NotAWallet { .. }
+        | HistoryError::ChainDisabled
+        | HistoryError::HistoryCut { .. }
+        | HistoryError::QuotaExceeded
+        | HistoryError::Overloaded
+        | HistoryError::ShuttingDown
+        | HistoryError::Store { .. }
+        | HistoryError::Internal => Some(error),
+    }
+}

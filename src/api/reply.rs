@@ -1,0 +1,168 @@
+//! Responses: the headers that every kind of answer has.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use serde::Serialize;
+use warp::Reply as _;
+use warp::http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use warp::http::{HeaderMap, HeaderValue, StatusCode};
+use warp::reply::Response;
+
+use super::dto::{ErrorBody, ErrorObject};
+use super::error::{ALLOWED_METHODS, ApiError};
+use super::gate::{RateState, whole_seconds};
+use super::handlers::Call;
+use crate::history::AsOf;
+
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const NDJSON: HeaderValue =
+    HeaderValue::from_static("application/x-ndjson; charset=utf-8");
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// Answers are a key's own, and are not to be changed or held back on the way.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store, no-transform");
+/// Tells nginx and its kin to pass each piece on at once.
+const UNBUFFERED: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+/// Up to which height the answer is current, and when that was asked.
+const AS_OF: HeaderName = HeaderName::from_static("blotter-as-of");
+const RATE_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const RATE: HeaderName = HeaderName::from_static("ratelimit");
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"blotter\"");
+
+/// A body that is all there.
+pub(super) fn whole(status: StatusCode, kind: HeaderValue, body: Vec<u8>) -> Response {
+    let length = HeaderValue::from(body.len());
+    let mut response = body.into_response();
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CONTENT_LENGTH, length);
+    headers.insert(CACHE_CONTROL, NO_STORE);
+    response
+}
+
+/// A body that is written piece by piece.
+pub(super) fn streamed(kind: HeaderValue, stream: impl Frames) -> Response {
+    let mut response = warp::reply::stream(Exclusive(Mutex::new(Box::pin(stream)))).into_response();
+    put_stream_headers(response.headers_mut(), kind);
+    response
+}
+
+/// What a streamed answer begins with, without the answer.
+pub(super) fn head_of_stream(kind: HeaderValue) -> Response {
+    let mut response = Vec::new().into_response();
+    put_stream_headers(response.headers_mut(), kind);
+    response
+}
+
+fn put_stream_headers(headers: &mut HeaderMap, kind: HeaderValue) {
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CACHE_CONTROL, NO_STORE);
+    let (name, value) = UNBUFFERED;
+    headers.insert(name, value);
+}
+
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    // Our shapes have text keys only, so that writing them cannot fail.
+    whole(status, JSON, serde_json::to_vec(value).unwrap_or_default())
+}
+
+pub(super) fn metrics(text: String) -> Response {
+    whole(StatusCode::OK, OPEN_METRICS, text.into_bytes())
+}
+
+pub(super) fn error(call: &Call, error: &ApiError) -> Response {
+    let (kind, message) = (error.kind(), error.message());
+    let body = ErrorBody {
+        error: ErrorObject {
+            code: kind.group,
+            message: &message,
+            timestamp: call.now().seconds().to_string(),
+            request_id: &call.request_id,
+        },
+        r#type: format!("/errors/{}", kind.code),
+        title: kind.title,
+        status: kind.status.as_u16(),
+        detail: &message,
+        instance: &call.path,
+    };
+    let mut response = json(kind.status, &body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, PROBLEM);
+    if let Some(wait) = error.retry_after(call.app.limits.retry_after) {
+        headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait).max(1)));
+    }
+    match error {
+        ApiError::Unauthorized => {
+            headers.insert(WWW_AUTHENTICATE, CHALLENGE);
+        }
+        ApiError::MethodNotAllowed => {
+            headers.insert(ALLOW, HeaderValue::from_static(ALLOWED_METHODS));
+        }
+        ApiError::RateLimited { state, .. } => put_rate(headers, *state),
+        ApiError::InvalidAddress { .. }
+        | ApiError::UnreadableAddress
+        | ApiError::UnknownChain { .. }
+        | ApiError::InvalidLimit
+        | ApiError::InvalidCursor
+        | ApiError::InvalidParameter { .. }
+        | ApiError::ChainNotAllowed { .. }
+        | ApiError::NotFound
+        | ApiError::TooManyStreams { .. }
+        | ApiError::StreamsFull
+        | ApiError::History(_) => {}
+    }
+    response
+}
+
+/// The fields of draft-ietf-httpapi-ratelimit-headers.
+pub(super) fn put_rate(headers: &mut HeaderMap, state: RateState) {
+    let RateState { burst, window_seconds, remaining, reset_seconds } = state;
+    put(headers, RATE_POLICY, &format!("\"default\";q={burst};w={window_seconds}"));
+    put(headers, RATE, &format!("\"default\";r={remaining};t={reset_seconds}"));
+}
+
+pub(super) fn put_as_of(headers: &mut HeaderMap, as_of: Option<AsOf>) {
+    if let Some(AsOf { height, at }) = as_of {
+        put(headers, AS_OF, &format!("{height}; {}", at.seconds()));
+    }
+}
+
+/// Leaves out a value that no header can hold.
+pub(super) fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// Drops the body and keeps what tells of it.
+pub(super) fn without_body(response: &mut Response) {
+    drop(std::mem::take(response.body_mut()));
+}
+
+/// The pieces of a body.
+pub(super) trait Frames: Stream<Item = Result<Bytes, Infallible>> + Send + 'static {}
+
+impl<S: Stream<Item = Result<Bytes, Infallible>> + Send + 'static> Frames for S {}
+
+/// Makes a stream `Sync`, as warp wants it. Polling has exclusive access: the lock is never taken.
+struct Exclusive<S>(Mutex<Pin<Box<S>>>);
+
+impl<S: Stream> Stream for Exclusive<S> {
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        let inner = self.get_mut().0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        inner.as_mut().poll_next(cx)
+    }
+}

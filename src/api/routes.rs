@@ -1,0 +1,50 @@
+//! Which path leads to what: routing only.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use warp::filters::BoxedFilter;
+use warp::path::FullPath;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use super::App;
+use super::handlers::{Endpoint, answer};
+
+/// Every request is answered; nothing is rejected.
+pub(super) fn routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
+    let app = Arc::clone(app);
+    endpoint()
+        .and(warp::method())
+        .and(warp::path::full().map(|path: FullPath| path.as_str().to_owned()))
+        .and(warp::header::headers_cloned())
+        .and(warp::query::raw().or(warp::any().map(String::new)).unify())
+        .and(warp::any().map(move || Arc::clone(&app)))
+        .then(answer)
+        .boxed()
+}
+
+fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone {
+    let history = versioned().and(warp::path!("wallets" / String / "history"));
+    let chains = versioned().and(warp::path!("chains")).map(|| Endpoint::Chains);
+    let usage = versioned().and(warp::path!("usage")).map(|| Endpoint::Usage);
+    history
+        .map(Endpoint::History)
+        .or(chains)
+        .unify()
+        .or(usage)
+        .unify()
+        .or(warp::path!("healthz").map(|| Endpoint::Health))
+        .unify()
+        .or(warp::path!("readyz").map(|| Endpoint::Ready))
+        .unify()
+        .or(warp::path!("metrics").map(|| Endpoint::Metrics))
+        .unify()
+        .or(warp::any().map(|| Endpoint::Unknown))
+        .unify()
+}
+
+/// `/v1` and its equal, `/api/v1`.
+fn versioned() -> impl Filter<Extract = (), Error = Rejection> + Clone {
+    warp::path("v1").or(warp::path("api").and(warp::path("v1"))).unify()
+}

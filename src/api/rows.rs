@@ -1,0 +1,222 @@
+//! Writes rows as JSON by hand: exact decimals and no intermediate values.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use crate::domain::{Decimal, Row, Side, UnixSeconds};
+
+/// A row takes about this much.
+pub(super) const ROW_BYTES_TYPICAL: usize = 320;
+
+const SECONDS_PER_DAY: u32 = 86_400;
+
+/// Writes the rows of one answer.
+#[derive(Debug)]
+pub(super) struct RowEncoder {
+    native_decimals: u8,
+    /// The last day written and its text up to the `T`: neighbours mostly share it.
+    day: Option<(u32, String)>,
+}
+
+impl RowEncoder {
+    pub(super) fn new(native_decimals: u8) -> Self {
+        Self { native_decimals, day: None }
+    }
+
+    /// The rows as the elements of an array, without its brackets.
+    pub(super) fn rows(&mut self, out: &mut Vec<u8>, rows: &[Row]) {
+        out.reserve(rows.len() * ROW_BYTES_TYPICAL);
+        for (at, row) in rows.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            self.row(out, row);
+        }
+    }
+
+    fn row(&mut self, out: &mut Vec<u8>, row: &Row) {
+        let trade = &row.trade;
+        out.extend_from_slice(b"{\"signature\":\"");
+        display(out, &trade.key.tx);
+        out.extend_from_slice(match trade.side {
+            Side::Buy => b"\",\"side\":\"buy\",\"token\":".as_slice(),
+            Side::Sell => b"\",\"side\":\"sell\",\"token\":".as_slice(),
+        });
+        let mint = trade.mint.to_string();
+        if let Some(symbol) = &row.token.symbol {
+            string(out, symbol);
+        } else {
+            out.push(b'"');
+            out.extend_from_slice(short(&mint).as_bytes());
+            out.push(b'"');
+        }
+        out.extend_from_slice(b",\"tokenMint\":\"");
+        out.extend_from_slice(mint.as_bytes());
+        out.extend_from_slice(b"\",\"amountSol\":");
+        let decimals = self.native_decimals;
+        number(out, trade.native.map(|units| Decimal { units, decimals }));
+        out.extend_from_slice(b",\"amount\":");
+        number(out, row.amount());
+        out.extend_from_slice(b",\"dex\":");
+        string(out, &trade.venue);
+        out.extend_from_slice(b",\"blockTime\":\"");
+        self.time(out, trade.key.time);
+        out.extend_from_slice(b"\"}");
+    }
+
+    fn time(&mut self, out: &mut Vec<u8>, time: UnixSeconds) {
+        let (day, second) = (time.0 / SECONDS_PER_DAY, time.0 % SECONDS_PER_DAY);
+        if self.day.as_ref().is_none_or(|(known, _)| *known != day) {
+            let mut text = time.to_string();
+            text.truncate(text.find('T').unwrap_or_default());
+            self.day = Some((day, text));
+        }
+        if let Some((_, text)) = &self.day {
+            out.extend_from_slice(text.as_bytes());
+        }
+        out.push(b'T');
+        two_digits(out, second / 3600);
+        out.push(b':');
+        two_digits(out, second / 60 % 60);
+        out.push(b':');
+        two_digits(out, second % 60);
+        out.extend_from_slice(b"+00:00");
+    }
+}
+
+fn two_digits(out: &mut Vec<u8>, number: u32) {
+    for digit in [number / 10 % 10, number % 10] {
+        out.push(b'0' + u8::try_from(digit).unwrap_or_default());
+    }
+}
+
+fn number(out: &mut Vec<u8>, value: Option<Decimal>) {
+    match value {
+        Some(value) => display(out, &value),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+/// For text that needs no escaping. Writing to a vector cannot fail.
+fn display(out: &mut Vec<u8>, value: &impl std::fmt::Display) {
+    let _ = write!(out, "{value}");
+}
+
+/// The first and last four characters of a mint, in place of a symbol that no one knows.
+fn short(mint: &str) -> String {
+    let end = mint.len().saturating_sub(4);
+    match (mint.get(..4), mint.get(end..)) {
+        (Some(first), Some(last)) => format!("{first}…{last}"),
+        _ => mint.to_owned(),
+    }
+}
+
+/// A JSON string. Line breaks beyond ASCII are escaped too, because readers that split NDJSON with
+/// a Unicode-aware line splitter would cut a line there.
+pub(super) fn string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    for run in text.split_inclusive(needs_escape) {
+        let Some(last) = run.chars().next_back().filter(|c| needs_escape(*c)) else {
+            out.extend_from_slice(run.as_bytes());
+            continue;
+        };
+        let plain = run.len() - last.len_utf8();
+        out.extend_from_slice(run.as_bytes().get(..plain).unwrap_or_default());
+        escape(out, last);
+    }
+    out.push(b'"');
+}
+
+fn needs_escape(c: char) -> bool {
+    matches!(c, '"' | '\\' | '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}')
+}
+
+fn escape(out: &mut Vec<u8>, c: char) {
+    match c {
+        '"' => out.extend_from_slice(b"\\\""),
+        '\\' => out.extend_from_slice(b"\\\\"),
+        '\n' => out.extend_from_slice(b"\\n"),
+        '\r' => out.extend_from_slice(b"\\r"),
+        '\t' => out.extend_from_slice(b"\\t"),
+        _ => {
+            let mut text = String::with_capacity(6);
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::{Address, Family, Token, Trade, TradeKey, TxId, Units};
+
+    const MINT: &str = "DezXAZ8z7PnrnRJjz3wXBoRgixCa6xjnB7YaB1pPB263";
+
+    fn row(symbol: Option<&str>, venue: &str, units: Option<u64>, native: Option<u64>) -> Row {
+        let mint = Address::parse(Family::Solana, MINT).unwrap();
+        let key = TradeKey {
+            time: UnixSeconds(1_700_000_000),
+            height: 1,
+            index: 0,
+            tx: TxId::Solana([1; 64]),
+            leg: 0,
+        };
+        let token = Token { mint, symbol: symbol.map(Arc::from), decimals: Some(5) };
+        let trade = Trade {
+            key,
+            side: Side::Sell,
+            mint,
+            units: units.map(Units::from),
+            native: native.map(Units::from),
+            venue: venue.into(),
+        };
+        Row { trade, token: Arc::new(token) }
+    }
+
+    fn encode(row: &Row) -> String {
+        let mut out = Vec::new();
+        RowEncoder::new(9).rows(&mut out, std::slice::from_ref(row));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_is_unknown_is_null_and_a_missing_symbol_is_the_mint_in_short() {
+        let signature = bs58::encode([1; 64]).into_string();
+        let expected = format!(
+            "{{\"signature\":\"{signature}\",\"side\":\"sell\",\"token\":\"DezX…B263\",\
+             \"tokenMint\":\"{MINT}\",\"amountSol\":null,\"amount\":null,\
+             \"dex\":\"Orca \\\"v2\\\"\",\"blockTime\":\"2023-11-14T22:13:20+00:00\"}}"
+        );
+        assert_eq!(encode(&row(None, "Orca \"v2\"", None, None)), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn a_json_reader_gets_back_what_was_written(
+            symbol in any::<String>(), venue in any::<String>(), units in any::<u64>(),
+            native in any::<u64>(),
+        ) {
+            let text = encode(&row(Some(&symbol), &venue, Some(units), Some(native)));
+            let splits = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+            prop_assert!(!text.contains(splits));
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(value["token"].as_str(), Some(symbol.as_str()));
+            prop_assert_eq!(value["dex"].as_str(), Some(venue.as_str()));
+        }
+
+        #[test]
+        fn times_are_written_as_the_calendar_has_them(times in proptest::collection::vec(any::<u32>(), 1..9)) {
+            let mut encoder = RowEncoder::new(9);
+            for time in times.into_iter().flat_map(|time| [time, time ^ 1]).map(UnixSeconds) {
+                let mut out = Vec::new();
+                encoder.time(&mut out, time);
+                prop_assert_eq!(String::from_utf8(out).unwrap(), time.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Accepts connections itself, because warp's own server offers none of these limits: the time for
+//! headers, a cap on connections, slow readers, and a stop that ends within a bounded time.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::App;
+use super::routes::routes;
+use super::stall::StallGuard;
+
+/// Said without reading the request, when there is no room for one more connection.
+const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\n\
+    content-length: 0\r\nconnection: close\r\n\r\n";
+/// First pause after the system refused to accept.
+const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// How a server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that were cut because they did not end in time.
+    pub cut: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Answers end, idle connections close.
+    Draining,
+    /// Everything closes.
+    Closed,
+}
+
+/// Serves until `stop` is ready, then drains: the readiness probe fails, nothing more is accepted,
+/// streams end with a line to resume from, and what is left after `drain_wait_max` is cut.
+pub(super) async fn serve(
+    app: Arc<App>,
+    listener: TcpListener,
+    stop: impl Future<Output = ()> + Send,
+) -> Drained {
+    let places = Arc::new(Semaphore::new(places(app.limits.connections_max)));
+    let phase = watch::Sender::new(Phase::Open);
+    let server = Server { routes: routes(&app), app, places, phase };
+    let mut stop = pin!(stop);
+    let mut pause = ACCEPT_PAUSE_MIN;
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut stop => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                pause = ACCEPT_PAUSE_MIN;
+                server.take_in(stream);
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "no connection can be accepted");
+                let _ = timeout(pause, &mut stop).await;
+                pause = (pause * 2).min(server.app.limits.accept_pause_max);
+            }
+        }
+    }
+    drop(listener);
+    server.drain().await
+}
+
+fn places(connections: u32) -> usize {
+    usize::try_from(connections).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
+}
+
+/// The client went away between connecting and being accepted.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    let kind = error.kind();
+    [ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted].contains(&kind)
+}
+
+struct Server {
+    app: Arc<App>,
+    routes: BoxedFilter<(Response,)>,
+    places: Arc<Semaphore>,
+    phase: watch::Sender<Phase>,
+}
+
+impl Server {
+    fn take_in(&self, stream: TcpStream) {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            self.app.metrics.connections_refused.inc();
+            let _ = stream.try_write(NO_ROOM);
+            return;
+        };
+        let app = Arc::clone(&self.app);
+        app.metrics.connections.inc();
+        let connection = Connection { app, routes: self.routes.clone(), _place: place };
+        self.app.history.tasks().spawn(connection.serve(stream, self.phase.subscribe()));
+    }
+
+    async fn drain(self) -> Drained {
+        let app = &self.app;
+        app.draining.store(true, Ordering::Relaxed);
+        self.phase.send_replace(Phase::Draining);
+        app.history.stop();
+        let all = app.limits.connections_max;
+        let drained = timeout(app.limits.drain_wait_max, self.places.acquire_many(all)).await;
+        if drained.is_ok() {
+            return Drained { cut: 0 };
+        }
+        let cut = places(all).saturating_sub(self.places.available_permits());
+        tracing::warn!(cut, "connections did not end in time and were cut");
+        self.phase.send_replace(Phase::Closed);
+        // They close at their next turn, which needs nobody else.
+        let _ = self.places.acquire_many(all).await;
+        Drained { cut }
+    }
+}
+
+struct Connection {
+    app: Arc<App>,
+    routes: BoxedFilter<(Response,)>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
+        let limits = &self.app.limits;
+        // Lines are small and go out at once.
+        let _ = stream.set_nodelay(true);
+        let io = TokioIo::new(StallGuard::new(stream, limits.write_wait_max));
+        let service = TowerToHyperService::new(warp::service(self.routes.clone()));
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(limits.header_wait_max)
+                .max_header_size(limits.header_bytes_max)
+                .max_headers(limits.headers_max)
+                .max_buf_size(limits.write_buffer_bytes.max(limits.header_bytes_max).max(8192))
+                .serve_connection(io, service)
+        );
+        let ended = loop {
+            tokio::select! {
+                ended = connection.as_mut() => break ended,
+                changed = phase.changed() => match changed.map(|()| *phase.borrow_and_update()) {
+                    Ok(Phase::Open) => {}
+                    Ok(Phase::Draining) => connection.as_mut().graceful_shutdown(),
+                    Ok(Phase::Closed) | Err(_) => break Ok(()),
+                },
+            }
+        };
+        if let Err(error) = ended {
+            self.note(&error);
+        }
+    }
+
+    fn note(&self, error: &hyper::Error) {
+        let cause = std::error::Error::source(error).and_then(|e| e.downcast_ref::<io::Error>());
+        if cause.is_some_and(|e| e.kind() == io::ErrorKind::TimedOut) {
+            self.app.metrics.slow_readers.inc();
+        }
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.app.metrics.connections.dec();
+    }
+}

@@ -1,0 +1,133 @@
+//! NDJSON mode: a line for each batch as soon as it is stored, and always a final line.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::stream;
+use tokio::time::timeout;
+use warp::reply::Response;
+
+use super::App;
+use super::dto::LineError;
+use super::error::ApiError;
+use super::handlers::{Asked, StreamPlace};
+use super::reply;
+use super::rows::{ROW_BYTES_TYPICAL, RowEncoder, string};
+use crate::history::{End, HistoryError, Step, Walk};
+
+/// Room for a cursor, the final line and what stands around the rows.
+const LINE_BYTES_BESIDE_ROWS: usize = 512;
+
+struct Lines {
+    app: Arc<App>,
+    asked: Asked,
+    walk: Walk,
+    rows: RowEncoder,
+    /// A step that was taken before the stream was opened.
+    first: Option<Step>,
+    ended: bool,
+    _place: StreamPlace,
+}
+
+/// Opens the stream. A key without quota left is refused here where the first rows would need it.
+pub(super) async fn answer(
+    app: &Arc<App>,
+    asked: Asked,
+    mut walk: Walk,
+    place: StreamPlace,
+    quota_used_up: bool,
+) -> Result<Response, ApiError> {
+    let mut first = None;
+    if quota_used_up {
+        first = timeout(app.limits.heartbeat, walk.next()).await.ok();
+        if let Some(Step::End(End { error: Some(HistoryError::QuotaExceeded), .. })) = &first {
+            return Err(ApiError::History(HistoryError::QuotaExceeded));
+        }
+    }
+    let as_of = walk.as_of();
+    let rows = RowEncoder::new(asked.native_decimals);
+    let app = Arc::clone(app);
+    let lines = Lines { app, asked, walk, rows, first, ended: false, _place: place };
+    let frames = stream::unfold(lines, |mut lines| async move {
+        let frame = lines.next_frame().await?;
+        Some((Ok::<_, Infallible>(frame), lines))
+    });
+    let mut response = reply::streamed(reply::NDJSON, frames);
+    reply::put_as_of(response.headers_mut(), as_of);
+    Ok(response)
+}
+
+impl Lines {
+    /// The lines that are ready, a blank line after a silence, or the end.
+    async fn next_frame(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        let step = match self.first.take() {
+            Some(step) => step,
+            None => match timeout(self.app.limits.heartbeat, self.walk.next()).await {
+                Ok(step) => step,
+                Err(_) => return Some(Bytes::from_static(b"\n")),
+            },
+        };
+        let mut frame = Vec::new();
+        self.write(&mut frame, &step);
+        while !self.ended && frame.len() < self.app.limits.frame_bytes {
+            match self.walk.next().now_or_never() {
+                Some(step) => self.write(&mut frame, &step),
+                None => break,
+            }
+        }
+        Some(frame.into())
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>, step: &Step) {
+        match step {
+            Step::Rows(rows) => {
+                out.reserve(rows.len() * ROW_BYTES_TYPICAL + LINE_BYTES_BESIDE_ROWS);
+                out.extend_from_slice(b"{\"trades\":[");
+                self.rows.rows(out, rows);
+                out.extend_from_slice(b"],\"cursor\":");
+                string(out, &self.cursor());
+                out.extend_from_slice(b"}\n");
+                let written = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+                self.app.metrics.trades_written.inc_by(written);
+            }
+            Step::End(end) => {
+                self.write_final(out, end);
+                self.ended = true;
+            }
+        }
+        self.app.metrics.stream_lines.inc();
+    }
+
+    fn write_final(&self, out: &mut Vec<u8>, end: &End) {
+        let is_whole = end.complete && !end.more;
+        if is_whole {
+            out.extend_from_slice(b"{\"complete\":true");
+        } else {
+            out.extend_from_slice(b"{\"complete\":false,\"cursor\":");
+            string(out, &self.cursor());
+        }
+        out.extend_from_slice(
+            format!(",\"tradeCount\":{},\"wallet\":", end.trade_count).as_bytes(),
+        );
+        string(out, &self.asked.wallet_text);
+        if is_whole {
+            let first = end.first_trade.map_or("null".to_owned(), |time| format!("\"{time}\""));
+            out.extend_from_slice(format!(",\"firstTrade\":{first}").as_bytes());
+        } else if let Some(error) = &end.error {
+            let error = ApiError::History(error.clone());
+            let line = LineError { code: error.kind().group, message: &error.message() };
+            out.extend_from_slice(b",\"error\":");
+            out.extend_from_slice(&serde_json::to_vec(&line).unwrap_or_default());
+        }
+        out.extend_from_slice(b"}\n");
+    }
+
+    fn cursor(&self) -> String {
+        self.walk.cursor().encode(&self.asked.wallet)
+    }
+}

@@ -1,0 +1,47 @@
+//! Nodes that give no answer: for tests of what is served beside loading.
+
+use std::future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blotter::domain::Clock;
+use blotter::registry::Registry;
+use blotter::upstream::{
+    EndpointConfig, Pool, PoolLimits, Request, Response, SolanaLimits, SolanaSource, Source,
+    Transport, TransportError,
+};
+use futures_util::future::BoxFuture;
+
+use super::served::SOL;
+
+/// How a node fails to answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Node {
+    Silent,
+    Refuses,
+}
+
+impl Transport for Node {
+    fn send(&self, _: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        match self {
+            Self::Silent => Box::pin(future::pending()),
+            Self::Refuses => {
+                let refused = Err(TransportError::Connect("refused".to_owned()));
+                Box::pin(future::ready(refused))
+            }
+        }
+    }
+}
+
+pub(crate) fn solana(node: Node, registry: &Registry, clock: Arc<dyn Clock>) -> Source {
+    let limits = PoolLimits {
+        request_wait_max: Duration::from_secs(3600),
+        retry_time_max: Duration::from_secs(3600),
+        attempts_max: 2,
+        ..PoolLimits::default()
+    };
+    let endpoints = vec![EndpointConfig::new("http://node.test/planted-secret")];
+    let pool = Pool::new(endpoints, Arc::new(node), limits, clock, 1);
+    let genesis = registry.chain(SOL).unwrap().genesis_hash.clone();
+    Source::Solana(SolanaSource::new(pool, genesis, SolanaLimits::default()))
+}
