@@ -132,9 +132,9 @@ struct Asked {
 impl Asked {
     async fn call(&self, method: &'static str, params: Value) -> Result<Box<RawValue>, String> {
         let answer = self.pool.call(method, params, &self.options).await;
-        answer.map(|answer| answer.result).map_err(|error| match error {
-            UpstreamError::NotSupported { .. } => "not offered".to_owned(),
-            other => other.to_string(),
+        answer.map(|answer| answer.result).map_err(|error| {
+            let missing = matches!(error, UpstreamError::NotSupported { .. });
+            if missing { "not offered".to_owned() } else { error.to_string() }
         })
     }
 

@@ -382,12 +382,55 @@ fn an_address_in_use_is_an_error() {
     assert!(ran.stderr.contains(&address), "{}", ran.stderr);
 }
 
+/// A node that knows no method: answers so that asking again would not help.
+fn useless_node() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut reader = BufReader::new(stream.unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                let header = line.to_ascii_lowercase();
+                if let Some(value) = header.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            if reader.read_exact(&mut body).is_err() {
+                continue;
+            }
+            let asked: Value = serde_json::from_slice(&body).unwrap();
+            let refuse = |call: &Value| {
+                serde_json::json!({"jsonrpc": "2.0", "id": call["id"],
+                    "error": {"code": -32601, "message": "Method not found"}})
+            };
+            let answer = match &asked {
+                Value::Array(calls) => calls.iter().map(refuse).collect(),
+                call => refuse(call),
+            };
+            let answer = answer.to_string();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                answer.len()
+            );
+            let _ = reader.get_mut().write_all((head + &answer).as_bytes());
+        }
+    });
+    url
+}
+
 #[test]
-fn a_history_without_a_node_is_incomplete_or_failed_and_leaves_no_file() {
-    let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", "http://127.0.0.1:9/");
+fn a_history_that_is_not_complete_says_so_and_leaves_no_file() {
+    let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &useless_node());
     let wallet = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
     let ran = place.run(&["history", wallet, "--format", "csv", "--output", "out.csv"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{}", ran.stderr);
     let left = std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.file_name());
     assert_eq!(left.collect::<Vec<_>>(), ["blotter-data"]);
+    let ran = place.run(&["chains", "--check", "--json"]);
+    assert_eq!(ran.code, Some(1));
+    let sol = &json(&ran.stdout)["endpoints"][0];
+    assert_eq!((&sol["chain"], &sol["usable"]), (&"sol".into(), &false.into()));
 }
