@@ -1,3 +1,9 @@
-#![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed setup step should stop the test"
+)]
 
 mod corpus;
+mod decode;
+mod support;
