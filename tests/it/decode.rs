@@ -118,6 +118,25 @@ const ROUTED: [Row; 2] = [
 #[test]
 fn a_token_for_a_token_is_two_rows_each_at_the_venue_of_its_largest_share() {
     check(&routed(), "w", &ROUTED);
+    check(&full_size(), "w", &ROUTED);
+}
+
+/// The same route in a transaction of ordinary size: a tip, an event after each hop, and logs.
+fn full_size() -> Tx {
+    let mut tx = routed();
+    let event: Vec<u8> = (0..128).collect();
+    for program in [JUPITER, RAYDIUM, WHIRLPOOL] {
+        tx.inner(2, program, &["w", "hub"], &event);
+    }
+    for (at, account) in ["b", "c", "d", "e"].into_iter().enumerate() {
+        tx.account(&format!("{account} other"), "OTHER", account, u64::try_from(at).unwrap());
+        tx.inner(2, JUPITER, &["w", &format!("{account} other")], &event);
+    }
+    for line in 0..40 {
+        tx.logs.push(format!("Program log: step {line} of a route, as long as such lines are"));
+    }
+    tx.pay(1, "w", JITO_TIP, 100_000);
+    tx
 }
 
 #[test]
@@ -170,6 +189,36 @@ fn a_curve_pays_without_an_instruction() {
         (Side::Buy, "WIF", 3, None, "Raydium AMM v4"),
     ];
     check(&tx, "w", &expected);
+}
+
+/// Two sales to curves: each is worth what its event tells where that explains the whole.
+#[test]
+fn sales_to_two_curves_are_told_apart_by_their_events() {
+    let sale = |price: u64| {
+        let mut event = vec![0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
+        event.extend([0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee]);
+        let mut body = vec![0; 217];
+        body[32..40].copy_from_slice(&price.to_le_bytes());
+        body[49..81].copy_from_slice(&key("w"));
+        body[161..169].copy_from_slice(&9_000_u64.to_le_bytes());
+        body[209..217].copy_from_slice(&1_000_u64.to_le_bytes());
+        event.extend(body);
+        event
+    };
+    let both = |first: u64| {
+        let mut tx = sold_to_curve();
+        tx.inner(2, PUMP, &["events"], &sale(first));
+        tx.account("w wif", "WIF", "w", 50).account("d wif", "WIF", "other curve", 0);
+        tx.call(PUMP, &["w wif", "d wif", "other curve", "fees", "w"], &[51]);
+        tx.transfer(2, "w wif", "d wif", "w", 50).inner(2, PUMP, &["events"], &sale(300_000));
+        tx.drift("other curve", -300_000).drift("w", 290_000).drift("fees", 10_000);
+        tx
+    };
+    let rows = |bonk, wif| {
+        [(Side::Sell, "BONK", 1_000, bonk, "Pump.fun"), (Side::Sell, "WIF", 50, wif, "Pump.fun")]
+    };
+    check(&both(600_000), "w", &rows(Some(590_000), Some(290_000)));
+    check(&both(600_001), "w", &rows(None, None));
 }
 
 #[test]
@@ -449,6 +498,14 @@ fn both_encodings_say_the_same() {
         let other = parse(as_parsed(tx.json()).to_string().as_bytes()).unwrap();
         assert_eq!(decode(&registry, &key(wallet), &other), run(&tx, wallet));
     }
+}
+
+/// The example and the bench read a file; it is what the builder gives.
+#[test]
+fn the_fixture_is_a_built_transaction() {
+    let fixture = include_bytes!("../fixtures/solana_route.json");
+    let fixture: Value = serde_json::from_slice(fixture).unwrap();
+    assert_eq!(fixture, full_size().json());
 }
 
 #[test]
