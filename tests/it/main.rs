@@ -17,6 +17,7 @@ mod demo;
 mod demo_decode;
 mod demo_faults;
 mod history;
+mod kill;
 mod program;
 mod store;
 mod store_files;

@@ -1,6 +1,7 @@
 //! What several tests build on.
 
 pub(crate) mod disk;
+pub(crate) mod program;
 pub(crate) mod served;
 pub(crate) mod solana;
 pub(crate) mod source;
