@@ -18,6 +18,7 @@ mod demo_decode;
 mod demo_faults;
 mod history;
 mod program;
+mod solana_source;
 mod store;
 mod store_files;
 mod support;
