@@ -19,6 +19,7 @@ mod demo_faults;
 mod history;
 mod kill;
 mod program;
+mod solana_source;
 mod store;
 mod store_files;
 mod support;
