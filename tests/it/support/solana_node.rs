@@ -267,9 +267,9 @@ impl Net {
                                                "error": {"code": code, "message": message}}),
             }
         };
-        let answer = match &asked {
-            Value::Array(calls) => Value::Array(calls.iter().map(&mut one).collect()),
-            call => one(call),
+        let answer = match asked.as_array() {
+            Some(calls) => Value::Array(calls.iter().map(&mut one).collect()),
+            None => one(&asked),
         };
         Response {
             status: 200,
