@@ -141,6 +141,9 @@ impl Walk {
     /// The next rows, or the end. Cancel safe: a caller may drop the future and call again.
     pub async fn next(&mut self) -> Step {
         loop {
+            if self.inner.tasks.is_cancelled() {
+                return self.end(Some(HistoryError::ShuttingDown));
+            }
             match self.look() {
                 Err(error) => return self.end(Some(error)),
                 Ok(Look::Rows(rows)) => return self.deliver(rows),

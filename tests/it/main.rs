@@ -12,6 +12,7 @@ mod api;
 mod api_live;
 mod corpus;
 mod crash;
+mod decode;
 mod demo;
 mod demo_decode;
 mod demo_faults;

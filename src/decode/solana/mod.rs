@@ -19,6 +19,7 @@
 mod action;
 mod balances;
 mod base58;
+mod events;
 mod frames;
 mod orders;
 mod raw;
@@ -34,6 +35,7 @@ use std::ops::Range;
 
 use balances::{Asset, Ledger, Means};
 use base58::address;
+use events::CurveSale;
 use raw::Key;
 use rows::Rows;
 use scene::Scene;
@@ -69,7 +71,7 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     let ledger = Ledger::new(tx, wallet);
     let mut notes = Vec::new();
     let mut swaps = candidates(&scene, &ledger);
-    add_uninstructed(&scene, &ledger, &mut swaps);
+    add_uninstructed(&scene, &ledger, &mut swaps, wallet);
     swaps.retain(|swap| {
         let why = why_not(&scene, swap);
         notes.extend(why.clone());
@@ -111,9 +113,9 @@ fn candidates(scene: &Scene<'_>, ledger: &Ledger) -> Vec<Swap> {
     swaps
 }
 
-/// Gives lamports that came without an instruction to the only group that can be the reason: one
-/// in which a curve took tokens, else the only one there is.
-fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
+/// Gives lamports that came without an instruction to the groups in which a curve took tokens, or
+/// to the only group there is.
+fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wallet: &Key) {
     let lamports = scene.uninstructed(ledger);
     if lamports == 0 {
         return;
@@ -122,10 +124,28 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
         let mut programs = swap.ranges.iter().flat_map(|range| scene.programs(range));
         swap.net.losses() && programs.any(|program| program.kind == ProgramKind::Curve)
     };
-    let curves = swaps.iter().filter(|swap| sold_to_curve(swap)).count();
+    let told = |swap: &Swap| -> i128 {
+        let inner = swap.ranges.iter().flat_map(Range::clone);
+        let sales = inner.filter_map(|at| {
+            let call = scene.instruction(at)?;
+            CurveSale::read(scene.tx.key(call.program)?, &scene.tx.data_of(call))
+        });
+        sales.filter(|sale| sale.user == *wallet).map(|sale| i128::from(sale.paid)).sum()
+    };
     let only = swaps.len() == 1;
-    for swap in swaps.iter_mut().filter(|swap| only || (curves == 1 && sold_to_curve(swap))) {
+    let mut sold: Vec<&mut Swap> =
+        swaps.iter_mut().filter(|swap| only || sold_to_curve(swap)).collect();
+    if let [swap] = sold.as_mut_slice() {
         swap.net.native += lamports;
+        return;
+    }
+    let split = sold.iter().map(|swap| told(swap)).sum::<i128>() == lamports;
+    for swap in sold {
+        if split {
+            swap.net.native += told(swap);
+        } else {
+            swap.net.unvalued = true;
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! of the order, which took it in an earlier transaction.
 
 use super::balances::{Asset, Ledger};
+use super::events::Filled;
 use super::raw::Key;
 use super::scene::{Scene, keeps_orders};
 use super::swaps::Net;
@@ -44,18 +45,18 @@ fn calls_of(scene: &Scene<'_>, program: &Program) -> Vec<usize> {
 /// The wallet only gets; accounts of the order, which stand beside it, lose something else.
 fn for_maker(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Option<Net> {
     let mut net = Net::default();
-    let mut owners: Vec<Key> = Vec::new();
+    let mut beside: Vec<u8> = Vec::new();
     for call in calls {
         let part = scene.net(ledger, &scene.tx.subtree(*call));
         if part.gains() {
-            let accounts = scene.tx.accounts_of(scene.instruction(*call)?);
-            owners.extend(accounts.iter().filter_map(|account| scene.escrow(*account, wallet)));
+            beside.extend(scene.tx.accounts_of(scene.instruction(*call)?));
         }
         net.merge(&part);
     }
     if !net.gains() || net.losses() {
         return None;
     }
+    let owners = scene.escrow_owners(wallet, calls, &beside);
     let mut lost = Net::default();
     for flow in &ledger.flows {
         if !calls.iter().any(|call| scene.tx.subtree(*call).contains(&flow.instruction)) {
@@ -109,8 +110,8 @@ fn for_order(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize]) -> Option<Net>
 /// Jupiter DCA's own account of a fill, for the user who is paid only when the order ends.
 fn told(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Option<Net> {
     let events = calls.iter().flat_map(|call| scene.tx.subtree(*call)).filter_map(|at| {
-        let data = scene.tx.data_of(scene.instruction(at)?);
-        Filled::read(data.strip_prefix(&CPI_EVENT)?.strip_prefix(&Filled::TAG)?)
+        let call = scene.instruction(at)?;
+        Filled::read(scene.tx.key(call.program)?, &scene.tx.data_of(call))
     });
     let mut net = Net::default();
     for event in events.filter(|event| event.user == *wallet) {
@@ -121,47 +122,26 @@ fn told(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Op
     net.is_swap().then_some(net)
 }
 
-/// Before an event that a program tells itself in a call.
-const CPI_EVENT: [u8; 8] = [0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
-
-struct Filled {
-    user: Key,
-    input: Key,
-    output: Key,
-    given: u64,
-    got: u64,
-    fee_mint: Key,
-    fee: u64,
-}
-
-impl Filled {
-    const TAG: [u8; 8] = [0x86, 0x04, 0x11, 0x3f, 0xdd, 0x2d, 0xb1, 0xad];
-
-    fn read(body: &[u8]) -> Option<Self> {
-        let key = |at: usize| body.get(at..at + 32)?.try_into().ok();
-        let units = |at: usize| Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?));
-        Some(Self {
-            user: key(0)?,
-            input: key(64)?,
-            output: key(96)?,
-            given: units(128)?,
-            got: units(136)?,
-            fee_mint: key(144)?,
-            fee: units(176)?,
-        })
-    }
-}
-
 impl Scene<'_> {
     fn owner(&self, account: u8) -> Option<&Key> {
         let token = self.tx.tokens.iter().find(|token| token.account == account)?;
         token.owner_before.as_ref().or(token.owner_after.as_ref())
     }
 
-    /// The owner of a token account where it is neither the wallet nor a signer.
-    fn escrow(&self, account: u8, wallet: &Key) -> Option<Key> {
-        let owner = self.owner(account)?;
-        let mut signers = self.tx.keys.iter().take(self.tx.signers);
-        (owner != wallet && !signers.any(|signer| signer == owner)).then_some(*owner)
+    /// Who owns token accounts in these calls, where neither the wallet nor a signer does and the
+    /// owner, or what it owns, stands in `beside`.
+    fn escrow_owners(&self, wallet: &Key, calls: &[usize], beside: &[u8]) -> Vec<Key> {
+        let signers = self.tx.keys.get(..self.tx.signers).unwrap_or_default();
+        let is_beside = |key: &Key| beside.iter().any(|at| self.tx.key(*at) == Some(key));
+        let accounts = calls
+            .iter()
+            .filter_map(|call| self.instruction(*call))
+            .flat_map(|call| self.tx.accounts_of(call));
+        accounts
+            .filter_map(|account| Some((account, self.owner(*account)?)))
+            .filter(|(_, owner)| *owner != wallet && !signers.contains(owner))
+            .filter(|(account, owner)| beside.contains(account) || is_beside(owner))
+            .map(|(_, owner)| *owner)
+            .collect()
     }
 }

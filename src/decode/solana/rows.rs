@@ -45,7 +45,7 @@ impl Rows {
         let moved = || net.tokens.iter().filter(|(_, sum)| *sum != 0);
         let single = moved().count() == 1;
         for (mint, units) in moved() {
-            let native = single.then_some(net.native);
+            let native = (single && !net.unvalued).then_some(net.native);
             if let Some(row) = self.rows.iter_mut().find(|row| row.mint == *mint) {
                 row.units += units;
                 row.native = row.native.zip(native).map(|(a, b)| a + b);

@@ -23,6 +23,8 @@ pub(super) struct Net {
     pub(super) tokens: Vec<(usize, i128)>,
     /// The wallet's shares of a pool were minted or burnt.
     pub(super) shares: bool,
+    /// Lamports came too, and it is not told how many.
+    pub(super) unvalued: bool,
 }
 
 impl Net {
@@ -56,10 +58,11 @@ impl Net {
             self.add(asset, sum);
         }
         self.shares |= other.shares;
+        self.unvalued |= other.unvalued;
     }
 
     pub(super) fn gains(&self) -> bool {
-        self.assets().any(|(_, sum)| sum > 0)
+        self.unvalued || self.assets().any(|(_, sum)| sum > 0)
     }
 
     pub(super) fn losses(&self) -> bool {

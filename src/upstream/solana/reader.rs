@@ -178,23 +178,6 @@ impl SolanaReader {
         }
     }
 
-    /// Works on what is under way, within the run-ahead, without delivering; never ready. Requests
-    /// that hold a place at an endpoint must not wait for a slow taker of chunks.
-    pub(in crate::upstream) async fn drive(&mut self) -> std::convert::Infallible {
-        loop {
-            if self.phase == Phase::Ended || self.failure.is_some() {
-                return std::future::pending().await;
-            }
-            if self.eager {
-                self.schedule();
-            }
-            match self.flights.next().await {
-                Some(event) => self.failure = self.absorb(event).err(),
-                None => return std::future::pending().await,
-            }
-        }
-    }
-
     /// What must be known first: the head, or a place in the chain to list from.
     fn begin(&mut self) {
         let (source, options) = (self.source.clone(), self.options.clone());

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::list::Entry;
@@ -22,8 +21,8 @@ struct SignatureRow<'a> {
     slot: Height,
     #[serde(default, rename = "blockTime")]
     block_time: Option<i64>,
-    #[serde(default)]
-    err: Option<IgnoredAny>,
+    #[serde(default, borrow)]
+    err: Option<&'a RawValue>,
 }
 
 /// `getSignaturesForAddress`.
@@ -32,9 +31,20 @@ pub(super) fn signatures(raw: &RawValue) -> Option<Vec<Entry>> {
     rows.into_iter()
         .map(|row| {
             let id = TxId::parse_solana(&row.signature)?;
-            Some(Entry { slot: row.slot, id, time: row.block_time, failed: row.err.is_some() })
+            Some(Entry {
+                slot: row.slot,
+                id,
+                time: row.block_time,
+                failed: row.err.is_some_and(is_error),
+            })
         })
         .collect()
+}
+
+/// An error is an object or a text (solana.com, `TransactionError`); whatever else stands there is
+/// looked at in the transaction itself.
+fn is_error(err: &RawValue) -> bool {
+    err.get().starts_with(['{', '"'])
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,75 @@
+//! What programs tell of themselves, for the little that balances do not say. A program calls itself
+//! with the event as data; the same tag means other things in other programs.
+
+use super::base58::address;
+use super::raw::Key;
+
+const PUMP_FUN: Key = address("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");
+const JUPITER_DCA: Key = address("DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M");
+/// Before every event.
+const CPI_EVENT: [u8; 8] = [0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
+
+/// An instalment of a Jupiter DCA order.
+#[derive(Debug)]
+pub(super) struct Filled {
+    pub(super) user: Key,
+    pub(super) input: Key,
+    pub(super) output: Key,
+    pub(super) given: u64,
+    /// Before the fee.
+    pub(super) got: u64,
+    pub(super) fee_mint: Key,
+    pub(super) fee: u64,
+}
+
+impl Filled {
+    const TAG: [u8; 8] = [0x86, 0x04, 0x11, 0x3f, 0xdd, 0x2d, 0xb1, 0xad];
+
+    pub(super) fn read(program: &Key, data: &[u8]) -> Option<Self> {
+        let body = body(program, &JUPITER_DCA, data, Self::TAG)?;
+        Some(Self {
+            user: key(body, 0)?,
+            input: key(body, 64)?,
+            output: key(body, 96)?,
+            given: units(body, 128)?,
+            got: units(body, 136)?,
+            fee_mint: key(body, 144)?,
+            fee: units(body, 176)?,
+        })
+    }
+}
+
+/// A sale to a Pump.fun curve.
+#[derive(Debug)]
+pub(super) struct CurveSale {
+    pub(super) user: Key,
+    /// Lamports that the user got: the price less the fees.
+    pub(super) paid: u64,
+}
+
+impl CurveSale {
+    const TAG: [u8; 8] = [0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee];
+
+    /// `None` for purchases, and for events of before May 2025, which tell no fees.
+    pub(super) fn read(program: &Key, data: &[u8]) -> Option<Self> {
+        let body = body(program, &PUMP_FUN, data, Self::TAG)?;
+        let price = units(body, 32)?;
+        let (fee, creator_fee) = (units(body, 161)?, units(body, 209)?);
+        let is_sale = body.get(48) == Some(&0);
+        let paid = price.checked_sub(fee)?.checked_sub(creator_fee)?;
+        is_sale.then_some(Self { user: key(body, 49)?, paid })
+    }
+}
+
+fn body<'a>(program: &Key, of: &Key, data: &'a [u8], tag: [u8; 8]) -> Option<&'a [u8]> {
+    let event = data.strip_prefix(&CPI_EVENT)?.strip_prefix(&tag)?;
+    (program == of).then_some(event)
+}
+
+fn key(body: &[u8], at: usize) -> Option<Key> {
+    body.get(at..at + 32)?.try_into().ok()
+}
+
+fn units(body: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?))
+}

@@ -1,0 +1,615 @@
+//! Solana transactions built by hand, one a rule; the expected rows are worked out by hand too.
+
+use blotter::decode::solana::{Transaction, decode, parse};
+use blotter::decode::{Decoded, NoteKind};
+use blotter::domain::{Address, Side, Units};
+use blotter::registry::Registry;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::support::solana::{RENT, TOKEN_2022, Tx, WSOL, as_parsed, key};
+
+const RAYDIUM: &str = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8";
+const WHIRLPOOL: &str = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc";
+const PUMP: &str = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
+const JUPITER: &str = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4";
+const PHOTON: &str = "BSfD6SHZigAfDWSjzD5Q41jw8LmKwtmjskPH9XW1mrRW";
+const LIMIT: &str = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu";
+const DCA: &str = "DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M";
+const MARINADE: &str = "MarBmsSgKXdrN1egZf5sqe1TMai9K1rChYNDJgjq7aD";
+const SERUM: &str = "9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin";
+const JITO_TIP: &str = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
+
+/// Side, mint, units, lamports, venue.
+type Row = (Side, &'static str, u64, Option<u64>, &'static str);
+
+fn run(tx: &Tx, wallet: &str) -> Decoded {
+    let tx = parse(tx.json().to_string().as_bytes()).unwrap();
+    decode(&Registry::embedded().unwrap(), &key(wallet), &tx)
+}
+
+#[track_caller]
+fn check(tx: &Tx, wallet: &str, expected: &[Row]) {
+    let decoded = run(tx, wallet);
+    let mut rows: Vec<_> = decoded
+        .trades
+        .iter()
+        .map(|row| (row.side == Side::Buy, row.mint, row.units, row.native, row.venue.to_string()))
+        .collect();
+    let mut wanted: Vec<_> = expected
+        .iter()
+        .map(|(side, mint, units, native, venue)| {
+            let mint = Address::Solana(key(mint));
+            let native = native.map(Units::from);
+            (*side == Side::Buy, mint, Some(Units::from(*units)), native, (*venue).to_owned())
+        })
+        .collect();
+    rows.sort();
+    wanted.sort();
+    assert_eq!(rows, wanted, "{:?}", decoded.notes);
+}
+
+#[track_caller]
+fn check_none(tx: &Tx, wallet: &str, note: Option<NoteKind>) {
+    let decoded = run(tx, wallet);
+    assert_eq!(decoded.trades, []);
+    assert_eq!(decoded.notes.first().map(|note| note.kind), note);
+}
+
+/// SOL to BONK through a temporary wrapped-SOL account, with an account for BONK, a tip and a fee.
+fn bought() -> Tx {
+    let mut tx = Tx::new("w");
+    tx.account("pool sol", WSOL, "pool", 900_000_000_000).account(
+        "pool bonk",
+        "BONK",
+        "pool",
+        5_000,
+    );
+    tx.open(1, "w", "w bonk", "BONK", "w", RENT);
+    tx.open(1, "w", "w sol", WSOL, "w", RENT + 1_000_000_000);
+    tx.call(RAYDIUM, &["pool sol", "pool bonk", "w sol", "w bonk", "w", "pool"], &[9]);
+    tx.transfer(2, "w sol", "pool sol", "w", 950_000_000);
+    tx.transfer(2, "pool bonk", "w bonk", "pool", 1_200);
+    tx.close(1, "w sol", "w", "w");
+    tx.pay(1, "w", JITO_TIP, 100_000);
+    tx
+}
+
+#[test]
+fn rent_tips_and_unspent_wrapped_sol_are_not_in_the_price() {
+    let expected = [(Side::Buy, "BONK", 1_200, Some(950_000_000), "Raydium AMM v4")];
+    check(&bought(), "w", &expected);
+    // The pool's owner is on the other side of the same swap.
+    let pool = [(Side::Sell, "BONK", 1_200, Some(950_000_000), "Raydium AMM v4")];
+    check(&bought(), "pool", &pool);
+    check(&bought(), "somebody else", &[]);
+}
+
+#[test]
+fn a_failed_transaction_holds_no_trade() {
+    let mut tx = bought();
+    tx.failed = true;
+    check_none(&tx, "w", None);
+}
+
+/// BONK to USDC in one pool and USDC to WIF in two, through the aggregator's own accounts.
+fn routed() -> Tx {
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 1_000).account("w wif", "WIF", "w", 0);
+    tx.account("hub usdc", "USDC", "hub", 50);
+    tx.account("a bonk", "BONK", "a", 0).account("a usdc", "USDC", "a", 900);
+    tx.account("b usdc", "USDC", "b", 0).account("b wif", "WIF", "b", 900);
+    tx.account("c usdc", "USDC", "c", 0).account("c wif", "WIF", "c", 900);
+    tx.call(JUPITER, &["w bonk", "w wif", "w"], &[1]);
+    tx.inner(2, RAYDIUM, &["w bonk", "a bonk", "a usdc", "hub usdc", "w", "a"], &[9]);
+    tx.transfer(3, "w bonk", "a bonk", "w", 700).transfer(3, "a usdc", "hub usdc", "a", 300);
+    tx.inner(2, WHIRLPOOL, &["hub usdc", "b usdc", "b wif", "w wif", "hub", "b"], &[1]);
+    tx.transfer(3, "hub usdc", "b usdc", "hub", 200).transfer(3, "b wif", "w wif", "b", 41);
+    tx.inner(2, RAYDIUM, &["hub usdc", "c usdc", "c wif", "w wif", "hub", "c"], &[9]);
+    tx.transfer(3, "hub usdc", "c usdc", "hub", 100).transfer(3, "c wif", "w wif", "c", 20);
+    tx
+}
+
+const ROUTED: [Row; 2] = [
+    (Side::Sell, "BONK", 700, None, "Raydium AMM v4"),
+    (Side::Buy, "WIF", 61, None, "Orca Whirlpool"),
+];
+
+#[test]
+fn a_token_for_a_token_is_two_rows_each_at_the_venue_of_its_largest_share() {
+    check(&routed(), "w", &ROUTED);
+    check(&full_size(), "w", &ROUTED);
+}
+
+/// The same route in a transaction of ordinary size: a tip, an event after each hop, and logs.
+fn full_size() -> Tx {
+    let mut tx = routed();
+    let event: Vec<u8> = (0..128).collect();
+    for program in [JUPITER, RAYDIUM, WHIRLPOOL] {
+        tx.inner(2, program, &["w", "hub"], &event);
+    }
+    for (at, account) in ["b", "c", "d", "e"].into_iter().enumerate() {
+        tx.account(&format!("{account} other"), "OTHER", account, u64::try_from(at).unwrap());
+        tx.inner(2, JUPITER, &["w", &format!("{account} other")], &event);
+    }
+    for line in 0..40 {
+        tx.logs.push(format!("Program log: step {line} of a route, as long as such lines are"));
+    }
+    tx.pay(1, "w", JITO_TIP, 100_000);
+    tx
+}
+
+#[test]
+fn the_call_tree_comes_from_heights_or_logs_or_accounts() {
+    let mut tx = routed();
+    tx.heights = false;
+    check(&tx, "w", &ROUTED);
+    tx.logs = vec!["Log truncated".to_owned()];
+    check(&tx, "w", &ROUTED);
+}
+
+#[test]
+fn looked_up_keys_stand_behind_the_listed_ones() {
+    let mut tx = routed();
+    tx.loaded = 5;
+    tx.version = 0.into();
+    check(&tx, "w", &ROUTED);
+}
+
+#[test]
+fn a_transaction_of_2021_tells_no_owners() {
+    let mut tx = bought();
+    tx.owners = false;
+    // The account that was opened tells its owner; a transfer's signer tells the other's.
+    check(&tx, "w", &[(Side::Buy, "BONK", 1_200, Some(950_000_000), "Raydium AMM v4")]);
+}
+
+/// BONK to a curve that pays out of its own account without an instruction.
+fn sold_to_curve() -> Tx {
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 1_000).account("c bonk", "BONK", "curve", 0);
+    tx.call(PUMP, &["w bonk", "c bonk", "curve", "fees", "w"], &[51]);
+    tx.transfer(2, "w bonk", "c bonk", "w", 1_000);
+    tx.drift("curve", -600_000).drift("w", 590_000).drift("fees", 10_000);
+    tx
+}
+
+#[test]
+fn a_curve_pays_without_an_instruction() {
+    check(&sold_to_curve(), "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
+    // Beside another venue's swap, the curve is still the reason.
+    let mut tx = sold_to_curve();
+    tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 90);
+    tx.account("w usdc", "USDC", "w", 9).account("p usdc", "USDC", "p", 0);
+    tx.call(RAYDIUM, &["w usdc", "p usdc", "p wif", "w wif", "w", "p"], &[9]);
+    tx.transfer(2, "w usdc", "p usdc", "w", 9).transfer(2, "p wif", "w wif", "p", 3);
+    let expected = [
+        (Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun"),
+        (Side::Sell, "USDC", 9, None, "Raydium AMM v4"),
+        (Side::Buy, "WIF", 3, None, "Raydium AMM v4"),
+    ];
+    check(&tx, "w", &expected);
+}
+
+/// Two sales to curves: each is worth what its event tells where that explains the whole.
+#[test]
+fn sales_to_two_curves_are_told_apart_by_their_events() {
+    let sale = |price: u64| {
+        let mut event = vec![0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
+        event.extend([0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee]);
+        let mut body = vec![0; 217];
+        body[32..40].copy_from_slice(&price.to_le_bytes());
+        body[49..81].copy_from_slice(&key("w"));
+        body[161..169].copy_from_slice(&9_000_u64.to_le_bytes());
+        body[209..217].copy_from_slice(&1_000_u64.to_le_bytes());
+        event.extend(body);
+        event
+    };
+    let both = |first: u64| {
+        let mut tx = sold_to_curve();
+        tx.inner(2, PUMP, &["events"], &sale(first));
+        tx.account("w wif", "WIF", "w", 50).account("d wif", "WIF", "other curve", 0);
+        tx.call(PUMP, &["w wif", "d wif", "other curve", "fees", "w"], &[51]);
+        tx.transfer(2, "w wif", "d wif", "w", 50).inner(2, PUMP, &["events"], &sale(300_000));
+        tx.drift("other curve", -300_000).drift("w", 290_000).drift("fees", 10_000);
+        tx
+    };
+    let rows = |bonk, wif| {
+        [(Side::Sell, "BONK", 1_000, bonk, "Pump.fun"), (Side::Sell, "WIF", 50, wif, "Pump.fun")]
+    };
+    check(&both(600_000), "w", &rows(Some(590_000), Some(290_000)));
+    check(&both(600_001), "w", &rows(None, None));
+}
+
+#[test]
+fn what_a_closed_account_had_left_is_no_price() {
+    let mut tx = sold_to_curve();
+    tx.lamports("old account", 70_000).drift("old account", -70_000).drift("w", 70_000);
+    check(&tx, "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
+}
+
+/// A curve is paid by instruction: its price, a first fee that gives an account its rent, and one
+/// that does not.
+#[test]
+fn fees_of_the_venue_are_in_the_price_and_rent_is_not() {
+    let mut tx = Tx::new("w");
+    tx.account("c bonk", "BONK", "curve", 5_000);
+    tx.lamports("creator vault", 0);
+    tx.open(1, "w", "w bonk", "BONK", "w", RENT);
+    tx.call(PUMP, &["w bonk", "c bonk", "curve", "creator vault", "fees", "w"], &[102]);
+    tx.transfer(2, "c bonk", "w bonk", "curve", 1_000);
+    tx.create(2, "w", "volume of w", (128 + 137) * 6_960, 137);
+    tx.pay(2, "w", "creator vault", 128 * 6_960).pay(2, "w", "creator vault", 3_000);
+    tx.pay(2, "w", "curve", 36 * 6_960).pay(2, "w", "curve", 990_000_000);
+    tx.pay(2, "w", "fees", 9_900_000);
+    let price = 990_000_000 + 3_000 + 9_900_000;
+    check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(price), "Pump.fun")]);
+}
+
+#[test]
+fn what_a_bot_sends_to_itself_is_beside_the_swap() {
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+    tx.call(PHOTON, &["w", "w bonk", "c bonk", "curve", "bot"], &[1]);
+    tx.inner(2, PUMP, &["w bonk", "c bonk", "curve", "w"], &[102]);
+    tx.transfer(3, "c bonk", "w bonk", "curve", 1_000).pay(3, "w", "curve", 40_000_000);
+    tx.pay(2, "w", "bot", 400_000);
+    check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(40_000_000), "Pump.fun")]);
+    // The same through a program that no table knows.
+    let mut unknown = Tx::new("w");
+    unknown.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+    unknown.call("some bot", &["w", "w bonk", "c bonk", "curve", "bot"], &[1]);
+    unknown.inner(2, PUMP, &["w bonk", "c bonk", "curve", "w"], &[102]);
+    unknown.transfer(3, "c bonk", "w bonk", "curve", 1_000).pay(3, "w", "curve", 40_000_000);
+    unknown.pay(2, "w", "bot", 400_000);
+    check(&unknown, "w", &[(Side::Buy, "BONK", 1_000, Some(40_000_000), "Pump.fun")]);
+}
+
+#[test]
+fn an_unknown_program_alone_swaps_nothing() {
+    let mut tx = Tx::new("w");
+    tx.account("w nft", "NFT", "w", 0).account("s nft", "NFT", "s", 1);
+    tx.call("some market", &["w", "w nft", "s nft", "s"], &[1]);
+    tx.transfer(2, "s nft", "w nft", "s", 1).pay(2, "w", "s", 5_000_000_000);
+    check_none(&tx, "w", None);
+}
+
+#[test]
+fn liquidity_is_no_trade() {
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 100).account("p bonk", "BONK", "p", 0);
+    tx.account("w usdc", "USDC", "w", 100).account("p usdc", "USDC", "p", 0);
+    tx.account("w share", "SHARE", "w", 0);
+    tx.call(RAYDIUM, &["w bonk", "w usdc", "w share", "p bonk", "p usdc", "w", "p"], &[3]);
+    tx.transfer(2, "w bonk", "p bonk", "w", 100).transfer(2, "w usdc", "p usdc", "w", 100);
+    let mut one_sided = tx.clone();
+    tx.mint_to(2, "SHARE", "w share", 10);
+    check_none(&tx, "w", Some(NoteKind::Liquidity));
+    one_sided.pay(1, "w", "friend", 1);
+    check_none(&one_sided, "w", Some(NoteKind::OneSided));
+}
+
+/// A pool may pay one token and take the other while a position is moved; Anchor's name tells.
+#[test]
+fn an_instruction_that_moves_a_position_is_no_swap() {
+    use sha2::Digest as _;
+    let name = sha2::Sha256::digest("global:rebalance_liquidity");
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 100).account("p bonk", "BONK", "p", 0);
+    tx.account("w usdc", "USDC", "w", 0).account("p usdc", "USDC", "p", 100);
+    tx.call("LBUZKhRxPF3XUpBCjp4YzTKgLccjZhTSDM9YuVaPwxo", &["w", "p"], &name[..8]);
+    tx.transfer(2, "w bonk", "p bonk", "w", 100).transfer(2, "p usdc", "w usdc", "p", 90);
+    check_none(&tx, "w", None);
+}
+
+#[test]
+fn staking_is_no_trade() {
+    for route in [MARINADE, JUPITER] {
+        let mut tx = Tx::new("w");
+        tx.account("w msol", "MSOL", "w", 0);
+        tx.call(route, &["w", "w msol", "reserve"], &[1]);
+        let height = if route == JUPITER { 3 } else { 2 };
+        if route == JUPITER {
+            tx.inner(2, MARINADE, &["w", "w msol", "reserve"], &[1]);
+        }
+        tx.mint_to(height, "MSOL", "w msol", 90).account("reserve sol", WSOL, "reserve", 0);
+        tx.account("w sol", WSOL, "w", 100).transfer(height, "w sol", "reserve sol", "w", 100);
+        let note = (route == JUPITER).then_some(NoteKind::Conversion);
+        check_none(&tx, "w", note);
+    }
+}
+
+#[test]
+fn wrapping_and_paying_make_no_row() {
+    let mut tx = Tx::new("w");
+    tx.open(1, "w", "w sol", WSOL, "w", RENT + 5).pay(1, "w", "friend", 7);
+    tx.call(RAYDIUM, &["w"], &[0]);
+    check_none(&tx, "w", None);
+}
+
+#[test]
+fn a_taken_order_is_a_trade_and_a_placed_one_is_not() {
+    let order = |kind: u8| {
+        let mut data = vec![0; 51];
+        data[1] = 10;
+        data[37] = kind;
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 100).account("m bonk", "BONK", "m", 0);
+        tx.account("w usdc", "USDC", "w", 0).account("m usdc", "USDC", "m", 100);
+        tx.call(SERUM, &["w", "w bonk", "m bonk"], &data);
+        tx.transfer(2, "w bonk", "m bonk", "w", 100);
+        tx.call(SERUM, &["w", "w usdc", "m usdc", "m"], &[0, 5, 0, 0, 0]);
+        tx.transfer(2, "m usdc", "w usdc", "m", 90);
+        tx
+    };
+    let expected = [
+        (Side::Sell, "BONK", 100, None, "Serum DEX v3"),
+        (Side::Buy, "USDC", 90, None, "Serum DEX v3"),
+    ];
+    check(&order(1), "w", &expected);
+    check_none(&order(0), "w", Some(NoteKind::Order));
+}
+
+/// A keeper pays the maker and takes what lies in the order's account.
+fn filled() -> Tx {
+    let mut tx = Tx::new("keeper");
+    tx.account("k wif", "WIF", "keeper", 90).account("k usdc", "USDC", "keeper", 0);
+    tx.account("m wif", "WIF", "maker", 0).account("escrow", "USDC", "order", 500);
+    tx.account("f wif", "WIF", "fees", 0);
+    tx.call(
+        LIMIT,
+        &["order", "escrow", "maker", "keeper", "m wif", "k wif", "k usdc", "f wif"],
+        &[2],
+    );
+    tx.transfer(2, "escrow", "k usdc", "order", 200);
+    tx.transfer(2, "k wif", "m wif", "keeper", 80).transfer(2, "k wif", "f wif", "keeper", 1);
+    tx
+}
+
+#[test]
+fn a_keeper_fills_an_order() {
+    let expected = [
+        (Side::Sell, "USDC", 200, None, "Jupiter Limit Order v1"),
+        (Side::Buy, "WIF", 80, None, "Jupiter Limit Order v1"),
+    ];
+    check(&filled(), "maker", &expected);
+}
+
+#[test]
+fn what_a_cancelled_order_gives_back_is_no_trade() {
+    let mut tx = Tx::new("maker");
+    tx.account("m usdc", "USDC", "maker", 0).account("escrow", "USDC", "order", 500);
+    tx.call(LIMIT, &["order", "escrow", "maker", "m usdc"], &[3]);
+    tx.transfer(2, "escrow", "m usdc", "order", 500).close(2, "escrow", "maker", "order");
+    check_none(&tx, "maker", None);
+}
+
+#[test]
+fn an_instalment_that_is_paid_out_later_is_told_by_its_event() {
+    let mut event = vec![0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
+    event.extend([0x86, 0x04, 0x11, 0x3f, 0xdd, 0x2d, 0xb1, 0xad]);
+    for name in ["user", "order", "USDC", "WIF"] {
+        event.extend(key(name));
+    }
+    event.extend(200_u64.to_le_bytes());
+    event.extend(81_u64.to_le_bytes());
+    event.extend(key("WIF"));
+    event.extend(1_u64.to_le_bytes());
+    let mut tx = Tx::new("keeper");
+    tx.account("in", "USDC", "order", 500).account("out", "WIF", "order", 0);
+    tx.account("k usdc", "USDC", "keeper", 0).account("k wif", "WIF", "keeper", 90);
+    tx.call(DCA, &["keeper", "order", "in", "k usdc"], &[1]);
+    tx.transfer(2, "in", "k usdc", "order", 200);
+    tx.call(DCA, &["keeper", "order", "out", "k wif"], &[2]);
+    tx.transfer(2, "k wif", "out", "keeper", 80).inner(2, DCA, &["events"], &event);
+    let expected = [
+        (Side::Sell, "USDC", 200, None, "Jupiter DCA"),
+        (Side::Buy, "WIF", 80, None, "Jupiter DCA"),
+    ];
+    check(&tx, "user", &expected);
+}
+
+#[test]
+fn what_arrives_counts_where_the_mint_takes_a_fee() {
+    let mut tx = Tx::new("w");
+    tx.account("w tax", "TAX", "w", 5).account("p tax", "TAX", "p", 1_000);
+    tx.account("w usdc", "USDC", "w", 100).account("p usdc", "USDC", "p", 0);
+    tx.lamports(TOKEN_2022, 1);
+    tx.call(RAYDIUM, &["w usdc", "p usdc", "p tax", "w tax", "w", "p"], &[9]);
+    tx.transfer(2, "w usdc", "p usdc", "w", 100);
+    tx.transfer_less_fee(2, ["p tax", "w tax", "p"], "TAX", 500, 15);
+    let expected = [
+        (Side::Sell, "USDC", 100, None, "Raydium AMM v4"),
+        (Side::Buy, "TAX", 485, None, "Raydium AMM v4"),
+    ];
+    check(&tx, "w", &expected);
+}
+
+#[test]
+fn swaps_of_one_transaction_are_netted_per_token() {
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 100).account("p bonk", "BONK", "p", 0);
+    tx.account("w usdc", "USDC", "w", 0).account("p usdc", "USDC", "p", 500);
+    tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 500);
+    tx.call(RAYDIUM, &["w bonk", "p bonk", "p usdc", "w usdc", "w", "p"], &[9]);
+    tx.transfer(2, "w bonk", "p bonk", "w", 100).transfer(2, "p usdc", "w usdc", "p", 60);
+    tx.call(WHIRLPOOL, &["w usdc", "p usdc", "p wif", "w wif", "w", "p"], &[9]);
+    tx.transfer(2, "w usdc", "p usdc", "w", 60).transfer(2, "p wif", "w wif", "p", 7);
+    let expected = [
+        (Side::Sell, "BONK", 100, None, "Raydium AMM v4"),
+        (Side::Buy, "WIF", 7, None, "Orca Whirlpool"),
+    ];
+    check(&tx, "w", &expected);
+}
+
+/// What a front end takes of the traded token in a transfer of its own belongs to the trade; what
+/// the wallet sends to somebody does not.
+#[test]
+fn a_platform_fee_is_small() {
+    let swap = |sent: u64| {
+        let mut tx = Tx::new("w");
+        tx.account("w usdc", "USDC", "w", 2_000).account("p usdc", "USDC", "p", 0);
+        tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 500);
+        tx.account("x usdc", "USDC", "x", 0);
+        tx.transfer(1, "w usdc", "x usdc", "w", sent);
+        tx.call(RAYDIUM, &["w usdc", "p usdc", "p wif", "w wif", "w", "p"], &[9]);
+        tx.transfer(2, "w usdc", "p usdc", "w", 1_000).transfer(2, "p wif", "w wif", "p", 7);
+        tx
+    };
+    let rows = |sold| {
+        [
+            (Side::Sell, "USDC", sold, None, "Raydium AMM v4"),
+            (Side::Buy, "WIF", 7, None, "Raydium AMM v4"),
+        ]
+    };
+    check(&swap(9), "w", &rows(1_009));
+    check(&swap(900), "w", &rows(1_000));
+}
+
+fn parsed(tx: &Tx) -> Transaction {
+    parse(tx.json().to_string().as_bytes()).unwrap()
+}
+
+#[test]
+fn tells_what_the_source_asks() {
+    let tx = parsed(&bought());
+    assert_eq!(
+        (tx.slot(), tx.block_time(), tx.index()),
+        (250_000_000, Some(1_700_000_000), Some(7))
+    );
+    assert_eq!(tx.id().unwrap().to_string(), bs58::encode([7_u8; 64]).into_string());
+    assert!(!tx.failed());
+    assert_eq!(tx.balance_before(&key("w")), Some(10_000_000_000));
+    assert_eq!(tx.balance_before(&key("nobody")), None);
+    assert!(!tx.held_tokens_before(&key("w")) && tx.held_tokens_before(&key("pool")));
+    // A temporary account of wrapped SOL is not worth a look of its own.
+    assert!(tx.closed_token_accounts(&key("w")).is_empty());
+    let mut closed = Tx::new("w");
+    closed.account("w old", "OLD", "w", 0).close(1, "w old", "w", "w");
+    assert_eq!(parsed(&closed).closed_token_accounts(&key("w")), [key("w old")]);
+}
+
+#[test]
+fn both_encodings_say_the_same() {
+    let registry = Registry::embedded().unwrap();
+    for (tx, wallet) in
+        [(bought(), "w"), (routed(), "w"), (filled(), "maker"), (sold_to_curve(), "w")]
+    {
+        let other = parse(as_parsed(tx.json()).to_string().as_bytes()).unwrap();
+        assert_eq!(decode(&registry, &key(wallet), &other), run(&tx, wallet));
+    }
+}
+
+/// The example and the bench read a file; it is what the builder gives.
+#[test]
+fn the_fixture_is_a_built_transaction() {
+    let fixture = include_bytes!("../fixtures/solana_route.json");
+    let fixture: Value = serde_json::from_slice(fixture).unwrap();
+    assert_eq!(fixture, full_size().json());
+}
+
+#[test]
+fn refuses_what_is_no_transaction() {
+    for bytes in [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "{\"slot\":1}",
+        "\u{feff}{}",
+        "{\"transaction\":[\"AQ==\",\"base64\"]}",
+    ] {
+        assert!(parse(bytes.as_bytes()).is_err(), "{bytes}");
+    }
+}
+
+/// Puts another value where the walk ends.
+fn mutate(value: &mut Value, path: &[prop::sample::Index], with: Value) {
+    let Some((step, rest)) = path.split_first() else {
+        *value = with;
+        return;
+    };
+    match value {
+        Value::Array(list) if !list.is_empty() => {
+            let at = step.index(list.len());
+            mutate(&mut list[at], rest, with);
+        }
+        Value::Object(map) if !map.is_empty() => {
+            let at = step.index(map.len());
+            let inner = map.values_mut().nth(at).unwrap();
+            mutate(inner, rest, with);
+        }
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => *value = with,
+    }
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<u64>().prop_map(Value::from),
+        (0_u64..40).prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<[u8; 12]>().prop_map(|data| bs58::encode(data).into_string().into()),
+        any::<[u8; 32]>().prop_map(|data| bs58::encode(data).into_string().into()),
+        "[ -~]{0,8}".prop_map(Value::from),
+        Just(Value::Array(Vec::new())),
+    ]
+}
+
+proptest! {
+    /// Whatever a node sends: an error or rows, never a panic; and what stays readable never tells
+    /// more of a token than the transaction moved in all.
+    #[test]
+    fn no_reply_makes_it_panic(
+        which in 0_usize..5,
+        edits in prop::collection::vec((prop::collection::vec(any::<prop::sample::Index>(), 1..7), values()), 1..4),
+        wallet in prop::sample::select(vec!["w", "maker", "pool", "keeper", "order"]),
+    ) {
+        let tx = [bought(), routed(), sold_to_curve(), filled(), bought()][which].clone();
+        let mut json = tx.json();
+        if which == 4 {
+            json = as_parsed(json);
+        }
+        for (path, with) in edits {
+            mutate(&mut json, &path, with);
+        }
+        if let Ok(tx) = parse(json.to_string().as_bytes()) {
+            let registry = Registry::embedded().unwrap();
+            decode(&registry, &key(wallet), &tx);
+            tx.closed_token_accounts(&key(wallet));
+        }
+    }
+
+    #[test]
+    fn cut_bytes_are_refused(cut in any::<prop::sample::Index>()) {
+        let text = routed().json().to_string();
+        prop_assert!(parse(&text.as_bytes()[..cut.index(text.len())]).is_err());
+    }
+
+    /// A swap of any size beside any other movement: the rows never tell more of a token than the
+    /// wallet's balance moved by.
+    #[test]
+    fn rows_stay_within_what_the_balance_moved(
+        sold in 1_u64..1_000, got in 1_u64..1_000, refund in 0_u64..1_000, price in 1_u64..1_000_000,
+    ) {
+        let refund = refund.min(sold - 1);
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 1_000).account("p bonk", "BONK", "p", 5_000);
+        tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 5_000);
+        tx.call(JUPITER, &["w"], &[1]);
+        tx.inner(2, RAYDIUM, &["w bonk", "p bonk", "p wif", "w wif", "w", "p"], &[9]);
+        tx.transfer(3, "w bonk", "p bonk", "w", sold).transfer(3, "p bonk", "w bonk", "p", refund);
+        tx.transfer(3, "p wif", "w wif", "p", got);
+        tx.pay(1, "w", "friend", price);
+        let expected = [
+            (Side::Sell, "BONK", sold - refund, None, "Raydium AMM v4"),
+            (Side::Buy, "WIF", got, None, "Raydium AMM v4"),
+        ];
+        check(&tx, "w", &expected);
+    }
+}
