@@ -31,6 +31,9 @@ const NODE_NAME: &str = "sol";
 /// The sample wallet.
 const SAMPLE_NAME: &str = "sample";
 const SAMPLE_TRADES: u64 = 2_500;
+/// A wallet that does not come at once.
+const LARGE_NAME: &str = "large";
+const LARGE_TRADES: u64 = 200_000;
 /// It goes on trading about once a day of the chain's time.
 const SAMPLE_SLOTS_BETWEEN: u64 = 200_000;
 /// How often the chain's head follows the clock.
@@ -78,6 +81,7 @@ pub(super) async fn run(
     let plan =
         WalletPlan { live_every: Some(SAMPLE_SLOTS_BETWEEN), ..WalletPlan::trades(SAMPLE_TRADES) };
     let wallet = model.add_named(SAMPLE_NAME, plan);
+    let large = model.add_named(LARGE_NAME, WalletPlan::trades(LARGE_TRADES));
     follow_clock(&model);
     let node = DemoNode::new(model.clone(), args.seed);
     let transport: Arc<dyn Transport> =
@@ -94,7 +98,7 @@ pub(super) async fn run(
     if let Some(listen) = args.node {
         offer_node(listen, node, serving.tasks()).await?;
     }
-    introduce(&serving.url, &key, &wallet);
+    introduce(&serving.url, &key, &wallet, &large);
     announce(&serving.url)?;
     serving.run().await
 }
@@ -135,11 +139,12 @@ async fn offer_node(listen: Listen, node: DemoNode, tasks: &Tasks) -> Result<(),
     Ok(())
 }
 
-fn introduce(url: &str, key: &str, wallet: &Address) {
+fn introduce(url: &str, key: &str, wallet: &Address, large: &Address) {
     tell(&format!(
         "A chain that exists only here, with the wire format of Solana's nodes.\n\
          key     {key}\n\
-         wallet  {wallet} (sol)\n\n\
+         wallet  {wallet} (sol)\n\
+         large   {large} (sol, {LARGE_TRADES} trades)\n\n\
          curl -N -H \"Authorization: Bearer {key}\" \"{url}/v1/wallets/{wallet}/history\"\n"
     ));
 }

@@ -1,5 +1,8 @@
 //! Blocks: their hashes, the order of their transactions, their times.
 
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::SolanaSource;
@@ -140,14 +143,30 @@ impl SolanaSource {
         Ok(None)
     }
 
-    /// The first block that the nodes keep; 0 where they keep all, or do not say.
-    pub(super) async fn first_kept(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
-        let asked = self.inner.pool.call("getFirstAvailableBlock", Value::Array(vec![]), options);
-        match asked.await {
-            Ok(answer) => wire::number(&answer.result)
-                .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock")),
-            Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => Ok(0),
-            Err(error) => Err(error),
+    /// The first block kept by one of those nodes that the end of a list was believed from, the
+    /// lowest; 0 where they keep all, or do not say.
+    pub(super) async fn first_kept(
+        &self,
+        by: [Option<EndpointId>; 2],
+        options: &CallOptions,
+    ) -> Result<Height, UpstreamError> {
+        let nodes: BTreeSet<EndpointId> = by.into_iter().flatten().collect();
+        let asked = nodes.into_iter().map(|id| async move {
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            let asked = self.inner.pool.call("getFirstAvailableBlock", json!([]), &options);
+            match asked.await {
+                Ok(answer) => wire::number(&answer.result)
+                    .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock")),
+                Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => Ok(0),
+                Err(error) => Err(error),
+            }
+        });
+        let (told, failed): (Vec<_>, Vec<_>) =
+            join_all(asked).await.into_iter().partition(Result::is_ok);
+        match (told.into_iter().flatten().min(), failed.into_iter().find_map(Result::err)) {
+            (Some(first), _) => Ok(first),
+            (None, Some(error)) => Err(error),
+            (None, None) => Ok(0),
         }
     }
 }

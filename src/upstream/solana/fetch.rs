@@ -1,5 +1,6 @@
 //! Fetching: pages of lists, and transactions in batches.
 
+use futures_util::future::try_join_all;
 use serde_json::json;
 
 use super::SolanaSource;
@@ -28,6 +29,9 @@ pub(super) type Page = Result<(Vec<Entry>, EndpointId), UpstreamError>;
 /// A transaction that was asked for: here, or given by nobody.
 pub(super) type Fetched = (Entry, Option<(Box<Transaction>, UnixSeconds)>);
 
+/// The same as one answer has it.
+type Read = Result<Option<(Box<Transaction>, UnixSeconds)>, UpstreamError>;
+
 impl SolanaSource {
     pub(super) async fn pages(
         &self,
@@ -46,26 +50,47 @@ impl SolanaSource {
         asked.into_iter().map(|request| request.list).zip(pages).collect()
     }
 
+    /// What one node does not give, or not as it should, is asked of another one before it counts
+    /// as missing.
     pub(super) async fn transactions(
         &self,
         entries: Vec<Entry>,
         options: CallOptions,
     ) -> Result<Vec<Fetched>, UpstreamError> {
-        let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
-        let answers = self.inner.pool.batch(&calls, &options).await;
-        let mut fetched = Vec::with_capacity(entries.len());
-        for (entry, answer) in entries.into_iter().zip(answers) {
-            fetched.push((entry, self.transaction(entry, answer?, &options).await?));
+        let (mut fetched, mut missing) = (Vec::with_capacity(entries.len()), Vec::new());
+        for (entry, by, tx) in self.ask_transactions(entries, &options).await? {
+            match tx {
+                Ok(Some(tx)) => fetched.push((entry, Some(tx))),
+                Ok(None) | Err(UpstreamError::Malformed { .. }) => missing.push((entry, by)),
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(avoid) = missing.first().map(|(_, by)| *by) else { return Ok(fetched) };
+        let options = CallOptions { avoid: Some(avoid), ..options };
+        let entries = missing.into_iter().map(|(entry, _)| entry).collect();
+        for (entry, _, tx) in self.ask_transactions(entries, &options).await? {
+            fetched.push((entry, tx?));
         }
         Ok(fetched)
     }
 
-    async fn transaction(
+    async fn ask_transactions(
         &self,
-        entry: Entry,
-        answer: Answer,
+        entries: Vec<Entry>,
         options: &CallOptions,
-    ) -> Result<Option<(Box<Transaction>, UnixSeconds)>, UpstreamError> {
+    ) -> Result<Vec<(Entry, EndpointId, Read)>, UpstreamError> {
+        let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
+        let answers = self.inner.pool.batch(&calls, options).await;
+        // In parallel, because a block time may have to be asked for.
+        let read = entries.into_iter().zip(answers).map(|(entry, answer)| async move {
+            let answer = answer?;
+            let by = answer.endpoint;
+            Ok((entry, by, self.transaction(entry, answer, options).await))
+        });
+        try_join_all(read).await
+    }
+
+    async fn transaction(&self, entry: Entry, answer: Answer, options: &CallOptions) -> Read {
         let text = answer.result.get();
         if text.trim() == "null" {
             return Ok(None);

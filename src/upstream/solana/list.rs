@@ -1,8 +1,8 @@
 //! Pure: one address's list of signatures, read page by page.
 //!
 //! Nodes order the signatures of a slot differently, lose or repeat some where pages meet, and
-//! answer `[]` for a cursor that they do not know. So the next page is asked from above the lowest
-//! slot seen, and must hold what is known of that slot; and a list has ended only when two
+//! answer `[]` for a cursor that they do not know. So the next page is asked from two slots above
+//! the lowest one seen, and must hold what is known of that one; and a list has ended only when two
 //! answers agree that nothing follows.
 
 use std::collections::HashSet;
@@ -33,8 +33,13 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct List {
     pub(super) kind: Kind,
-    /// Last entry above the lowest slot.
+    /// Entry of the slot right above the lowest one.
     above: Option<TxId>,
+    /// Entry of a slot above that: where the next page is asked from, so that the entry which a
+    /// node may lose behind its cursor is one of a slot that is known whole.
+    cursor: Option<TxId>,
+    /// The cursor is no entry of this list: a node that does not know it answers `[]`.
+    is_anchored: bool,
     /// Entries of the lowest slot seen.
     tail: Vec<TxId>,
     lowest: Option<Height>,
@@ -57,7 +62,7 @@ pub(super) enum Absorbed {
     Entries,
     /// The page lacks what is known: it is no answer.
     Miss,
-    /// Too many of those.
+    /// Too many of those, or nothing where a foreign signature was asked from.
     Lost,
 }
 
@@ -67,6 +72,8 @@ impl List {
         Self {
             kind,
             above: None,
+            cursor: None,
+            is_anchored: false,
             tail: Vec::new(),
             lowest: None,
             frontier: high,
@@ -81,12 +88,12 @@ impl List {
     /// Goes on where an earlier reading stopped: `tail` is its lowest entry, `above` the one over it.
     pub(super) fn resumed(self, above: TxId, tail: (Height, TxId)) -> Self {
         let (lowest, tail) = (Some(tail.0), vec![tail.1]);
-        Self { above: Some(above), tail, lowest, ..self }
+        Self { cursor: Some(above), tail, lowest, ..self }
     }
 
     /// From a signature of the chain that stands right above what is wanted.
     pub(super) fn from(self, above: TxId) -> Self {
-        Self { above: Some(above), ..self }
+        Self { cursor: Some(above), is_anchored: true, ..self }
     }
 
     /// Slots above this one are known; `None`: all that is wanted is.
@@ -104,7 +111,7 @@ impl List {
         if self.inside {
             return self.tail.len().checked_sub(2).and_then(|at| self.tail.get(at)).copied();
         }
-        self.above
+        self.cursor
     }
 
     /// The end was told once: the second answer is asked of another endpoint.
@@ -118,6 +125,9 @@ impl List {
     }
 
     pub(super) fn absorb(&mut self, page: &[Entry]) -> Absorbed {
+        if page.is_empty() && self.tail.is_empty() && self.is_anchored {
+            return Absorbed::Lost;
+        }
         let expected = self.tail.last();
         if expected.is_some_and(|id| !page.iter().any(|entry| entry.id == *id)) {
             self.misses += 1;
@@ -147,8 +157,9 @@ impl List {
             (false, _) => 1,
         };
         let enough = match self.kind {
-            Kind::Wallet => 2,
-            Kind::Account => 1,
+            // An account that is there was once made: an empty list is a lie or a cut.
+            Kind::Account if new > 0 || self.lowest.is_some() => 1,
+            Kind::Account | Kind::Wallet => 2,
         };
         self.ended |= self.end_answers >= enough;
     }
@@ -162,7 +173,10 @@ impl List {
                 }
             }
             Some(_) | None => {
-                self.above = self.tail.last().copied().or(self.above);
+                if let Some(last) = self.tail.last() {
+                    self.cursor = self.above.or(self.cursor);
+                    self.above = Some(*last);
+                }
                 self.tail = vec![entry.id];
                 self.lowest = Some(entry.slot);
             }
@@ -267,7 +281,10 @@ mod tests {
     fn the_next_page_is_asked_from_above_the_lowest_slot() {
         let mut list = List::new(Kind::Wallet, 0, 100);
         list.absorb(&[entry(9, 1), entry(8, 2), entry(8, 3)]);
-        assert_eq!(list.before(), Some(entry(9, 1).id));
+        assert_eq!(list.before(), None);
         assert_eq!(list.frontier(), Some(8));
+        list.absorb(&[entry(9, 1), entry(8, 2), entry(8, 3), entry(7, 4)]);
+        assert_eq!(list.before(), Some(entry(9, 1).id));
+        assert_eq!(list.frontier(), Some(7));
     }
 }

@@ -12,7 +12,7 @@ mod timeline;
 mod tokens;
 mod wire;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
@@ -38,8 +38,8 @@ struct Inner {
     limits: SolanaLimits,
     /// What `getGenesisHash` must answer.
     genesis_hash: Option<String>,
-    /// Endpoints that were asked for it.
-    checked: Mutex<HashSet<EndpointId>>,
+    /// Endpoints that were asked for it, and whether they answered right.
+    checked: Mutex<HashMap<EndpointId, bool>>,
     readers: AtomicUsize,
 }
 

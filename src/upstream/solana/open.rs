@@ -1,5 +1,6 @@
 //! The first round trip of a read: head, token accounts, what the address is, which chain it is.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
@@ -40,6 +41,21 @@ impl SolanaSource {
         first: bool,
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
+        let (checked, opening) =
+            join(self.check_chain(options), self.ask_opening(wallet, first, options)).await;
+        match checked? {
+            Nodes::AsBefore => opening,
+            // What they told may be what was just heard.
+            Nodes::SomeLeftOut => self.ask_opening(wallet, first, options).await,
+        }
+    }
+
+    async fn ask_opening(
+        &self,
+        wallet: Address,
+        first: bool,
+        options: &CallOptions,
+    ) -> Result<Opening, UpstreamError> {
         let mut calls =
             vec![Call { method: "getSlot", params: json!([{"commitment": "finalized"}]) }];
         let owner = wallet.to_string();
@@ -50,10 +66,7 @@ impl SolanaSource {
             let how = json!({"encoding": "base64", "commitment": "finalized"});
             calls.push(Call { method: "getAccountInfo", params: json!([owner, how]) });
         }
-        let batch = self.inner.pool.batch(&calls, options);
-        let (right_chain, answers) = join(self.check_chain(options), batch).await;
-        right_chain?;
-        let mut answers = answers.into_iter();
+        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
         let mut next = || answers.next().unwrap_or(Err(UpstreamError::NoEndpoint));
         let slot = next()?;
         let head = wire::number(&slot.result)
@@ -118,48 +131,59 @@ impl SolanaSource {
     }
 
     /// Asks each endpoint once whether it is a node of this chain; others are left alone.
-    async fn check_chain(&self, options: &CallOptions) -> Result<(), UpstreamError> {
-        let Some(expected) = self.inner.genesis_hash.as_deref() else { return Ok(()) };
+    async fn check_chain(&self, options: &CallOptions) -> Result<Nodes, UpstreamError> {
+        let Some(expected) = self.inner.genesis_hash.as_deref() else {
+            return Ok(Nodes::AsBefore);
+        };
+        let endpoints = self.inner.pool.endpoints();
         let unchecked: Vec<EndpointId> = {
-            let checked = self.checked();
-            let all = self.inner.pool.endpoints().into_iter().map(|endpoint| endpoint.id);
-            all.filter(|id| !checked.contains(id)).collect()
+            let known = self.checked();
+            let open = endpoints.iter().filter(|endpoint| match known.get(&endpoint.id) {
+                None => true,
+                Some(right) => !right && !endpoint.resting,
+            });
+            open.map(|endpoint| endpoint.id).collect()
         };
         let asked = unchecked.into_iter().map(|id| async move {
             let options = CallOptions { on: Some(id), ..options.clone() };
             (id, self.inner.pool.call("getGenesisHash", Value::Array(vec![]), &options).await)
         });
-        let mut wrong = None;
-        let answers = join_all(asked).await;
-        let count = answers.len();
-        let mut right = false;
-        for (id, answer) in answers {
+        let mut nodes = Nodes::AsBefore;
+        for (id, answer) in join_all(asked).await {
             match answer.map(|answer| wire::text(&answer.result)) {
                 Ok(Some(hash)) if hash != expected => {
                     let endpoint = self.inner.pool.label(id);
                     tracing::error!(%endpoint, "a node of another chain is left alone");
                     self.inner.pool.bench(id, WRONG_CHAIN_REST);
-                    wrong = Some(endpoint);
+                    self.checked().insert(id, false);
+                    nodes = Nodes::SomeLeftOut;
                 }
                 Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                    right = true;
-                    self.checked().insert(id);
+                    self.checked().insert(id, true);
                 }
                 // Not reached now: asked again at the next read.
-                Err(_) => right |= count > 1,
+                Err(_) => {}
             }
         }
-        match wrong {
-            Some(endpoint) if !right && self.checked().is_empty() => {
-                Err(UpstreamError::WrongChain { endpoint })
+        let known = self.checked();
+        let is_wrong = |id: &EndpointId| known.get(id) == Some(&false);
+        match endpoints.first() {
+            Some(one) if endpoints.iter().all(|endpoint| is_wrong(&endpoint.id)) => {
+                Err(UpstreamError::WrongChain { endpoint: one.label.clone() })
             }
-            Some(_) | None => Ok(()),
+            Some(_) | None => Ok(nodes),
         }
     }
 
-    fn checked(&self) -> std::sync::MutexGuard<'_, std::collections::HashSet<EndpointId>> {
+    fn checked(&self) -> std::sync::MutexGuard<'_, HashMap<EndpointId, bool>> {
         self.inner.checked.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// What a look at the nodes' chain came to.
+enum Nodes {
+    AsBefore,
+    SomeLeftOut,
 }
 
 fn owned(owner: &str, program: &str) -> Value {

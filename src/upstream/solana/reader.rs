@@ -43,6 +43,8 @@ struct Listing {
     told: bool,
     /// Who gave the last page.
     last_by: Option<EndpointId>,
+    /// Who gave the last two pages that held what they must.
+    answered_by: [Option<EndpointId>; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,7 +171,7 @@ impl SolanaReader {
                 return std::future::pending().await;
             }
             if self.eager {
-                self.schedule();
+                self.ask(false);
             }
             match self.flights.next().await {
                 Some(event) => self.failure = self.absorb(event).err(),
@@ -189,7 +191,7 @@ impl SolanaReader {
             (Some(high), Some(hint)) => {
                 self.timeline.remember(hint.0, hint.1);
                 let list = List::new(Kind::Wallet, self.request.low, high);
-                self.start(high, list.resumed(hint.0.1, hint.1), Some(hint.0.1));
+                self.start(high, list.resumed(hint.0.1, hint.1));
             }
             (Some(high), None) => self.flights.push(Box::pin(async move {
                 Event::Anchored(source.anchor_above(high, &options).await)
@@ -198,7 +200,7 @@ impl SolanaReader {
     }
 
     /// Begins to list: the wallet, and the accounts that may hold what is wanted.
-    fn start(&mut self, high: Height, wallet: List, from: Option<TxId>) {
+    fn start(&mut self, high: Height, wallet: List) {
         self.phase = Phase::Reading;
         self.listings.push(Listing::new(self.wallet, wallet));
         self.listed.insert(self.wallet);
@@ -207,18 +209,15 @@ impl SolanaReader {
             let accounts: Vec<[u8; 32]> =
                 self.request.accounts.iter().filter(wanted).map(|known| known.account).collect();
             for account in accounts {
-                self.list_account(account, high, from);
+                self.list_account(account, high);
             }
         }
     }
 
-    fn list_account(&mut self, account: [u8; 32], high: Height, from: Option<TxId>) {
+    /// Lists an account from the top: no cursor, behind which a node could lose an entry.
+    fn list_account(&mut self, account: [u8; 32], high: Height) {
         if self.listed.insert(account) {
             let list = List::new(Kind::Account, self.request.low, high);
-            let list = match from {
-                Some(above) => list.from(above),
-                None => list,
-            };
             self.listings.push(Listing::new(account, list));
         }
     }
@@ -230,8 +229,8 @@ impl SolanaReader {
                 let high = self.request.high.unwrap_or_default();
                 let list = List::new(Kind::Wallet, self.request.low, high);
                 match anchor? {
-                    Some(above) => self.start(high, list.from(above), Some(above)),
-                    None => self.start(high, list, None),
+                    Some(above) => self.start(high, list.from(above)),
+                    None => self.start(high, list),
                 }
             }
             Event::Pages(pages) => {
@@ -258,21 +257,21 @@ impl SolanaReader {
         }
         self.head_by = Some(endpoint);
         self.timeline = Timeline::new(self.request.low, head);
-        self.start(head, List::new(Kind::Wallet, self.request.low, head), None);
+        self.start(head, List::new(Kind::Wallet, self.request.low, head));
         let Some(accounts) = accounts else { return };
         let mut gone: HashMap<[u8; 32], SourceAccount> = self.known.clone();
         for (account, amount) in accounts {
             let known = gone.remove(&account);
             let same = known.is_some_and(|known| known.amount == Some(amount));
             if !same || self.request.low == 0 {
-                self.list_account(account, head, None);
+                self.list_account(account, head);
                 let oldest = known.and_then(|known| known.oldest);
                 let news = SourceAccount { account, amount: Some(amount), oldest };
                 self.news.insert(account, news);
             }
         }
         for known in gone.into_values().filter(|known| known.amount.is_some()) {
-            self.list_account(known.account, head, None);
+            self.list_account(known.account, head);
             self.news.insert(known.account, SourceAccount { amount: None, ..known });
         }
     }
@@ -290,6 +289,8 @@ impl SolanaReader {
         match listing.list.absorb(entries) {
             Absorbed::Entries => {
                 let is_wallets = listing.list.kind == Kind::Wallet;
+                let [_, previous] = listing.answered_by;
+                listing.answered_by = [previous, Some(by)];
                 self.timeline.add(entries, is_wallets);
                 Ok(())
             }
@@ -332,7 +333,7 @@ impl SolanaReader {
                 continue;
             }
             if !self.listed.contains(&account) {
-                self.list_account(account, entry.slot, None);
+                self.list_account(account, entry.slot);
                 let closed = SourceAccount { account, amount: None, oldest: None };
                 self.news.entry(account).or_insert(closed);
             }
@@ -346,26 +347,36 @@ impl SolanaReader {
         self.listings.iter().filter_map(|listing| listing.list.frontier()).max()
     }
 
+    /// Asks for what there is room for; for what is next in any case, so that a reading never
+    /// waits for room that only its next transactions would make. Not while nobody takes chunks.
     fn schedule(&mut self) {
+        self.ask(false);
+        if self.flights.is_empty() {
+            self.ask(true);
+        }
+    }
+
+    fn ask(&mut self, is_stuck: bool) {
         if matches!(self.phase, Phase::Opening | Phase::Ended) {
             return;
         }
-        self.ask_pages();
-        self.ask_transactions();
+        self.ask_pages(is_stuck);
+        self.ask_transactions(is_stuck);
         let wallet_ended = self.listings.first().is_some_and(|listing| listing.list.ended);
         if self.phase == Phase::Reading && self.request.low == 0 && wallet_ended {
             self.phase = Phase::Bottom;
             let (source, options) = (self.source.clone(), self.options.clone());
-            let first = async move { Event::FirstKept(source.first_kept(&options).await) };
+            let by = self.listings.first().map(|listing| listing.answered_by).unwrap_or_default();
+            let first = async move { Event::FirstKept(source.first_kept(by, &options).await) };
             self.flights.push(Box::pin(first));
         }
     }
 
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
-    fn ask_pages(&mut self) {
+    fn ask_pages(&mut self, is_stuck: bool) {
         let frontier = self.frontier();
         let ahead = if self.eager { self.source.inner.limits.list_ahead_max } else { 1 };
-        let room = self.timeline.waiting() < ahead;
+        let room = is_stuck || self.timeline.wants_entries(frontier, ahead);
         let size = self.source.inner.pool.batch_size();
         let mut accounts = Vec::new();
         for (number, listing) in self.listings.iter_mut().enumerate() {
@@ -400,12 +411,13 @@ impl SolanaReader {
         }
     }
 
-    fn ask_transactions(&mut self) {
+    fn ask_transactions(&mut self, is_stuck: bool) {
         let limits = &self.source.inner.limits;
         let batch = self.source.inner.pool.batch_size();
         let readers = self.source.inner.readers.load(Ordering::Relaxed).max(1);
-        let share = (limits.run_ahead_total_max / readers).max(batch).min(limits.run_ahead_max);
+        let share = (limits.run_ahead_total_max / readers).min(limits.run_ahead_max).max(batch);
         let window = if self.eager { share } else { self.delivered.clamp(batch, share) };
+        let window = if is_stuck { self.timeline.under_way() + batch } else { window };
         while self.timeline.under_way() < window && self.timeline.waiting() > 0 {
             let room = window - self.timeline.under_way();
             let (entries, tries) = self.timeline.take(batch.min(room));
@@ -497,7 +509,15 @@ const FIRST_HEIGHTS: Height = 1;
 
 impl Listing {
     fn new(address: [u8; 32], list: List) -> Self {
-        Self { address, list, state: PageState::New, is_fresh: true, told: false, last_by: None }
+        Self {
+            address,
+            list,
+            state: PageState::New,
+            is_fresh: true,
+            told: false,
+            last_by: None,
+            answered_by: [None; 2],
+        }
     }
 }
 

@@ -95,6 +95,14 @@ impl Timeline {
         self.planned.len() - self.under_way
     }
 
+    /// Whether fewer than `ahead` entries wait of those whose slots all lists have passed.
+    pub(super) fn wants_entries(&self, frontier: Option<Height>, ahead: usize) -> bool {
+        let passed = |slot: Height| frontier.is_none_or(|frontier| slot > frontier);
+        let known = self.planned.iter().take_while(|((Reverse(slot), _), _)| passed(*slot));
+        let waiting = known.filter(|(_, planned)| matches!(planned.state, State::Waiting { .. }));
+        waiting.take(ahead).count() < ahead
+    }
+
     pub(super) fn under_way(&self) -> usize {
         self.under_way
     }
@@ -207,11 +215,14 @@ impl Timeline {
         }
     }
 
-    /// The wallet list's last two entries at different slots above the next chunk.
+    /// The last entry of the wallet's list above the next chunk, and one of two slots above it (of
+    /// one, where there are no more): where a list that goes on is asked from.
     pub(super) fn last_two(&self) -> Option<((Height, TxId), (Height, TxId))> {
         let tail = *self.last_marks.last()?;
-        let above = self.last_marks.iter().rev().find(|(slot, _)| *slot > tail.0)?;
-        Some((*above, tail))
+        let mut above = self.last_marks.iter().rev().skip_while(|(slot, _)| *slot <= tail.0);
+        let first = *above.next()?;
+        let second = above.find(|(slot, _)| *slot > first.0);
+        Some((second.copied().unwrap_or(first), tail))
     }
 
     /// What was known when the reading began, so that a hint can be given before two entries came.

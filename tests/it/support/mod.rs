@@ -1,8 +1,10 @@
 //! What several tests build on.
 
 pub(crate) mod disk;
+pub(crate) mod program;
 pub(crate) mod served;
 pub(crate) mod solana;
+pub(crate) mod solana_node;
 pub(crate) mod source;
 pub(crate) mod trades;
 pub(crate) mod world;

@@ -1,0 +1,497 @@
+//! The Solana source against nodes that err as real ones do: every transaction exactly once, in
+//! chunks without gaps, within its bounds of calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blotter::domain::{Address, Clock, Height, Resume, SourceAccount, TxId, UnixMillis};
+use blotter::upstream::{
+    EndpointConfig, GapReader, GapRequest, HashCheck, Lane, Pool, PoolLimits, Priority, RawChunk,
+    RawTx, SolanaLimits, SolanaSource, Source, UpstreamError,
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::solana_node::{Chain, GENESIS, Net, Ways, key, text};
+
+const WALLET: [u8; 32] = [42; 32];
+
+#[derive(Debug)]
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> UnixMillis {
+        UnixMillis(0)
+    }
+}
+
+fn source_with(net: &Arc<Net>, nodes: usize, batch: usize) -> Source {
+    let endpoint = |at| EndpointConfig {
+        batch: Some(batch),
+        ..EndpointConfig::new(format!("http://node{at}/planted-secret"))
+    };
+    let transport: Arc<Net> = Arc::clone(net);
+    let endpoints = (0..nodes).map(endpoint).collect();
+    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 3);
+    let genesis = Some(GENESIS.to_owned());
+    Source::Solana(SolanaSource::new(pool, genesis, SolanaLimits::default()))
+}
+
+fn lane() -> Lane {
+    Lane::new(1, Arc::new(Priority::interactive()))
+}
+
+fn all() -> GapRequest {
+    GapRequest {
+        wallet: Address::Solana(WALLET),
+        low: 0,
+        high: None,
+        resume: None,
+        accounts: Vec::new(),
+        lane: lane(),
+        first: true,
+    }
+}
+
+/// What a read gave, checked for shape on the way.
+#[derive(Debug, Default)]
+struct Got {
+    chunks: Vec<(Height, Height, usize)>,
+    found: Vec<(Height, TxId)>,
+    accounts: Vec<SourceAccount>,
+    resumes: Vec<(Height, Option<Resume>)>,
+    error: Option<UpstreamError>,
+}
+
+impl Got {
+    fn take(&mut self, chunk: RawChunk) {
+        assert!(chunk.low <= chunk.high);
+        if let Some((low, ..)) = self.chunks.last() {
+            assert_eq!(chunk.high + 1, *low, "chunks touch");
+        }
+        self.chunks.push((chunk.low, chunk.high, chunk.txs.len()));
+        let mut above = chunk.high;
+        for RawTx::Solana(tx, time) in &chunk.txs {
+            assert!(tx.slot() >= chunk.low && tx.slot() <= above, "newest first, inside");
+            above = tx.slot();
+            assert_eq!(u64::from(time.0), 1_600_000_000 + tx.slot());
+            self.found.push((tx.slot(), tx.id().unwrap()));
+        }
+        self.accounts.extend(chunk.accounts);
+        self.resumes.push((chunk.low, chunk.resume));
+    }
+
+    fn low(&self) -> Option<Height> {
+        self.chunks.last().map(|(low, ..)| *low)
+    }
+
+    #[track_caller]
+    fn is(&self, truth: Vec<(Height, TxId)>) {
+        let mut found = self.found.clone();
+        found.sort_unstable();
+        assert_eq!(found.len(), truth.len());
+        assert_eq!(found, truth);
+    }
+}
+
+async fn drain(reader: &mut GapReader) -> Got {
+    let mut got = Got::default();
+    loop {
+        match reader.next().await {
+            Ok(Some(chunk)) => got.take(chunk),
+            Ok(None) => return got,
+            Err(error) => {
+                got.error = Some(error);
+                return got;
+            }
+        }
+    }
+}
+
+async fn read(source: &Source, request: GapRequest) -> Got {
+    let got = drain(&mut source.read(request.clone())).await;
+    if got.error.is_none() {
+        assert_eq!(got.low(), Some(request.low));
+    }
+    got
+}
+
+/// A wallet with many transactions in some slots, some that only name its token accounts, failed
+/// ones among them.
+fn busy_chain(count: u16, seed: u64) -> (Chain, Vec<[u8; 32]>) {
+    let mut chain = Chain::new(1_000_000);
+    let accounts: Vec<[u8; 32]> = (0..6).map(key).collect();
+    let (mut slot, mut dice) = (500_000_u64, seed | 1);
+    for _ in 0..count {
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        slot -= if dice.is_multiple_of(3) { 0 } else { dice / 7 % 40 };
+        let account = accounts[usize::try_from(dice / 11 % 6).unwrap()];
+        let tx = match dice / 1000 % 10 {
+            0 => chain.add(slot, &[[5; 32], account]),
+            1..=3 => chain.add(slot, &[WALLET, account]),
+            _ => chain.add(slot, &[WALLET]),
+        };
+        if (dice / 5000).is_multiple_of(8) {
+            tx.failed();
+        }
+    }
+    for account in &accounts {
+        chain.open_account(*account, 100);
+    }
+    let mut keys = accounts;
+    keys.push(WALLET);
+    (chain, keys)
+}
+
+fn truth(net: &Net, keys: &[[u8; 32]], low: Height, high: Height) -> Vec<(Height, TxId)> {
+    net.chain.lock().unwrap().truth(keys, low, high)
+}
+
+#[tokio::test(start_paused = true)]
+async fn gives_every_transaction_once() {
+    let (chain, keys) = busy_chain(3000, 1);
+    let net = Net::new(chain, vec![Ways::default()]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    assert_eq!(got.error, None);
+    got.is(truth(&net, &keys, 0, Height::MAX));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_disagree_and_lose_cost_no_transaction() {
+    for seed in 0..10 {
+        let (mut chain, keys) = busy_chain(1500, seed * 977 + 5);
+        chain.forget_times(40);
+        let ways = |at: u64| Ways {
+            flips: true,
+            loses_edge_every: 3 + (seed + at) % 4,
+            empty_page_every: 5 + seed % 3,
+            short_pages: Some((WALLET, 40 + usize::try_from(seed).unwrap() * 13)),
+            null_every: 17,
+            too_many_every: 13,
+            ..Ways::default()
+        };
+        let net = Net::new(chain, vec![ways(0), ways(1)]);
+        let source = source_with(&net, 2, 20);
+        let mut got = Got::default();
+        // A read that a node's faults end is begun again below what it gave, as the loader does.
+        for _ in 0..20 {
+            let mut request = all();
+            if let Some((low, resume)) = got.resumes.last().cloned() {
+                request = GapRequest { high: Some(low - 1), resume, first: false, ..request };
+                request.accounts = got.accounts.clone();
+            }
+            let mut reader = source.read(request);
+            let error = loop {
+                match reader.next().await {
+                    Ok(Some(chunk)) => got.take(chunk),
+                    Ok(None) => break None,
+                    Err(error) => break Some(error),
+                }
+            };
+            if error.is_none() {
+                break;
+            }
+        }
+        assert_eq!(got.low(), Some(0), "seed {seed}");
+        got.is(truth(&net, &keys, 0, Height::MAX));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_rows_come_after_three_round_trips() {
+    let (chain, _) = busy_chain(3000, 2);
+    let net = Net::new(chain, vec![Ways::default()]);
+    let source = source_with(&net, 1, 100);
+    let began = Instant::now();
+    let chunk = source.read(all()).next().await.unwrap().unwrap();
+    assert!(!chunk.txs.is_empty());
+    assert_eq!(began.elapsed().as_millis() / 100, 3, "head, lists, transactions");
+}
+
+/// Requests for n transactions: at most 1.05 (n / batch + n / 1000 + accounts) + 20.
+#[tokio::test(start_paused = true)]
+async fn asks_little_more_than_it_must() {
+    for batch in [10, 100] {
+        let (chain, keys) = busy_chain(12_000, 3);
+        let net = Net::new(chain, vec![Ways::default()]);
+        let mut reader = source_with(&net, 1, batch).read(all());
+        reader.set_eager(true);
+        let got = drain(&mut reader).await;
+        assert_eq!(got.error, None);
+        let truth = truth(&net, &keys, 0, Height::MAX);
+        let count = truth.len();
+        got.is(truth);
+        let bound = (count / batch + 12 + 6) * 105 / 100 + 20;
+        let requests = usize::try_from(net.requests()).unwrap();
+        assert!(requests <= bound, "{requests} requests, bound {bound}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_history_ends_only_with_a_second_answer() {
+    let mut chain = Chain::new(1000);
+    chain.add(10, &[WALLET]);
+    chain.add(20, &[WALLET]);
+    let net = Net::new(chain, vec![Ways::default(), Ways::default()]);
+    let got = read(&source_with(&net, 2, 10), all()).await;
+    got.is(truth(&net, &[WALLET], 0, 1000));
+    assert_eq!(net.lists_of(WALLET), 2);
+    assert_eq!(net.calls("getFirstAvailableBlock"), 2, "both told the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unused_address_is_complete_and_empty() {
+    let net = Net::new(Chain::new(1000), vec![Ways::default()]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    assert_eq!((got.error, got.found), (None, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_closed_in_a_transaction_joins_below_it() {
+    let mut chain = Chain::new(10_000);
+    let account = key(3);
+    for slot in 0..60 {
+        chain.add(100 + slot * 10, &[[5; 32], account]);
+        chain.add(103 + slot * 10, &[WALLET]);
+    }
+    chain.add(1000, &[WALLET]).closes(account);
+    for slot in 0..30 {
+        chain.add(2000 + slot, &[WALLET]);
+    }
+    let net = Net::new(chain, vec![Ways::default()]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    got.is(truth(&net, &[WALLET, account], 0, 10_000));
+    let closed = got.accounts.iter().rfind(|known| known.account == account).unwrap();
+    assert_eq!(*closed, SourceAccount { account, amount: None, oldest: Some(100) });
+    assert_eq!(net.lists_of(account), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_lists_only_accounts_that_moved() {
+    let (chain, keys) = busy_chain(400, 4);
+    let net = Net::new(chain, vec![Ways::default()]);
+    let source = source_with(&net, 1, 10);
+    let first = read(&source, all()).await;
+    assert!(first.accounts.iter().all(|known| known.oldest.is_some()), "{:?}", first.accounts);
+    let before = net.calls("getSignaturesForAddress");
+    {
+        let mut chain = net.chain.lock().unwrap();
+        chain.add(1_000_500, &[[5; 32], keys[2]]);
+        chain.set_amount(keys[2], 7);
+        chain.set_head(1_001_000);
+    }
+    let request = GapRequest { low: 1_000_001, accounts: first.accounts, first: false, ..all() };
+    let got = read(&source, request).await;
+    got.is(truth(&net, &keys, 1_000_001, Height::MAX));
+    let asked = net.calls("getSignaturesForAddress") - before;
+    assert!(asked <= 4, "the wallet and one account: {asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn goes_on_below_a_span_by_its_hint_or_without() {
+    let (chain, keys) = busy_chain(2500, 6);
+    let net = Net::new(chain, vec![Ways::default(), Ways { flips: true, ..Ways::default() }]);
+    let source = source_with(&net, 2, 10);
+    let first = read(&source, all()).await;
+    let mut accounts: Vec<SourceAccount> = Vec::new();
+    for known in &first.accounts {
+        accounts.retain(|other| other.account != known.account);
+        accounts.push(SourceAccount { oldest: None, ..*known });
+    }
+    let (low, hint) = first.resumes[first.resumes.len() / 2].clone();
+    let useless = Resume(vec![9; 144]);
+    for resume in [hint, None, Some(useless), Some(Resume(vec![1, 2]))] {
+        let request = GapRequest {
+            high: Some(low - 1),
+            resume,
+            accounts: accounts.clone(),
+            first: false,
+            ..all()
+        };
+        let got = read(&source, request).await;
+        assert_eq!(got.error, None);
+        got.is(truth(&net, &keys, 0, low - 1));
+    }
+}
+
+/// Without a hint the reading begins at a block above, whose signature the answering node may not
+/// know: then it answers `[]`, which is no end.
+#[tokio::test(start_paused = true)]
+async fn an_empty_answer_to_a_foreign_cursor_ends_no_history() {
+    let mut chain = Chain::new(10_000);
+    for slot in 0..50 {
+        chain.add(100 + slot, &[WALLET]);
+    }
+    chain.add(5000, &[[8; 32]]);
+    let ways = Ways { knows_foreign_cursors: false, ..Ways::default() };
+    let net = Net::new(chain, vec![ways]);
+    let request = GapRequest { high: Some(4000), first: false, ..all() };
+    let got = read(&source_with(&net, 1, 10), request).await;
+    assert_eq!(got.error, None);
+    got.is(truth(&net, &[WALLET], 0, 4000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cut_history_is_told_after_what_there_is() {
+    let mut chain = Chain::new(10_000);
+    for slot in 0..50 {
+        chain.add(100 + slot * 100, &[WALLET]);
+    }
+    let net = Net::new(chain, vec![Ways { first_block: 3000, ..Ways::default() }]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    assert_eq!(got.error, Some(UpstreamError::HistoryCut { first: 3000 }));
+    assert_eq!(got.low(), Some(3000));
+    got.is(truth(&net, &[WALLET], 3000, 10_000));
+}
+
+/// One node keeps all, another does not: the history is whole.
+#[tokio::test(start_paused = true)]
+async fn a_pruned_node_beside_a_full_one_cuts_nothing() {
+    for pruned in 0..2 {
+        let mut chain = Chain::new(10_000);
+        for slot in 0..50 {
+            chain.add(100 + slot * 100, &[WALLET]);
+        }
+        let mut nodes = vec![Ways::default(), Ways::default()];
+        nodes[pruned].first_block = 3000;
+        let net = Net::new(chain, nodes);
+        let got = read(&source_with(&net, 2, 10), all()).await;
+        assert_eq!(got.error, None, "node {pruned} is pruned");
+        got.is(truth(&net, &[WALLET], 0, 10_000));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lagging_node_hides_nothing_below_the_head() {
+    let (chain, keys) = busy_chain(600, 7);
+    let net = Net::new(chain, vec![Ways::default(), Ways { lag: 505_000, ..Ways::default() }]);
+    for batch in [1, 10] {
+        let got = read(&source_with(&net, 2, batch), all()).await;
+        assert_eq!(got.error, None);
+        let head = got.chunks[0].1;
+        got.is(truth(&net, &keys, 0, head));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_of_another_chain_is_left_alone() {
+    let wrong = Ways { genesis: "4uhcVJyU9pJkvQyS88uRDiswHScCKQY3zQsfCFbz7TLA", ..Ways::default() };
+    let (chain, keys) = busy_chain(100, 8);
+    let net = Net::new(chain, vec![wrong.clone(), Ways::default()]);
+    let got = read(&source_with(&net, 2, 10), all()).await;
+    assert_eq!(got.error, None);
+    got.is(truth(&net, &keys, 0, Height::MAX));
+
+    let net = Net::new(Chain::new(100), vec![wrong]);
+    let source = source_with(&net, 1, 10);
+    for _ in 0..2 {
+        let got = read(&source, all()).await;
+        assert!(matches!(got.error, Some(UpstreamError::WrongChain { .. })), "{:?}", got.error);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listed_transaction_that_nobody_gives_is_an_error() {
+    let mut chain = Chain::new(1000);
+    for slot in 1..40 {
+        chain.add(slot, &[WALLET]);
+    }
+    let lacks = Some(chain.add(20, &[WALLET]).id);
+    let net = Net::new(chain, vec![Ways { lacks, ..Ways::default() }]);
+    let source = source_with(&net, 1, 5);
+    let got = read(&source, all()).await;
+    assert!(matches!(got.error, Some(UpstreamError::Unavailable { .. })), "{:?}", got.error);
+    assert!(got.low().unwrap() > 20);
+    // Another node has it.
+    net.set(0, Ways::default());
+    read(&source, all()).await.is(truth(&net, &[WALLET], 0, 1000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_wallet_is_refused() {
+    let data = |bytes: usize| {
+        use base64::Engine as _;
+        json!([base64::engine::general_purpose::STANDARD.encode(vec![1; bytes]), "base64"])
+    };
+    let token = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+    let system = "11111111111111111111111111111111";
+    let cases = [
+        (
+            json!({"data": data(36), "owner": "BPFLoaderUpgradeab1e11111111111111111111111",
+                "executable": true}),
+            true,
+        ),
+        (json!({"data": data(82), "owner": token, "executable": false}), true),
+        (json!({"data": data(165), "owner": token, "executable": false}), true),
+        (json!({"data": data(0), "owner": system, "executable": false}), false),
+        // A program's own account may hold tokens.
+        (json!({"data": data(300), "owner": text(key(9)), "executable": false}), false),
+    ];
+    for (info, refused) in cases {
+        let mut chain = Chain::new(1000);
+        chain.add(5, &[WALLET]);
+        chain.set_info(WALLET, info.clone());
+        let net = Net::new(chain, vec![Ways::default()]);
+        let got = read(&source_with(&net, 1, 10), all()).await;
+        let is = matches!(got.error, Some(UpstreamError::NotAWallet { .. }));
+        assert_eq!(is, refused, "{info}: {:?}", got.error);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_list_no_token_accounts_still_give_the_wallets_own() {
+    let mut chain = Chain::new(1000);
+    chain.add(5, &[WALLET]);
+    let ways = Ways { lists_token_accounts: false, ..Ways::default() };
+    let net = Net::new(chain, vec![ways]);
+    let got = read(&source_with(&net, 1, 10), all()).await;
+    assert_eq!(got.error, None);
+    got.is(truth(&net, &[WALLET], 0, 1000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_next_that_is_dropped_loses_nothing_and_a_dropped_reader_asks_nothing() {
+    let (chain, keys) = busy_chain(800, 9);
+    let net = Net::new(chain, vec![Ways::default()]);
+    let source = source_with(&net, 1, 10);
+    let mut reader = source.read(all());
+    let mut got = Got::default();
+    let mut impatience = 0;
+    loop {
+        impatience += 1;
+        let wait = Duration::from_millis(30 + impatience % 50);
+        match tokio::time::timeout(wait, reader.next()).await {
+            Err(_) => {}
+            Ok(chunk) => match chunk.unwrap() {
+                Some(chunk) => got.take(chunk),
+                None => break,
+            },
+        }
+    }
+    got.is(truth(&net, &keys, 0, Height::MAX));
+
+    let mut reader = source.read(all());
+    reader.next().await.unwrap();
+    drop(reader);
+    let before = net.requests();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(net.requests(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hash_differs_only_when_two_nodes_agree() {
+    let check = async |salts: [u8; 2]| {
+        let mut chain = Chain::new(1000);
+        chain.add(5, &[WALLET]);
+        let nodes = salts.map(|hash_salt| Ways { hash_salt, ..Ways::default() });
+        let source = source_with(&Net::new(chain, nodes.to_vec()), 2, 10);
+        assert_eq!(source.check_hash(6, [1; 32], &lane()).await.unwrap(), HashCheck::Unknown);
+        source.check_hash(5, [1; 32], &lane()).await.unwrap()
+    };
+    assert_eq!(check([1, 1]).await, HashCheck::Same);
+    assert_eq!(check([2, 2]).await, HashCheck::Differs);
+    assert_eq!(check([1, 2]).await, HashCheck::Same);
+    assert_eq!(check([2, 1]).await, HashCheck::Same);
+}

@@ -1,0 +1,403 @@
+//! A small Solana of hand-placed transactions, its nodes and their faults, in this process. What a
+//! test expects is read from the chain itself.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use blotter::domain::{Address, Family, Height, TxId};
+use blotter::upstream::{Request, Response, Transport, TransportError};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+pub(crate) const GENESIS: &str = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
+const TOKEN_PROGRAM: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+
+/// One placed transaction.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub(crate) slot: Height,
+    pub(crate) id: TxId,
+    keys: Vec<[u8; 32]>,
+    failed: bool,
+    closes: Option<[u8; 32]>,
+    has_time: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Chain {
+    txs: Vec<Placed>,
+    by_id: HashMap<TxId, usize>,
+    head: AtomicU64,
+    open: Vec<([u8; 32], u64)>,
+    account_infos: HashMap<[u8; 32], Value>,
+}
+
+pub(crate) fn key(number: u16) -> [u8; 32] {
+    let mut key = [7; 32];
+    key[..2].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+pub(crate) fn text(key: [u8; 32]) -> String {
+    Address::Solana(key).to_string()
+}
+
+impl Chain {
+    pub(crate) fn new(head: Height) -> Self {
+        Self { head: AtomicU64::new(head), ..Self::default() }
+    }
+
+    /// A transaction that names these keys.
+    pub(crate) fn add(&mut self, slot: Height, keys: &[[u8; 32]]) -> &mut Placed {
+        let mut id = [1; 64];
+        let number = u64::try_from(self.txs.len()).unwrap();
+        // Mixed, so that signatures have no order of their own.
+        id[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+        id[8..16].copy_from_slice(&number.to_be_bytes());
+        let id = TxId::Solana(id);
+        let keys = keys.to_vec();
+        self.by_id.insert(id, self.txs.len());
+        self.txs.push(Placed { slot, id, keys, failed: false, closes: None, has_time: true });
+        self.txs.last_mut().unwrap()
+    }
+
+    pub(crate) fn open_account(&mut self, account: [u8; 32], amount: u64) {
+        self.open.push((account, amount));
+    }
+
+    /// Every so many transactions have no block time of their own.
+    pub(crate) fn forget_times(&mut self, every: usize) {
+        for tx in self.txs.iter_mut().step_by(every) {
+            tx.has_time = false;
+        }
+    }
+
+    pub(crate) fn set_amount(&mut self, account: [u8; 32], amount: u64) {
+        for known in self.open.iter_mut().filter(|(key, _)| *key == account) {
+            known.1 = amount;
+        }
+    }
+
+    pub(crate) fn set_info(&mut self, account: [u8; 32], info: Value) {
+        self.account_infos.insert(account, info);
+    }
+
+    pub(crate) fn set_head(&self, head: Height) {
+        self.head.store(head, Ordering::Relaxed);
+    }
+
+    /// Ids of the successful transactions in these heights that name one of the keys, with slots.
+    pub(crate) fn truth(
+        &self,
+        keys: &[[u8; 32]],
+        low: Height,
+        high: Height,
+    ) -> Vec<(Height, TxId)> {
+        let mut all: Vec<_> = self
+            .txs
+            .iter()
+            .filter(|tx| !tx.failed && (low..=high).contains(&tx.slot))
+            .filter(|tx| tx.keys.iter().any(|key| keys.contains(key)))
+            .map(|tx| (tx.slot, tx.id))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn find(&self, id: &str) -> Option<&Placed> {
+        self.txs.get(*self.by_id.get(&TxId::parse_solana(id)?)?)
+    }
+}
+
+impl Placed {
+    pub(crate) fn failed(&mut self) -> &mut Self {
+        self.failed = true;
+        self
+    }
+
+    pub(crate) fn closes(&mut self, account: [u8; 32]) -> &mut Self {
+        self.closes = Some(account);
+        self.keys.push(account);
+        self
+    }
+
+    fn json(&self) -> Value {
+        let mut keys: Vec<String> = self.keys.iter().map(|key| text(*key)).collect();
+        let mut instructions = Vec::new();
+        let mut tokens = Vec::new();
+        if let Some(account) = self.closes {
+            let at = self.keys.iter().position(|key| *key == account).unwrap();
+            keys.push(TOKEN_PROGRAM.to_owned());
+            // Instruction 9 is CloseAccount.
+            instructions.push(json!({"programIdIndex": keys.len() - 1, "accounts": [at, 0, 0],
+                                     "data": "A", "stackHeight": null}));
+            tokens.push(json!({"accountIndex": at, "mint": text(key(60_000)), "owner": keys[0],
+                               "programId": TOKEN_PROGRAM,
+                               "uiTokenAmount": {"amount": "0", "decimals": 6}}));
+        }
+        let lamports = vec![0; keys.len()];
+        json!({
+            "slot": self.slot,
+            "blockTime": self.has_time.then_some(1_600_000_000 + self.slot),
+            "version": "legacy",
+            "transaction": {"signatures": [self.id.to_string()], "message": {
+                "accountKeys": keys, "instructions": instructions, "recentBlockhash": text([9; 32]),
+                "header": {"numRequiredSignatures": 1, "numReadonlySignedAccounts": 0,
+                           "numReadonlyUnsignedAccounts": 0}}},
+            "meta": {"err": null, "fee": 5000, "preBalances": lamports, "postBalances": lamports,
+                     "preTokenBalances": tokens, "postTokenBalances": [],
+                     "innerInstructions": [], "logMessages": []},
+        })
+    }
+}
+
+/// What is wrong with a node. `every` counts that node's calls of the kind; 0 is never.
+#[derive(Debug, Clone)]
+pub(crate) struct Ways {
+    pub(crate) genesis: &'static str,
+    pub(crate) lag: Height,
+    pub(crate) first_block: Height,
+    /// Orders each slot's signatures anew at each call.
+    pub(crate) flips: bool,
+    /// Pages lose the first entry behind their cursor.
+    pub(crate) loses_edge_every: u64,
+    pub(crate) empty_page_every: u64,
+    /// Longest page of one address's list.
+    pub(crate) short_pages: Option<([u8; 32], usize)>,
+    pub(crate) null_every: u64,
+    /// Requests answered with status 429.
+    pub(crate) too_many_every: u64,
+    pub(crate) lists_token_accounts: bool,
+    /// Whether a list can be asked from a signature that is not in it.
+    pub(crate) knows_foreign_cursors: bool,
+    /// A transaction that is listed and never given.
+    pub(crate) lacks: Option<TxId>,
+    /// Distinguishes forks.
+    pub(crate) hash_salt: u8,
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self {
+            genesis: GENESIS,
+            lag: 0,
+            first_block: 0,
+            flips: false,
+            loses_edge_every: 0,
+            empty_page_every: 0,
+            short_pages: None,
+            null_every: 0,
+            too_many_every: 0,
+            lists_token_accounts: true,
+            knows_foreign_cursors: true,
+            lacks: None,
+            hash_salt: 0,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    requests: u64,
+    calls: BTreeMap<String, u64>,
+    /// Lists asked, by address.
+    lists: BTreeMap<String, u64>,
+}
+
+/// All nodes of a chain, by host name `node0`, `node1` …
+#[derive(Debug)]
+pub(crate) struct Net {
+    pub(crate) chain: Mutex<Chain>,
+    nodes: Vec<(Mutex<Ways>, Mutex<Counts>)>,
+    latency: Duration,
+}
+
+type Reply = Result<Value, (i64, String)>;
+
+impl Net {
+    pub(crate) fn new(chain: Chain, nodes: Vec<Ways>) -> Arc<Self> {
+        let nodes = nodes.into_iter().map(|ways| (Mutex::new(ways), Mutex::default())).collect();
+        Arc::new(Self { chain: Mutex::new(chain), nodes, latency: Duration::from_millis(100) })
+    }
+
+    pub(crate) fn set(&self, node: usize, ways: Ways) {
+        *self.nodes[node].0.lock().unwrap() = ways;
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.nodes.iter().map(|(_, counts)| counts.lock().unwrap().requests).sum()
+    }
+
+    pub(crate) fn calls(&self, method: &str) -> u64 {
+        let of = |counts: &Mutex<Counts>| counts.lock().unwrap().calls.get(method).copied();
+        self.nodes.iter().filter_map(|(_, counts)| of(counts)).sum()
+    }
+
+    pub(crate) fn lists_of(&self, address: [u8; 32]) -> u64 {
+        let address = text(address);
+        let of = |counts: &Mutex<Counts>| counts.lock().unwrap().lists.get(&address).copied();
+        self.nodes.iter().filter_map(|(_, counts)| of(counts)).sum()
+    }
+
+    fn answer(&self, node: usize, body: &[u8]) -> Response {
+        let (ways, counts) = &self.nodes[node];
+        let ways = ways.lock().unwrap().clone();
+        let mut counts = counts.lock().unwrap();
+        counts.requests += 1;
+        if hits(ways.too_many_every, counts.requests) {
+            return Response { status: 429, retry_after: None, body: Bytes::new() };
+        }
+        let asked: Value = serde_json::from_slice(body).unwrap();
+        let chain = self.chain.lock().unwrap();
+        let mut one = |call: &Value| {
+            let method = call["method"].as_str().unwrap();
+            let count = counts.calls.entry(method.to_owned()).or_default();
+            *count += 1;
+            let count = *count;
+            if method == "getSignaturesForAddress" {
+                let address = call["params"][0].as_str().unwrap().to_owned();
+                *counts.lists.entry(address).or_default() += 1;
+            }
+            match reply(&chain, &ways, method, &call["params"], count) {
+                Ok(result) => json!({"jsonrpc": "2.0", "id": call["id"], "result": result}),
+                Err((code, message)) => json!({"jsonrpc": "2.0", "id": call["id"],
+                                               "error": {"code": code, "message": message}}),
+            }
+        };
+        let answer = match &asked {
+            Value::Array(calls) => Value::Array(calls.iter().map(&mut one).collect()),
+            call => one(call),
+        };
+        Response {
+            status: 200,
+            retry_after: None,
+            body: serde_json::to_vec(&answer).unwrap().into(),
+        }
+    }
+}
+
+impl Transport for Net {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        Box::pin(async move {
+            let host = request.url.label();
+            let node = host.rsplit("node").next().unwrap().parse().unwrap();
+            tokio::time::sleep(self.latency).await;
+            Ok(self.answer(node, &request.body))
+        })
+    }
+}
+
+fn hits(every: u64, count: u64) -> bool {
+    every > 0 && count.is_multiple_of(every)
+}
+
+fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -> Reply {
+    let head = chain.head.load(Ordering::Relaxed) - ways.lag;
+    let context = json!({"slot": head});
+    match method {
+        "getGenesisHash" => Ok(json!(ways.genesis)),
+        "getSlot" => Ok(json!(head)),
+        "getFirstAvailableBlock" => Ok(json!(ways.first_block)),
+        "getBlockTime" => Ok(json!(1_600_000_000 + params[0].as_u64().unwrap())),
+        "getAccountInfo" => {
+            let Some(Address::Solana(key)) = address(&params[0]) else { return Ok(json!(null)) };
+            Ok(json!({"context": context, "value": chain.account_infos.get(&key)}))
+        }
+        "getTokenAccountsByOwner" if ways.lists_token_accounts => {
+            let classic = params[1]["programId"] == TOKEN_PROGRAM;
+            let value: Vec<Value> = chain
+                .open
+                .iter()
+                .filter(|_| classic)
+                .map(|(account, amount)| keyed(*account, *amount))
+                .collect();
+            Ok(json!({"context": context, "value": value}))
+        }
+        "getSignaturesForAddress" => list(chain, ways, head, params, count),
+        "getTransaction" => {
+            let tx = chain.find(params[0].as_str().unwrap());
+            let known = tx.filter(|tx| tx.slot <= head && tx.slot >= ways.first_block);
+            let given =
+                known.filter(|tx| !hits(ways.null_every, count) && ways.lacks != Some(tx.id));
+            Ok(given.map_or(Value::Null, Placed::json))
+        }
+        "getBlocksWithLimit" => {
+            let from = params[0].as_u64().unwrap();
+            let slot = chain.txs.iter().map(|tx| tx.slot).filter(|slot| *slot >= from).min();
+            Ok(json!(slot.into_iter().collect::<Vec<_>>()))
+        }
+        "getBlock" => {
+            let slot = params[0].as_u64().unwrap();
+            let ids: Vec<String> =
+                chain.txs.iter().filter(|tx| tx.slot == slot).map(|tx| tx.id.to_string()).collect();
+            if ids.is_empty() {
+                return Err((-32007, format!("Slot {slot} was skipped")));
+            }
+            Ok(json!({"blockhash": text([ways.hash_salt; 32]), "signatures": ids}))
+        }
+        _ => Err((-32601, "Method not found".to_owned())),
+    }
+}
+
+fn address(text: &Value) -> Option<Address> {
+    Address::parse(Family::Solana, text.as_str()?).ok()
+}
+
+fn keyed(account: [u8; 32], amount: u64) -> Value {
+    use base64::Engine as _;
+    let data = base64::engine::general_purpose::STANDARD.encode(amount.to_le_bytes());
+    json!({"pubkey": text(account),
+           "account": {"data": [data, "base64"], "owner": TOKEN_PROGRAM, "executable": false}})
+}
+
+fn list(chain: &Chain, ways: &Ways, head: Height, params: &Value, count: u64) -> Reply {
+    let Some(Address::Solana(address)) = address(&params[0]) else {
+        return Err((-32602, "Invalid param".to_owned()));
+    };
+    let how = &params[1];
+    if how["minContextSlot"].as_u64().is_some_and(|slot| slot > head) {
+        return Err((-32016, "Minimum context slot has not been reached".to_owned()));
+    }
+    if ways.empty_page_every > 0 && hits(ways.empty_page_every, count) {
+        return Ok(json!([]));
+    }
+    let mut named: Vec<&Placed> = chain
+        .txs
+        .iter()
+        .filter(|tx| tx.slot <= head && tx.slot >= ways.first_block && tx.keys.contains(&address))
+        .collect();
+    let salt = if ways.flips { count.wrapping_mul(0x5851_f42d_4c95_7f2d) } else { 0 };
+    let rank = |tx: &Placed| {
+        let TxId::Solana(id) = tx.id else { return 0 };
+        let number = u64::from_be_bytes(id[..8].try_into().unwrap());
+        (number ^ salt).wrapping_mul(0x2545_f491_4f6c_dd1d) ^ salt
+    };
+    named.sort_by_key(|tx| (std::cmp::Reverse(tx.slot), rank(tx)));
+    let mut from = 0;
+    if let Some(before) = how["before"].as_str() {
+        let cursor = chain.find(before).filter(|tx| tx.slot <= head && tx.slot >= ways.first_block);
+        let Some(cursor) = cursor else { return Ok(json!([])) };
+        let place = named.iter().position(|tx| tx.id == cursor.id);
+        if place.is_none() && !ways.knows_foreign_cursors {
+            return Ok(json!([]));
+        }
+        from =
+            place.map_or_else(|| named.partition_point(|tx| tx.slot >= cursor.slot), |at| at + 1);
+        from += usize::from(hits(ways.loses_edge_every, count));
+    }
+    let limit = usize::try_from(how["limit"].as_u64().unwrap()).unwrap();
+    if !(1..=1000).contains(&limit) {
+        return Err((-32602, "Invalid limit; max 1000".to_owned()));
+    }
+    let page_max = ways.short_pages.filter(|(of, _)| *of == address).map_or(1000, |(_, max)| max);
+    let page = named.iter().skip(from).take(limit.min(page_max)).map(|tx| {
+        let err = tx.failed.then(|| json!({"InstructionError": [0, "Custom"]}));
+        let time = tx.has_time.then_some(1_600_000_000 + tx.slot);
+        json!({"signature": tx.id.to_string(), "slot": tx.slot, "blockTime": time,
+               "err": err, "memo": null, "confirmationStatus": "finalized"})
+    });
+    Ok(Value::Array(page.collect()))
+}
