@@ -250,10 +250,8 @@ fn useless_node() -> String {
                 serde_json::json!({"jsonrpc": "2.0", "id": call["id"],
                     "error": {"code": -32601, "message": "Method not found"}})
             };
-            let answer = match &asked {
-                Value::Array(calls) => calls.iter().map(refuse).collect(),
-                call => refuse(call),
-            };
+            let batch = asked.as_array().map(|calls| calls.iter().map(refuse).collect());
+            let answer: Value = batch.unwrap_or_else(|| refuse(&asked));
             let answer = answer.to_string();
             let head = format!(
                 "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
