@@ -78,6 +78,10 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
         why.is_none() && swap.net.is_swap()
     });
     add_platform_fees(&scene, &ledger, &mut swaps);
+    if swaps.iter().any(|swap| swap.net.unvalued) {
+        let detail = "several curves paid and it is not told which paid how much";
+        notes.push(Note { kind: NoteKind::Unvalued, detail: detail.to_owned() });
+    }
     let mut rows = Rows::default();
     for swap in &swaps {
         rows.add(&scene, &ledger, swap);

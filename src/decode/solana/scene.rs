@@ -56,9 +56,7 @@ impl<'a> Scene<'a> {
     /// Whether an order book's own outer call only takes; the others place and cancel orders.
     pub(super) fn takes(&self, at: usize) -> bool {
         self.instruction(at).is_some_and(|call| {
-            self.program(call).is_some_and(|program| {
-                program.swaps.is_empty() || program.may_swap(&self.tx.data_of(call))
-            })
+            self.program(call).is_some_and(|program| program.may_swap(|| self.tx.data_of(call)))
         })
     }
 
