@@ -6,4 +6,5 @@
 
 mod corpus;
 mod decode;
+mod decode_wire;
 mod support;

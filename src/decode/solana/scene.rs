@@ -93,13 +93,14 @@ impl<'a> Scene<'a> {
         .filter(|at| matches!(self.instruction(*at).map(|i| i.action), Some(Action::Call)))
     }
 
-    /// The venue's call in which an instruction stands: the nearest that exchanges assets.
+    /// The venue's call in which an instruction stands: the outermost that exchanges assets, for
+    /// pools may trade on a book of their own.
     pub(super) fn leaf(&self, at: usize) -> Option<(usize, &'a Program)> {
-        self.callers(at).find_map(|at| {
-            let call = self.instruction(at)?;
-            let program = self.program(call)?;
+        let calls = self.callers(at).filter_map(|at| {
+            let program = self.program(self.instruction(at)?)?;
             (exchanges(program.kind) && self.takes(at)).then_some((at, program))
-        })
+        });
+        calls.last()
     }
 }
 
