@@ -46,10 +46,8 @@ pub enum NoteKind {
     Conversion,
     /// An order was placed, changed or cancelled.
     Order,
-    /// A swap whose two sides are the same asset.
+    /// The wallet ended with what it began.
     RoundTrip,
     /// The native value could not be told.
     Unvalued,
-    /// The transaction moved more than its instructions tell.
-    Unexplained,
 }

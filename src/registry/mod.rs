@@ -4,7 +4,7 @@ mod chains;
 mod solana;
 
 pub use chains::{Chain, NativeCoin};
-pub use solana::{AccountKind, Program, ProgramKind, SolanaTables, Tag};
+pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 
 use crate::domain::ChainId;
 

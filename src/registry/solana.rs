@@ -43,17 +43,16 @@ pub enum ProgramKind {
 pub struct Program {
     /// Never reused.
     pub id: u16,
-    pub address: Key,
     /// The venue's common name; several programs may share one.
     pub name: Arc<str>,
     pub kind: ProgramKind,
     /// Which instructions swap; empty where any may.
-    pub swaps: Vec<Tag>,
+    swaps: Vec<Tag>,
 }
 
 /// What the data of an instruction of one sort begins with, and holds at one more place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tag {
+struct Tag {
     start: Vec<u8>,
     later: Option<(usize, Vec<u8>)>,
 }
@@ -118,16 +117,16 @@ impl SolanaTables {
     pub fn moves_liquidity(&self, data: &[u8]) -> bool {
         data.first_chunk().is_some_and(|tag| self.not_swaps.contains(tag))
     }
-
-    pub fn programs(&self) -> impl Iterator<Item = &Program> {
-        self.programs.values()
-    }
 }
 
 impl Program {
-    /// Whether an instruction with this data may swap.
-    pub fn may_swap(&self, data: &[u8]) -> bool {
-        self.swaps.is_empty() || self.swaps.iter().any(|tag| tag.fits(data))
+    /// Whether an instruction may swap; its data is only asked for where that tells.
+    pub fn may_swap<D: AsRef<[u8]>>(&self, data: impl FnOnce() -> D) -> bool {
+        if self.swaps.is_empty() {
+            return true;
+        }
+        let data = data();
+        self.swaps.iter().any(|tag| tag.fits(data.as_ref()))
     }
 }
 
@@ -194,7 +193,7 @@ fn read_programs(rows: Vec<ProgramRow>) -> Result<HashMap<Key, Program>, Registr
                 Tag::read(tag).ok_or_else(fail)
             })
             .collect::<Result<_, _>>()?;
-        let program = Program { id: row.id, address, name: row.name.into(), kind: row.kind, swaps };
+        let program = Program { id: row.id, name: row.name.into(), kind: row.kind, swaps };
         if programs.insert(address, program).is_some() {
             return Err(RegistryError::new(VENUES, format!("{} stands twice", row.address)));
         }
@@ -224,5 +223,73 @@ fn key(table: &'static str, text: &str) -> Result<Key, RegistryError> {
         Ok(Address::Solana(key)) => Ok(key),
         Ok(_) => Err(RegistryError::new(table, format!("{text} is no Solana address"))),
         Err(e) => Err(RegistryError::new(table, format!("{text}: {e}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = r#"
+        not_swaps = ["add_liquidity"]
+        [[program]]
+        id = 1
+        address = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8"
+        name = "Raydium AMM v4"
+        kind = "amm"
+        swaps = ["09", "0a@2=ff00"]
+    "#;
+    const TIPS: &str = r#"
+        [[group]]
+        name = "jito"
+        kind = "tip"
+        accounts = ["96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5"]
+    "#;
+
+    #[test]
+    fn a_tag_looks_at_two_places() {
+        let tables = parse(ONE, TIPS).unwrap();
+        let address = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8";
+        let program = tables.program(&key("test", address).unwrap()).unwrap();
+        for (data, swaps) in [
+            (vec![9], true),
+            (vec![9, 1], true),
+            (vec![10, 0, 255, 0], true),
+            (vec![10, 0, 255, 1], false),
+            (vec![10, 0, 255], false),
+            (vec![], false),
+        ] {
+            assert_eq!(program.may_swap(|| &data), swaps, "{data:?}");
+        }
+        // sha256("global:add_liquidity"), as Anchor publishes it in every interface file.
+        assert!(tables.moves_liquidity(&[181, 157, 89, 67, 143, 182, 52, 72, 1]));
+        assert!(!tables.moves_liquidity(&[181, 157, 89, 67]));
+    }
+
+    #[test]
+    fn refuses_a_row_that_cannot_be_used() {
+        let twice = format!("{ONE}{}", ONE.split_once("]\n").unwrap().1);
+        let bad = [
+            twice.clone(),
+            twice.replacen("id = 1", "id = 2", 1),
+            ONE.replace("675k", "0OIl"),
+            ONE.replace("\"amm\"", "\"pool\""),
+            ONE.replace("Raydium AMM v4", " "),
+            ONE.replace("0a@2=ff00", "0a@2"),
+            ONE.replace("0a@2=ff00", "0x"),
+            ONE.replace("kind", "sort"),
+        ];
+        for text in bad {
+            assert!(parse(&text, TIPS).is_err(), "{text}");
+        }
+        assert!(parse(ONE, &format!("{TIPS}{TIPS}")).is_err());
+        assert!(parse(ONE, &TIPS.replace("tip", "gift")).is_err());
+    }
+
+    #[test]
+    fn the_tables_that_ship_can_be_used() {
+        let texts = crate::registry::Texts::EMBEDDED;
+        let tables = parse(texts.venues_solana, texts.accounts_solana).unwrap();
+        assert!(tables.programs.len() > 100 && tables.accounts.len() > 200);
     }
 }

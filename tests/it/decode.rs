@@ -1,18 +1,16 @@
 //! Solana transactions built by hand, one a rule; the expected rows are worked out by hand too.
 
-use blotter::decode::solana::{Transaction, decode, parse};
+use blotter::decode::solana::{decode, parse};
 use blotter::decode::{Decoded, NoteKind};
 use blotter::domain::{Address, Side, Units};
 use blotter::registry::Registry;
-use proptest::prelude::*;
-use serde_json::Value;
 
-use crate::support::solana::{RENT, TOKEN_2022, Tx, WSOL, as_parsed, key};
+use crate::support::solana::{RENT, TOKEN_2022, Tx, WSOL, key};
 
-const RAYDIUM: &str = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8";
+pub(crate) const RAYDIUM: &str = "675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8";
 const WHIRLPOOL: &str = "whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc";
 const PUMP: &str = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
-const JUPITER: &str = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4";
+pub(crate) const JUPITER: &str = "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4";
 const PHOTON: &str = "BSfD6SHZigAfDWSjzD5Q41jw8LmKwtmjskPH9XW1mrRW";
 const LIMIT: &str = "jupoNjAxXgZ4rjzxzPMP4oxduvQsQtZzyknqvzYNrNu";
 const DCA: &str = "DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M";
@@ -21,15 +19,15 @@ const SERUM: &str = "9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin";
 const JITO_TIP: &str = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 
 /// Side, mint, units, lamports, venue.
-type Row = (Side, &'static str, u64, Option<u64>, &'static str);
+pub(crate) type Row = (Side, &'static str, u64, Option<u64>, &'static str);
 
-fn run(tx: &Tx, wallet: &str) -> Decoded {
+pub(crate) fn run(tx: &Tx, wallet: &str) -> Decoded {
     let tx = parse(tx.json().to_string().as_bytes()).unwrap();
     decode(&Registry::embedded().unwrap(), &key(wallet), &tx)
 }
 
 #[track_caller]
-fn check(tx: &Tx, wallet: &str, expected: &[Row]) {
+pub(crate) fn check(tx: &Tx, wallet: &str, expected: &[Row]) {
     let decoded = run(tx, wallet);
     let mut rows: Vec<_> = decoded
         .trades
@@ -57,7 +55,7 @@ fn check_none(tx: &Tx, wallet: &str, note: Option<NoteKind>) {
 }
 
 /// SOL to BONK through a temporary wrapped-SOL account, with an account for BONK, a tip and a fee.
-fn bought() -> Tx {
+pub(crate) fn bought() -> Tx {
     let mut tx = Tx::new("w");
     tx.account("pool sol", WSOL, "pool", 900_000_000_000).account(
         "pool bonk",
@@ -93,7 +91,7 @@ fn a_failed_transaction_holds_no_trade() {
 }
 
 /// BONK to USDC in one pool and USDC to WIF in two, through the aggregator's own accounts.
-fn routed() -> Tx {
+pub(crate) fn routed() -> Tx {
     let mut tx = Tx::new("w");
     tx.account("w bonk", "BONK", "w", 1_000).account("w wif", "WIF", "w", 0);
     tx.account("hub usdc", "USDC", "hub", 50);
@@ -122,7 +120,7 @@ fn a_token_for_a_token_is_two_rows_each_at_the_venue_of_its_largest_share() {
 }
 
 /// The same route in a transaction of ordinary size: a tip, an event after each hop, and logs.
-fn full_size() -> Tx {
+pub(crate) fn full_size() -> Tx {
     let mut tx = routed();
     let event: Vec<u8> = (0..128).collect();
     for program in [JUPITER, RAYDIUM, WHIRLPOOL] {
@@ -165,7 +163,7 @@ fn a_transaction_of_2021_tells_no_owners() {
 }
 
 /// BONK to a curve that pays out of its own account without an instruction.
-fn sold_to_curve() -> Tx {
+pub(crate) fn sold_to_curve() -> Tx {
     let mut tx = Tx::new("w");
     tx.account("w bonk", "BONK", "w", 1_000).account("c bonk", "BONK", "curve", 0);
     tx.call(PUMP, &["w bonk", "c bonk", "curve", "fees", "w"], &[51]);
@@ -266,6 +264,42 @@ fn what_a_bot_sends_to_itself_is_beside_the_swap() {
 }
 
 #[test]
+fn a_router_may_take_in_one_call_and_swap_in_the_next() {
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 0).account("p bonk", "BONK", "p", 5_000);
+    tx.account("w usdc", "USDC", "w", 90).account("p usdc", "USDC", "p", 0);
+    tx.account("r usdc", "USDC", "router", 0);
+    tx.call("some router", &["w", "w usdc", "r usdc"], &[1]);
+    tx.transfer(2, "w usdc", "r usdc", "w", 90);
+    tx.call("some router", &["w", "r usdc", "p usdc", "p bonk", "w bonk"], &[2]);
+    tx.inner(2, RAYDIUM, &["r usdc", "p usdc", "p bonk", "w bonk", "router", "p"], &[9]);
+    tx.transfer(3, "r usdc", "p usdc", "router", 90).transfer(3, "p bonk", "w bonk", "p", 1_000);
+    let expected = [
+        (Side::Sell, "USDC", 90, None, "Raydium AMM v4"),
+        (Side::Buy, "BONK", 1_000, None, "Raydium AMM v4"),
+    ];
+    check(&tx, "w", &expected);
+}
+
+/// A pool that also trades on a book is the venue, not the book.
+#[test]
+fn the_outermost_venue_names_the_row() {
+    let mut tx = Tx::new("w");
+    tx.account("w bonk", "BONK", "w", 100).account("p bonk", "BONK", "p", 0);
+    tx.account("w usdc", "USDC", "w", 0).account("p usdc", "USDC", "p", 900);
+    tx.account("book usdc", "USDC", "book", 900);
+    tx.call(RAYDIUM, &["w bonk", "p bonk", "p usdc", "w usdc", "w", "p", "book usdc"], &[9]);
+    tx.inner(2, SERUM, &["book usdc", "p usdc", "book"], &[0, 5, 0, 0, 0]);
+    tx.transfer(3, "book usdc", "p usdc", "book", 800);
+    tx.transfer(2, "w bonk", "p bonk", "w", 100).transfer(2, "p usdc", "w usdc", "p", 90);
+    let expected = [
+        (Side::Sell, "BONK", 100, None, "Raydium AMM v4"),
+        (Side::Buy, "USDC", 90, None, "Raydium AMM v4"),
+    ];
+    check(&tx, "w", &expected);
+}
+
+#[test]
 fn an_unknown_program_alone_swaps_nothing() {
     let mut tx = Tx::new("w");
     tx.account("w nft", "NFT", "w", 0).account("s nft", "NFT", "s", 1);
@@ -351,7 +385,7 @@ fn a_taken_order_is_a_trade_and_a_placed_one_is_not() {
 }
 
 /// A keeper pays the maker and takes what lies in the order's account.
-fn filled() -> Tx {
+pub(crate) fn filled() -> Tx {
     let mut tx = Tx::new("keeper");
     tx.account("k wif", "WIF", "keeper", 90).account("k usdc", "USDC", "keeper", 0);
     tx.account("m wif", "WIF", "maker", 0).account("escrow", "USDC", "order", 500);
@@ -464,152 +498,4 @@ fn a_platform_fee_is_small() {
     };
     check(&swap(9), "w", &rows(1_009));
     check(&swap(900), "w", &rows(1_000));
-}
-
-fn parsed(tx: &Tx) -> Transaction {
-    parse(tx.json().to_string().as_bytes()).unwrap()
-}
-
-#[test]
-fn tells_what_the_source_asks() {
-    let tx = parsed(&bought());
-    assert_eq!(
-        (tx.slot(), tx.block_time(), tx.index()),
-        (250_000_000, Some(1_700_000_000), Some(7))
-    );
-    assert_eq!(tx.id().unwrap().to_string(), bs58::encode([7_u8; 64]).into_string());
-    assert!(!tx.failed());
-    assert_eq!(tx.balance_before(&key("w")), Some(10_000_000_000));
-    assert_eq!(tx.balance_before(&key("nobody")), None);
-    assert!(!tx.held_tokens_before(&key("w")) && tx.held_tokens_before(&key("pool")));
-    // A temporary account of wrapped SOL is not worth a look of its own.
-    assert!(tx.closed_token_accounts(&key("w")).is_empty());
-    let mut closed = Tx::new("w");
-    closed.account("w old", "OLD", "w", 0).close(1, "w old", "w", "w");
-    assert_eq!(parsed(&closed).closed_token_accounts(&key("w")), [key("w old")]);
-}
-
-#[test]
-fn both_encodings_say_the_same() {
-    let registry = Registry::embedded().unwrap();
-    for (tx, wallet) in
-        [(bought(), "w"), (routed(), "w"), (filled(), "maker"), (sold_to_curve(), "w")]
-    {
-        let other = parse(as_parsed(tx.json()).to_string().as_bytes()).unwrap();
-        assert_eq!(decode(&registry, &key(wallet), &other), run(&tx, wallet));
-    }
-}
-
-/// The example and the bench read a file; it is what the builder gives.
-#[test]
-fn the_fixture_is_a_built_transaction() {
-    let fixture = include_bytes!("../fixtures/solana_route.json");
-    let fixture: Value = serde_json::from_slice(fixture).unwrap();
-    assert_eq!(fixture, full_size().json());
-}
-
-#[test]
-fn refuses_what_is_no_transaction() {
-    for bytes in [
-        "",
-        "null",
-        "[]",
-        "{}",
-        "{\"slot\":1}",
-        "\u{feff}{}",
-        "{\"transaction\":[\"AQ==\",\"base64\"]}",
-    ] {
-        assert!(parse(bytes.as_bytes()).is_err(), "{bytes}");
-    }
-}
-
-/// Puts another value where the walk ends.
-fn mutate(value: &mut Value, path: &[prop::sample::Index], with: Value) {
-    let Some((step, rest)) = path.split_first() else {
-        *value = with;
-        return;
-    };
-    match value {
-        Value::Array(list) if !list.is_empty() => {
-            let at = step.index(list.len());
-            mutate(&mut list[at], rest, with);
-        }
-        Value::Object(map) if !map.is_empty() => {
-            let at = step.index(map.len());
-            let inner = map.values_mut().nth(at).unwrap();
-            mutate(inner, rest, with);
-        }
-        Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Array(_)
-        | Value::Object(_) => *value = with,
-    }
-}
-
-fn values() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        Just(Value::Null),
-        any::<u64>().prop_map(Value::from),
-        (0_u64..40).prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<[u8; 12]>().prop_map(|data| bs58::encode(data).into_string().into()),
-        any::<[u8; 32]>().prop_map(|data| bs58::encode(data).into_string().into()),
-        "[ -~]{0,8}".prop_map(Value::from),
-        Just(Value::Array(Vec::new())),
-    ]
-}
-
-proptest! {
-    /// Whatever a node sends: an error or rows, never a panic; and what stays readable never tells
-    /// more of a token than the transaction moved in all.
-    #[test]
-    fn no_reply_makes_it_panic(
-        which in 0_usize..5,
-        edits in prop::collection::vec((prop::collection::vec(any::<prop::sample::Index>(), 1..7), values()), 1..4),
-        wallet in prop::sample::select(vec!["w", "maker", "pool", "keeper", "order"]),
-    ) {
-        let tx = [bought(), routed(), sold_to_curve(), filled(), bought()][which].clone();
-        let mut json = tx.json();
-        if which == 4 {
-            json = as_parsed(json);
-        }
-        for (path, with) in edits {
-            mutate(&mut json, &path, with);
-        }
-        if let Ok(tx) = parse(json.to_string().as_bytes()) {
-            let registry = Registry::embedded().unwrap();
-            decode(&registry, &key(wallet), &tx);
-            tx.closed_token_accounts(&key(wallet));
-        }
-    }
-
-    #[test]
-    fn cut_bytes_are_refused(cut in any::<prop::sample::Index>()) {
-        let text = routed().json().to_string();
-        prop_assert!(parse(&text.as_bytes()[..cut.index(text.len())]).is_err());
-    }
-
-    /// A swap of any size beside any other movement: the rows never tell more of a token than the
-    /// wallet's balance moved by.
-    #[test]
-    fn rows_stay_within_what_the_balance_moved(
-        sold in 1_u64..1_000, got in 1_u64..1_000, refund in 0_u64..1_000, price in 1_u64..1_000_000,
-    ) {
-        let refund = refund.min(sold - 1);
-        let mut tx = Tx::new("w");
-        tx.account("w bonk", "BONK", "w", 1_000).account("p bonk", "BONK", "p", 5_000);
-        tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 5_000);
-        tx.call(JUPITER, &["w"], &[1]);
-        tx.inner(2, RAYDIUM, &["w bonk", "p bonk", "p wif", "w wif", "w", "p"], &[9]);
-        tx.transfer(3, "w bonk", "p bonk", "w", sold).transfer(3, "p bonk", "w bonk", "p", refund);
-        tx.transfer(3, "p wif", "w wif", "p", got);
-        tx.pay(1, "w", "friend", price);
-        let expected = [
-            (Side::Sell, "BONK", sold - refund, None, "Raydium AMM v4"),
-            (Side::Buy, "WIF", got, None, "Raydium AMM v4"),
-        ];
-        check(&tx, "w", &expected);
-    }
 }

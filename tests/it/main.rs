@@ -13,6 +13,7 @@ mod api_live;
 mod corpus;
 mod crash;
 mod decode;
+mod decode_wire;
 mod demo;
 mod demo_decode;
 mod demo_faults;

@@ -9,7 +9,8 @@
 //!    in a group that runs a venue is netted per asset ([`swaps`]); rent of others' accounts, relay
 //!    tips, and lamports that a router sends elsewhere stay out, fees inside a venue stay in.
 //! 4. A group that gave one asset and got another is a swap, unless a pool's shares were minted or
-//!    burnt. Groups of one order book stand together, for it takes and settles in two calls.
+//!    burnt, or liquidity moved. Groups of one order book stand together, for it takes and settles
+//!    in two calls; so do those of a router that takes in one call and swaps in the next.
 //! 5. Lamports that a program gave without an instruction (a curve's price) go to the group that
 //!    can be the reason.
 //! 6. Fills of the wallet's orders by somebody else ([`orders`]) take what the order's account lost.
@@ -71,6 +72,7 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     let ledger = Ledger::new(tx, wallet);
     let mut notes = Vec::new();
     let mut swaps = candidates(&scene, &ledger);
+    join_two_calls(&scene, &ledger, &mut swaps);
     add_uninstructed(&scene, &ledger, &mut swaps, wallet);
     swaps.retain(|swap| {
         let why = why_not(&scene, swap);
@@ -78,6 +80,10 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
         why.is_none() && swap.net.is_swap()
     });
     add_platform_fees(&scene, &ledger, &mut swaps);
+    if swaps.iter().any(|swap| swap.net.unvalued) {
+        let detail = "several curves paid and it is not told which paid how much";
+        notes.push(Note { kind: NoteKind::Unvalued, detail: detail.to_owned() });
+    }
     let mut rows = Rows::default();
     for swap in &swaps {
         rows.add(&scene, &ledger, swap);
@@ -111,6 +117,28 @@ fn candidates(scene: &Scene<'_>, ledger: &Ledger) -> Vec<Swap> {
         }
     }
     swaps
+}
+
+/// A router may take what is sold in one call and swap it in the next.
+fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
+    let leader = |range: &Range<usize>| scene.instruction(range.start).map(|i| i.program);
+    for swap in swaps.iter_mut().filter(|swap| swap.net.gains() && !swap.net.losses()) {
+        let Some(first) = swap.ranges.first().filter(|range| scene.leaf(range.start).is_none())
+        else {
+            continue;
+        };
+        let others = scene.groups.iter().filter(|group| {
+            group.len() > 1 && !scene.may_trade(group) && leader(group) == leader(first)
+        });
+        let (mut net, mut ranges) = (swap.net.clone(), swap.ranges.clone());
+        for group in others {
+            net.merge(&scene.net(ledger, group));
+            ranges.push(group.clone());
+        }
+        if net.is_swap() {
+            *swap = Swap { ranges, net };
+        }
+    }
 }
 
 /// Gives lamports that came without an instruction to the groups in which a curve took tokens, or
@@ -175,7 +203,9 @@ fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let Some(leader) = swap.ranges.first().and_then(|range| scene.instruction(range.start)) else {
         return;
     };
-    for group in scene.groups.iter().filter(|group| !scene.may_trade(group)) {
+    let ranges = swap.ranges.clone();
+    let beside = |group: &&Range<usize>| !scene.may_trade(group) && !ranges.contains(group);
+    for group in scene.groups.iter().filter(beside) {
         let same = scene.instruction(group.start).is_some_and(|i| i.program == leader.program);
         for flow in ledger.flows.iter().filter(|flow| group.contains(&flow.instruction)) {
             let (Asset::Token(_), Means::Transfer) = (flow.asset, flow.means) else { continue };

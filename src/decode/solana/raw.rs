@@ -24,7 +24,7 @@ struct Limits {
 }
 
 const LIMITS: Limits =
-    Limits { bytes: 8 << 20, keys: 256, instructions: 2_048, token_balances: 1_024 };
+    Limits { bytes: 8 << 20, keys: 256, instructions: 512, token_balances: 1_024 };
 
 /// Why a reply holds no transaction that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,9 +105,9 @@ enum Status {
 
 #[derive(Deserialize)]
 struct Loaded<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     writable: Vec<&'a str>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     readonly: Vec<&'a str>,
 }
 
@@ -415,6 +415,10 @@ impl<'a> InstructionReader<'a> {
         } else {
             let data = raw.data.unwrap_or_default();
             action::from_data(program_key, data, listed, &self.keys.keys, add);
+        }
+        // A batch is many instructions in one.
+        if self.instructions.len() > LIMITS.instructions {
+            return Err(RawError::TooMany("instructions"));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::balances::{Asset, Flow, Ledger};
 use super::orders::Fill;
 use super::scene::{Scene, trades};
 use super::swaps::Net;
-use crate::decode::{Decoded, DecodedTrade, Note};
+use crate::decode::{Decoded, DecodedTrade, Note, NoteKind};
 use crate::domain::{Address, Side, Units};
 use crate::registry::ProgramKind;
 
@@ -73,6 +73,10 @@ impl Rows {
             });
             let told = scene.tx.tokens.iter().find(|token| token.mint == *key);
             decoded.decimals.extend(told.map(|token| (mint, token.decimals)));
+        }
+        if decoded.trades.is_empty() && !self.rows.is_empty() {
+            let detail = "what was bought was sold again".to_owned();
+            decoded.notes.push(Note { kind: NoteKind::RoundTrip, detail });
         }
         decoded.trades.sort_by_key(|trade| (trade.side == Side::Buy, trade.mint));
         decoded

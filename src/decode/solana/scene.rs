@@ -56,9 +56,7 @@ impl<'a> Scene<'a> {
     /// Whether an order book's own outer call only takes; the others place and cancel orders.
     pub(super) fn takes(&self, at: usize) -> bool {
         self.instruction(at).is_some_and(|call| {
-            self.program(call).is_some_and(|program| {
-                program.swaps.is_empty() || program.may_swap(&self.tx.data_of(call))
-            })
+            self.program(call).is_some_and(|program| program.may_swap(|| self.tx.data_of(call)))
         })
     }
 
@@ -95,13 +93,14 @@ impl<'a> Scene<'a> {
         .filter(|at| matches!(self.instruction(*at).map(|i| i.action), Some(Action::Call)))
     }
 
-    /// The venue's call in which an instruction stands: the nearest that exchanges assets.
+    /// The venue's call in which an instruction stands: the outermost that exchanges assets, for
+    /// pools may trade on a book of their own.
     pub(super) fn leaf(&self, at: usize) -> Option<(usize, &'a Program)> {
-        self.callers(at).find_map(|at| {
-            let call = self.instruction(at)?;
-            let program = self.program(call)?;
+        let calls = self.callers(at).filter_map(|at| {
+            let program = self.program(self.instruction(at)?)?;
             (exchanges(program.kind) && self.takes(at)).then_some((at, program))
-        })
+        });
+        calls.last()
     }
 }
 

@@ -97,6 +97,8 @@ impl Scene<'_> {
         let amount = i128::from(if out { flow.amount } else { flow.received });
         match flow.means {
             Means::Pay if out && self.is_beside(ledger, flow) => 0,
+            // Somebody else pays for the room of an account of the wallet.
+            Means::Pay if !out && is_for_room(ledger, flow) => 0,
             Means::Pay | Means::Transfer | Means::Mint | Means::Burn => amount,
             Means::Close { rent } => amount - i128::from(rent),
             Means::Create => match flow.to.map(|to| ledger.account(to)) {
@@ -144,8 +146,7 @@ impl Scene<'_> {
 
     /// Whether lamports are paid for an account's room.
     fn is_rent(&self, ledger: &Ledger, flow: &Flow, to: u8) -> bool {
-        let account = ledger.account(to);
-        if account.allocated.is_some_and(|at| at > flow.instruction) {
+        if is_for_room(ledger, flow) {
             return true;
         }
         // A mint's lamports are never spent.
@@ -190,4 +191,10 @@ impl Scene<'_> {
             .sum();
         (of_wallet.copied().unwrap_or(0) + refunds).max(0)
     }
+}
+
+/// Whether the receiver is given room later in the transaction.
+fn is_for_room(ledger: &Ledger, flow: &Flow) -> bool {
+    let allocated = flow.to.and_then(|to| ledger.account(to).allocated);
+    allocated.is_some_and(|at| at > flow.instruction)
 }

@@ -1,0 +1,160 @@
+//! What nodes send: both encodings, what the source asks of a transaction, and hostile bytes.
+
+use blotter::decode::solana::{Transaction, decode, parse};
+use blotter::domain::Side;
+use blotter::registry::Registry;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::decode::{
+    JUPITER, RAYDIUM, bought, check, filled, full_size, routed, run, sold_to_curve,
+};
+use crate::support::solana::{Tx, as_parsed, key};
+
+fn parsed(tx: &Tx) -> Transaction {
+    parse(tx.json().to_string().as_bytes()).unwrap()
+}
+
+#[test]
+fn tells_what_the_source_asks() {
+    let tx = parsed(&bought());
+    assert_eq!(
+        (tx.slot(), tx.block_time(), tx.index()),
+        (250_000_000, Some(1_700_000_000), Some(7))
+    );
+    assert_eq!(tx.id().unwrap().to_string(), bs58::encode([7_u8; 64]).into_string());
+    assert!(!tx.failed());
+    assert_eq!(tx.balance_before(&key("w")), Some(10_000_000_000));
+    assert_eq!(tx.balance_before(&key("nobody")), None);
+    assert!(!tx.held_tokens_before(&key("w")) && tx.held_tokens_before(&key("pool")));
+    // A temporary account of wrapped SOL is not worth a look of its own.
+    assert!(tx.closed_token_accounts(&key("w")).is_empty());
+    let mut closed = Tx::new("w");
+    closed.account("w old", "OLD", "w", 0).close(1, "w old", "w", "w");
+    assert_eq!(parsed(&closed).closed_token_accounts(&key("w")), [key("w old")]);
+}
+
+#[test]
+fn both_encodings_say_the_same() {
+    let registry = Registry::embedded().unwrap();
+    for (tx, wallet) in
+        [(bought(), "w"), (routed(), "w"), (filled(), "maker"), (sold_to_curve(), "w")]
+    {
+        let other = parse(as_parsed(tx.json()).to_string().as_bytes()).unwrap();
+        assert_eq!(decode(&registry, &key(wallet), &other), run(&tx, wallet));
+    }
+}
+
+/// The example and the bench read a file; it is what the builder gives.
+#[test]
+fn the_fixture_is_a_built_transaction() {
+    let fixture = include_bytes!("../fixtures/solana_route.json");
+    let fixture: Value = serde_json::from_slice(fixture).unwrap();
+    assert_eq!(fixture, full_size().json());
+}
+
+#[test]
+fn refuses_what_is_no_transaction() {
+    for bytes in [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "{\"slot\":1}",
+        "\u{feff}{}",
+        "{\"transaction\":[\"AQ==\",\"base64\"]}",
+    ] {
+        assert!(parse(bytes.as_bytes()).is_err(), "{bytes}");
+    }
+}
+
+/// Puts another value where the walk ends.
+fn mutate(value: &mut Value, path: &[prop::sample::Index], with: Value) {
+    let Some((step, rest)) = path.split_first() else {
+        *value = with;
+        return;
+    };
+    match value {
+        Value::Array(list) if !list.is_empty() => {
+            let at = step.index(list.len());
+            mutate(&mut list[at], rest, with);
+        }
+        Value::Object(map) if !map.is_empty() => {
+            let at = step.index(map.len());
+            let inner = map.values_mut().nth(at).unwrap();
+            mutate(inner, rest, with);
+        }
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => *value = with,
+    }
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<u64>().prop_map(Value::from),
+        (0_u64..40).prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<[u8; 12]>().prop_map(|data| bs58::encode(data).into_string().into()),
+        any::<[u8; 32]>().prop_map(|data| bs58::encode(data).into_string().into()),
+        "[ -~]{0,8}".prop_map(Value::from),
+        Just(Value::Array(Vec::new())),
+    ]
+}
+
+proptest! {
+    /// Whatever a node sends: an error or rows, never a panic; and what stays readable never tells
+    /// more of a token than the transaction moved in all.
+    #[test]
+    fn no_reply_makes_it_panic(
+        which in 0_usize..5,
+        edits in prop::collection::vec((prop::collection::vec(any::<prop::sample::Index>(), 1..7), values()), 1..4),
+        wallet in prop::sample::select(vec!["w", "maker", "pool", "keeper", "order"]),
+    ) {
+        let tx = [bought(), routed(), sold_to_curve(), filled(), bought()][which].clone();
+        let mut json = tx.json();
+        if which == 4 {
+            json = as_parsed(json);
+        }
+        for (path, with) in edits {
+            mutate(&mut json, &path, with);
+        }
+        if let Ok(tx) = parse(json.to_string().as_bytes()) {
+            let registry = Registry::embedded().unwrap();
+            decode(&registry, &key(wallet), &tx);
+            tx.closed_token_accounts(&key(wallet));
+        }
+    }
+
+    #[test]
+    fn cut_bytes_are_refused(cut in any::<prop::sample::Index>()) {
+        let text = routed().json().to_string();
+        prop_assert!(parse(&text.as_bytes()[..cut.index(text.len())]).is_err());
+    }
+
+    /// A swap of any size beside any other movement: the rows never tell more of a token than the
+    /// wallet's balance moved by.
+    #[test]
+    fn rows_stay_within_what_the_balance_moved(
+        sold in 1_u64..1_000, got in 1_u64..1_000, refund in 0_u64..1_000, price in 1_u64..1_000_000,
+    ) {
+        let refund = refund.min(sold - 1);
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 1_000).account("p bonk", "BONK", "p", 5_000);
+        tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 5_000);
+        tx.call(JUPITER, &["w"], &[1]);
+        tx.inner(2, RAYDIUM, &["w bonk", "p bonk", "p wif", "w wif", "w", "p"], &[9]);
+        tx.transfer(3, "w bonk", "p bonk", "w", sold).transfer(3, "p bonk", "w bonk", "p", refund);
+        tx.transfer(3, "p wif", "w wif", "p", got);
+        tx.pay(1, "w", "friend", price);
+        let expected = [
+            (Side::Sell, "BONK", sold - refund, None, "Raydium AMM v4"),
+            (Side::Buy, "WIF", got, None, "Raydium AMM v4"),
+        ];
+        check(&tx, "w", &expected);
+    }
+}
