@@ -122,9 +122,11 @@ impl Worker {
         if places.available_permits() == 0 {
             self.pumps.clear();
         }
+        let lapse = self.lapses_in();
         tokio::select! {
             () = self.inner.tasks.cancelled() => false,
             () = self.board.changed() => false,
+            () = after(lapse) => false,
             place = places.acquire_owned() => {
                 self.background = place.ok().map(|place| (place, Instant::now()));
                 self.background.is_some()
@@ -254,6 +256,7 @@ impl Worker {
 
     /// The next chunk of a pump; the outer `None` where the demands changed first.
     async fn fetch(&mut self, at: usize) -> Result<Option<Option<RawChunk>>, IngestError> {
+        let lapse = self.lapses_in();
         let Some(pump) = self.pumps.get_mut(at) else { return Ok(None) };
         tokio::select! {
             biased;
@@ -266,7 +269,14 @@ impl Worker {
                 }
             },
             () = self.board.changed() => Ok(None),
+            () = after(lapse) => Ok(None),
         }
+    }
+
+    /// How long the background still wants the wallet, where it alone does.
+    fn lapses_in(&self) -> Option<Duration> {
+        let pending = self.board.background().filter(|_| !self.board.has_readers())?;
+        Some(pending.until.since(self.inner.clock.now()))
     }
 
     /// Decodes and writes a chunk. False where a cut-back had overtaken it.
@@ -386,6 +396,14 @@ impl Worker {
             sleep(self.inner.limits.retry_pause_min).await;
         }
         Flow::Again
+    }
+}
+
+/// Ready after that time; never without one.
+async fn after(time: Option<Duration>) {
+    match time {
+        Some(time) => sleep(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -390,3 +390,30 @@ async fn a_quota_ends_a_walk_with_its_last_row_counted() {
     let (again, _) = finish(&mut world.history.walk(request).unwrap()).await;
     assert_eq!(again.len(), 25, "what was counted may be read again");
 }
+
+#[tokio::test(start_paused = true)]
+async fn whole_pages_are_read_where_a_node_offers_them_and_give_the_same_rows() {
+    let world = Build::default().world();
+    let mut options = world.nodes[0].options();
+    options.transactions_for_address = true;
+    world.nodes[0].set_options(options.clone());
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let wallet = world.add("whole", WalletPlan::trades(1200));
+    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    assert!(end.complete, "{end:?}");
+    same(&rows, &world.truth(wallet));
+    let stats = world.nodes[0].stats();
+    assert_eq!(stats.calls_of("getTransaction"), 0, "{:?}", stats.calls);
+    assert!(stats.calls_of("getTransactionsForAddress") <= 20, "{:?}", stats.calls);
+
+    // Taken away in the middle, the lists go on where the pages ended.
+    let other = world.add("taken away", WalletPlan::trades(900));
+    let mut walk = world.walk(other, Want::All, None);
+    let Step::Rows(mut rows) = walk.next().await else { panic!("no rows") };
+    options.transactions_for_address = false;
+    world.nodes[0].set_options(options);
+    let (rest, end) = finish(&mut walk).await;
+    assert!(end.complete, "{end:?}");
+    rows.extend(rest);
+    same(&rows, &world.truth(other));
+}

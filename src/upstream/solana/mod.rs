@@ -6,10 +6,13 @@ mod blocks;
 mod fetch;
 mod limits;
 mod list;
+mod list_reader;
 mod open;
 mod reader;
 mod timeline;
 mod tokens;
+mod whole;
+mod whole_reader;
 mod wire;
 
 use std::collections::HashMap;
@@ -41,12 +44,15 @@ struct Inner {
     /// Endpoints that were asked for it, and whether they answered right.
     checked: Mutex<HashMap<EndpointId, bool>>,
     readers: AtomicUsize,
+    /// Whether whole transactions are offered by address; `None`: not asked yet.
+    whole: Mutex<Option<bool>>,
 }
 
 impl SolanaSource {
     pub fn new(pool: Pool, genesis_hash: Option<String>, limits: SolanaLimits) -> Self {
-        let (checked, readers) = (Mutex::default(), AtomicUsize::new(0));
-        Self { inner: Arc::new(Inner { pool, limits, genesis_hash, checked, readers }) }
+        let (checked, readers, whole) = (Mutex::default(), AtomicUsize::new(0), Mutex::default());
+        let inner = Inner { pool, limits, genesis_hash, checked, readers, whole };
+        Self { inner: Arc::new(inner) }
     }
 
     pub(super) fn read(&self, request: GapRequest) -> SolanaReader {

@@ -1,0 +1,556 @@
+//! One gap of a wallet, read: decides what is asked next and what can be delivered.
+//!
+//! All requests under way live in `flights`, so that dropping a `next` loses nothing and dropping
+//! the reader stops everything.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::time::sleep;
+
+use super::SolanaSource;
+use super::fetch::{Fetched, Page, PageRequest};
+use super::list::{Absorbed, Entry, Kind, List};
+use super::open::Opening;
+use super::timeline::{Ready, Sizes, Timeline};
+use crate::decode::solana::Transaction;
+use crate::domain::{Address, Family, Height, Resume, SourceAccount, TxId, UnixSeconds};
+use crate::upstream::endpoint::EndpointId;
+use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::CallOptions;
+use crate::upstream::source::{GapRequest, RawChunk, RawTx};
+
+enum Event {
+    Opened(Result<Opening, UpstreamError>),
+    Anchored(Result<Option<TxId>, UpstreamError>),
+    Pages(Vec<(usize, Page)>),
+    Fetched(Result<Vec<Fetched>, UpstreamError>),
+    FirstKept(Result<Height, UpstreamError>),
+}
+
+/// A list with what is needed to ask for its next page.
+#[derive(Debug)]
+struct Listing {
+    address: [u8; 32],
+    list: List,
+    state: PageState,
+    /// Not yet begun anew from the top.
+    is_fresh: bool,
+    /// That it is read to its end was told with a chunk.
+    told: bool,
+    /// Who gave the last page.
+    last_by: Option<EndpointId>,
+    /// Who gave the last two pages that held what they must.
+    answered_by: [Option<EndpointId>; 2],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageState {
+    /// No page has come.
+    New,
+    Asked {
+        is_first: bool,
+    },
+    Paged,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Waits for what must be known before anything is listed.
+    Opening,
+    Reading,
+    /// All is listed down to the chain's first height: is the chain kept from there?
+    Bottom,
+    BottomKnown(Height),
+    Ended,
+}
+
+/// Reads one gap.
+pub(super) struct ListReader {
+    source: SolanaSource,
+    request: GapRequest,
+    wallet: [u8; 32],
+    phase: Phase,
+    options: CallOptions,
+    /// Who told the head, for the first pages.
+    head_by: Option<EndpointId>,
+    listings: Vec<Listing>,
+    listed: HashSet<[u8; 32]>,
+    timeline: Timeline,
+    flights: FuturesUnordered<BoxFuture<'static, Event>>,
+    /// What went wrong while nobody waited.
+    failure: Option<UpstreamError>,
+    eager: bool,
+    /// Transactions delivered so far: the run-ahead of a reader that is not eager.
+    delivered: usize,
+    /// Grows, so that the first rows come early and later commits are few.
+    chunk_min: usize,
+    /// Accounts to be told of with the next chunk.
+    news: HashMap<[u8; 32], SourceAccount>,
+    known: HashMap<[u8; 32], SourceAccount>,
+}
+
+impl std::fmt::Debug for ListReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ListReader").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+impl Drop for ListReader {
+    fn drop(&mut self) {
+        self.source.inner.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl ListReader {
+    pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
+        source.inner.readers.fetch_add(1, Ordering::Relaxed);
+        let wallet = match request.wallet {
+            Address::Solana(bytes) => bytes,
+            // The registry gives a Solana source to Solana chains only.
+            Address::Evm(_) | Address::Tron(_) => [0; 32],
+        };
+        let mut reader = Self {
+            wallet,
+            phase: Phase::Opening,
+            options: CallOptions::new(request.lane.clone()),
+            head_by: None,
+            listings: Vec::new(),
+            listed: HashSet::new(),
+            timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
+            flights: FuturesUnordered::new(),
+            failure: None,
+            eager: false,
+            delivered: 0,
+            chunk_min: 1,
+            news: HashMap::new(),
+            known: request.accounts.iter().map(|known| (known.account, *known)).collect(),
+            source,
+            request,
+        };
+        reader.begin();
+        reader
+    }
+
+    pub(super) fn set_eager(&mut self, eager: bool) {
+        self.eager = eager;
+    }
+
+    /// The next chunk, newest first; `None` after the last one. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        loop {
+            if let Some(error) = self.failure.take() {
+                return Err(error);
+            }
+            if self.phase == Phase::Ended {
+                return Ok(None);
+            }
+            self.schedule();
+            if let Some(chunk) = self.deliver()? {
+                return Ok(Some(chunk));
+            }
+            match self.flights.next().await {
+                Some(event) => self.absorb(event)?,
+                None => return Err(stalled()),
+            }
+            // What came at the same time makes one chunk.
+            while let Some(Some(event)) = self.flights.next().now_or_never() {
+                self.absorb(event)?;
+            }
+        }
+    }
+
+    /// Works on what is under way, within the run-ahead, without delivering; never ready. Requests
+    /// that hold a place at an endpoint must not wait for a slow taker of chunks.
+    pub(super) async fn drive(&mut self) -> std::convert::Infallible {
+        loop {
+            if self.phase == Phase::Ended || self.failure.is_some() {
+                return std::future::pending().await;
+            }
+            if self.eager {
+                self.ask(false);
+            }
+            match self.flights.next().await {
+                Some(event) => self.failure = self.absorb(event).err(),
+                None => return std::future::pending().await,
+            }
+        }
+    }
+
+    /// What must be known first: the head, or a place in the chain to list from.
+    fn begin(&mut self) {
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let (wallet, first) = (self.request.wallet, self.request.first);
+        match (self.request.high, resume(self.request.resume.as_ref())) {
+            (None, _) => self.flights.push(Box::pin(async move {
+                Event::Opened(source.open(wallet, first, &options).await)
+            })),
+            (Some(high), Some(hint)) => {
+                self.timeline.remember(hint.0, hint.1);
+                let list = List::new(Kind::Wallet, self.request.low, high);
+                self.start(high, list.resumed(hint.0.1, hint.1));
+            }
+            (Some(high), None) => self.flights.push(Box::pin(async move {
+                Event::Anchored(source.anchor_above(high, &options).await)
+            })),
+        }
+    }
+
+    /// Begins to list: the wallet, and the accounts that may hold what is wanted.
+    fn start(&mut self, high: Height, wallet: List) {
+        self.phase = Phase::Reading;
+        self.listings.push(Listing::new(self.wallet, wallet));
+        self.listed.insert(self.wallet);
+        if self.request.high.is_some() {
+            let wanted = |known: &&SourceAccount| known.oldest.is_none_or(|oldest| oldest <= high);
+            let accounts: Vec<[u8; 32]> =
+                self.request.accounts.iter().filter(wanted).map(|known| known.account).collect();
+            for account in accounts {
+                self.list_account(account, high);
+            }
+        }
+    }
+
+    /// Lists an account from the top: no cursor, behind which a node could lose an entry.
+    fn list_account(&mut self, account: [u8; 32], high: Height) {
+        if self.listed.insert(account) {
+            let list = List::new(Kind::Account, self.request.low, high);
+            self.listings.push(Listing::new(account, list));
+        }
+    }
+
+    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
+        match event {
+            Event::Opened(opening) => self.opened(opening?),
+            Event::Anchored(anchor) => {
+                let high = self.request.high.unwrap_or_default();
+                let list = List::new(Kind::Wallet, self.request.low, high);
+                match anchor? {
+                    Some(above) => self.start(high, list.from(above)),
+                    None => self.start(high, list),
+                }
+            }
+            Event::Pages(pages) => {
+                for (number, page) in pages {
+                    let (entries, by) = page?;
+                    self.page(number, &entries, by)?;
+                }
+            }
+            Event::Fetched(fetched) => {
+                for (entry, tx) in fetched? {
+                    self.fetched(entry, tx)?;
+                }
+            }
+            Event::FirstKept(first) => self.phase = Phase::BottomKnown(first?),
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, opening: Opening) {
+        let Opening { head, endpoint, accounts } = opening;
+        if head < self.request.low {
+            self.phase = Phase::Ended;
+            return;
+        }
+        self.head_by = Some(endpoint);
+        self.timeline = Timeline::new(self.request.low, head);
+        self.start(head, List::new(Kind::Wallet, self.request.low, head));
+        let Some(accounts) = accounts else { return };
+        let mut gone: HashMap<[u8; 32], SourceAccount> = self.known.clone();
+        for (account, amount) in accounts {
+            let known = gone.remove(&account);
+            let same = known.is_some_and(|known| known.amount == Some(amount));
+            if !same || self.request.low == 0 {
+                self.list_account(account, head);
+                let oldest = known.and_then(|known| known.oldest);
+                let news = SourceAccount { account, amount: Some(amount), oldest };
+                self.news.insert(account, news);
+            }
+        }
+        for known in gone.into_values().filter(|known| known.amount.is_some()) {
+            self.list_account(known.account, head);
+            self.news.insert(known.account, SourceAccount { amount: None, ..known });
+        }
+    }
+
+    fn page(
+        &mut self,
+        number: usize,
+        entries: &[Entry],
+        by: EndpointId,
+    ) -> Result<(), UpstreamError> {
+        let (low, resumed) = (self.request.low, self.request.high);
+        let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
+        listing.last_by = Some(by);
+        let before = std::mem::replace(&mut listing.state, PageState::Paged);
+        match listing.list.absorb(entries) {
+            Absorbed::Entries => {
+                let is_wallets = listing.list.kind == Kind::Wallet;
+                let [_, previous] = listing.answered_by;
+                listing.answered_by = [previous, Some(by)];
+                self.timeline.add(entries, is_wallets);
+                Ok(())
+            }
+            Absorbed::Miss => {
+                if before == (PageState::Asked { is_first: true }) {
+                    listing.state = PageState::New;
+                }
+                Ok(())
+            }
+            // The hint that the reading began from is of no use here: from the top.
+            Absorbed::Lost if listing.is_fresh && resumed.is_some() => {
+                let high = self.timeline.next_high();
+                *listing = Listing::new(listing.address, List::new(listing.list.kind, low, high));
+                listing.is_fresh = false;
+                Ok(())
+            }
+            Absorbed::Lost => {
+                Err(self.source.malformed(by, "a list that lacks what it held before"))
+            }
+        }
+    }
+
+    fn fetched(
+        &mut self,
+        entry: Entry,
+        tx: Option<(Box<Transaction>, UnixSeconds)>,
+    ) -> Result<(), UpstreamError> {
+        let Some((tx, time)) = tx else {
+            let tries = self.timeline.put_back(entry.slot, entry.id);
+            if tries < self.source.inner.limits.missing_tries_max {
+                return Ok(());
+            }
+            let last = "a listed transaction is given by no node".to_owned();
+            return Err(UpstreamError::Unavailable { attempts: tries, last });
+        };
+        for account in tx.closed_token_accounts(&self.wallet) {
+            let known = self.known.get(&account);
+            // Its list was read to an end above this slot: this close is not in it.
+            if known.is_some_and(|known| known.oldest.is_some_and(|oldest| oldest > entry.slot)) {
+                continue;
+            }
+            if !self.listed.contains(&account) {
+                self.list_account(account, entry.slot);
+                let closed = SourceAccount { account, amount: None, oldest: None };
+                self.news.entry(account).or_insert(closed);
+            }
+        }
+        self.timeline.put(entry.slot, entry.id, tx, time);
+        Ok(())
+    }
+
+    /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
+    fn frontier(&self) -> Option<Height> {
+        self.listings.iter().filter_map(|listing| listing.list.frontier()).max()
+    }
+
+    /// Asks for what there is room for; for what is next in any case, so that a reading never
+    /// waits for room that only its next transactions would make. Not while nobody takes chunks.
+    fn schedule(&mut self) {
+        self.ask(false);
+        if self.flights.is_empty() {
+            self.ask(true);
+        }
+    }
+
+    fn ask(&mut self, is_stuck: bool) {
+        if matches!(self.phase, Phase::Opening | Phase::Ended) {
+            return;
+        }
+        self.ask_pages(is_stuck);
+        self.ask_transactions(is_stuck);
+        let wallet_ended = self.listings.first().is_some_and(|listing| listing.list.ended);
+        if self.phase == Phase::Reading && self.request.low == 0 && wallet_ended {
+            self.phase = Phase::Bottom;
+            let (source, options) = (self.source.clone(), self.options.clone());
+            let by = self.listings.first().map(|listing| listing.answered_by).unwrap_or_default();
+            let first = async move { Event::FirstKept(source.first_kept(by, &options).await) };
+            self.flights.push(Box::pin(first));
+        }
+    }
+
+    /// Asks for the pages that hold up the delivery, while there is room for their entries.
+    fn ask_pages(&mut self, is_stuck: bool) {
+        let frontier = self.frontier();
+        let ahead = if self.eager { self.source.inner.limits.list_ahead_max } else { 1 };
+        let room = is_stuck || self.timeline.wants_entries(frontier, ahead);
+        let size = self.source.inner.pool.batch_size();
+        let mut accounts = Vec::new();
+        for (number, listing) in self.listings.iter_mut().enumerate() {
+            let blocks = room && listing.list.frontier().is_some_and(|at| Some(at) == frontier);
+            let is_first = listing.state == PageState::New;
+            let due = is_first || (listing.state == PageState::Paged && blocks);
+            if listing.list.ended || !due {
+                continue;
+            }
+            listing.state = PageState::Asked { is_first };
+            let from_head = self.request.high.is_none() && is_first;
+            let request = PageRequest {
+                list: number,
+                address: listing.address,
+                before: listing.list.before(),
+                min_slot: self.head_by.filter(|_| from_head).map(|_| self.timeline.next_high()),
+            };
+            let second = listing.list.wants_second_answer() || listing.list.missed();
+            let mut options = self.options.clone();
+            options.on = self.head_by.filter(|_| from_head);
+            options.avoid = listing.last_by.filter(|_| second);
+            if listing.list.kind == Kind::Account && is_first {
+                accounts.push(request);
+            } else {
+                self.flights.push(pages(self.source.clone(), vec![request], options));
+            }
+        }
+        for group in accounts.chunks(size.max(1)) {
+            let mut options = self.options.clone();
+            options.on = self.head_by.filter(|_| self.request.high.is_none());
+            self.flights.push(pages(self.source.clone(), group.to_vec(), options));
+        }
+    }
+
+    fn ask_transactions(&mut self, is_stuck: bool) {
+        let limits = &self.source.inner.limits;
+        let batch = self.source.inner.pool.batch_size();
+        let readers = self.source.inner.readers.load(Ordering::Relaxed).max(1);
+        let share = (limits.run_ahead_total_max / readers).min(limits.run_ahead_max).max(batch);
+        let window = if self.eager { share } else { self.delivered.clamp(batch, share) };
+        let window = if is_stuck { self.timeline.under_way() + batch } else { window };
+        while self.timeline.under_way() < window && self.timeline.waiting() > 0 {
+            let room = window - self.timeline.under_way();
+            let (entries, tries) = self.timeline.take(batch.min(room));
+            if entries.is_empty() {
+                return;
+            }
+            let (source, options) = (self.source.clone(), self.options.clone());
+            let pause = self.source.inner.limits.missing_pause * tries;
+            self.flights.push(Box::pin(async move {
+                if !pause.is_zero() {
+                    sleep(pause).await;
+                }
+                Event::Fetched(source.transactions(entries, options).await)
+            }));
+        }
+    }
+
+    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        let limits = &self.source.inner.limits;
+        let mut sizes = Sizes {
+            chunk_min: self.chunk_min,
+            chunk_max: limits.chunk_max,
+            skipped_max: limits.skipped_max,
+        };
+        let frontier = match (self.phase, self.frontier()) {
+            (Phase::Opening | Phase::Ended, _) => return Ok(None),
+            (Phase::Bottom, frontier) => frontier.max(Some(self.oldest_entry())),
+            (Phase::BottomKnown(first), frontier) if first > FIRST_HEIGHTS => {
+                if self.timeline.next_high() < first {
+                    return Err(UpstreamError::HistoryCut { first });
+                }
+                sizes.skipped_max = 0;
+                frontier.max(Some(first - 1))
+            }
+            (Phase::BottomKnown(_) | Phase::Reading, frontier) => frontier,
+        };
+        let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
+        self.chunk_min = (self.chunk_min * 2).min(sizes.chunk_max / 2);
+        if self.timeline.is_done() {
+            self.phase = Phase::Ended;
+        }
+        Ok(Some(self.chunk(ready)))
+    }
+
+    /// Right below the oldest listed entry: while it is not known whether the chain is kept from
+    /// its start, nothing lower counts as read.
+    fn oldest_entry(&self) -> Height {
+        let lowest = self.listings.iter().filter_map(|listing| listing.list.lowest()).min();
+        lowest.map_or(self.timeline.next_high(), |slot| slot.saturating_sub(1))
+    }
+
+    fn chunk(&mut self, ready: Ready) -> RawChunk {
+        let Ready { low, high, txs } = ready;
+        self.delivered += txs.len();
+        for listing in &self.listings {
+            let ended =
+                listing.list.ended && listing.list.lowest().is_none_or(|at| at >= self.request.low);
+            if listing.list.kind == Kind::Account && ended && !listing.told {
+                let known = self.known.get(&listing.address).copied();
+                let news = self.news.entry(listing.address).or_insert_with(|| {
+                    known.unwrap_or(SourceAccount {
+                        account: listing.address,
+                        amount: None,
+                        oldest: None,
+                    })
+                });
+                news.oldest = Some(listing.list.lowest().unwrap_or(high));
+            }
+        }
+        for listing in &mut self.listings {
+            listing.told |= listing.list.ended;
+        }
+        let accounts: Vec<SourceAccount> = self.news.drain().map(|(_, account)| account).collect();
+        for account in &accounts {
+            self.known.insert(account.account, *account);
+        }
+        RawChunk {
+            low,
+            high,
+            txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
+            resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
+            accounts,
+        }
+    }
+}
+
+/// Slots that a node which keeps everything may name as its first.
+const FIRST_HEIGHTS: Height = 1;
+
+impl Listing {
+    fn new(address: [u8; 32], list: List) -> Self {
+        Self {
+            address,
+            list,
+            state: PageState::New,
+            is_fresh: true,
+            told: false,
+            last_by: None,
+            answered_by: [None; 2],
+        }
+    }
+}
+
+fn pages(
+    source: SolanaSource,
+    asked: Vec<PageRequest>,
+    options: CallOptions,
+) -> BoxFuture<'static, Event> {
+    Box::pin(async move { Event::Pages(source.pages(asked, options).await) })
+}
+
+fn stalled() -> UpstreamError {
+    let last = "the reading of this wallet stands still".to_owned();
+    UpstreamError::Unavailable { attempts: 0, last }
+}
+
+type Mark = (Height, TxId);
+
+/// The hint of where a reading goes on: the two lowest entries of the wallet's list.
+fn hint(above: Mark, tail: Mark) -> Resume {
+    let mut bytes = Vec::with_capacity(2 * (8 + 64));
+    for (slot, id) in [above, tail] {
+        bytes.extend(slot.to_be_bytes());
+        bytes.extend(id.bytes());
+    }
+    Resume(bytes)
+}
+
+fn resume(hint: Option<&Resume>) -> Option<(Mark, Mark)> {
+    let (above, tail) = hint?.0.split_at_checked(8 + 64)?;
+    let mark = |bytes: &[u8]| {
+        let (slot, id) = bytes.split_first_chunk::<8>()?;
+        Some((u64::from_be_bytes(*slot), TxId::from_bytes(Family::Solana, id)?))
+    };
+    Some((mark(above)?, mark(tail)?))
+}

@@ -1,0 +1,199 @@
+//! `getTransactionsForAddress`: whole transactions by slot range, token accounts included, where a
+//! node offers it (helius.dev, "getTransactionsForAddress").
+//!
+//! A page's lowest slot is held back until the next page shows what lies below it; the end is
+//! believed when a second answer, asked from below the lowest slot, is empty too.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::SolanaSource;
+use crate::decode::solana::{self as decoder, Transaction};
+use crate::domain::{Address, Height, UnixSeconds};
+use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::CallOptions;
+
+pub(super) const METHOD: &str = "getTransactionsForAddress";
+/// Below this slot the method knows nothing of token accounts: lists are read there.
+pub(super) const FIRST_SLOT: Height = 111_491_819;
+/// Whole transactions in a page: the most that every version of the method gives.
+const PAGE_MAX: usize = 100;
+
+/// A page of whole transactions.
+#[derive(Debug)]
+pub(super) struct WholePage {
+    pub(super) txs: Vec<(Box<Transaction>, UnixSeconds)>,
+    token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Reply<'a> {
+    #[serde(borrow)]
+    data: Vec<&'a RawValue>,
+    #[serde(default, rename = "paginationToken")]
+    token: Option<String>,
+}
+
+/// Where the reading of pages stands.
+#[derive(Debug)]
+pub(super) struct Whole {
+    low: Height,
+    next_high: Height,
+    /// Pages are asked for at or below this slot.
+    top: Height,
+    token: Option<String>,
+    /// Known and not delivered, newest first.
+    held: Vec<(Box<Transaction>, UnixSeconds)>,
+    /// Answers in a row that nothing follows.
+    empty_answers: u8,
+}
+
+/// What can be delivered.
+#[derive(Debug)]
+pub(super) struct WholeChunk {
+    pub(super) low: Height,
+    pub(super) high: Height,
+    pub(super) txs: Vec<(Box<Transaction>, UnixSeconds)>,
+}
+
+impl Whole {
+    pub(super) fn new(low: Height, high: Height) -> Self {
+        Self {
+            low: low.max(FIRST_SLOT),
+            next_high: high,
+            top: high,
+            token: None,
+            held: Vec::new(),
+            empty_answers: 0,
+        }
+    }
+
+    pub(super) fn next_high(&self) -> Height {
+        self.next_high
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.empty_answers >= 2 || self.top < self.low
+    }
+
+    /// The parameters of the next page.
+    pub(super) fn params(&self, wallet: Address) -> Value {
+        let mut how = Map::new();
+        how.insert("transactionDetails".to_owned(), "full".into());
+        how.insert("sortOrder".to_owned(), "desc".into());
+        how.insert("limit".to_owned(), PAGE_MAX.into());
+        how.insert("commitment".to_owned(), "finalized".into());
+        how.insert("encoding".to_owned(), "json".into());
+        how.insert("maxSupportedTransactionVersion".to_owned(), 1.into());
+        if let Some(token) = &self.token {
+            how.insert("paginationToken".to_owned(), token.clone().into());
+        }
+        let filters = json!({
+            "slot": {"gte": self.low, "lte": self.top},
+            "status": "succeeded",
+            "tokenAccounts": "balanceChanged",
+        });
+        how.insert("filters".to_owned(), filters);
+        json!([wallet.to_string(), how])
+    }
+
+    pub(super) fn absorb(&mut self, page: WholePage) {
+        self.empty_answers = match (page.txs.is_empty(), &page.token) {
+            (true, _) => self.empty_answers + 1,
+            (false, None) => 1,
+            (false, Some(_)) => 0,
+        };
+        for (tx, time) in page.txs {
+            let slot = tx.slot();
+            let is_new = slot <= self.next_high
+                && slot >= self.low
+                && !self.held.iter().any(|(held, _)| held.id() == tx.id());
+            if is_new {
+                self.held.push((tx, time));
+            }
+        }
+        self.held.sort_by_key(|(tx, _)| std::cmp::Reverse(tx.slot()));
+        self.token = page.token;
+        if self.token.is_none()
+            && let Some((oldest, _)) = self.held.last()
+        {
+            // The second answer is asked about what lies below the first one's end.
+            self.top = self.top.min(oldest.slot().saturating_sub(1));
+        }
+    }
+
+    /// All but the lowest slot, or all at the end; `None` where nothing new is known.
+    pub(super) fn deliver(&mut self) -> Option<WholeChunk> {
+        if self.next_high < self.low {
+            return None;
+        }
+        let low = if self.has_ended() {
+            self.low
+        } else {
+            let lowest = self.held.last()?.0.slot();
+            self.held.first().filter(|(tx, _)| tx.slot() > lowest)?;
+            lowest + 1
+        };
+        let kept = self.held.iter().position(|(tx, _)| tx.slot() < low);
+        let rest = self.held.split_off(kept.unwrap_or(self.held.len()));
+        let txs = std::mem::replace(&mut self.held, rest);
+        let high = std::mem::replace(&mut self.next_high, low.saturating_sub(1));
+        Some(WholeChunk { low, high, txs })
+    }
+}
+
+impl SolanaSource {
+    /// One page; a transaction without a time gets its block's.
+    pub(super) async fn whole_page(
+        &self,
+        params: Value,
+        options: &CallOptions,
+    ) -> Result<WholePage, UpstreamError> {
+        let answer = self.inner.pool.call(METHOD, params, options).await?;
+        let bad = |what| self.malformed(answer.endpoint, what);
+        let reply: Reply<'_> = serde_json::from_str(answer.result.get())
+            .map_err(|_| bad("getTransactionsForAddress gave no page"))?;
+        let mut txs = Vec::with_capacity(reply.data.len());
+        for raw in reply.data {
+            let tx = decoder::parse(raw.get().as_bytes())
+                .map_err(|_| bad("getTransactionsForAddress gave no transaction"))?;
+            let told = tx.block_time().and_then(|time| u64::try_from(time).ok());
+            let time = match told {
+                Some(time) => Some(time),
+                None => self.time_near(tx.slot(), options).await?,
+            };
+            let time = time.and_then(|time| u32::try_from(time).ok());
+            let time = time.ok_or_else(|| bad("a block without a time"))?;
+            txs.push((Box::new(tx), UnixSeconds(time)));
+        }
+        Ok(WholePage { txs, token: reply.token })
+    }
+
+    /// Whether some endpoint offers the method: asked once, then remembered.
+    pub(super) async fn offers_whole(&self, wallet: Address, options: &CallOptions) -> bool {
+        let how = json!({"transactionDetails": "signatures", "limit": 1});
+        let asked = self.inner.pool.call(METHOD, json!([wallet.to_string(), how]), options).await;
+        let offered = match asked {
+            Ok(_) => true,
+            Err(error) if error.is_final() => false,
+            // Not told now: lists are read this time.
+            Err(_) => return false,
+        };
+        *self.whole_known() = Some(offered);
+        offered
+    }
+
+    /// `None`: not asked yet.
+    pub(super) fn whole_offered(&self) -> Option<bool> {
+        *self.whole_known()
+    }
+
+    pub(super) fn give_up_whole(&self) {
+        *self.whole_known() = Some(false);
+    }
+
+    fn whole_known(&self) -> std::sync::MutexGuard<'_, Option<bool>> {
+        self.inner.whole.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
