@@ -417,3 +417,23 @@ async fn whole_pages_are_read_where_a_node_offers_them_and_give_the_same_rows() 
     rows.extend(rest);
     same(&rows, &world.truth(other));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_first_rows_come_within_four_round_trips_and_the_whole_in_few_requests() {
+    let world = Build::default().world();
+    let trip = Duration::from_millis(80);
+    world.set_faults(Faults::latency(trip));
+    let wallet = world.add("measured", WalletPlan::trades(3000));
+    let began = tokio::time::Instant::now();
+    let mut walk = world.walk(wallet, Want::All, None);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    assert!(began.elapsed() <= trip * 4 + Duration::from_millis(100), "{:?}", began.elapsed());
+    finish(&mut walk).await;
+    let stats = world.nodes[0].stats();
+    let n = world.model.transaction_count(wallet.address);
+    let record = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
+    let accounts = world.store.view().unwrap().accounts(record.id).unwrap().len();
+    let least = n / 10 + n / 1000 + u64::try_from(accounts).unwrap();
+    let bound = least + least / 20 + 20;
+    assert!(stats.requests <= bound, "{} requests, bound {bound}", stats.requests);
+}
