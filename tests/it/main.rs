@@ -25,4 +25,5 @@ mod store;
 mod store_files;
 mod support;
 mod tidy;
+mod upstream;
 mod wire;
