@@ -210,9 +210,10 @@ async fn a_fresh_check_is_reused_and_an_old_one_is_renewed() {
     let world = Build::default().world();
     let wallet = world.add("live", WalletPlan::trades(60));
     load(&world, wallet).await;
-    let calls = world.calls();
+    let (calls, began) = (world.calls(), tokio::time::Instant::now());
     load(&world, wallet).await;
     assert_eq!(world.calls(), calls, "a walk within the freshness asks no node");
+    assert!(began.elapsed() < Duration::from_millis(10), "and waits for none");
 
     world.model.arrive(wallet.address, 5);
     world.model.advance(500);
@@ -436,4 +437,17 @@ async fn the_first_rows_come_within_four_round_trips_and_the_whole_in_few_reques
     let least = n / 10 + n / 1000 + u64::try_from(accounts).unwrap();
     let bound = least + least / 20 + 20;
     assert!(stats.requests <= bound, "{} requests, bound {bound}", stats.requests);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_ahead_is_bounded_whatever_the_wallets_size() {
+    let wide = Build { batch: Some(100), concurrency: Some(64), ..Build::default() };
+    let world = wide.world();
+    world.set_faults(Faults::latency(Duration::from_secs(1)));
+    let wallet = world.add("huge", WalletPlan::trades(20_000));
+    let mut walk = world.walk(wallet, Want::All, None);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    let asked = world.nodes[0].stats().calls_of("getTransaction");
+    // 400 a reader, and those that the first delivered chunks made room for.
+    assert!((100..=1500).contains(&asked), "{asked} transactions asked for");
 }

@@ -80,6 +80,7 @@ pub(crate) struct Build {
     pub(crate) seed: u64,
     pub(crate) nodes: usize,
     pub(crate) batch: Option<usize>,
+    pub(crate) concurrency: Option<usize>,
     pub(crate) limits: HistoryLimits,
     pub(crate) solana: SolanaLimits,
 }
@@ -87,7 +88,7 @@ pub(crate) struct Build {
 impl Default for Build {
     fn default() -> Self {
         let (limits, solana) = (HistoryLimits::default(), SolanaLimits::default());
-        Self { seed: 1, nodes: 1, batch: None, limits, solana }
+        Self { seed: 1, nodes: 1, batch: None, concurrency: None, limits, solana }
     }
 }
 
@@ -115,6 +116,7 @@ fn service(
     let endpoints = (0..nodes.len())
         .map(|at| EndpointConfig {
             batch: build.batch,
+            concurrency: build.concurrency,
             ..EndpointConfig::new(format!("http://node{at}/planted-secret"))
         })
         .collect();
