@@ -9,6 +9,7 @@ use super::config::Config;
 use super::config_chains::Endpoint;
 use super::errors::CliError;
 use super::secret::SecretUrl;
+use super::units::Rate;
 use crate::domain::{ChainId, Family};
 use crate::history::{History, HistoryLimits, HistoryParts, Tasks};
 use crate::registry::{Chain, Registry};
@@ -88,7 +89,12 @@ pub(super) fn endpoints(config: &Config, chain: &Chain) -> Result<Vec<Endpoint>,
     if let Some(endpoints) = config.chains.get(&chain.slug).and_then(|chain| chain.rpc.clone()) {
         return Ok(endpoints);
     }
-    let parsed = chain.rpc.iter().map(|url| SecretUrl::parse(url).map(Endpoint::plain));
+    // Within what the public nodes allow.
+    let rate = chain.rpc_rate.map(|rate| Rate { millis: u64::from(rate) * 1000 });
+    let batch = chain.rpc_batch;
+    let parsed = chain.rpc.iter().map(|url| {
+        SecretUrl::parse(url).map(|url| Endpoint { rate, batch, ..Endpoint::plain(url) })
+    });
     parsed.collect::<Result<_, _>>().map_err(|reason| {
         CliError::plain(format!("the default endpoints of {}: {reason}", chain.slug))
     })

@@ -32,6 +32,9 @@ pub struct Chain {
     pub wrapped_native: Address,
     /// Endpoints used when none is configured.
     pub rpc: Vec<String>,
+    /// What their operators allow: calls a second, and calls in a batch.
+    pub rpc_rate: Option<u32>,
+    pub rpc_batch: Option<u32>,
     /// Site that shows transactions to people.
     pub explorer: String,
     /// Heights kept below a head that the source of a list does not tell itself.
@@ -61,6 +64,8 @@ struct ChainRow {
     native: NativeCoin,
     wrapped_native: String,
     rpc: Vec<String>,
+    rpc_rate: Option<u32>,
+    rpc_batch: Option<u32>,
     explorer: String,
     index_lag: u64,
     enabled: bool,
@@ -98,6 +103,8 @@ impl Chain {
             native: row.native,
             wrapped_native,
             rpc: row.rpc,
+            rpc_rate: row.rpc_rate,
+            rpc_batch: row.rpc_batch,
             explorer: row.explorer,
             index_lag: row.index_lag,
             enabled: row.enabled,
