@@ -408,7 +408,7 @@ impl Pool {
     ) {
         let limits = &self.inner.limits;
         let jitter = self.random();
-        let (mut slow, mut failed, mut smaller) = (None, None, false);
+        let (mut slow, mut failed, mut smaller, mut absent) = (None, None, false, false);
         self.inner.admission.with(id, |endpoint| {
             for (verdict, method, text) in judged {
                 match verdict {
@@ -416,6 +416,7 @@ impl Pool {
                     Verdict::Again => failed = Some(text),
                     Verdict::SmallerBatch => smaller = true,
                     Verdict::NotOffered => {
+                        absent = true;
                         endpoint.does_not_offer(method, Instant::now() + limits.not_offered_rest);
                     }
                     Verdict::Final => {}
@@ -437,6 +438,9 @@ impl Pool {
                 }
             }
         });
+        if absent {
+            self.inner.admission.refuse_unservable();
+        }
     }
 }
 

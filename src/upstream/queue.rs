@@ -60,9 +60,15 @@ pub(super) struct Needs {
     pub(super) calls: usize,
 }
 
+impl Needs {
+    fn not_supported(&self) -> UpstreamError {
+        UpstreamError::NotSupported { method: self.method.to_owned() }
+    }
+}
+
 struct Waiter {
     needs: Needs,
-    grant: oneshot::Sender<Permit>,
+    grant: oneshot::Sender<Result<Permit, UpstreamError>>,
 }
 
 #[derive(Default)]
@@ -151,7 +157,7 @@ impl Admission {
         self.dispatch();
         tokio::select! {
             biased;
-            permit = &mut granted => permit.map_err(|_| UpstreamError::NoEndpoint),
+            granted = &mut granted => granted.unwrap_or(Err(UpstreamError::NoEndpoint)),
             error = self.keep_time() => Err(error),
         }
     }
@@ -172,12 +178,31 @@ impl Admission {
         if state.endpoints.is_empty() {
             return Err(UpstreamError::NoEndpoint);
         }
-        let mut able = state.endpoints.iter().enumerate().filter(|(at, endpoint)| {
-            needs.on.is_none_or(|on| on.0 == *at) && endpoint.offers(needs.method, now)
-        });
-        match able.next() {
-            Some(_) => Ok(()),
-            None => Err(UpstreamError::NotSupported { method: needs.method.to_owned() }),
+        if state.is_servable(needs, now) { Ok(()) } else { Err(needs.not_supported()) }
+    }
+
+    /// Refuses those who wait for a method that turned out to be offered nowhere.
+    pub(super) fn refuse_unservable(&self) {
+        let now = Instant::now();
+        let mut state = self.state();
+        let mut refused = Vec::new();
+        let mut lanes = std::mem::take(&mut state.lanes);
+        for queue in lanes.values_mut() {
+            for waiter in std::mem::take(&mut queue.waiters) {
+                if state.is_servable(&waiter.needs, now) {
+                    queue.waiters.push_back(waiter);
+                } else {
+                    refused.push(waiter);
+                }
+            }
+        }
+        state.lanes = lanes;
+        state.waiting = state.waiting.saturating_sub(refused.len());
+        state.drop_gone();
+        drop(state);
+        for waiter in refused {
+            // Who has gone needs no answer.
+            let _ = waiter.grant.send(Err(waiter.needs.not_supported()));
         }
     }
 
@@ -225,7 +250,7 @@ impl Admission {
             drop(state);
             let endpoint = EndpointId(at);
             // A waiter that has gone drops the permit, which gives the place back.
-            drop(waiter.grant.send(Permit { admission: Arc::clone(self), endpoint, calls }));
+            drop(waiter.grant.send(Ok(Permit { admission: Arc::clone(self), endpoint, calls })));
         }
     }
 }
@@ -234,6 +259,7 @@ impl State {
     /// The next waiter by turns that an endpoint can serve now.
     fn next_grant(&mut self, now: Instant, background_share: u32) -> Option<(Waiter, usize)> {
         self.drop_gone();
+        self.endpoints.iter().find(|endpoint| endpoint.ready(now).is_ok())?;
         let background_due = self.interactive_in_a_row + 1 >= background_share;
         let first = self.take_turn(now, !background_due);
         first.or_else(|| self.take_turn(now, background_due))
@@ -242,16 +268,17 @@ impl State {
     fn take_turn(&mut self, now: Instant, interactive: bool) -> Option<(Waiter, usize)> {
         for turn in 0..self.turns.len() {
             let lane = *self.turns.get(turn)?;
-            let Some(front) = self.lanes.get(&lane).and_then(|queue| queue.waiters.front()) else {
-                continue;
-            };
-            if front.needs.lane.priority.is_interactive() != interactive {
-                continue;
-            }
-            let Some(at) = self.choose(&front.needs, now) else { continue };
+            let Some(queue) = self.lanes.get(&lane) else { continue };
+            // Not the front alone: one that waits for a certain endpoint must not hold up the rest.
+            let served = queue.waiters.iter().enumerate().find_map(|(place, waiter)| {
+                let of_kind = waiter.needs.lane.priority.is_interactive() == interactive;
+                let endpoint = of_kind.then(|| self.choose(&waiter.needs, now))?;
+                Some((place, endpoint?))
+            });
+            let Some((place, at)) = served else { continue };
             self.turns.remove(turn);
             let queue = self.lanes.get_mut(&lane)?;
-            let waiter = queue.waiters.pop_front()?;
+            let waiter = queue.waiters.remove(place)?;
             self.waiting = self.waiting.saturating_sub(1);
             if queue.waiters.is_empty() {
                 self.lanes.remove(&lane);
@@ -280,6 +307,13 @@ impl State {
             }
             kept
         });
+    }
+
+    /// Whether an endpoint may serve this at some time.
+    fn is_servable(&self, needs: &Needs, now: Instant) -> bool {
+        self.endpoints.iter().enumerate().any(|(at, endpoint)| {
+            needs.on.is_none_or(|on| on.0 == at) && endpoint.offers(needs.method, now)
+        })
     }
 
     /// The least loaded endpoint that may serve this now.

@@ -286,6 +286,28 @@ async fn a_method_that_is_not_offered_is_remembered_and_final() {
     assert_eq!(script.sent().len(), 1, "asked once");
 }
 
+/// Found by the replay of recorded cases 80 ms away: those who waited for the method while another
+/// one learned that it is absent waited for ever, and their lanes with them.
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_method_that_proves_absent_holds_nobody_up() {
+    let absent = r#"{"id":0,"error":{"code":-32601,"message":"Method not found"}}"#;
+    let acts = [Act::Body(absent), Act::Echo];
+    let script = Arc::new(Script::default().host("one", 80, acts));
+    let endpoint = EndpointConfig { concurrency: Some(1), batch: Some(1), ..at("one") };
+    let pool = pool(&script, vec![endpoint]);
+    let all = (0..8).map(|wallet| {
+        let (pool, options) = (pool.clone(), lane(wallet));
+        async move {
+            let asked = pool.call("absent", json!([]), &options);
+            let (refused, ()) = tokio::join!(asked, echoes(&pool, 3, &options));
+            assert!(matches!(refused, Err(UpstreamError::NotSupported { .. })), "{refused:?}");
+        }
+    });
+    let began = Instant::now();
+    futures_util::future::join_all(all).await;
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dead_node_is_given_up_in_bounded_time_and_named_without_its_secret() {
     let script = Arc::new(Script::default().host("one", 1, [Act::Break]));
