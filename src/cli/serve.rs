@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::clock::SystemClock;
@@ -23,6 +25,8 @@ pub(super) struct Serving {
     engine: Engine,
     api: Api,
     listener: TcpListener,
+    /// Ready when the server is to stop; watched since before anybody could know its address.
+    stop: BoxFuture<'static, ()>,
     /// The key that was made because there was none.
     pub(super) first_key: Option<Created>,
     pub(super) url: String,
@@ -45,12 +49,13 @@ impl Serving {
             limits: api_limits(config),
             seed: random_seed()?,
         });
+        let stop = signals::stop()?.boxed();
         let listen = config.server.listen.0;
         let cannot = |error| CliError::failed(format!("cannot listen on {listen}"), error);
         let listener = TcpListener::bind(listen).await.map_err(cannot)?;
         let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
         engine.tasks.spawn(watch.run(engine.tasks.clone()));
-        Ok(Self { engine, api, listener, first_key, url })
+        Ok(Self { engine, api, listener, stop, first_key, url })
     }
 
     pub(super) fn tasks(&self) -> &Tasks {
@@ -59,14 +64,13 @@ impl Serving {
 
     /// Serves until a signal, then lets open answers end within the configured time.
     pub(super) async fn run(self) -> Result<(), CliError> {
-        let Self { engine, api, listener, .. } = self;
+        let Self { engine, api, listener, stop, .. } = self;
         let resumed = engine.history.resume_pending();
         let resumed =
             resumed.map_err(|error| CliError::failed("earlier loads cannot be resumed", error))?;
         if resumed > 0 {
             tracing::info!(wallets = resumed, "earlier background loads go on");
         }
-        let stop = signals::stop()?;
         let stopping = async move {
             stop.await;
             tracing::info!("stopping; a second signal stops at once");
