@@ -216,7 +216,7 @@ impl Endpoint {
     /// It answered to a request that was sent at `began`.
     pub(super) fn succeeded(&mut self, began: Instant, took: Duration) {
         self.failures = 0;
-        self.latency = if self.latency.is_zero() { took } else { (self.latency * 7 + took) / 8 };
+        self.took(took);
         // What was under way when it asked for less says nothing about the pause since.
         if began >= self.slowed_at {
             self.slow_downs = 0;
@@ -229,9 +229,9 @@ impl Endpoint {
         self.latency
     }
 
-    /// Another endpoint was quicker, after this long.
-    pub(super) fn overtaken(&mut self, took: Duration) {
-        self.latency = self.latency.max(took);
+    /// An answer took so long, or another endpoint was quicker by then.
+    pub(super) fn took(&mut self, took: Duration) {
+        self.latency = if self.latency.is_zero() { took } else { (self.latency * 7 + took) / 8 };
     }
 
     /// A failure of its own: rests after several in a row.

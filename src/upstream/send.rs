@@ -46,8 +46,7 @@ impl Pool {
             }
             received = &mut second => {
                 if is_good(&received.1) {
-                    let waited = |endpoint: &mut super::endpoint::Endpoint| endpoint.overtaken(began.elapsed());
-                    self.inner.admission.with(slow, waited);
+                    self.inner.admission.with(slow, |endpoint| endpoint.took(began.elapsed()));
                     received
                 } else {
                     first.await
@@ -80,6 +79,9 @@ impl Pool {
             None => Err(TransportError::Connect("no such endpoint".to_owned())),
         };
         let rest = self.told_rest(&received);
+        if let Some(rest) = rest {
+            self.bench(endpoint, rest);
+        }
         (Sent { endpoint, calls, began, took: began.elapsed(), rest }, received)
     }
 

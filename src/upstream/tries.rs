@@ -147,10 +147,9 @@ impl Pool {
             } else {
                 endpoint.succeeded(sent.began, sent.took);
             }
-            if let Some(pause) = sent.rest {
-                endpoint.rest(pause, now);
-            }
         });
-        self.inner.admission.refuse_hopeless();
+        if !lessons.is_empty() {
+            self.inner.admission.refuse_hopeless();
+        }
     }
 }

@@ -206,6 +206,37 @@ async fn a_batch_leaves_out_what_its_endpoint_does_not_offer() {
     assert_eq!(times.count(), 1, "asked once");
 }
 
+/// What is refused takes nothing with it that is offered.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_begins_with_what_is_not_offered_gives_the_rest() {
+    let absent = r#"{"id":0,"error":{"code":-32601,"message":"Method not found"}}"#;
+    let script = Arc::new(Script::default().host("one", 1, [Act::Body(absent), Act::Echo]));
+    let pool = pool(&script, vec![at("one")]);
+    let not_offered =
+        |answer: &Result<_, _>| matches!(answer, Err(UpstreamError::NotSupported { .. }));
+    assert!(not_offered(&pool.call("absent", json!([1]), &lane(1)).await));
+    let both = ["absent", "echo", "absent", "echo"];
+    let both = both.map(|method| Call { method, params: json!([method]) });
+    let answers = pool.batch(&both, &lane(1)).await;
+    assert!(not_offered(&answers[0]) && not_offered(&answers[2]), "{answers:?}");
+    assert!(answers[1].is_ok() && answers[3].is_ok(), "{answers:?}");
+    assert_eq!(script.sent().len(), 2);
+}
+
+/// Two endpoints fail, one slowly: what either asks for is heeded.
+#[tokio::test(start_paused = true)]
+async fn a_straggler_and_its_helper_are_both_listened_to() {
+    let slow_down = || [Act::Status(429, "", Some("25"))];
+    let script = Script::default().host("one", 2_500, slow_down()).host("two", 900, slow_down());
+    let script = Arc::new(script);
+    let pool = pool(&script, vec![at("one"), at("two")]);
+    let (asked, options) = (calls(1), lane(1));
+    let asked = pool.batch(&asked, &options);
+    assert!(timeout(Duration::from_secs(4), asked).await.is_err(), "both rest");
+    assert!(pool.endpoints().iter().all(|endpoint| endpoint.resting));
+    assert_eq!(script.sent().len(), 2);
+}
+
 /// Whatever two endpoints do, each call gets its own answer and all places are given back.
 #[tokio::test(start_paused = true)]
 async fn a_storm_of_faults_costs_no_answer_and_no_place() {
