@@ -27,4 +27,5 @@ mod support;
 mod tidy;
 mod upstream;
 mod upstream_ask;
+mod upstream_trouble;
 mod wire;
