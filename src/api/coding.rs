@@ -212,7 +212,9 @@ mod tests {
                     Coding::Gzip => {
                         flate2::read::GzDecoder::new(&*sent).read_exact(&mut read).unwrap();
                     }
-                    _ => zstd::Decoder::new(&*sent).unwrap().read_exact(&mut read).unwrap(),
+                    Coding::Zstd | Coding::Identity => {
+                        zstd::Decoder::new(&*sent).unwrap().read_exact(&mut read).unwrap()
+                    }
                 }
                 assert_eq!(String::from_utf8(read).unwrap(), expected);
             }
