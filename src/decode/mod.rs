@@ -1,10 +1,19 @@
 //! From a raw transaction to trades and notes: pure functions that never fail and do no I/O.
 
+pub mod evm;
 pub mod solana;
 
 use std::sync::Arc;
 
-use crate::domain::{Address, Side, Units};
+use crate::domain::{Address, Family, Side, Units};
+
+/// Version of a family's decoder, kept with what it decoded.
+pub fn version(family: Family) -> u16 {
+    match family {
+        Family::Solana => solana::DECODER_VERSION,
+        Family::Evm | Family::Tron => evm::DECODER_VERSION,
+    }
+}
 
 /// What a transaction was for one wallet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::Inner;
 use super::error::HistoryError;
 use crate::decode::{self, Decoded};
-use crate::domain::{Address, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds};
+use crate::domain::{Address, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, Wallet};
 use crate::registry::Registry;
 use crate::store::{Chunk, StoreError, TokenRecord, View, WalletRecord};
 use crate::upstream::{Lane, RawChunk, RawTx, Source, UpstreamError};
@@ -46,7 +46,7 @@ impl Ingest<'_> {
             epoch: self.record.epoch,
             low: raw.low,
             high: raw.high,
-            decoder: decode::solana::DECODER_VERSION,
+            decoder: decode::version(self.record.wallet.address.family()),
             resume: raw.resume,
             trades: traded.into_iter().flat_map(Traded::into_rows).collect(),
             tokens,
@@ -61,7 +61,7 @@ impl Ingest<'_> {
             if at % DECODE_RUN == DECODE_RUN - 1 {
                 tokio::task::yield_now().await;
             }
-            let (fact, decoded) = decode_one(&self.inner.registry, self.record.wallet.address, tx);
+            let (fact, decoded) = decode_one(&self.inner.registry, &self.record.wallet, tx);
             self.inner.metrics.notes.add(decoded.notes.len());
             if let Some((tx, time, height, index)) = fact.filter(|_| !decoded.trades.is_empty()) {
                 self.inner.metrics.trades_decoded.add(decoded.trades.len());
@@ -163,13 +163,20 @@ impl Ingest<'_> {
 
 type Fact = (TxId, UnixSeconds, Height, Option<u32>);
 
-fn decode_one(registry: &Registry, wallet: Address, tx: &RawTx) -> (Option<Fact>, Decoded) {
-    match (tx, wallet) {
+fn decode_one(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> (Option<Fact>, Decoded) {
+    match (tx, wallet.address) {
         (RawTx::Solana(tx, time), Address::Solana(wallet)) => {
             let fact = tx.id().map(|id| (id, *time, tx.slot(), tx.index()));
             (fact, decode::solana::decode(registry, &wallet, tx))
         }
-        (RawTx::Solana(..), Address::Evm(_) | Address::Tron(_)) => (None, Decoded::default()),
+        (RawTx::Evm(tx, time), Address::Evm(account)) => {
+            let fact = (TxId::Evm(tx.hash), *time, tx.block, Some(tx.index));
+            let chain = registry.chain(wallet.chain);
+            let decoded =
+                chain.map(|chain| decode::evm::decode(registry.evm(), chain, &account, tx));
+            (Some(fact), decoded.unwrap_or_default())
+        }
+        (RawTx::Solana(..) | RawTx::Evm(..), _) => (None, Decoded::default()),
     }
 }
 

@@ -13,7 +13,7 @@ use super::error::HistoryError;
 use super::ingest::{Ingest, IngestError};
 use super::plan::{Demand, Known, Next, plan, reachable_gap};
 use super::pump::Pump;
-use crate::decode::solana::DECODER_VERSION;
+use crate::decode;
 use crate::domain::{Gap, Height, UnixMillis};
 use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
 use crate::upstream::{GapRequest, HashCheck, Lane, RawChunk, Source, UpstreamError};
@@ -101,7 +101,7 @@ impl Worker {
             coverage: &record.coverage,
             is_fresh: record.checked_at.is_some_and(fresh),
             cut: record.cut.filter(|_| cut_is_news),
-            decoder: DECODER_VERSION,
+            decoder: decode::version(self.board.wallet.address.family()),
             spans_max: self.inner.limits.spans_max,
         }
     }

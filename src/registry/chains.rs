@@ -14,6 +14,19 @@ pub struct NativeCoin {
     pub decimals: u8,
 }
 
+/// Which block of an EVM chain counts as final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Finality {
+    /// The node's `finalized` tag.
+    #[default]
+    Finalized,
+    /// The node's `safe` tag.
+    Safe,
+    /// So many blocks below the newest one, where tags tell nothing.
+    Depth(u64),
+}
+
 /// One chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
@@ -35,6 +48,18 @@ pub struct Chain {
     /// What their operators allow: calls a second, and calls in a batch.
     pub rpc_rate: Option<u32>,
     pub rpc_batch: Option<u32>,
+    /// EVM: an open data gateway that may be asked without a key.
+    pub portal: Option<String>,
+    /// EVM: account lists (Etherscan's shape) that may be asked without a key.
+    pub lists: Option<String>,
+    /// EVM: the contract that makes many read-only calls in one.
+    pub multicall: Option<Address>,
+    /// EVM: when a block cannot be taken back any more.
+    pub finality: Finality,
+    /// Contracts whose `Transfer` events repeat movements of another asset: no tokens of their own.
+    pub mirrors: Vec<Address>,
+    /// Tokens worth one US dollar.
+    pub stablecoins: Vec<Address>,
     /// Site that shows transactions to people.
     pub explorer: String,
     /// Heights kept below a head that the source of a list does not tell itself.
@@ -66,6 +91,15 @@ struct ChainRow {
     rpc: Vec<String>,
     rpc_rate: Option<u32>,
     rpc_batch: Option<u32>,
+    portal: Option<String>,
+    lists: Option<String>,
+    multicall: Option<String>,
+    #[serde(default)]
+    finality: Finality,
+    #[serde(default)]
+    mirrors: Vec<String>,
+    #[serde(default)]
+    stablecoins: Vec<String>,
     explorer: String,
     index_lag: u64,
     enabled: bool,
@@ -90,8 +124,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<Chain>, RegistryError> {
 
 impl Chain {
     fn from_row(row: ChainRow) -> Result<Self, RegistryError> {
-        let wrapped_native = Address::parse(row.family, &row.wrapped_native)
-            .map_err(|e| RegistryError::new("chains", format!("{}: {e}", row.slug)))?;
+        let address = |text: &String| {
+            let fail = |e| RegistryError::new("chains", format!("{}: {text}: {e}", row.slug));
+            Address::parse(row.family, text).map_err(fail)
+        };
+        let addresses = |texts: &[String]| texts.iter().map(address).collect::<Result<Vec<_>, _>>();
+        let wrapped_native = address(&row.wrapped_native)?;
+        let multicall = row.multicall.as_ref().map(address).transpose()?;
+        let (mirrors, stablecoins) = (addresses(&row.mirrors)?, addresses(&row.stablecoins)?);
         Ok(Self {
             id: ChainId(row.id),
             slug: row.slug,
@@ -105,6 +145,12 @@ impl Chain {
             rpc: row.rpc,
             rpc_rate: row.rpc_rate,
             rpc_batch: row.rpc_batch,
+            portal: row.portal,
+            lists: row.lists,
+            multicall,
+            finality: row.finality,
+            mirrors,
+            stablecoins,
             explorer: row.explorer,
             index_lag: row.index_lag,
             enabled: row.enabled,

@@ -1,9 +1,11 @@
 //! Typed tables out of `data/`, checked at load: a new chain or venue is a row.
 
 mod chains;
+mod evm;
 mod solana;
 
-pub use chains::{Chain, NativeCoin};
+pub use chains::{Chain, Finality, NativeCoin};
+pub use evm::{Contract, ContractKind, Event, EventKind, EvmTables, Factory, PoolSalt};
 pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 
 use crate::domain::ChainId;
@@ -27,6 +29,7 @@ impl RegistryError {
 pub struct Registry {
     chains: Vec<Chain>,
     solana: SolanaTables,
+    evm: EvmTables,
 }
 
 /// The texts of `data/`.
@@ -35,6 +38,7 @@ pub struct Texts<'a> {
     pub chains: &'a str,
     pub venues_solana: &'a str,
     pub accounts_solana: &'a str,
+    pub venues_evm: &'a str,
 }
 
 impl Texts<'static> {
@@ -43,6 +47,7 @@ impl Texts<'static> {
         chains: include_str!("../../data/chains.toml"),
         venues_solana: include_str!("../../data/venues-solana.toml"),
         accounts_solana: include_str!("../../data/accounts-solana.toml"),
+        venues_evm: include_str!("../../data/venues-evm.toml"),
     };
 }
 
@@ -53,15 +58,22 @@ impl Registry {
     }
 
     pub fn parse(texts: Texts<'_>) -> Result<Self, RegistryError> {
+        let chains = chains::parse(texts.chains)?;
         Ok(Self {
-            chains: chains::parse(texts.chains)?,
             solana: solana::parse(texts.venues_solana, texts.accounts_solana)?,
+            evm: evm::parse(texts.venues_evm, &chains)?,
+            chains,
         })
     }
 
     /// Solana's programs and fee accounts.
     pub fn solana(&self) -> &SolanaTables {
         &self.solana
+    }
+
+    /// Events and contracts of the EVM chains.
+    pub fn evm(&self) -> &EvmTables {
+        &self.evm
     }
 
     pub fn chains(&self) -> &[Chain] {

@@ -7,7 +7,8 @@ use super::endpoint::EndpointStatus;
 use super::error::UpstreamError;
 use super::queue::Lane;
 use super::solana::{SolanaReader, SolanaSource};
-use crate::decode::solana::Transaction;
+use crate::decode::evm;
+use crate::decode::solana;
 use crate::domain::{Address, Height, Resume, SourceAccount, TxId, UnixSeconds};
 
 /// The heights of a wallet that are to be read.
@@ -42,13 +43,15 @@ pub struct RawChunk {
 /// A transaction in its family's shape, with its block time.
 #[derive(Debug)]
 pub enum RawTx {
-    Solana(Box<Transaction>, UnixSeconds),
+    Solana(Box<solana::Transaction>, UnixSeconds),
+    Evm(Box<evm::Transaction>, UnixSeconds),
 }
 
 impl RawTx {
     pub fn height(&self) -> Height {
         match self {
             Self::Solana(tx, _) => tx.slot(),
+            Self::Evm(tx, _) => tx.block,
         }
     }
 }

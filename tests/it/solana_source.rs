@@ -71,7 +71,8 @@ impl Got {
         }
         self.chunks.push((chunk.low, chunk.high, chunk.txs.len()));
         let mut above = chunk.high;
-        for RawTx::Solana(tx, time) in &chunk.txs {
+        for tx in &chunk.txs {
+            let RawTx::Solana(tx, time) = tx else { panic!("of another family") };
             assert!(tx.slot() >= chunk.low && tx.slot() <= above, "newest first, inside");
             above = tx.slot();
             assert_eq!(u64::from(time.0), 1_600_000_000 + tx.slot());
