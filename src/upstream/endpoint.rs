@@ -278,3 +278,38 @@ impl Endpoint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_counts_until_its_end_and_cannot_be_extended_after_it() {
+        let limits = PoolLimits::default();
+        let config = EndpointConfig { concurrency: Some(1), ..EndpointConfig::new("http://one") };
+        let (mut endpoint, now) = (Endpoint::new(config, &limits), Instant::now());
+        let (first, _) = endpoint.begin(1, now, now + SECOND);
+        assert_eq!(endpoint.ready(now), Err(now + SECOND));
+        assert!(endpoint.extend(first, now, now + SECOND * 2));
+        assert_eq!(endpoint.ready(now + SECOND), Err(now + SECOND * 2));
+        assert!(!endpoint.extend(first, now + SECOND * 2, now + SECOND * 9), "it is over");
+        let (second, _) = endpoint.begin(1, now + SECOND * 2, now + SECOND * 3);
+        endpoint.end(first);
+        assert!(endpoint.ready(now + SECOND * 2).is_err(), "the end of a lapsed one ends no other");
+        endpoint.end(second);
+        assert_eq!(endpoint.ready(now + SECOND * 2), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_booked_and_not_sent_is_given_back() {
+        let config =
+            EndpointConfig { rate_millihertz: Some(1_000), ..EndpointConfig::new("http://one") };
+        let (mut endpoint, now) = (Endpoint::new(config, &PoolLimits::default()), Instant::now());
+        assert_eq!(endpoint.begin(4, now, now + SECOND).1, 4);
+        assert_eq!(endpoint.ready(now), Err(now + SECOND * 4 - BURST));
+        endpoint.refund(3);
+        assert_eq!(endpoint.ready(now), Err(now + SECOND - BURST));
+    }
+}

@@ -47,6 +47,39 @@ async fn a_waiter_that_nobody_polls_holds_nobody_up() {
     }
 }
 
+/// The same for the one who was first, on whom the others could rely to watch the time.
+#[tokio::test(start_paused = true)]
+async fn the_first_waiter_may_be_the_one_that_nobody_polls() {
+    let script = Arc::new(Script::default().host("one", 5, [Act::Echo]));
+    let endpoint = EndpointConfig { rate_millihertz: Some(5_000), ..single("one") };
+    let pool = pool(&script, vec![endpoint]);
+    echoes(&pool, 2, &lane(2)).await;
+    let (left_alone, options) = (calls(1), lane(1));
+    let mut left_alone = Box::pin(pool.batch(&left_alone, &options));
+    assert!(left_alone.as_mut().now_or_never().is_none());
+    let ended = timeout(Duration::from_secs(6), echoes(&pool, 20, &lane(2))).await;
+    assert!(ended.is_ok(), "the others wait for one that nobody polls");
+    assert!(left_alone.await[0].is_ok(), "it gets its turn when it is polled again");
+}
+
+/// Its turn has gone to another one by then: it waits for the next.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_has_lapsed_is_not_used() {
+    let latency = Duration::from_millis(200);
+    let script = Arc::new(Script::default().host("one", 200, [Act::Echo]));
+    let pool = pool(&script, vec![EndpointConfig { concurrency: Some(1), ..single("one") }]);
+    let (mine, options) = (calls(5), lane(2));
+    let mut busy = Box::pin(pool.batch(&mine, &options));
+    assert!(busy.as_mut().now_or_never().is_none());
+    let (left_alone, options) = (calls(1), lane(1));
+    let mut left_alone = Box::pin(pool.batch(&left_alone, &options));
+    assert!(left_alone.as_mut().now_or_never().is_none());
+    assert!(timeout(Duration::from_millis(1_250), &mut busy).await.is_err());
+    let (busy, late) = tokio::join!(busy, left_alone);
+    assert!(busy.iter().chain(&late).all(Result::is_ok));
+    assert!(gaps(&script).iter().all(|gap| *gap >= latency), "one at a time: {:?}", gaps(&script));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_rests_for_long_is_not_waited_for() {
     let script = Arc::new(Script::default().host("one", 1, [Act::Late(50)]));
@@ -64,6 +97,30 @@ async fn an_endpoint_that_rests_for_long_is_not_waited_for() {
     assert!(matches!(late, Err(UpstreamError::Unavailable { .. })), "{late:?}");
     assert!(waited[0].is_ok(), "what was under way is taken");
     assert!(matches!(waited[2], Err(UpstreamError::Unavailable { .. })), "{:?}", waited[2]);
+}
+
+/// A crowd before a dead node is not tried one by one for hours.
+#[tokio::test(start_paused = true)]
+async fn all_who_wait_for_a_dead_node_give_up_in_bounded_time() {
+    let slow_down = Act::Status(429, "", Some("20"));
+    for (act, wait_max) in [(Act::Break, 60), (Act::Status(502, "", None), 60), (slow_down, 45)] {
+        let script = Arc::new(Script::default().host("one", 1, [act.clone()]));
+        let pool = pool(&script, vec![single("one")]);
+        let began = Instant::now();
+        let all = pool.batch(&calls(300), &lane(1)).await;
+        assert!(began.elapsed() < Duration::from_secs(wait_max), "{act:?} {:?}", began.elapsed());
+        assert!(all.iter().all(|one| matches!(one, Err(UpstreamError::Unavailable { .. }))));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_with_one_entry_too_few_do_not_open_the_breaker() {
+    let acts = std::iter::repeat_n(Act::Muddle, 8).chain([Act::Echo]);
+    let script = Arc::new(Script::default().host("one", 1, acts));
+    let pool = pool(&script, vec![at("one")]);
+    let began = Instant::now();
+    echoes(&pool, 80, &lane(1)).await;
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
