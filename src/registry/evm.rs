@@ -102,11 +102,19 @@ pub enum ContractKind {
 pub struct Contract {
     pub name: Arc<str>,
     pub kind: ContractKind,
-    /// Whether it spends of its caller's native coin just what it wraps, gives the rest back, and
-    /// pays out whole what it unwraps.
-    pub exact: bool,
+    exact: bool,
+    /// Selectors of the calls for which that is so.
+    exact_calls: Vec<[u8; 4]>,
     /// Whether it spends all the native coin that it is given.
     pub spends_whole: bool,
+}
+
+impl Contract {
+    /// Whether a call spends of its caller's native coin just what the contract wraps, with the rest
+    /// given back, and pays out whole what the contract unwraps.
+    pub fn is_exact(&self, selector: Option<[u8; 4]>) -> bool {
+        self.exact || selector.is_some_and(|selector| self.exact_calls.contains(&selector))
+    }
 }
 
 /// How a factory derives the address of a pool (EIP-1014).
@@ -223,6 +231,8 @@ struct ContractRow {
     #[serde(default)]
     exact: bool,
     #[serde(default)]
+    exact_calls: Vec<String>,
+    #[serde(default)]
     spends_whole: bool,
 }
 
@@ -324,6 +334,7 @@ fn contracts(rows: Vec<ContractRow>, names: &mut Names) -> Result<Contracts, Reg
             name: names.get(&row.name),
             kind: row.kind,
             exact: row.exact,
+            exact_calls: row.exact_calls.iter().map(|text| hex(text)).collect::<Result<_, _>>()?,
             spends_whole: row.spends_whole,
         };
         others.push((row.chains, contract));
@@ -360,8 +371,12 @@ fn account(text: &str) -> Result<Account, RegistryError> {
 }
 
 fn word(text: &str) -> Result<Word, RegistryError> {
-    let mut bytes = Word::default();
-    let read = hex::decode_to_slice(text.strip_prefix("0x").unwrap_or(text), &mut bytes);
+    hex(text)
+}
+
+fn hex<const N: usize>(text: &str) -> Result<[u8; N], RegistryError> {
+    let mut bytes = [0; N];
+    let read = ::hex::decode_to_slice(text.strip_prefix("0x").unwrap_or(text), &mut bytes);
     read.map_err(|e| RegistryError::new(TABLE, format!("{text}: {e}")))?;
     Ok(bytes)
 }

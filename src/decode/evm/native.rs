@@ -1,6 +1,6 @@
 //! Native coin where nobody tells what inner calls moved: only what a protocol guarantees.
 
-use super::ledger::{Ledger, WITHDRAWAL};
+use super::ledger::{Asset, Ledger, Move};
 use super::scene::{Scene, Venue, exchanges};
 use super::trade::{Measure, Own};
 use super::transaction::{Account, Log, Word};
@@ -30,16 +30,20 @@ pub(super) fn sides(
 
 /// Whether native coin came out of the route, and nothing else took it.
 fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
-    let bridged = scene.venues.iter().any(|venue| venue.event.kind == EventKind::Bridge);
-    if scene.tx.from != *wallet || bridged {
+    if scene.venues.iter().any(|venue| venue.event.kind == EventKind::Bridge) {
         return false;
     }
-    let is_unwrap =
-        |log: &Log| log.address == ledger.wrapped && log.topics.first() == Some(&WITHDRAWAL);
-    let after = scene.tx.logs.iter().rposition(is_unwrap);
-    let Some(after) = after else { return scene.calls_router() && gives_native(scene) };
+    let unwrapped = !ledger.unwraps.is_empty();
+    if scene.tx.from != *wallet {
+        return unwrapped && scene.fills();
+    }
+    if scene.calls_router() {
+        return unwrapped || gives_native(scene);
+    }
+    // A contract that nobody knows: who speaks after the coin was unwrapped may have taken it.
+    let is_unwrap = |log: &Log| ledger.unwraps_by(log).is_some();
+    let Some(after) = scene.tx.logs.iter().rposition(is_unwrap) else { return false };
     let behind = scene.tx.logs.get(after + 1..).unwrap_or_default();
-    // Who speaks after the coin was unwrapped may have taken it.
     behind.iter().all(|log| {
         Some(log.address) == scene.tx.to
             || ledger.tells_movement(log)
@@ -116,7 +120,7 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
         return Some(value);
     }
     let by_called = |who: &Account| *who == to;
-    let exact = scene.called.is_some_and(|called| called.exact);
+    let exact = scene.called.is_some_and(|called| called.is_exact(scene.tx.selector));
     let only = sum(&ledger.wraps, by_called) == wrapped
         && sum(&ledger.unwraps, by_called) == unwrapped
         && !wrapped.is_zero()
@@ -147,12 +151,12 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, sends: bool) -> Op
     let by_called = sum(&ledger.unwraps, |who| *who == to);
     // A pool of native coin must have given the wrapped form, or the coin came from it unseen.
     let loose = scene.venues.iter().any(|venue| {
-        let gave = |m: &super::ledger::Move| {
-            m.from == venue.holder && m.asset == super::ledger::Asset::Token(ledger.wrapped)
-        };
+        let wrapped = Asset::Token(ledger.wrapped);
+        let gave = |m: &Move| m.from == venue.holder && m.asset == wrapped;
         venue.may_move_native() && !ledger.moves.iter().any(gave)
     });
-    (sends && called.exact && all == by_called && !all.is_zero() && !loose).then_some(all)
+    (sends && called.is_exact(scene.tx.selector) && all == by_called && !all.is_zero() && !loose)
+        .then_some(all)
 }
 
 /// What an event says was paid to the wallet, where that was native coin.

@@ -83,6 +83,10 @@ impl<'a> Scene<'a> {
         })
     }
 
+    pub(super) fn is_mirror(&self, token: &Account) -> bool {
+        self.chain.mirrors.iter().any(|mirror| mirror.bytes() == token)
+    }
+
     pub(super) fn contract(&self, account: &Account) -> Option<&'a Contract> {
         self.tables.contract(self.chain, account)
     }
