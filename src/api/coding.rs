@@ -213,7 +213,7 @@ mod tests {
                         flate2::read::GzDecoder::new(&*sent).read_exact(&mut read).unwrap();
                     }
                     Coding::Zstd | Coding::Identity => {
-                        zstd::Decoder::new(&*sent).unwrap().read_exact(&mut read).unwrap()
+                        zstd::Decoder::new(&*sent).unwrap().read_exact(&mut read).unwrap();
                     }
                 }
                 assert_eq!(String::from_utf8(read).unwrap(), expected);
