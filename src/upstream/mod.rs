@@ -2,6 +2,7 @@
 //!
 //! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
 
+mod ask;
 mod endpoint;
 mod error;
 mod http;
@@ -11,10 +12,13 @@ mod policy;
 mod pool;
 mod queue;
 mod secret;
+mod send;
 mod solana;
 mod source;
 mod transport;
+mod tries;
 
+pub use ask::{Ask, Reading, Reply};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;
 pub use http::{HttpSetupError, HttpTransport};
@@ -26,4 +30,4 @@ pub use solana::{SolanaLimits, SolanaSource};
 pub use source::{
     GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
 };
-pub use transport::{Request, Response, Transport, TransportError};
+pub use transport::{Method, Request, Response, Transport, TransportError};
