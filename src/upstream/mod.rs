@@ -5,6 +5,7 @@
 mod ask;
 mod endpoint;
 mod error;
+mod evm;
 mod http;
 mod jsonrpc;
 mod limits;
