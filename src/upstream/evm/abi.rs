@@ -1,105 +1,97 @@
-//! Just enough of the contract ABI to ask many tokens for their names at once, and to read what they
-//! say. Whatever is told, nothing beyond the answer's own bytes is read.
-
-use std::sync::Arc;
+//! Pure: the few shapes of contract calls that token metadata needs (Solidity documentation,
+//! "Contract ABI Specification"; Multicall3's `aggregate3`, mds1/multicall3). Offsets and lengths
+//! of answers are believed only inside the bytes that came.
 
 use crate::decode::evm::Account;
+use crate::domain::Units;
 
-/// Bytes of a word.
+/// `symbol()`.
+pub(super) const SYMBOL: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
+/// `decimals()`.
+pub(super) const DECIMALS: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
+/// `aggregate3((address,bool,bytes)[])`.
+const AGGREGATE3: [u8; 4] = [0x82, 0xad, 0x56, 0xcb];
 const WORD: usize = 32;
 /// Characters of a symbol that are kept.
 const SYMBOL_CHARS_MAX: usize = 32;
-/// `aggregate3((address,bool,bytes)[])` of Multicall3.
-const AGGREGATE3: [u8; 4] = [0x82, 0xad, 0x56, 0xcb];
-/// `symbol()` and `decimals()` of ERC-20.
-pub(super) const SYMBOL: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
-pub(super) const DECIMALS: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
 
-/// Calls that may fail each by itself, as one.
+fn push(word: usize, to: &mut Vec<u8>) {
+    to.extend(Units::from(word).to_be_bytes::<WORD>());
+}
+
+/// Calls without arguments, of which any may fail.
 pub(super) fn aggregate3(calls: &[(Account, [u8; 4])]) -> Vec<u8> {
-    let mut out = AGGREGATE3.to_vec();
-    number(&mut out, WORD);
-    number(&mut out, calls.len());
-    // Target, whether it may fail, where its data is; length and data.
-    let size = 5 * WORD;
+    /// Target, may fail, offset of the data, its length, the data.
+    const ENTRY: usize = 5 * WORD;
+    let mut data = AGGREGATE3.to_vec();
+    push(WORD, &mut data);
+    push(calls.len(), &mut data);
     for at in 0..calls.len() {
-        number(&mut out, calls.len() * WORD + at * size);
+        push(calls.len() * WORD + at * ENTRY, &mut data);
     }
     for (target, selector) in calls {
-        out.extend([0; 12]);
-        out.extend(target);
-        number(&mut out, 1);
-        number(&mut out, 3 * WORD);
-        number(&mut out, selector.len());
-        out.extend(selector);
-        out.extend([0; 28]);
+        data.extend([0; WORD - 20]);
+        data.extend(target);
+        push(1, &mut data);
+        push(3 * WORD, &mut data);
+        push(selector.len(), &mut data);
+        data.extend(selector);
+        data.extend([0; WORD - 4]);
     }
-    out
+    data
 }
 
-fn number(out: &mut Vec<u8>, value: usize) {
-    let mut word = [0; WORD];
-    let bytes = u64::try_from(value).unwrap_or(u64::MAX).to_be_bytes();
-    if let Some(end) = word.last_chunk_mut::<8>() {
-        *end = bytes;
-    }
-    out.extend(word);
-}
-
-/// What each of `count` calls returned; `None` for one that failed. `None` where it is no such list.
+/// What `aggregate3` gave for `count` calls; `None` inside where a call failed.
 pub(super) fn results(data: &[u8], count: usize) -> Option<Vec<Option<&[u8]>>> {
-    let list = data.get(read(data, 0)?..)?;
-    if read(list, 0)? != count {
+    let list = tail(data, 0)?;
+    if length(list, 0)? != count {
         return None;
     }
-    let heads = list.get(WORD..)?;
+    let entries = list.get(WORD..)?;
     (0..count)
         .map(|at| {
-            let entry = heads.get(read(heads, at * WORD)?..)?;
-            let good = read(entry, 0)? == 1;
-            let bytes = entry.get(read(entry, WORD)?..)?;
-            let length = read(bytes, 0)?;
-            let returned = bytes.get(WORD..)?.get(..length)?;
-            Some(good.then_some(returned))
+            let entry = tail(entries, at * WORD)?;
+            let succeeded = !number(entry, 0)?.is_zero();
+            let given = bytes(tail(entry, WORD)?)?;
+            Some(succeeded.then_some(given))
         })
         .collect()
 }
 
-/// A word that is a number of this machine.
-fn read(data: &[u8], at: usize) -> Option<usize> {
-    let word = data.get(at..at.checked_add(WORD)?)?;
-    let (high, low) = word.split_last_chunk::<8>()?;
-    if high.iter().any(|byte| *byte != 0) {
-        return None;
-    }
-    usize::try_from(u64::from_be_bytes(*low)).ok()
+/// `uint8`, whatever the contract calls it.
+pub(super) fn decimals(data: &[u8]) -> Option<u8> {
+    number(data, 0)?.try_into().ok()
 }
 
-/// `uint8`, or any larger number that is one.
-pub(super) fn decimals(returned: &[u8]) -> Option<u8> {
-    u8::try_from(read(returned, 0)?).ok()
-}
-
-/// Text, or the 32 bytes in which tokens of old keep theirs.
-pub(super) fn symbol(returned: &[u8]) -> Option<Arc<str>> {
-    let text = if returned.len() == WORD {
-        returned
-    } else {
-        let text = returned.get(read(returned, 0)?..)?;
-        let length = read(text, 0)?;
-        text.get(WORD..)?.get(..length)?
-    };
-    clean(text)
-}
-
-fn clean(text: &[u8]) -> Option<Arc<str>> {
-    let clean: String = String::from_utf8_lossy(text)
+/// A string; of tokens from before the standard, 32 bytes.
+pub(super) fn symbol(data: &[u8]) -> Option<String> {
+    let text = tail(data, 0).and_then(bytes);
+    let fixed = || data.get(..WORD).filter(|_| data.len() == WORD);
+    let clean: String = String::from_utf8_lossy(text.or_else(fixed)?)
         .chars()
         .filter(|c| !c.is_control() && *c != char::REPLACEMENT_CHARACTER)
         .take(SYMBOL_CHARS_MAX)
         .collect();
     let clean = clean.trim();
-    (!clean.is_empty()).then(|| clean.into())
+    (!clean.is_empty()).then(|| clean.to_owned())
+}
+
+fn number(data: &[u8], at: usize) -> Option<Units> {
+    data.get(at..)?.first_chunk::<WORD>().map(|word| Units::from_be_bytes(*word))
+}
+
+fn length(data: &[u8], at: usize) -> Option<usize> {
+    number(data, at)?.try_into().ok()
+}
+
+/// What the offset at a place leads to.
+fn tail(data: &[u8], at: usize) -> Option<&[u8]> {
+    data.get(length(data, at)?..)
+}
+
+/// A length and so many bytes.
+fn bytes(data: &[u8]) -> Option<&[u8]> {
+    data.get(WORD..)?.get(..length(data, 0)?)
 }
 
 #[cfg(test)]
@@ -108,86 +100,85 @@ mod tests {
 
     use super::*;
 
-    fn words(text: &str) -> Vec<u8> {
-        hex::decode(text.split_whitespace().collect::<String>()).unwrap()
+    fn word(value: usize) -> Vec<u8> {
+        let mut word = Vec::new();
+        push(value, &mut word);
+        word
     }
 
-    fn word(value: u64) -> String {
-        format!("{value:064x}")
+    fn text(text: &[u8]) -> Vec<u8> {
+        let mut data = [word(32), word(text.len()), text.to_vec()].concat();
+        data.resize(data.len().next_multiple_of(32), 0);
+        data
     }
 
-    /// By hand, after the ABI specification.
     #[test]
-    fn many_calls_are_one() {
-        let data = aggregate3(&[([0xaa; 20], SYMBOL), ([0xbb; 20], DECIMALS)]);
+    fn asks_as_the_contract_expects() {
+        // By hand from the ABI specification: one call of `decimals()` on 0x11…11.
         let expected = [
-            "82ad56cb".to_owned(),
-            word(0x20),
-            word(2),
-            word(0x40),
-            word(0x40 + 0xa0),
-            format!("{}{}", "0".repeat(24), "aa".repeat(20)),
-            word(1),
-            word(0x60),
-            word(4),
-            format!("95d89b41{}", "0".repeat(56)),
-            format!("{}{}", "0".repeat(24), "bb".repeat(20)),
-            word(1),
-            word(0x60),
-            word(4),
-            format!("313ce567{}", "0".repeat(56)),
+            "82ad56cb",
+            "0000000000000000000000000000000000000000000000000000000000000020",
+            "0000000000000000000000000000000000000000000000000000000000000001",
+            "0000000000000000000000000000000000000000000000000000000000000020",
+            "0000000000000000000000001111111111111111111111111111111111111111",
+            "0000000000000000000000000000000000000000000000000000000000000001",
+            "0000000000000000000000000000000000000000000000000000000000000060",
+            "0000000000000000000000000000000000000000000000000000000000000004",
+            "313ce56700000000000000000000000000000000000000000000000000000000",
         ];
-        assert_eq!(data, words(&expected.concat()));
+        assert_eq!(hex::encode(aggregate3(&[([0x11; 20], DECIMALS)])), expected.concat());
     }
 
     #[test]
-    fn each_result_is_read_by_itself() {
-        let text = [
-            word(0x20),
-            word(2),
-            word(0x40),
-            word(0xc0),
-            word(1),
-            word(0x40),
-            word(32),
-            word(6),
-            word(0),
-            word(0x40),
-            word(0),
-        ];
-        let data = words(&text.concat());
-        // The first takes four words, so that the second begins at 0x40 + 0x80.
-        let read = results(&data, 2).unwrap();
-        assert_eq!(read, [Some(words(&word(6)).as_slice()), None]);
-        assert_eq!(decimals(read[0].unwrap()), Some(6));
+    fn reads_what_each_call_gave() {
+        let entry = |ok: usize, given: &[u8]| {
+            let mut entry = [word(ok), word(64), word(given.len()), given.to_vec()].concat();
+            entry.resize(entry.len().next_multiple_of(32), 0);
+            entry
+        };
+        let (first, second) = (entry(1, b"abc"), entry(0, b"why"));
+        let heads = [word(64), word(64 + first.len())].concat();
+        let data = [word(32), word(2), heads, first, second].concat();
+        assert_eq!(results(&data, 2), Some(vec![Some(b"abc".as_slice()), None]));
         assert_eq!(results(&data, 3), None);
+        for cut in 0..data.len() - 32 {
+            assert_eq!(results(&data[..cut], 2), None, "{cut}");
+        }
     }
 
     #[test]
-    fn symbols_of_both_forms() {
-        let told = |text: &str| symbol(&words(text));
-        let usdc = format!("{}{}{}{}", word(0x20), word(4), "55534443", "0".repeat(56));
-        assert_eq!(told(&usdc).as_deref(), Some("USDC"));
-        // Maker's token keeps 32 bytes.
-        let mkr = format!("4d4b52{}", "0".repeat(58));
-        assert_eq!(told(&mkr).as_deref(), Some("MKR"));
-        assert_eq!(told(&format!("{}{}", word(0x20), word(0))), None);
-        assert_eq!(told(&format!("{}{}", word(0x20), word(1 << 40))), None);
-        assert_eq!(symbol(&[]), None);
+    fn a_symbol_is_a_string_or_32_bytes() {
+        assert_eq!(symbol(&text(b"USDC")).as_deref(), Some("USDC"));
+        assert_eq!(symbol(&text("US\u{7}DC\n ₮".as_bytes())).as_deref(), Some("USDC ₮"));
+        let mut fixed = b"MKR".to_vec();
+        fixed.resize(32, 0);
+        assert_eq!(symbol(&fixed).as_deref(), Some("MKR"));
+        assert_eq!(symbol(&text(&[b'x'; 500])).map(|text| text.len()), Some(32));
+        for nothing in [vec![], text(b""), text(b"\0\0"), vec![0; 32], vec![0; 31], vec![255; 96]] {
+            assert_eq!(symbol(&nothing), None, "{nothing:?}");
+        }
     }
 
     #[test]
-    fn absurd_decimals_are_none() {
-        assert_eq!(decimals(&words(&word(18))), Some(18));
-        assert_eq!(decimals(&words(&word(256))), None);
+    fn decimals_are_a_byte() {
+        assert_eq!(decimals(&word(18)), Some(18));
+        assert_eq!(decimals(&word(255)), Some(255));
+        assert_eq!(decimals(&word(256)), None);
         assert_eq!(decimals(&[0xff; 32]), None);
         assert_eq!(decimals(&[]), None);
     }
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic(data in proptest::collection::vec(any::<u8>(), 0..400), count in 0_usize..8) {
-            let _ = (symbol(&data), decimals(&data), results(&data, count));
+        fn whatever_comes_is_read_or_refused(
+            data in proptest::collection::vec(any::<u8>(), 0..300), count in 0_usize..9,
+            small in proptest::collection::vec(0_usize..200, 0..12),
+        ) {
+            let words: Vec<u8> = small.into_iter().flat_map(word).collect();
+            for data in [data, words] {
+                let _ = (results(&data, count), decimals(&data));
+                prop_assert!(symbol(&data).is_none_or(|text| text.chars().count() <= 32));
+            }
         }
     }
 }

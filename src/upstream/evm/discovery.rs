@@ -1,11 +1,14 @@
 //! Ways to find a wallet's transactions, as one: windows of heights, going down.
 
 use super::EvmSource;
+use super::alchemy::AlchemyLister;
+use super::explorer::ExplorerLister;
 use super::logs::LogLister;
+use super::portal::PortalLister;
 use crate::decode::evm::{Account, NativeMove, Transaction, Word};
 use crate::domain::{Height, Resume, UnixSeconds};
 use crate::upstream::error::UpstreamError;
-use crate::upstream::pool::CallOptions;
+use crate::upstream::pool::{CallOptions, Pool};
 
 /// A way to find a wallet's transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
@@ -49,7 +52,7 @@ pub(super) struct Candidate {
 }
 
 /// Heights of which the list tells every candidate.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) low: Height,
     pub(super) high: Height,
@@ -72,37 +75,66 @@ pub(super) struct Listing {
 /// A list of one wallet's transactions, going down.
 #[derive(Debug)]
 pub(super) enum Lister {
+    Portal(Box<PortalLister>),
+    Explorer(Box<ExplorerLister>),
+    Alchemy(Box<AlchemyLister>),
     Logs(Box<LogLister>),
 }
 
 impl Lister {
-    pub(super) fn new(kind: Discovery, source: &EvmSource, listing: Listing) -> Self {
-        match kind {
-            Discovery::Portal | Discovery::Explorer | Discovery::Alchemy | Discovery::Logs => {
-                Self::Logs(Box::new(LogLister::new(source.clone(), listing)))
+    pub(super) fn new(
+        kind: Discovery,
+        source: &EvmSource,
+        listing: Listing,
+    ) -> Result<Self, UpstreamError> {
+        let subject = source.subject(listing.wallet);
+        let (lane, range) = (listing.options.lane.clone(), (listing.low, listing.high));
+        let pool = |pool: &Option<Pool>| {
+            let absent = || UpstreamError::NotSupported { method: kind.to_string() };
+            pool.clone().ok_or_else(absent)
+        };
+        Ok(match kind {
+            Discovery::Portal => {
+                let pool = pool(&source.inner.portal)?;
+                Self::Portal(Box::new(PortalLister::new(pool, subject, lane, range)))
             }
+            Discovery::Explorer => {
+                let pool = pool(&source.inner.explorer)?;
+                Self::Explorer(Box::new(ExplorerLister::new(pool, subject, lane, range)))
+            }
+            Discovery::Alchemy => {
+                let pool = source.inner.pool.clone();
+                Self::Alchemy(Box::new(AlchemyLister::new(pool, subject, lane, range)))
+            }
+            Discovery::Logs => Self::Logs(Box::new(LogLister::new(source.clone(), listing))),
+        })
+    }
+
+    /// The head that the list's own index has reached; `None` where it does not tell.
+    pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
+        match self {
+            Self::Portal(lister) => lister.head().await,
+            Self::Explorer(lister) => lister.head().await,
+            Self::Alchemy(_) | Self::Logs(_) => Ok(None),
         }
     }
 
-    /// The head that the list's own index has reached and that is final; `None` where it does not
-    /// tell.
-    pub(super) async fn head(
-        kind: Discovery,
-        source: &EvmSource,
-        options: &CallOptions,
-    ) -> Result<Option<Height>, UpstreamError> {
-        let _ = (source, options);
-        match kind {
-            Discovery::Logs => Ok(None),
-            Discovery::Portal | Discovery::Explorer | Discovery::Alchemy => {
-                Err(UpstreamError::NotSupported { method: kind.to_string() })
-            }
+    /// Begins further down, before anything is listed.
+    pub(super) fn set_high(&mut self, high: Height) {
+        match self {
+            Self::Portal(lister) => lister.set_high(high),
+            Self::Explorer(lister) => lister.set_high(high),
+            Self::Alchemy(lister) => lister.set_high(high),
+            Self::Logs(lister) => lister.set_high(high),
         }
     }
 
     /// The next window down; `None` below the lowest.
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         match self {
+            Self::Portal(lister) => lister.next().await,
+            Self::Explorer(lister) => lister.next().await,
+            Self::Alchemy(lister) => lister.next().await,
             Self::Logs(lister) => lister.next().await,
         }
     }

@@ -43,6 +43,10 @@ impl LogLister {
         Self { source, listing, next_high, blocks, queries: 1 }
     }
 
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.next_high = (self.listing.low <= high).then_some(high);
+    }
+
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         let Some(high) = self.next_high else { return Ok(None) };
         loop {

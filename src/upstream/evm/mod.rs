@@ -2,15 +2,24 @@
 //! fetched ahead, native flows from whoever knows them.
 
 mod abi;
+mod alchemy;
 mod blocks;
+mod descent;
 mod discovery;
+mod explorer;
+mod explorer_wire;
 mod fetch;
 mod limits;
 mod logs;
+mod merge;
 mod native;
 mod open;
+mod portal;
+mod portal_wire;
 mod ranges;
 mod reader;
+mod subject;
+mod texts;
 mod tokens;
 mod wire;
 
@@ -28,9 +37,12 @@ pub(super) use reader::EvmReader;
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::pool::Pool;
-use super::source::{GapRequest, SourceStatus};
+use super::queue::Lane;
+use super::source::{GapRequest, SourceStatus, TokenMeta};
 use crate::decode::evm::Account;
+use crate::domain::Address;
 use crate::registry::{Chain, Registry};
+use subject::Subject;
 
 /// What an EVM chain is read with.
 #[derive(Debug)]
@@ -55,7 +67,7 @@ pub struct EvmSource {
 
 #[derive(Debug)]
 struct Inner {
-    chain: Chain,
+    chain: Arc<Chain>,
     registry: Arc<Registry>,
     pool: Pool,
     explorer: Option<Pool>,
@@ -84,7 +96,7 @@ impl EvmSource {
         let log_blocks_max = AtomicU64::new(limits.log_blocks_max);
         let (checked, resting) = (Mutex::default(), Mutex::default());
         let inner = Inner {
-            chain,
+            chain: Arc::new(chain),
             registry,
             pool: rpc,
             explorer,
@@ -106,6 +118,20 @@ impl EvmSource {
         let lists = [&self.inner.explorer, &self.inner.portal].into_iter().flatten();
         let pools = [&self.inner.pool].into_iter().chain(lists);
         SourceStatus { endpoints: pools.flat_map(Pool::endpoints).collect() }
+    }
+
+    pub(super) async fn tokens(
+        &self,
+        mints: &[Address],
+        lane: &Lane,
+    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+        tokens::tokens(&self.inner.pool, &self.inner.chain, mints, lane).await
+    }
+
+    /// Whose transactions are looked for.
+    fn subject(&self, wallet: Account) -> Subject {
+        let (chain, registry) = (Arc::clone(&self.inner.chain), Arc::clone(&self.inner.registry));
+        Subject { wallet, chain, registry }
     }
 
     /// Whether a trade may reach through this contract a wallet that did not send the transaction.

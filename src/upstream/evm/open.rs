@@ -69,31 +69,28 @@ impl EvmSource {
 
     async fn open_list(&self, kind: Discovery, wanted: &Wanted) -> Result<Opened, UpstreamError> {
         let Wanted { wallet, low, high, options, .. } = wanted;
-        let (high, on) = match high {
+        let (head, by) = match high {
             Some(high) => (*high, None),
-            None => self.top(kind, options).await?,
-        };
-        let options = CallOptions { on, ..options.clone() };
-        let listing = Listing { wallet: *wallet, low: *low, high, options };
-        Ok(Opened { kind, lister: Lister::new(kind, self, listing), high })
-    }
-
-    /// How far up a list can be believed, and whom alone to ask for it.
-    async fn top(
-        &self,
-        kind: Discovery,
-        options: &CallOptions,
-    ) -> Result<(Height, Option<EndpointId>), UpstreamError> {
-        let (head, by) = self.final_head(options).await?;
-        let told = Lister::head(kind, self, options).await?;
-        Ok(match (told, kind) {
-            (Some(told), _) => (head.min(told), None),
-            // A node's logs reach as far as the node itself.
-            (None, Discovery::Logs) => (head, Some(by)),
-            (None, Discovery::Portal | Discovery::Explorer | Discovery::Alchemy) => {
-                (head.saturating_sub(self.inner.chain.index_lag), None)
+            None => {
+                let (head, by) = self.final_head(options).await?;
+                (head, Some(by))
             }
-        })
+        };
+        // A node's logs reach as far as the node itself.
+        let on = by.filter(|_| kind == Discovery::Logs);
+        let options = CallOptions { on, ..options.clone() };
+        let listing = Listing { wallet: *wallet, low: *low, high: head, options };
+        let mut lister = Lister::new(kind, self, listing)?;
+        if high.is_some() {
+            return Ok(Opened { kind, lister, high: head });
+        }
+        let high = match lister.head().await? {
+            Some(told) => head.min(told),
+            None if kind == Discovery::Logs => head,
+            None => head.saturating_sub(self.inner.chain.index_lag),
+        };
+        lister.set_high(high);
+        Ok(Opened { kind, lister, high })
     }
 
     /// Asks each endpoint once whether it is a node of this chain; others are left alone.
