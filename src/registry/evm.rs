@@ -34,6 +34,8 @@ pub enum EventKind {
     Conversion,
     /// Assets left for another chain.
     Bridge,
+    /// A smart account, which it names or which emits it, did something by itself.
+    Operation,
 }
 
 /// Where an event tells what it paid: places among its words, indexed ones first.

@@ -2,12 +2,14 @@
 
 mod ledger;
 mod native;
+mod pools;
 mod raw;
 mod rows;
 mod scene;
 mod trace;
 mod trade;
 mod transaction;
+mod values;
 mod words;
 
 pub use raw::{RawError, parse};

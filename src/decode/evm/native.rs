@@ -22,8 +22,14 @@ pub(super) fn sides(
     match measure {
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
+        Measure::None | Measure::Unknown if own.gave() && !own.got() => {
+            (false, may_have_got(scene, ledger, wallet))
+        }
         Measure::None | Measure::Unknown => {
-            (false, own.gave() && !own.got() && may_have_got(scene, ledger, wallet))
+            // A contract's own calls are inner calls.
+            let acts = scene.tx.from != *wallet && scene.acts(wallet);
+            let spent = !ledger.wraps.is_empty() || gives_native(scene);
+            (own.got() && !own.gave() && acts && spent, false)
         }
     }
 }
@@ -34,7 +40,7 @@ fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
         return false;
     }
     let unwrapped = !ledger.unwraps.is_empty();
-    if scene.tx.from != *wallet {
+    if !scene.acts(wallet) {
         return unwrapped && scene.fills();
     }
     if scene.calls_router() {
@@ -64,6 +70,9 @@ fn gives_native(scene: &Scene<'_>) -> bool {
 pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Measure {
     let sends = scene.tx.from == *wallet;
     if own.got() && !own.gave() {
+        if !sends && scene.acts(wallet) && Measure::from(own.told) == Measure::None {
+            return Measure::Unknown;
+        }
         if scene.tx.value.is_zero() || !sends {
             return own.told.into();
         }
@@ -111,7 +120,8 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
             | EventKind::CowTrade
             | EventKind::Liquidity
             | EventKind::Conversion
-            | EventKind::Bridge => false,
+            | EventKind::Bridge
+            | EventKind::Operation => false,
         };
         scene.venues.iter().filter(pool)
     };

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use super::ledger::{Asset, Ledger};
+use super::ledger::{Asset, Ledger, Move};
 use super::native;
-use super::scene::{Scene, exchanges};
+use super::pools;
+use super::scene::{Scene, Venue, exchanges, is_pool};
 use super::trade::{Leg, Measure, Own};
 use super::transaction::Account;
+use super::values;
+use super::words::{address, words};
 use crate::decode::{Decoded, DecodedTrade, Note, NoteKind};
 use crate::domain::{Address, Side, Units};
-use crate::registry::EventKind;
+use crate::registry::{Contract, ContractKind, EventKind};
 
 pub(super) fn rows(
     scene: &Scene<'_>,
@@ -25,16 +28,9 @@ pub(super) fn rows(
         Measure::Unknown if against_native => native::value(scene, ledger, wallet, own),
         known => known,
     };
-    for leg in legs {
+    let natives = values::of_legs(scene, ledger, legs, measure);
+    for (leg, native) in legs.iter().zip(natives) {
         let Some(mint) = Address::from_bytes(scene.chain.family, &leg.token) else { continue };
-        let native = match (leg.side, measure) {
-            (Side::Buy, Measure::Gave(units)) | (Side::Sell, Measure::Got(units))
-                if against_native && legs.len() == 1 =>
-            {
-                Some(units)
-            }
-            _ => None,
-        };
         decoded.trades.push(DecodedTrade {
             side: leg.side,
             mint,
@@ -54,27 +50,22 @@ pub(super) fn rows(
 /// The venue that exchanged most of a token.
 fn venue(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Arc<str> {
     let asset = Asset::Token(leg.token);
-    let mut best: Option<(&Arc<str>, Units)> = None;
-    for venue in &scene.venues {
-        let pool = matches!(venue.event.kind, EventKind::Pool | EventKind::Curve);
-        if !pool || !venue.assets.contains(&asset) {
-            continue;
-        }
-        let of_holder = ledger
-            .moves
-            .iter()
-            .filter(|m| m.asset == asset && (m.from == venue.holder || m.to == venue.holder));
-        let share = of_holder.map(|m| m.amount).max().unwrap_or_default();
+    let mut best: Option<(&Venue<'_>, Units)> = None;
+    let pools = scene.venues.iter().filter(|venue| is_pool(venue.event.kind));
+    for venue in pools.filter(|venue| venue.assets.contains(&asset)) {
+        let of_holder =
+            |m: &&Move| m.asset == asset && (m.from == venue.holder || m.to == venue.holder);
+        let amounts = ledger.moves.iter().filter(of_holder).map(|m| m.amount);
+        let share = amounts.max().unwrap_or_default();
         if best.is_none_or(|(_, most)| share > most) {
-            best = Some((venue.name(scene.chain), share));
+            best = Some((venue, share));
         }
     }
-    if let Some((name, _)) = best {
-        return name.clone();
+    if let Some((venue, _)) = best {
+        return pool_name(scene, venue);
     }
-    let named =
-        scene.venues.iter().find(|v| exchanges(v.event.kind) || v.event.kind == EventKind::Fill);
-    if let Some(venue) = named {
+    let told = |kind: EventKind| exchanges(kind) || kind == EventKind::Fill;
+    if let Some(venue) = scene.venues.iter().find(|venue| told(venue.event.kind)) {
         return venue.name(scene.chain).clone();
     }
     if let Some(contract) = scene.called {
@@ -82,4 +73,20 @@ fn venue(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Arc<str> {
     }
     let to = scene.tx.to.and_then(|to| Address::from_bytes(scene.chain.family, &to));
     to.map(|to| to.to_string()).unwrap_or_default().into()
+}
+
+/// By its factory where that can be told, else by the venue's own router where it took part, else
+/// by the protocol whose event it emits.
+fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
+    if venue.contract.is_some() || venue.event.holder.is_some() {
+        return venue.name(scene.chain).clone();
+    }
+    if let Some(name) = pools::maker(scene, venue) {
+        return name.clone();
+    }
+    let routers = words(venue.log).filter_map(address).filter_map(|who| scene.contract(&who));
+    let own =
+        |contract: &&Contract| contract.kind == ContractKind::Router && contract.is_exact(None);
+    let name = routers.into_iter().find(own).map(|contract| &contract.name);
+    name.unwrap_or_else(|| venue.name(scene.chain)).clone()
 }

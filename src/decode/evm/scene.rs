@@ -83,6 +83,16 @@ impl<'a> Scene<'a> {
         })
     }
 
+    /// Whether a wallet sent the transaction, or acts in it as a contract: by an operation of its
+    /// own (EIP-4337), through its own code (EIP-7702), or as a Safe.
+    pub(super) fn acts(&self, wallet: &Account) -> bool {
+        let operates = |venue: &Venue<'_>| {
+            let event = venue.event.kind == EventKind::Operation;
+            event && (venue.log.address == *wallet || names(venue.log, wallet))
+        };
+        self.tx.from == *wallet || self.tx.to == Some(*wallet) || self.venues.iter().any(operates)
+    }
+
     pub(super) fn is_mirror(&self, token: &Account) -> bool {
         self.chain.mirrors.iter().any(|mirror| mirror.bytes() == token)
     }
@@ -95,8 +105,16 @@ impl<'a> Scene<'a> {
 pub(super) fn exchanges(kind: EventKind) -> bool {
     match kind {
         EventKind::Pool | EventKind::Curve | EventKind::Router | EventKind::CowTrade => true,
-        EventKind::Fill | EventKind::Liquidity | EventKind::Conversion | EventKind::Bridge => false,
+        EventKind::Fill
+        | EventKind::Liquidity
+        | EventKind::Conversion
+        | EventKind::Bridge
+        | EventKind::Operation => false,
     }
+}
+
+pub(super) fn is_pool(kind: EventKind) -> bool {
+    kind == EventKind::Pool || kind == EventKind::Curve
 }
 
 /// What moved, by token and by account.
@@ -143,6 +161,10 @@ impl Moved {
     }
 }
 
+fn names(log: &Log, account: &Account) -> bool {
+    words(log).filter_map(address).any(|named| named == *account)
+}
+
 fn venue<'a>(
     tables: &'a EvmTables,
     chain: &'a Chain,
@@ -157,11 +179,17 @@ fn venue<'a>(
     let event = rows.iter().find(fits)?;
     let holder = event.holder.unwrap_or(log.address);
     let mut assets = moved.named(log);
+    // Balancer writes a pool as its address and more: that pool's share joins or leaves the pool.
+    let share = words(log).find_map(|word| {
+        let pool = Asset::Token(*word.first_chunk()?);
+        assets.contains(&pool).then_some(pool)
+    });
     // A vault's event names what this pool exchanged; what else the vault moved is another's.
     if assets.len() < 2 && exchanges(event.kind) {
         let held = moved.by_account.get(&holder).map(Vec::as_slice).unwrap_or_default();
         let more: Vec<Asset> = held.iter().filter(|a| !assets.contains(a)).copied().collect();
         assets.extend(more);
     }
+    assets.retain(|asset| Some(*asset) != share);
     Some(Venue { log, event, contract, holder, assets })
 }

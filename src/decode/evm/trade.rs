@@ -166,15 +166,19 @@ pub(super) fn traded(
     }
     let known = |leg: &&Leg| all || scene.exchanged(Asset::Token(leg.token));
     let legs: Vec<Leg> = own.legs.iter().filter(known).copied().collect();
-    let gave = legs.iter().any(|leg| leg.side == Side::Sell);
-    let got = legs.iter().any(|leg| leg.side == Side::Buy);
+    let has = |legs: &[Leg], side| legs.iter().any(|leg| leg.side == side);
+    let (gave, got) = (has(&legs, Side::Sell), has(&legs, Side::Buy));
     let (native_gave, native_got) = match own.measure {
         Measure::None => (false, false),
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
         Measure::Unknown => super::native::sides(scene, ledger, wallet, own),
     };
-    match (gave || native_gave, got || native_got) {
+    // Where a token went or came that no venue exchanged, native coin beside it is a fee or a rest.
+    let other = |side| own.legs.iter().any(|leg| leg.side == side && !legs.contains(leg));
+    let gave = gave || (native_gave && !other(Side::Sell));
+    let got = got || (native_got && !other(Side::Buy));
+    match (gave, got) {
         (true, true) if !legs.is_empty() => Ok(legs),
         (true, true) | (false, false) => Err(None),
         (true, false) => no(NoteKind::OneSided, "a venue ran and the wallet only gave"),
