@@ -87,6 +87,11 @@ fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
     let routers = words(venue.log).filter_map(address).filter_map(|who| scene.contract(&who));
     let own =
         |contract: &&Contract| contract.kind == ContractKind::Router && contract.is_exact(None);
-    let name = routers.into_iter().find(own).map(|contract| &contract.name);
-    name.unwrap_or_else(|| venue.name(scene.chain)).clone()
+    if let Some(router) = routers.into_iter().find(own) {
+        return router.name.clone();
+    }
+    let protocol = venue.name(scene.chain);
+    // The protocol's own pools would have been recognized.
+    let recognized = scene.tables.factories(scene.chain).any(|made| made.name == *protocol);
+    if recognized { format!("{protocol} fork").into() } else { protocol.clone() }
 }
