@@ -1,6 +1,6 @@
 //! Native coin where nobody tells what inner calls moved: only what a protocol guarantees.
 
-use super::ledger::{Asset, Ledger, Move};
+use super::ledger::{Asset, Ledger, Move, tells_movement};
 use super::scene::{Scene, Venue, exchanges};
 use super::trade::{Measure, Own};
 use super::transaction::{Account, Log, Word};
@@ -17,7 +17,7 @@ pub(super) fn sides(
 ) -> (bool, bool) {
     let measure = match Measure::from(own.told) {
         Measure::None | Measure::Unknown => value(scene, ledger, wallet, own),
-        told => told,
+        told @ (Measure::Gave(_) | Measure::Got(_)) => told,
     };
     match measure {
         Measure::Gave(_) => (true, false),
@@ -52,7 +52,7 @@ fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
     let behind = scene.tx.logs.get(after + 1..).unwrap_or_default();
     behind.iter().all(|log| {
         Some(log.address) == scene.tx.to
-            || ledger.tells_movement(log)
+            || tells_movement(log)
             || scene.contract(&log.address).is_some()
             || scene.venues.iter().any(|venue| std::ptr::eq(venue.log, log))
     })
@@ -119,6 +119,7 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
             EventKind::Fill
             | EventKind::CowTrade
             | EventKind::Liquidity
+            | EventKind::Position
             | EventKind::Conversion
             | EventKind::Bridge
             | EventKind::Operation => false,

@@ -28,18 +28,16 @@ pub(super) fn maker<'a>(scene: &Scene<'a>, venue: &Venue<'_>) -> Option<&'a Arc<
     scene.tables.factories(scene.chain).find(made).map(|factory| &factory.name)
 }
 
-fn salts(salt: PoolSalt, [a, b]: &[Account; 2]) -> Vec<Word> {
+fn salts(salt: PoolSalt, [low, high]: &[Account; 2]) -> Vec<Word> {
     let padding = [0; 12];
-    let words: [&[u8]; 4] = [&padding, a, &padding, b];
+    let words: [&[u8]; 4] = [&padding, low, &padding, high];
     match salt {
-        PoolSalt::Pair => vec![hash(&[a, b])],
-        PoolSalt::StablePair => vec![hash(&[a, b, &[0]]), hash(&[a, b, &[1]])],
+        PoolSalt::Pair => vec![hash(&[low, high])],
+        PoolSalt::StablePair => vec![hash(&[low, high, &[0]]), hash(&[low, high, &[1]])],
         PoolSalt::Words => vec![hash(&words)],
         PoolSalt::Fee => {
-            let with_fee = |fee: &u32| {
-                let [w, x, y, z] = words;
-                hash(&[w, x, y, z, &[0; 28], &fee.to_be_bytes()])
-            };
+            let with_fee =
+                |fee: &u32| hash(&[&padding, low, &padding, high, &[0; 28], &fee.to_be_bytes()]);
             FEES.iter().map(with_fee).collect()
         }
     }

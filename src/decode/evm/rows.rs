@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ledger::{Asset, Ledger, Move};
+use super::ledger::{Asset, Ledger};
 use super::native;
 use super::pools;
 use super::scene::{Scene, Venue, exchanges, is_pool};
@@ -24,9 +24,10 @@ pub(super) fn rows(
     let mut decoded = Decoded::default();
     let both = |side| legs.iter().any(|leg| leg.side == side);
     let against_native = !(both(Side::Buy) && both(Side::Sell));
-    let measure = match own.measure {
-        Measure::Unknown if against_native => native::value(scene, ledger, wallet, own),
-        known => known,
+    let measure = if own.measure == Measure::Unknown && against_native {
+        native::value(scene, ledger, wallet, own)
+    } else {
+        own.measure
     };
     let natives = values::of_legs(scene, ledger, legs, measure);
     for (leg, native) in legs.iter().zip(natives) {
@@ -36,7 +37,7 @@ pub(super) fn rows(
             mint,
             units: Some(leg.units),
             native,
-            venue: venue(scene, ledger, leg),
+            venue: venue(scene, leg),
         });
     }
     if against_native && decoded.trades.iter().any(|trade| trade.native.is_none()) {
@@ -48,15 +49,12 @@ pub(super) fn rows(
 }
 
 /// The venue that exchanged most of a token.
-fn venue(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Arc<str> {
+fn venue(scene: &Scene<'_>, leg: &Leg) -> Arc<str> {
     let asset = Asset::Token(leg.token);
     let mut best: Option<(&Venue<'_>, Units)> = None;
     let pools = scene.venues.iter().filter(|venue| is_pool(venue.event.kind));
     for venue in pools.filter(|venue| venue.assets.contains(&asset)) {
-        let of_holder =
-            |m: &&Move| m.asset == asset && (m.from == venue.holder || m.to == venue.holder);
-        let amounts = ledger.moves.iter().filter(of_holder).map(|m| m.amount);
-        let share = amounts.max().unwrap_or_default();
+        let share = scene.share(venue, asset);
         if best.is_none_or(|(_, most)| share > most) {
             best = Some((venue, share));
         }

@@ -1,12 +1,16 @@
 //! Whether what a wallet gave and got is a trade.
 
 use super::ledger::{Asset, Flow, Ledger};
-use super::scene::Scene;
+use super::native;
+use super::scene::{Scene, Venue, exchanges};
 use super::transaction::{Account, Log, NativeFlows};
 use super::words::{ZERO, address, units, word};
 use crate::decode::{Note, NoteKind};
 use crate::domain::{Side, Units};
 use crate::registry::{ContractKind, EventKind};
+
+/// A trade has few tokens; a contract that rains tokens may name thousands.
+const LEG_COUNT_MAX: usize = 64;
 
 /// What the wallet gave or got of the measure: native coin, loose and wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,16 +148,28 @@ pub(super) fn traded(
 ) -> Result<Vec<Leg>, Option<Note>> {
     let routed = scene.calls_router() && scene.tx.from == *wallet;
     let all = routed || scene.fills();
-    if !all && !scene.venues.iter().any(|v| super::scene::exchanges(v.event.kind)) {
+    if !all && !scene.venues.iter().any(|venue| exchanges(venue.event.kind)) {
         return Err(None);
     }
-    if scene.venues.iter().any(|venue| venue.log.address == *wallet) {
+    let told = |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *wallet;
+    if scene.venues.iter().any(told) {
         // A pool trades with others; that is not a trade of its own.
         return Err(None);
+    }
+    if own.legs.len() > LEG_COUNT_MAX {
+        return no(NoteKind::OneSided, "more tokens moved than any trade has");
     }
     let is_share = |leg: &&Leg| is_share(scene, ledger, wallet, leg);
     if own.legs.iter().any(|leg| is_share(&leg)) {
         return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
+    }
+    let kinds = || scene.venues.iter().map(|venue| venue.event.kind);
+    if !routed
+        && kinds().any(|kind| kind == EventKind::Position)
+        && !kinds().any(|kind| kind == EventKind::Curve)
+    {
+        // What was swapped went into the position, and only a rest came back.
+        return no(NoteKind::Liquidity, "a position of liquidity grew");
     }
     if let Some(unique) = ledger.uniques.iter().find(|unique| {
         (unique.from == *wallet || unique.to == *wallet)
@@ -172,7 +188,7 @@ pub(super) fn traded(
         Measure::None => (false, false),
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
-        Measure::Unknown => super::native::sides(scene, ledger, wallet, own),
+        Measure::Unknown => native::sides(scene, ledger, wallet, own),
     };
     // Where a token went or came that no venue exchanged, native coin beside it is a fee or a rest.
     let other = |side| own.legs.iter().any(|leg| leg.side == side && !legs.contains(leg));
