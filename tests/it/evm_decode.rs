@@ -515,7 +515,7 @@ fn a_filled_order_trades_for_both_its_sides() {
     ];
     let filled = case(logs).to(exchange);
     filled.gives(&[('s', BBB, 7, None), ('b', AAA, 500, None)]);
-    filled.clone().of(OTHER).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    filled.of(OTHER).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
 }
 
 #[test]
@@ -542,6 +542,15 @@ fn a_smart_account_pays_by_inner_calls() {
     // The bundler's value is not the wallet's.
     told.of(OTHER).gives_none(None);
     operated.unknown().gives(&[('b', AAA, 500, None)]);
+}
+
+#[test]
+fn an_account_with_code_calls_itself() {
+    // EIP-7702: sender and recipient are the wallet, what it gives is inside.
+    let itself = buy().to(WALLET).value(0);
+    let told = itself.clone().calls(&[call(WALLET, ROUTER, 100), call(ROUTER, weth(), 100)]);
+    told.gives(&[('b', AAA, 500, Some(100))]);
+    itself.unknown().gives(&[('b', AAA, 500, None)]);
 }
 
 #[test]

@@ -26,10 +26,8 @@ pub(super) fn sides(
             (false, may_have_got(scene, ledger, wallet))
         }
         Measure::None | Measure::Unknown => {
-            // A contract's own calls are inner calls.
-            let acts = scene.tx.from != *wallet && scene.acts(wallet);
             let spent = !ledger.wraps.is_empty() || gives_native(scene);
-            (own.got() && !own.gave() && acts && spent, false)
+            (own.got() && !own.gave() && scene.acts_inside(wallet) && spent, false)
         }
     }
 }
@@ -70,7 +68,7 @@ fn gives_native(scene: &Scene<'_>) -> bool {
 pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Measure {
     let sends = scene.tx.from == *wallet;
     if own.got() && !own.gave() {
-        if !sends && scene.acts(wallet) && Measure::from(own.told) == Measure::None {
+        if scene.acts_inside(wallet) && Measure::from(own.told) == Measure::None {
             return Measure::Unknown;
         }
         if scene.tx.value.is_zero() || !sends {
@@ -84,7 +82,7 @@ pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &
     }
     if own.gave() && !own.got() && scene.tx.value.is_zero() {
         let told = Measure::from(own.told);
-        let paid = paid(scene, ledger, wallet, sends);
+        let paid = paid(scene, ledger, wallet, own);
         return match (told, paid) {
             (Measure::None, Some(units)) => Measure::Got(units),
             (told @ Measure::Got(_), None) => told,
@@ -140,10 +138,15 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
 }
 
 /// How much native coin the wallet was paid for what it gave.
-fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, sends: bool) -> Option<Units> {
+fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
     let mut told: Option<Units> = None;
+    // An account that does several things at once may be paid by others unseen.
+    let single = own.legs.len() == 1 && !scene.acts_inside(wallet);
     for venue in &scene.venues {
         let Some(pays) = venue.event.pays else { continue };
+        if !single && venue.event.kind != EventKind::CowTrade {
+            continue;
+        }
         let Some(amount) = payout(venue, pays, wallet) else { continue };
         told = match (told, venue.event.kind) {
             (None, _) => Some(amount),
@@ -166,6 +169,7 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, sends: bool) -> Op
         let gave = |m: &Move| m.from == venue.holder && m.asset == wrapped;
         venue.may_move_native() && !ledger.moves.iter().any(gave)
     });
+    let sends = scene.tx.from == *wallet;
     (sends && called.is_exact(scene.tx.selector) && all == by_called && !all.is_zero() && !loose)
         .then_some(all)
 }

@@ -98,6 +98,13 @@ impl<'a> Scene<'a> {
         self.tx.from == *wallet || self.tx.to == Some(*wallet) || self.venues.iter().any(operates)
     }
 
+    /// Whether it acts as a contract: then what it gives, and all that it does besides, are inner
+    /// calls.
+    pub(super) fn acts_inside(&self, wallet: &Account) -> bool {
+        let sends = self.tx.from == *wallet && self.tx.to != Some(*wallet);
+        !sends && self.acts(wallet)
+    }
+
     pub(super) fn is_mirror(&self, token: &Account) -> bool {
         self.chain.mirrors.iter().any(|mirror| mirror.bytes() == token)
     }
