@@ -2,8 +2,10 @@
 //!
 //! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
 
+mod ask;
 mod endpoint;
 mod error;
+mod evm;
 mod http;
 mod jsonrpc;
 mod limits;
@@ -11,12 +13,16 @@ mod policy;
 mod pool;
 mod queue;
 mod secret;
+mod send;
 mod solana;
 mod source;
 mod transport;
+mod tries;
 
+pub use ask::{Ask, Reading, Reply};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;
+pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};
 pub use http::{HttpSetupError, HttpTransport};
 pub use limits::PoolLimits;
 pub use pool::{Answer, Call, CallOptions, Pool};
@@ -26,4 +32,4 @@ pub use solana::{SolanaLimits, SolanaSource};
 pub use source::{
     GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
 };
-pub use transport::{Request, Response, Transport, TransportError};
+pub use transport::{Method, Request, Response, Transport, TransportError};

@@ -28,4 +28,6 @@ mod store_files;
 mod support;
 mod tidy;
 mod upstream;
+mod upstream_ask;
+mod upstream_trouble;
 mod wire;
