@@ -1,6 +1,7 @@
 //! One endpoint: what is configured, what was learned of it, and whether it may be asked now.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -11,6 +12,24 @@ use super::secret::{SecretText, SecretUrl};
 /// Number of an endpoint in its pool, by configuration order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointId(pub(super) usize);
+
+/// Some endpoints of a pool; those with numbers of 128 and more are never in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct EndpointSet(u128);
+
+impl EndpointSet {
+    fn bit(id: EndpointId) -> u128 {
+        u32::try_from(id.0).ok().and_then(|at| 1_u128.checked_shl(at)).unwrap_or(0)
+    }
+
+    pub(super) fn insert(&mut self, id: EndpointId) {
+        self.0 |= Self::bit(id);
+    }
+
+    pub(super) fn contains(self, id: EndpointId) -> bool {
+        self.0 & Self::bit(id) != 0
+    }
+}
 
 /// How an endpoint is configured; `None` takes the pool's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +84,8 @@ const BURST: Duration = Duration::from_millis(100);
 pub(super) struct Endpoint {
     pub(super) config: EndpointConfig,
     pub(super) label: String,
+    /// What its answers must not reveal, longest first.
+    pub(super) secrets: Arc<[String]>,
     concurrency: usize,
     pub(super) batch: usize,
     in_flight: usize,
@@ -80,11 +101,19 @@ pub(super) struct Endpoint {
     calls: BTreeMap<String, CallCounts>,
 }
 
+fn secrets(config: &EndpointConfig) -> Arc<[String]> {
+    let mut all = config.url.secrets();
+    all.extend(config.headers.iter().flat_map(|(_, value)| value.secrets()));
+    all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    all.into()
+}
+
 impl Endpoint {
     pub(super) fn new(config: EndpointConfig, limits: &PoolLimits) -> Self {
         let now = Instant::now();
         Self {
             label: config.url.label(),
+            secrets: secrets(&config),
             concurrency: config.concurrency.unwrap_or(limits.concurrency_default).max(1),
             batch: config.batch.unwrap_or(limits.batch_default).max(1),
             config,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 
-use super::transport::{Request, Response, Transport, TransportError};
+use super::transport::{Method, Request, Response, Transport, TransportError};
 
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(60);
@@ -45,17 +45,21 @@ impl HttpTransport {
         Ok(Self { client })
     }
 
-    async fn post(&self, request: Request) -> Result<Response, TransportError> {
-        let mut post = self
-            .client
-            .post(request.url.expose())
-            .header(reqwest::header::CONTENT_TYPE, "application/json")
-            .timeout(request.timeout)
-            .body(request.body);
+    async fn exchange(&self, request: Request) -> Result<Response, TransportError> {
+        let url = request.url.expose();
+        let mut ask = match request.method {
+            Method::Get => self.client.get(url),
+            Method::Post => self
+                .client
+                .post(url)
+                .header(reqwest::header::CONTENT_TYPE, "application/json")
+                .body(request.body),
+        };
+        ask = ask.timeout(request.timeout);
         for (name, value) in &request.headers {
-            post = post.header(name, value.expose());
+            ask = ask.header(name, value.expose());
         }
-        let mut response = post.send().await.map_err(failure)?;
+        let mut response = ask.send().await.map_err(failure)?;
         let status = response.status().as_u16();
         let retry_after = response.headers().get(reqwest::header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned);
@@ -72,7 +76,7 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
-        Box::pin(self.post(request))
+        Box::pin(self.exchange(request))
     }
 }
 

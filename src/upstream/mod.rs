@@ -2,6 +2,7 @@
 //!
 //! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
 
+mod ask;
 mod endpoint;
 mod error;
 mod http;
@@ -15,6 +16,7 @@ mod solana;
 mod source;
 mod transport;
 
+pub use ask::{Ask, Reading, Reply};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;
 pub use http::{HttpSetupError, HttpTransport};
@@ -26,4 +28,4 @@ pub use solana::{SolanaLimits, SolanaSource};
 pub use source::{
     GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
 };
-pub use transport::{Request, Response, Transport, TransportError};
+pub use transport::{Method, Request, Response, Transport, TransportError};

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::error::UpstreamError;
 use super::transport::TransportError;
 
 /// A try that gave no result.
@@ -19,6 +20,8 @@ pub(super) enum Failure {
         code: i64,
         message: String,
     },
+    /// What the reader of a plain HTTP answer said of it.
+    Told(String),
     /// The body is no JSON-RPC answer.
     Garbage,
     /// The answer has no entry for this call.
@@ -36,6 +39,9 @@ pub(super) enum Verdict {
     SmallerBatch,
     /// This endpoint does not offer the method.
     NotOffered,
+    /// This endpoint does not have it (history that it pruned, an answer that is too large for
+    /// it), another may; final once all have said so.
+    Elsewhere,
     /// The same everywhere.
     Final,
 }
@@ -46,14 +52,42 @@ impl std::fmt::Display for Failure {
             Self::Transport(error) => error.fmt(f),
             Self::Http { status, .. } => write!(f, "HTTP status {status}"),
             Self::Rpc { code, message } => write!(f, "{message} (code {code})"),
+            Self::Told(text) => f.write_str(text),
             Self::Garbage => f.write_str("an answer that is no JSON-RPC"),
             Self::Missing => f.write_str("no answer to this call in the batch"),
         }
     }
 }
 
+impl Failure {
+    /// The same with another text.
+    pub(super) fn map_text(self, change: impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::Http { status, text } => Self::Http { status, text: change(&text) },
+            Self::Rpc { code, message } => Self::Rpc { code, message: change(&message) },
+            Self::Told(text) => Self::Told(change(&text)),
+            Self::Transport(_) | Self::Garbage | Self::Missing => self,
+        }
+    }
+
+    /// The error for who asked, when no other try would change it.
+    pub(super) fn refusal(&self, endpoint: String) -> UpstreamError {
+        let (code, message) = match self {
+            Self::Rpc { code, message } => (*code, message.clone()),
+            Self::Http { status, .. } => (i64::from(*status), self.to_string()),
+            // The status that a server has for it.
+            Self::Transport(TransportError::TooLarge { .. }) => (413, self.to_string()),
+            Self::Transport(_) | Self::Told(_) | Self::Garbage | Self::Missing => {
+                (0, self.to_string())
+            }
+        };
+        UpstreamError::Rpc { endpoint, code, message }
+    }
+}
+
 const SLOW_DOWN: &[&str] = &[
     "rate limit",
+    "rate exceeded",
     "ratelimit",
     "too many requests",
     "too many request",
@@ -84,6 +118,7 @@ const NOT_OFFERED: &[&str] = &[
     "not supported",
     "unsupported method",
     "is disabled",
+    "method disabled",
     "does not exist/is not available",
     "not whitelisted",
     "upgrade your plan",
@@ -101,33 +136,100 @@ const AGAIN: &[&str] = &[
     "overloaded",
     "node is behind",
     "minimum context slot",
-    "header not found",
     "no backend is currently healthy",
 ];
 
+/// The call itself fails, wherever it is made.
+const REVERTED: &[&str] = &["execution reverted", "transaction reverted", "vm execution error"];
+/// More blocks or more logs than a node gives at once: who asked has to ask for less. Providers'
+/// texts for `eth_getLogs`, which share their codes with rate limits.
+const RANGE: &[&str] = &[
+    "block range",
+    "range is too",
+    "range too large",
+    "range limit",
+    "max range",
+    "maximum range",
+    "range allowed",
+    "range threshold",
+    "exceeds limit of",
+    "exceeded max allowed",
+    "query returned more than",
+    "exceeds max results",
+    "max results",
+    "too many results",
+    "too many logs",
+    "too many blocks",
+    "number of requested blocks",
+    "limit the query to",
+    "blocks are not supported",
+];
+/// As `RANGE`, but a batch that is too large says it too.
+const TOO_LARGE: &[&str] =
+    &["response size", "response too large", "response is too large", "response is too big"];
+/// How nodes end a search for logs that takes too long: a smaller range is quicker.
+const LOGS_TIME: &[&str] = &[
+    "deadline exceeded",
+    "query timeout",
+    "query timed out",
+    "execution timeout",
+    "took too long",
+];
+/// What a node without the history, or behind the others, says.
+const ELSEWHERE: &[&str] = &[
+    "missing trie node",
+    "pruned",
+    "header not found",
+    "historical state",
+    "state not available",
+    "state is not available",
+    "state already discarded",
+    "state histories",
+    "maximum proof window",
+    "archive",
+    "invalid block range",
+];
+
 /// Decides about a failure of one call; `in_batch` where it went out with others.
-pub(super) fn judge(failure: &Failure, in_batch: bool) -> Verdict {
+pub(super) fn judge(failure: &Failure, method: &str, in_batch: bool) -> Verdict {
     match failure {
-        Failure::Transport(TransportError::TooLarge { .. }) | Failure::Http { status: 413, .. }
-            if in_batch =>
-        {
-            Verdict::SmallerBatch
+        Failure::Transport(TransportError::TooLarge { .. }) | Failure::Http { status: 413, .. } => {
+            if in_batch {
+                Verdict::SmallerBatch
+            } else {
+                Verdict::Elsewhere
+            }
         }
-        Failure::Transport(_) | Failure::Garbage | Failure::Missing => Verdict::Again,
+        Failure::Transport(_) | Failure::Told(_) | Failure::Garbage | Failure::Missing => {
+            Verdict::Again
+        }
         Failure::Http { status, text } => {
-            by_text(text, in_batch).unwrap_or_else(|| by_status(*status))
+            by_text(text, method, in_batch).unwrap_or_else(|| by_status(*status))
         }
+        // A revert has a code of its own (go-ethereum's RPC errors with data).
+        Failure::Rpc { code: 3, .. } => Verdict::Final,
         Failure::Rpc { code, message } => {
-            by_text(message, in_batch).unwrap_or_else(|| by_code(*code))
+            by_text(message, method, in_batch).unwrap_or_else(|| by_code(*code))
         }
     }
 }
 
-fn by_text(text: &str, in_batch: bool) -> Option<Verdict> {
+fn by_text(text: &str, method: &str, in_batch: bool) -> Option<Verdict> {
     let text = text.to_lowercase();
     let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if in_batch && holds(SMALLER_BATCH) {
+    if holds(REVERTED) {
+        return Some(Verdict::Final);
+    }
+    if in_batch && (holds(SMALLER_BATCH) || holds(TOO_LARGE)) {
         return Some(Verdict::SmallerBatch);
+    }
+    // A node that only sometimes traces takes tracing away as a whole.
+    let is_trace = method.starts_with("debug_") || method.starts_with("trace_");
+    if holds(ELSEWHERE) && !(is_trace && holds(NOT_OFFERED)) {
+        return Some(Verdict::Elsewhere);
+    }
+    if let Some(verdict) = of_logs(&text, method) {
+        return Some(verdict);
     }
     if holds(SLOW_DOWN) {
         return Some(Verdict::SlowDown);
@@ -137,6 +239,20 @@ fn by_text(text: &str, in_batch: bool) -> Option<Verdict> {
         return Some(Verdict::NotOffered);
     }
     holds(AGAIN).then_some(Verdict::Again)
+}
+
+/// What concerns the range of a search for logs.
+fn of_logs(text: &str, method: &str) -> Option<Verdict> {
+    let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let is_logs = method == "eth_getLogs";
+    // BNB Chain's public nodes: no range is small enough.
+    if is_logs && text.trim() == "limit exceeded" {
+        return Some(Verdict::NotOffered);
+    }
+    let some_blocks =
+        text.contains("limited to") && (text.contains("block") || text.contains("range"));
+    let too_much = holds(RANGE) || holds(TOO_LARGE) || some_blocks || is_logs && holds(LOGS_TIME);
+    too_much.then_some(Verdict::Final)
 }
 
 fn by_status(status: u16) -> Verdict {
@@ -181,8 +297,13 @@ mod tests {
 
     #[track_caller]
     fn rpc(code: i64, message: &str, in_batch: bool, expected: Verdict) {
+        of("", code, message, in_batch, expected);
+    }
+
+    #[track_caller]
+    fn of(method: &str, code: i64, message: &str, in_batch: bool, expected: Verdict) {
         let failure = Failure::Rpc { code, message: message.to_owned() };
-        assert_eq!(judge(&failure, in_batch), expected, "{code} {message}");
+        assert_eq!(judge(&failure, method, in_batch), expected, "{code} {message}");
     }
 
     #[test]
@@ -210,13 +331,137 @@ mod tests {
         rpc(-32015, version, false, Verdict::Final);
     }
 
+    /// Texts that providers of EVM nodes document, or that their clients' sources hold.
+    #[test]
+    fn a_range_that_is_too_large_is_for_the_caller() {
+        let told = [
+            (
+                -32602,
+                "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on the response size, or you can request any block range with a cap of 10K logs in the response. Based on your parameters and the response size limit, this block range should work: [0x0, 0xd043b8]",
+            ),
+            (
+                -32600,
+                "You can make eth_getLogs requests with up to a 500 block range. Based on your parameters, this block range should work: [0x1, 0x2]",
+            ),
+            (
+                -32005,
+                "query returned more than 10000 results. Try with this block range [0x1, 0x2].",
+            ),
+            (-32602, "range 1000000 exceeds limit of 10000"),
+            (-32614, "eth_getLogs is limited to a 10,000 range"),
+            (-32062, "Block range is too large"),
+            (-32600, "block range is too wide"),
+            (-32000, "exceed maximum block range: 50000"),
+            (35, "ranges over 10000 blocks are not supported on freetier"),
+            (-32000, "query exceeds max results 20000, retry with the range 1-2"),
+            (-32000, "query exceeds max block range 100000"),
+            (-32603, "eth_getLogs range is too large, max is 1k blocks"),
+            (-32000, "Requested range is too wide. Max range: 800"),
+            (-32000, "Invalid. Max range: 800"),
+            (-32005, "Maximum allowed number of requested blocks is 1000"),
+            (-32000, "eth_getLogs is limited to 1024 block range"),
+            (-32005, "eth_getLogs is limited to 1024 block"),
+            (-32005, "Block range limit exceeded."),
+            (-32000, "please limit the query to at most 1000 blocks"),
+            (-32000, "block range too large"),
+            (-32020, "backend response too large"),
+            (-32000, "logs matched by query exceeds limit of 10000"),
+            (-32005, "range 5000 is bigger than range limit 2000"),
+            (-32000, "requested too many blocks from 1 to 5000, maximum is set to 2048"),
+            (-32005, "query returned more than 10000 results"),
+            (-32000, "response size should not greater than 10000000 bytes"),
+            (-32000, "block range is too wide (maximum 1024)"),
+            (-32000, "block range is larger than max block range"),
+            (-32000, "the range 5000 exceeds the range allowed for your plan (5000 > 1000)"),
+            (-32012, "getLogs request exceeded max allowed range"),
+            (-32012, "range threshold exceeded"),
+            (-32602, "exceed max block range: 5000"),
+            (-32000, "context deadline exceeded"),
+            (-32002, "query timeout exceeded"),
+        ];
+        for (code, message) in told {
+            of("eth_getLogs", code, message, false, Verdict::Final);
+        }
+        of(
+            "eth_getTransactionReceipt",
+            -32020,
+            "backend response too large",
+            true,
+            Verdict::SmallerBatch,
+        );
+    }
+
+    #[test]
+    fn codes_of_ranges_that_tell_of_rates_are_rates() {
+        let told = [
+            (-32005, "project ID request rate exceeded"),
+            (-32005, "daily request count exceeded, request rate limited"),
+            (-32005, ""),
+            (-32029, "Too Many Requests"),
+            (-32016, "over rate limit"),
+            (-32090, "Too many requests, reason: call rate limit exhausted, retry in 10s"),
+            (429, "Your app has exceeded its compute units per second capacity."),
+            (-32007, "50/second request limit reached"),
+        ];
+        for (code, message) in told {
+            of("eth_getLogs", code, message, false, Verdict::SlowDown);
+        }
+    }
+
+    #[test]
+    fn history_that_one_node_lacks_another_may_have() {
+        let told = [
+            (-32000, "missing trie node 0123 (path ) state 0x0123 is not available"),
+            (-32000, "state is pruned"),
+            (-32000, "header not found"),
+            (-32000, "historical state 0123 is not available"),
+            (-32000, "required historical state unavailable (reexec=128)"),
+            (-32061, "No archive nodes available"),
+            (4444, "pruned history unavailable"),
+            (-32000, "distance to target block exceeds maximum proof window"),
+        ];
+        for method in ["eth_getBalance", "debug_traceTransaction"] {
+            for (code, message) in told {
+                of(method, code, message, false, Verdict::Elsewhere);
+            }
+        }
+        of("eth_getLogs", -32000, "invalid block range", false, Verdict::Elsewhere);
+        let plan = "Archive, Debug and Trace requests are not available on your current plan.";
+        of("debug_traceTransaction", -32002, plan, false, Verdict::NotOffered);
+        of("eth_getBalance", -32002, plan, false, Verdict::Elsewhere);
+    }
+
+    #[test]
+    fn what_an_endpoint_lacks_and_what_reverts_is_told_apart() {
+        of("eth_getLogs", -32005, "limit exceeded", false, Verdict::NotOffered);
+        of("eth_call", -32005, "limit exceeded", false, Verdict::SlowDown);
+        of("eth_getLogs", -32075, "method disabled", false, Verdict::NotOffered);
+        let absent = "the method trace_block does not exist/is not available";
+        of("trace_block", -32601, absent, false, Verdict::NotOffered);
+        of(
+            "eth_getLogs",
+            -32000,
+            "no backend is currently healthy to serve traffic",
+            false,
+            Verdict::Again,
+        );
+        of("eth_call", 3, "execution reverted", false, Verdict::Final);
+        of(
+            "eth_call",
+            -32000,
+            "execution reverted: over capacity, try again",
+            false,
+            Verdict::Final,
+        );
+    }
+
     #[test]
     fn statuses_decide_where_there_is_no_telling_text() {
         let http = |status| Failure::Http { status, text: String::new() };
-        assert_eq!(judge(&http(429), false), Verdict::SlowDown);
-        assert_eq!(judge(&http(503), false), Verdict::Again);
-        assert_eq!(judge(&http(413), true), Verdict::SmallerBatch);
-        assert_eq!(judge(&http(413), false), Verdict::Again);
+        assert_eq!(judge(&http(429), "", false), Verdict::SlowDown);
+        assert_eq!(judge(&http(503), "", false), Verdict::Again);
+        assert_eq!(judge(&http(413), "", true), Verdict::SmallerBatch);
+        assert_eq!(judge(&http(413), "", false), Verdict::Elsewhere);
     }
 
     #[test]

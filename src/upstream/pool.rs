@@ -2,6 +2,7 @@
 //!
 //! Not guaranteed: that a call is sent once. Everything asked here only reads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -13,13 +14,15 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::endpoint::{Endpoint, EndpointConfig, EndpointId, EndpointStatus};
+use super::ask::Ask;
+use super::endpoint::{Endpoint, EndpointConfig, EndpointId, EndpointSet, EndpointStatus};
 use super::error::UpstreamError;
 use super::jsonrpc::{self, Whole};
 use super::limits::PoolLimits;
 use super::policy::{self, Failure, Verdict};
 use super::queue::{Admission, Lane, Needs, Permit};
-use super::transport::{Request, Response, Transport, TransportError};
+use super::secret::mask;
+use super::transport::{Method, Request, Response, Transport, TransportError};
 use crate::domain::Clock;
 
 /// For whom and where a call is made.
@@ -69,12 +72,21 @@ struct Inner {
 
 /// A call that has no result yet.
 #[derive(Clone, Copy)]
-struct Open {
+pub(super) struct Open {
     /// Its place in the caller's list.
     at: usize,
     attempts: u32,
     since: Instant,
     avoid: Option<EndpointId>,
+    /// Those who said that they do not have it.
+    without: EndpointSet,
+}
+
+impl Open {
+    pub(super) fn new(at: usize, options: &CallOptions) -> Self {
+        let (since, without) = (Instant::now(), EndpointSet::default());
+        Self { at, attempts: 0, since, avoid: options.avoid, without }
+    }
 }
 
 /// How one request ended.
@@ -125,15 +137,12 @@ impl Pool {
         let mut results: Vec<Option<Result<Answer, UpstreamError>>> =
             calls.iter().map(|_| None).collect();
         let mut flights = FuturesUnordered::new();
-        let since = Instant::now();
-        let all: Vec<Open> = (0..calls.len())
-            .map(|at| Open { at, attempts: 0, since, avoid: options.avoid })
-            .collect();
+        let all: Vec<Open> = (0..calls.len()).map(|at| Open::new(at, options)).collect();
         for group in self.grouped(all) {
             flights.push(self.fly(calls, group, options, Duration::ZERO));
         }
         while let Some(landed) = flights.next().await {
-            for (group, pause) in self.settle(calls, landed, &mut results) {
+            for (group, pause) in self.settle(calls, options, landed, &mut results) {
                 flights.push(self.fly(calls, group, options, pause));
             }
         }
@@ -160,16 +169,25 @@ impl Pool {
         self.inner.admission.each(|_, endpoint| endpoint.batch).into_iter().max().unwrap_or(1)
     }
 
-    fn grouped(&self, mut open: Vec<Open>) -> Vec<Vec<Open>> {
+    /// As large as can be sent at once, with only such calls together as may go to the same
+    /// endpoints.
+    fn grouped(&self, open: Vec<Open>) -> Vec<Vec<Open>> {
         let size = self.batch_size();
-        let mut groups = Vec::new();
-        while open.len() > size {
-            let rest = open.split_off(size);
-            groups.push(std::mem::replace(&mut open, rest));
+        let mut alike: BTreeMap<EndpointSet, Vec<Open>> = BTreeMap::new();
+        for one in open {
+            alike.entry(one.without).or_default().push(one);
         }
-        groups.push(open);
-        groups.retain(|group| !group.is_empty());
-        groups
+        alike.values().flat_map(|all| all.chunks(size).map(<[Open]>::to_vec)).collect()
+    }
+
+    pub(super) fn needs(
+        options: &CallOptions,
+        open: &Open,
+        method: &'static str,
+        calls: usize,
+    ) -> Needs {
+        let (lane, on) = (options.lane.clone(), options.on);
+        Needs { lane, on, avoid: open.avoid, without: open.without, method, calls }
     }
 
     /// Waits, takes a turn, sends one request.
@@ -183,14 +201,11 @@ impl Pool {
         if !pause.is_zero() {
             sleep(pause).await;
         }
-        let first = group.first();
-        let needs = Needs {
-            lane: options.lane.clone(),
-            on: options.on,
-            avoid: first.and_then(|open| open.avoid),
-            method: first.and_then(|open| calls.get(open.at)).map_or("", |call| call.method),
-            calls: group.len(),
+        let Some(first) = group.first() else {
+            return Landed::refused(group, UpstreamError::NoEndpoint);
         };
+        let method = calls.get(first.at).map_or("", |call| call.method);
+        let needs = Self::needs(options, first, method, group.len());
         let permit = match self.admit(needs.clone()).await {
             Ok(permit) => permit,
             Err(error) => return Landed::refused(group, error),
@@ -201,15 +216,20 @@ impl Pool {
             .filter_map(|open| calls.get(open.at))
             .map(|call| (call.method, &call.params))
             .collect();
-        let body = Bytes::from(jsonrpc::encode(&asked));
-        let (endpoint, response) = self.send_hedged(permit, &needs, body, asked.len()).await;
+        let ask = Ask {
+            name: needs.method,
+            path: String::new(),
+            query: Vec::new(),
+            body: Some(Bytes::from(jsonrpc::encode(&asked))),
+        };
+        let (endpoint, response) = self.send_hedged(permit, &needs, &ask, asked.len()).await;
         let mut landed = self.read(endpoint, &asked, group, response);
         landed.left = left;
         landed
     }
 
     /// A place in the queue, for at most the time for tries.
-    async fn admit(&self, needs: Needs) -> Result<Permit, UpstreamError> {
+    pub(super) async fn admit(&self, needs: Needs) -> Result<Permit, UpstreamError> {
         let wait = self.inner.limits.retry_time_max;
         let pinned = needs.on.is_some();
         let admitted = self.inner.admission.admit(needs);
@@ -223,17 +243,17 @@ impl Pool {
     }
 
     /// Sends, and asks another endpoint too when this one takes far longer than it usually does.
-    async fn send_hedged(
+    pub(super) async fn send_hedged(
         &self,
         permit: Permit,
         needs: &Needs,
-        body: Bytes,
+        ask: &Ask,
         calls: usize,
     ) -> (EndpointId, Result<Response, TransportError>) {
         let endpoint = permit.endpoint;
         let usual = self.inner.admission.with(endpoint, |e| e.latency()).unwrap_or_default();
         let patience = (usual * 4).max(self.inner.limits.hedge_after_min);
-        let first = self.send(&permit, body.clone(), calls);
+        let first = self.send(&permit, ask, calls);
         tokio::pin!(first);
         if needs.on.is_some() || usual.is_zero() {
             return (endpoint, first.await);
@@ -248,7 +268,7 @@ impl Pool {
         };
         tokio::select! {
             response = &mut first => (endpoint, response),
-            response = self.send(&second, body, calls) => match response {
+            response = self.send(&second, ask, calls) => match response {
                 Ok(response) => (second.endpoint, Ok(response)),
                 Err(_) => (endpoint, first.await),
             },
@@ -258,7 +278,7 @@ impl Pool {
     async fn send(
         &self,
         permit: &Permit,
-        body: Bytes,
+        ask: &Ask,
         calls: usize,
     ) -> Result<Response, TransportError> {
         let Inner { admission, limits, transport, .. } = &*self.inner;
@@ -270,7 +290,10 @@ impl Pool {
             if calls > 1 { limits.batch_body_bytes_max } else { limits.body_bytes_max };
         let timeout = limits.request_wait_max;
         let began = Instant::now();
-        let request = Request { url, headers, body, timeout, body_bytes_max };
+        let url = url.join(&ask.path, &ask.query);
+        let method = if ask.body.is_some() { Method::Post } else { Method::Get };
+        let body = ask.body.clone().unwrap_or_default();
+        let request = Request { method, url, headers, body, timeout, body_bytes_max };
         let response = transport.send(request).await;
         if response.as_ref().is_ok_and(|response| response.status < 400) {
             admission.with(permit.endpoint, |endpoint| endpoint.succeeded(began.elapsed()));
@@ -285,10 +308,8 @@ impl Pool {
         group: Vec<Open>,
         response: Result<Response, TransportError>,
     ) -> Landed {
-        let now = self.inner.clock.now().seconds().0;
-        let header = response.as_ref().ok().and_then(|response| response.retry_after.as_deref());
-        let retry_after = header.and_then(|header| policy::retry_after(header, now));
-        let answers = understand(response, group.len());
+        let retry_after = self.heed(endpoint, &response);
+        let answers = understand(response, group.len(), &self.secrets(endpoint));
         let sent_calls = group.len();
         let outcomes: Vec<_> = match answers {
             Ok(answers) => group
@@ -298,19 +319,40 @@ impl Pool {
                 .collect(),
             Err(failure) => group.into_iter().map(|open| (open, Err(failure.clone()))).collect(),
         };
-        self.inner.admission.with(endpoint, |known| {
-            for ((method, _), (_, outcome)) in asked.iter().zip(&outcomes) {
-                known.count(method, outcome.is_err());
-            }
-        });
+        for ((method, _), (_, outcome)) in asked.iter().zip(&outcomes) {
+            self.count(endpoint, method, outcome.is_err());
+        }
         let (left, refused) = (Vec::new(), None);
         Landed { endpoint: Some(endpoint), outcomes, left, refused, sent_calls, retry_after }
+    }
+
+    /// Lets an endpoint rest for as long as its answer asks for; tells how long.
+    pub(super) fn heed(
+        &self,
+        endpoint: EndpointId,
+        response: &Result<Response, TransportError>,
+    ) -> Option<Duration> {
+        let refused = response.as_ref().ok().filter(|response| response.status >= 400)?;
+        let now = self.inner.clock.now().seconds().0;
+        let pause = policy::retry_after(refused.retry_after.as_deref()?, now)?;
+        let pause = pause.min(self.inner.limits.retry_after_max);
+        self.bench(endpoint, pause);
+        Some(pause)
+    }
+
+    pub(super) fn count(&self, endpoint: EndpointId, method: &str, failed: bool) {
+        self.inner.admission.with(endpoint, |known| known.count(method, failed));
+    }
+
+    pub(super) fn secrets(&self, endpoint: EndpointId) -> Arc<[String]> {
+        self.inner.admission.with(endpoint, |known| Arc::clone(&known.secrets)).unwrap_or_default()
     }
 
     /// Notes results and what was learned of the endpoint; returns what flies again, and when.
     fn settle(
         &self,
         calls: &[Call],
+        options: &CallOptions,
         landed: Landed,
         results: &mut [Option<Result<Answer, UpstreamError>>],
     ) -> Vec<(Vec<Open>, Duration)> {
@@ -334,15 +376,15 @@ impl Pool {
                 }
                 Err(failure) => failure,
             };
-            let verdict = policy::judge(&failure, sent_calls > 1);
             let method = calls.get(open.at).map_or("", |call| call.method);
+            let verdict = policy::judge(&failure, method, sent_calls > 1);
             judged.push((verdict, method, failure.to_string()));
-            match self.next_try(open, endpoint, verdict, &failure) {
+            match self.next_try(open, method, options, (endpoint, verdict, &failure)) {
                 Ok((open, wait)) => {
                     pause = pause.max(wait);
                     retry.push(open);
                 }
-                Err((at, error)) => set(results, at, Err(error)),
+                Err(error) => set(results, open.at, Err(error)),
             }
         }
         self.learn(endpoint, judged, sent_calls, retry_after);
@@ -352,31 +394,38 @@ impl Pool {
     }
 
     /// The call once more with its pause, or its final error.
-    fn next_try(
+    pub(super) fn next_try(
         &self,
         open: Open,
-        endpoint: EndpointId,
-        verdict: Verdict,
-        failure: &Failure,
-    ) -> Result<(Open, Duration), (usize, UpstreamError)> {
+        method: &'static str,
+        options: &CallOptions,
+        (endpoint, verdict, failure): (EndpointId, Verdict, &Failure),
+    ) -> Result<(Open, Duration), UpstreamError> {
         let limits = &self.inner.limits;
         let attempts = open.attempts + 1;
-        let again = Open { attempts, avoid: Some(endpoint), ..open };
-        match (verdict, failure) {
-            (Verdict::Final, Failure::Rpc { code, message }) => {
-                let (endpoint, message) = (self.label(endpoint), message.clone());
-                return Err((again.at, UpstreamError::Rpc { endpoint, code: *code, message }));
+        let mut again = Open { attempts, avoid: Some(endpoint), ..open };
+        match verdict {
+            Verdict::Final => return Err(failure.refusal(self.label(endpoint))),
+            Verdict::SmallerBatch => return Ok((again, Duration::ZERO)),
+            Verdict::Elsewhere => {
+                again.without.insert(endpoint);
+                let needs = Self::needs(options, &again, method, 1);
+                if !self.inner.admission.is_servable(&needs) {
+                    return Err(failure.refusal(self.label(endpoint)));
+                }
             }
-            (Verdict::SmallerBatch, _) => return Ok((again, Duration::ZERO)),
-            _ => {}
+            Verdict::SlowDown | Verdict::Again | Verdict::NotOffered => {}
         }
         if attempts >= limits.attempts_max || again.since.elapsed() >= limits.retry_time_max {
             let last = format!("{}: {failure}", self.label(endpoint));
-            return Err((again.at, UpstreamError::Unavailable { attempts, last }));
+            return Err(UpstreamError::Unavailable { attempts, last });
         }
         let pause = match verdict {
             // The endpoint's own rest is the pause; another endpoint may take it at once.
-            Verdict::SlowDown | Verdict::NotOffered | Verdict::SmallerBatch => Duration::ZERO,
+            Verdict::SlowDown
+            | Verdict::NotOffered
+            | Verdict::SmallerBatch
+            | Verdict::Elsewhere => Duration::ZERO,
             Verdict::Again | Verdict::Final => self.backoff(attempts),
         };
         Ok((again, pause))
@@ -399,7 +448,7 @@ impl Pool {
     }
 
     /// Remembers what a request told about its endpoint.
-    fn learn(
+    pub(super) fn learn(
         &self,
         id: EndpointId,
         judged: Vec<(Verdict, &'static str, String)>,
@@ -419,7 +468,7 @@ impl Pool {
                         absent = true;
                         endpoint.does_not_offer(method, Instant::now() + limits.not_offered_rest);
                     }
-                    Verdict::Final => {}
+                    Verdict::Final | Verdict::Elsewhere => {}
                 }
             }
             let now = Instant::now();
@@ -433,9 +482,6 @@ impl Pool {
                 endpoint.rest(pause, now);
             } else if let Some(text) = failed {
                 endpoint.failed(text, limits, now);
-                if let Some(pause) = retry_after {
-                    endpoint.rest(pause.min(limits.retry_after_max), now);
-                }
             }
         });
         if absent {
@@ -474,18 +520,22 @@ type Entry = Option<Result<Box<RawValue>, Failure>>;
 fn understand(
     response: Result<Response, TransportError>,
     count: usize,
+    secrets: &[String],
 ) -> Result<Vec<Entry>, Failure> {
     let response = response.map_err(Failure::Transport)?;
     let good = (200..300).contains(&response.status);
     match jsonrpc::decode(&response.body, count) {
         Ok(answers) if good || answers.iter().any(Option::is_some) => Ok(answers
             .into_iter()
-            .map(|answer| answer.map(|outcome| outcome.map_err(|error| rpc_failure(&error))))
+            .map(|answer| {
+                answer.map(|outcome| outcome.map_err(|error| rpc_failure(&error, secrets)))
+            })
             .collect()),
-        Err(Whole::Error(error)) => Err(rpc_failure(&error)),
+        Err(Whole::Error(error)) => Err(rpc_failure(&error, secrets)),
         Err(Whole::Garbage) if good => Err(Failure::Garbage),
         Ok(_) | Err(Whole::Garbage) => {
-            let text = String::from_utf8_lossy(&response.body).chars().take(TEXT_MAX).collect();
+            let text = mask(&String::from_utf8_lossy(&response.body), secrets);
+            let text = text.chars().take(TEXT_MAX).collect();
             Err(Failure::Http { status: response.status, text })
         }
     }
@@ -494,7 +544,8 @@ fn understand(
 /// Characters of an error page that are looked at.
 const TEXT_MAX: usize = 500;
 
-fn rpc_failure(error: &jsonrpc::RpcError) -> Failure {
-    let message = error.message.chars().filter(|c| !c.is_control()).take(TEXT_MAX).collect();
+fn rpc_failure(error: &jsonrpc::RpcError, secrets: &[String]) -> Failure {
+    let message = mask(&error.message, secrets);
+    let message = message.chars().filter(|c| !c.is_control()).take(TEXT_MAX).collect();
     Failure::Rpc { code: error.code, message }
 }

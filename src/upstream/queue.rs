@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::endpoint::{Endpoint, EndpointId};
+use super::endpoint::{Endpoint, EndpointId, EndpointSet};
 use super::error::UpstreamError;
 use super::limits::PoolLimits;
 
@@ -56,11 +56,20 @@ pub(super) struct Needs {
     pub(super) lane: Lane,
     pub(super) on: Option<EndpointId>,
     pub(super) avoid: Option<EndpointId>,
+    pub(super) without: EndpointSet,
     pub(super) method: &'static str,
     pub(super) calls: usize,
 }
 
 impl Needs {
+    /// Whether an endpoint may serve this at some time.
+    fn may_use(&self, at: usize, endpoint: &Endpoint, now: Instant) -> bool {
+        let id = EndpointId(at);
+        self.on.is_none_or(|on| on == id)
+            && !self.without.contains(id)
+            && endpoint.offers(self.method, now)
+    }
+
     fn not_supported(&self) -> UpstreamError {
         UpstreamError::NotSupported { method: self.method.to_owned() }
     }
@@ -179,6 +188,11 @@ impl Admission {
             return Err(UpstreamError::NoEndpoint);
         }
         if state.is_servable(needs, now) { Ok(()) } else { Err(needs.not_supported()) }
+    }
+
+    /// Whether an endpoint could serve this, now or later.
+    pub(super) fn is_servable(&self, needs: &Needs) -> bool {
+        self.state().is_servable(needs, Instant::now())
     }
 
     /// Refuses those who wait for a method that turned out to be offered nowhere.
@@ -311,16 +325,13 @@ impl State {
 
     /// Whether an endpoint may serve this at some time.
     fn is_servable(&self, needs: &Needs, now: Instant) -> bool {
-        self.endpoints.iter().enumerate().any(|(at, endpoint)| {
-            needs.on.is_none_or(|on| on.0 == at) && endpoint.offers(needs.method, now)
-        })
+        let mut all = self.endpoints.iter().enumerate();
+        all.any(|(at, endpoint)| needs.may_use(at, endpoint, now))
     }
 
     /// The least loaded endpoint that may serve this now.
     fn choose(&self, needs: &Needs, now: Instant) -> Option<usize> {
-        let able = |at: usize, endpoint: &Endpoint| {
-            needs.on.is_none_or(|on| on.0 == at) && endpoint.offers(needs.method, now)
-        };
+        let able = |at: usize, endpoint: &Endpoint| needs.may_use(at, endpoint, now);
         let other = |at: usize| needs.avoid.is_some_and(|avoid| avoid.0 != at);
         let mut all = self.endpoints.iter().enumerate();
         let other_lives = all.any(|(at, e)| other(at) && able(at, e) && !e.is_resting(now));

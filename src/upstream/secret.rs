@@ -23,6 +23,61 @@ impl SecretUrl {
         let host = authority.rsplit('@').next().unwrap_or_default();
         format!("{scheme}://{host}")
     }
+
+    /// With a path behind its own path, and parameters behind its own parameters.
+    pub(super) fn join(&self, path: &str, query: &[(&'static str, String)]) -> Self {
+        let whole = self.0.split('#').next().unwrap_or_default();
+        let (base, own) = whole.split_once('?').unwrap_or((whole, ""));
+        let mut url = if path.is_empty() { base } else { base.trim_end_matches('/') }.to_owned();
+        escape(path, "/:@!$&'()*+,;=%", &mut url);
+        let mut mark = '?';
+        if !own.is_empty() {
+            url.push('?');
+            url.push_str(own.trim_end_matches('&'));
+            mark = '&';
+        }
+        for (name, value) in query {
+            url.push(std::mem::replace(&mut mark, '&'));
+            escape(name, "", &mut url);
+            url.push('=');
+            escape(value, "", &mut url);
+        }
+        Self(url)
+    }
+
+    /// Parts that may be keys: user info, parts of the path, values of the query.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let rest = self.0.split_once("://").map_or(self.0.as_str(), |(_, rest)| rest);
+        let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+        let parts = user.split(':').chain(rest.split(['/', '?', '&', '=', '#']));
+        parts.filter(|part| may_be_key(part)).map(str::to_owned).collect()
+    }
+}
+
+/// Shorter ones are words such as `v2` and `rpc`; no key is that short.
+const KEY_CHARS_MIN: usize = 6;
+
+fn may_be_key(text: &str) -> bool {
+    text.len() >= KEY_CHARS_MIN
+}
+
+/// Appends a text, all but letters, digits, `-._~` and what is `kept` percent-encoded (RFC 3986).
+fn escape(text: &str, kept: &str, to: &mut String) {
+    for byte in text.bytes() {
+        let c = char::from(byte);
+        if c.is_ascii_alphanumeric() || "-._~".contains(c) || kept.contains(c) && c.is_ascii() {
+            to.push(c);
+        } else {
+            to.push('%');
+            to.push_str(&hex::encode_upper([byte]));
+        }
+    }
+}
+
+/// A text of an endpoint without the keys that it may have repeated.
+pub(super) fn mask(text: &str, secrets: &[String]) -> String {
+    secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "(hidden)"))
 }
 
 impl fmt::Debug for SecretUrl {
@@ -42,6 +97,12 @@ impl SecretText {
 
     pub(super) fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// Its words that may be keys: `Bearer KEY` is repeated as `KEY`.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let words = self.0.split([' ', ':', ',', ';', '=']);
+        words.filter(|word| may_be_key(word)).map(str::to_owned).collect()
     }
 }
 
@@ -67,5 +128,32 @@ mod tests {
             assert_eq!(shown, "https://node.example:8443 https://node.example:8443");
         }
         assert_eq!(format!("{:?}", SecretText::new("planted")), "(hidden)");
+    }
+
+    #[track_caller]
+    fn joins(url: &str, path: &str, query: &[(&'static str, &str)], expected: &str) {
+        let query: Vec<_> =
+            query.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        assert_eq!(SecretUrl::new(url).join(path, &query).expose(), expected);
+    }
+
+    #[test]
+    fn paths_and_parameters_go_behind_what_the_url_has() {
+        joins("http://h", "", &[], "http://h");
+        joins("http://h/api?apikey=k", "", &[("a", "1")], "http://h/api?apikey=k&a=1");
+        joins("http://h/?apikey=k#top", "/v1/x", &[], "http://h/v1/x?apikey=k");
+        joins("http://h/api/", "/v1", &[("a", "1"), ("b", "2")], "http://h/api/v1?a=1&b=2");
+        joins("http://h/api/", "", &[("a", "x y&=%é/")], "http://h/api/?a=x%20y%26%3D%25%C3%A9%2F");
+        joins("http://h", "/a?b#c d", &[], "http://h/a%3Fb%23c%20d");
+    }
+
+    #[test]
+    fn keys_that_are_repeated_are_masked() {
+        let url = SecretUrl::new("https://user:planted-1@node.example/v2/planted-2?key=planted-3");
+        let mut secrets = url.secrets();
+        secrets.extend(SecretText::new("Bearer planted-4").secrets());
+        let told = "v2: planted-1, planted-2; planted-3: 'planted-4' at node.example";
+        let shown = "v2: (hidden), (hidden); (hidden): '(hidden)' at node.example";
+        assert_eq!(mask(told, &secrets), shown);
     }
 }

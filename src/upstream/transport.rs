@@ -8,11 +8,21 @@ use futures_util::future::BoxFuture;
 
 use super::secret::{SecretText, SecretUrl};
 
-/// One HTTP POST of a JSON body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    /// Of a JSON body.
+    Post,
+}
+
+/// One HTTP request.
 #[derive(Debug, Clone)]
 pub struct Request {
+    pub method: Method,
+    /// Whole, with path and query.
     pub url: SecretUrl,
     pub headers: Vec<(String, SecretText)>,
+    /// Empty for `Get`.
     pub body: Bytes,
     /// From the first byte sent to the last byte read.
     pub timeout: Duration,

@@ -26,4 +26,5 @@ mod store_files;
 mod support;
 mod tidy;
 mod upstream;
+mod upstream_ask;
 mod wire;

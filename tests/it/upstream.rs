@@ -1,147 +1,17 @@
 //! The pool of endpoints on paused time: what it sends, when, and where.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::domain::{Clock, UnixMillis};
 use blotter::upstream::{
     Call, CallOptions, EndpointConfig, HttpTransport, Lane, Pool, PoolLimits, Priority, Request,
     Response, SecretText, Transport, TransportError, UpstreamError,
 };
 use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use serde_json::json;
+use tokio::time::{Instant, timeout};
 
-#[derive(Debug)]
-struct Epoch;
-
-impl Clock for Epoch {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(1_767_225_600_000)
-    }
-}
-
-/// What an endpoint does with the next request.
-#[derive(Debug, Clone)]
-enum Act {
-    /// Each call is answered with its first parameter.
-    Echo,
-    /// Ids are shuffled, one entry comes twice, one is missing.
-    Muddle,
-    Status(u16, &'static str, Option<&'static str>),
-    Body(&'static str),
-    Break,
-    Never,
-}
-
-/// Endpoints by host, each with a script that ends in a last act which repeats.
-#[derive(Debug, Default)]
-struct Script {
-    acts: Mutex<Vec<(String, VecDeque<Act>)>>,
-    latency: Mutex<Vec<(String, Duration)>>,
-    /// Host, time and calls of every request.
-    sent: Mutex<Vec<(String, Instant, Vec<Value>)>>,
-}
-
-impl Script {
-    fn host(self, host: &str, latency_ms: u64, acts: impl IntoIterator<Item = Act>) -> Self {
-        self.acts.lock().unwrap().push((host.to_owned(), acts.into_iter().collect()));
-        let latency = Duration::from_millis(latency_ms);
-        self.latency.lock().unwrap().push((host.to_owned(), latency));
-        self
-    }
-
-    fn act(&self, host: &str) -> Act {
-        let mut all = self.acts.lock().unwrap();
-        let (_, acts) = all.iter_mut().find(|(name, _)| name == host).unwrap();
-        if acts.len() > 1 { acts.pop_front().unwrap() } else { acts[0].clone() }
-    }
-
-    fn sent_to(&self, host: &str) -> usize {
-        self.sent.lock().unwrap().iter().filter(|(to, ..)| to == host).count()
-    }
-
-    fn sent(&self) -> Vec<(String, Instant, Vec<Value>)> {
-        self.sent.lock().unwrap().clone()
-    }
-}
-
-impl Transport for Script {
-    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
-        Box::pin(async move {
-            let host = request.url.label().trim_start_matches("http://").to_owned();
-            let body: Value = serde_json::from_slice(&request.body).unwrap();
-            let calls = match body {
-                Value::Array(calls) => calls,
-                one @ (Value::Object(_)
-                | Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)) => vec![one],
-            };
-            let act = self.act(&host);
-            self.sent.lock().unwrap().push((host.clone(), Instant::now(), calls.clone()));
-            let latency =
-                self.latency.lock().unwrap().iter().find(|(name, _)| *name == host).unwrap().1;
-            sleep(latency).await;
-            answer(act, &calls, request.timeout).await
-        })
-    }
-}
-
-async fn answer(act: Act, calls: &[Value], wait: Duration) -> Result<Response, TransportError> {
-    let ok = |body: String| {
-        Ok(Response { status: 200, retry_after: None, body: body.into_bytes().into() })
-    };
-    let entry = |call: &Value| json!({"id": call["id"], "result": call["params"][0]});
-    match act {
-        Act::Echo if calls.len() == 1 => ok(entry(&calls[0]).to_string()),
-        Act::Echo => ok(calls.iter().map(entry).collect::<Value>().to_string()),
-        Act::Muddle => {
-            let mut all: Vec<Value> = calls.iter().skip(1).map(entry).collect();
-            all.reverse();
-            all.extend(all.first().cloned());
-            ok(Value::from(all).to_string())
-        }
-        Act::Status(status, text, retry_after) => Ok(Response {
-            status,
-            retry_after: retry_after.map(str::to_owned),
-            body: text.as_bytes().to_vec().into(),
-        }),
-        Act::Body(text) => ok(text.to_owned()),
-        Act::Break => Err(TransportError::Broken("reset".to_owned())),
-        Act::Never => {
-            sleep(wait).await;
-            Err(TransportError::Timeout)
-        }
-    }
-}
-
-fn pool(script: &Arc<Script>, endpoints: Vec<EndpointConfig>) -> Pool {
-    let transport: Arc<dyn Transport> = script.clone();
-    Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1)
-}
-
-fn at(host: &str) -> EndpointConfig {
-    EndpointConfig::new(format!("http://{host}/planted"))
-}
-
-fn lane(id: u64) -> CallOptions {
-    CallOptions::new(Lane::new(id, Arc::new(Priority::interactive())))
-}
-
-fn calls(count: usize) -> Vec<Call> {
-    (0..count).map(|at| Call { method: "echo", params: json!([at]) }).collect()
-}
-
-/// Every call has its own answer.
-async fn echoes(pool: &Pool, count: usize, options: &CallOptions) {
-    let answers = pool.batch(&calls(count), options).await;
-    let got: Vec<String> = answers.iter().map(|a| a.as_ref().unwrap().result.to_string()).collect();
-    let wanted: Vec<String> = (0..count).map(|at| at.to_string()).collect();
-    assert_eq!(got, wanted);
-}
+use crate::support::script::{Act, Epoch, Script, at, calls, echoes, lane, pool};
 
 #[tokio::test(start_paused = true)]
 async fn a_rate_is_kept_in_every_window() {
@@ -352,23 +222,34 @@ async fn a_straggler_is_helped_by_another_endpoint() {
 /// The transport over real sockets: limits hold whatever a server sends.
 mod sockets {
     use super::{Duration, HttpTransport, Request, SecretText, Transport, TransportError};
-    use blotter::upstream::SecretUrl;
+    use blotter::upstream::{Method, SecretUrl};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     /// Answers one connection with these bytes, after the head of its request.
     async fn ask(answer: Vec<u8>, body_bytes_max: usize) -> Result<(u16, usize), TransportError> {
+        exchange(Method::Post, answer, body_bytes_max).await.1
+    }
+
+    /// And what the server got.
+    async fn exchange(
+        method: Method,
+        answer: Vec<u8>,
+        body_bytes_max: usize,
+    ) -> (String, Result<(u16, usize), TransportError>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/planted-key", listener.local_addr().unwrap());
         let server = async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut head = [0; 1024];
-            let _ = stream.read(&mut head).await.unwrap();
+            let count = stream.read(&mut head).await.unwrap();
             // The client may hang up before all is sent.
             let _ = stream.write_all(&answer).await;
             let _ = stream.shutdown().await;
+            String::from_utf8_lossy(&head[..count]).into_owned()
         };
         let request = Request {
+            method,
             url: SecretUrl::new(url),
             headers: vec![("x-token".to_owned(), SecretText::new("planted-token"))],
             body: "{}".into(),
@@ -376,8 +257,8 @@ mod sockets {
             body_bytes_max,
         };
         let transport = HttpTransport::new().unwrap();
-        let (response, ()) = tokio::join!(transport.send(request), server);
-        response.map(|response| (response.status, response.body.len()))
+        let (response, got) = tokio::join!(transport.send(request), server);
+        (got, response.map(|response| (response.status, response.body.len())))
     }
 
     fn answer(head: &str, body: &[u8]) -> Vec<u8> {
@@ -391,6 +272,17 @@ mod sockets {
         assert_eq!(ask(answer("200 OK", &[b'x'; 1000]), 1000).await, Ok((200, 1000)));
         let error = ask(answer("200 OK", &[b'x'; 1001]), 1000).await.unwrap_err();
         assert_eq!(error, TransportError::TooLarge { bytes_max: 1000 });
+    }
+
+    #[tokio::test]
+    async fn both_methods_go_out_with_their_headers_and_only_post_with_a_body() {
+        let (get, answered) = exchange(Method::Get, answer("200 OK", b"x"), 9).await;
+        assert_eq!(answered, Ok((200, 1)));
+        assert!(get.starts_with("GET /planted-key HTTP/1.1\r\n"), "{get}");
+        assert!(get.contains("x-token: planted-token") && !get.contains("content-"), "{get}");
+        let (post, _) = exchange(Method::Post, answer("200 OK", b"x"), 9).await;
+        assert!(post.starts_with("POST /planted-key HTTP/1.1\r\n"), "{post}");
+        assert!(post.contains("content-type: application/json"), "{post}");
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod disk;
 pub(crate) mod program;
+pub(crate) mod script;
 pub(crate) mod served;
 pub(crate) mod solana;
 pub(crate) mod solana_node;
