@@ -1,7 +1,11 @@
 //! EVM chains: from a transaction with its receipt to trades.
 
+mod raw;
+mod trace;
 mod transaction;
 
+pub use raw::{RawError, parse};
+pub use trace::{parse_flat_trace, parse_trace};
 pub use transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
 
 use super::Decoded;

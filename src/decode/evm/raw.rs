@@ -1,0 +1,257 @@
+//! The wire shapes of `eth_getTransactionByHash` and `eth_getTransactionReceipt`, and how they
+//! become a [`Transaction`]. Hostile bytes give an error, never a panic, and no more memory than
+//! a few times their size.
+
+use serde::Deserialize;
+
+use super::transaction::{Account, Log, NativeFlows, Transaction, Word};
+use crate::domain::Units;
+
+/// What one answer may hold; blocks allow far less.
+struct Limits {
+    bytes: usize,
+    logs: usize,
+}
+
+const LIMITS: Limits = Limits { bytes: 32 << 20, logs: 65_536 };
+
+/// An event has at most four topics (the LOG4 instruction).
+const TOPIC_COUNT_MAX: usize = 4;
+
+/// Why an answer holds nothing that can be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RawError {
+    #[error("not the JSON that was asked for: {0}")]
+    Json(String),
+    #[error("there is no {0}")]
+    Missing(&'static str),
+    #[error("there are too many {0}")]
+    TooMany(&'static str),
+    #[error("there is a broken {0}")]
+    Broken(&'static str),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawTransaction<'a> {
+    hash: &'a str,
+    block_number: Option<&'a str>,
+    transaction_index: Option<&'a str>,
+    from: &'a str,
+    to: Option<&'a str>,
+    #[serde(default)]
+    value: &'a str,
+    #[serde(default)]
+    input: &'a str,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Receipt<'a> {
+    transaction_hash: &'a str,
+    /// Absent before Byzantium, when a receipt held the state's root instead.
+    status: Option<&'a str>,
+    #[serde(borrow)]
+    logs: Vec<RawLog<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RawLog<'a> {
+    address: &'a str,
+    #[serde(borrow)]
+    topics: Vec<&'a str>,
+    data: &'a str,
+    #[serde(default)]
+    removed: bool,
+}
+
+/// Reads the answers of `eth_getTransactionByHash` and `eth_getTransactionReceipt` for one
+/// transaction. What its inner calls moved is unknown as yet.
+pub fn parse(tx: &[u8], receipt: &[u8]) -> Result<Transaction, RawError> {
+    let tx: RawTransaction<'_> = read(tx, "transaction")?;
+    let receipt: Receipt<'_> = read(receipt, "receipt")?;
+    let hash = word(tx.hash, "hash")?;
+    if word(receipt.transaction_hash, "hash")? != hash {
+        return Err(RawError::Broken("receipt: it belongs to another transaction"));
+    }
+    if receipt.logs.len() > LIMITS.logs {
+        return Err(RawError::TooMany("logs"));
+    }
+    let block = tx.block_number.ok_or(RawError::Missing("block: it is not mined"))?;
+    let index = tx.transaction_index.ok_or(RawError::Missing("position in the block"))?;
+    let index = quantity(index, "position in the block")?;
+    Ok(Transaction {
+        hash,
+        block: number(block, "block number")?,
+        index: u32::try_from(index).map_err(|_| RawError::Broken("position in the block"))?,
+        from: account(tx.from, "sender")?,
+        to: tx.to.filter(|to| !to.is_empty()).map(|to| account(to, "recipient")).transpose()?,
+        value: quantity(tx.value, "value")?,
+        selector: selector(tx.input),
+        succeeded: receipt.status.map_or(Ok(true), |status| {
+            quantity(status, "status").map(|status| !status.is_zero())
+        })?,
+        logs: receipt.logs.iter().map(log).collect::<Result<_, _>>()?,
+        native: NativeFlows::Unknown,
+    })
+}
+
+/// Reads JSON of bounded size; `null` is what nodes answer for what they do not know.
+pub(super) fn read<'a, T: Deserialize<'a>>(
+    json: &'a [u8],
+    what: &'static str,
+) -> Result<T, RawError> {
+    if json.len() > LIMITS.bytes {
+        return Err(RawError::TooMany("bytes"));
+    }
+    let read: Option<T> =
+        serde_json::from_slice(json).map_err(|e| RawError::Json(e.to_string()))?;
+    read.ok_or(RawError::Missing(what))
+}
+
+fn log(raw: &RawLog<'_>) -> Result<Log, RawError> {
+    if raw.removed {
+        return Err(RawError::Broken("log: its block was taken back"));
+    }
+    if raw.topics.len() > TOPIC_COUNT_MAX {
+        return Err(RawError::TooMany("topics"));
+    }
+    Ok(Log {
+        address: account(raw.address, "log address")?,
+        topics: raw.topics.iter().map(|topic| word(topic, "topic")).collect::<Result<_, _>>()?,
+        data: hex::decode(digits(raw.data)).map_err(|_| RawError::Broken("log data"))?,
+    })
+}
+
+fn digits(text: &str) -> &str {
+    text.strip_prefix("0x").unwrap_or(text)
+}
+
+pub(super) fn account(text: &str, what: &'static str) -> Result<Account, RawError> {
+    bytes(text, what)
+}
+
+fn word(text: &str, what: &'static str) -> Result<Word, RawError> {
+    bytes(text, what)
+}
+
+fn bytes<const N: usize>(text: &str, what: &'static str) -> Result<[u8; N], RawError> {
+    let mut bytes = [0; N];
+    hex::decode_to_slice(digits(text), &mut bytes).map_err(|_| RawError::Broken(what))?;
+    Ok(bytes)
+}
+
+/// A hex quantity; some nodes write zero as `0x` or leave it out.
+pub(super) fn quantity(text: &str, what: &'static str) -> Result<Units, RawError> {
+    let digits = digits(text);
+    if digits.is_empty() {
+        return Ok(Units::ZERO);
+    }
+    // The number parser allows signs and underscores.
+    if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(RawError::Broken(what));
+    }
+    Units::from_str_radix(digits, 16).map_err(|_| RawError::Broken(what))
+}
+
+fn number(text: &str, what: &'static str) -> Result<u64, RawError> {
+    quantity(text, what)?.try_into().map_err(|_| RawError::Broken(what))
+}
+
+fn selector(input: &str) -> Option<[u8; 4]> {
+    let mut bytes = [0; 4];
+    hex::decode_to_slice(digits(input).get(..8)?, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASH: &str = "0x1111111111111111111111111111111111111111111111111111111111111111";
+    const TOPIC: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+    const ALICE: &str = "0xaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const TOKEN: &str = "0xcccccccccccccccccccccccccccccccccccccccc";
+
+    fn tx_json(more: &str) -> String {
+        format!(
+            r#"{{"hash":"{HASH}","blockNumber":"0x10","transactionIndex":"0x2","from":"{ALICE}",
+            "to":"{TOKEN}","value":"0xde0b6b3a7640000","input":"0xa9059cbb00"{more}}}"#
+        )
+    }
+
+    fn receipt_json(status: &str, logs: &str) -> String {
+        format!(r#"{{"transactionHash":"{HASH}","logs":[{logs}]{status}}}"#)
+    }
+
+    fn parsed(status: &str, logs: &str) -> Result<Transaction, RawError> {
+        parse(tx_json(r#","type":"0x2""#).as_bytes(), receipt_json(status, logs).as_bytes())
+    }
+
+    #[test]
+    fn reads_a_transaction_with_its_receipt() {
+        let log = format!(r#"{{"address":"{TOKEN}","topics":["{TOPIC}"],"data":"0x0102"}}"#);
+        let tx = parsed(r#","status":"0x1""#, &log).unwrap();
+        assert_eq!((tx.block, tx.index, tx.succeeded), (16, 2, true));
+        assert_eq!((tx.from, tx.to), ([0xaa; 20], Some([0xcc; 20])));
+        assert_eq!(tx.value, Units::from(1_000_000_000_000_000_000_u64));
+        assert_eq!(tx.selector, Some([0xa9, 0x05, 0x9c, 0xbb]));
+        assert_eq!(tx.logs.len(), 1);
+        assert_eq!(tx.logs[0].address, [0xcc; 20]);
+        assert_eq!(tx.logs[0].topics[0][..2], [0xdd, 0xf2]);
+        assert_eq!(tx.logs[0].data, [1, 2]);
+        assert_eq!(tx.native, NativeFlows::Unknown);
+    }
+
+    #[test]
+    fn tells_a_failed_transaction_and_believes_receipts_of_old() {
+        assert!(!parsed(r#","status":"0x0""#, "").unwrap().succeeded);
+        assert!(parsed("", "").unwrap().succeeded);
+        assert!(parsed(r#","root":"0x12""#, "").unwrap().succeeded);
+    }
+
+    #[test]
+    fn a_creation_has_no_recipient_and_a_plain_payment_no_selector() {
+        let tx = format!(
+            r#"{{"hash":"{HASH}","blockNumber":"0x0","transactionIndex":"0x0","from":"{ALICE}",
+            "to":null,"value":"0x","input":"0x"}}"#
+        );
+        let tx = parse(tx.as_bytes(), receipt_json("", "").as_bytes()).unwrap();
+        assert_eq!((tx.to, tx.selector, tx.value), (None, None, Units::ZERO));
+    }
+
+    #[test]
+    fn refuses_what_is_no_transaction() {
+        let receipt = receipt_json("", "");
+        let check = |tx: &str, receipt: &str| parse(tx.as_bytes(), receipt.as_bytes()).unwrap_err();
+        assert_eq!(check("null", &receipt), RawError::Missing("transaction"));
+        assert_eq!(check(&tx_json(""), "null"), RawError::Missing("receipt"));
+        assert!(matches!(check("[", &receipt), RawError::Json(_)));
+        assert!(matches!(check("{}", &receipt), RawError::Json(_)));
+        let other = receipt.replace("0x11", "0x21");
+        assert!(matches!(check(&tx_json(""), &other), RawError::Broken(_)));
+        let pending = tx_json("").replace(r#""0x10""#, "null");
+        assert!(matches!(check(&pending, &receipt), RawError::Missing(_)));
+        let huge = tx_json("").replace("0xde0b6b3a7640000", &format!("0x{}", "f".repeat(65)));
+        assert_eq!(check(&huge, &receipt), RawError::Broken("value"));
+        let signed = tx_json("").replace("0xde0b6b3a7640000", "0x+1");
+        assert_eq!(check(&signed, &receipt), RawError::Broken("value"));
+    }
+
+    #[test]
+    fn refuses_logs_that_cannot_be() {
+        let log = |topics: &str, data: &str, more: &str| {
+            parsed(
+                "",
+                &format!(r#"{{"address":"{TOKEN}","topics":[{topics}],"data":"{data}"{more}}}"#),
+            )
+        };
+        let topic = format!(r#""{TOPIC}""#);
+        assert!(log(&topic, "0x", "").is_ok());
+        let five = [&*topic; 5].join(",");
+        assert_eq!(log(&five, "0x", "").unwrap_err(), RawError::TooMany("topics"));
+        assert_eq!(log("\"0x12\"", "0x", "").unwrap_err(), RawError::Broken("topic"));
+        assert_eq!(log(&topic, "0x1", "").unwrap_err(), RawError::Broken("log data"));
+        assert!(log(&topic, "0x", r#","removed":true"#).is_err());
+    }
+}

@@ -1,0 +1,283 @@
+//! Native coin moved by inner calls, read from the traces that nodes give: the call tree of
+//! `debug_traceTransaction` and the flat list of `trace_transaction`.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::raw::{RawError, account, quantity, read};
+use super::transaction::NativeMove;
+use crate::domain::Units;
+
+/// What reading one trace may cost. A tree is scanned once per level, and the EVM allows 1,024.
+struct Limits {
+    scanned: usize,
+    calls: usize,
+}
+
+const LIMITS: Limits = Limits { scanned: 256 << 20, calls: 1 << 20 };
+
+/// One call of the tree.
+#[derive(Deserialize)]
+struct Frame<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    from: Option<&'a str>,
+    to: Option<&'a str>,
+    value: Option<&'a str>,
+    /// Only whether it stands there counts: the text may hold escapes.
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    /// Read later: a tree may be deeper than a recursive reader's stack.
+    #[serde(borrow)]
+    calls: Option<&'a RawValue>,
+}
+
+/// Whether an instruction gives native coin to another account.
+fn moves(kind: &str) -> Result<bool, RawError> {
+    match kind.to_ascii_lowercase().as_str() {
+        "call" | "create" | "create2" | "selfdestruct" | "suicide" => Ok(true),
+        "delegatecall" | "staticcall" | "callcode" => Ok(false),
+        _ => Err(RawError::Broken("type of call")),
+    }
+}
+
+fn native_move(
+    from: Option<&str>,
+    to: Option<&str>,
+    value: Option<&str>,
+) -> Result<Option<NativeMove>, RawError> {
+    let value = quantity(value.unwrap_or_default(), "value")?;
+    if value == Units::ZERO {
+        return Ok(None);
+    }
+    let from = account(from.ok_or(RawError::Missing("caller"))?, "caller")?;
+    let to = account(to.ok_or(RawError::Missing("callee"))?, "callee")?;
+    Ok((from != to).then_some(NativeMove { from, to, value }))
+}
+
+/// Reads an answer of `debug_traceTransaction` with the `callTracer`: what calls below the
+/// outermost moved and was not taken back, callers before their callees.
+pub fn parse_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
+    let outermost: Frame<'_> = read(text, "trace")?;
+    moves(outermost.kind)?;
+    let mut found = Vec::new();
+    if outermost.error.is_some() {
+        return Ok(found);
+    }
+    let mut scanned = text.len();
+    let mut waiting = children(outermost.calls, &mut scanned)?;
+    while let Some(frame) = waiting.pop() {
+        if frame.error.is_some() {
+            continue;
+        }
+        if moves(frame.kind)? {
+            found.extend(native_move(frame.from, frame.to, frame.value)?);
+        }
+        waiting.extend(children(frame.calls, &mut scanned)?);
+        if waiting.len().max(found.len()) > LIMITS.calls {
+            return Err(RawError::TooMany("calls"));
+        }
+    }
+    Ok(found)
+}
+
+/// The calls below one, last first.
+fn children<'a>(
+    calls: Option<&'a RawValue>,
+    scanned: &mut usize,
+) -> Result<Vec<Frame<'a>>, RawError> {
+    let Some(calls) = calls else { return Ok(Vec::new()) };
+    *scanned = scanned.saturating_add(calls.get().len());
+    if *scanned > LIMITS.scanned {
+        return Err(RawError::TooMany("levels of calls"));
+    }
+    let calls: Option<Vec<Frame<'a>>> =
+        serde_json::from_str(calls.get()).map_err(|e| RawError::Json(e.to_string()))?;
+    let mut calls = calls.unwrap_or_default();
+    calls.reverse();
+    Ok(calls)
+}
+
+/// One entry of the flat list.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    action: Action<'a>,
+    #[serde(borrow)]
+    result: Option<Created<'a>>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    trace_address: Vec<u32>,
+}
+
+/// A call, a creation or a destruction: their fields have different names.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Action<'a> {
+    call_type: Option<&'a str>,
+    from: Option<&'a str>,
+    to: Option<&'a str>,
+    value: Option<&'a str>,
+    address: Option<&'a str>,
+    refund_address: Option<&'a str>,
+    balance: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct Created<'a> {
+    address: Option<&'a str>,
+}
+
+/// Reads an answer of `trace_transaction`, like [`parse_trace`].
+pub fn parse_flat_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
+    let entries: Vec<Entry<'_>> = read(text, "trace")?;
+    if entries.is_empty() {
+        return Err(RawError::Missing("trace"));
+    }
+    let mut undone: Option<&[u32]> = None;
+    let mut found = Vec::new();
+    // Callers stand before their callees, so the last one undone is the only one to look at.
+    for entry in &entries {
+        if undone.is_some_and(|above| entry.trace_address.starts_with(above)) {
+            continue;
+        }
+        undone = None;
+        if entry.error.is_some() {
+            undone = Some(&entry.trace_address);
+        } else if !entry.trace_address.is_empty() {
+            found.extend(flat_move(entry)?);
+        }
+    }
+    Ok(found)
+}
+
+fn flat_move(entry: &Entry<'_>) -> Result<Option<NativeMove>, RawError> {
+    let action = &entry.action;
+    match entry.kind {
+        "call" if moves(action.call_type.unwrap_or("call"))? => {
+            native_move(action.from, action.to, action.value)
+        }
+        "call" => Ok(None),
+        "create" => {
+            let created = entry.result.as_ref().and_then(|result| result.address);
+            native_move(action.from, created, action.value)
+        }
+        "suicide" | "selfdestruct" => {
+            native_move(action.address, action.refund_address, action.balance)
+        }
+        _ => Err(RawError::Broken("type of call")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(byte: u8) -> String {
+        format!("0x{}", hex::encode([byte; 20]))
+    }
+
+    fn frame(kind: &str, from: u8, to: u8, value: &str, more: &str) -> String {
+        let (from, to) = (text(from), text(to));
+        format!(r#"{{"type":"{kind}","from":"{from}","to":"{to}","value":"{value}"{more}}}"#)
+    }
+
+    fn told(moves: &[NativeMove]) -> Vec<(u8, u8, u64)> {
+        moves.iter().map(|m| (m.from[0], m.to[0], m.value.to())).collect()
+    }
+
+    #[track_caller]
+    fn check(trace: &str, expected: &[(u8, u8, u64)]) {
+        assert_eq!(told(&parse_trace(trace.as_bytes()).unwrap()), expected);
+    }
+
+    fn tree(calls: &[String]) -> String {
+        frame("CALL", 1, 2, "0x64", &format!(r#","calls":[{}]"#, calls.join(",")))
+    }
+
+    #[test]
+    fn the_outermost_call_is_not_told_again() {
+        check(&frame("CALL", 1, 2, "0x64", ""), &[]);
+        check(&tree(&[frame("CALL", 2, 3, "0x5", "")]), &[(2, 3, 5)]);
+    }
+
+    #[test]
+    fn only_what_gives_to_another_moves() {
+        check(
+            &tree(&[
+                frame("DELEGATECALL", 2, 3, "0x64", ""),
+                frame("STATICCALL", 2, 3, "0x64", ""),
+                frame("CALLCODE", 2, 3, "0x64", ""),
+                frame("CALL", 2, 2, "0x64", ""),
+                frame("CALL", 2, 3, "0x0", ""),
+                r#"{"type":"STATICCALL"}"#.to_owned(),
+                frame("CREATE2", 2, 4, "0x1", ""),
+                frame("SELFDESTRUCT", 4, 5, "0x2", ""),
+            ]),
+            &[(2, 4, 1), (4, 5, 2)],
+        );
+    }
+
+    #[test]
+    fn what_was_taken_back_moved_nothing() {
+        let inner = format!(r#","calls":[{}]"#, frame("CALL", 3, 4, "0x7", ""));
+        let failed = format!(r#","error":"execution \"reverted\""{inner}"#);
+        check(
+            &tree(&[frame("CALL", 2, 3, "0x9", &failed), frame("CALL", 2, 3, "0x8", &inner)]),
+            &[(2, 3, 8), (3, 4, 7)],
+        );
+        let all = frame("CALL", 1, 2, "0x64", &failed);
+        check(&all, &[]);
+    }
+
+    #[test]
+    fn a_deep_tree_is_read_to_its_end() {
+        let mut trace = frame("CALL", 1, 2, "0x1", "");
+        for _ in 0..1_024 {
+            trace = frame("CALL", 2, 3, "0x1", &format!(r#","calls":[{trace}]"#));
+        }
+        assert_eq!(parse_trace(trace.as_bytes()).unwrap().len(), 1_024);
+    }
+
+    #[test]
+    fn unknown_shapes_are_refused() {
+        let check = |text: &str| parse_trace(text.as_bytes()).unwrap_err();
+        assert_eq!(check("null"), RawError::Missing("trace"));
+        assert!(matches!(check("{}"), RawError::Json(_)));
+        let odd = tree(&[frame("TELEPORT", 2, 3, "0x1", "")]);
+        assert_eq!(check(&odd), RawError::Broken("type of call"));
+        assert!(parse_flat_trace(b"[]").is_err());
+        assert!(parse_flat_trace(b"null").is_err());
+    }
+
+    #[test]
+    fn reads_the_flat_list() {
+        let [a, b, c, d] = [1, 2, 3, 4].map(text);
+        let call = |how: &str, from: &str, to: &str, value: u8, at: &str, more: &str| {
+            format!(
+                r#"{{"type":"call","action":{{"callType":"{how}","from":"{from}","to":"{to}",
+                "value":"{value:#x}","gas":"0x1","input":"0x"}},"traceAddress":{at}{more}}}"#
+            )
+        };
+        let list = [
+            call("call", &a, &b, 100, "[]", ""),
+            call("call", &b, &c, 5, "[0]", r#","error":"Reverted""#),
+            call("call", &c, &d, 5, "[0,0]", ""),
+            call("delegatecall", &b, &c, 100, "[1]", ""),
+            call("call", &b, &c, 6, "[2]", r#","error":null"#),
+            format!(
+                r#"{{"type":"create","action":{{"from":"{c}","value":"0x3"}},
+                "result":{{"address":"{d}"}},"traceAddress":[2,0]}}"#
+            ),
+            format!(
+                r#"{{"type":"suicide","action":{{"address":"{d}","refundAddress":"{a}",
+                "balance":"0x3"}},"result":null,"traceAddress":[3]}}"#
+            ),
+        ];
+        let moves = parse_flat_trace(format!("[{}]", list.join(",")).as_bytes()).unwrap();
+        assert_eq!(told(&moves), [(2, 3, 6), (3, 4, 3), (4, 1, 3)]);
+    }
+}
