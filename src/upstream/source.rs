@@ -9,6 +9,7 @@ use super::queue::Lane;
 use super::solana::{SolanaReader, SolanaSource};
 use crate::decode::evm;
 use crate::decode::solana;
+use crate::decode::tron;
 use crate::domain::{Address, Height, Resume, SourceAccount, TxId, UnixSeconds};
 
 /// The heights of a wallet that are to be read.
@@ -45,6 +46,7 @@ pub struct RawChunk {
 pub enum RawTx {
     Solana(Box<solana::Transaction>, UnixSeconds),
     Evm(Box<evm::Transaction>, UnixSeconds),
+    Tron(Box<tron::Transaction>, UnixSeconds),
 }
 
 impl RawTx {
@@ -52,6 +54,7 @@ impl RawTx {
         match self {
             Self::Solana(tx, _) => tx.slot(),
             Self::Evm(tx, _) => tx.block,
+            Self::Tron(tx, _) => tx.call.block,
         }
     }
 }
