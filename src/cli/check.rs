@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::config::Config;
 use super::config_chains::Endpoint;
-use super::engine::{endpoints, pool};
 use super::errors::CliError;
+use super::sources::{endpoints, pool};
 use crate::domain::Family;
 use crate::registry::{Chain, Registry};
 use crate::upstream::{CallOptions, Lane, Pool, PoolLimits, Priority, Transport, UpstreamError};

@@ -24,6 +24,7 @@ mod progress;
 mod secret;
 mod serve;
 mod signals;
+mod sources;
 mod table;
 mod target;
 mod units;
