@@ -15,6 +15,7 @@ mod secret;
 mod solana;
 mod source;
 mod transport;
+mod tron;
 
 pub use ask::{Ask, Reading, Reply};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
@@ -29,3 +30,4 @@ pub use source::{
     GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
 };
 pub use transport::{Method, Request, Response, Transport, TransportError};
+pub use tron::{TronLimits, TronSource};

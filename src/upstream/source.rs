@@ -7,6 +7,7 @@ use super::endpoint::EndpointStatus;
 use super::error::UpstreamError;
 use super::queue::Lane;
 use super::solana::{SolanaReader, SolanaSource};
+use super::tron::{TronReader, TronSource};
 use crate::decode::evm;
 use crate::decode::solana;
 use crate::decode::tron;
@@ -87,6 +88,7 @@ pub struct SourceStatus {
 #[derive(Debug, Clone)]
 pub enum Source {
     Solana(SolanaSource),
+    Tron(TronSource),
 }
 
 /// Chunks of one gap, newest first, one below the other. Dropping it stops all fetching.
@@ -96,6 +98,7 @@ pub struct GapReader(Reader);
 #[derive(Debug)]
 enum Reader {
     Solana(Box<SolanaReader>),
+    Tron(Box<TronReader>),
 }
 
 impl Source {
@@ -103,6 +106,7 @@ impl Source {
     pub fn read(&self, request: GapRequest) -> GapReader {
         match self {
             Self::Solana(source) => GapReader(Reader::Solana(Box::new(source.read(request)))),
+            Self::Tron(source) => GapReader(Reader::Tron(Box::new(source.read(request)))),
         }
     }
 
@@ -114,6 +118,7 @@ impl Source {
     ) -> Result<Option<[u8; 32]>, UpstreamError> {
         match self {
             Self::Solana(source) => source.block_hash(height, lane).await,
+            Self::Tron(source) => source.block_hash(height, lane).await,
         }
     }
 
@@ -126,6 +131,7 @@ impl Source {
     ) -> Result<HashCheck, UpstreamError> {
         match self {
             Self::Solana(source) => source.check_hash(height, expected, lane).await,
+            Self::Tron(source) => source.check_hash(height, expected, lane).await,
         }
     }
 
@@ -137,6 +143,7 @@ impl Source {
     ) -> Result<Vec<TxId>, UpstreamError> {
         match self {
             Self::Solana(source) => source.block_order(height, lane).await,
+            Self::Tron(source) => source.block_order(height, lane).await,
         }
     }
 
@@ -148,6 +155,7 @@ impl Source {
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
         match self {
             Self::Solana(source) => source.tokens(mints, lane).await,
+            Self::Tron(source) => source.tokens(mints, lane).await,
         }
     }
 
@@ -155,12 +163,14 @@ impl Source {
     pub async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
         match self {
             Self::Solana(source) => source.head(lane).await,
+            Self::Tron(source) => source.head(lane).await,
         }
     }
 
     pub fn status(&self) -> SourceStatus {
         match self {
             Self::Solana(source) => source.status(),
+            Self::Tron(source) => source.status(),
         }
     }
 }
@@ -170,6 +180,7 @@ impl GapReader {
     pub async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
         match &mut self.0 {
             Reader::Solana(reader) => reader.next().await,
+            Reader::Tron(reader) => reader.next().await,
         }
     }
 
@@ -178,6 +189,7 @@ impl GapReader {
     pub async fn drive(&mut self) -> Infallible {
         match &mut self.0 {
             Reader::Solana(reader) => reader.drive().await,
+            Reader::Tron(reader) => reader.drive().await,
         }
     }
 
@@ -185,6 +197,7 @@ impl GapReader {
     pub fn set_eager(&mut self, eager: bool) {
         match &mut self.0 {
             Reader::Solana(reader) => reader.set_eager(eager),
+            Reader::Tron(reader) => reader.set_eager(eager),
         }
     }
 }

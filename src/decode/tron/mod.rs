@@ -4,7 +4,7 @@
 mod raw;
 mod transaction;
 
-pub use raw::{RawError, asset, parse};
+pub use raw::{RawError, account, asset, parse};
 pub use transaction::{Asset, AssetMove, ExchangeId, NativeTrade, Transaction};
 
 use super::Decoded;

@@ -329,7 +329,7 @@ fn word(text: &str) -> Result<Word, RawError> {
 
 /// The last 20 bytes of an address in any of its spellings: 21 bytes behind `41`, 20 bytes, or
 /// `T…`.
-pub(super) fn account(text: &str) -> Result<Account, RawError> {
+pub fn account(text: &str) -> Result<Account, RawError> {
     if let (true, Ok(Address::Tron(account))) =
         (text.starts_with('T'), Address::parse(Family::Tron, text))
     {
