@@ -17,6 +17,7 @@ mod decode_wire;
 mod demo;
 mod demo_decode;
 mod demo_faults;
+mod evm_corpus;
 mod history;
 mod kill;
 mod program;
