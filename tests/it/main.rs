@@ -28,4 +28,5 @@ mod support;
 mod tidy;
 mod upstream;
 mod upstream_ask;
+mod upstream_trouble;
 mod wire;
