@@ -181,7 +181,7 @@ fn decode_one(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> (Option<Fact>
             let fact = (TxId::Tron(tx.call.hash), *time, tx.call.block, None);
             let chain = registry.chain(wallet.chain);
             let decoded =
-                chain.map(|chain| decode::tron::decode(registry.evm(), chain, &account, tx));
+                chain.map(|chain| decode::tron::decode(registry.tron(), chain, &account, tx));
             (Some(fact), decoded.unwrap_or_default())
         }
         (RawTx::Solana(..) | RawTx::Evm(..) | RawTx::Tron(..), _) => (None, Decoded::default()),

@@ -1,4 +1,5 @@
-//! Events and contracts of the EVM chains: `data/venues-evm.toml`, checked at load.
+//! Events and contracts of the EVM chains and of Tron: `data/venues-evm.toml`,
+//! `data/venues-tron.toml`, checked at load.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -313,9 +314,10 @@ fn unique(ids: impl Iterator<Item = u16>) -> Result<(), RegistryError> {
 }
 
 fn account(text: &str) -> Result<Account, RegistryError> {
-    match Address::parse(Family::Evm, text) {
-        Ok(Address::Evm(bytes)) => Ok(bytes),
-        Ok(Address::Solana(_) | Address::Tron(_)) => fail(format!("{text}: another family")),
+    let family = if text.starts_with('T') { Family::Tron } else { Family::Evm };
+    match Address::parse(family, text) {
+        Ok(Address::Evm(bytes) | Address::Tron(bytes)) => Ok(bytes),
+        Ok(Address::Solana(_)) => fail(format!("{text}: another family")),
         Err(error) => fail(format!("{text}: {error}")),
     }
 }

@@ -7,7 +7,8 @@ use super::words::{ZERO, address, topic, units, word};
 use crate::domain::Units;
 
 /// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
-const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+pub(in crate::decode) const TRANSFER: Word =
+    topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
 /// `TransferSingle` and `TransferBatch` of ERC-1155: operator, from, to.
 const TRANSFER_SINGLE: Word =
     topic("c3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62");

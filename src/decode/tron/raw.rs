@@ -312,7 +312,7 @@ fn log(raw: &RawLog<'_>) -> Result<Log, RawError> {
     }
     Ok(Log {
         address: account(&raw.address)?,
-        topics: raw.topics.iter().map(|topic| word(topic)).collect::<Result<_, _>>()?,
+        topics: raw.topics.iter().map(|topic| word(topic).map(masked)).collect::<Result<_, _>>()?,
         data: hex::decode(digits(&raw.data)).map_err(|_| RawError::Broken("log data"))?,
     })
 }
@@ -340,6 +340,18 @@ pub fn account(text: &str) -> Result<Account, RawError> {
     let mut bytes = [0; 20];
     hex::decode_to_slice(hex, &mut bytes).map_err(|_| RawError::Broken("address"))?;
     Ok(bytes)
+}
+
+/// An address in a topic without the `41` that callers may leave before it: contracts do not clear
+/// it, for they look at the last 20 bytes alone.
+fn masked(mut topic: Word) -> Word {
+    const PREFIXED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x41];
+    if topic.starts_with(&PREFIXED)
+        && let Some(padding) = topic.first_chunk_mut()
+    {
+        *padding = [0; 12];
+    }
+    topic
 }
 
 fn selector(data: &str) -> Option<[u8; 4]> {
