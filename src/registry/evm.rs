@@ -33,18 +33,43 @@ pub enum EventKind {
     Liquidity,
     /// A conversion at a fixed price: no trade.
     Conversion,
+    /// Assets left for another chain.
+    Bridge,
+}
+
+/// Where an event tells what it paid: places among its words, indexed ones first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Payout {
+    pub to: usize,
+    pub amount: usize,
+    /// `None`: it pays native coin only.
+    pub token: Option<usize>,
 }
 
 /// One kind of event, by its first topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The venue's name, unless the emitter tells a better one.
-    pub name: Arc<str>,
+    name: Arc<str>,
+    /// Names that differ by chain's slug.
+    names: Vec<(String, Arc<str>)>,
     pub kind: EventKind,
     /// Other events share the topic: only contracts of the table emit this one.
     pub known_only: bool,
     /// The account that holds the pool's assets, where it is not the emitter.
     pub holder: Option<Account>,
+    /// Whether the pool may hold native coin that is not wrapped.
+    pub native: bool,
+    /// What an account was paid, exactly and after all fees.
+    pub pays: Option<Payout>,
+}
+
+impl Event {
+    /// The venue's name, unless the emitter tells a better one.
+    pub fn name(&self, chain: &Chain) -> &Arc<str> {
+        let named = self.names.iter().find(|(slug, _)| *slug == chain.slug);
+        named.map_or(&self.name, |(_, name)| name)
+    }
 }
 
 /// What a contract is to a trade.
@@ -78,8 +103,11 @@ pub enum ContractKind {
 pub struct Contract {
     pub name: Arc<str>,
     pub kind: ContractKind,
-    /// Whether native coin that it unwraps for its caller is all that the caller gets, and gets whole.
-    pub unwraps_whole: bool,
+    /// Whether it spends of its caller's native coin just what it wraps, gives the rest back, and
+    /// pays out whole what it unwraps.
+    pub exact: bool,
+    /// Whether it spends all the native coin that it is given.
+    pub spends_whole: bool,
 }
 
 /// How a factory derives the address of a pool (EIP-1014).
@@ -173,10 +201,15 @@ struct EventRow {
     signature: Option<String>,
     topic: String,
     name: String,
+    #[serde(default)]
+    names: HashMap<String, String>,
     kind: EventKind,
     #[serde(default)]
     known_only: bool,
     holder: Option<String>,
+    #[serde(default)]
+    native: bool,
+    pays: Option<Payout>,
 }
 
 #[derive(Deserialize)]
@@ -189,7 +222,9 @@ struct ContractRow {
     name: String,
     kind: ContractKind,
     #[serde(default)]
-    unwraps_whole: bool,
+    exact: bool,
+    #[serde(default)]
+    spends_whole: bool,
 }
 
 #[derive(Deserialize)]
@@ -253,9 +288,12 @@ fn events(
         }
         let event = Event {
             name: names.get(&row.name),
+            names: row.names.into_iter().map(|(slug, name)| (slug, names.get(&name))).collect(),
             kind: row.kind,
             known_only: row.known_only,
             holder: row.holder.as_deref().map(account).transpose()?,
+            native: row.native,
+            pays: row.pays,
         };
         let others = events.entry(topic).or_default();
         // Those that only known contracts emit are looked at first.
@@ -286,7 +324,8 @@ fn contracts(rows: Vec<ContractRow>, names: &mut Names) -> Result<Contracts, Reg
         let contract = Contract {
             name: names.get(&row.name),
             kind: row.kind,
-            unwraps_whole: row.unwraps_whole,
+            exact: row.exact,
+            spends_whole: row.spends_whole,
         };
         others.push((row.chains, contract));
     }

@@ -5,7 +5,7 @@ mod evm;
 mod solana;
 
 pub use chains::{Chain, Finality, NativeCoin};
-pub use evm::{Contract, ContractKind, Event, EventKind, EvmTables, Factory, PoolSalt};
+pub use evm::{Contract, ContractKind, Event, EventKind, EvmTables, Factory, Payout, PoolSalt};
 pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 
 use crate::domain::ChainId;

@@ -7,8 +7,9 @@ use super::words::{ZERO, address, topic, units, word};
 use crate::domain::Units;
 
 /// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
-pub(in crate::decode) const TRANSFER: Word =
-    topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+/// `Approval(address,address,uint256)`.
+const APPROVAL: Word = topic("8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925");
 /// `TransferSingle` and `TransferBatch` of ERC-1155: operator, from, to.
 const TRANSFER_SINGLE: Word =
     topic("c3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62");
@@ -16,7 +17,8 @@ const TRANSFER_BATCH: Word =
     topic("4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb");
 /// `Deposit(address,uint256)` and `Withdrawal(address,uint256)` of wrapped native coin (WETH9).
 const DEPOSIT: Word = topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
-const WITHDRAWAL: Word = topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
+pub(super) const WITHDRAWAL: Word =
+    topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Asset {
@@ -158,6 +160,11 @@ impl Ledger {
             if m.from == ZERO { &mut self.wraps } else { &mut self.unwraps }.push((who, amount));
             self.push(m.asset, m.from, m.to, m.amount);
         }
+    }
+
+    /// Whether an event only tells that a token moved or may be moved.
+    pub(super) fn tells_movement(&self, log: &Log) -> bool {
+        log.topics.first().is_some_and(|topic| [TRANSFER, APPROVAL].contains(topic))
     }
 
     /// Native coin, loose or wrapped: the measure.

@@ -10,10 +10,10 @@ mod trade;
 mod transaction;
 mod words;
 
-pub(super) use ledger::TRANSFER;
 pub use raw::{RawError, parse};
 pub use trace::{parse_flat_trace, parse_trace};
 pub use transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
+pub(super) use words::topic;
 
 use ledger::Ledger;
 use scene::Scene;

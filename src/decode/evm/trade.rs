@@ -6,7 +6,7 @@ use super::transaction::{Account, NativeFlows};
 use super::words::ZERO;
 use crate::decode::{Note, NoteKind};
 use crate::domain::{Side, Units};
-use crate::registry::ContractKind;
+use crate::registry::{ContractKind, EventKind};
 
 /// What the wallet gave or got of the measure: native coin, loose and wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,16 +150,17 @@ fn is_share(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, leg: &Leg) -> 
     let pool =
         |kind| scene.venues.iter().any(|v| v.log.address == leg.token && v.event.kind == kind);
     // A pool that is its own share's token.
-    if pool(crate::registry::EventKind::Pool) || pool(crate::registry::EventKind::Liquidity) {
+    if pool(EventKind::Pool) {
         return true;
     }
     if scene.exchanged(asset) {
         return false;
     }
-    let of_token = || ledger.moves.iter().filter(|m| m.asset == asset);
-    let direct = of_token().any(|m| match leg.side {
-        Side::Buy => m.from == ZERO && m.to == *wallet,
+    if pool(EventKind::Liquidity) {
+        return true;
+    }
+    ledger.moves.iter().filter(|m| m.asset == asset).any(|m| match leg.side {
+        Side::Buy => m.from == ZERO && m.amount >= leg.units,
         Side::Sell => m.from == *wallet && (m.to == ZERO || m.to == leg.token),
-    });
-    direct || of_token().any(|m| m.from == ZERO || m.to == ZERO)
+    })
 }

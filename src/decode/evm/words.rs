@@ -29,6 +29,11 @@ pub(super) fn words(log: &Log) -> impl Iterator<Item = &Word> {
     log.topics.iter().skip(1).chain(words)
 }
 
+/// One of these words.
+pub(super) fn nth(log: &Log, at: usize) -> Option<&Word> {
+    words(log).nth(at)
+}
+
 /// A topic that is known when the program is built.
 #[expect(
     clippy::indexing_slicing,
@@ -36,7 +41,7 @@ pub(super) fn words(log: &Log) -> impl Iterator<Item = &Word> {
     clippy::cast_possible_truncation,
     reason = "runs at build time, where a wrong text stops the build"
 )]
-pub(super) const fn topic(text: &str) -> Word {
+pub(in crate::decode) const fn topic(text: &str) -> Word {
     let (text, mut word) = (text.as_bytes(), [0_u8; 32]);
     assert!(text.len() == 64, "a topic has 64 digits");
     let mut at = 0;

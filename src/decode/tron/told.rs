@@ -1,15 +1,62 @@
-//! What events tell beyond transfers: TRC-10 tokens that moved, and TRX where no inner calls are
-//! kept.
+//! What events tell beyond transfers: TRC-10 tokens that moved, and the TRX that a trade took
+//! where calls do not tell it.
 
 use super::transaction::{AssetMove, Transaction};
-use crate::decode::evm::{self, Account, Log, TRANSFER, Word};
-use crate::domain::Address;
+use crate::decode::evm::{self, Account, Log, NativeFlows, Word, topic};
+use crate::domain::{Address, Units};
 
-/// The transaction as the EVM decoder reads it: TRC-10 movements stand as transfers of a token.
-pub(super) fn whole(_wallet: &Account, tx: &Transaction) -> evm::Transaction {
+/// `Transfer(address,address,uint256)`.
+const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+/// SunPump's `TokenPurchased(address,address,uint256,uint256,uint256,uint256)`: token, buyer, TRX
+/// for the curve, fee, tokens, what is left.
+const PURCHASED: Word = topic("63abb62535c21a5d221cf9c15994097b8880cc986d82faf80f57382b998dbae5");
+/// SunSwap V1's `TokenPurchase` and `TrxPurchase(address,uint256,uint256)`: buyer, sold, bought.
+const V1_TOKEN_PURCHASE: Word =
+    topic("cd60aa75dea3072fbc07ae6d7d856b5dc5f4eee88854f5b4abf7b680ef8bc50f");
+const V1_TRX_PURCHASE: Word =
+    topic("dad9ec5c9b9c82bf6927bf0b64293dcdd1f82c92793aef3c5f26d7b93a4a5306");
+
+/// The transaction as the EVM decoder reads it: TRC-10 movements stand as transfers of a token, and
+/// TRX stands as what the trade took of it.
+pub(super) fn whole(wallet: &Account, tx: &Transaction) -> evm::Transaction {
     let mut call = tx.call.clone();
+    if call.from == *wallet {
+        // The fee for the creation of a token stands in the value beside the outlay.
+        let spent = curve_outlay(wallet, &tx.call);
+        let unknown = call.native == NativeFlows::Unknown;
+        if let Some(spent) = spent.or_else(|| pool_outlay(wallet, &tx.call).filter(|_| unknown)) {
+            call.value = spent;
+            call.native = NativeFlows::Calls(Vec::new());
+        }
+    }
     call.logs.extend(tx.assets.iter().filter_map(transfer));
     call
+}
+
+/// What one purchase on the called launchpad took of its buyer.
+fn curve_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
+    let mut bought = call.logs.iter().filter(|log| log.topics.first() == Some(&PURCHASED));
+    let (log, None) = (bought.next()?, bought.next()) else { return None };
+    let is_own = call.to == Some(log.address) && log.topics.get(2) == Some(&padded(wallet));
+    let outlay = word(log, 0)?.checked_add(word(log, 1)?)?;
+    (is_own && outlay <= call.value).then_some(outlay)
+}
+
+/// What the called exchange took of its buyer; it gives back what is left at once.
+fn pool_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
+    let is_v1 =
+        |log: &&Log| matches!(log.topics.first(), Some(&V1_TOKEN_PURCHASE | &V1_TRX_PURCHASE));
+    let mut swaps = call.logs.iter().filter(is_v1);
+    let (log, None) = (swaps.next()?, swaps.next()) else { return None };
+    let [V1_TOKEN_PURCHASE, buyer, sold, _] = log.topics.as_slice() else { return None };
+    let outlay = Units::from_be_bytes(*sold);
+    let is_own = call.to == Some(log.address) && *buyer == padded(wallet);
+    (is_own && outlay <= call.value).then_some(outlay)
+}
+
+fn word(log: &Log, at: usize) -> Option<Units> {
+    let (words, _) = log.data.as_chunks::<32>();
+    words.get(at).map(|word| Units::from_be_bytes(*word))
 }
 
 fn transfer(moved: &AssetMove) -> Option<Log> {

@@ -214,7 +214,8 @@ struct Value<'a> {
 }
 
 /// Calls that move or release one token and do nothing else: `transfer`, `approve` and its kin.
-const TOKEN_CALLS: [&str; 4] = ["a9059cbb", "095ea7b3", "d73dd623", "66188463"];
+const TOKEN_CALLS: [&str; 6] =
+    ["a9059cbb", "095ea7b3", "d73dd623", "66188463", "39509351", "a457c2d7"];
 
 /// `/v1/accounts/{address}/transactions`.
 pub(super) fn transactions(body: &[u8], wallet: &Account) -> Option<Page> {
