@@ -2,6 +2,7 @@
 //! the same events, so most of it is the EVM decoder's work.
 
 mod native;
+mod payout;
 mod raw;
 mod told;
 mod transaction;
@@ -9,8 +10,11 @@ mod transaction;
 pub use raw::{RawError, account, asset, parse};
 pub use transaction::{Asset, AssetMove, ExchangeId, NativeTrade, Transaction};
 
-use super::Decoded;
+use told::Told;
+
 use super::evm::{self, Account};
+use super::{Decoded, DecodedTrade, Note, NoteKind};
+use crate::domain::Side;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may give other trades than before.
@@ -24,6 +28,18 @@ pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transact
     match &tx.native_trade {
         Some(trade) if tx.call.from == *wallet => native::decode(trade),
         Some(_) => Decoded::default(),
-        None => evm::decode(tables, chain, wallet, &told::whole(wallet, tx)),
+        None => contract(tables, chain, wallet, tx),
     }
+}
+
+fn contract(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {
+    let Told { call, pay_is_untold } = Told::read(tables, chain, wallet, tx);
+    let mut decoded = evm::decode(tables, chain, wallet, &call);
+    let sold = |trade: &&mut DecodedTrade| pay_is_untold && trade.side == Side::Sell;
+    for trade in decoded.trades.iter_mut().filter(sold).filter(|trade| trade.native.is_some()) {
+        trade.native = None;
+        let detail = "the router's input does not tell whom it paid".to_owned();
+        decoded.notes.push(Note { kind: NoteKind::Unvalued, detail });
+    }
+    decoded
 }

@@ -194,6 +194,8 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
     let native = internal_moves(info.internal_transactions.as_deref(), &mut assets)?;
     let millis = info.time_millis.ok_or(RawError::Missing("block time"))?;
     let time = u32::try_from(millis / 1000).map_err(|_| RawError::Broken("block time"))?;
+    let input = hex::decode(digits(value.data.as_deref().unwrap_or_default()))
+        .map_err(|_| RawError::Broken("input"))?;
     let call = evm::Transaction {
         hash,
         block: info.block,
@@ -201,13 +203,13 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
         from: owner,
         to,
         value: Units::from(sent(contract)),
-        selector: value.data.as_deref().and_then(selector),
+        selector: input.first_chunk().copied(),
         succeeded: succeeded(&tx.ret, &info),
         logs: logs(&info.log)?,
         native,
     };
     let native_trade = native_trade(contract, &info);
-    Ok(Transaction { call, time: UnixSeconds(time), assets, native_trade })
+    Ok(Transaction { call, time: UnixSeconds(time), input, assets, native_trade })
 }
 
 /// Kinds that run no contract have no result of one; early ones have none either.
@@ -352,12 +354,6 @@ fn masked(mut topic: Word) -> Word {
         *padding = [0; 12];
     }
     topic
-}
-
-fn selector(data: &str) -> Option<[u8; 4]> {
-    let mut bytes = [0; 4];
-    hex::decode_to_slice(digits(data).get(..8)?, &mut bytes).ok()?;
-    Some(bytes)
 }
 
 fn asset_id(id: &TokenId<'_>) -> Option<Asset> {

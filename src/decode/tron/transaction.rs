@@ -10,6 +10,8 @@ pub struct Transaction {
     /// position in the block, so `index` is 0.
     pub call: evm::Transaction,
     pub time: UnixSeconds,
+    /// What the called contract was asked.
+    pub input: Vec<u8>,
     /// Tokens of the protocol itself (TRC-10) that moved, in order.
     pub assets: Vec<AssetMove>,
     /// A trade that the protocol itself makes: it emits no event.
