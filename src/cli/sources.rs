@@ -14,6 +14,7 @@ use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
 use crate::upstream::{
     EndpointConfig, Pool, PoolLimits, SecretText, SolanaLimits, SolanaSource, Source, Transport,
+    TronLimits, TronSource,
 };
 
 /// The chains that this build reads and the configuration does not switch off.
@@ -62,10 +63,11 @@ fn source(chain: &Chain, pool: Pool) -> Result<Source, CliError> {
             let genesis_hash = chain.genesis_hash.clone();
             Ok(Source::Solana(SolanaSource::new(pool, genesis_hash, SolanaLimits::default())))
         }
-        Family::Evm | Family::Tron => {
+        Family::Tron => Ok(Source::Tron(TronSource::new(pool, chain, TronLimits::default()))),
+        Family::Evm => {
             let slug = &chain.slug;
             Err(CliError::plain(format!(
-                "chain {slug} is enabled, but this build reads only Solana"
+                "chain {slug} is enabled, but this build reads no EVM chain"
             )))
         }
     }
