@@ -28,8 +28,12 @@ pub struct TronLimits {
     pub logs_batch_max: usize,
     /// Requests for events under way.
     pub logs_ahead_max: usize,
-    /// Questions about tokens under way.
+    /// Tokens asked about in one request: two calls each; java-tron takes 100 in one.
+    pub tokens_batch: usize,
+    /// Tokens asked about at once where each takes requests of its own.
     pub tokens_parallel: usize,
+    /// After this, what is known of tokens is told.
+    pub tokens_wait: Duration,
     /// Pairs of the protocol's exchanges that are remembered.
     pub exchanges_max: usize,
     /// Rest of an endpoint that tells what another one contradicts.
@@ -51,7 +55,9 @@ impl Default for TronLimits {
             logs_range_max: 5000,
             logs_batch_max: 10,
             logs_ahead_max: 4,
+            tokens_batch: 40,
             tokens_parallel: 8,
+            tokens_wait: Duration::from_millis(2_500),
             exchanges_max: 1000,
             bench: Duration::from_secs(600),
         }

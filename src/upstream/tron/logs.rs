@@ -3,14 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::TronSource;
 use super::wire::{self, Row};
 use crate::decode::evm::Account;
 use crate::domain::Height;
-use crate::upstream::ask::Ask;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::jsonrpc::RpcError;
 use crate::upstream::pool::CallOptions;
@@ -122,13 +120,10 @@ impl TronSource {
         windows: &[Window],
         options: &CallOptions,
     ) -> Result<Vec<Found>, UpstreamError> {
-        let calls: Vec<Value> =
-            windows.iter().flat_map(|window| filters(wallet, *window)).zip(0..).map(call).collect();
-        let body = Some(Bytes::from(Value::Array(calls).to_string()));
-        let (path, query) = ("/jsonrpc".to_owned(), Vec::new());
-        let ask = Ask { name: "eth_getLogs", path, query, body };
-        let reply = match self.inner.pool.ask(&ask, wire::rpc_reading, options).await {
-            Ok(reply) => reply,
+        let filters = windows.iter().flat_map(|window| filters(wallet, *window));
+        let calls: Vec<_> = filters.map(|filter| ("eth_getLogs", json!([filter]))).collect();
+        let (answers, endpoint) = match self.rpc("eth_getLogs", &calls, options).await {
+            Ok(answered) => answered,
             // What is said of all of them.
             Err(UpstreamError::Rpc { message, .. }) if wire::is_too_much(&message) => {
                 let range = wire::range_named(&message);
@@ -136,25 +131,23 @@ impl TronSource {
             }
             Err(error) => return Err(error),
         };
-        let what = "eth_getLogs gave no events";
-        let mut answers = wire::rpc_answers(&reply.body, windows.len() * 2)
-            .ok_or_else(|| self.malformed(reply.endpoint, what))?
-            .into_iter();
+        let mut answers = answers.into_iter();
         let mut found = Vec::with_capacity(windows.len());
         for window in windows {
             let mut rows = Vec::new();
             let mut too_much = None;
             for answer in answers.by_ref().take(2) {
                 match answer {
-                    Ok(result) => rows.extend(
-                        wire::logs(&result, wallet, *window)
-                            .ok_or_else(|| self.malformed(reply.endpoint, what))?,
-                    ),
+                    Ok(result) => {
+                        rows.extend(wire::logs(&result, wallet, *window).ok_or_else(|| {
+                            self.malformed(endpoint, "eth_getLogs gave no events")
+                        })?)
+                    }
                     Err(error) if wire::is_too_much(&error.message) => {
                         too_much = Some(wire::range_named(&error.message));
                     }
                     Err(RpcError { code, message }) => {
-                        let endpoint = self.inner.pool.label(reply.endpoint);
+                        let endpoint = self.inner.pool.label(endpoint);
                         return Err(UpstreamError::Rpc { endpoint, code, message });
                     }
                 }
@@ -176,10 +169,6 @@ fn filters(wallet: &Account, Window { low, high }: Window) -> [Value; 2] {
         })
     };
     [filter(json!([TRANSFER, topic])), filter(json!([TRANSFER, null, topic]))]
-}
-
-fn call((filter, id): (Value, usize)) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": "eth_getLogs", "params": [filter]})
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use serde_json::Value;
 use super::ask::{Ask, Reply};
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
+use super::jsonrpc::{self, Outcome};
 use super::pool::{CallOptions, Pool};
 use super::queue::Lane;
 use super::source::{GapRequest, SourceStatus};
@@ -46,7 +47,7 @@ struct Inner {
     limits: TronLimits,
     /// Heights that lists may lack below the head.
     index_lag: u64,
-    /// The last four bytes of the first block's id.
+    /// What `eth_chainId` must answer.
     chain_id: Option<u64>,
     /// Endpoints that were asked for it, and whether they answered right.
     checked: Mutex<HashMap<EndpointId, bool>>,
@@ -105,6 +106,26 @@ impl TronSource {
             Err(UpstreamError::NotSupported { .. }) => self.post(plain, body, options).await,
             answered => answered,
         }
+    }
+
+    /// Asks a node's JSON-RPC for many things in one request; each has an answer of its own.
+    async fn rpc(
+        &self,
+        name: &'static str,
+        calls: &[(&str, Value)],
+        options: &CallOptions,
+    ) -> Result<(Vec<Outcome>, EndpointId), UpstreamError> {
+        let calls: Vec<(&str, &Value)> =
+            calls.iter().map(|(method, params)| (*method, params)).collect();
+        let body = Some(Bytes::from(jsonrpc::encode(&calls)));
+        let ask = Ask { name, path: "/jsonrpc".to_owned(), query: Vec::new(), body };
+        let Reply { body, endpoint, .. } =
+            self.inner.pool.ask(&ask, wire::rpc_reading, options).await?;
+        let answers = jsonrpc::decode(&body, calls.len()).ok();
+        let answers = answers.and_then(|all| all.into_iter().collect::<Option<Vec<Outcome>>>());
+        let answers =
+            answers.ok_or_else(|| self.malformed(endpoint, &format!("no answer to {name}")))?;
+        Ok((answers, endpoint))
     }
 
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {

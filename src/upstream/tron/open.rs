@@ -5,26 +5,25 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
+use serde_json::json;
 
 use super::TronSource;
 use super::blocks::Head;
-use crate::decode::evm::Word;
 use crate::domain::Height;
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
+use crate::upstream::jsonrpc::Outcome;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::source::GapRequest;
 
 /// A node of another chain is left alone this long.
 const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
-/// Slots are so far apart; a block may be missing, so blocks are at least so far apart.
-const SLOT_MILLIS: u64 = 3000;
 
 /// Where a reading begins and ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opening {
     pub(super) high: Height,
-    /// Milliseconds: blocks up to `high` are not later.
+    /// Milliseconds: blocks up to `high` are not later; blocks above it may be earlier too.
     pub(super) top_at: u64,
     /// Milliseconds: blocks from the lowest wanted one on are not earlier.
     pub(super) low_at: u64,
@@ -67,13 +66,11 @@ impl TronSource {
         }
         // Lists do not tell how far they have come: they may lack the newest blocks.
         let Head { height, millis } = self.solid_head(options).await?;
-        let lag = self.inner.index_lag;
-        let settled = height.saturating_sub(lag);
-        let top_at = millis.saturating_sub(lag.saturating_mul(SLOT_MILLIS));
-        Ok((high.map_or(settled, |high| high.min(settled)), top_at))
+        let settled = height.saturating_sub(self.inner.index_lag);
+        Ok((high.map_or(settled, |high| high.min(settled)), millis))
     }
 
-    /// Asks each endpoint once for the first block, whose id ends in the chain's number.
+    /// Asks each endpoint once which chain it is of; those that do not say are believed.
     async fn check_chain(&self, options: &CallOptions) -> Result<(), UpstreamError> {
         let Some(expected) = self.inner.chain_id else { return Ok(()) };
         let endpoints = self.inner.pool.endpoints();
@@ -83,11 +80,11 @@ impl TronSource {
         };
         let asked = unchecked.into_iter().map(|id| async move {
             let options = CallOptions { on: Some(id), ..options.clone() };
-            (id, self.whole_block(0, &options).await)
+            (id, self.rpc("eth_chainId", &[("eth_chainId", json!([]))], &options).await)
         });
         for (id, told) in join_all(asked).await {
             match told {
-                Ok(Some((block, _))) if chain_id(&block.hash) != Some(expected) => {
+                Ok((answers, _)) if chain_id(&answers).is_some_and(|id| id != expected) => {
                     let endpoint = self.inner.pool.label(id);
                     tracing::error!(%endpoint, "a node of another chain is left alone");
                     self.inner.pool.bench(id, WRONG_CHAIN_REST);
@@ -114,7 +111,7 @@ impl TronSource {
     }
 }
 
-/// The end of the first block's id (TIP-474, as `eth_chainId` gives it).
-fn chain_id(hash: &Word) -> Option<u64> {
-    hash.last_chunk().map(|tail| u64::from(u32::from_be_bytes(*tail)))
+fn chain_id(answers: &[Outcome]) -> Option<u64> {
+    let text: String = serde_json::from_str(answers.first()?.as_ref().ok()?.get()).ok()?;
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }

@@ -6,9 +6,12 @@ use futures_util::future::{join, join_all};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use tokio::time::{Instant, timeout_at};
+
 use super::TronSource;
 use crate::domain::Address;
 use crate::upstream::error::UpstreamError;
+use crate::upstream::jsonrpc::Outcome;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::queue::Lane;
 use crate::upstream::source::TokenMeta;
@@ -16,33 +19,77 @@ use crate::upstream::source::TokenMeta;
 /// Characters of a symbol that are kept.
 const SYMBOL_CHARS_MAX: usize = 32;
 const WORD: usize = 32;
+/// `symbol()` and `decimals()`.
+const SYMBOL: &str = "0x95d89b41";
+const DECIMALS: &str = "0x313ce567";
 /// Who asks: nobody.
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
 
 impl TronSource {
-    /// Tokens of which nothing could be asked now are left out.
+    /// Tokens of which nothing could be asked now, or in time, are left out.
     pub(in crate::upstream) async fn tokens(
         &self,
         mints: &[Address],
         lane: &Lane,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
         let options = CallOptions::new(lane.clone());
-        let mut told = Vec::with_capacity(mints.len());
-        for group in mints.chunks(self.inner.limits.tokens_parallel.max(1)) {
-            told.extend(join_all(group.iter().map(|mint| self.token(*mint, &options))).await);
+        let limits = &self.inner.limits;
+        let until = Instant::now() + limits.tokens_wait;
+        let (mut metas, mut failure) = (Vec::with_capacity(mints.len()), None);
+        let is_contract = |mint: &Address| mint.as_tron_asset().is_none();
+        let (contracts, mut one_by_one): (Vec<Address>, Vec<Address>) =
+            mints.iter().copied().partition(is_contract);
+        for group in contracts.chunks(limits.tokens_batch.max(1)) {
+            match timeout_at(until, self.contracts(group, &options)).await {
+                Ok(Ok(told)) => metas.extend(told),
+                // Not every node speaks JSON-RPC.
+                Ok(Err(error)) if error.is_final() => one_by_one.extend(group),
+                Ok(Err(error)) => failure = Some(error),
+                Err(_) => break,
+            }
         }
-        let mut failure = None;
-        let mut metas = Vec::with_capacity(told.len());
-        for meta in told {
-            match meta {
-                Ok(meta) => metas.push(meta),
-                Err(error) => failure = Some(error),
+        for group in one_by_one.chunks(limits.tokens_parallel.max(1)) {
+            let asked = group.iter().map(|mint| timeout_at(until, self.token(*mint, &options)));
+            for told in join_all(asked).await.into_iter().flatten() {
+                match told {
+                    Ok(meta) => metas.push(meta),
+                    Err(error) => failure = Some(error),
+                }
             }
         }
         match failure {
             Some(error) if metas.is_empty() => Err(error),
             Some(_) | None => Ok(metas),
         }
+    }
+
+    /// Many contracts in one request.
+    async fn contracts(
+        &self,
+        mints: &[Address],
+        options: &CallOptions,
+    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+        let call = |mint: &Address, selector: &str| {
+            let to = format!("0x{}", hex::encode(mint.bytes()));
+            ("eth_call", json!([{"to": to, "data": selector}, "latest"]))
+        };
+        let calls: Vec<_> =
+            mints.iter().flat_map(|mint| [SYMBOL, DECIMALS].map(|of| call(mint, of))).collect();
+        let (answers, endpoint) = self.rpc("eth_call", &calls, options).await?;
+        let (pairs, _) = answers.as_chunks::<2>();
+        if pairs.len() != mints.len() {
+            return Err(self.malformed(endpoint, "eth_call gave too few answers"));
+        }
+        let data = |answer: &Outcome| {
+            let text: String = serde_json::from_str(answer.as_ref().ok()?.get()).ok()?;
+            hex::decode(text.strip_prefix("0x")?).ok()
+        };
+        let metas = mints.iter().zip(pairs).map(|(mint, [symbol, decimals])| TokenMeta {
+            mint: *mint,
+            symbol: data(symbol).as_deref().and_then(abi_text),
+            decimals: data(decimals).as_deref().and_then(abi_decimals),
+        });
+        Ok(metas.collect())
     }
 
     async fn token(

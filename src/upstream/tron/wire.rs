@@ -12,7 +12,7 @@ use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{self, Asset, asset};
 use crate::domain::Height;
 use crate::upstream::ask::Reading;
-use crate::upstream::jsonrpc::{self, RpcError};
+use crate::upstream::jsonrpc::RpcError;
 
 /// What answers with an error have in common: nodes use `Error`, the index `success` and `error`.
 #[derive(Deserialize, Default)]
@@ -409,14 +409,6 @@ pub(super) fn rpc_reading(status: u16, body: &[u8]) -> Reading {
     let is_slow = |read: &Reading| matches!(read, Reading::SlowDown(_) | Reading::Again(_));
     let too_much = |error: &&RpcError| !is_too_much(&error.message);
     errors.iter().filter(too_much).map(told).find(is_slow).unwrap_or(Reading::Good)
-}
-
-/// The answers to so many calls, in their order; `None` where one lacks.
-pub(super) fn rpc_answers(
-    body: &[u8],
-    count: usize,
-) -> Option<Vec<Result<Box<RawValue>, RpcError>>> {
-    jsonrpc::decode(body, count).ok()?.into_iter().collect()
 }
 
 /// java-tron's texts for a search over too many blocks, or that finds too much.
