@@ -1,19 +1,24 @@
 //! What events tell beyond transfers: TRC-10 tokens that moved, and the TRX that a trade took
 //! where calls do not tell it.
 
-use super::payout::payouts;
+use super::payout::Asked;
 use super::transaction::{AssetMove, Transaction};
-use crate::decode::evm::{self, Account, Log, NativeFlows, Word, topic};
+use crate::decode::evm::{self, Account, Log, NativeFlows, NativeMove, Word, topic};
 use crate::domain::{Address, Units};
 use crate::registry::{Chain, EvmTables};
 
 /// `Transfer(address,address,uint256)`.
 const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
-/// WTRX's `Withdrawal(address,uint256)`.
+/// WTRX's `Deposit` and `Withdrawal(address,uint256)`.
+const DEPOSIT: Word = topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
 const WITHDRAWAL: Word = topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
 /// SunPump's `TokenPurchased(address,address,uint256,uint256,uint256,uint256)`: token, buyer, TRX
 /// for the curve, fee, tokens, what is left.
 const PURCHASED: Word = topic("63abb62535c21a5d221cf9c15994097b8880cc986d82faf80f57382b998dbae5");
+/// `Swap` of SunSwap V4 and of Uniswap V4: their pools hold TRX itself.
+const V4_SWAP: Word = topic("04206ad2b7c0f463bff3dd4f33c5735b0f2957a351e4f79763a4fa9e775dd237");
+const UNISWAP_V4_SWAP: Word =
+    topic("40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f");
 /// SunSwap V1's `TokenPurchase` and `TrxPurchase(address,uint256,uint256)`: buyer, sold, bought.
 const V1_TOKEN_PURCHASE: Word =
     topic("cd60aa75dea3072fbc07ae6d7d856b5dc5f4eee88854f5b4abf7b680ef8bc50f");
@@ -58,22 +63,54 @@ impl Told {
             self.call.native = NativeFlows::Calls(Vec::new());
             return;
         }
-        if !unknown || !tx.call.value.is_zero() {
+        if unknown {
+            self.add_routed(tables, chain, wallet, tx);
+        }
+    }
+
+    /// TRX by way of a router that wraps and unwraps it.
+    fn add_routed(
+        &mut self,
+        tables: &EvmTables,
+        chain: &Chain,
+        wallet: &Account,
+        tx: &Transaction,
+    ) {
+        let Some(router) = tx.call.to else { return };
+        let of = |kind: Word, own: bool| {
+            let its = padded(&router);
+            let logs = tx.call.logs.iter().filter(move |log| {
+                log.address == chain.wrapped_native.bytes()
+                    && log.topics.first() == Some(&kind)
+                    && (log.topics.get(1) == Some(&its)) == own
+            });
+            logs.filter_map(|log| word(log, 0)).fold(Units::ZERO, Units::saturating_add)
+        };
+        let others = [DEPOSIT, WITHDRAWAL].iter().any(|kind| !of(*kind, false).is_zero());
+        let (wrapped, unwrapped) = (of(DEPOSIT, true), of(WITHDRAWAL, true));
+        let moves_native = |log: &Log| {
+            matches!(log.topics.first(), Some(&V4_SWAP | &UNISWAP_V4_SWAP)) || is_v1(&log)
+        };
+        if others || tx.call.logs.iter().any(moves_native) {
+            self.pay_is_untold = !unwrapped.is_zero();
             return;
         }
-        let Some(router) = tx.call.to else { return };
-        let is_exact = tables.contract(chain, &router).is_some_and(|contract| contract.exact);
-        let mut unwraps = tx.call.logs.iter().filter(|log| {
-            log.address == chain.wrapped_native.bytes() && log.topics.first() == Some(&WITHDRAWAL)
-        });
-        let Some(unwrap) = unwraps.next().filter(|_| is_exact) else { return };
-        let is_only = unwraps.next().is_none()
-            && unwrap.topics.get(1) == Some(&padded(&router))
-            && !tx.call.logs.iter().any(|log| is_v1(&log));
-        let paid = word(unwrap, 0).filter(|_| is_only);
-        match paid.and_then(|paid| payouts(router, &tx.input, paid)) {
-            Some(paid) => self.call.native = NativeFlows::Calls(paid),
-            None => self.pay_is_untold = true,
+        let is_known = tables.contract(chain, &router).is_some_and(|contract| contract.exact);
+        let asked = Asked { call: &tx.call, input: &tx.input, wrapped, unwrapped, is_known };
+        if !tx.call.value.is_zero() {
+            if let Some(spent) = asked.spent() {
+                self.call.value = spent;
+                self.call.native = NativeFlows::Calls(Vec::new());
+            }
+        } else if !unwrapped.is_zero() {
+            match asked.paid() {
+                Some(value) => {
+                    let paid = NativeMove { from: router, to: *wallet, value };
+                    let paid = Some(paid).filter(|paid| !paid.value.is_zero());
+                    self.call.native = NativeFlows::Calls(paid.into_iter().collect());
+                }
+                None => self.pay_is_untold = true,
+            }
         }
     }
 }
