@@ -14,7 +14,7 @@ use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
 use crate::upstream::{
     Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, SecretText,
-    SolanaLimits, SolanaSource, Source, Transport,
+    SolanaLimits, SolanaSource, Source, Transport, TronLimits, TronSource,
 };
 
 /// The chains that this build reads and the configuration does not switch off.
@@ -72,12 +72,7 @@ pub(super) fn sources(
                     limits: EvmLimits::default(),
                 }))
             }
-            Family::Tron => {
-                let slug = &chain.slug;
-                return Err(CliError::plain(format!(
-                    "chain {slug} is enabled, but this build does not read Tron"
-                )));
-            }
+            Family::Tron => Source::Tron(TronSource::new(rpc, chain, TronLimits::default())),
         };
         sources.insert(chain.id, source);
     }

@@ -1,4 +1,5 @@
-//! Events and contracts of the EVM chains: `data/venues-evm.toml`, checked at load.
+//! Events and contracts of the EVM chains and of Tron: `data/venues-evm.toml`,
+//! `data/venues-tron.toml`, checked at load.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -27,6 +27,7 @@ mod store;
 mod store_files;
 mod support;
 mod tidy;
+mod tron_decode;
 mod upstream;
 mod upstream_ask;
 mod upstream_trouble;
