@@ -20,6 +20,7 @@ mod demo_faults;
 mod history;
 mod kill;
 mod program;
+mod sim;
 mod solana_source;
 mod store;
 mod store_files;
