@@ -45,6 +45,8 @@ pub(super) struct List {
     lowest: Option<Height>,
     /// Entries at or below this slot may exist that are not known yet.
     frontier: Height,
+    /// Heights above this one are not wanted.
+    high: Height,
     /// Heights below this one are not wanted.
     low: Height,
     /// The lowest slot fills pages by itself: go on inside it.
@@ -77,6 +79,7 @@ impl List {
             tail: Vec::new(),
             lowest: None,
             frontier: high,
+            high,
             low,
             inside: false,
             end_answers: 0,
@@ -112,6 +115,12 @@ impl List {
             return self.tail.len().checked_sub(2).and_then(|at| self.tail.get(at)).copied();
         }
         self.cursor
+    }
+
+    /// What a node must know to answer the next page: asked from the top, one that lags would leave
+    /// out the newest entries without a sign.
+    pub(super) fn min_slot(&self) -> Option<Height> {
+        self.before().is_none().then_some(self.high)
     }
 
     /// The end was told once: the second answer is asked of another endpoint.

@@ -15,6 +15,7 @@ use super::SolanaSource;
 use super::fetch::{Fetched, Page, PageRequest};
 use super::list::{Absorbed, Entry, Kind, List};
 use super::open::Opening;
+use super::wire::Balance;
 use super::timeline::{Ready, Sizes, Timeline};
 use crate::decode::solana::Transaction;
 use crate::domain::{Address, Family, Height, Resume, SourceAccount, TxId, UnixSeconds};
@@ -260,14 +261,17 @@ impl ListReader {
         self.start(head, List::new(Kind::Wallet, self.request.low, head));
         let Some(accounts) = accounts else { return };
         let mut gone: HashMap<[u8; 32], SourceAccount> = self.known.clone();
-        for (account, amount) in accounts {
+        for Balance { account, amount, at } in accounts {
             let known = gone.remove(&account);
             let same = known.is_some_and(|known| known.amount == Some(amount));
             if !same || self.request.low == 0 {
                 self.list_account(account, head);
                 let oldest = known.and_then(|known| known.oldest);
-                let news = SourceAccount { account, amount: Some(amount), oldest };
-                self.news.insert(account, news);
+                // A balance of above the head would hide what changed it from the next read.
+                if at <= head {
+                    let news = SourceAccount { account, amount: Some(amount), oldest };
+                    self.news.insert(account, news);
+                }
             }
         }
         for known in gone.into_values().filter(|known| known.amount.is_some()) {
@@ -392,7 +396,7 @@ impl ListReader {
                 list: number,
                 address: listing.address,
                 before: listing.list.before(),
-                min_slot: self.head_by.filter(|_| from_head).map(|_| self.timeline.next_high()),
+                min_slot: listing.list.min_slot(),
             };
             let second = listing.list.wants_second_answer() || listing.list.missed();
             let mut options = self.options.clone();

@@ -40,6 +40,8 @@ struct Reply<'a> {
 pub(super) struct Whole {
     low: Height,
     next_high: Height,
+    /// What a node must know to give a page: one that lags would leave out the newest without a sign.
+    known_to: Height,
     /// Pages are asked for at or below this slot.
     top: Height,
     token: Option<String>,
@@ -62,6 +64,7 @@ impl Whole {
         Self {
             low: low.max(FIRST_SLOT),
             next_high: high,
+            known_to: high,
             top: high,
             token: None,
             held: Vec::new(),
@@ -84,6 +87,7 @@ impl Whole {
         how.insert("sortOrder".to_owned(), "desc".into());
         how.insert("limit".to_owned(), PAGE_MAX.into());
         how.insert("commitment".to_owned(), "finalized".into());
+        how.insert("minContextSlot".to_owned(), self.known_to.into());
         how.insert("encoding".to_owned(), "json".into());
         how.insert("maxSupportedTransactionVersion".to_owned(), 1.into());
         if let Some(token) = &self.token {

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use super::SolanaSource;
 use super::open::Opening;
 use super::whole::{self, Whole, WholePage};
+use super::wire::Balance;
 use crate::domain::{Height, SourceAccount};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
@@ -114,13 +115,15 @@ impl WholeReader {
                 if head < self.request.low {
                     return Ok(Some(WholeStep::End));
                 }
-                let seen = |(account, amount)| SourceAccount {
-                    account,
-                    amount: Some(amount),
+                let accounts = accounts.unwrap_or_default();
+                let seen = |balance: &Balance| SourceAccount {
+                    account: balance.account,
+                    amount: Some(balance.amount),
                     oldest: None,
                 };
-                self.accounts = accounts.unwrap_or_default().into_iter().map(seen).collect();
-                self.news.clone_from(&self.accounts);
+                self.accounts = accounts.iter().map(seen).collect();
+                // A balance of above the head would hide what changed it from the next read.
+                self.news = accounts.iter().filter(|one| one.at <= head).map(seen).collect();
                 self.request.high = Some(head);
                 if head < whole::FIRST_SLOT {
                     return Ok(Some(self.rest(head)));

@@ -136,6 +136,9 @@ async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
         4 => world.disk.set_capacity(Some(world.disk.bytes())),
         _ => {}
     }
+    if std::env::var("SIM_TRACE").is_ok() {
+        for node in &world.nodes { println!("{}\n  {:?}", node.trace(), node.options()); }
+    }
     let long = Duration::from_millis(dice.pick(&[300, 3_000, 20_000, 120_000]));
     let shared: &World = world;
     let life = join_all(clients.iter_mut().map(|client| client.live(shared)));
