@@ -1,30 +1,332 @@
-//! Events and contracts of the EVM chains: `data/venues-evm.toml`.
+//! Events and contracts of the EVM chains: `data/venues-evm.toml`, checked at load.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde::Deserialize;
+use sha3::{Digest as _, Keccak256};
 
 use super::{Chain, RegistryError};
+use crate::domain::{Address, Family};
+
+type Account = [u8; 20];
+type Word = [u8; 32];
+
+const TABLE: &str = "venues-evm";
+
+/// What an event says of the assets that moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A pool exchanged what it took for what it gave.
+    Pool,
+    /// A price curve of a launchpad sold or bought; may mint and burn.
+    Curve,
+    /// A router or an aggregator exchanged assets through others.
+    Router,
+    /// A signed order was filled; the assets go from trader to trader.
+    Fill,
+    /// `GPv2Settlement`'s `Trade`: owner, assets and amounts of one order.
+    CowTrade,
+    /// Liquidity of a pool or a position changed.
+    Liquidity,
+    /// A conversion at a fixed price: no trade.
+    Conversion,
+}
+
+/// One kind of event, by its first topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The venue's name, unless the emitter tells a better one.
+    pub name: Arc<str>,
+    pub kind: EventKind,
+    /// Other events share the topic: only contracts of the table emit this one.
+    pub known_only: bool,
+    /// The account that holds the pool's assets, where it is not the emitter.
+    pub holder: Option<Account>,
+}
+
+/// What a contract is to a trade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContractKind {
+    /// Trades for those who call it.
+    Router,
+    /// A router by which also a trade may reach a wallet that did not send the transaction.
+    Exchange,
+    /// Fills orders that others signed.
+    Settlement,
+    /// Runs operations of smart accounts.
+    EntryPoint,
+    /// Places orders that give native coin, for those who send it.
+    EthFlow,
+    /// Holds the assets of many pools.
+    Vault,
+    /// A launchpad's price curves.
+    Launchpad,
+    /// Keeps positions of liquidity.
+    Positions,
+    /// Converts at a fixed price.
+    Conversion,
+    /// A part of a venue that nobody calls: fee collectors, executors.
+    Part,
+}
+
+/// One contract.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contract {
+    pub name: Arc<str>,
+    pub kind: ContractKind,
+    /// Whether native coin that it unwraps for its caller is all that the caller gets, and gets whole.
+    pub unwraps_whole: bool,
+}
+
+/// How a factory derives the address of a pool (EIP-1014).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolSalt {
+    /// Both tokens, packed.
+    Pair,
+    /// Both tokens and whether the pool is a stable one, packed.
+    StablePair,
+    /// Both tokens and the fee, as words.
+    Fee,
+    /// Both tokens, as words.
+    Words,
+}
+
+/// A contract whose pools are known by their addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Factory {
+    pub name: Arc<str>,
+    /// The contract that creates the pools.
+    pub deployer: Account,
+    pub code_hash: Word,
+    pub salt: PoolSalt,
+    /// Slugs; empty: wherever it is.
+    chains: Vec<String>,
+}
 
 /// What the decoder and the lists know about contracts and events of EVM chains.
 #[derive(Debug)]
-pub struct EvmTables {}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {}
-
-pub(super) fn parse(text: &str) -> Result<EvmTables, RegistryError> {
-    let File {} = toml::from_str(text).map_err(|e| RegistryError::new("venues-evm", e))?;
-    Ok(EvmTables {})
+pub struct EvmTables {
+    events: HashMap<Word, Vec<Event>>,
+    contracts: HashMap<Account, Vec<(Vec<String>, Contract)>>,
+    factories: Vec<Factory>,
 }
 
 impl EvmTables {
+    /// What a first topic may be.
+    pub fn events(&self, topic: &Word) -> &[Event] {
+        self.events.get(topic).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub fn contract(&self, chain: &Chain, account: &Account) -> Option<&Contract> {
+        let rows = self.contracts.get(account)?;
+        let (_, contract) = rows.iter().find(|(chains, _)| on(chains, chain))?;
+        Some(contract)
+    }
+
+    /// Factories whose pools may be on a chain.
+    pub fn factories<'a>(&'a self, chain: &'a Chain) -> impl Iterator<Item = &'a Factory> {
+        self.factories.iter().filter(|factory| on(&factory.chains, chain))
+    }
+
     /// Whether a trade may reach through this contract a wallet that did not send the transaction.
-    pub fn is_settlement(&self, _chain: &Chain, _account: &[u8; 20]) -> bool {
-        false
+    pub fn is_settlement(&self, chain: &Chain, account: &Account) -> bool {
+        self.contract(chain, account).is_some_and(|contract| match contract.kind {
+            ContractKind::Exchange | ContractKind::Settlement | ContractKind::EntryPoint => true,
+            ContractKind::Router
+            | ContractKind::EthFlow
+            | ContractKind::Vault
+            | ContractKind::Launchpad
+            | ContractKind::Positions
+            | ContractKind::Conversion
+            | ContractKind::Part => false,
+        })
     }
 
     /// Whether a contract is known by name.
-    pub fn is_known(&self, _chain: &Chain, _account: &[u8; 20]) -> bool {
-        false
+    pub fn is_known(&self, chain: &Chain, account: &Account) -> bool {
+        self.contract(chain, account).is_some()
     }
+}
+
+fn on(chains: &[String], chain: &Chain) -> bool {
+    chains.is_empty() || chains.contains(&chain.slug)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    event: Vec<EventRow>,
+    contract: Vec<ContractRow>,
+    #[serde(default)]
+    factory: Vec<FactoryRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EventRow {
+    id: u16,
+    signature: Option<String>,
+    topic: String,
+    name: String,
+    kind: EventKind,
+    #[serde(default)]
+    known_only: bool,
+    holder: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContractRow {
+    id: u16,
+    #[serde(default)]
+    chains: Vec<String>,
+    address: String,
+    name: String,
+    kind: ContractKind,
+    #[serde(default)]
+    unwraps_whole: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FactoryRow {
+    id: u16,
+    #[serde(default)]
+    chains: Vec<String>,
+    deployer: String,
+    code_hash: String,
+    salt: PoolSalt,
+    name: String,
+}
+
+/// One text for each venue's name.
+#[derive(Default)]
+struct Names(HashSet<Arc<str>>);
+
+impl Names {
+    fn get(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(name) {
+            return known.clone();
+        }
+        let name: Arc<str> = name.into();
+        self.0.insert(name.clone());
+        name
+    }
+}
+
+pub(super) fn parse(text: &str, chains: &[Chain]) -> Result<EvmTables, RegistryError> {
+    let file: File = toml::from_str(text).map_err(|e| RegistryError::new(TABLE, e))?;
+    let mut names = Names::default();
+    let slugs: HashSet<&str> = chains.iter().map(|chain| &*chain.slug).collect();
+    unique(file.event.iter().map(|row| row.id))?;
+    unique(file.contract.iter().map(|row| row.id))?;
+    unique(file.factory.iter().map(|row| row.id))?;
+    let of_chains = file.contract.iter().flat_map(|row| &row.chains);
+    for slug in of_chains.chain(file.factory.iter().flat_map(|row| &row.chains)) {
+        if !slugs.contains(slug.as_str()) {
+            return fail(format!("there is no chain {slug}"));
+        }
+    }
+    let factories = file.factory.into_iter().map(|row| factory(row, &mut names));
+    Ok(EvmTables {
+        factories: factories.collect::<Result<_, _>>()?,
+        events: events(file.event, &mut names)?,
+        contracts: contracts(file.contract, &mut names)?,
+    })
+}
+
+fn events(
+    rows: Vec<EventRow>,
+    names: &mut Names,
+) -> Result<HashMap<Word, Vec<Event>>, RegistryError> {
+    let mut events: HashMap<Word, Vec<Event>> = HashMap::new();
+    for row in rows {
+        let topic = word(&row.topic)?;
+        let hash = row.signature.as_ref().map(|text| Word::from(Keccak256::digest(text)));
+        if hash.is_some_and(|hash| hash != topic) {
+            return fail(format!("event {}: the topic is not its signature's hash", row.id));
+        }
+        let event = Event {
+            name: names.get(&row.name),
+            kind: row.kind,
+            known_only: row.known_only,
+            holder: row.holder.as_deref().map(account).transpose()?,
+        };
+        let others = events.entry(topic).or_default();
+        // Those that only known contracts emit are looked at first.
+        let free = others.iter().any(|other| !other.known_only);
+        match (event.known_only, free) {
+            (true, _) => others.insert(0, event),
+            (false, false) => others.push(event),
+            (false, true) => return fail(format!("event {}: the topic stands twice", row.id)),
+        }
+    }
+    Ok(events)
+}
+
+type Contracts = HashMap<Account, Vec<(Vec<String>, Contract)>>;
+
+fn contracts(rows: Vec<ContractRow>, names: &mut Names) -> Result<Contracts, RegistryError> {
+    let mut contracts = Contracts::new();
+    for row in rows {
+        let others = contracts.entry(account(&row.address)?).or_default();
+        let meets = |chains: &Vec<String>| {
+            chains.is_empty()
+                || row.chains.is_empty()
+                || chains.iter().any(|chain| row.chains.contains(chain))
+        };
+        if others.iter().any(|(chains, _)| meets(chains)) {
+            return fail(format!("contract {} stands twice", row.address));
+        }
+        let contract = Contract {
+            name: names.get(&row.name),
+            kind: row.kind,
+            unwraps_whole: row.unwraps_whole,
+        };
+        others.push((row.chains, contract));
+    }
+    Ok(contracts)
+}
+
+fn factory(row: FactoryRow, names: &mut Names) -> Result<Factory, RegistryError> {
+    Ok(Factory {
+        name: names.get(&row.name),
+        deployer: account(&row.deployer)?,
+        code_hash: word(&row.code_hash)?,
+        salt: row.salt,
+        chains: row.chains,
+    })
+}
+
+fn unique(ids: impl Iterator<Item = u16>) -> Result<(), RegistryError> {
+    let mut seen = HashSet::new();
+    for id in ids {
+        if !seen.insert(id) {
+            return fail(format!("id {id} stands twice"));
+        }
+    }
+    Ok(())
+}
+
+fn account(text: &str) -> Result<Account, RegistryError> {
+    match Address::parse(Family::Evm, text) {
+        Ok(Address::Evm(bytes)) => Ok(bytes),
+        Ok(Address::Solana(_) | Address::Tron(_)) => fail(format!("{text}: another family")),
+        Err(error) => fail(format!("{text}: {error}")),
+    }
+}
+
+fn word(text: &str) -> Result<Word, RegistryError> {
+    let mut bytes = Word::default();
+    let read = hex::decode_to_slice(text.strip_prefix("0x").unwrap_or(text), &mut bytes);
+    read.map_err(|e| RegistryError::new(TABLE, format!("{text}: {e}")))?;
+    Ok(bytes)
+}
+
+fn fail<T>(reason: String) -> Result<T, RegistryError> {
+    Err(RegistryError::new(TABLE, reason))
 }

@@ -5,7 +5,7 @@ mod evm;
 mod solana;
 
 pub use chains::{Chain, Finality, NativeCoin};
-pub use evm::EvmTables;
+pub use evm::{Contract, ContractKind, Event, EventKind, EvmTables, Factory, PoolSalt};
 pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 
 use crate::domain::ChainId;
@@ -58,10 +58,11 @@ impl Registry {
     }
 
     pub fn parse(texts: Texts<'_>) -> Result<Self, RegistryError> {
+        let chains = chains::parse(texts.chains)?;
         Ok(Self {
-            chains: chains::parse(texts.chains)?,
             solana: solana::parse(texts.venues_solana, texts.accounts_solana)?,
-            evm: evm::parse(texts.venues_evm)?,
+            evm: evm::parse(texts.venues_evm, &chains)?,
+            chains,
         })
     }
 

@@ -9,9 +9,11 @@ use tokio::time::sleep;
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::policy::{self, Failure, Verdict};
-use super::pool::{CallOptions, Open, Pool};
+use super::pool::{CallOptions, Pool};
 use super::secret::mask;
-use super::transport::{Response, TransportError};
+use super::send::Received;
+use super::transport::Response;
+use super::tries::{Lesson, Open};
 
 /// One HTTP exchange that is not JSON-RPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,33 +69,33 @@ impl Pool {
     ) -> Result<Reply, UpstreamError> {
         let mut open = Open::new(0, options);
         loop {
-            let needs = Self::needs(options, &open, ask.name, 1);
-            let permit = self.admit(needs.clone()).await?;
-            let (endpoint, response) = self.send_hedged(permit, &needs, ask, 1).await;
-            let retry_after = self.heed(endpoint, &response);
-            let reading = understand(response, read, retry_after);
-            self.count(endpoint, ask.name, reading.is_err());
+            let needs = open.needs(options, ask.name, 1);
+            let permit = self.inner.admission.admit(needs.clone()).await?;
+            let (mut sent, received) = self.send_hedged(permit, &needs, ask, 1).await;
+            let reading = understand(received, read);
+            self.count(sent.endpoint, ask.name, reading.is_err());
             let Refusal { verdict, failure, rest } = match reading {
-                Ok(Response { status, body, .. }) => return Ok(Reply { status, body, endpoint }),
+                Ok(Response { status, body, .. }) => {
+                    self.learn(sent, true, &[]);
+                    return Ok(Reply { status, body, endpoint: sent.endpoint });
+                }
                 Err(refusal) => refusal,
             };
-            let failure = failure.map_text(|text| mask(text, &self.secrets(endpoint)));
-            self.learn(endpoint, vec![(verdict, ask.name, failure.to_string())], 1, rest);
-            let tried = (endpoint, verdict, &failure);
-            let (again, pause) = self.next_try(open, ask.name, options, tried)?;
+            let failure = failure.map_text(|text| mask(text, &self.secrets(sent.endpoint)));
+            sent.rest = sent.rest.or(rest.map(|rest| rest.min(self.inner.limits.retry_after_max)));
+            let lesson = [Lesson { verdict, method: ask.name, failure }];
+            self.learn(sent, false, &lesson);
+            let [lesson] = lesson;
+            let (again, pause) = self.next_try(open, options, sent, &lesson)?;
             open = again;
             sleep(pause).await;
         }
     }
 }
 
-fn understand(
-    response: Result<Response, TransportError>,
-    read: fn(u16, &[u8]) -> Reading,
-    retry_after: Option<Duration>,
-) -> Result<Response, Refusal> {
+fn understand(received: Received, read: fn(u16, &[u8]) -> Reading) -> Result<Response, Refusal> {
     let no = |verdict, failure, rest| Err(Refusal { verdict, failure, rest });
-    let response = match response {
+    let response = match received {
         Ok(response) => response,
         Err(error) => {
             let failure = Failure::Transport(error);
@@ -104,17 +106,16 @@ fn understand(
     match read(status, &response.body) {
         Reading::Good => Ok(response),
         Reading::SlowDown(rest) => {
-            let failure = Failure::Http { status, text: String::new() };
-            no(Verdict::SlowDown, failure, retry_after.or(rest))
+            no(Verdict::SlowDown, Failure::Http { status, text: String::new() }, rest)
         }
-        // Whatever the body looks like, the status says how long to stay away.
-        Reading::Again(text) if status == 429 => {
-            no(Verdict::SlowDown, Failure::Told(text), retry_after)
+        Reading::Again(text) => {
+            // Whatever the body looks like, the status says what it is about.
+            let verdict = if status == 429 { Verdict::SlowDown } else { Verdict::Again };
+            no(verdict, Failure::Told(text), None)
         }
-        Reading::Again(text) => no(Verdict::Again, Failure::Told(text), retry_after),
-        Reading::NotOffered(text) => no(Verdict::NotOffered, Failure::Told(text), retry_after),
+        Reading::NotOffered(text) => no(Verdict::NotOffered, Failure::Told(text), None),
         Reading::Refused { code, message } => {
-            no(Verdict::Final, Failure::Rpc { code, message }, retry_after)
+            no(Verdict::Final, Failure::Rpc { code, message }, None)
         }
     }
 }

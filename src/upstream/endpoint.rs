@@ -88,13 +88,20 @@ pub(super) struct Endpoint {
     pub(super) secrets: Arc<[String]>,
     concurrency: usize,
     pub(super) batch: usize,
-    in_flight: usize,
+    /// Requests by number, and until when each counts: who asked may have stopped to look after it.
+    leases: BTreeMap<u64, Instant>,
+    next_lease: u64,
     /// When the calls so far are paid for by the rate (generic cell rate algorithm).
     /// tokio's clock, not the system's, so that it works on paused time.
     paid_until: Instant,
     resting_until: Instant,
+    /// Since its first rest after a success.
+    out_since: Option<Instant>,
+    /// In a row; at `breaker_failures` it is asked by one at a time.
     failures: u32,
+    breaker_failures: u32,
     slow_downs: u32,
+    slowed_at: Instant,
     latency: Duration,
     last_error: Option<String>,
     not_offered: BTreeMap<String, Instant>,
@@ -117,11 +124,15 @@ impl Endpoint {
             concurrency: config.concurrency.unwrap_or(limits.concurrency_default).max(1),
             batch: config.batch.unwrap_or(limits.batch_default).max(1),
             config,
-            in_flight: 0,
+            leases: BTreeMap::new(),
+            next_lease: 0,
             paid_until: now,
             resting_until: now,
+            out_since: None,
             failures: 0,
+            breaker_failures: limits.breaker_failures,
             slow_downs: 0,
+            slowed_at: now,
             latency: Duration::ZERO,
             last_error: None,
             not_offered: BTreeMap::new(),
@@ -129,17 +140,25 @@ impl Endpoint {
         }
     }
 
-    /// `Ok`: may be asked now. `Err(Some)`: from then on. `Err(None)`: once a request has ended.
-    pub(super) fn ready(&self, now: Instant) -> Result<(), Option<Instant>> {
-        let at = self.resting_until.max(self.paid_until.checked_sub(BURST).unwrap_or(now));
-        if self.in_flight >= self.concurrency {
-            return Err(None);
-        }
-        if at <= now { Ok(()) } else { Err(Some(at)) }
+    /// `Ok`: may be asked now. `Err`: not before, unless a request ends.
+    pub(super) fn ready(&self, now: Instant) -> Result<(), Instant> {
+        let probing = self.failures >= self.breaker_failures;
+        let concurrency = if probing { 1 } else { self.concurrency };
+        let open = self.leases.values().filter(|until| **until > now);
+        let full = (open.clone().count() >= concurrency).then(|| open.min().copied()).flatten();
+        let paid = self.paid_until.checked_sub(BURST).unwrap_or(now);
+        let at = self.resting_until.max(paid).max(full.unwrap_or(now));
+        if at <= now { Ok(()) } else { Err(at) }
     }
 
     pub(super) fn is_resting(&self, now: Instant) -> bool {
         self.resting_until > now
+    }
+
+    /// It will not have answered anyone for longer than `wait_max`, seen from `since`.
+    pub(super) fn is_out(&self, since: Instant, wait_max: Duration, now: Instant) -> bool {
+        let since = self.out_since.unwrap_or(now).max(since);
+        self.is_resting(now) && self.resting_until.saturating_duration_since(since) > wait_max
     }
 
     pub(super) fn offers(&self, method: &str, now: Instant) -> bool {
@@ -148,23 +167,44 @@ impl Endpoint {
 
     /// Smaller is better: the expected wait behind what is in flight.
     pub(super) fn load(&self) -> (u32, u128) {
-        let waiting = u128::try_from(self.in_flight + 1).unwrap_or(u128::MAX);
+        let waiting = u128::try_from(self.leases.len() + 1).unwrap_or(u128::MAX);
         (self.failures.min(2), self.latency.as_micros().saturating_mul(waiting))
     }
 
-    /// Books a request of up to `wanted` calls; returns how many it may hold.
-    pub(super) fn begin(&mut self, wanted: usize, now: Instant) -> usize {
+    /// Books a request of up to `wanted` calls; returns its number and how many it may hold.
+    pub(super) fn begin(&mut self, wanted: usize, now: Instant, until: Instant) -> (u64, usize) {
         let calls = wanted.min(self.batch).max(1);
-        self.in_flight += 1;
-        if let Some(rate) = self.config.rate_millihertz.filter(|rate| *rate > 0) {
-            let count = u32::try_from(calls).unwrap_or(u32::MAX);
-            self.paid_until = self.paid_until.max(now) + Duration::from_secs(1000) * count / rate;
-        }
-        calls
+        self.leases.retain(|_, until| *until > now);
+        self.next_lease += 1;
+        self.leases.insert(self.next_lease, until);
+        self.paid_until = self.paid_until.max(now) + self.cost(calls);
+        (self.next_lease, calls)
     }
 
-    pub(super) fn end(&mut self) {
-        self.in_flight = self.in_flight.saturating_sub(1);
+    fn cost(&self, calls: usize) -> Duration {
+        let count = u32::try_from(calls).unwrap_or(u32::MAX);
+        let rate = self.config.rate_millihertz.filter(|rate| *rate > 0);
+        rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1000) * count / rate)
+    }
+
+    /// Keeps a booked request for longer; not where its time is over.
+    pub(super) fn extend(&mut self, lease: u64, now: Instant, to: Instant) -> bool {
+        match self.leases.get_mut(&lease) {
+            Some(until) if *until > now => {
+                *until = to;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    pub(super) fn end(&mut self, lease: u64) {
+        self.leases.remove(&lease);
+    }
+
+    /// Calls that were booked and are not sent.
+    pub(super) fn refund(&mut self, calls: usize) {
+        self.paid_until = self.paid_until.checked_sub(self.cost(calls)).unwrap_or(self.paid_until);
     }
 
     pub(super) fn count(&mut self, method: &str, failed: bool) {
@@ -173,10 +213,15 @@ impl Endpoint {
         counts.failed += u64::from(failed);
     }
 
-    pub(super) fn succeeded(&mut self, took: Duration) {
+    /// It answered to a request that was sent at `began`.
+    pub(super) fn succeeded(&mut self, began: Instant, took: Duration) {
         self.failures = 0;
-        self.slow_downs = 0;
-        self.latency = if self.latency.is_zero() { took } else { (self.latency * 7 + took) / 8 };
+        self.took(took);
+        // What was under way when it asked for less says nothing about the pause since.
+        if began >= self.slowed_at {
+            self.slow_downs = 0;
+            self.out_since = None;
+        }
     }
 
     /// Usual time of an answer; zero before the first one.
@@ -184,23 +229,33 @@ impl Endpoint {
         self.latency
     }
 
+    /// An answer took so long, or another endpoint was quicker by then.
+    pub(super) fn took(&mut self, took: Duration) {
+        self.latency = if self.latency.is_zero() { took } else { (self.latency * 7 + took) / 8 };
+    }
+
     /// A failure of its own: rests after several in a row.
     pub(super) fn failed(&mut self, error: String, limits: &PoolLimits, now: Instant) {
-        self.failures += 1;
+        self.failures = self.failures.saturating_add(1);
         self.last_error = Some(error);
         if self.failures >= limits.breaker_failures {
             self.rest(limits.breaker_rest, now);
         }
     }
 
-    /// It asked for less; returns how often in a row.
-    pub(super) fn slowed_down(&mut self, error: String) -> u32 {
+    /// It asked for less; returns how often in a row. What was sent before it said so is part of
+    /// the same burst.
+    pub(super) fn slowed_down(&mut self, error: String, began: Instant, now: Instant) -> u32 {
         self.last_error = Some(error);
-        self.slow_downs = self.slow_downs.saturating_add(1);
+        if began >= self.slowed_at {
+            self.slow_downs = self.slow_downs.saturating_add(1);
+            self.slowed_at = now;
+        }
         self.slow_downs
     }
 
     pub(super) fn rest(&mut self, pause: Duration, now: Instant) {
+        self.out_since.get_or_insert(now);
         self.resting_until = self.resting_until.max(now + pause);
     }
 
@@ -214,7 +269,7 @@ impl Endpoint {
             id,
             label: self.label.clone(),
             resting: self.is_resting(now),
-            in_flight: self.in_flight,
+            in_flight: self.leases.values().filter(|until| **until > now).count(),
             batch: self.batch,
             latency: self.latency,
             last_error: self.last_error.clone(),

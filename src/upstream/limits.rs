@@ -10,7 +10,8 @@ pub struct PoolLimits {
     pub body_bytes_max: usize,
     /// Longest answer to a batch.
     pub batch_body_bytes_max: usize,
-    /// All tries of one call together, without the time in the queue.
+    /// All tries of one call together, without the time in the queue. Nobody waits longer either
+    /// while no endpoint answers anyone.
     pub retry_time_max: Duration,
     pub attempts_max: u32,
     pub backoff_min: Duration,
@@ -30,6 +31,10 @@ pub struct PoolLimits {
     pub background_share: u32,
     /// Another endpoint is asked too when one takes four times its usual time, but not before.
     pub hedge_after_min: Duration,
+    /// One of this many requests may be such a second one, and so many at once after a quiet time.
+    pub hedge_share: u32,
+    /// A turn that its waiter does not take for so long goes to the next one.
+    pub turn_wait_max: Duration,
     /// A method that an endpoint does not offer is tried again there after this long.
     pub not_offered_rest: Duration,
 }
@@ -52,6 +57,8 @@ impl Default for PoolLimits {
             waiting_max: 100_000,
             background_share: 8,
             hedge_after_min: Duration::from_secs(2),
+            hedge_share: 10,
+            turn_wait_max: Duration::from_millis(500),
             not_offered_rest: Duration::from_secs(3600),
         }
     }

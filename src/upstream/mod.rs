@@ -12,9 +12,11 @@ mod policy;
 mod pool;
 mod queue;
 mod secret;
+mod send;
 mod solana;
 mod source;
 mod transport;
+mod tries;
 
 pub use ask::{Ask, Reading, Reply};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};

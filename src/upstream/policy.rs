@@ -74,7 +74,10 @@ impl Failure {
     pub(super) fn refusal(&self, endpoint: String) -> UpstreamError {
         let (code, message) = match self {
             Self::Rpc { code, message } => (*code, message.clone()),
-            Self::Http { status, .. } => (i64::from(*status), self.to_string()),
+            Self::Http { status, text } if text.is_empty() => {
+                (i64::from(*status), self.to_string())
+            }
+            Self::Http { status, text } => (i64::from(*status), text.clone()),
             // The status that a server has for it.
             Self::Transport(TransportError::TooLarge { .. }) => (413, self.to_string()),
             Self::Transport(_) | Self::Told(_) | Self::Garbage | Self::Missing => {
@@ -203,9 +206,13 @@ pub(super) fn judge(failure: &Failure, method: &str, in_batch: bool) -> Verdict 
         Failure::Transport(_) | Failure::Told(_) | Failure::Garbage | Failure::Missing => {
             Verdict::Again
         }
-        Failure::Http { status, text } => {
-            by_text(text, method, in_batch).unwrap_or_else(|| by_status(*status))
-        }
+        Failure::Http { status, text } => match by_text(text, method, in_batch) {
+            Some(Verdict::SlowDown) => Verdict::SlowDown,
+            // A page tells of the server before the node, which may be back any time.
+            _ if text.trim_start().starts_with('<') => by_status(*status),
+            Some(Verdict::NotOffered) | None => by_status(*status),
+            Some(verdict) => verdict,
+        },
         // A revert has a code of its own (go-ethereum's RPC errors with data).
         Failure::Rpc { code: 3, .. } => Verdict::Final,
         Failure::Rpc { code, message } => {
@@ -258,7 +265,6 @@ fn of_logs(text: &str, method: &str) -> Option<Verdict> {
 fn by_status(status: u16) -> Verdict {
     match status {
         429 => Verdict::SlowDown,
-        404 | 405 | 501 => Verdict::NotOffered,
         _ => Verdict::Again,
     }
 }
@@ -460,6 +466,11 @@ mod tests {
         let http = |status| Failure::Http { status, text: String::new() };
         assert_eq!(judge(&http(429), "", false), Verdict::SlowDown);
         assert_eq!(judge(&http(503), "", false), Verdict::Again);
+        assert_eq!(judge(&http(404), "", false), Verdict::Again);
+        let page = |text: &str| Failure::Http { status: 403, text: text.to_owned() };
+        assert_eq!(judge(&page("<html>see our archive</html>"), "", false), Verdict::Again);
+        assert_eq!(judge(&page("this address is not allowed"), "", false), Verdict::Again);
+        assert_eq!(judge(&page("block range too large"), "", false), Verdict::Final);
         assert_eq!(judge(&http(413), "", true), Verdict::SmallerBatch);
         assert_eq!(judge(&http(413), "", false), Verdict::Elsewhere);
     }

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
@@ -59,6 +60,8 @@ pub(super) struct Needs {
     pub(super) without: EndpointSet,
     pub(super) method: &'static str,
     pub(super) calls: usize,
+    /// When it was first wanted.
+    pub(super) since: Instant,
 }
 
 impl Needs {
@@ -68,10 +71,6 @@ impl Needs {
         self.on.is_none_or(|on| on == id)
             && !self.without.contains(id)
             && endpoint.offers(self.method, now)
-    }
-
-    fn not_supported(&self) -> UpstreamError {
-        UpstreamError::NotSupported { method: self.method.to_owned() }
     }
 }
 
@@ -92,15 +91,28 @@ struct State {
     turns: VecDeque<u64>,
     waiting: usize,
     interactive_in_a_row: u32,
+    next_watch: u64,
+    watcher: Option<Watcher>,
+    /// Each first request pays one, a second one costs `hedge_share`.
+    hedge_credit: u32,
+}
+
+/// The waiter that watches the time for all, and when it wakes.
+#[derive(Clone, Copy)]
+struct Watcher {
+    id: u64,
+    wakes: Instant,
 }
 
 /// The admission of one pool.
+///
+/// Nothing here relies on a certain waiter to be polled: a turn that is not taken lapses, and
+/// whoever finds the watcher late takes its place.
 pub(super) struct Admission {
     state: Mutex<State>,
     limits: PoolLimits,
-    /// Held by the one waiter that watches the time for all.
-    timekeeper: tokio::sync::Mutex<()>,
-    changed: Notify,
+    /// Told when a watcher is wanted.
+    vacant: Notify,
 }
 
 /// The right to send one request of up to `calls` calls to an endpoint; ends when dropped.
@@ -108,12 +120,67 @@ pub(super) struct Permit {
     admission: Arc<Admission>,
     pub(super) endpoint: EndpointId,
     pub(super) calls: usize,
+    lease: u64,
+    taken: bool,
 }
+
+impl Permit {
+    /// Makes it last for a request; `false` where the turn has lapsed.
+    fn take(&mut self) -> bool {
+        let now = Instant::now();
+        let until = now + self.admission.limits.request_wait_max + LEASE_MARGIN;
+        let lease = self.lease;
+        let taken = self.admission.with(self.endpoint, |e| e.extend(lease, now, until));
+        self.taken = taken.unwrap_or(false);
+        self.taken
+    }
+}
+
+/// A request that is looked after has ended by then.
+const LEASE_MARGIN: Duration = Duration::from_secs(1);
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.admission.with(self.endpoint, Endpoint::end);
-        self.admission.changed.notify_one();
+        let Self { endpoint, calls, lease, taken, .. } = *self;
+        self.admission.with(endpoint, |endpoint| {
+            endpoint.end(lease);
+            if !taken {
+                endpoint.refund(calls);
+            }
+        });
+        self.admission.dispatch();
+    }
+}
+
+/// A waiter's part in watching the time; gives it back when dropped.
+struct Watch<'a> {
+    admission: &'a Arc<Admission>,
+    id: u64,
+}
+
+impl Watch<'_> {
+    /// Hands out what is free if nobody else does; returns when to look again.
+    fn keep(&self) -> Instant {
+        let now = Instant::now();
+        let latest = now + self.admission.limits.turn_wait_max;
+        let mine = |watcher: &Watcher| watcher.id == self.id || watcher.wakes < now;
+        if !self.admission.state().watcher.as_ref().is_none_or(mine) {
+            return latest;
+        }
+        let next = self.admission.dispatch();
+        let wakes = next.map_or(latest, |next| next.min(latest));
+        self.admission.state().watcher = Some(Watcher { id: self.id, wakes });
+        wakes
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let mut state = self.admission.state();
+        if state.watcher.is_some_and(|watcher| watcher.id == self.id) {
+            state.watcher = None;
+            self.admission.vacant.notify_one();
+        }
     }
 }
 
@@ -131,13 +198,11 @@ impl Admission {
             turns: VecDeque::new(),
             waiting: 0,
             interactive_in_a_row: 0,
+            next_watch: 0,
+            watcher: None,
+            hedge_credit: limits.hedge_share * limits.hedge_share,
         };
-        Self {
-            state: Mutex::new(state),
-            limits,
-            timekeeper: tokio::sync::Mutex::new(()),
-            changed: Notify::new(),
-        }
+        Self { state: Mutex::new(state), limits, vacant: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -160,34 +225,49 @@ impl Admission {
 
     /// Waits for a turn. Dropping the future gives up the place.
     pub(super) async fn admit(self: &Arc<Self>, needs: Needs) -> Result<Permit, UpstreamError> {
-        self.check(&needs)?;
-        let (grant, mut granted) = oneshot::channel();
-        self.enqueue(Waiter { needs, grant })?;
-        self.dispatch();
-        tokio::select! {
-            biased;
-            granted = &mut granted => granted.unwrap_or(Err(UpstreamError::NoEndpoint)),
-            error = self.keep_time() => Err(error),
+        let mut lapsed = false;
+        loop {
+            let (grant, granted) = oneshot::channel();
+            self.enqueue(Waiter { needs: needs.clone(), grant }, lapsed)?;
+            self.dispatch();
+            let mut permit = self.turn(granted).await?;
+            if permit.take() {
+                return Ok(permit);
+            }
+            lapsed = true;
         }
     }
 
-    /// A permit at once, or none.
-    pub(super) fn try_admit(self: &Arc<Self>, needs: &Needs) -> Option<Permit> {
+    async fn turn(
+        self: &Arc<Self>,
+        mut granted: oneshot::Receiver<Result<Permit, UpstreamError>>,
+    ) -> Result<Permit, UpstreamError> {
+        let watch = Watch { admission: self, id: self.state().new_watch() };
+        loop {
+            let wakes = watch.keep();
+            tokio::select! {
+                biased;
+                granted = &mut granted => return granted.unwrap_or(Err(UpstreamError::NoEndpoint)),
+                () = sleep_until(wakes) => {}
+                () = self.vacant.notified() => {}
+            }
+        }
+    }
+
+    /// A permit for a second request beside the first one, at once or not at all.
+    pub(super) fn hedge(self: &Arc<Self>, needs: &Needs) -> Option<Permit> {
         let now = Instant::now();
         let mut state = self.state();
+        let credit = state.hedge_credit.checked_sub(self.limits.hedge_share)?;
         let at = state.choose(needs, now)?;
-        let calls = state.endpoints.get_mut(at)?.begin(needs.calls, now);
+        let until = now + self.limits.turn_wait_max;
+        let (lease, calls) = state.endpoints.get_mut(at)?.begin(needs.calls, now, until);
+        state.hedge_credit = credit;
         drop(state);
-        Some(Permit { admission: Arc::clone(self), endpoint: EndpointId(at), calls })
-    }
-
-    /// Refuses what no endpoint could ever serve.
-    fn check(&self, needs: &Needs) -> Result<(), UpstreamError> {
-        let (now, state) = (Instant::now(), self.state());
-        if state.endpoints.is_empty() {
-            return Err(UpstreamError::NoEndpoint);
-        }
-        if state.is_servable(needs, now) { Ok(()) } else { Err(needs.not_supported()) }
+        let endpoint = EndpointId(at);
+        let mut permit =
+            Permit { admission: Arc::clone(self), endpoint, calls, lease, taken: false };
+        (calls >= needs.calls && permit.take()).then_some(permit)
     }
 
     /// Whether an endpoint could serve this, now or later.
@@ -195,18 +275,25 @@ impl Admission {
         self.state().is_servable(needs, Instant::now())
     }
 
-    /// Refuses those who wait for a method that turned out to be offered nowhere.
-    pub(super) fn refuse_unservable(&self) {
+    /// Endpoints that could serve this about now.
+    pub(super) fn choices(&self, needs: &Needs) -> usize {
+        let (now, state) = (Instant::now(), self.state());
+        let all = state.endpoints.iter().enumerate();
+        all.filter(|(at, e)| needs.may_use(*at, e, now) && !e.is_resting(now)).count()
+    }
+
+    /// Refuses those who wait for what turned out to be offered nowhere, or rests for too long.
+    pub(super) fn refuse_hopeless(&self) {
+        let wait_max = self.limits.retry_time_max;
         let now = Instant::now();
         let mut state = self.state();
         let mut refused = Vec::new();
         let mut lanes = std::mem::take(&mut state.lanes);
         for queue in lanes.values_mut() {
             for waiter in std::mem::take(&mut queue.waiters) {
-                if state.is_servable(&waiter.needs, now) {
-                    queue.waiters.push_back(waiter);
-                } else {
-                    refused.push(waiter);
+                match state.check(&waiter.needs, wait_max, now) {
+                    Ok(()) => queue.waiters.push_back(waiter),
+                    Err(error) => refused.push((waiter, error)),
                 }
             }
         }
@@ -214,14 +301,16 @@ impl Admission {
         state.waiting = state.waiting.saturating_sub(refused.len());
         state.drop_gone();
         drop(state);
-        for waiter in refused {
+        for (waiter, error) in refused {
             // Who has gone needs no answer.
-            let _ = waiter.grant.send(Err(waiter.needs.not_supported()));
+            let _ = waiter.grant.send(Err(error));
         }
     }
 
-    fn enqueue(&self, waiter: Waiter) -> Result<(), UpstreamError> {
+    /// To the end of its lane, or to the front where it had its turn already.
+    fn enqueue(&self, waiter: Waiter, first: bool) -> Result<(), UpstreamError> {
         let mut state = self.state();
+        state.check(&waiter.needs, self.limits.retry_time_max, Instant::now())?;
         if state.waiting >= self.limits.waiting_max {
             let last = "too many requests wait for this chain's nodes".to_owned();
             return Err(UpstreamError::Unavailable { attempts: 0, last });
@@ -229,7 +318,11 @@ impl Admission {
         let lane = waiter.needs.lane.id;
         let queue = state.lanes.entry(lane).or_default();
         let is_new = queue.waiters.is_empty();
-        queue.waiters.push_back(waiter);
+        if first {
+            queue.waiters.push_front(waiter);
+        } else {
+            queue.waiters.push_back(waiter);
+        }
         if is_new {
             state.turns.push_back(lane);
         }
@@ -237,39 +330,55 @@ impl Admission {
         Ok(())
     }
 
-    /// One waiter at a time does this for all of them: hands out what becomes free.
-    async fn keep_time(self: &Arc<Self>) -> UpstreamError {
-        let _keeper = self.timekeeper.lock().await;
-        loop {
-            match self.dispatch() {
-                Some(next) => tokio::select! {
-                    () = sleep_until(next) => {}
-                    () = self.changed.notified() => {}
-                },
-                None => self.changed.notified().await,
-            }
-        }
-    }
-
-    /// Grants all that can be granted now; returns when a rate or a rest ends next.
+    /// Grants all that can be granted now; returns when a rate, a rest or a lease ends next.
     fn dispatch(self: &Arc<Self>) -> Option<Instant> {
         let now = Instant::now();
+        let until = now + self.limits.turn_wait_max;
         loop {
             let mut state = self.state();
             let Some((waiter, at)) = state.next_grant(now, self.limits.background_share) else {
-                return state.next_change(now);
+                let next = state.next_change(now);
+                // A watcher that would sleep for too long is relieved.
+                if next.is_some_and(|next| state.watcher.is_none_or(|w| next < w.wakes)) {
+                    state.watcher = None;
+                    self.vacant.notify_one();
+                }
+                return next;
             };
-            let endpoint = state.endpoints.get_mut(at)?;
-            let calls = endpoint.begin(waiter.needs.calls, now);
+            let (lease, calls) = state.endpoints.get_mut(at)?.begin(waiter.needs.calls, now, until);
+            let full = self.limits.hedge_share * self.limits.hedge_share;
+            state.hedge_credit = (state.hedge_credit + 1).min(full);
             drop(state);
-            let endpoint = EndpointId(at);
+            let (admission, endpoint) = (Arc::clone(self), EndpointId(at));
             // A waiter that has gone drops the permit, which gives the place back.
-            drop(waiter.grant.send(Ok(Permit { admission: Arc::clone(self), endpoint, calls })));
+            drop(waiter.grant.send(Ok(Permit { admission, endpoint, calls, lease, taken: false })));
         }
     }
 }
 
 impl State {
+    fn new_watch(&mut self) -> u64 {
+        self.next_watch += 1;
+        self.next_watch
+    }
+
+    /// Why waiting is in vain.
+    fn check(&self, needs: &Needs, wait_max: Duration, now: Instant) -> Result<(), UpstreamError> {
+        if self.endpoints.is_empty() {
+            return Err(UpstreamError::NoEndpoint);
+        }
+        let all = self.endpoints.iter().enumerate();
+        let mut able = all.filter(|(at, endpoint)| needs.may_use(*at, endpoint, now)).peekable();
+        if able.peek().is_none() {
+            return Err(UpstreamError::NotSupported { method: needs.method.to_owned() });
+        }
+        if able.all(|(_, endpoint)| endpoint.is_out(needs.since, wait_max, now)) {
+            let last = "all endpoints rest".to_owned();
+            return Err(UpstreamError::Unavailable { attempts: 0, last });
+        }
+        Ok(())
+    }
+
     /// The next waiter by turns that an endpoint can serve now.
     fn next_grant(&mut self, now: Instant, background_share: u32) -> Option<(Waiter, usize)> {
         self.drop_gone();
@@ -284,7 +393,9 @@ impl State {
             let lane = *self.turns.get(turn)?;
             let Some(queue) = self.lanes.get(&lane) else { continue };
             // Not the front alone: one that waits for a certain endpoint must not hold up the rest.
-            let served = queue.waiters.iter().enumerate().find_map(|(place, waiter)| {
+            let waiting = queue.waiters.iter().enumerate();
+            let waiting = waiting.filter(|(_, waiter)| !waiter.grant.is_closed());
+            let served = waiting.into_iter().find_map(|(place, waiter)| {
                 let of_kind = waiter.needs.lane.priority.is_interactive() == interactive;
                 let endpoint = of_kind.then(|| self.choose(&waiter.needs, now))?;
                 Some((place, endpoint?))
@@ -348,6 +459,6 @@ impl State {
         if self.waiting == 0 {
             return None;
         }
-        self.endpoints.iter().filter_map(|endpoint| endpoint.ready(now).err().flatten()).min()
+        self.endpoints.iter().filter_map(|endpoint| endpoint.ready(now).err()).min()
     }
 }

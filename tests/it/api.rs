@@ -476,7 +476,8 @@ async fn the_chain_table() {
         .iter()
         .map(|row| row["slug"].as_str().unwrap())
         .collect();
-    assert_eq!(slugs, ["sol", "eth", "base", "bsc", "tron", "hyperevm", "monad", "robinhood"]);
+    let contract = ["sol", "eth", "base", "bsc", "tron", "hyperevm", "monad", "robinhood"];
+    assert!(slugs.starts_with(&contract), "{slugs:?}");
     let sol = &body["chains"][0];
     assert_eq!(sol["aliases"], json!(["solana"]));
     assert_eq!(sol["native"], json!({"symbol": "SOL", "decimals": 9}));

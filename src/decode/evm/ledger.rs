@@ -1,0 +1,178 @@
+//! Every movement of assets in a transaction, read from what tokens and calls tell.
+
+use std::collections::BTreeMap;
+
+use super::transaction::{Account, Log, NativeFlows, Transaction, Word};
+use super::words::{ZERO, address, topic, units, word};
+use crate::domain::Units;
+
+/// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
+const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+/// `TransferSingle` and `TransferBatch` of ERC-1155: operator, from, to.
+const TRANSFER_SINGLE: Word =
+    topic("c3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62");
+const TRANSFER_BATCH: Word =
+    topic("4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb");
+/// `Deposit(address,uint256)` and `Withdrawal(address,uint256)` of wrapped native coin (WETH9).
+const DEPOSIT: Word = topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
+const WITHDRAWAL: Word = topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Asset {
+    Native,
+    Token(Account),
+}
+
+/// One movement; minted assets come from the zero address, burnt ones go there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Move {
+    pub(super) asset: Asset,
+    pub(super) from: Account,
+    pub(super) to: Account,
+    pub(super) amount: Units,
+}
+
+/// A token that is one of its kind changed hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unique {
+    pub(super) token: Account,
+    pub(super) from: Account,
+    pub(super) to: Account,
+}
+
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) moves: Vec<Move>,
+    pub(super) uniques: Vec<Unique>,
+    pub(super) wrapped: Account,
+    /// Native coin that was wrapped and unwrapped, by whom.
+    pub(super) wraps: Vec<(Account, Units)>,
+    pub(super) unwraps: Vec<(Account, Units)>,
+}
+
+/// What an account got and gave of one asset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Flow {
+    pub(super) got: Units,
+    pub(super) gave: Units,
+}
+
+impl Flow {
+    fn add(&mut self, amount: Units, got: bool) {
+        // More than 2^256 never exists: a contract that tells it lies, and the sum stays below.
+        if got {
+            self.got = self.got.saturating_add(amount);
+        } else {
+            self.gave = self.gave.saturating_add(amount);
+        }
+    }
+}
+
+impl Ledger {
+    /// Reads the logs, the value and the inner calls as far as they are known. `mirrors` only
+    /// repeat movements of other assets.
+    pub(super) fn read(tx: &Transaction, wrapped: Account, mirrors: &[Account]) -> Self {
+        let mut ledger = Self {
+            moves: Vec::with_capacity(tx.logs.len() + 8),
+            uniques: Vec::new(),
+            wrapped,
+            wraps: Vec::new(),
+            unwraps: Vec::new(),
+        };
+        let value = tx.to.map(|to| (tx.from, to, tx.value));
+        let calls = match &tx.native {
+            NativeFlows::Calls(calls) => calls.as_slice(),
+            NativeFlows::Net { .. } | NativeFlows::Unknown => &[],
+        };
+        let calls = calls.iter().map(|call| (call.from, call.to, call.value));
+        for (from, to, amount) in value.into_iter().chain(calls) {
+            ledger.push(Asset::Native, from, to, amount);
+        }
+        for log in tx.logs.iter().filter(|log| !mirrors.contains(&log.address)) {
+            ledger.read_log(log);
+        }
+        ledger.add_wraps(tx);
+        ledger
+    }
+
+    fn push(&mut self, asset: Asset, from: Account, to: Account, amount: Units) {
+        if from != to && !amount.is_zero() {
+            self.moves.push(Move { asset, from, to, amount });
+        }
+    }
+
+    fn read_log(&mut self, log: &Log) {
+        let token = log.address;
+        match log.topics.as_slice() {
+            [TRANSFER, from, to] => {
+                if let (Some(from), Some(to), Some(amount)) =
+                    (address(from), address(to), word(log, 0))
+                {
+                    self.push(Asset::Token(token), from, to, units(amount));
+                }
+            }
+            // Tokens of old index nothing.
+            [TRANSFER] => {
+                let side = |at| word(log, at).and_then(address);
+                if let (Some(from), Some(to), Some(amount)) = (side(0), side(1), word(log, 2)) {
+                    self.push(Asset::Token(token), from, to, units(amount));
+                }
+            }
+            [TRANSFER, from, to, _] | [TRANSFER_SINGLE | TRANSFER_BATCH, _, from, to] => {
+                if let (Some(from), Some(to)) = (address(from), address(to)) {
+                    self.uniques.push(Unique { token, from, to });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Wrapping and unwrapping, unless the contract tells the same as a transfer from or to zero.
+    fn add_wraps(&mut self, tx: &Transaction) {
+        let wrapped = self.wrapped;
+        let asset = Asset::Token(wrapped);
+        let of_wrapped = |m: &&Move| m.asset == asset;
+        let mut told: Vec<Move> = self.moves.iter().filter(of_wrapped).copied().collect();
+        for m in &told {
+            if m.from == ZERO {
+                self.wraps.push((m.to, m.amount));
+            } else if m.to == ZERO {
+                self.unwraps.push((m.from, m.amount));
+            }
+        }
+        for log in tx.logs.iter().filter(|log| log.address == wrapped) {
+            let [kind, who] = log.topics.as_slice() else { continue };
+            let (Some(who), Some(amount)) = (address(who), word(log, 0).map(units)) else {
+                continue;
+            };
+            let m = match *kind {
+                DEPOSIT => Move { asset, from: ZERO, to: who, amount },
+                WITHDRAWAL => Move { asset, from: who, to: ZERO, amount },
+                _ => continue,
+            };
+            if let Some(at) = told.iter().position(|other| *other == m) {
+                told.swap_remove(at);
+                continue;
+            }
+            if m.from == ZERO { &mut self.wraps } else { &mut self.unwraps }.push((who, amount));
+            self.push(m.asset, m.from, m.to, m.amount);
+        }
+    }
+
+    /// Native coin, loose or wrapped: the measure.
+    pub(super) fn is_measure(&self, asset: Asset) -> bool {
+        match asset {
+            Asset::Native => true,
+            Asset::Token(token) => token == self.wrapped,
+        }
+    }
+
+    /// What an account got and gave, by asset.
+    pub(super) fn of(&self, account: &Account) -> BTreeMap<Asset, Flow> {
+        let mut flows: BTreeMap<Asset, Flow> = BTreeMap::new();
+        for m in self.moves.iter().filter(|m| m.from == *account || m.to == *account) {
+            flows.entry(m.asset).or_default().add(m.amount, m.to == *account);
+        }
+        flows
+    }
+}

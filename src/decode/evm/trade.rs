@@ -1,0 +1,165 @@
+//! Whether what a wallet gave and got is a trade.
+
+use super::ledger::{Asset, Flow, Ledger};
+use super::scene::Scene;
+use super::transaction::{Account, NativeFlows};
+use super::words::ZERO;
+use crate::decode::{Note, NoteKind};
+use crate::domain::{Side, Units};
+use crate::registry::ContractKind;
+
+/// What the wallet gave or got of the measure: native coin, loose and wrapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// As much as it got, or nothing.
+    None,
+    Gave(Units),
+    Got(Units),
+    /// Inner calls may have moved more than is told.
+    Unknown,
+}
+
+/// One token that the wallet gave or got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Leg {
+    pub(super) token: Account,
+    pub(super) side: Side,
+    pub(super) units: Units,
+}
+
+/// What one transaction moved for the wallet.
+#[derive(Debug)]
+pub(super) struct Own {
+    pub(super) legs: Vec<Leg>,
+    pub(super) measure: Measure,
+    /// Native coin that it gave with the transaction, and measure that it moved as far as is told.
+    pub(super) told: Flow,
+}
+
+impl Own {
+    pub(super) fn read(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> Self {
+        let (mut legs, mut told) = (Vec::new(), Flow::default());
+        for (asset, flow) in ledger.of(wallet) {
+            if ledger.is_measure(asset) {
+                told.got = told.got.saturating_add(flow.got);
+                told.gave = told.gave.saturating_add(flow.gave);
+            } else if let Asset::Token(token) = asset {
+                legs.extend(net(flow).map(|(side, units)| Leg { token, side, units }));
+            }
+        }
+        let measure = match scene.tx.native {
+            NativeFlows::Calls(_) => told.into(),
+            NativeFlows::Net { gained, lost } => {
+                let mut flow = wrapped_flow(ledger, wallet);
+                flow.got = flow.got.saturating_add(gained);
+                flow.gave = flow.gave.saturating_add(lost);
+                flow.into()
+            }
+            NativeFlows::Unknown => Measure::Unknown,
+        };
+        Self { legs, measure, told }
+    }
+
+    pub(super) fn gave(&self) -> bool {
+        self.legs.iter().any(|leg| leg.side == Side::Sell)
+    }
+
+    pub(super) fn got(&self) -> bool {
+        self.legs.iter().any(|leg| leg.side == Side::Buy)
+    }
+}
+
+fn wrapped_flow(ledger: &Ledger, wallet: &Account) -> Flow {
+    ledger.of(wallet).get(&Asset::Token(ledger.wrapped)).copied().unwrap_or_default()
+}
+
+fn net(flow: Flow) -> Option<(Side, Units)> {
+    let Flow { got, gave } = flow;
+    match got.cmp(&gave) {
+        std::cmp::Ordering::Equal => None,
+        std::cmp::Ordering::Greater => Some((Side::Buy, got.saturating_sub(gave))),
+        std::cmp::Ordering::Less => Some((Side::Sell, gave.saturating_sub(got))),
+    }
+}
+
+impl From<Flow> for Measure {
+    fn from(flow: Flow) -> Self {
+        match net(flow) {
+            None => Self::None,
+            Some((Side::Buy, units)) => Self::Got(units),
+            Some((Side::Sell, units)) => Self::Gave(units),
+        }
+    }
+}
+
+/// The legs that were traded, or why there is no trade.
+pub(super) fn traded(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    own: &Own,
+) -> Result<Vec<Leg>, Option<Note>> {
+    let routed = scene.calls_router() && scene.tx.from == *wallet;
+    let all = routed || scene.fills();
+    if !all && !scene.venues.iter().any(|v| super::scene::exchanges(v.event.kind)) {
+        return Err(None);
+    }
+    if scene.venues.iter().any(|venue| venue.log.address == *wallet) {
+        // A pool trades with others; that is not a trade of its own.
+        return Err(None);
+    }
+    let is_share = |leg: &&Leg| is_share(scene, ledger, wallet, leg);
+    if own.legs.iter().any(|leg| is_share(&leg)) {
+        return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
+    }
+    if let Some(unique) = ledger.uniques.iter().find(|unique| {
+        (unique.from == *wallet || unique.to == *wallet)
+            && !own.legs.iter().any(|leg| leg.token == unique.token)
+    }) {
+        let positions = scene.contract(&unique.token);
+        let positions = positions.is_some_and(|c| c.kind == ContractKind::Positions);
+        let kind = if positions { NoteKind::Liquidity } else { NoteKind::OneSided };
+        return no(kind, "a token that is one of its kind changed hands");
+    }
+    let known = |leg: &&Leg| all || scene.exchanged(Asset::Token(leg.token));
+    let legs: Vec<Leg> = own.legs.iter().filter(known).copied().collect();
+    let gave = legs.iter().any(|leg| leg.side == Side::Sell);
+    let got = legs.iter().any(|leg| leg.side == Side::Buy);
+    let (native_gave, native_got) = match own.measure {
+        Measure::None => (false, false),
+        Measure::Gave(_) => (true, false),
+        Measure::Got(_) => (false, true),
+        Measure::Unknown => super::native::sides(scene, ledger, wallet, own),
+    };
+    match (gave || native_gave, got || native_got) {
+        (true, true) if !legs.is_empty() => Ok(legs),
+        (true, true) | (false, false) => Err(None),
+        (true, false) => no(NoteKind::OneSided, "a venue ran and the wallet only gave"),
+        (false, true) => no(NoteKind::OneSided, "a venue ran and the wallet only got"),
+    }
+}
+
+fn no<T>(kind: NoteKind, detail: &str) -> Result<T, Option<Note>> {
+    Err(Some(Note { kind, detail: detail.to_owned() }))
+}
+
+/// Whether a token stands for a share of something, minted or burnt here for what was put in or
+/// taken out: no venue exchanged it.
+fn is_share(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, leg: &Leg) -> bool {
+    let asset = Asset::Token(leg.token);
+    let pool =
+        |kind| scene.venues.iter().any(|v| v.log.address == leg.token && v.event.kind == kind);
+    // A pool that is its own share's token.
+    if pool(crate::registry::EventKind::Pool) || pool(crate::registry::EventKind::Liquidity) {
+        return true;
+    }
+    if scene.exchanged(asset) {
+        return false;
+    }
+    let of_token = || ledger.moves.iter().filter(|m| m.asset == asset);
+    let direct = of_token().any(|m| match leg.side {
+        Side::Buy => m.from == ZERO && m.to == *wallet,
+        Side::Sell => m.from == *wallet && (m.to == ZERO || m.to == leg.token),
+    });
+    direct || of_token().any(|m| m.from == ZERO || m.to == ZERO)
+}

@@ -1,0 +1,52 @@
+//! The 32-byte words of which events are made.
+
+use super::transaction::{Account, Log, Word};
+use crate::domain::Units;
+
+pub(super) const ZERO: Account = [0; 20];
+/// What many routers write for the native coin (ERC-7528).
+pub(super) const NATIVE_PLACEHOLDER: Account = [0xee; 20];
+
+/// The address that a word holds, where it can be one.
+pub(super) fn address(word: &Word) -> Option<Account> {
+    let (padding, bytes) = word.split_first_chunk::<12>()?;
+    (padding == &[0; 12]).then(|| bytes.try_into().ok())?
+}
+
+pub(super) fn units(word: &Word) -> Units {
+    Units::from_be_bytes(*word)
+}
+
+/// The word at a place of an event's data.
+pub(super) fn word(log: &Log, at: usize) -> Option<&Word> {
+    let (words, _) = log.data.as_chunks::<32>();
+    words.get(at)
+}
+
+/// All words of an event: indexed ones, then its data.
+pub(super) fn words(log: &Log) -> impl Iterator<Item = &Word> {
+    let (words, _) = log.data.as_chunks::<32>();
+    log.topics.iter().skip(1).chain(words)
+}
+
+/// A topic that is known when the program is built.
+#[expect(
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "runs at build time, where a wrong text stops the build"
+)]
+pub(super) const fn topic(text: &str) -> Word {
+    let (text, mut word) = (text.as_bytes(), [0_u8; 32]);
+    assert!(text.len() == 64, "a topic has 64 digits");
+    let mut at = 0;
+    while at < text.len() {
+        let digit = (text[at] as char).to_digit(16);
+        assert!(digit.is_some(), "a character that is no hex digit");
+        if let Some(digit) = digit {
+            word[at / 2] = word[at / 2] << 4 | digit as u8;
+        }
+        at += 1;
+    }
+    word
+}
