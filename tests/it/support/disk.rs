@@ -75,6 +75,14 @@ impl Disk {
         self.lock().power_off_at_sync = Some(sync);
     }
 
+    /// From now on nothing is told to fail.
+    pub(crate) fn keep_well(&self) {
+        let mut state = self.lock();
+        state.power_off_at_sync = None;
+        state.failing_changes = 0..0;
+        state.capacity = None;
+    }
+
     /// Whether the power went.
     pub(crate) fn is_off(&self) -> bool {
         self.lock().check_power().is_err()
