@@ -109,6 +109,22 @@ impl List {
         self.lowest
     }
 
+    /// Whether it was read below what is wanted: no matter then where it ends.
+    pub(super) fn is_passed(&self) -> bool {
+        self.lowest.is_some_and(|lowest| lowest < self.low)
+    }
+
+    /// The slot at and below which only the word of the node that ended it says that nothing is.
+    pub(super) fn end(&self) -> Height {
+        self.lowest.map_or(self.high, |lowest| lowest.saturating_sub(1))
+    }
+
+    /// Its end was told by a node that cannot know: it is asked for once more.
+    pub(super) fn reopen(&mut self) {
+        self.ended = false;
+        self.end_answers = 1;
+    }
+
     /// The signature that the next page is asked from.
     pub(super) fn before(&self) -> Option<TxId> {
         if self.inside {
@@ -155,7 +171,7 @@ impl List {
             self.note(entry);
         }
         self.frontier = self.frontier.min(self.lowest.unwrap_or(self.frontier));
-        self.ended |= self.lowest.is_some_and(|lowest| lowest < self.low);
+        self.ended |= self.is_passed();
         Absorbed::Entries
     }
 
