@@ -148,10 +148,6 @@ impl DemoNode {
         self.counts().stats = NodeStats::default();
     }
 
-    pub fn trace(&self) -> String {
-        format!("{:?}", self.faults()).split(", ").filter(|p| !p.contains("Rate(0)")).collect::<Vec<_>>().join(", ")
-    }
-
     fn faults(&self) -> Faults {
         self.inner.faults.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -136,9 +136,6 @@ async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
         4 => world.disk.set_capacity(Some(world.disk.bytes())),
         _ => {}
     }
-    if std::env::var("SIM_TRACE").is_ok() {
-        for node in &world.nodes { println!("{}\n  {:?}", node.trace(), node.options()); }
-    }
     let long = Duration::from_millis(dice.pick(&[300, 3_000, 20_000, 120_000]));
     let shared: &World = world;
     let life = join_all(clients.iter_mut().map(|client| client.live(shared)));
@@ -149,7 +146,6 @@ async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
         }
     };
     let _ = timeout(long, async { tokio::join!(life, chain) }).await;
-    if std::env::var("SIM_TRACE").is_ok() { println!("end: syncs {} {:?}", world.disk.syncs(), world.disk.is_off()); }
     end(world, dice).await;
     for wallet in 0..world.wallets.len() {
         world.check_store(wallet);

@@ -44,7 +44,6 @@ struct Setup {
 }
 
 pub(super) struct World {
-    pub(super) seed: u64,
     pub(super) model: SolanaModel,
     pub(super) nodes: Vec<DemoNode>,
     pub(super) wallets: Vec<Wallet>,
@@ -86,7 +85,6 @@ impl World {
         let disk = Disk::default();
         let (history, store) = service(&setup, &nodes, &clock, &disk);
         Self {
-            seed,
             model,
             nodes,
             wallets,
@@ -252,7 +250,8 @@ fn plan(model: &SolanaModel, dice: &mut Dice) -> WalletPlan {
         keeper_percent: dice.pick(&[0, 20, 80]),
         open_accounts: dice.pick(&[0, 6, 6, 40]),
         spam_accounts: dice.pick(&[0, 4]),
-        first_slot: last_slot.saturating_sub((trades + 1) * apart * 2).max(1000),
+        // Up to five transactions a trade.
+        first_slot: last_slot.saturating_sub((trades + 2) * 6 * apart).max(1000),
         last_slot,
         burst,
         crowd: dice.one_in(6).then(crowd),
