@@ -22,6 +22,7 @@ mod evm_decode;
 mod history;
 mod kill;
 mod program;
+mod sim;
 mod solana_source;
 mod store;
 mod store_files;
