@@ -60,7 +60,10 @@ fn whatever_fails_each_walk_is_the_truth_and_ends_complete() {
             match catch_unwind(AssertUnwindSafe(|| run(seed))) {
                 Ok(one) => seen.add(one),
                 Err(_) => {
-                    println!("seed {seed} failed; BLOTTER_SIM_SEEDS={seed}..{} repeats it", seed + 1);
+                    println!(
+                        "seed {seed} failed; BLOTTER_SIM_SEEDS={seed}..{} repeats it",
+                        seed + 1
+                    );
                     failed.push(seed);
                 }
             }
@@ -123,7 +126,8 @@ async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
     for node in &world.nodes {
         let mut options = node.options();
         options.lag = if dice.one_in(3) { dice.pick(&[3, 150, 5000]) } else { 0 };
-        let pruned = dice.one_in(12).then(|| world.model.head() - dice.pick(&[100, 100_000, 50_000_000]));
+        let pruned =
+            dice.one_in(12).then(|| world.model.head() - dice.pick(&[100, 100_000, 50_000_000]));
         options.first_available = pruned.unwrap_or(0);
         node.set_options(options);
     }
