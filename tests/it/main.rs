@@ -19,6 +19,7 @@ mod demo_decode;
 mod demo_faults;
 mod evm_corpus;
 mod evm_decode;
+mod evm_source;
 mod history;
 mod kill;
 mod program;

@@ -39,25 +39,24 @@ impl EvmSource {
         high: Height,
         without: &BTreeSet<EndpointId>,
     ) -> Option<LogChoice> {
-        let wrong: Vec<EndpointId> = {
-            let checked = lock(&self.inner.checked);
-            checked.iter().filter(|(_, right)| !**right).map(|(id, _)| *id).collect()
-        };
+        let checked = lock(&self.inner.checked).clone();
         let nodes = lock(&self.inner.log_nodes);
         let now = Instant::now();
         let most = self.inner.limits.log_blocks_max;
         let offers = |absent: &[String]| !absent.iter().any(|method| method == "eth_getLogs");
         let endpoints = self.inner.pool.endpoints().into_iter().filter(|endpoint| {
             !without.contains(&endpoint.id)
-                && !wrong.contains(&endpoint.id)
+                && checked.get(&endpoint.id) != Some(&false)
                 && offers(&endpoint.not_offered)
         });
         let choices = endpoints.map(|endpoint| {
             let node = nodes.0.get(&endpoint.id);
             let blocks_max = node.and_then(|node| node.blocks_max).unwrap_or(most).min(most);
             let fails = node.and_then(|node| node.failed_until).is_some_and(|until| until > now);
+            let is_silent = !checked.contains_key(&endpoint.id);
             let asks_head = node.is_none_or(|node| node.head < high);
-            let order = (endpoint.resting || fails, Reverse(blocks_max), endpoint.in_flight);
+            let order =
+                (endpoint.resting || fails || is_silent, Reverse(blocks_max), endpoint.in_flight);
             (order, asks_head, LogChoice { on: endpoint.id, blocks_max, asks_head })
         });
         let best = choices.min_by_key(|(order, asks_head, choice)| (*order, *asks_head, choice.on));

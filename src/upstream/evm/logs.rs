@@ -204,9 +204,13 @@ impl LogLister {
             }
             Shrink::Half => self.blocks / 2,
         };
-        if shrink == Shrink::Half {
-            self.queries = 1;
-            self.too_much = Some((self.blocks, 0));
+        match shrink {
+            Shrink::Half => {
+                self.queries = 1;
+                self.too_much = Some((self.blocks, 0));
+            }
+            Shrink::To(_) => self.too_much = Some((self.blocks, 0)),
+            Shrink::AtMost(_) => {}
         }
         self.blocks = most.min(self.blocks.saturating_sub(1)).max(1);
     }

@@ -100,7 +100,8 @@ impl EvmSource {
             lister.set_high(high);
             return Ok(Opened { kind, lister, high });
         };
-        if self.list_head(kind) < high {
+        // `LogLister` looks itself how far each node has come.
+        if kind != Discovery::Logs && self.list_head(kind) < high {
             let reached = self.reach(kind, &lister, options).await?;
             if reached < high {
                 let last = format!("{kind} knows blocks up to {reached} only, of {high}");
@@ -121,7 +122,6 @@ impl EvmSource {
         let head = head?;
         let reached = match told? {
             Some(told) => head.min(told),
-            // Nodes' logs reach as far as the node: `LogLister` sees to it.
             None if kind == Discovery::Logs => head,
             None => head.saturating_sub(self.inner.chain.index_lag),
         };

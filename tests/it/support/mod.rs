@@ -1,6 +1,7 @@
 //! What several tests build on.
 
 pub(crate) mod disk;
+pub(crate) mod evm_node;
 pub(crate) mod program;
 pub(crate) mod script;
 pub(crate) mod served;
