@@ -5,6 +5,7 @@
 mod ask;
 mod endpoint;
 mod error;
+mod evm;
 mod http;
 mod jsonrpc;
 mod limits;
@@ -22,6 +23,7 @@ mod tron;
 pub use ask::{Ask, Reading, Reply};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;
+pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};
 pub use http::{HttpSetupError, HttpTransport};
 pub use limits::PoolLimits;
 pub use pool::{Answer, Call, CallOptions, Pool};

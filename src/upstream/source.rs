@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::endpoint::EndpointStatus;
 use super::error::UpstreamError;
+use super::evm::{EvmReader, EvmSource};
 use super::queue::Lane;
 use super::solana::{SolanaReader, SolanaSource};
 use super::tron::{TronReader, TronSource};
@@ -88,6 +89,7 @@ pub struct SourceStatus {
 #[derive(Debug, Clone)]
 pub enum Source {
     Solana(SolanaSource),
+    Evm(EvmSource),
     Tron(TronSource),
 }
 
@@ -98,6 +100,7 @@ pub struct GapReader(Reader);
 #[derive(Debug)]
 enum Reader {
     Solana(Box<SolanaReader>),
+    Evm(Box<EvmReader>),
     Tron(Box<TronReader>),
 }
 
@@ -106,6 +109,7 @@ impl Source {
     pub fn read(&self, request: GapRequest) -> GapReader {
         match self {
             Self::Solana(source) => GapReader(Reader::Solana(Box::new(source.read(request)))),
+            Self::Evm(source) => GapReader(Reader::Evm(Box::new(source.read(request)))),
             Self::Tron(source) => GapReader(Reader::Tron(Box::new(source.read(request)))),
         }
     }
@@ -118,6 +122,7 @@ impl Source {
     ) -> Result<Option<[u8; 32]>, UpstreamError> {
         match self {
             Self::Solana(source) => source.block_hash(height, lane).await,
+            Self::Evm(source) => source.block_hash(height, lane).await,
             Self::Tron(source) => source.block_hash(height, lane).await,
         }
     }
@@ -131,6 +136,7 @@ impl Source {
     ) -> Result<HashCheck, UpstreamError> {
         match self {
             Self::Solana(source) => source.check_hash(height, expected, lane).await,
+            Self::Evm(source) => source.check_hash(height, expected, lane).await,
             Self::Tron(source) => source.check_hash(height, expected, lane).await,
         }
     }
@@ -143,6 +149,7 @@ impl Source {
     ) -> Result<Vec<TxId>, UpstreamError> {
         match self {
             Self::Solana(source) => source.block_order(height, lane).await,
+            Self::Evm(source) => source.block_order(height, lane).await,
             Self::Tron(source) => source.block_order(height, lane).await,
         }
     }
@@ -155,6 +162,7 @@ impl Source {
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
         match self {
             Self::Solana(source) => source.tokens(mints, lane).await,
+            Self::Evm(source) => source.tokens(mints, lane).await,
             Self::Tron(source) => source.tokens(mints, lane).await,
         }
     }
@@ -163,6 +171,7 @@ impl Source {
     pub async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
         match self {
             Self::Solana(source) => source.head(lane).await,
+            Self::Evm(source) => source.head(lane).await,
             Self::Tron(source) => source.head(lane).await,
         }
     }
@@ -170,6 +179,7 @@ impl Source {
     pub fn status(&self) -> SourceStatus {
         match self {
             Self::Solana(source) => source.status(),
+            Self::Evm(source) => source.status(),
             Self::Tron(source) => source.status(),
         }
     }
@@ -180,6 +190,7 @@ impl GapReader {
     pub async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
         match &mut self.0 {
             Reader::Solana(reader) => reader.next().await,
+            Reader::Evm(reader) => reader.next().await,
             Reader::Tron(reader) => reader.next().await,
         }
     }
@@ -189,6 +200,7 @@ impl GapReader {
     pub async fn drive(&mut self) -> Infallible {
         match &mut self.0 {
             Reader::Solana(reader) => reader.drive().await,
+            Reader::Evm(reader) => reader.drive().await,
             Reader::Tron(reader) => reader.drive().await,
         }
     }
@@ -197,6 +209,7 @@ impl GapReader {
     pub fn set_eager(&mut self, eager: bool) {
         match &mut self.0 {
             Reader::Solana(reader) => reader.set_eager(eager),
+            Reader::Evm(reader) => reader.set_eager(eager),
             Reader::Tron(reader) => reader.set_eager(eager),
         }
     }

@@ -1,6 +1,6 @@
 //! Native coin where nobody tells what inner calls moved: only what a protocol guarantees.
 
-use super::ledger::{Ledger, WITHDRAWAL};
+use super::ledger::{Asset, Ledger, Move, tells_movement};
 use super::scene::{Scene, Venue, exchanges};
 use super::trade::{Measure, Own};
 use super::transaction::{Account, Log, Word};
@@ -17,32 +17,40 @@ pub(super) fn sides(
 ) -> (bool, bool) {
     let measure = match Measure::from(own.told) {
         Measure::None | Measure::Unknown => value(scene, ledger, wallet, own),
-        told => told,
+        told @ (Measure::Gave(_) | Measure::Got(_)) => told,
     };
     match measure {
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
+        Measure::None | Measure::Unknown if own.gave() && !own.got() => {
+            (false, may_have_got(scene, ledger, wallet))
+        }
         Measure::None | Measure::Unknown => {
-            (false, own.gave() && !own.got() && may_have_got(scene, ledger, wallet))
+            let spent = !ledger.wraps.is_empty() || gives_native(scene);
+            (own.got() && !own.gave() && scene.acts_inside(wallet) && spent, false)
         }
     }
 }
 
 /// Whether native coin came out of the route, and nothing else took it.
 fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
-    let bridged = scene.venues.iter().any(|venue| venue.event.kind == EventKind::Bridge);
-    if scene.tx.from != *wallet || bridged {
+    if scene.venues.iter().any(|venue| venue.event.kind == EventKind::Bridge) {
         return false;
     }
-    let is_unwrap =
-        |log: &Log| log.address == ledger.wrapped && log.topics.first() == Some(&WITHDRAWAL);
-    let after = scene.tx.logs.iter().rposition(is_unwrap);
-    let Some(after) = after else { return scene.calls_router() && gives_native(scene) };
+    let unwrapped = !ledger.unwraps.is_empty();
+    if !scene.acts(wallet) {
+        return unwrapped && scene.fills();
+    }
+    if scene.calls_router() {
+        return unwrapped || gives_native(scene);
+    }
+    // A contract that nobody knows: who speaks after the coin was unwrapped may have taken it.
+    let is_unwrap = |log: &Log| ledger.unwraps_by(log).is_some();
+    let Some(after) = scene.tx.logs.iter().rposition(is_unwrap) else { return false };
     let behind = scene.tx.logs.get(after + 1..).unwrap_or_default();
-    // Who speaks after the coin was unwrapped may have taken it.
     behind.iter().all(|log| {
         Some(log.address) == scene.tx.to
-            || ledger.tells_movement(log)
+            || tells_movement(log)
             || scene.contract(&log.address).is_some()
             || scene.venues.iter().any(|venue| std::ptr::eq(venue.log, log))
     })
@@ -60,6 +68,9 @@ fn gives_native(scene: &Scene<'_>) -> bool {
 pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Measure {
     let sends = scene.tx.from == *wallet;
     if own.got() && !own.gave() {
+        if scene.acts_inside(wallet) && Measure::from(own.told) == Measure::None {
+            return Measure::Unknown;
+        }
         if scene.tx.value.is_zero() || !sends {
             return own.told.into();
         }
@@ -71,7 +82,7 @@ pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &
     }
     if own.gave() && !own.got() && scene.tx.value.is_zero() {
         let told = Measure::from(own.told);
-        let paid = paid(scene, ledger, wallet, sends);
+        let paid = paid(scene, ledger, wallet, own);
         return match (told, paid) {
             (Measure::None, Some(units)) => Measure::Got(units),
             (told @ Measure::Got(_), None) => told,
@@ -106,8 +117,10 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
             EventKind::Fill
             | EventKind::CowTrade
             | EventKind::Liquidity
+            | EventKind::Position
             | EventKind::Conversion
-            | EventKind::Bridge => false,
+            | EventKind::Bridge
+            | EventKind::Operation => false,
         };
         scene.venues.iter().filter(pool)
     };
@@ -116,7 +129,7 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
         return Some(value);
     }
     let by_called = |who: &Account| *who == to;
-    let exact = scene.called.is_some_and(|called| called.exact);
+    let exact = scene.called.is_some_and(|called| called.is_exact(scene.tx.selector));
     let only = sum(&ledger.wraps, by_called) == wrapped
         && sum(&ledger.unwraps, by_called) == unwrapped
         && !wrapped.is_zero()
@@ -125,10 +138,15 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
 }
 
 /// How much native coin the wallet was paid for what it gave.
-fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, sends: bool) -> Option<Units> {
+fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
     let mut told: Option<Units> = None;
+    // An account that does several things at once may be paid by others unseen.
+    let single = own.legs.len() == 1 && !scene.acts_inside(wallet);
     for venue in &scene.venues {
         let Some(pays) = venue.event.pays else { continue };
+        if !single && venue.event.kind != EventKind::CowTrade {
+            continue;
+        }
         let Some(amount) = payout(venue, pays, wallet) else { continue };
         told = match (told, venue.event.kind) {
             (None, _) => Some(amount),
@@ -147,12 +165,13 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, sends: bool) -> Op
     let by_called = sum(&ledger.unwraps, |who| *who == to);
     // A pool of native coin must have given the wrapped form, or the coin came from it unseen.
     let loose = scene.venues.iter().any(|venue| {
-        let gave = |m: &super::ledger::Move| {
-            m.from == venue.holder && m.asset == super::ledger::Asset::Token(ledger.wrapped)
-        };
+        let wrapped = Asset::Token(ledger.wrapped);
+        let gave = |m: &Move| m.from == venue.holder && m.asset == wrapped;
         venue.may_move_native() && !ledger.moves.iter().any(gave)
     });
-    (sends && called.exact && all == by_called && !all.is_zero() && !loose).then_some(all)
+    let sends = scene.tx.from == *wallet;
+    (sends && called.is_exact(scene.tx.selector) && all == by_called && !all.is_zero() && !loose)
+        .then_some(all)
 }
 
 /// What an event says was paid to the wallet, where that was native coin.

@@ -1,12 +1,16 @@
 //! Whether what a wallet gave and got is a trade.
 
 use super::ledger::{Asset, Flow, Ledger};
-use super::scene::Scene;
-use super::transaction::{Account, NativeFlows};
-use super::words::ZERO;
+use super::native;
+use super::scene::{Scene, Venue, exchanges};
+use super::transaction::{Account, Log, NativeFlows};
+use super::words::{ZERO, address, units, word};
 use crate::decode::{Note, NoteKind};
 use crate::domain::{Side, Units};
 use crate::registry::{ContractKind, EventKind};
+
+/// A trade has few tokens; a contract that rains tokens may name thousands.
+const LEG_COUNT_MAX: usize = 64;
 
 /// What the wallet gave or got of the measure: native coin, loose and wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,16 +52,20 @@ impl Own {
             }
         }
         let measure = match scene.tx.native {
-            NativeFlows::Calls(_) => told.into(),
+            NativeFlows::Calls(_) | NativeFlows::Unknown if ledger.native_known => told.into(),
             NativeFlows::Net { gained, lost } => {
                 let mut flow = wrapped_flow(ledger, wallet);
                 flow.got = flow.got.saturating_add(gained);
                 flow.gave = flow.gave.saturating_add(lost);
                 flow.into()
             }
-            NativeFlows::Unknown => Measure::Unknown,
+            NativeFlows::Calls(_) | NativeFlows::Unknown => Measure::Unknown,
         };
-        Self { legs, measure, told }
+        let mut own = Self { legs, measure, told };
+        if Measure::from(told) == Measure::None && own.got() && !own.gave() {
+            own.measure = paid_before(scene, &own).map_or(measure, Measure::Gave);
+        }
+        own
     }
 
     pub(super) fn gave(&self) -> bool {
@@ -66,6 +74,45 @@ impl Own {
 
     pub(super) fn got(&self) -> bool {
         self.legs.iter().any(|leg| leg.side == Side::Buy)
+    }
+}
+
+/// What an order placed for the wallet gave of native coin that had left it in an earlier
+/// transaction: the eth-flow contract is the order's owner, and the amount got tells whose it is.
+fn paid_before(scene: &Scene<'_>, own: &Own) -> Option<Units> {
+    let [leg] = own.legs.as_slice() else { return None };
+    let mut fitting = scene.venues.iter().filter_map(|venue| {
+        if venue.event.kind != EventKind::CowTrade {
+            return None;
+        }
+        let order = CowOrder::read(venue.log)?;
+        let owner = scene.contract(&order.owner).map(|contract| contract.kind);
+        let fits = owner == Some(ContractKind::EthFlow)
+            && (order.bought == leg.token || scene.is_mirror(&order.bought))
+            && order.bought_units == leg.units;
+        fits.then_some(order.sold_units)
+    });
+    let only = fitting.next()?;
+    fitting.all(|other| other == only).then_some(only)
+}
+
+/// One order that `GPv2Settlement` filled: `Trade(owner, sellToken, buyToken, sellAmount,
+/// buyAmount, feeAmount, orderUid)`; the amount sold holds the fee.
+struct CowOrder {
+    owner: Account,
+    bought: Account,
+    sold_units: Units,
+    bought_units: Units,
+}
+
+impl CowOrder {
+    fn read(log: &Log) -> Option<Self> {
+        Some(Self {
+            owner: address(log.topics.get(1)?)?,
+            bought: address(word(log, 1)?)?,
+            sold_units: units(word(log, 2)?),
+            bought_units: units(word(log, 3)?),
+        })
     }
 }
 
@@ -101,16 +148,28 @@ pub(super) fn traded(
 ) -> Result<Vec<Leg>, Option<Note>> {
     let routed = scene.calls_router() && scene.tx.from == *wallet;
     let all = routed || scene.fills();
-    if !all && !scene.venues.iter().any(|v| super::scene::exchanges(v.event.kind)) {
+    if !all && !scene.venues.iter().any(|venue| exchanges(venue.event.kind)) {
         return Err(None);
     }
-    if scene.venues.iter().any(|venue| venue.log.address == *wallet) {
+    let told = |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *wallet;
+    if scene.venues.iter().any(told) {
         // A pool trades with others; that is not a trade of its own.
         return Err(None);
+    }
+    if own.legs.len() > LEG_COUNT_MAX {
+        return no(NoteKind::OneSided, "more tokens moved than any trade has");
     }
     let is_share = |leg: &&Leg| is_share(scene, ledger, wallet, leg);
     if own.legs.iter().any(|leg| is_share(&leg)) {
         return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
+    }
+    let kinds = || scene.venues.iter().map(|venue| venue.event.kind);
+    if !routed
+        && kinds().any(|kind| kind == EventKind::Position)
+        && !kinds().any(|kind| kind == EventKind::Curve)
+    {
+        // What was swapped went into the position, and only a rest came back.
+        return no(NoteKind::Liquidity, "a position of liquidity grew");
     }
     if let Some(unique) = ledger.uniques.iter().find(|unique| {
         (unique.from == *wallet || unique.to == *wallet)
@@ -123,15 +182,19 @@ pub(super) fn traded(
     }
     let known = |leg: &&Leg| all || scene.exchanged(Asset::Token(leg.token));
     let legs: Vec<Leg> = own.legs.iter().filter(known).copied().collect();
-    let gave = legs.iter().any(|leg| leg.side == Side::Sell);
-    let got = legs.iter().any(|leg| leg.side == Side::Buy);
+    let has = |legs: &[Leg], side| legs.iter().any(|leg| leg.side == side);
+    let (gave, got) = (has(&legs, Side::Sell), has(&legs, Side::Buy));
     let (native_gave, native_got) = match own.measure {
         Measure::None => (false, false),
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
-        Measure::Unknown => super::native::sides(scene, ledger, wallet, own),
+        Measure::Unknown => native::sides(scene, ledger, wallet, own),
     };
-    match (gave || native_gave, got || native_got) {
+    // Where a token went or came that no venue exchanged, native coin beside it is a fee or a rest.
+    let other = |side| own.legs.iter().any(|leg| leg.side == side && !legs.contains(leg));
+    let gave = gave || (native_gave && !other(Side::Sell));
+    let got = got || (native_got && !other(Side::Buy));
+    match (gave, got) {
         (true, true) if !legs.is_empty() => Ok(legs),
         (true, true) | (false, false) => Err(None),
         (true, false) => no(NoteKind::OneSided, "a venue ran and the wallet only gave"),

@@ -1,0 +1,284 @@
+//! A wallet's transactions by `alchemy_getAssetTransfers`: one list of what it gave, one of what
+//! it got (alchemy.com/docs, "Transfers API").
+
+use std::collections::HashMap;
+
+use futures_util::future::join_all;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::descent::{Absorbed, PageAsk};
+use super::discovery::Window;
+use super::merge::{Merge, Row, What};
+use super::subject::Subject;
+use super::texts::{self, hex_text};
+use crate::decode::evm::{Account, NativeMove};
+use crate::domain::{Height, Units, UnixSeconds};
+use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::{Answer, CallOptions, Pool};
+use crate::upstream::queue::Lane;
+
+const METHOD: &str = "alchemy_getAssetTransfers";
+/// Transfers in a page: the most that is given.
+const PAGE_MAX: usize = 1_000;
+const SIDES: [Side; 2] = [Side::Gave, Side::Got];
+/// Pages in a row that lack what is known.
+const LAGS_MAX: u32 = 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Side {
+    Gave,
+    Got,
+}
+
+#[derive(Debug)]
+pub(super) struct AlchemyLister {
+    pool: Pool,
+    subject: Subject,
+    lane: Lane,
+    merge: Merge,
+    high: Height,
+    /// Not all chains have transfers by inner calls.
+    with_calls: bool,
+    saw_calls: bool,
+    /// How to turn the page inside a block.
+    keys: HashMap<Side, String>,
+    lags: u32,
+}
+
+impl AlchemyLister {
+    pub(super) fn new(
+        pool: Pool,
+        subject: Subject,
+        lane: Lane,
+        (low, high): (Height, Height),
+    ) -> Self {
+        Self {
+            pool,
+            subject,
+            lane,
+            merge: Merge::new(SIDES.len(), low, high),
+            high,
+            with_calls: true,
+            saw_calls: false,
+            keys: HashMap::new(),
+            lags: 0,
+        }
+    }
+
+    /// Begins further down, before anything is listed.
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.merge.set_high(high);
+        self.high = high;
+    }
+
+    /// The next heights down that both lists have passed. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+        loop {
+            if self.merge.is_done() {
+                return Ok(None);
+            }
+            // An index without any call of this wallet may have none at all.
+            let until = self.saw_calls.then_some(self.high);
+            if let Some(window) = self.merge.take(&self.subject, until) {
+                return Ok(Some(window));
+            }
+            self.round().await?;
+        }
+    }
+
+    async fn round(&mut self) -> Result<(), UpstreamError> {
+        let wanted: Vec<(usize, Side, PageAsk)> = self
+            .merge
+            .wanted()
+            .into_iter()
+            .filter_map(|(at, ask)| Some((at, *SIDES.get(at)?, ask)))
+            .collect();
+        let options = CallOptions::new(self.lane.clone());
+        let calls = wanted.iter().map(|(_, side, ask)| {
+            let key = self.keys.get(side).filter(|_| ask.page > 1);
+            self.pool.call(METHOD, self.params(*side, ask, key), &options)
+        });
+        let answers = join_all(calls).await;
+        let mut first_error = Ok(());
+        for ((at, side, ask), answer) in wanted.into_iter().zip(answers) {
+            let done = match answer {
+                Ok(answer) => self.absorb(at, side, &answer),
+                Err(error) => self.amend(at, ask, error),
+            };
+            first_error = first_error.and(done);
+        }
+        first_error
+    }
+
+    fn params(&self, side: Side, ask: &PageAsk, key: Option<&String>) -> Value {
+        let wallet = hex_text(&self.subject.wallet);
+        let mut categories = vec!["external", "erc20"];
+        if self.with_calls {
+            categories.push("internal");
+        }
+        let mut filter = json!({
+            "fromBlock": format!("{:#x}", ask.low), "toBlock": format!("{:#x}", ask.end),
+            "category": categories, "order": "desc", "withMetadata": true,
+            "excludeZeroValue": true, "maxCount": format!("{PAGE_MAX:#x}"),
+        });
+        let end = match side {
+            Side::Gave => "fromAddress",
+            Side::Got => "toAddress",
+        };
+        filter[end] = wallet.into();
+        if let Some(key) = key {
+            filter["pageKey"] = key.as_str().into();
+        }
+        json!([filter])
+    }
+
+    fn absorb(&mut self, at: usize, side: Side, answer: &Answer) -> Result<(), UpstreamError> {
+        let endpoint = || self.pool.label(answer.endpoint);
+        let Some(page) = page(&answer.result) else {
+            let what = format!("{METHOD} gave no transfers");
+            return Err(UpstreamError::Malformed { endpoint: endpoint(), what });
+        };
+        let is_whole = page.key.is_none();
+        match page.key {
+            Some(key) => drop(self.keys.insert(side, key)),
+            None => drop(self.keys.remove(&side)),
+        }
+        self.saw_calls |= page.rows.iter().any(|row| matches!(row.what, What::Call(_)));
+        match self.merge.absorb(&self.subject, at, page.rows, is_whole) {
+            Ok(Absorbed::Taken) => {
+                self.lags = 0;
+                Ok(())
+            }
+            Ok(Absorbed::Missed) if self.lags < LAGS_MAX => {
+                self.lags += 1;
+                Ok(())
+            }
+            Ok(Absorbed::Missed) => {
+                self.lags = 0;
+                let last = format!("{} lacks what it told", endpoint());
+                Err(UpstreamError::Unavailable { attempts: LAGS_MAX, last })
+            }
+            Err(fault) => {
+                let message = format!("{METHOD}: {fault}");
+                Err(UpstreamError::Rpc { endpoint: endpoint(), code: 0, message })
+            }
+        }
+    }
+
+    /// What follows from an answer that is an error.
+    fn amend(
+        &mut self,
+        at: usize,
+        ask: PageAsk,
+        error: UpstreamError,
+    ) -> Result<(), UpstreamError> {
+        let message = match &error {
+            UpstreamError::Rpc { message, .. } => message.to_lowercase(),
+            UpstreamError::NoEndpoint
+            | UpstreamError::NotSupported { .. }
+            | UpstreamError::Unavailable { .. }
+            | UpstreamError::Malformed { .. }
+            | UpstreamError::HistoryCut { .. }
+            | UpstreamError::WrongChain { .. }
+            | UpstreamError::NotAWallet { .. } => return Err(error),
+        };
+        if self.with_calls && (message.contains("internal") || message.contains("categor")) {
+            self.with_calls = false;
+            return Ok(());
+        }
+        // A key is good for some minutes, and only where it was given.
+        if ask.page > 1 && self.lags < LAGS_MAX {
+            self.lags += 1;
+            self.merge.restart(at);
+            return Ok(());
+        }
+        Err(error)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPage<'a> {
+    #[serde(borrow)]
+    transfers: Vec<RawTransfer<'a>>,
+    #[serde(default)]
+    page_key: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawTransfer<'a> {
+    #[serde(borrow)]
+    block_num: &'a RawValue,
+    hash: &'a str,
+    from: &'a str,
+    #[serde(default)]
+    to: Option<&'a str>,
+    category: &'a str,
+    #[serde(default, borrow)]
+    raw_contract: Option<RawContract<'a>>,
+    #[serde(default, borrow)]
+    metadata: Option<Metadata<'a>>,
+}
+
+/// `value` beside it is a float and not read.
+#[derive(Deserialize)]
+struct RawContract<'a> {
+    #[serde(default, borrow)]
+    value: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(default)]
+    block_timestamp: Option<&'a str>,
+}
+
+struct Page {
+    rows: Vec<Row>,
+    key: Option<String>,
+}
+
+fn page(raw: &RawValue) -> Option<Page> {
+    let raw: RawPage<'_> = serde_json::from_str(raw.get()).ok()?;
+    let rows = raw.transfers.iter().map(row).collect::<Option<Vec<Row>>>()?;
+    Some(Page { rows, key: raw.page_key.filter(|key| !key.is_empty()) })
+}
+
+fn row(raw: &RawTransfer<'_>) -> Option<Row> {
+    let from = texts::account(raw.from)?;
+    let to = raw.to.and_then(texts::account);
+    let value = raw.raw_contract.as_ref().and_then(|contract| texts::scalar(contract.value));
+    let time = raw.metadata.as_ref().and_then(|metadata| metadata.block_timestamp).and_then(time);
+    Some(Row {
+        hash: texts::word(raw.hash)?,
+        block: texts::height(texts::scalar(Some(raw.block_num))?)?,
+        index: None,
+        time,
+        what: what(raw.category, (from, to), value.and_then(texts::units)),
+    })
+}
+
+fn what(category: &str, (from, to): (Account, Option<Account>), value: Option<Units>) -> What {
+    match (category, to, value) {
+        // What is called is not told: anything but an approval.
+        ("external", to, value) => {
+            What::Outer { from, to, value: value.unwrap_or_default(), selector: Some([0; 4]) }
+        }
+        (_, _, Some(Units::ZERO)) => What::Nothing,
+        // Of some tokens the amount is not told.
+        ("erc20", Some(to), _) => What::Token { from, to },
+        ("internal", Some(to), Some(value)) if from != to => {
+            What::Call(NativeMove { from, to, value })
+        }
+        _ => What::Nothing,
+    }
+}
+
+fn time(text: &str) -> Option<UnixSeconds> {
+    let seconds = text.parse::<jiff::Timestamp>().ok()?.as_second();
+    u32::try_from(seconds).ok().map(UnixSeconds)
+}

@@ -1,0 +1,320 @@
+//! Pure: one list of an account, read downwards page by page.
+//!
+//! Indexes cut their answers at caps that they do not tell, in the middle of a block too. So a
+//! block is known only when a lower one was seen, or when a page that cannot have been cut ends
+//! with it; paging goes on AT the lowest block seen, and that page must hold what is known of it.
+//! A list has ended only when two answers agree that nothing follows.
+
+use std::collections::HashSet;
+
+use super::merge::Row;
+use crate::decode::evm::Word;
+use crate::domain::Height;
+
+/// Answers without the known entry after which a list is given up.
+const MISSES_MAX: u8 = 4;
+/// Rows in a row that may repeat the page before: equal transfers in one transaction look alike.
+const REPEATS_MAX: usize = 64;
+
+/// A page to ask for: rows from `end` downwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PageAsk {
+    pub(super) low: Height,
+    pub(super) end: Height,
+    /// From 1.
+    pub(super) page: u32,
+    /// Rows in a page; `None`: as many as the list gives.
+    pub(super) rows: Option<usize>,
+}
+
+/// What came of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absorbed {
+    Taken,
+    /// It lacks what is known; to be asked again, elsewhere where that is possible.
+    Missed,
+}
+
+/// Why a list cannot be read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("rows are not in the order asked for")]
+    Disordered,
+    #[error("pages repeat each other")]
+    Repeats,
+    #[error("pages lack what others held")]
+    Misses,
+}
+
+#[derive(Debug)]
+pub(super) struct Descent {
+    low: Height,
+    /// All rows above are known.
+    end: Height,
+    /// Known rows, newest first.
+    rows: Vec<Row>,
+    /// Rows of the block `end` on pages that it fills by itself.
+    inside: Option<Inside>,
+    /// Transactions of the block `end` on the page before.
+    overlap: HashSet<Word>,
+    end_answers: u8,
+    misses: u8,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Inside {
+    page: u32,
+    /// Rows of each page.
+    size: usize,
+    rows: Vec<Row>,
+    last: Vec<Row>,
+    repeats: usize,
+}
+
+impl Descent {
+    pub(super) fn new(low: Height, high: Height) -> Self {
+        Self {
+            low,
+            end: high,
+            rows: Vec::new(),
+            inside: None,
+            overlap: HashSet::new(),
+            end_answers: 0,
+            misses: 0,
+            ended: high < low,
+        }
+    }
+
+    /// The lowest height that is known with all above it; `None` while nothing is.
+    pub(super) fn known_from(&self) -> Option<Height> {
+        if self.ended { Some(self.low) } else { self.end.checked_add(1) }
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// What to ask for next; `None` when there is nothing more.
+    pub(super) fn ask(&self) -> Option<PageAsk> {
+        if self.ended {
+            return None;
+        }
+        let (page, rows) = match &self.inside {
+            Some(inside) => (inside.page, Some(inside.size)),
+            None => (1, None),
+        };
+        Some(PageAsk { low: self.low, end: self.end, page, rows })
+    }
+
+    /// Nothing more is wanted of it.
+    pub(super) fn give_up(&mut self) {
+        self.rows.clear();
+        self.inside = None;
+        self.ended = true;
+    }
+
+    /// Goes back to the first page of the block, where the next ones cannot be had.
+    pub(super) fn restart(&mut self) {
+        self.inside = None;
+    }
+
+    /// Takes a page. `is_whole`: it cannot have been cut.
+    pub(super) fn absorb(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
+        if !self.is_in_order(&page) {
+            return Err(Fault::Disordered);
+        }
+        if self.inside.is_some() {
+            self.absorb_inside(page)
+        } else {
+            self.absorb_first(page, is_whole)
+        }
+    }
+
+    /// Known rows at or above a height, newest first.
+    pub(super) fn take_from(&mut self, height: Height) -> Vec<Row> {
+        let count = self.rows.partition_point(|row| row.block >= height);
+        self.rows.drain(..count).collect()
+    }
+
+    fn is_in_order(&self, page: &[Row]) -> bool {
+        let falling = page.windows(2).all(|two| match two {
+            [above, below] => above.block >= below.block,
+            _ => true,
+        });
+        falling && page.iter().all(|row| (self.low..=self.end).contains(&row.block))
+    }
+
+    fn absorb_first(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
+        let known = self.overlap.is_empty() || page.iter().any(|r| self.overlap.contains(&r.hash));
+        if !known {
+            self.misses += 1;
+            return if self.misses > MISSES_MAX {
+                Err(Fault::Misses)
+            } else {
+                Ok(Absorbed::Missed)
+            };
+        }
+        self.misses = 0;
+        let Some(lowest) = page.last().map(|row| row.block) else {
+            self.end_answer();
+            return Ok(Absorbed::Taken);
+        };
+        if lowest < self.end {
+            self.go_on_at(lowest, page);
+        } else if is_whole {
+            // The page before told of this block too: two answers.
+            let is_second = !self.overlap.is_empty();
+            self.rows.extend(page);
+            self.step_below();
+            if is_second {
+                self.ended = true;
+            }
+        } else {
+            let (size, rows) = (page.len(), page.clone());
+            self.inside = Some(Inside { page: 2, size, rows, last: page, repeats: 0 });
+        }
+        Ok(Absorbed::Taken)
+    }
+
+    fn absorb_inside(&mut self, page: Vec<Row>) -> Result<Absorbed, Fault> {
+        let Some(mut inside) = self.inside.take() else { return Ok(Absorbed::Taken) };
+        let lowest = page.last().map(|row| row.block);
+        match lowest {
+            None => {
+                self.rows.append(&mut inside.rows);
+                self.step_below();
+            }
+            Some(lowest) if lowest < self.end => {
+                self.rows.append(&mut inside.rows);
+                self.go_on_at(lowest, page);
+            }
+            Some(_) => {
+                inside.repeats = if page == inside.last { inside.repeats + page.len() } else { 0 };
+                if inside.repeats > REPEATS_MAX {
+                    return Err(Fault::Repeats);
+                }
+                inside.page += 1;
+                inside.rows.extend(page.iter().cloned());
+                inside.last = page;
+                self.inside = Some(inside);
+            }
+        }
+        Ok(Absorbed::Taken)
+    }
+
+    /// The page may have been cut in its lowest block, which is asked for again.
+    fn go_on_at(&mut self, lowest: Height, page: Vec<Row>) {
+        let above = page.partition_point(|row| row.block > lowest);
+        self.overlap = page.iter().skip(above).map(|row| row.hash).collect();
+        self.rows.extend(page.into_iter().take(above));
+        self.end = lowest;
+        self.end_answers = 0;
+    }
+
+    /// The block is known, and this answer told of nothing below it.
+    fn step_below(&mut self) {
+        self.overlap.clear();
+        self.end_answers = 1;
+        match self.end.checked_sub(1) {
+            Some(below) if below >= self.low => self.end = below,
+            Some(_) | None => self.ended = true,
+        }
+    }
+
+    fn end_answer(&mut self) {
+        self.end_answers += 1;
+        if self.end_answers >= 2 {
+            self.ended = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::merge::What;
+    use super::*;
+
+    fn row(block: Height, id: u16) -> Row {
+        let mut hash = [0; 32];
+        hash[..2].copy_from_slice(&id.to_be_bytes());
+        Row { hash, block, index: None, time: None, what: What::Nothing }
+    }
+
+    /// What a list answers: at most `cap` rows of the page.
+    fn answer(all: &[Row], ask: &PageAsk, size: usize, cap: usize) -> Vec<Row> {
+        let asked = ask.rows.unwrap_or(size);
+        let within = all.iter().filter(|row| (ask.low..=ask.end).contains(&row.block));
+        let skipped = asked * (usize::try_from(ask.page).unwrap() - 1);
+        within.skip(skipped).take(asked.min(cap)).cloned().collect()
+    }
+
+    fn read(all: &[Row], low: Height, high: Height, size: usize, cap: usize) -> (Vec<Row>, usize) {
+        let mut list = Descent::new(low, high);
+        let (mut taken, mut calls, mut largest) = (Vec::new(), 0, 0);
+        while let Some(ask) = list.ask() {
+            calls += 1;
+            assert!(calls < 10_000, "it ends");
+            let page = answer(all, &ask, size, cap);
+            let is_whole = page.len() < ask.rows.unwrap_or(size) && page.len() < largest;
+            largest = largest.max(page.len());
+            assert_eq!(list.absorb(page, is_whole), Ok(Absorbed::Taken));
+            if let Some(from) = list.known_from() {
+                taken.extend(list.take_from(from));
+            }
+        }
+        (taken, calls)
+    }
+
+    proptest! {
+        /// Whatever the caps and however many rows a block has: every row once, in order.
+        #[test]
+        fn every_row_comes_once(
+            blocks in proptest::collection::vec(0_u64..40, 0..60),
+            size in 1_usize..12, cap in 1_usize..12, low in 0_u64..5, high in 30_u64..45,
+        ) {
+            let mut blocks = blocks;
+            blocks.sort_unstable_by(|a, b| b.cmp(a));
+            let all: Vec<Row> = (0..).zip(&blocks).map(|(id, block)| row(*block, id)).collect();
+            let expected: Vec<Row> =
+                all.iter().filter(|row| (low..=high).contains(&row.block)).cloned().collect();
+            prop_assert_eq!(read(&all, low, high, size, cap).0, expected);
+        }
+    }
+
+    #[test]
+    fn a_short_list_takes_two_calls() {
+        let all = [row(9, 1), row(7, 2), row(3, 3)];
+        assert_eq!(read(&all, 0, 20, 1000, 1000), (all.to_vec(), 2));
+        assert_eq!(read(&[], 0, 20, 1000, 1000), (vec![], 2));
+    }
+
+    #[test]
+    fn a_page_without_the_known_entry_ends_nothing() {
+        let mut list = Descent::new(0, 20);
+        list.absorb(vec![row(9, 1), row(7, 2)], false).unwrap();
+        for _ in 0..MISSES_MAX {
+            assert_eq!(list.absorb(vec![], false), Ok(Absorbed::Missed));
+            assert_eq!(list.known_from(), Some(8));
+        }
+        assert_eq!(list.absorb(vec![row(7, 3)], true), Err(Fault::Misses));
+    }
+
+    #[test]
+    fn pages_in_another_order_are_refused() {
+        let mut list = Descent::new(5, 20);
+        assert_eq!(list.absorb(vec![row(7, 1), row(9, 2)], false), Err(Fault::Disordered));
+        assert_eq!(list.absorb(vec![row(21, 1)], false), Err(Fault::Disordered));
+        assert_eq!(list.absorb(vec![row(4, 1)], false), Err(Fault::Disordered));
+    }
+
+    #[test]
+    fn a_list_that_does_not_turn_pages_is_given_up() {
+        let mut list = Descent::new(0, 9);
+        let page: Vec<Row> = (0..100).map(|id| row(9, id)).collect();
+        list.absorb(page.clone(), false).unwrap();
+        assert_eq!(list.absorb(page, false), Err(Fault::Repeats));
+    }
+}

@@ -1,0 +1,316 @@
+//! A wallet's transactions by the account lists of an index of Etherscan's shape: its own
+//! transactions, its token transfers, and the calls that gave it native coin.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::sleep;
+
+use super::descent::{Absorbed, PageAsk};
+use super::discovery::Window;
+use super::explorer_wire::{self as wire, List, PAGE_TOO_LARGE};
+use super::merge::{Merge, Row};
+use super::subject::Subject;
+use super::texts::hex_text;
+use crate::domain::Height;
+use crate::upstream::ask::{Ask, Reply};
+use crate::upstream::endpoint::EndpointId;
+use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::{CallOptions, Pool};
+use crate::upstream::queue::Lane;
+
+/// Rows asked for at first: what every index gives at once.
+const ROWS_FIRST: usize = 1_000;
+/// Rows asked for where such pages come full: the most that any index gives.
+const ROWS_MAX: usize = 10_000;
+const ROWS_MIN: usize = 10;
+/// Answers in a row of indexes that lag behind, or that lack what is known.
+const LAGS_MAX: u32 = 8;
+const LAG_PAUSE: Duration = Duration::from_millis(500);
+
+/// Whether the index tells of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    /// No row of them was seen yet, which may be so because it follows none.
+    Unseen,
+    Told,
+    NotTold,
+}
+
+#[derive(Debug)]
+pub(super) struct ExplorerLister {
+    pool: Pool,
+    subject: Subject,
+    lane: Lane,
+    merge: Merge,
+    high: Height,
+    calls: Calls,
+    /// Rows to ask for, and the most that may be asked for.
+    rows: usize,
+    rows_max: usize,
+    /// Rows of the longest page that each endpoint gave.
+    longest: HashMap<EndpointId, usize>,
+    /// The head that each endpoint told; `None` where it tells none.
+    heads: Mutex<HashMap<EndpointId, Option<Height>>>,
+    avoid: Option<EndpointId>,
+    lags: u32,
+}
+
+impl ExplorerLister {
+    pub(super) fn new(
+        pool: Pool,
+        subject: Subject,
+        lane: Lane,
+        (low, high): (Height, Height),
+    ) -> Self {
+        Self {
+            pool,
+            subject,
+            lane,
+            merge: Merge::new(List::ALL.len(), low, high),
+            high,
+            calls: Calls::Unseen,
+            rows: ROWS_FIRST,
+            rows_max: ROWS_MAX,
+            longest: HashMap::new(),
+            heads: Mutex::default(),
+            avoid: None,
+            lags: 0,
+        }
+    }
+
+    /// Begins further down, before anything is listed.
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.merge.set_high(high);
+        self.high = high;
+    }
+
+    /// The newest block that the index tells.
+    pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
+        head(&self.pool, &self.heads, &CallOptions::new(self.lane.clone())).await
+    }
+
+    /// The next heights down that all lists have passed. Cancel safe: an answer that is under way
+    /// is asked for again.
+    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+        loop {
+            if self.merge.is_done() {
+                return Ok(None);
+            }
+            self.look_for_calls().await?;
+            let until = self.calls_until();
+            if let Some(window) = self.merge.take(&self.subject, until) {
+                return Ok(Some(window));
+            }
+            self.round().await?;
+        }
+    }
+
+    /// One page of each list that holds up the next window.
+    async fn round(&mut self) -> Result<(), UpstreamError> {
+        let wanted: Vec<(List, PageAsk)> = self
+            .merge
+            .wanted()
+            .into_iter()
+            .filter_map(|(at, ask)| Some((*List::ALL.get(at)?, ask)))
+            .collect();
+        let answers = join_all(wanted.iter().map(|(list, ask)| self.page(*list, ask))).await;
+        let mut first_error = Ok(());
+        for ((list, ask), answer) in wanted.into_iter().zip(answers) {
+            let done = match answer {
+                Ok(reply) => self.absorb(list, ask, &reply).await,
+                Err(error) => self.amend(list, ask, error),
+            };
+            first_error = first_error.and(done);
+        }
+        first_error
+    }
+
+    async fn page(&self, list: List, ask: &PageAsk) -> Result<Reply, UpstreamError> {
+        let rows = ask.rows.unwrap_or(self.rows);
+        let wallet = hex_text(&self.subject.wallet);
+        let request = page_ask(list, wallet, ask, rows);
+        let options = CallOptions { avoid: self.avoid, ..CallOptions::new(self.lane.clone()) };
+        self.pool.ask(&request, wire::read_list, &options).await
+    }
+
+    async fn absorb(
+        &mut self,
+        list: List,
+        ask: PageAsk,
+        reply: &Reply,
+    ) -> Result<(), UpstreamError> {
+        let malformed = |what: String| UpstreamError::Malformed {
+            endpoint: self.pool.label(reply.endpoint),
+            what: format!("{}: {what}", list.action()),
+        };
+        let page: Vec<Row> = wire::rows(list, &reply.body, &self.subject.wallet)
+            .ok_or_else(|| malformed("a row cannot be read".to_owned()))?;
+        if !self.reaches(reply.endpoint, ask.end).await? {
+            return self.lag(reply.endpoint).await;
+        }
+        let (count, asked) = (page.len(), ask.rows.unwrap_or(self.rows));
+        let longest = self.longest.entry(reply.endpoint).or_default();
+        let is_whole = count < asked && count < *longest;
+        *longest = count.max(*longest);
+        if list == List::Calls && count > 0 {
+            self.calls = Calls::Told;
+        }
+        match self.merge.absorb(&self.subject, at(list), page, is_whole) {
+            Ok(Absorbed::Taken) => {
+                self.lags = 0;
+                self.avoid = None;
+                if ask.rows.is_none() && count >= self.rows {
+                    self.rows = self.rows_max;
+                }
+                Ok(())
+            }
+            Ok(Absorbed::Missed) => self.lag(reply.endpoint).await,
+            Err(fault) => Err(UpstreamError::Rpc {
+                endpoint: self.pool.label(reply.endpoint),
+                code: 0,
+                message: format!("{}: {fault}", list.action()),
+            }),
+        }
+    }
+
+    /// What follows from an answer that is an error.
+    fn amend(
+        &mut self,
+        list: List,
+        ask: PageAsk,
+        error: UpstreamError,
+    ) -> Result<(), UpstreamError> {
+        // 413: the answer is longer than is taken.
+        let too_large = matches!(error, UpstreamError::Rpc { code, .. } if [PAGE_TOO_LARGE, 413].contains(&code));
+        if too_large && ask.rows.is_none() && self.rows > ROWS_MIN {
+            self.rows = (self.rows / 2).max(ROWS_MIN);
+            self.rows_max = self.rows;
+            return Ok(());
+        }
+        if list == List::Calls && error.is_final() {
+            self.calls = Calls::NotTold;
+            self.merge.drop_list(at(list));
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// Another endpoint next time, or the same a little later.
+    async fn lag(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
+        self.lags += 1;
+        self.avoid = Some(endpoint);
+        if self.lags > LAGS_MAX {
+            self.lags = 0;
+            // Heads grow.
+            lock(&self.heads).clear();
+            return Err(UpstreamError::Unavailable {
+                attempts: LAGS_MAX,
+                last: format!("{} lags behind", self.pool.label(endpoint)),
+            });
+        }
+        sleep(LAG_PAUSE).await;
+        Ok(())
+    }
+
+    /// Whether an endpoint has indexed a height. Where there is only one, its head was asked for
+    /// before the list was begun.
+    async fn reaches(&self, endpoint: EndpointId, height: Height) -> Result<bool, UpstreamError> {
+        if self.pool.endpoints().len() < 2 {
+            return Ok(true);
+        }
+        let known = lock(&self.heads).get(&endpoint).copied();
+        let told = match known {
+            Some(told) => told,
+            None => {
+                let here =
+                    CallOptions { on: Some(endpoint), ..CallOptions::new(self.lane.clone()) };
+                let told = head(&self.pool, &self.heads, &here).await?;
+                lock(&self.heads).insert(endpoint, told);
+                told
+            }
+        };
+        Ok(told.is_none_or(|told| told >= height))
+    }
+
+    /// A wallet without any row among the calls: the wrapped coin's contract gives native coin all
+    /// the time, so where it has no row either, the index follows no calls.
+    async fn look_for_calls(&mut self) -> Result<(), UpstreamError> {
+        if self.calls != Calls::Unseen || !self.merge.is_ended(at(List::Calls)) {
+            return Ok(());
+        }
+        let busy = hex_text(self.subject.chain.wrapped_native.bytes());
+        let ask = PageAsk { low: 0, end: self.high, page: 1, rows: Some(1) };
+        let request = page_ask(List::Calls, busy, &ask, 1);
+        let options = CallOptions::new(self.lane.clone());
+        self.calls = match self.pool.ask(&request, wire::read_list, &options).await {
+            Ok(reply) => {
+                let rows = wire::rows(List::Calls, &reply.body, &self.subject.wallet);
+                if rows.is_some_and(|rows| !rows.is_empty()) { Calls::Told } else { Calls::NotTold }
+            }
+            Err(_) => Calls::NotTold,
+        };
+        Ok(())
+    }
+
+    /// Up to where the calls told are all: indexes follow them later than the blocks.
+    fn calls_until(&self) -> Option<Height> {
+        let told = lock(&self.heads).values().copied().flatten().min();
+        let until =
+            told.map_or(self.high, |told| told.saturating_sub(self.subject.chain.index_lag));
+        (self.calls == Calls::Told).then_some(until)
+    }
+}
+
+fn at(list: List) -> usize {
+    match list {
+        List::Transactions => 0,
+        List::Tokens => 1,
+        List::Calls => 2,
+    }
+}
+
+fn page_ask(list: List, address: String, ask: &PageAsk, rows: usize) -> Ask {
+    let query = vec![
+        ("module", "account".to_owned()),
+        ("action", list.action().to_owned()),
+        ("address", address),
+        ("startblock", ask.low.to_string()),
+        ("endblock", ask.end.to_string()),
+        ("page", ask.page.to_string()),
+        ("offset", rows.to_string()),
+        ("sort", "desc".to_owned()),
+    ];
+    Ask { name: list.action(), path: String::new(), query, body: None }
+}
+
+/// Asks as Etherscan has it, then as Blockscout does.
+async fn head(
+    pool: &Pool,
+    heads: &Mutex<HashMap<EndpointId, Option<Height>>>,
+    options: &CallOptions,
+) -> Result<Option<Height>, UpstreamError> {
+    for (name, module, action) in [
+        ("proxy/eth_blockNumber", "proxy", "eth_blockNumber"),
+        ("block/eth_block_number", "block", "eth_block_number"),
+    ] {
+        let query = vec![("module", module.to_owned()), ("action", action.to_owned())];
+        let ask = Ask { name, path: String::new(), query, body: None };
+        match pool.ask(&ask, wire::read_head, options).await {
+            Ok(reply) => {
+                let told = wire::head(&reply.body);
+                lock(heads).insert(reply.endpoint, told);
+                return Ok(told);
+            }
+            Err(error) if error.is_final() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,230 @@
+//! Pure: an account's lists (its transactions, its token transfers, calls that gave it native
+//! coin) read side by side and joined by transaction.
+
+use std::collections::BTreeMap;
+
+use super::descent::{Absorbed, Descent, Fault, PageAsk};
+use super::discovery::{Candidate, Window};
+use super::subject::Subject;
+use crate::decode::evm::{Account, NativeMove, Word};
+use crate::domain::{Height, Units, UnixSeconds};
+
+/// `approve` and `setApprovalForAll`: what most transactions without any movement call.
+const APPROVALS: [[u8; 4]; 2] = [[0x09, 0x5e, 0xa7, 0xb3], [0xa2, 0x2c, 0xb4, 0x65]];
+
+/// One row of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) hash: Word,
+    pub(super) block: Height,
+    pub(super) index: Option<u32>,
+    pub(super) time: Option<UnixSeconds>,
+    pub(super) what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum What {
+    /// The transaction itself.
+    Outer { from: Account, to: Option<Account>, value: Units, selector: Option<[u8; 4]> },
+    /// The same, taken back.
+    Failed,
+    /// A token transfer of more than nothing.
+    Token { from: Account, to: Account },
+    /// A call that gave native coin.
+    Call(NativeMove),
+    /// A row that tells of no movement.
+    Nothing,
+}
+
+/// All that the lists tell of one transaction.
+#[derive(Debug, Default)]
+struct Sight {
+    index: Option<u32>,
+    time: Option<UnixSeconds>,
+    sent: bool,
+    failed: bool,
+    /// The outermost call as a movement.
+    outer: Option<NativeMove>,
+    /// The wallet gave something, or was itself called.
+    gave: bool,
+    has_token: bool,
+    /// It may move something although no token transfer is listed.
+    may_move: bool,
+    /// Those who may be a known contract: recipient, counterparties.
+    others: Vec<Account>,
+    calls: Vec<NativeMove>,
+}
+
+/// What a transaction is taken for.
+enum Verdict {
+    Candidate,
+    /// It only came in, from nobody known.
+    Spam,
+    /// Nothing in it can be a trade.
+    Nothing,
+}
+
+impl Sight {
+    fn add(&mut self, row: Row, wallet: &Account) {
+        self.index = self.index.or(row.index);
+        self.time = self.time.or(row.time);
+        match row.what {
+            What::Outer { from, to, value, selector } => {
+                self.outer = to.map(|to| NativeMove { from, to, value });
+                self.sent |= from == *wallet;
+                self.gave |= to.as_ref() == Some(wallet) && selector.is_some();
+                let calls = selector.is_some_and(|selector| !APPROVALS.contains(&selector));
+                self.may_move |= calls && value != Units::ZERO;
+                self.others.extend(to);
+            }
+            What::Failed => self.failed = true,
+            What::Token { from, to } => {
+                self.has_token = true;
+                self.gave |= from == *wallet;
+                self.others.extend([from, to]);
+            }
+            What::Call(call) => {
+                self.gave |= call.from == *wallet;
+                self.calls.push(call);
+            }
+            What::Nothing => {}
+        }
+    }
+
+    /// Calls below the outermost one, which some indexes list with them: nobody but a contract
+    /// makes inner calls, so that one from the sender to the recipient is no other.
+    fn inner_calls(&self) -> Vec<NativeMove> {
+        self.calls.iter().filter(|call| Some(*call) != self.outer.as_ref()).copied().collect()
+    }
+
+    /// `hides`: what the wallet gave may be missing from the lists.
+    fn verdict(&self, subject: &Subject, hides: bool) -> Verdict {
+        if self.failed {
+            return Verdict::Nothing;
+        }
+        let known = || {
+            let others = self.others.iter().filter(|other| **other != subject.wallet);
+            others.into_iter().any(|other| subject.knows(other))
+        };
+        if self.sent && (self.has_token || self.may_move || !self.inner_calls().is_empty()) {
+            return Verdict::Candidate;
+        }
+        match (self.has_token, self.gave || self.sent) {
+            (true, true) => Verdict::Candidate,
+            (true, false) if hides || known() => Verdict::Candidate,
+            (true, false) => Verdict::Spam,
+            // Without a token there is no row; a known contract may hold tokens for the wallet.
+            (false, _) if self.sent && known() => Verdict::Candidate,
+            (false, _) => Verdict::Nothing,
+        }
+    }
+}
+
+/// The lists of one wallet, each at its own height.
+#[derive(Debug)]
+pub(super) struct Merge {
+    low: Height,
+    /// The next window's top; `None` below the lowest.
+    top: Option<Height>,
+    lists: Vec<Descent>,
+    /// The wallet was seen to send transactions itself: it is no contract.
+    sends: bool,
+}
+
+impl Merge {
+    pub(super) fn new(count: usize, low: Height, high: Height) -> Self {
+        let lists = (0..count).map(|_| Descent::new(low, high)).collect();
+        Self { low, top: (low <= high).then_some(high), lists, sends: false }
+    }
+
+    /// Begins further down, before anything is listed.
+    pub(super) fn set_high(&mut self, high: Height) {
+        *self = Self::new(self.lists.len(), self.low, high);
+    }
+
+    /// Nothing is left to deliver.
+    pub(super) fn is_done(&self) -> bool {
+        self.top.is_none()
+    }
+
+    /// The pages that hold up the next window, by list.
+    pub(super) fn wanted(&self) -> Vec<(usize, PageAsk)> {
+        let known = |list: &Descent| list.known_from().unwrap_or(Height::MAX);
+        let highest = self.lists.iter().filter(|list| !list.is_ended()).map(known).max();
+        let behind = self.lists.iter().enumerate().filter(|(_, list)| Some(known(list)) == highest);
+        behind.filter_map(|(at, list)| Some((at, list.ask()?))).collect()
+    }
+
+    pub(super) fn absorb(
+        &mut self,
+        subject: &Subject,
+        list: usize,
+        page: Vec<Row>,
+        is_whole: bool,
+    ) -> Result<Absorbed, Fault> {
+        let sends =
+            |row: &Row| matches!(row.what, What::Outer { from, .. } if from == subject.wallet);
+        self.sends |= page.iter().any(sends);
+        match self.lists.get_mut(list) {
+            Some(list) => list.absorb(page, is_whole),
+            None => Ok(Absorbed::Taken),
+        }
+    }
+
+    pub(super) fn is_ended(&self, list: usize) -> bool {
+        self.lists.get(list).is_none_or(Descent::is_ended)
+    }
+
+    pub(super) fn restart(&mut self, list: usize) {
+        if let Some(list) = self.lists.get_mut(list) {
+            list.restart();
+        }
+    }
+
+    /// Leaves a list out from here on.
+    pub(super) fn drop_list(&mut self, list: usize) {
+        if let Some(list) = self.lists.get_mut(list) {
+            list.give_up();
+        }
+    }
+
+    /// The heights that all lists have passed. `calls_until`: up to which height the lists tell of
+    /// all calls; `None`: of none.
+    pub(super) fn take(
+        &mut self,
+        subject: &Subject,
+        calls_until: Option<Height>,
+    ) -> Option<Window> {
+        let top = self.top?;
+        let known = self.lists.iter().map(|list| list.known_from().unwrap_or(Height::MAX));
+        let low = known.max().unwrap_or(self.low).max(self.low);
+        if low > top {
+            return None;
+        }
+        self.top = low.checked_sub(1).filter(|below| *below >= self.low);
+        let mut sights: BTreeMap<(Height, Word), Sight> = BTreeMap::new();
+        for row in self.lists.iter_mut().flat_map(|list| list.take_from(low)) {
+            sights.entry((row.block, row.hash)).or_default().add(row, &subject.wallet);
+        }
+        let mut window = Window { low, high: top, found: Vec::new(), resume: None, skipped: 0 };
+        for ((block, hash), sight) in sights {
+            match sight.verdict(subject, calls_until.is_none() && !self.sends) {
+                Verdict::Candidate => window.found.push(Candidate {
+                    hash,
+                    block,
+                    index: sight.index,
+                    time: sight.time,
+                    whole: None,
+                    sent: Some(sight.sent || sight.gave),
+                    calls: calls_until
+                        .is_some_and(|until| block <= until)
+                        .then(|| sight.inner_calls()),
+                }),
+                Verdict::Spam => window.skipped += 1,
+                Verdict::Nothing => {}
+            }
+        }
+        window.found.sort_by_key(|found| std::cmp::Reverse((found.block, found.index)));
+        Some(window)
+    }
+}
