@@ -29,6 +29,7 @@ mod store_files;
 mod support;
 mod tidy;
 mod tron_decode;
+mod tron_source;
 mod upstream;
 mod upstream_ask;
 mod upstream_trouble;

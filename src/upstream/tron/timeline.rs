@@ -69,6 +69,9 @@ pub(super) struct Timeline {
     passed: usize,
     edge: Option<(Height, u64)>,
     done: bool,
+    has_new: bool,
+    /// What was known when it was decided last.
+    decided_to: Option<Option<u64>>,
 }
 
 /// What can be delivered now.
@@ -100,6 +103,8 @@ impl Timeline {
             passed: 0,
             edge: None,
             done: false,
+            has_new: false,
+            decided_to: None,
         }
     }
 
@@ -122,6 +127,7 @@ impl Timeline {
 
     /// Adds a list's rows; what is delivered already is left out.
     pub(super) fn add(&mut self, rows: Vec<Row>) {
+        self.has_new = true;
         for Row { id, at, height, seen } in rows {
             if self.delivered_at.is_some_and(|delivered| at >= delivered) {
                 continue;
@@ -146,6 +152,10 @@ impl Timeline {
         passed_max: usize,
         want: impl Fn(&Seen) -> Want,
     ) {
+        if !self.has_new && self.decided_to == Some(frontier) {
+            return;
+        }
+        (self.has_new, self.decided_to) = (false, Some(frontier));
         for ((Reverse(at), _), planned) in &mut self.planned {
             if frontier.is_some_and(|frontier| *at <= frontier) {
                 return;

@@ -8,4 +8,5 @@ pub(crate) mod solana;
 pub(crate) mod solana_node;
 pub(crate) mod source;
 pub(crate) mod trades;
+pub(crate) mod tron_node;
 pub(crate) mod world;
