@@ -1,7 +1,6 @@
 //! What an instruction of the System and Token programs does; everything else is a call.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::raw::{Key, Keys, key};
 use super::{SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM, base58};
@@ -104,7 +103,7 @@ pub(super) fn is_built_in(program: &Key) -> bool {
 /// One instruction's actions: several where the Token program was given a batch.
 pub(super) fn from_data(
     program: &Key,
-    data: &str,
+    data: &[u8],
     accounts: &[u8],
     keys: &[Key],
     mut each: impl FnMut(Action),
@@ -285,11 +284,11 @@ struct ParsedAmount<'a> {
     amount: &'a str,
 }
 
-pub(super) fn from_parsed(program: &Key, parsed: &RawValue, keys: &Keys<'_>) -> Action {
+pub(super) fn from_parsed(program: &Key, parsed: &[u8], keys: &Keys<'_>) -> Action {
     let action = if *program == SYSTEM_PROGRAM {
-        serde_json::from_str(parsed.get()).ok().and_then(|parsed| parsed_system(&parsed, keys))
+        serde_json::from_slice(parsed).ok().and_then(|parsed| parsed_system(&parsed, keys))
     } else if is_token_program(program) {
-        serde_json::from_str(parsed.get()).ok().and_then(|parsed| parsed_token(&parsed, keys))
+        serde_json::from_slice(parsed).ok().and_then(|parsed| parsed_token(&parsed, keys))
     } else {
         return Action::Call;
     };
@@ -298,7 +297,7 @@ pub(super) fn from_parsed(program: &Key, parsed: &RawValue, keys: &Keys<'_>) -> 
 
 fn parsed_system(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
     let info = &parsed.info;
-    let at = |text: Option<&str>| text.and_then(|text| keys.find(text));
+    let at = |text: Option<&str>| text.and_then(|text| keys.find(text.as_bytes()));
     Some(match parsed.kind {
         "createAccount" | "createAccountWithSeed" => Action::Create {
             from: at(info.source)?,
@@ -321,7 +320,7 @@ fn parsed_system(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
 
 fn parsed_token(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
     let info = &parsed.info;
-    let at = |text: Option<&str>| text.and_then(|text| keys.find(text));
+    let at = |text: Option<&str>| text.and_then(|text| keys.find(text.as_bytes()));
     let units = |amount: &ParsedAmount<'_>| amount.amount.parse::<u64>().ok();
     let amount = || match info.amount {
         Some(text) => text.parse::<u64>().ok(),
@@ -345,7 +344,7 @@ fn parsed_token(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
         "initializeAccount" | "initializeAccount2" | "initializeAccount3" => Action::Open {
             account: at(info.account)?,
             mint: at(info.mint)?,
-            owner: key(info.owner?).ok()?,
+            owner: key(info.owner?.as_bytes()).ok()?,
         },
         "approve" | "approveChecked" | "revoke" => {
             Action::Approve { account: at(info.source)?, owner: at(info.owner)? }
@@ -368,7 +367,7 @@ mod tests {
 
     fn actions(program: &Key, bytes: &[u8], accounts: &[u8]) -> Vec<Action> {
         let (mut actions, text) = (Vec::new(), bs58::encode(bytes).into_string());
-        from_data(program, &text, accounts, &[[7; 32], [8; 32], [9; 32]], |a| actions.push(a));
+        from_data(program, text.as_bytes(), accounts, &[[7; 32], [8; 32], [9; 32]], |a| actions.push(a));
         actions
     }
 

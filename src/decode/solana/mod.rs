@@ -22,6 +22,7 @@ mod balances;
 mod base58;
 mod events;
 mod frames;
+mod json;
 mod orders;
 mod raw;
 mod route;
@@ -29,6 +30,7 @@ mod rows;
 mod scene;
 mod swaps;
 mod transaction;
+mod wire;
 
 pub use raw::{RawError, parse};
 pub use transaction::Transaction;

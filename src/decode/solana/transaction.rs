@@ -27,7 +27,7 @@ pub struct Transaction {
     pub(super) instructions: Vec<Instruction>,
     pub(super) accounts: Vec<u8>,
     /// The base58 texts of the calls' data.
-    pub(super) data: String,
+    pub(super) data: Vec<u8>,
 }
 
 /// A token account that the balance lists name. Amounts are base units.
