@@ -8,6 +8,9 @@ use memchr::memchr2;
 /// Levels of nesting that may be skipped.
 const DEPTH_MAX: u32 = 128;
 
+/// So many decimal digits fit into 64 bits, whatever they are.
+const SAFE_DIGITS: usize = 19;
+
 /// Not the JSON that was looked for, at this byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unread(pub(super) usize);
@@ -78,15 +81,18 @@ impl<'a> Reader<'a> {
 
     pub(super) fn unsigned(&mut self) -> Result<u64, Unread> {
         self.peek();
-        let mut number: u64 = 0;
-        let start = self.at;
-        while let Some(byte @ b'0'..=b'9') = self.json.get(self.at) {
-            let grown = number.checked_mul(10).and_then(|n| n.checked_add(u64::from(byte - b'0')));
-            let Some(grown) = grown else { return self.fail() };
-            number = grown;
-            self.at += 1;
-        }
-        if self.at == start || matches!(self.json.get(self.at), Some(b'.' | b'e' | b'E')) {
+        let rest = self.json.get(self.at..).unwrap_or_default();
+        let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = rest.get(..len).unwrap_or_default();
+        let number = if len <= SAFE_DIGITS {
+            digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit & 0xf))
+        } else {
+            let text = std::str::from_utf8(digits).unwrap_or_default();
+            let Ok(number) = text.parse() else { return self.fail() };
+            number
+        };
+        self.at += len;
+        if len == 0 || matches!(rest.get(len), Some(b'.' | b'e' | b'E')) {
             return self.fail();
         }
         Ok(number)
@@ -235,7 +241,8 @@ mod tests {
         ] {
             assert_eq!(skipped(json), Ok(json.trim()));
         }
-        for json in ["", " ", "[", "]", "[}", "{]", "\"", r#""\"#, ",", "1 2", "[1]]", "\u{feff}1"] {
+        for json in ["", " ", "[", "]", "[}", "{]", "\"", r#""\"#, ",", "1 2", "[1]]", "\u{feff}1"]
+        {
             assert!(skipped(json).is_err(), "{json}");
         }
         let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);

@@ -92,6 +92,8 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
 pub(super) struct Keys<'a> {
     keys: Vec<Key>,
     texts: Vec<&'a [u8]>,
+    /// How each text begins: `jsonParsed` names keys by the hundred.
+    starts: Vec<u64>,
 }
 
 impl<'a> Keys<'a> {
@@ -107,13 +109,23 @@ impl<'a> Keys<'a> {
             return Err(RawError::TooMany("account keys"));
         }
         let keys = texts.iter().map(|text| key(text)).collect::<Result<_, _>>()?;
-        Ok(Self { keys, texts })
+        let starts = texts.iter().map(|text| start(text)).collect();
+        Ok(Self { keys, texts, starts })
     }
 
     /// Place of an address among the keys.
     pub(super) fn find(&self, text: &[u8]) -> Option<u8> {
-        self.texts.iter().position(|known| *known == text).and_then(|at| u8::try_from(at).ok())
+        let wanted = start(text);
+        let alike = |(_, start): &(usize, &u64)| **start == wanted;
+        let mut alike = self.starts.iter().enumerate().filter(alike).map(|(at, _)| at);
+        let at = alike.find(|at| self.texts.get(*at) == Some(&text))?;
+        u8::try_from(at).ok()
     }
+}
+
+/// The first characters of an address as one number.
+fn start(text: &[u8]) -> u64 {
+    text.first_chunk().map_or(0, |start| u64::from_le_bytes(*start))
 }
 
 pub(super) fn key(text: &[u8]) -> Result<Key, RawError> {
@@ -125,16 +137,19 @@ pub(super) fn key(text: &[u8]) -> Result<Key, RawError> {
 /// Addresses that were read before: the same few mints and owners stand in the lists many times.
 #[derive(Default)]
 struct Memo<'a> {
-    known: Vec<(&'a [u8], Key)>,
+    known: Vec<(u64, &'a [u8], Key)>,
 }
 
 impl<'a> Memo<'a> {
     fn key(&mut self, text: &'a [u8]) -> Result<Key, RawError> {
-        if let Some((_, key)) = self.known.iter().find(|(known, _)| *known == text) {
+        let wanted = start(text);
+        let mut known = self.known.iter();
+        if let Some((.., key)) = known.find(|(start, known, _)| *start == wanted && *known == text)
+        {
             return Ok(*key);
         }
         let key = key(text)?;
-        self.known.push((text, key));
+        self.known.push((wanted, text, key));
         Ok(key)
     }
 }
@@ -173,7 +188,7 @@ fn token_accounts(
     Ok(accounts)
 }
 
-fn units(text: &[u8]) -> Option<u64> {
+pub(super) fn units(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
