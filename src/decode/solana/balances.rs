@@ -101,6 +101,8 @@ pub(super) struct Ledger {
     pub(super) rent_rate: Option<u64>,
     /// Per key: lamports that came (or went) without an instruction.
     pub(super) residue: Vec<i128>,
+    /// Per key: the instructions leave other tokens in it than the balances say.
+    unexplained: Vec<bool>,
 }
 
 impl Ledger {
@@ -112,6 +114,7 @@ impl Ledger {
             flows: Vec::with_capacity(tx.instructions.len()),
             rent_rate: rent_rate(tx),
             residue: Vec::new(),
+            unexplained: vec![false; tx.keys.len()],
         };
         ledger.accounts.extend(
             tx.lamports
@@ -272,9 +275,11 @@ impl Ledger {
     fn close(&mut self, at: usize, account: u8, to: u8) {
         let closed = self.account(account);
         let rent = if closed.wrapped { closed.rent.min(closed.lamports) } else { closed.lamports };
-        if let Some(account) = self.at(account) {
-            account.tokens = 0;
+        // Only an empty account can be closed, but for wrapped SOL.
+        if !closed.wrapped && closed.tokens > 0 {
+            self.mark_unexplained(account);
         }
+        self.set_tokens(account, Some(0));
         self.pay(at, Means::Close { rent }, account, to, closed.lamports);
     }
 
@@ -288,12 +293,42 @@ impl Ledger {
     }
 
     fn move_tokens(&mut self, from: Option<u8>, to: Option<u8>, amount: u64, received: u64) {
-        if let Some(account) = from.and_then(|at| self.at(at)) {
-            account.tokens = account.tokens.saturating_sub(amount);
+        if let Some(at) = from {
+            let left = self.account(at).tokens.checked_sub(amount);
+            self.set_tokens(at, left);
         }
-        if let Some(account) = to.and_then(|at| self.at(at)) {
-            account.tokens = account.tokens.saturating_add(received);
+        if let Some(at) = to {
+            let grown = self.account(at).tokens.checked_add(received);
+            self.set_tokens(at, grown);
         }
+    }
+
+    /// `None` where no account can hold so many.
+    fn set_tokens(&mut self, at: u8, tokens: Option<u64>) {
+        if let Some(account) = self.at(at) {
+            account.tokens = tokens.unwrap_or_default();
+        }
+        if tokens.is_none() {
+            self.mark_unexplained(at);
+        }
+    }
+
+    fn mark_unexplained(&mut self, at: u8) {
+        if let Some(unexplained) = self.unexplained.get_mut(usize::from(at)) {
+            *unexplained = true;
+        }
+    }
+
+    /// Whether the balances agree with what the instructions moved into and out of an account.
+    pub(super) fn is_explained(&self, at: u8) -> bool {
+        self.unexplained.get(usize::from(at)) == Some(&false)
+    }
+
+    /// Whether they agree in all accounts of the wallet that hold this mint.
+    pub(super) fn is_told(&self, mint: usize) -> bool {
+        let of_mint = |account: &Account| account.own && account.mint == Some(mint);
+        let mut accounts = self.accounts.iter().zip(&self.unexplained);
+        !accounts.any(|(account, unexplained)| *unexplained && of_mint(account))
     }
 
     /// Compares what the flows explain with what the balances say.
@@ -308,20 +343,29 @@ impl Ledger {
             let account = self.account(token.account);
             let after = token.after.unwrap_or(0);
             // Wrapped SOL has no transfer fee; its lamports are checked by the residue.
-            if account.own && !account.wrapped && account.tokens > after {
-                self.withhold(token.account, account.tokens - after);
+            if account.wrapped {
+                continue;
+            }
+            let mut excess = account.tokens.saturating_sub(after);
+            if account.own {
+                excess = self.withhold(token.account, excess);
+            }
+            if excess > 0 || account.tokens < after {
+                self.mark_unexplained(token.account);
             }
         }
     }
 
-    /// What arrived at an own account less than was sent: the mint's transfer fee.
-    fn withhold(&mut self, account: u8, mut excess: u64) {
+    /// What arrived at an own account less than was sent: the mint's transfer fee. Gives what no
+    /// transfer can have lost.
+    fn withhold(&mut self, account: u8, mut excess: u64) -> u64 {
         let into = |flow: &&mut Flow| flow.to == Some(account) && flow.means == Means::Transfer;
         for flow in self.flows.iter_mut().filter(into) {
             let part = excess.min(flow.received);
             flow.received -= part;
             excess -= part;
         }
+        excess
     }
 
     #[expect(clippy::too_many_arguments, reason = "the fields of a flow, in one place")]

@@ -49,7 +49,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may give other trades than before.
-pub const DECODER_VERSION: u16 = 1;
+pub const DECODER_VERSION: u16 = 2;
 
 const SYSTEM_PROGRAM: Key = [0; 32];
 const TOKEN_PROGRAM: Key = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -92,7 +92,7 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
         rows.add(&scene, &ledger, swap);
     }
     for fill in orders::fills(&scene, &ledger, wallet) {
-        rows.add_fill(&fill);
+        rows.add_fill(&scene, &ledger, &fill);
     }
     rows.finish(&scene, &ledger, notes)
 }
