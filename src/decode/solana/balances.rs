@@ -206,12 +206,12 @@ impl Ledger {
                 self.transfer(at, from, to, amount, amount.saturating_sub(withheld), mint);
             }
             Action::Mint { mint, to, amount } => {
-                let Some(asset) = tx.key(mint).copied().map(|key| self.mint(&key)) else { return };
+                let Some(asset) = self.mint_of(tx, to, mint) else { return };
                 self.move_tokens(None, Some(to), amount, amount);
                 self.push(at, Asset::Token(asset), Means::Mint, None, Some(to), amount, amount);
             }
             Action::Burn { mint, from, amount } => {
-                let Some(asset) = tx.key(mint).copied().map(|key| self.mint(&key)) else { return };
+                let Some(asset) = self.mint_of(tx, from, mint) else { return };
                 self.move_tokens(Some(from), None, amount, amount);
                 self.push(at, Asset::Token(asset), Means::Burn, Some(from), None, amount, amount);
             }
@@ -230,6 +230,12 @@ impl Ledger {
             }
             Action::Approve { .. } | Action::Still | Action::Call => {}
         }
+    }
+
+    /// What an account holds, where that is known, else what the instruction names.
+    fn mint_of(&mut self, tx: &Transaction, account: u8, mint: u8) -> Option<usize> {
+        let held = self.account(account).mint;
+        held.or_else(|| tx.key(mint).map(|key| self.mint(key)))
     }
 
     fn mark_allocated(&mut self, at: usize, account: u8) {
@@ -260,8 +266,17 @@ impl Ledger {
         if self.account(from).wrapped || self.account(to).wrapped || mint == Some(WRAPPED_SOL) {
             return self.pay(at, Means::Transfer, from, to, amount);
         }
+        let ends = (self.account(from).mint, self.account(to).mint);
+        // One token never becomes another on its way.
+        if let (Some(one), Some(other)) = ends
+            && one != other
+        {
+            self.mark_unexplained(from);
+            self.mark_unexplained(to);
+        }
+        let held = if self.is_own(Some(to)) { ends.1.or(ends.0) } else { ends.0.or(ends.1) };
         let told = mint.map(|mint| self.mint(&mint));
-        let Some(mint) = told.or(self.account(from).mint).or(self.account(to).mint) else { return };
+        let Some(mint) = held.or(told) else { return };
         // A temporary account of which only a transfer tells the mint.
         for end in [from, to] {
             if let Some(account) = self.at(end) {
@@ -352,6 +367,19 @@ impl Ledger {
             }
             if excess > 0 || account.tokens < after {
                 self.mark_unexplained(token.account);
+            }
+        }
+        self.settle_unlisted(tx);
+    }
+
+    /// An account with something in it stands in the lists, where the node keeps any.
+    fn settle_unlisted(&mut self, tx: &Transaction) {
+        let listed = |at: u8| tx.tokens.iter().any(|token| token.account == at);
+        for at in (0..=u8::MAX).take(self.accounts.len()) {
+            let account = self.account(at);
+            let holds = account.own && account.mint.is_some() && !account.wrapped;
+            if holds && account.tokens > 0 && !tx.tokens.is_empty() && !listed(at) {
+                self.mark_unexplained(at);
             }
         }
     }

@@ -10,6 +10,10 @@ use super::replies::Reply;
 /// The first row that tells more than the balances of the reply allow, in words.
 pub(crate) fn beyond_balances(json: &Value, wallet: &str, decoded: &Decoded) -> Option<String> {
     let reply = Reply::read(json)?;
+    // Nodes of 2020 keep no lists of token balances.
+    if !reply.held.values().any(|held| held.listed) {
+        return None;
+    }
     let lamports: i128 = reply.lamports.values().map(|(before, _)| *before).sum();
     decoded.trades.iter().find_map(|row| {
         let mint = row.mint.to_string();
