@@ -1,7 +1,9 @@
 //! What several tests build on.
 
+pub(crate) mod bounds;
 pub(crate) mod disk;
 pub(crate) mod program;
+pub(crate) mod replies;
 pub(crate) mod script;
 pub(crate) mod served;
 pub(crate) mod solana;
