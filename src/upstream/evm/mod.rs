@@ -6,6 +6,10 @@ mod descent;
 mod discovery;
 mod explorer;
 mod explorer_wire;
+#[cfg(test)]
+mod lists_model;
+#[cfg(test)]
+mod lists_tests;
 mod merge;
 mod portal;
 mod portal_wire;
