@@ -47,7 +47,7 @@ pub(super) enum ApiError {
 }
 
 /// Of every route.
-pub(super) const ALLOWED_METHODS: &str = "GET, HEAD";
+pub(super) const ALLOWED_METHODS: &str = "GET, HEAD, OPTIONS";
 
 impl From<HistoryError> for ApiError {
     fn from(error: HistoryError) -> Self {

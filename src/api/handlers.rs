@@ -10,13 +10,14 @@ use warp::reply::Response;
 
 use super::App;
 use super::auth::{Caller, has_credentials};
+use super::coding::Coding;
 use super::dto::{
     ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
 };
 use super::error::ApiError;
 use super::gate::{Place, Rate, RateState};
 use super::query::{HistoryQuery, decode_segment};
-use super::{page, reply, stream};
+use super::{cors, page, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, UnixMillis, Wallet};
 use crate::history::{Walk, WalkRequest, Want};
 use crate::registry::Chain;
@@ -98,6 +99,7 @@ pub(super) async fn answer(
     let call = Call { app, method, path, headers, query, request_id };
     let result = match () {
         () if endpoint == Endpoint::Unknown => Err(ApiError::NotFound),
+        () if call.method == Method::OPTIONS => Ok(cors::options()),
         () if call.method != Method::GET && call.method != Method::HEAD => {
             Err(ApiError::MethodNotAllowed)
         }
@@ -114,6 +116,7 @@ pub(super) async fn answer(
         reply::error(&call, &error)
     });
     reply::put(response.headers_mut(), REQUEST_ID, &call.request_id);
+    cors::allow(response.headers_mut());
     if call.method == Method::HEAD {
         reply::without_body(&mut response);
     }
@@ -155,6 +158,7 @@ pub(super) struct Asked {
     pub(super) cursor: Option<Cursor>,
     /// As the client sent it.
     pub(super) path: String,
+    pub(super) coding: Coding,
 }
 
 impl Asked {
@@ -176,6 +180,7 @@ impl Asked {
             limit: query.limit,
             cursor: cursor.map_err(|_| ApiError::InvalidCursor)?,
             path: call.path.clone(),
+            coding: Coding::accepted(&call.headers),
         })
     }
 }

@@ -8,6 +8,8 @@
 //! - What the store says about itself never reaches a client.
 
 mod auth;
+mod coding;
+mod cors;
 mod dto;
 mod error;
 mod gate;

@@ -66,7 +66,8 @@ impl Page {
         }
         let goes_on = !is_last(&end);
         self.write(&Step::End(end));
-        let mut response = reply::whole(StatusCode::OK, reply::JSON, self.out.split_off(0));
+        let body = self.out.split_off(0);
+        let mut response = reply::whole_in(StatusCode::OK, reply::JSON, body, self.asked.coding);
         let headers = response.headers_mut();
         reply::put_as_of(headers, self.walk.as_of());
         if goes_on {
@@ -79,12 +80,12 @@ impl Page {
     }
 
     fn streamed(self) -> Response {
-        let as_of = self.walk.as_of();
+        let (as_of, coding) = (self.walk.as_of(), self.asked.coding);
         let frames = stream::unfold(self, |mut page| async move {
             let frame = page.next_frame().await?;
             Some((Ok::<_, Infallible>(frame), page))
         });
-        let mut response = reply::streamed(reply::JSON, frames);
+        let mut response = reply::streamed(reply::JSON, frames, coding);
         reply::put_as_of(response.headers_mut(), as_of);
         response
     }

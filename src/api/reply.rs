@@ -15,6 +15,7 @@ use warp::http::header::{
 use warp::http::{HeaderMap, HeaderValue, StatusCode};
 use warp::reply::Response;
 
+use super::coding::Coding;
 use super::dto::{ErrorBody, ErrorObject};
 use super::error::{ALLOWED_METHODS, ApiError};
 use super::gate::{RateState, whole_seconds};
@@ -51,10 +52,28 @@ pub(super) fn whole(status: StatusCode, kind: HeaderValue, body: Vec<u8>) -> Res
     response
 }
 
+/// A body that is all there, encoded where that is worth it.
+pub(super) fn whole_in(
+    status: StatusCode,
+    kind: HeaderValue,
+    body: Vec<u8>,
+    coding: Coding,
+) -> Response {
+    let (body, coding) = match coding.whole(&body) {
+        Some(packed) => (packed, coding),
+        None => (body, Coding::Identity),
+    };
+    let mut response = whole(status, kind, body);
+    coding.tell(response.headers_mut());
+    response
+}
+
 /// A body that is written piece by piece.
-pub(super) fn streamed(kind: HeaderValue, stream: impl Frames) -> Response {
-    let mut response = warp::reply::stream(Exclusive(Mutex::new(Box::pin(stream)))).into_response();
+pub(super) fn streamed(kind: HeaderValue, stream: impl Frames, coding: Coding) -> Response {
+    let frames = coding.frames(stream);
+    let mut response = warp::reply::stream(Exclusive(Mutex::new(Box::pin(frames)))).into_response();
     put_stream_headers(response.headers_mut(), kind);
+    coding.tell(response.headers_mut());
     response
 }
 

@@ -48,13 +48,13 @@ pub(super) async fn answer(
     }
     let as_of = walk.as_of();
     let rows = RowEncoder::new(asked.native_decimals);
-    let app = Arc::clone(app);
+    let (app, coding) = (Arc::clone(app), asked.coding);
     let lines = Lines { app, asked, walk, rows, first, ended: false, _place: place };
     let frames = stream::unfold(lines, |mut lines| async move {
         let frame = lines.next_frame().await?;
         Some((Ok::<_, Infallible>(frame), lines))
     });
-    let mut response = reply::streamed(reply::NDJSON, frames);
+    let mut response = reply::streamed(reply::NDJSON, frames, coding);
     reply::put_as_of(response.headers_mut(), as_of);
     Ok(response)
 }

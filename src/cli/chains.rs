@@ -52,22 +52,7 @@ pub(super) fn run(
     registry: &Registry,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let known = registry.chains().iter().map(|chain| known_line(chain, config));
-    let own = config.chains.iter().filter_map(|(slug, settings)| {
-        let is_own = registry.chain_named(slug).is_none();
-        is_own.then(|| Line {
-            slug,
-            name: slug,
-            family: Family::Evm,
-            chain_id: settings.chain_id,
-            native: settings.native.as_deref().unwrap_or_default(),
-            state: State::NotReadYet,
-            endpoints: settings.rpc.as_ref().map_or(0, Vec::len),
-            configured: true,
-            verified: None,
-        })
-    });
-    let lines: Vec<Line<'_>> = known.chain(own).collect();
+    let lines: Vec<Line<'_>> = registry.chains().iter().map(|chain| line(chain, config)).collect();
     if as_json {
         let text = serde_json::to_string(&serde_json::json!({ "chains": lines }))
             .map_err(|error| CliError::failed("the table cannot be written", error))?;
@@ -98,7 +83,7 @@ pub(super) fn run(
     out.write_all(format(&columns, &rows).as_bytes()).map_err(CliError::Output)
 }
 
-fn known_line<'a>(chain: &'a Chain, config: &Config) -> Line<'a> {
+fn line<'a>(chain: &'a Chain, config: &Config) -> Line<'a> {
     let settings = config.chains.get(&chain.slug);
     let rpc = settings.and_then(|settings| settings.rpc.as_ref());
     let state = match settings.and_then(|settings| settings.enabled) {

@@ -12,10 +12,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::config_chains::{ChainLayer, check_chain};
+use super::config_chains::{ChainLayer, check_chain, own_chain};
 use super::environment::Environment;
 use super::units::{Size, Wait, serde_as_text};
-use crate::registry::Registry;
+use crate::registry::{OwnChain, Registry};
 
 const DEFAULTS: &str = include_str!("../../data/default.toml");
 /// Read from the working folder where no other file is named.
@@ -124,6 +124,14 @@ pub(super) struct Config {
     pub(super) file: Option<PathBuf>,
     /// `BLOTTER_` variables that nothing reads, most likely misspelt.
     pub(super) unused_variables: Vec<String>,
+}
+
+impl Config {
+    /// Chains that only the configuration knows; they were checked when it was read.
+    pub(super) fn own_chains(&self, registry: &Registry) -> Vec<OwnChain> {
+        let own = self.chains.iter().filter(|(slug, _)| registry.chain_named(slug).is_none());
+        own.filter_map(|(slug, chain)| own_chain(slug, chain).ok()).collect()
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -244,7 +252,7 @@ fn flag_layer(flags: &Flags) -> Layer {
 }
 
 /// Every setting of the reference as `BLOTTER_<SECTION>_<KEY>`, the two that have flags also by the
-/// flag's name, and `BLOTTER_CHAINS_<SLUG>_RPC` and `_PORTAL`.
+/// flag's name, and `BLOTTER_CHAINS_<SLUG>_RPC`, `_PORTAL`, `_EXPLORER` and `_DISCOVERY`.
 fn environment_layer(
     environment: &Environment,
     unused: &mut Vec<String>,
@@ -286,8 +294,9 @@ fn variable_table(setting: &str, value: &str, reference: &toml::Table) -> Option
     let setting = setting.to_ascii_lowercase();
     if let Some((slug, key)) = setting.strip_prefix("chains_").and_then(|s| s.rsplit_once('_')) {
         let value = match key {
-            "rpc" => list(value),
+            "rpc" | "discovery" => list(value),
             "portal" => value.into(),
+            "explorer" => toml::Table::from_iter([("url".to_owned(), value.into())]).into(),
             _ => return None,
         };
         return Some(toml::Table::from_iter([(

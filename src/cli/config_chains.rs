@@ -7,10 +7,12 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::errors::CliError;
 use super::secret::{SecretText, SecretUrl};
 use super::units::Rate;
 use crate::domain::{Address, Family};
-use crate::registry::Registry;
+use crate::registry::{Chain, Finality, OwnChain, Registry};
+use crate::upstream::Discovery;
 
 /// Most endpoints of one chain.
 const ENDPOINTS_MAX: usize = 64;
@@ -25,6 +27,8 @@ pub(super) struct ChainLayer {
     pub(super) chain_id: Option<u64>,
     pub(super) native: Option<String>,
     pub(super) wrapped_native: Option<String>,
+    pub(super) multicall: Option<String>,
+    pub(super) finality: Option<Finality>,
     pub(super) rpc: Option<Vec<Endpoint>>,
     pub(super) portal: Option<SecretUrl>,
     pub(super) discovery: Option<Vec<Discovery>>,
@@ -39,17 +43,39 @@ pub(super) struct ChainLayer {
 #[serde(deny_unknown_fields)]
 pub(super) struct Explorer {
     pub(super) url: SecretUrl,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<SecretText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rate: Option<Rate>,
 }
 
-/// Ways to find a wallet's transactions on an EVM chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Discovery {
-    Portal,
-    Explorer,
-    Alchemy,
-    Logs,
+impl Explorer {
+    /// With its key, and with the chain's number where one index has them all, in the query.
+    pub(super) fn endpoint(&self, chain: &Chain) -> Result<Endpoint, CliError> {
+        let mut url = self.url.expose().to_owned();
+        let mut join = |name: &str, value: &str| {
+            let sign = if url.contains('?') { '&' } else { '?' };
+            url = format!("{url}{sign}{name}={value}");
+        };
+        let host = self.url.host();
+        // Etherscan's and Blockscout's common interfaces (their documentation).
+        let number = chain.chain_id.unwrap_or_default().to_string();
+        match host.as_str() {
+            "api.etherscan.io" if !self.url.expose().contains("chainid=") => {
+                join("chainid", &number);
+            }
+            "api.blockscout.com" if !self.url.expose().contains("chain_id=") => {
+                join("chain_id", &number);
+            }
+            _ => {}
+        }
+        if let Some(key) = &self.key {
+            join("apikey", key.expose());
+        }
+        let wrong = |reason| CliError::plain(format!("explorer of {}: {reason}", chain.slug));
+        let url = SecretUrl::parse(&url).map_err(wrong)?;
+        Ok(Endpoint { rate: self.rate, ..Endpoint::plain(url) })
+    }
 }
 
 /// A node: its address alone, or a table with limits.
@@ -118,6 +144,8 @@ impl ChainLayer {
             chain_id: self.chain_id.or(below.chain_id),
             native: self.native.or(below.native),
             wrapped_native: self.wrapped_native.or(below.wrapped_native),
+            multicall: self.multicall.or(below.multicall),
+            finality: self.finality.or(below.finality),
             rpc: self.rpc.or(below.rpc),
             portal: self.portal.or(below.portal),
             discovery: self.discovery.or(below.discovery),
@@ -143,6 +171,8 @@ pub(super) fn check_chain(
         ("chain_id", chain.chain_id.is_some()),
         ("native", chain.native.is_some()),
         ("wrapped_native", chain.wrapped_native.is_some()),
+        ("multicall", chain.multicall.is_some()),
+        ("finality", chain.finality.is_some()),
     ];
     if let Some((key, _)) = told.iter().find(|(_, set)| *set) {
         return Err(format!(
@@ -186,6 +216,9 @@ fn check_endpoints(chain: &ChainLayer) -> Result<(), String> {
     Ok(())
 }
 
+/// Multicall3 stands at this address on most chains (its own list of deployments).
+const MULTICALL: &str = "0xcA11bde05977b3631167028862bE2a173976CA11";
+
 fn check_own_chain(name: &str, chain: &ChainLayer) -> Result<(), String> {
     let slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     if name.is_empty() || !name.chars().all(slug) {
@@ -199,18 +232,25 @@ fn check_own_chain(name: &str, chain: &ChainLayer) -> Result<(), String> {
     if family != Family::Evm {
         return Err("an own chain has family = \"evm\"".to_owned());
     }
-    let wrapped = chain.wrapped_native.as_deref();
-    let needed = [
-        ("chain_id", chain.chain_id.is_some()),
-        ("native", chain.native.is_some()),
-        ("wrapped_native", wrapped.is_some()),
-        ("rpc", chain.rpc.is_some()),
-    ];
-    if let Some((key, _)) = needed.iter().find(|(_, set)| !*set) {
-        return Err(format!("the own chain {name} needs {key}"));
+    own_chain(name, chain).map(drop)
+}
+
+/// A chain that is described by the configuration alone.
+pub(super) fn own_chain(name: &str, chain: &ChainLayer) -> Result<OwnChain, String> {
+    let needs = |key: &str| format!("the own chain {name} needs {key}");
+    let address = |key: &str, text: &str| {
+        Address::parse(Family::Evm, text).map_err(|error| format!("{key}: {error}"))
+    };
+    let wrapped_native = chain.wrapped_native.as_deref().ok_or_else(|| needs("wrapped_native"))?;
+    if chain.rpc.is_none() {
+        return Err(needs("rpc"));
     }
-    wrapped.map_or(Ok(()), |text| match Address::parse(family, text) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(format!("wrapped_native: {error}")),
+    Ok(OwnChain {
+        slug: name.to_owned(),
+        chain_id: chain.chain_id.ok_or_else(|| needs("chain_id"))?,
+        native: chain.native.clone().ok_or_else(|| needs("native"))?,
+        wrapped_native: address("wrapped_native", wrapped_native)?,
+        multicall: Some(address("multicall", chain.multicall.as_deref().unwrap_or(MULTICALL))?),
+        finality: chain.finality.unwrap_or_default(),
     })
 }

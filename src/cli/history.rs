@@ -86,19 +86,11 @@ fn find_chain<'a>(
     config: &Config,
     registry: &'a Registry,
 ) -> Result<&'a Chain, CliError> {
-    let not_read = "is configured, but this build reads only Solana";
-    let Some(chain) = registry.chain_named(name) else {
-        return Err(if config.chains.contains_key(name) {
-            CliError::Usage(format!("{name} {not_read}"))
-        } else {
-            unknown_chain(name, registry)
-        });
-    };
+    let chain = registry.chain_named(name).ok_or_else(|| unknown_chain(name, registry))?;
     match config.chains.get(&chain.slug) {
-        _ if !chain.enabled => Err(CliError::Usage(format!(
-            "{} is not read by this build: only Solana is",
-            chain.slug
-        ))),
+        _ if !chain.enabled => {
+            Err(CliError::Usage(format!("{} is not read by this build", chain.slug)))
+        }
         Some(settings) if settings.enabled == Some(false) => {
             Err(CliError::Usage(format!("{} is switched off in the configuration", chain.slug)))
         }

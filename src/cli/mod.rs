@@ -20,10 +20,12 @@ mod keys_file;
 mod keys_watch;
 mod logging;
 mod output;
+mod probe;
 mod progress;
 mod secret;
 mod serve;
 mod signals;
+mod sources;
 mod table;
 mod target;
 mod units;
@@ -68,10 +70,13 @@ fn run_with(arguments: impl Iterator<Item = OsString>, environment: &Environment
 }
 
 fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
-    let registry = Registry::embedded()
+    let mut registry = Registry::embedded()
         .map_err(|error| CliError::failed("the built-in tables cannot be used", error))?;
     let read = |path: &std::path::Path| std::fs::read_to_string(path);
     let config = config::load(&args.flags(), environment, &registry, read)?;
+    for own in config.own_chains(&registry) {
+        registry.add(own).map_err(|error| CliError::failed("a configured chain", error))?;
+    }
     let is_server = matches!(args.command, Command::Serve(_) | Command::Demo(_));
     let level = if is_server { "info" } else { "warn" };
     logging::start(environment, args.common.log_json, level)?;

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::RegistryError;
 use crate::domain::{Address, ChainId, Family};
@@ -15,7 +16,7 @@ pub struct NativeCoin {
 }
 
 /// Which block of an EVM chain counts as final.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Finality {
     /// The node's `finalized` tag.
@@ -110,6 +111,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Chain>, RegistryError> {
     let file: File = toml::from_str(text).map_err(|e| RegistryError::new("chains", e))?;
     let (mut ids, mut names) = (HashSet::new(), HashSet::new());
     for row in &file.chain {
+        if row.id >= OWN_ID_MIN {
+            return Err(RegistryError::new("chains", format!("id {} is too large", row.id)));
+        }
         if !ids.insert(row.id) {
             return Err(RegistryError::new("chains", format!("id {} stands twice", row.id)));
         }
@@ -120,6 +124,59 @@ pub(super) fn parse(text: &str) -> Result<Vec<Chain>, RegistryError> {
         }
     }
     file.chain.into_iter().map(Chain::from_row).collect()
+}
+
+/// An EVM chain that the table does not have, as its user describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnChain {
+    pub slug: String,
+    pub chain_id: u64,
+    pub native: String,
+    pub wrapped_native: Address,
+    pub multicall: Option<Address>,
+    pub finality: Finality,
+}
+
+/// Numbers from here on are of chains that the table does not have.
+const OWN_ID_MIN: u16 = 1 << 15;
+/// Decimals of the native coin of every EVM chain, and what the index of an unknown one may lag.
+const OWN_DECIMALS: u8 = 18;
+const OWN_INDEX_LAG: u64 = 64;
+
+impl From<OwnChain> for Chain {
+    fn from(own: OwnChain) -> Self {
+        Self {
+            id: own_id(&own.slug),
+            name: own.slug.clone(),
+            slug: own.slug,
+            aliases: Vec::new(),
+            family: Family::Evm,
+            chain_id: Some(own.chain_id),
+            genesis_hash: None,
+            native: NativeCoin { symbol: own.native, decimals: OWN_DECIMALS },
+            wrapped_native: own.wrapped_native,
+            rpc: Vec::new(),
+            rpc_rate: None,
+            rpc_batch: None,
+            portal: None,
+            lists: None,
+            multicall: own.multicall,
+            finality: own.finality,
+            mirrors: Vec::new(),
+            stablecoins: Vec::new(),
+            explorer: String::new(),
+            index_lag: OWN_INDEX_LAG,
+            enabled: true,
+            verified: "never".to_owned(),
+        }
+    }
+}
+
+/// Out of the name, so that what is stored stays the chain's whatever else is configured.
+fn own_id(slug: &str) -> ChainId {
+    let digest = Sha256::digest(slug);
+    let number = digest.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes));
+    ChainId(number | OWN_ID_MIN)
 }
 
 impl Chain {

@@ -32,18 +32,43 @@ pub enum EventKind {
     Liquidity,
     /// A conversion at a fixed price: no trade.
     Conversion,
+    /// Assets left for another chain.
+    Bridge,
+}
+
+/// Where an event tells what it paid: places among its words, indexed ones first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Payout {
+    pub to: usize,
+    pub amount: usize,
+    /// `None`: it pays native coin only.
+    pub token: Option<usize>,
 }
 
 /// One kind of event, by its first topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The venue's name, unless the emitter tells a better one.
-    pub name: Arc<str>,
+    name: Arc<str>,
+    /// Names that differ by chain's slug.
+    names: Vec<(String, Arc<str>)>,
     pub kind: EventKind,
     /// Other events share the topic: only contracts of the table emit this one.
     pub known_only: bool,
     /// The account that holds the pool's assets, where it is not the emitter.
     pub holder: Option<Account>,
+    /// Whether the pool may hold native coin that is not wrapped.
+    pub native: bool,
+    /// What an account was paid, exactly and after all fees.
+    pub pays: Option<Payout>,
+}
+
+impl Event {
+    /// The venue's name, unless the emitter tells a better one.
+    pub fn name(&self, chain: &Chain) -> &Arc<str> {
+        let named = self.names.iter().find(|(slug, _)| *slug == chain.slug);
+        named.map_or(&self.name, |(_, name)| name)
+    }
 }
 
 /// What a contract is to a trade.
@@ -77,8 +102,19 @@ pub enum ContractKind {
 pub struct Contract {
     pub name: Arc<str>,
     pub kind: ContractKind,
-    /// Whether native coin that it unwraps for its caller is all that the caller gets, and gets whole.
-    pub unwraps_whole: bool,
+    exact: bool,
+    /// Selectors of the calls for which that is so.
+    exact_calls: Vec<[u8; 4]>,
+    /// Whether it spends all the native coin that it is given.
+    pub spends_whole: bool,
+}
+
+impl Contract {
+    /// Whether a call spends of its caller's native coin just what the contract wraps, with the rest
+    /// given back, and pays out whole what the contract unwraps.
+    pub fn is_exact(&self, selector: Option<[u8; 4]>) -> bool {
+        self.exact || selector.is_some_and(|selector| self.exact_calls.contains(&selector))
+    }
 }
 
 /// How a factory derives the address of a pool (EIP-1014).
@@ -172,10 +208,15 @@ struct EventRow {
     signature: Option<String>,
     topic: String,
     name: String,
+    #[serde(default)]
+    names: HashMap<String, String>,
     kind: EventKind,
     #[serde(default)]
     known_only: bool,
     holder: Option<String>,
+    #[serde(default)]
+    native: bool,
+    pays: Option<Payout>,
 }
 
 #[derive(Deserialize)]
@@ -188,7 +229,11 @@ struct ContractRow {
     name: String,
     kind: ContractKind,
     #[serde(default)]
-    unwraps_whole: bool,
+    exact: bool,
+    #[serde(default)]
+    exact_calls: Vec<String>,
+    #[serde(default)]
+    spends_whole: bool,
 }
 
 #[derive(Deserialize)]
@@ -252,9 +297,12 @@ fn events(
         }
         let event = Event {
             name: names.get(&row.name),
+            names: row.names.into_iter().map(|(slug, name)| (slug, names.get(&name))).collect(),
             kind: row.kind,
             known_only: row.known_only,
             holder: row.holder.as_deref().map(account).transpose()?,
+            native: row.native,
+            pays: row.pays,
         };
         let others = events.entry(topic).or_default();
         // Those that only known contracts emit are looked at first.
@@ -285,7 +333,9 @@ fn contracts(rows: Vec<ContractRow>, names: &mut Names) -> Result<Contracts, Reg
         let contract = Contract {
             name: names.get(&row.name),
             kind: row.kind,
-            unwraps_whole: row.unwraps_whole,
+            exact: row.exact,
+            exact_calls: row.exact_calls.iter().map(|text| hex(text)).collect::<Result<_, _>>()?,
+            spends_whole: row.spends_whole,
         };
         others.push((row.chains, contract));
     }
@@ -321,8 +371,12 @@ fn account(text: &str) -> Result<Account, RegistryError> {
 }
 
 fn word(text: &str) -> Result<Word, RegistryError> {
-    let mut bytes = Word::default();
-    let read = hex::decode_to_slice(text.strip_prefix("0x").unwrap_or(text), &mut bytes);
+    hex(text)
+}
+
+fn hex<const N: usize>(text: &str) -> Result<[u8; N], RegistryError> {
+    let mut bytes = [0; N];
+    let read = ::hex::decode_to_slice(text.strip_prefix("0x").unwrap_or(text), &mut bytes);
     read.map_err(|e| RegistryError::new(TABLE, format!("{text}: {e}")))?;
     Ok(bytes)
 }

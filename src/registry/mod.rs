@@ -4,8 +4,8 @@ mod chains;
 mod evm;
 mod solana;
 
-pub use chains::{Chain, Finality, NativeCoin};
-pub use evm::{Contract, ContractKind, Event, EventKind, EvmTables, Factory, PoolSalt};
+pub use chains::{Chain, Finality, NativeCoin, OwnChain};
+pub use evm::{Contract, ContractKind, Event, EventKind, EvmTables, Factory, Payout, PoolSalt};
 pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 
 use crate::domain::ChainId;
@@ -64,6 +64,21 @@ impl Registry {
             evm: evm::parse(texts.venues_evm, &chains)?,
             chains,
         })
+    }
+
+    /// Adds a chain that the table does not have; a name can be taken once.
+    pub fn add(&mut self, own: OwnChain) -> Result<(), RegistryError> {
+        let chain = Chain::from(own);
+        let slug = &chain.slug;
+        if self.chain_named(slug).is_some() {
+            return Err(RegistryError::new("chains", format!("name {slug} stands twice")));
+        }
+        if let Some(other) = self.chain(chain.id) {
+            let reason = format!("{slug} and {} need different names", other.slug);
+            return Err(RegistryError::new("chains", reason));
+        }
+        self.chains.push(chain);
+        Ok(())
     }
 
     /// Solana's programs and fee accounts.

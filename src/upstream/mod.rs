@@ -22,6 +22,7 @@ mod tries;
 pub use ask::{Ask, Reading, Reply};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;
+pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};
 pub use http::{HttpSetupError, HttpTransport};
 pub use limits::PoolLimits;
 pub use pool::{Answer, Call, CallOptions, Pool};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::endpoint::EndpointStatus;
 use super::error::UpstreamError;
+use super::evm::{EvmReader, EvmSource};
 use super::queue::Lane;
 use super::solana::{SolanaReader, SolanaSource};
 use crate::decode::evm;
@@ -84,6 +85,7 @@ pub struct SourceStatus {
 #[derive(Debug, Clone)]
 pub enum Source {
     Solana(SolanaSource),
+    Evm(EvmSource),
 }
 
 /// Chunks of one gap, newest first, one below the other. Dropping it stops all fetching.
@@ -93,6 +95,7 @@ pub struct GapReader(Reader);
 #[derive(Debug)]
 enum Reader {
     Solana(Box<SolanaReader>),
+    Evm(Box<EvmReader>),
 }
 
 impl Source {
@@ -100,6 +103,7 @@ impl Source {
     pub fn read(&self, request: GapRequest) -> GapReader {
         match self {
             Self::Solana(source) => GapReader(Reader::Solana(Box::new(source.read(request)))),
+            Self::Evm(source) => GapReader(Reader::Evm(Box::new(source.read(request)))),
         }
     }
 
@@ -111,6 +115,7 @@ impl Source {
     ) -> Result<Option<[u8; 32]>, UpstreamError> {
         match self {
             Self::Solana(source) => source.block_hash(height, lane).await,
+            Self::Evm(source) => source.block_hash(height, lane).await,
         }
     }
 
@@ -123,6 +128,7 @@ impl Source {
     ) -> Result<HashCheck, UpstreamError> {
         match self {
             Self::Solana(source) => source.check_hash(height, expected, lane).await,
+            Self::Evm(source) => source.check_hash(height, expected, lane).await,
         }
     }
 
@@ -134,6 +140,7 @@ impl Source {
     ) -> Result<Vec<TxId>, UpstreamError> {
         match self {
             Self::Solana(source) => source.block_order(height, lane).await,
+            Self::Evm(source) => source.block_order(height, lane).await,
         }
     }
 
@@ -145,6 +152,7 @@ impl Source {
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
         match self {
             Self::Solana(source) => source.tokens(mints, lane).await,
+            Self::Evm(source) => source.tokens(mints, lane).await,
         }
     }
 
@@ -152,12 +160,14 @@ impl Source {
     pub async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
         match self {
             Self::Solana(source) => source.head(lane).await,
+            Self::Evm(source) => source.head(lane).await,
         }
     }
 
     pub fn status(&self) -> SourceStatus {
         match self {
             Self::Solana(source) => source.status(),
+            Self::Evm(source) => source.status(),
         }
     }
 }
@@ -167,6 +177,7 @@ impl GapReader {
     pub async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
         match &mut self.0 {
             Reader::Solana(reader) => reader.next().await,
+            Reader::Evm(reader) => reader.next().await,
         }
     }
 
@@ -175,6 +186,7 @@ impl GapReader {
     pub async fn drive(&mut self) -> Infallible {
         match &mut self.0 {
             Reader::Solana(reader) => reader.drive().await,
+            Reader::Evm(reader) => reader.drive().await,
         }
     }
 
@@ -182,6 +194,7 @@ impl GapReader {
     pub fn set_eager(&mut self, eager: bool) {
         match &mut self.0 {
             Reader::Solana(reader) => reader.set_eager(eager),
+            Reader::Evm(reader) => reader.set_eager(eager),
         }
     }
 }

@@ -62,6 +62,24 @@ async fn the_first_waiter_may_be_the_one_that_nobody_polls() {
     assert!(left_alone.await[0].is_ok(), "it gets its turn when it is polled again");
 }
 
+/// Its turn has gone to another one by then: it waits for the next.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_has_lapsed_is_not_used() {
+    let latency = Duration::from_millis(200);
+    let script = Arc::new(Script::default().host("one", 200, [Act::Echo]));
+    let pool = pool(&script, vec![EndpointConfig { concurrency: Some(1), ..single("one") }]);
+    let (mine, options) = (calls(5), lane(2));
+    let mut busy = Box::pin(pool.batch(&mine, &options));
+    assert!(busy.as_mut().now_or_never().is_none());
+    let (left_alone, options) = (calls(1), lane(1));
+    let mut left_alone = Box::pin(pool.batch(&left_alone, &options));
+    assert!(left_alone.as_mut().now_or_never().is_none());
+    assert!(timeout(Duration::from_millis(1_250), &mut busy).await.is_err());
+    let (busy, late) = tokio::join!(busy, left_alone);
+    assert!(busy.iter().chain(&late).all(Result::is_ok));
+    assert!(gaps(&script).iter().all(|gap| *gap >= latency), "one at a time: {:?}", gaps(&script));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_rests_for_long_is_not_waited_for() {
     let script = Arc::new(Script::default().host("one", 1, [Act::Late(50)]));

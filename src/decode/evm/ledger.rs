@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::transaction::{Account, Log, NativeFlows, Transaction, Word};
+use super::transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
 use super::words::{ZERO, address, topic, units, word};
 use crate::domain::Units;
 
 /// `Transfer(address,address,uint256)` of ERC-20 and, with the last one indexed too, of ERC-721.
 const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+/// `Approval(address,address,uint256)`.
+const APPROVAL: Word = topic("8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925");
 /// `TransferSingle` and `TransferBatch` of ERC-1155: operator, from, to.
 const TRANSFER_SINGLE: Word =
     topic("c3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62");
@@ -16,6 +18,12 @@ const TRANSFER_BATCH: Word =
 /// `Deposit(address,uint256)` and `Withdrawal(address,uint256)` of wrapped native coin (WETH9).
 const DEPOSIT: Word = topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
 const WITHDRAWAL: Word = topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
+
+/// Polygon's own token contract tells every movement of native coin: `LogTransfer(token, from, to,
+/// amount, …)`, and with a `LogFeeTransfer` at the end of each transaction.
+const NATIVE_TRANSFER: Word =
+    topic("e6497e3ee548a3372136af2fcb0696db31fc6cf20260707645068bd3fe97f3c4");
+const NATIVE_FEE: Word = topic("4dfe1bbbcf077ddc3e01291eea2d5c70c2b422b415d95645b9adcfd678cb1d63");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Asset {
@@ -48,6 +56,8 @@ pub(super) struct Ledger {
     /// Native coin that was wrapped and unwrapped, by whom.
     pub(super) wraps: Vec<(Account, Units)>,
     pub(super) unwraps: Vec<(Account, Units)>,
+    /// Whether all movements of native coin are among the moves.
+    pub(super) native_known: bool,
 }
 
 /// What an account got and gave of one asset.
@@ -68,28 +78,51 @@ impl Flow {
     }
 }
 
+/// Movements of native coin, and whether they are all.
+fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool) {
+    let value = tx.to.map(|to| NativeMove { from: tx.from, to, value: tx.value });
+    match &tx.native {
+        NativeFlows::Calls(calls) => {
+            return (value.into_iter().chain(calls.iter().copied()).collect(), true);
+        }
+        NativeFlows::Net { .. } => return (value.into_iter().collect(), false),
+        NativeFlows::Unknown => {}
+    }
+    let mirrored = || tx.logs.iter().filter(|log| mirrors.contains(&log.address));
+    let told: Vec<NativeMove> = mirrored().filter_map(native_transfer).collect();
+    let first = value.is_none_or(|value| value.value.is_zero() || told.first() == Some(&value));
+    if first && mirrored().any(|log| log.topics.first() == Some(&NATIVE_FEE)) {
+        return (told, true);
+    }
+    (value.into_iter().collect(), false)
+}
+
+fn native_transfer(log: &Log) -> Option<NativeMove> {
+    let [NATIVE_TRANSFER, _, from, to] = log.topics.as_slice() else { return None };
+    Some(NativeMove { from: address(from)?, to: address(to)?, value: units(word(log, 0)?) })
+}
+
 impl Ledger {
     /// Reads the logs, the value and the inner calls as far as they are known. `mirrors` only
     /// repeat movements of other assets.
     pub(super) fn read(tx: &Transaction, wrapped: Account, mirrors: &[Account]) -> Self {
+        let (native, native_known) = native_moves(tx, mirrors);
         let mut ledger = Self {
             moves: Vec::with_capacity(tx.logs.len() + 8),
             uniques: Vec::new(),
             wrapped,
             wraps: Vec::new(),
             unwraps: Vec::new(),
+            native_known,
         };
-        let value = tx.to.map(|to| (tx.from, to, tx.value));
-        let calls = match &tx.native {
-            NativeFlows::Calls(calls) => calls.as_slice(),
-            NativeFlows::Net { .. } | NativeFlows::Unknown => &[],
-        };
-        let calls = calls.iter().map(|call| (call.from, call.to, call.value));
-        for (from, to, amount) in value.into_iter().chain(calls) {
-            ledger.push(Asset::Native, from, to, amount);
+        for NativeMove { from, to, value } in native {
+            ledger.push(Asset::Native, from, to, value);
         }
         for log in tx.logs.iter().filter(|log| !mirrors.contains(&log.address)) {
             ledger.read_log(log);
+        }
+        for log in tx.logs.iter().filter(|log| mirrors.contains(&log.address)) {
+            ledger.read_mirror(log);
         }
         ledger.add_wraps(tx);
         ledger
@@ -127,6 +160,20 @@ impl Ledger {
         }
     }
 
+    /// A mirror of a token is one only while it repeats: on Gnosis, EURe moved by its old contract
+    /// alone before there was a new one. The coin's own mirrors have reserved addresses.
+    fn read_mirror(&mut self, log: &Log) {
+        let reserved = log.address.starts_with(&[0; 18]);
+        let (told, uniques) = (self.moves.len(), self.uniques.len());
+        self.read_log(log);
+        self.uniques.truncate(uniques);
+        let Some(last) = self.moves.get(told).copied() else { return };
+        let same = |m: &Move| (m.from, m.to, m.amount) == (last.from, last.to, last.amount);
+        if reserved || self.moves.iter().take(told).any(|m| m.asset != last.asset && same(m)) {
+            self.moves.truncate(told);
+        }
+    }
+
     /// Wrapping and unwrapping, unless the contract tells the same as a transfer from or to zero.
     fn add_wraps(&mut self, tx: &Transaction) {
         let wrapped = self.wrapped;
@@ -157,6 +204,23 @@ impl Ledger {
             if m.from == ZERO { &mut self.wraps } else { &mut self.unwraps }.push((who, amount));
             self.push(m.asset, m.from, m.to, m.amount);
         }
+    }
+
+    /// Who unwrapped native coin by an event.
+    pub(super) fn unwraps_by(&self, log: &Log) -> Option<Account> {
+        if log.address != self.wrapped {
+            return None;
+        }
+        match log.topics.as_slice() {
+            [WITHDRAWAL, who] => address(who),
+            [TRANSFER, from, to] if address(to) == Some(ZERO) => address(from),
+            _ => None,
+        }
+    }
+
+    /// Whether an event only tells that a token moved or may be moved.
+    pub(super) fn tells_movement(&self, log: &Log) -> bool {
+        log.topics.first().is_some_and(|topic| [TRANSFER, APPROVAL].contains(topic))
     }
 
     /// Native coin, loose or wrapped: the measure.

@@ -1,9 +1,12 @@
 //! Native coin where nobody tells what inner calls moved: only what a protocol guarantees.
 
-use super::ledger::{Flow, Ledger};
-use super::scene::Scene;
+use super::ledger::{Asset, Ledger, Move};
+use super::scene::{Scene, Venue, exchanges};
 use super::trade::{Measure, Own};
-use super::transaction::Account;
+use super::transaction::{Account, Log, Word};
+use super::words::{NATIVE_PLACEHOLDER, ZERO, address, nth, units};
+use crate::domain::Units;
+use crate::registry::{EventKind, Payout};
 
 /// Whether the wallet gave, and whether it got, native coin, as far as that can be told.
 pub(super) fn sides(
@@ -12,19 +15,161 @@ pub(super) fn sides(
     wallet: &Account,
     own: &Own,
 ) -> (bool, bool) {
-    let told = Measure::from(own.told);
-    match told {
+    let measure = match Measure::from(own.told) {
+        Measure::None | Measure::Unknown => value(scene, ledger, wallet, own),
+        told => told,
+    };
+    match measure {
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
         Measure::None | Measure::Unknown => {
-            let unwrapped = !ledger.unwraps.is_empty() && scene.tx.from == *wallet;
-            (false, own.gave() && !own.got() && unwrapped)
+            (false, own.gave() && !own.got() && may_have_got(scene, ledger, wallet))
         }
     }
 }
 
-/// The native value of a trade against native coin alone.
-pub(super) fn value(_scene: &Scene<'_>, _ledger: &Ledger, _wallet: &Account, own: &Own) -> Measure {
-    let Flow { .. } = own.told;
+/// Whether native coin came out of the route, and nothing else took it.
+fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
+    if scene.venues.iter().any(|venue| venue.event.kind == EventKind::Bridge) {
+        return false;
+    }
+    let unwrapped = !ledger.unwraps.is_empty();
+    if scene.tx.from != *wallet {
+        return unwrapped && scene.fills();
+    }
+    if scene.calls_router() {
+        return unwrapped || gives_native(scene);
+    }
+    // A contract that nobody knows: who speaks after the coin was unwrapped may have taken it.
+    let is_unwrap = |log: &Log| ledger.unwraps_by(log).is_some();
+    let Some(after) = scene.tx.logs.iter().rposition(is_unwrap) else { return false };
+    let behind = scene.tx.logs.get(after + 1..).unwrap_or_default();
+    behind.iter().all(|log| {
+        Some(log.address) == scene.tx.to
+            || ledger.tells_movement(log)
+            || scene.contract(&log.address).is_some()
+            || scene.venues.iter().any(|venue| std::ptr::eq(venue.log, log))
+    })
+}
+
+/// Whether a pool that ran may have given native coin that was never wrapped: such pools show the
+/// movement of one of their two assets only.
+fn gives_native(scene: &Scene<'_>) -> bool {
+    scene.venues.iter().any(|venue| {
+        exchanges(venue.event.kind) && (venue.assets.len() < 2 || venue.may_move_native())
+    })
+}
+
+/// The native value of a trade against native coin alone, where the wallet's balance is not told.
+pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Measure {
+    let sends = scene.tx.from == *wallet;
+    if own.got() && !own.gave() {
+        if scene.tx.value.is_zero() || !sends {
+            return own.told.into();
+        }
+        let wrapped = own.told.gave.saturating_sub(scene.tx.value);
+        if !wrapped.is_zero() || !own.told.got.is_zero() {
+            return Measure::Unknown;
+        }
+        return spent(scene, ledger).map_or(Measure::Unknown, Measure::Gave);
+    }
+    if own.gave() && !own.got() && scene.tx.value.is_zero() {
+        let told = Measure::from(own.told);
+        let paid = paid(scene, ledger, wallet, sends);
+        return match (told, paid) {
+            (Measure::None, Some(units)) => Measure::Got(units),
+            (told @ Measure::Got(_), None) => told,
+            (Measure::Got(_) | Measure::Gave(_) | Measure::None | Measure::Unknown, _) => {
+                Measure::Unknown
+            }
+        };
+    }
     Measure::Unknown
+}
+
+fn sum(list: &[(Account, Units)], of: impl Fn(&Account) -> bool) -> Units {
+    let amounts = list.iter().filter(|(who, _)| of(who)).map(|(_, amount)| *amount);
+    amounts.fold(Units::ZERO, Units::saturating_add)
+}
+
+/// How much of the transaction's value was spent, where nothing of it can have come back unseen.
+fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
+    let (value, to) = (scene.tx.value, scene.tx.to?);
+    let (wrapped, unwrapped) = (sum(&ledger.wraps, |_| true), sum(&ledger.unwraps, |_| true));
+    if scene.called.is_some_and(|called| called.spends_whole) {
+        return Some(value);
+    }
+    if wrapped == value && unwrapped.is_zero() {
+        return Some(value);
+    }
+    // A pool took just as much as was sent: nothing was left to come back.
+    let pools = || {
+        let pool = |venue: &&Venue<'_>| match venue.event.kind {
+            EventKind::Pool | EventKind::Curve => true,
+            EventKind::Router => venue.event.pays.is_some(),
+            EventKind::Fill
+            | EventKind::CowTrade
+            | EventKind::Liquidity
+            | EventKind::Conversion
+            | EventKind::Bridge => false,
+        };
+        scene.venues.iter().filter(pool)
+    };
+    let whole = |word: &Word| units(word) == value || units(word) == value.wrapping_neg();
+    if unwrapped.is_zero() && pools().any(|venue| super::words::words(venue.log).any(whole)) {
+        return Some(value);
+    }
+    let by_called = |who: &Account| *who == to;
+    let exact = scene.called.is_some_and(|called| called.is_exact(scene.tx.selector));
+    let only = sum(&ledger.wraps, by_called) == wrapped
+        && sum(&ledger.unwraps, by_called) == unwrapped
+        && !wrapped.is_zero()
+        && !pools().any(Venue::may_move_native);
+    if exact && only && wrapped <= value { wrapped.checked_sub(unwrapped) } else { None }
+}
+
+/// How much native coin the wallet was paid for what it gave.
+fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, sends: bool) -> Option<Units> {
+    let mut told: Option<Units> = None;
+    for venue in &scene.venues {
+        let Some(pays) = venue.event.pays else { continue };
+        let Some(amount) = payout(venue, pays, wallet) else { continue };
+        told = match (told, venue.event.kind) {
+            (None, _) => Some(amount),
+            // One order after the other.
+            (Some(sum), EventKind::CowTrade) => sum.checked_add(amount),
+            // The same payment told again, by an outer router.
+            (Some(same), _) if same == amount => Some(same),
+            (Some(_), _) => return None,
+        };
+    }
+    if told.is_some() {
+        return told;
+    }
+    let (to, called) = (scene.tx.to?, scene.called?);
+    let all = sum(&ledger.unwraps, |_| true);
+    let by_called = sum(&ledger.unwraps, |who| *who == to);
+    // A pool of native coin must have given the wrapped form, or the coin came from it unseen.
+    let loose = scene.venues.iter().any(|venue| {
+        let wrapped = Asset::Token(ledger.wrapped);
+        let gave = |m: &Move| m.from == venue.holder && m.asset == wrapped;
+        venue.may_move_native() && !ledger.moves.iter().any(gave)
+    });
+    (sends && called.is_exact(scene.tx.selector) && all == by_called && !all.is_zero() && !loose)
+        .then_some(all)
+}
+
+/// What an event says was paid to the wallet, where that was native coin.
+fn payout(venue: &Venue<'_>, pays: Payout, wallet: &Account) -> Option<Units> {
+    let account = |at: usize| nth(venue.log, at).and_then(address);
+    if account(pays.to) != Some(*wallet) {
+        return None;
+    }
+    if let Some(token) = pays.token {
+        let token = account(token)?;
+        if token != NATIVE_PLACEHOLDER && token != ZERO {
+            return None;
+        }
+    }
+    nth(venue.log, pays.amount).map(units)
 }

@@ -66,7 +66,7 @@ fn venue(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Arc<str> {
             .filter(|m| m.asset == asset && (m.from == venue.holder || m.to == venue.holder));
         let share = of_holder.map(|m| m.amount).max().unwrap_or_default();
         if best.is_none_or(|(_, most)| share > most) {
-            best = Some((venue.name(), share));
+            best = Some((venue.name(scene.chain), share));
         }
     }
     if let Some((name, _)) = best {
@@ -75,7 +75,7 @@ fn venue(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Arc<str> {
     let named =
         scene.venues.iter().find(|v| exchanges(v.event.kind) || v.event.kind == EventKind::Fill);
     if let Some(venue) = named {
-        return venue.name().clone();
+        return venue.name(scene.chain).clone();
     }
     if let Some(contract) = scene.called {
         return contract.name.clone();

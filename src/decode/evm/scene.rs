@@ -22,8 +22,14 @@ pub(super) struct Venue<'a> {
 }
 
 impl Venue<'_> {
-    pub(super) fn name(&self) -> &Arc<str> {
-        self.contract.map_or(&self.event.name, |contract| &contract.name)
+    pub(super) fn name(&self, chain: &'_ Chain) -> &Arc<str> {
+        self.contract.map_or_else(|| self.event.name(chain), |contract| &contract.name)
+    }
+
+    /// Whether the pool may have moved native coin that no event shows.
+    pub(super) fn may_move_native(&self) -> bool {
+        let vault = self.contract.is_some_and(|c| c.kind == ContractKind::Vault);
+        self.event.native && (vault || self.assets.len() < 2)
     }
 }
 
@@ -77,6 +83,10 @@ impl<'a> Scene<'a> {
         })
     }
 
+    pub(super) fn is_mirror(&self, token: &Account) -> bool {
+        self.chain.mirrors.iter().any(|mirror| mirror.bytes() == token)
+    }
+
     pub(super) fn contract(&self, account: &Account) -> Option<&'a Contract> {
         self.tables.contract(self.chain, account)
     }
@@ -85,7 +95,7 @@ impl<'a> Scene<'a> {
 pub(super) fn exchanges(kind: EventKind) -> bool {
     match kind {
         EventKind::Pool | EventKind::Curve | EventKind::Router | EventKind::CowTrade => true,
-        EventKind::Fill | EventKind::Liquidity | EventKind::Conversion => false,
+        EventKind::Fill | EventKind::Liquidity | EventKind::Conversion | EventKind::Bridge => false,
     }
 }
 
@@ -142,7 +152,7 @@ fn venue<'a>(
     let rows = tables.events(log.topics.first()?);
     let contract = tables.contract(chain, &log.address);
     let fits = |event: &&Event| {
-        !event.known_only || contract.is_some_and(|contract| contract.name == event.name)
+        !event.known_only || contract.is_some_and(|contract| contract.name == *event.name(chain))
     };
     let event = rows.iter().find(fits)?;
     let holder = event.holder.unwrap_or(log.address);

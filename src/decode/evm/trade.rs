@@ -2,11 +2,11 @@
 
 use super::ledger::{Asset, Flow, Ledger};
 use super::scene::Scene;
-use super::transaction::{Account, NativeFlows};
-use super::words::ZERO;
+use super::transaction::{Account, Log, NativeFlows};
+use super::words::{ZERO, address, units, word};
 use crate::decode::{Note, NoteKind};
 use crate::domain::{Side, Units};
-use crate::registry::ContractKind;
+use crate::registry::{ContractKind, EventKind};
 
 /// What the wallet gave or got of the measure: native coin, loose and wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,16 +48,20 @@ impl Own {
             }
         }
         let measure = match scene.tx.native {
-            NativeFlows::Calls(_) => told.into(),
+            NativeFlows::Calls(_) | NativeFlows::Unknown if ledger.native_known => told.into(),
             NativeFlows::Net { gained, lost } => {
                 let mut flow = wrapped_flow(ledger, wallet);
                 flow.got = flow.got.saturating_add(gained);
                 flow.gave = flow.gave.saturating_add(lost);
                 flow.into()
             }
-            NativeFlows::Unknown => Measure::Unknown,
+            NativeFlows::Calls(_) | NativeFlows::Unknown => Measure::Unknown,
         };
-        Self { legs, measure, told }
+        let mut own = Self { legs, measure, told };
+        if Measure::from(told) == Measure::None && own.got() && !own.gave() {
+            own.measure = paid_before(scene, &own).map_or(measure, Measure::Gave);
+        }
+        own
     }
 
     pub(super) fn gave(&self) -> bool {
@@ -66,6 +70,45 @@ impl Own {
 
     pub(super) fn got(&self) -> bool {
         self.legs.iter().any(|leg| leg.side == Side::Buy)
+    }
+}
+
+/// What an order placed for the wallet gave of native coin that had left it in an earlier
+/// transaction: the eth-flow contract is the order's owner, and the amount got tells whose it is.
+fn paid_before(scene: &Scene<'_>, own: &Own) -> Option<Units> {
+    let [leg] = own.legs.as_slice() else { return None };
+    let mut fitting = scene.venues.iter().filter_map(|venue| {
+        if venue.event.kind != EventKind::CowTrade {
+            return None;
+        }
+        let order = CowOrder::read(venue.log)?;
+        let owner = scene.contract(&order.owner).map(|contract| contract.kind);
+        let fits = owner == Some(ContractKind::EthFlow)
+            && (order.bought == leg.token || scene.is_mirror(&order.bought))
+            && order.bought_units == leg.units;
+        fits.then_some(order.sold_units)
+    });
+    let only = fitting.next()?;
+    fitting.all(|other| other == only).then_some(only)
+}
+
+/// One order that `GPv2Settlement` filled: `Trade(owner, sellToken, buyToken, sellAmount,
+/// buyAmount, feeAmount, orderUid)`; the amount sold holds the fee.
+struct CowOrder {
+    owner: Account,
+    bought: Account,
+    sold_units: Units,
+    bought_units: Units,
+}
+
+impl CowOrder {
+    fn read(log: &Log) -> Option<Self> {
+        Some(Self {
+            owner: address(log.topics.get(1)?)?,
+            bought: address(word(log, 1)?)?,
+            sold_units: units(word(log, 2)?),
+            bought_units: units(word(log, 3)?),
+        })
     }
 }
 
@@ -150,16 +193,17 @@ fn is_share(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, leg: &Leg) -> 
     let pool =
         |kind| scene.venues.iter().any(|v| v.log.address == leg.token && v.event.kind == kind);
     // A pool that is its own share's token.
-    if pool(crate::registry::EventKind::Pool) || pool(crate::registry::EventKind::Liquidity) {
+    if pool(EventKind::Pool) {
         return true;
     }
     if scene.exchanged(asset) {
         return false;
     }
-    let of_token = || ledger.moves.iter().filter(|m| m.asset == asset);
-    let direct = of_token().any(|m| match leg.side {
-        Side::Buy => m.from == ZERO && m.to == *wallet,
+    if pool(EventKind::Liquidity) {
+        return true;
+    }
+    ledger.moves.iter().filter(|m| m.asset == asset).any(|m| match leg.side {
+        Side::Buy => m.from == ZERO && m.amount >= leg.units,
         Side::Sell => m.from == *wallet && (m.to == ZERO || m.to == leg.token),
-    });
-    direct || of_token().any(|m| m.from == ZERO || m.to == ZERO)
+    })
 }

@@ -29,6 +29,11 @@ pub(super) fn words(log: &Log) -> impl Iterator<Item = &Word> {
     log.topics.iter().skip(1).chain(words)
 }
 
+/// One of these words.
+pub(super) fn nth(log: &Log, at: usize) -> Option<&Word> {
+    words(log).nth(at)
+}
+
 /// A topic that is known when the program is built.
 #[expect(
     clippy::indexing_slicing,

@@ -24,6 +24,7 @@ mod events;
 mod frames;
 mod orders;
 mod raw;
+mod route;
 mod rows;
 mod scene;
 mod swaps;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Swap;
 use super::balances::{Asset, Flow, Ledger};
 use super::orders::Fill;
+use super::route;
 use super::scene::{Scene, trades};
 use super::swaps::Net;
 use crate::decode::{Decoded, DecodedTrade, Note, NoteKind};
@@ -32,20 +33,26 @@ struct Sum {
 impl Rows {
     /// Adds one swap.
     pub(super) fn add(&mut self, scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) {
-        self.add_net(&swap.net, |mint| venue(scene, ledger, &swap.ranges, mint));
+        let routed = route::native_value(scene, ledger, swap);
+        self.add_net(&swap.net, routed, |mint| venue(scene, ledger, &swap.ranges, mint));
     }
 
     /// Adds the fill of an order.
     pub(super) fn add_fill(&mut self, fill: &Fill<'_>) {
-        self.add_net(&fill.net, |_| fill.program.name.clone());
+        self.add_net(&fill.net, None, |_| fill.program.name.clone());
     }
 
-    /// Native value belongs to a row only where the swap moved a single token.
-    fn add_net(&mut self, net: &Net, venue: impl Fn(usize) -> Arc<str>) {
+    /// Native that the wallet gave or got belongs to a row only where the swap moved a single
+    /// token; what a swap of two tokens was `routed` through is the value of both.
+    fn add_net(&mut self, net: &Net, routed: Option<i128>, venue: impl Fn(usize) -> Arc<str>) {
         let moved = || net.tokens.iter().filter(|(_, sum)| *sum != 0);
         let single = moved().count() == 1;
         for (mint, units) in moved() {
-            let native = (single && !net.unvalued).then_some(net.native);
+            let native = if single {
+                (!net.unvalued).then_some(net.native)
+            } else {
+                routed.map(|value| if *units > 0 { -value } else { value })
+            };
             if let Some(row) = self.rows.iter_mut().find(|row| row.mint == *mint) {
                 row.units += units;
                 row.native = row.native.zip(native).map(|(a, b)| a + b);

@@ -42,7 +42,6 @@ pub(super) struct AlchemyLister {
     merge: Merge,
     high: Height,
     with_calls: bool,
-    saw_calls: bool,
     /// How to turn the page inside a block.
     keys: HashMap<Side, String>,
     lags: u32,
@@ -63,15 +62,15 @@ impl AlchemyLister {
             merge: Merge::new(SIDES.len(), low, high),
             high,
             with_calls,
-            saw_calls: false,
             keys: HashMap::new(),
             lags: 0,
         }
     }
 
-    /// It tells none of its own.
-    pub(super) fn head() -> Option<Height> {
-        None
+    /// Begins further down, before anything is listed.
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.merge.set_high(high);
+        self.high = high;
     }
 
     /// The next heights down that both lists have passed. Cancel safe.
@@ -80,8 +79,8 @@ impl AlchemyLister {
             if self.merge.is_done() {
                 return Ok(None);
             }
-            // An index without any call of this wallet may have none at all.
-            let until = self.saw_calls.then_some(self.high);
+            // Where it has no calls, it refuses to be asked for them.
+            let until = self.with_calls.then_some(self.high);
             if let Some(window) = self.merge.take(&self.subject, until) {
                 return Ok(Some(window));
             }
@@ -147,7 +146,6 @@ impl AlchemyLister {
             Some(key) => drop(self.keys.insert(side, key)),
             None => drop(self.keys.remove(&side)),
         }
-        self.saw_calls |= page.rows.iter().any(|row| matches!(row.what, What::Call(_)));
         match self.merge.absorb(&self.subject, at, page.rows, is_whole) {
             Ok(Absorbed::Taken) => {
                 self.lags = 0;

@@ -81,6 +81,12 @@ impl ExplorerLister {
         }
     }
 
+    /// Begins further down, before anything is listed.
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.merge.set_high(high);
+        self.high = high;
+    }
+
     /// The newest block that the index tells.
     pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
         head(&self.pool, &self.heads, &CallOptions::new(self.lane.clone())).await

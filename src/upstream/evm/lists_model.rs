@@ -2,8 +2,8 @@
 //! answered in their own wire shapes, with caps, page keys, lag and trouble.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ pub(super) const SETTLEMENT: Account = [
     0x90, 0x08, 0xd1, 0x9f, 0x58, 0xaa, 0xbd, 0x9e, 0xd0, 0xd6, 0x09, 0x71, 0x56, 0x5a, 0xa8, 0x51,
     0x05, 0x60, 0xab, 0x41,
 ];
+const WRAPPED: &str = "0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2";
 const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
 #[derive(Debug, Clone)]
@@ -146,6 +147,19 @@ impl Model {
         let within = number("startblock")..=number("endblock");
         let (page, offset) = (usize::try_from(page).unwrap(), usize::try_from(offset).unwrap());
         let address = get("address");
+        if action == "txlistinternal" && address == WRAPPED {
+            let unwrap = ModelTx {
+                block: 1,
+                index: 0,
+                from: POOL,
+                to: ROUTER,
+                value: 0,
+                failed: false,
+                tokens: vec![],
+                calls: vec![(SETTLEMENT, POOL, 1)],
+            };
+            return json!({"status": "1", "message": "OK", "result": rows(&unwrap, &action)});
+        }
         let rows: Vec<Value> = self
             .down_from(host)
             .filter(|tx| within.contains(&tx.block))
@@ -384,9 +398,12 @@ fn portal_rows(tx: &ModelTx, traced: bool) -> Option<Value> {
 }
 
 pub(super) fn subject() -> Subject {
-    let registry = Arc::new(Registry::embedded().unwrap());
-    let chain = Arc::new(registry.chain_named("eth").unwrap().clone());
-    Subject { wallet: WALLET, chain, registry }
+    static SUBJECT: LazyLock<Subject> = LazyLock::new(|| {
+        let registry = Arc::new(Registry::embedded().unwrap());
+        let chain = Arc::new(registry.chain_named("eth").unwrap().clone());
+        Subject { wallet: WALLET, chain, registry }
+    });
+    SUBJECT.clone()
 }
 
 pub(super) fn lane() -> Lane {

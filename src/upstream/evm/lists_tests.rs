@@ -127,7 +127,7 @@ fn check(windows: &[Window], expected: &Expected, low: Height, high: Height, has
     for candidate in windows.iter().flat_map(|window| &window.found) {
         // Lists without calls may hide what a contract wallet gave.
         if !has_calls && !expected.trades.contains_key(&candidate.hash) {
-            assert_eq!(candidate.sent, Some(false));
+            assert_eq!(candidate.sent, None);
             spam += 1;
             continue;
         }
@@ -238,21 +238,21 @@ async fn run(way: Way, seed: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn the_explorer_tells_what_the_chain_holds() {
-    for seed in 1..150 {
+    for seed in 1..100 {
         run(Way::Explorer, seed).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn asset_transfers_tell_what_the_chain_holds() {
-    for seed in 1..150 {
+    for seed in 1..100 {
         run(Way::Alchemy, seed).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_gateway_tells_what_the_chain_holds() {
-    for seed in 1..150 {
+    for seed in 1..100 {
         run(Way::Portal, seed).await;
     }
 }

@@ -1,0 +1,184 @@
+//! The sources of the chains: endpoints as configured, or as the chain table has them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::clock::SystemClock;
+use super::config::Config;
+use super::config_chains::Endpoint;
+use super::engine::random_seed;
+use super::errors::CliError;
+use super::secret::SecretUrl;
+use super::units::Rate;
+use crate::domain::{ChainId, Family};
+use crate::registry::{Chain, Registry};
+use crate::upstream::{
+    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, SecretText,
+    SolanaLimits, SolanaSource, Source, Transport,
+};
+
+/// The chains that this build reads and the configuration does not switch off.
+pub(super) fn enabled_chains<'a>(
+    config: &Config,
+    registry: &'a Registry,
+) -> impl Iterator<Item = &'a Chain> {
+    let off =
+        |slug: &str| config.chains.get(slug).is_some_and(|chain| chain.enabled == Some(false));
+    registry.chains().iter().filter(move |chain| chain.enabled && !off(&chain.slug))
+}
+
+/// The configured endpoints of a chain, else those of the table.
+pub(super) fn endpoints(config: &Config, chain: &Chain) -> Result<Vec<Endpoint>, CliError> {
+    if let Some(endpoints) = config.chains.get(&chain.slug).and_then(|chain| chain.rpc.clone()) {
+        return Ok(endpoints);
+    }
+    // Within what the public nodes allow.
+    let rate = chain.rpc_rate.map(|rate| Rate { millis: u64::from(rate) * 1000 });
+    let batch = chain.rpc_batch;
+    let parsed = chain.rpc.iter().map(|url| {
+        SecretUrl::parse(url).map(|url| Endpoint { rate, batch, ..Endpoint::plain(url) })
+    });
+    parsed.collect::<Result<_, _>>().map_err(|reason| {
+        CliError::plain(format!("the default endpoints of {}: {reason}", chain.slug))
+    })
+}
+
+pub(super) fn sources(
+    config: &Config,
+    registry: &Arc<Registry>,
+    transport: &Arc<dyn Transport>,
+) -> Result<HashMap<ChainId, Source>, CliError> {
+    let mut sources = HashMap::new();
+    for chain in enabled_chains(config, registry) {
+        let endpoints = endpoints(config, chain)?;
+        let rpc = pool(&endpoints, transport, PoolLimits::default())?;
+        let source = match chain.family {
+            Family::Solana => {
+                let genesis_hash = chain.genesis_hash.clone();
+                Source::Solana(SolanaSource::new(rpc, genesis_hash, SolanaLimits::default()))
+            }
+            Family::Evm => {
+                let lists = Lists::of(config, chain)?;
+                let list_pool = |list: Option<Endpoint>| {
+                    list.map(|list| pool(&[list], transport, PoolLimits::default())).transpose()
+                };
+                Source::Evm(EvmSource::new(EvmParts {
+                    chain: chain.clone(),
+                    registry: Arc::clone(registry),
+                    rpc,
+                    explorer: list_pool(lists.explorer)?,
+                    portal: list_pool(lists.portal)?,
+                    discovery: lists.order,
+                    limits: EvmLimits::default(),
+                }))
+            }
+            Family::Tron => {
+                let slug = &chain.slug;
+                return Err(CliError::plain(format!(
+                    "chain {slug} is enabled, but this build does not read Tron"
+                )));
+            }
+        };
+        sources.insert(chain.id, source);
+    }
+    Ok(sources)
+}
+
+/// Where an EVM chain's wallets are looked up, and in which order.
+#[derive(Debug)]
+struct Lists {
+    explorer: Option<Endpoint>,
+    portal: Option<Endpoint>,
+    order: Vec<Discovery>,
+}
+
+/// Cheapest first.
+const DISCOVERY: [Discovery; 4] =
+    [Discovery::Portal, Discovery::Explorer, Discovery::Alchemy, Discovery::Logs];
+
+impl Lists {
+    /// The public lists of the chain table are asked only where no endpoint of the chain is
+    /// configured, or where they are named: who runs a node may not want to tell others which
+    /// wallets are looked at.
+    fn of(config: &Config, chain: &Chain) -> Result<Self, CliError> {
+        let settings = config.chains.get(&chain.slug);
+        let named = settings.and_then(|settings| settings.discovery.as_deref());
+        let own = settings.is_some_and(|settings| {
+            settings.rpc.is_some() || settings.explorer.is_some() || settings.portal.is_some()
+        });
+        let by_table = |kind: Discovery| match named {
+            Some(named) => named.contains(&kind),
+            None => !own,
+        };
+        let table = |url: &Option<String>| match url {
+            Some(url) => public_list(url, chain).map(Some),
+            None => Ok(None),
+        };
+        let portal = match settings.and_then(|settings| settings.portal.clone()) {
+            Some(url) => Some(Endpoint::plain(url)),
+            None if by_table(Discovery::Portal) => table(&chain.portal)?,
+            None => None,
+        };
+        let explorer = match settings.and_then(|settings| settings.explorer.as_ref()) {
+            Some(explorer) => Some(explorer.endpoint(chain)?),
+            None if by_table(Discovery::Explorer) => table(&chain.lists)?,
+            None => None,
+        };
+        let is_there = |kind: Discovery| match kind {
+            Discovery::Portal => portal.is_some(),
+            Discovery::Explorer => explorer.is_some(),
+            Discovery::Alchemy | Discovery::Logs => true,
+        };
+        let order = match named {
+            None => DISCOVERY.into_iter().filter(|kind| is_there(*kind)).collect(),
+            Some(named) => {
+                if let Some(missing) = named.iter().find(|kind| !is_there(**kind)) {
+                    return Err(CliError::plain(format!(
+                        "discovery of {} names {missing}, but no {missing} is configured",
+                        chain.slug
+                    )));
+                }
+                named.to_vec()
+            }
+        };
+        Ok(Self { explorer, portal, order })
+    }
+}
+
+/// What keyless public lists allow: 20 requests in 10 seconds (SQD Portal's documentation; account
+/// lists are asked no more).
+const PUBLIC_LIST_RATE: u64 = 2;
+
+fn public_list(url: &str, chain: &Chain) -> Result<Endpoint, CliError> {
+    let url = SecretUrl::parse(url).map_err(|reason| {
+        CliError::plain(format!("the default lists of {}: {reason}", chain.slug))
+    })?;
+    let rate = Some(Rate { millis: PUBLIC_LIST_RATE * 1000 });
+    Ok(Endpoint { rate, ..Endpoint::plain(url) })
+}
+
+pub(super) fn pool(
+    endpoints: &[Endpoint],
+    transport: &Arc<dyn Transport>,
+    limits: PoolLimits,
+) -> Result<Pool, CliError> {
+    let endpoints = endpoints.iter().map(endpoint_config).collect();
+    // The pool wants 32 bits of it.
+    let seed = u32::try_from(random_seed()? >> 32).unwrap_or_default();
+    Ok(Pool::new(endpoints, Arc::clone(transport), limits, Arc::new(SystemClock), seed))
+}
+
+fn endpoint_config(endpoint: &Endpoint) -> EndpointConfig {
+    let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    EndpointConfig {
+        rate_millihertz: endpoint.rate.map(|rate| u32::try_from(rate.millis).unwrap_or(u32::MAX)),
+        concurrency: endpoint.concurrency.map(count),
+        batch: endpoint.batch.map(count),
+        headers: endpoint
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), SecretText::new(value.expose())))
+            .collect(),
+        ..EndpointConfig::new(endpoint.url.expose())
+    }
+}

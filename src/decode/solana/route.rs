@@ -1,0 +1,81 @@
+//! Lamports that a swap of one token for another passed through on its way: its native value.
+
+use std::ops::Range;
+
+use super::Swap;
+use super::balances::{Asset, Flow, Ledger, Means};
+use super::scene::Scene;
+
+/// A venue's call that exchanged one token with lamports; the largest movement of each, for what
+/// else moves in it are fees.
+#[derive(Debug, Clone, Copy)]
+struct Hop {
+    mint: usize,
+    tokens: u64,
+    lamports: u64,
+}
+
+/// What the token that was given, or else the one that was got, was exchanged for on the route.
+///
+/// Where a part of the token went another way, that part is valued like the rest, unless it is
+/// the larger one. `None` where the swap is not one token for one other, or no lamports were
+/// passed through next to either.
+pub(super) fn native_value(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<i128> {
+    let moved: Vec<(usize, i128)> =
+        swap.net.tokens.iter().copied().filter(|(_, sum)| *sum != 0).collect();
+    let ([one, other], 0, false) = (moved.as_slice(), swap.net.native, swap.net.unvalued) else {
+        return None;
+    };
+    if (one.1 < 0) == (other.1 < 0) {
+        return None;
+    }
+    let (given, got) = if one.1 < 0 { (one, other) } else { (other, one) };
+    let hops = hops(scene, ledger, &swap.ranges);
+    [given, got].into_iter().find_map(|(mint, units)| by_token(&hops, *mint, units.unsigned_abs()))
+}
+
+fn by_token(hops: &[Hop], mint: usize, units: u128) -> Option<i128> {
+    let of_mint = || hops.iter().filter(|hop| hop.mint == mint);
+    let tokens: u128 = of_mint().map(|hop| u128::from(hop.tokens)).sum();
+    let lamports: u128 = of_mint().map(|hop| u128::from(hop.lamports)).sum();
+    if lamports == 0 || tokens.checked_mul(2)? < units {
+        return None;
+    }
+    // What a venue takes of the token before it swaps is a part of the price.
+    let whole = if tokens >= units { lamports } else { lamports.checked_mul(units)? / tokens };
+    i128::try_from(whole).ok()
+}
+
+/// The venues' calls that exchanged a single token with lamports.
+fn hops(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>]) -> Vec<Hop> {
+    let mut calls: Vec<(usize, Vec<&Flow>)> = Vec::new();
+    let inside = |flow: &&Flow| ranges.iter().any(|range| range.contains(&flow.instruction));
+    for flow in ledger.flows.iter().filter(inside) {
+        if !matches!(flow.means, Means::Transfer | Means::Pay) {
+            continue;
+        }
+        let Some((call, _)) = scene.leaf(flow.instruction) else { continue };
+        match calls.iter_mut().find(|(known, _)| *known == call) {
+            Some((_, flows)) => flows.push(flow),
+            None => calls.push((call, vec![flow])),
+        }
+    }
+    calls.iter().filter_map(|(_, flows)| hop(flows)).collect()
+}
+
+fn hop(flows: &[&Flow]) -> Option<Hop> {
+    let mut tokens = flows.iter().filter_map(|flow| match flow.asset {
+        Asset::Token(mint) => Some((mint, flow.amount)),
+        Asset::Native => None,
+    });
+    let (mint, mut most) = tokens.next()?;
+    for (other, amount) in tokens {
+        if other != mint {
+            return None;
+        }
+        most = most.max(amount);
+    }
+    let lamports = flows.iter().filter(|flow| flow.asset == Asset::Native);
+    let lamports = lamports.map(|flow| flow.amount).max()?;
+    Some(Hop { mint, tokens: most, lamports })
+}

@@ -1,0 +1,56 @@
+//! Every limit of the EVM source, by name.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvmLimits {
+    /// Transactions of one reader that are asked for or wait to be delivered.
+    pub run_ahead_max: usize,
+    /// The same at the start of a reader that nobody hurries.
+    pub run_ahead_first: usize,
+    /// Transactions of one chunk, but for a block that holds more.
+    pub chunk_max: usize,
+    /// The first chunk, so that the first rows come early.
+    pub chunk_first: usize,
+    /// Blocks of the first log query, and of the largest.
+    pub log_blocks_first: u64,
+    pub log_blocks_max: u64,
+    /// Logs in an answer below which the next query is larger.
+    pub log_few: usize,
+    /// Log queries of one window where an endpoint takes no larger ones.
+    pub log_queries_max: usize,
+    /// Tries for a transaction that no node gives, and the pause before each, times its number.
+    pub missing_tries_max: u32,
+    pub missing_pause: Duration,
+    /// A way to find transactions that failed is left alone this long.
+    pub list_rest: Duration,
+    /// Old states and traces that nobody had are not asked for again so soon.
+    pub state_rest: Duration,
+    /// Rest of an endpoint that tells what another one contradicts.
+    pub bench: Duration,
+    /// Answers of one page or window of a list.
+    pub list_bytes_max: usize,
+    pub list_rows_max: usize,
+}
+
+impl Default for EvmLimits {
+    fn default() -> Self {
+        Self {
+            run_ahead_max: 400,
+            run_ahead_first: 50,
+            chunk_max: 100,
+            chunk_first: 20,
+            log_blocks_first: 10_000,
+            log_blocks_max: 1 << 40,
+            log_few: 500,
+            log_queries_max: 16,
+            missing_tries_max: 6,
+            missing_pause: Duration::from_millis(500),
+            list_rest: Duration::from_secs(300),
+            state_rest: Duration::from_secs(600),
+            bench: Duration::from_secs(600),
+            list_bytes_max: 64 << 20,
+            list_rows_max: 100_000,
+        }
+    }
+}

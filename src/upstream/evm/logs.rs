@@ -1,0 +1,220 @@
+//! Transactions by `eth_getLogs`: every token that came to or left the wallet.
+//!
+//! Ranges grow while answers are small and shrink by what errors say. Where an endpoint takes only
+//! small ones, several are asked at once.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::EvmSource;
+use super::discovery::{Candidate, Listing, Window};
+use super::ranges::{self, Shrink};
+use super::wire::{self, FoundLog};
+use crate::decode::evm::{Account, Word};
+use crate::domain::Height;
+use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::{Answer, Call};
+
+/// keccak256 of `Transfer(address,address,uint256)`.
+pub(super) const TRANSFER: &str =
+    "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+/// keccak256 of `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)`, whose
+/// second indexed part is the account (ERC-4337).
+pub(super) const USER_OPERATION: &str =
+    "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f";
+
+#[derive(Debug)]
+pub(super) struct LogLister {
+    source: EvmSource,
+    listing: Listing,
+    /// `None`: all is listed.
+    next_high: Option<Height>,
+    /// Blocks of the next query, and how many queries are asked at once.
+    blocks: u64,
+    queries: usize,
+}
+
+impl LogLister {
+    pub(super) fn new(source: EvmSource, listing: Listing) -> Self {
+        let limits = &source.inner.limits;
+        let blocks = limits.log_blocks_first.min(source.log_blocks_max());
+        let next_high = (listing.low <= listing.high).then_some(listing.high);
+        Self { source, listing, next_high, blocks, queries: 1 }
+    }
+
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.next_high = (self.listing.low <= high).then_some(high);
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+        let Some(high) = self.next_high else { return Ok(None) };
+        loop {
+            let ranges = self.ranges(high);
+            match self.ask(&ranges).await? {
+                Asked::Logs(logs) => {
+                    let low = ranges.last().map_or(high, |(low, _)| *low);
+                    self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
+                    self.adapt(logs.len());
+                    return Ok(Some(self.window(low, high, logs)));
+                }
+                Asked::TooMuch(shrink) => self.shrink(shrink)?,
+            }
+        }
+    }
+
+    /// The next ranges, going down.
+    fn ranges(&self, high: Height) -> Vec<(Height, Height)> {
+        let (mut ranges, mut top) = (Vec::new(), Some(high));
+        while let Some(high) = top.filter(|_| ranges.len() < self.queries) {
+            let low = high.saturating_sub(self.blocks - 1).max(self.listing.low);
+            ranges.push((low, high));
+            top = low.checked_sub(1).filter(|next| *next >= self.listing.low);
+        }
+        ranges
+    }
+
+    async fn ask(&self, ranges: &[(Height, Height)]) -> Result<Asked, UpstreamError> {
+        let wallet = wire::topic(&self.listing.wallet);
+        let calls: Vec<Call> = ranges
+            .iter()
+            .flat_map(|(low, high)| {
+                let from = json!([TRANSFER, wallet]);
+                let to = json!([[TRANSFER, USER_OPERATION], null, wallet]);
+                [query(*low, *high, &from), query(*low, *high, &to)]
+            })
+            .collect();
+        let answers = self.source.inner.pool.batch(&calls, &self.listing.options).await;
+        let mut logs = Vec::new();
+        for (at, answer) in answers.into_iter().enumerate() {
+            let (low, high) = ranges.get(at / 2).copied().unwrap_or_default();
+            match self.read(answer, low, high)? {
+                Asked::Logs(found) => logs.extend(found),
+                too_much @ Asked::TooMuch(_) => return Ok(too_much),
+            }
+        }
+        Ok(Asked::Logs(logs))
+    }
+
+    fn read(
+        &self,
+        answer: Result<Answer, UpstreamError>,
+        low: Height,
+        high: Height,
+    ) -> Result<Asked, UpstreamError> {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(UpstreamError::Rpc { message, endpoint, code }) => {
+                return match ranges::read(&message, low, high) {
+                    Some(shrink) if low < high => Ok(Asked::TooMuch(shrink)),
+                    _ => Err(UpstreamError::Rpc { message, endpoint, code }),
+                };
+            }
+            // Large ranges may take longer than an endpoint has time.
+            Err(UpstreamError::Unavailable { .. }) if self.blocks > self.first_blocks() => {
+                return Ok(Asked::TooMuch(Shrink::Half));
+            }
+            Err(error) => return Err(error),
+        };
+        let logs = wire::logs(&answer.result)
+            .ok_or_else(|| self.source.malformed(answer.endpoint, "eth_getLogs gave no logs"))?;
+        if logs.iter().any(|log| !(low..=high).contains(&log.block)) {
+            let what = "eth_getLogs gave logs of other blocks";
+            return Err(self.source.malformed(answer.endpoint, what));
+        }
+        Ok(Asked::Logs(logs))
+    }
+
+    fn first_blocks(&self) -> u64 {
+        self.source.inner.limits.log_blocks_first
+    }
+
+    fn shrink(&mut self, shrink: Shrink) -> Result<(), UpstreamError> {
+        let most = match shrink {
+            Shrink::To(blocks) | Shrink::AtMost(blocks) => blocks,
+            Shrink::Half => self.blocks / 2,
+        };
+        if let Shrink::AtMost(blocks) = shrink {
+            self.source.remember_log_blocks(blocks.max(1));
+        }
+        if self.queries > 1 && shrink == Shrink::Half {
+            self.queries = 1;
+        }
+        let smaller = most.min(self.blocks - 1);
+        if smaller == 0 {
+            let what = "eth_getLogs refuses a single block".to_owned();
+            return Err(UpstreamError::NotSupported { method: what });
+        }
+        self.blocks = smaller;
+        Ok(())
+    }
+
+    /// Larger queries, or more of them at once, while answers are small.
+    fn adapt(&mut self, logs: usize) {
+        let limits = &self.source.inner.limits;
+        if logs >= limits.log_few {
+            return;
+        }
+        let most = self.source.log_blocks_max().min(limits.log_blocks_max);
+        if self.blocks < most {
+            self.blocks = self.blocks.saturating_mul(4).min(most);
+        } else {
+            self.queries = (self.queries * 2).min(limits.log_queries_max);
+        }
+    }
+
+    fn window(&self, low: Height, high: Height, logs: Vec<FoundLog>) -> Window {
+        let mut found: BTreeMap<(Height, Word), Candidate> = BTreeMap::new();
+        for log in logs {
+            let Some(sent) = self.concerns(&log) else { continue };
+            let entry = found.entry((log.block, log.hash)).or_insert(Candidate {
+                hash: log.hash,
+                block: log.block,
+                index: log.index,
+                time: None,
+                whole: None,
+                calls: None,
+                sent: None,
+            });
+            entry.time = entry.time.or(log.time);
+            if sent {
+                entry.sent = Some(true);
+            }
+        }
+        let found = found.into_values().rev().collect();
+        Window { low, high, found, resume: None, skipped: 0 }
+    }
+
+    /// Whether a log makes its transaction a candidate, and whether the wallet gave something by it
+    /// or got it from a contract that fills orders.
+    fn concerns(&self, log: &FoundLog) -> Option<bool> {
+        let [kind, from, to] = log.topics.as_slice() else {
+            // `UserOperationEvent` has three indexed parts, as a token that is one of its kind has.
+            let [kind, ..] = log.topics.as_slice() else { return None };
+            return (wire::hex(kind) == USER_OPERATION).then_some(true);
+        };
+        if wire::hex(kind) != TRANSFER || log.data.iter().all(|byte| *byte == 0) {
+            return None;
+        }
+        let wallet = Some(self.listing.wallet);
+        if wire::account_of(from) == wallet && wire::account_of(to) != wallet {
+            return Some(true);
+        }
+        let known = |account: Account| self.source.is_settlement(&account);
+        Some(wire::account_of(from).is_some_and(known))
+    }
+}
+
+enum Asked {
+    Logs(Vec<FoundLog>),
+    TooMuch(Shrink),
+}
+
+fn query(low: Height, high: Height, topics: &Value) -> Call {
+    let params = json!([{
+        "fromBlock": format!("{low:#x}"),
+        "toBlock": format!("{high:#x}"),
+        "topics": topics,
+    }]);
+    Call { method: "eth_getLogs", params }
+}

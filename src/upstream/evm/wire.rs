@@ -1,0 +1,180 @@
+//! What nodes say, in their own form: hex numbers, blocks, logs.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::decode::evm::{Account, Word};
+use crate::domain::{Height, Units, UnixSeconds};
+
+/// A quantity that fits 64 bits.
+pub(super) fn number(raw: &RawValue) -> Option<u64> {
+    hex_number(serde_json::from_str(raw.get()).ok()?)
+}
+
+pub(super) fn hex_number(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+/// A quantity of up to 256 bits.
+pub(super) fn units(raw: &RawValue) -> Option<Units> {
+    hex_units(serde_json::from_str(raw.get()).ok()?)
+}
+
+pub(super) fn hex_units(text: &str) -> Option<Units> {
+    Units::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+pub(super) fn word(text: &str) -> Option<Word> {
+    let mut word = [0; 32];
+    hex::decode_to_slice(text.strip_prefix("0x")?, &mut word).ok()?;
+    Some(word)
+}
+
+pub(super) fn account(text: &str) -> Option<Account> {
+    let mut account = [0; 20];
+    hex::decode_to_slice(text.strip_prefix("0x")?, &mut account).ok()?;
+    Some(account)
+}
+
+/// The low 20 bytes of a topic.
+pub(super) fn account_of(word: &Word) -> Option<Account> {
+    word.last_chunk().copied()
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    format!("0x{}", hex::encode(bytes))
+}
+
+/// An account as a topic.
+pub(super) fn topic(account: &Account) -> String {
+    format!("0x{}{}", "0".repeat(24), hex::encode(account))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Block<'a> {
+    number: &'a str,
+    hash: &'a str,
+    timestamp: &'a str,
+    #[serde(borrow, default)]
+    transactions: Vec<&'a str>,
+}
+
+/// The head of a block, and the transactions in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BlockHead {
+    pub(super) number: Height,
+    pub(super) hash: Word,
+    pub(super) time: UnixSeconds,
+    pub(super) transactions: Vec<Word>,
+}
+
+/// `Ok(None)` for a block that the node does not have.
+pub(super) fn block(raw: &RawValue) -> Result<Option<BlockHead>, ()> {
+    let block: Option<Block<'_>> = serde_json::from_str(raw.get()).map_err(|_| ())?;
+    let Some(block) = block else { return Ok(None) };
+    let read = || {
+        let time = u32::try_from(hex_number(block.timestamp)?).ok()?;
+        Some(BlockHead {
+            number: hex_number(block.number)?,
+            hash: word(block.hash)?,
+            time: UnixSeconds(time),
+            transactions: block
+                .transactions
+                .iter()
+                .map(|text| word(text))
+                .collect::<Option<_>>()?,
+        })
+    };
+    read().map(Some).ok_or(())
+}
+
+/// One log of `eth_getLogs`, as far as finding transactions needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FoundLog {
+    pub(super) address: Account,
+    pub(super) topics: Vec<Word>,
+    pub(super) data: Vec<u8>,
+    pub(super) block: Height,
+    pub(super) hash: Word,
+    pub(super) index: Option<u32>,
+    /// Only newer nodes tell it.
+    pub(super) time: Option<UnixSeconds>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawLog<'a> {
+    address: &'a str,
+    #[serde(borrow)]
+    topics: Vec<&'a str>,
+    data: &'a str,
+    block_number: &'a str,
+    transaction_hash: &'a str,
+    transaction_index: Option<&'a str>,
+    block_timestamp: Option<&'a str>,
+    #[serde(default)]
+    removed: bool,
+}
+
+/// `None` where it is no list of logs. Logs that a reorganisation took back are left out.
+pub(super) fn logs(raw: &RawValue) -> Option<Vec<FoundLog>> {
+    let all: Vec<RawLog<'_>> = serde_json::from_str(raw.get()).ok()?;
+    all.iter().filter(|log| !log.removed).map(found).collect()
+}
+
+fn found(log: &RawLog<'_>) -> Option<FoundLog> {
+    let small = |text: &str| u32::try_from(hex_number(text)?).ok();
+    Some(FoundLog {
+        address: account(log.address)?,
+        topics: log.topics.iter().map(|text| word(text)).collect::<Option<_>>()?,
+        data: hex::decode(log.data.strip_prefix("0x")?).ok()?,
+        block: hex_number(log.block_number)?,
+        hash: word(log.transaction_hash)?,
+        index: log.transaction_index.and_then(small),
+        time: log.block_timestamp.and_then(small).filter(|time| *time > 0).map(UnixSeconds),
+    })
+}
+
+/// What a receipt tells of the fee.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Paid<'a> {
+    gas_used: &'a str,
+    effective_gas_price: Option<&'a str>,
+    l1_fee: Option<&'a str>,
+    operator_fee: Option<&'a str>,
+    blob_gas_used: Option<&'a str>,
+    blob_gas_price: Option<&'a str>,
+}
+
+/// What the sender paid for the execution of a transaction; `None` where the receipt does not tell.
+///
+/// `l1Fee` is the part of rollups of the OP stack (its specification, "L1 Cost").
+pub(super) fn fee(receipt: &RawValue) -> Option<Units> {
+    let fee: Paid<'_> = serde_json::from_str(receipt.get()).ok()?;
+    let part = |text: Option<&str>| text.map_or(Some(Units::ZERO), hex_units);
+    let gas = hex_units(fee.gas_used)?.checked_mul(hex_units(fee.effective_gas_price?)?)?;
+    let blobs = part(fee.blob_gas_used)?.checked_mul(part(fee.blob_gas_price)?)?;
+    gas.checked_add(part(fee.l1_fee)?)?.checked_add(part(fee.operator_fee)?)?.checked_add(blobs)
+}
+
+/// Who sent a transaction, and to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parties {
+    pub(super) from: Account,
+    pub(super) to: Option<Account>,
+}
+
+#[derive(Deserialize)]
+struct RawParties<'a> {
+    from: &'a str,
+    to: Option<&'a str>,
+}
+
+pub(super) fn parties(raw: &RawValue) -> Option<Parties> {
+    let RawParties { from, to } = serde_json::from_str(raw.get()).ok()?;
+    Some(Parties {
+        from: account(from)?,
+        to: to.map(account).map_or(Some(None), |to| to.map(Some))?,
+    })
+}

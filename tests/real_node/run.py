@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Holds a running blotter against trades made on a real EVM node with real contracts.
+
+    python3 tests/real_node/run.py BLOTTER [--heavy N] [--chain eth|tron] [--no-internal] [--no-index] [--suspend-every N]
+
+BLOTTER is the program to test; with --chain tron the node is shown to it as a Tron node (tron_facade.py, whose options
+the last three are). The lab beside this file starts anvil, deploys Uniswap v2, v3, v4, routers and others
+at their mainnet addresses, trades with several wallets and writes down what their balances say happened (its
+dependencies must be installed: `npm ci --ignore-scripts --legacy-peer-deps` in lab/). Then, for every wallet:
+
+  - each trade of the truth file is a row with exactly that amount, and with exactly that native amount where the wallet
+    itself gave or got it; where it did not, the row's value is exactly the route's or null;
+  - what is no trade has no row;
+  - a stream that is cut again and again and resumed from its last cursor gives the same rows, each once.
+"""
+import argparse, json, os, pathlib, signal, socket, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+from collections import Counter
+from decimal import Decimal
+
+from tron_facade import hex20, t_address
+
+LAB = pathlib.Path(__file__).parent / "lab"
+# Decimals of the coin, and what one unit of it is in the lab's truth.
+DECIMALS = {"eth": 18, "tron": 6}
+CUT_EVERY = 997
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def line_with(process, text):
+    for line in process.stdout:
+        if text in line:
+            return line.strip()
+    sys.exit(f"{process.args[0]} ended before it said {text!r}")
+
+
+def open_stream(url, key, wallet, cursor=None):
+    query = {"chain": wallet["chain"], **({"cursor": cursor} if cursor else {})}
+    request = urllib.request.Request(
+        f"{url}/v1/wallets/{wallet['address']}/history?{urllib.parse.urlencode(query)}", headers={"Authorization": f"Bearer {key}"}
+    )
+    return urllib.request.urlopen(request, timeout=120)
+
+
+def read(url, key, wallet, cut_every=None):
+    """All rows of a wallet; with `cut_every`, hanging up after so many rows and going on from the last cursor."""
+    rows, cursor, final = [], None, None
+    while final is None:
+        before = len(rows)
+        with open_stream(url, key, wallet, cursor) as stream:
+            for line in stream:
+                if not line.strip():
+                    continue
+                one = json.loads(line, parse_float=Decimal)
+                if "complete" in one:
+                    cursor = one.get("cursor", cursor)
+                    final = one if one["complete"] else None
+                    break
+                rows += one["trades"]
+                cursor = one["cursor"]
+                if cut_every and len(rows) - before >= cut_every:
+                    break
+    return rows, final
+
+
+def row_key(row):
+    return row["signature"].lower().removeprefix("0x"), row["side"], row["tokenMint"].lower()
+
+
+def judge(wallet, rows, final, truth):
+    """What is wrong with the rows of a wallet, as texts."""
+    wrong = []
+    ambiguous = {t["signature"].lower().removeprefix("0x") for t in truth["notTrades"]["ambiguous"]}
+    rows = [r for r in rows if row_key(r)[0] not in ambiguous]
+    got = Counter(map(row_key, rows))
+    expected = {row_key(t): t for t in wallet["trades"]}
+    wrong += [f"{n} times {k}" for k, n in got.items() if n > 1]
+    wrong += [f"no trade, yet a row: {k}" for k in got if k not in expected]
+    wrong += [f"missing: {k} ({t['label']})" for k, t in expected.items() if k not in got]
+    for row in rows:
+        t = expected.get(row_key(row))
+        if t is None:
+            continue
+        raw = t["amountNativeRaw"]
+        native = None if raw is None else Decimal(raw).scaleb(-DECIMALS[wallet["chain"]])
+        own = (t["amountNativeBasis"] or "").startswith("wallet")
+        same = {"amount": Decimal(str(row["amount"])) == Decimal(t["amount"])}
+        same["amountSol"] = (row["amountSol"] is None and not own) or (
+            row["amountSol"] is not None and Decimal(str(row["amountSol"])) == native
+        )
+        same["dex"] = bool(row["dex"]) and not row["dex"].startswith("0x")
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(t["blockTime"]))
+        same["blockTime"] = row["blockTime"] == seconds
+        wrong += [f"{name} of {t['label']}: {row} expected {t}" for name, ok in same.items() if not ok]
+    if not final or not final["complete"] or final["wallet"].lower() != wallet["address"].lower():
+        wrong.append(f"final line: {final}")
+    return wrong
+
+
+def check(url, key, truth):
+    failures, count = [], 0
+    for wallet in truth["wallets"]:
+        rows, final = read(url, key, wallet)
+        wrong = judge(wallet, rows, final, truth)
+        resumed, _ = read(url, key, wallet, CUT_EVERY if len(rows) > CUT_EVERY else 3)
+        if resumed != rows:
+            wrong.append(f"a stream that was cut gave {len(resumed)} rows, another order or others than the whole one")
+        count += len(rows)
+        failures += [f"{wallet['name']}: {w}" for w in wrong]
+        print(f"{wallet['name']:8} {len(rows):6} rows, {len(wrong)} wrong", flush=True)
+    return failures, count
+
+
+def as_tron(a, node, truth, start):
+    """Starts the facade, and turns the truth's addresses and amounts into Tron's."""
+    for wallet in truth["wallets"]:
+        wallet["address"] = t_address(hex20(wallet["address"]))
+        for trade in wallet["trades"]:
+            trade["tokenMint"] = t_address(hex20(trade["tokenMint"]))
+            if a.no_internal and trade["side"] == "sell" and (trade["amountNativeBasis"] or "").startswith("wallet"):
+                # Where no event tells what came back, null is right.
+                trade["amountNativeBasis"] = "told by an internal transaction alone"
+    flags = [f for f, on in (("--no-internal", a.no_internal), ("--no-index", a.no_index)) if on]
+    facade = [sys.executable, str(LAB.parent / "tron_facade.py"), node, "--suspend-every", str(a.suspend_every), *flags]
+    return line_with(start(*facade), "READY").split()[-1]
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("blotter")
+    ap.add_argument("--heavy", type=int, default=0, help="swaps of one more wallet")
+    ap.add_argument("--chain", choices=DECIMALS, default="eth")
+    ap.add_argument("--no-internal", action="store_true")
+    ap.add_argument("--no-index", action="store_true")
+    ap.add_argument("--suspend-every", type=int, default=0)
+    a = ap.parse_args()
+    blotter = os.path.abspath(a.blotter)
+    children = []
+
+    def start(*command, **how):
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **how)
+        children.append(child)
+        return child
+
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            port, truth_file = free_port(), os.path.join(scratch, "truth.json")
+            lab = start("node", "lab.mjs", "--port", str(port), "--keep", "--heavy", str(a.heavy), "--out", truth_file, cwd=LAB)
+            node = line_with(lab, "READY").split()[-1]
+            truth = json.load(open(truth_file))
+            for wallet in truth["wallets"]:
+                wallet["chain"] = a.chain
+            if a.chain == "tron":
+                node = as_tron(a, node, truth, start)
+            data = os.path.join(scratch, "data")
+            made = subprocess.run([blotter, "keys", "create", "--json", "--data-dir", data], check=True, capture_output=True, text=True)
+            environment = {**os.environ, f"BLOTTER_CHAINS_{a.chain.upper()}_RPC": node}
+            serve = start(blotter, "serve", "--listen", "127.0.0.1:0", "--data-dir", data, env=environment)
+            url = line_with(serve, "listening on").split()[-1]
+            started = time.monotonic()
+            failures, count = check(url, json.loads(made.stdout)["key"], truth)
+            for failure in failures[:40]:
+                print("  wrong:", failure)
+            print(f"{count} rows in {time.monotonic() - started:.1f} s, {len(failures)} wrong")
+            return 1 if failures else 0
+        finally:
+            for child in reversed(children):
+                child.send_signal(signal.SIGTERM)
+                try:
+                    child.wait(timeout=20)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
