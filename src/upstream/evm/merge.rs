@@ -97,15 +97,22 @@ impl Sight {
         self.calls.iter().filter(|call| Some(*call) != self.outer.as_ref()).copied().collect()
     }
 
+    fn comes_from_known(&self, subject: &Subject) -> bool {
+        let mut others = self.others.iter().filter(|other| **other != subject.wallet);
+        others.any(|other| subject.knows(other))
+    }
+
+    /// Whether it is the wallet's own doing, or came through a known contract.
+    fn told(&self, subject: &Subject) -> Option<bool> {
+        (self.sent || self.gave || self.comes_from_known(subject)).then_some(true)
+    }
+
     /// `hides`: what the wallet gave may be missing from the lists.
     fn verdict(&self, subject: &Subject, hides: bool) -> Verdict {
         if self.failed {
             return Verdict::Nothing;
         }
-        let known = || {
-            let others = self.others.iter().filter(|other| **other != subject.wallet);
-            others.into_iter().any(|other| subject.knows(other))
-        };
+        let known = || self.comes_from_known(subject);
         if self.sent && (self.has_token || self.may_move || !self.inner_calls().is_empty()) {
             return Verdict::Candidate;
         }
@@ -215,7 +222,7 @@ impl Merge {
                     index: sight.index,
                     time: sight.time,
                     whole: None,
-                    sent: Some(sight.sent || sight.gave),
+                    sent: sight.told(subject),
                     calls: calls_until
                         .is_some_and(|until| block <= until)
                         .then(|| sight.inner_calls()),

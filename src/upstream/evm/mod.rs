@@ -10,6 +10,10 @@ mod explorer;
 mod explorer_wire;
 mod fetch;
 mod limits;
+#[cfg(test)]
+mod lists_model;
+#[cfg(test)]
+mod lists_tests;
 mod logs;
 mod merge;
 mod native;

@@ -315,8 +315,8 @@ fn candidate(
     let (hash, index) = (tx.hash, tx.index);
     let whole =
         (is_full && is_unbroken(&sight.logs)).then(|| Box::new(whole(tx, sight.logs, block)));
-    let sent = Some(sent || gave);
-    Some(Ok(Candidate { hash, block, index: Some(index), time, whole, calls, sent }))
+    // Not its own doing: it came through a known contract.
+    Some(Ok(Candidate { hash, block, index: Some(index), time, whole, calls, sent: Some(true) }))
 }
 
 fn whole(tx: Tx, logs: Vec<PlacedLog>, block: Height) -> Transaction {
