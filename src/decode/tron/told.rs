@@ -95,7 +95,9 @@ impl Told {
             self.pay_is_untold = !unwrapped.is_zero();
             return;
         }
-        let is_known = tables.contract(chain, &router).is_some_and(|contract| contract.exact);
+        let is_known = tables
+            .contract(chain, &router)
+            .is_some_and(|contract| contract.is_exact(tx.call.selector));
         let asked = Asked { call: &tx.call, input: &tx.input, wrapped, unwrapped, is_known };
         if !tx.call.value.is_zero() {
             if let Some(spent) = asked.spent() {
