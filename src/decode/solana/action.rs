@@ -407,7 +407,7 @@ mod tests {
     fn actions(program: &Key, bytes: &[u8], accounts: &[u8]) -> Vec<Action> {
         let (mut actions, text) = (Vec::new(), bs58::encode(bytes).into_string());
         from_data(program, text.as_bytes(), accounts, &[[7; 32], [8; 32], [9; 32]], |a| {
-            actions.push(a)
+            actions.push(a);
         });
         actions
     }

@@ -57,7 +57,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
         Some(count) => usize::try_from(count).map_err(|_| RawError::Broken("header"))?,
         None => message.account_keys.iter().filter(|key| key.signer).count(),
     };
-    if meta.pre_balances.len() != keys.keys.len() || meta.post_balances.len() != keys.keys.len() {
+    if meta.pre_balances.len() != keys.bytes.len() || meta.post_balances.len() != keys.bytes.len() {
         return Err(RawError::Broken("balance list"));
     }
     let tokens = token_accounts(&keys, &meta.pre_token_balances, &meta.post_token_balances)?;
@@ -67,7 +67,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     let InstructionReader { mut instructions, accounts, data, .. } = reader;
     if let Some(logs) = logs {
         let lines: Vec<Cow<'_, str>> = serde_json::from_slice(logs).unwrap_or_default();
-        frames::heights_from_logs(&keys.keys, &mut instructions, &lines);
+        frames::heights_from_logs(&keys.bytes, &mut instructions, &lines);
     }
     frames::link(&mut instructions, &accounts);
     let id = message.signature.and_then(|text| std::str::from_utf8(text).ok());
@@ -80,7 +80,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
         fee: meta.fee,
         signers,
         lamports: meta.pre_balances.into_iter().zip(meta.post_balances).collect(),
-        keys: keys.keys,
+        keys: keys.bytes,
         tokens,
         instructions,
         accounts,
@@ -90,7 +90,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
 
 /// The keys as bytes, and as the text by which `jsonParsed` refers to them.
 pub(super) struct Keys<'a> {
-    keys: Vec<Key>,
+    bytes: Vec<Key>,
     texts: Vec<&'a [u8]>,
     /// How each text begins: `jsonParsed` names keys by the hundred.
     starts: Vec<u64>,
@@ -108,9 +108,9 @@ impl<'a> Keys<'a> {
         if texts.len() > LIMITS.keys {
             return Err(RawError::TooMany("account keys"));
         }
-        let keys = texts.iter().map(|text| key(text)).collect::<Result<_, _>>()?;
+        let bytes = texts.iter().map(|text| key(text)).collect::<Result<_, _>>()?;
         let starts = texts.iter().map(|text| start(text)).collect();
-        Ok(Self { keys, texts, starts })
+        Ok(Self { bytes, texts, starts })
     }
 
     /// Place of an address among the keys.
@@ -165,7 +165,7 @@ fn token_accounts(
         for balance in balances {
             let account = u8::try_from(balance.account_index)
                 .ok()
-                .filter(|at| usize::from(*at) < keys.keys.len())
+                .filter(|at| usize::from(*at) < keys.bytes.len())
                 .ok_or(RawError::Broken("token balance"))?;
             let units = units(balance.amount).ok_or(RawError::Broken("token amount"))?;
             let decimals = u8::try_from(balance.decimals);
@@ -234,7 +234,7 @@ impl<'a> InstructionReader<'a> {
             AccountRef::Index(index) => u8::try_from(index).ok(),
             AccountRef::Text(text) => self.keys.find(text),
         };
-        place.filter(|at| usize::from(*at) < self.keys.keys.len())
+        place.filter(|at| usize::from(*at) < self.keys.bytes.len())
     }
 
     fn push(&mut self, raw: &RawInstruction<'_>, height: u8) -> Result<(), RawError> {
@@ -244,7 +244,7 @@ impl<'a> InstructionReader<'a> {
         let program = raw.program.and_then(|program| self.place(program));
         let program = program.ok_or(RawError::Broken("program index"))?;
         let program_key =
-            self.keys.keys.get(usize::from(program)).ok_or(RawError::Broken("program index"))?;
+            self.keys.bytes.get(usize::from(program)).ok_or(RawError::Broken("program index"))?;
         let start = self.accounts.len();
         for account in self.listed.get(raw.accounts.clone()).unwrap_or_default() {
             let place = self.place(*account).ok_or(RawError::Broken("account index"))?;
@@ -272,7 +272,7 @@ impl<'a> InstructionReader<'a> {
         if let Some(parsed) = raw.parsed {
             add(action::from_parsed(program_key, parsed, self.keys));
         } else {
-            action::from_data(program_key, raw.data, listed, &self.keys.keys, add);
+            action::from_data(program_key, raw.data, listed, &self.keys.bytes, add);
         }
         // A batch is many instructions in one.
         if self.instructions.len() > LIMITS.instructions {
