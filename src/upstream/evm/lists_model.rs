@@ -56,6 +56,14 @@ impl ModelTx {
         hex_text(&self.hash())
     }
 
+    /// Whether any row of it can name the wallet, as giver or as taker: what is no such row need
+    /// not be written.
+    fn may_name(&self, gives: bool) -> bool {
+        let is = |from: &Account, to: &Account| *if gives { from } else { to } == WALLET;
+        is(&self.from, &self.to)
+            || self.tokens.iter().chain(&self.calls).any(|(from, to, _)| is(from, to))
+    }
+
     fn touches(&self, from: &Account, to: &Account) -> bool {
         *from == WALLET || *to == WALLET
     }
@@ -163,6 +171,11 @@ impl Model {
         let rows: Vec<Value> = self
             .down_from(host)
             .filter(|tx| within.contains(&tx.block))
+            .filter(|tx| match action.as_str() {
+                "txlist" => tx.from == WALLET || tx.to == WALLET,
+                "txlistinternal" => !tx.calls.is_empty(),
+                _ => tx.may_name(true) || tx.may_name(false),
+            })
             .flat_map(|tx| rows(tx, &action).into_iter().rev())
             .filter(|row| row["from"] == *address || row["to"] == *address)
             .skip((page - 1) * offset)
@@ -189,6 +202,7 @@ impl Model {
         let rows: Vec<Value> = self
             .down_from(host)
             .filter(|tx| within.contains(&tx.block) && !tx.failed)
+            .filter(|tx| tx.may_name(filter.get("fromAddress").is_some()))
             .flat_map(|tx| transfers(tx).into_iter().rev())
             .filter(|row| categories.contains(&row["category"]))
             .filter(|row| match filter.get("fromAddress") {
