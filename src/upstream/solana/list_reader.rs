@@ -16,8 +16,8 @@ use super::fetch::{Fetched, Page, PageRequest};
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{FIRST_HEIGHTS, Listing, PageState, Proof};
 use super::open::Opening;
-use super::wire::Balance;
 use super::timeline::{Ready, Sizes, Timeline};
+use super::wire::Balance;
 use crate::decode::solana::Transaction;
 use crate::domain::{Address, Family, Height, Resume, SourceAccount, TxId, UnixSeconds};
 use crate::upstream::endpoint::EndpointId;
@@ -352,7 +352,8 @@ impl ListReader {
     }
 
     fn proved(&mut self, numbers: &[usize], kept: &[(EndpointId, Height)]) {
-        let is_whole = |(id, first): &(EndpointId, Height)| (*first <= FIRST_HEIGHTS).then_some(*id);
+        let is_whole =
+            |(id, first): &(EndpointId, Height)| (*first <= FIRST_HEIGHTS).then_some(*id);
         self.whole.extend(kept.iter().filter_map(is_whole));
         let first = kept.iter().map(|(_, first)| *first).min().unwrap_or(0);
         let others = self.source.inner.pool.endpoints().len() > 1;

@@ -87,7 +87,9 @@ impl Client {
             }
             match walk.next().await {
                 Step::Rows(rows) => {
-                    left = left.checked_sub(u64::try_from(rows.len()).unwrap()).expect("too many rows");
+                    left = left
+                        .checked_sub(u64::try_from(rows.len()).unwrap())
+                        .expect("too many rows");
                     world.check_rows(self, walk.cursor(), &rows);
                     self.walk.points.push((self.walk.cursor, self.walk.rows));
                     self.walk.cursor = Some(walk.cursor());

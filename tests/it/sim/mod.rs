@@ -3,7 +3,8 @@
 //! the truth from its top, `complete` is told only when it is, and once the faults stop everything
 //! is there within a bounded number of requests.
 //!
-//! `BLOTTER_SIM_SEEDS=17..18 cargo test --test it sim` repeats one seed, `=0..100000` runs long.
+//! `BLOTTER_SIM_SEEDS=17..18 cargo test --test it sim` repeats one seed, `=0..100000` runs long;
+//! with `BLOTTER_SIM_STOP` set, the first seed that fails ends the run.
 
 mod checks;
 mod client;
@@ -60,8 +61,14 @@ fn whatever_fails_each_walk_is_the_truth_and_ends_complete() {
             match catch_unwind(AssertUnwindSafe(|| run(seed))) {
                 Ok(one) => seen.add(one),
                 Err(_) => {
-                    println!("seed {seed} failed; BLOTTER_SIM_SEEDS={seed}..{} repeats it", seed + 1);
+                    println!(
+                        "seed {seed} failed; BLOTTER_SIM_SEEDS={seed}..{} repeats it",
+                        seed + 1
+                    );
                     failed.push(seed);
+                    if std::env::var_os("BLOTTER_SIM_STOP").is_some() {
+                        next.store(u64::MAX / 2, Ordering::Relaxed);
+                    }
                 }
             }
         }
@@ -123,7 +130,8 @@ async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
     for node in &world.nodes {
         let mut options = node.options();
         options.lag = if dice.one_in(3) { dice.pick(&[3, 150, 5000]) } else { 0 };
-        let pruned = dice.one_in(12).then(|| world.model.head() - dice.pick(&[100, 100_000, 50_000_000]));
+        let pruned =
+            dice.one_in(12).then(|| world.model.head() - dice.pick(&[100, 100_000, 50_000_000]));
         options.first_available = pruned.unwrap_or(0);
         node.set_options(options);
     }
@@ -181,6 +189,7 @@ async fn calm(world: &mut World, clients: &mut [Client]) {
     }
     for wallet in 0..world.wallets.len() {
         world.check_store(wallet);
+        world.check_all(wallet);
     }
     quiet(world).await;
     let transactions: u64 =

@@ -37,7 +37,8 @@ impl Truth {
 
     pub(super) fn advance(&mut self, model: &SolanaModel, wallet: Address) {
         let top = self.now.first().map(|fact| fact.slot);
-        let news = model.truth(wallet).map(fact).take_while(|fact| top.is_none_or(|t| fact.slot > t));
+        let news =
+            model.truth(wallet).map(fact).take_while(|fact| top.is_none_or(|t| fact.slot > t));
         let news: Vec<Fact> = news.collect();
         self.now.splice(0..0, news);
     }
