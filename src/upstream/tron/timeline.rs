@@ -71,7 +71,7 @@ pub(super) struct Timeline {
     done: bool,
     has_new: bool,
     /// What was known when it was decided last.
-    decided_to: Option<Option<u64>>,
+    decided_to: u64,
 }
 
 /// What can be delivered now.
@@ -79,7 +79,7 @@ pub(super) struct Timeline {
 pub(super) struct Ready {
     pub(super) low: Height,
     pub(super) high: Height,
-    pub(super) txs: Vec<Box<Transaction>>,
+    pub(super) txs: Vec<Transaction>,
 }
 
 /// How much makes a chunk.
@@ -104,7 +104,7 @@ impl Timeline {
             edge: None,
             done: false,
             has_new: false,
-            decided_to: None,
+            decided_to: u64::MAX,
         }
     }
 
@@ -152,10 +152,11 @@ impl Timeline {
         passed_max: usize,
         want: impl Fn(&Seen) -> Want,
     ) {
-        if !self.has_new && self.decided_to == Some(frontier) {
+        let known_to = frontier.unwrap_or(0);
+        if !self.has_new && self.decided_to == known_to {
             return;
         }
-        (self.has_new, self.decided_to) = (false, Some(frontier));
+        (self.has_new, self.decided_to) = (false, known_to);
         for ((Reverse(at), _), planned) in &mut self.planned {
             if frontier.is_some_and(|frontier| *at <= frontier) {
                 return;
@@ -304,7 +305,7 @@ impl Timeline {
                 self.under_way -= 1;
                 // Of a list ordered by time, some may stand outside.
                 if (low..=high).contains(&tx.call.block) {
-                    txs.push(tx);
+                    txs.push(*tx);
                 }
             }
         }
