@@ -39,7 +39,7 @@ const TOO_WIDE: &[&str] = &["range", "blocks", "block"];
 
 /// `None` where the text is about something else.
 pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
-    let text = text.to_lowercase();
+    let text = text.to_lowercase().replace("eth_getlogs", "");
     let asked = to.saturating_sub(from).saturating_add(1);
     if let Some((low, high)) = named_range(&text)
         && low <= high
