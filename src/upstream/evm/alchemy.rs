@@ -114,23 +114,29 @@ impl AlchemyLister {
     }
 
     fn params(&self, side: Side, ask: &PageAsk, key: Option<&String>) -> Value {
-        let wallet = hex_text(&self.subject.wallet);
         let mut categories = vec!["external", "erc20"];
         if self.with_calls {
             categories.push("internal");
         }
-        let mut filter = json!({
-            "fromBlock": format!("{:#x}", ask.low), "toBlock": format!("{:#x}", ask.end),
-            "category": categories, "order": "desc", "withMetadata": true,
-            "excludeZeroValue": true, "maxCount": format!("{PAGE_MAX:#x}"),
-        });
-        let end = match side {
+        let side = match side {
             Side::Gave => "fromAddress",
             Side::Got => "toAddress",
         };
-        filter[end] = wallet.into();
+        let mut filter = serde_json::Map::new();
+        for (name, value) in [
+            (side, Value::from(hex_text(&self.subject.wallet))),
+            ("fromBlock", format!("{:#x}", ask.low).into()),
+            ("toBlock", format!("{:#x}", ask.end).into()),
+            ("category", categories.into()),
+            ("order", "desc".into()),
+            ("withMetadata", true.into()),
+            ("excludeZeroValue", true.into()),
+            ("maxCount", format!("{PAGE_MAX:#x}").into()),
+        ] {
+            filter.insert(name.to_owned(), value);
+        }
         if let Some(key) = key {
-            filter["pageKey"] = key.as_str().into();
+            filter.insert("pageKey".to_owned(), key.as_str().into());
         }
         json!([filter])
     }

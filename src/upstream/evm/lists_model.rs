@@ -63,10 +63,6 @@ impl ModelTx {
         is(&self.from, &self.to)
             || self.tokens.iter().chain(&self.calls).any(|(from, to, _)| is(from, to))
     }
-
-    fn touches(&self, from: &Account, to: &Account) -> bool {
-        *from == WALLET || *to == WALLET
-    }
 }
 
 /// How the index behaves.
@@ -255,7 +251,8 @@ impl Model {
         } else if lines.last().is_none_or(|(block, _)| *block != to) {
             lines.push((to, json!({"header": {"number": to}})));
         }
-        (200, lines.iter().map(|(_, line)| format!("{line}\n")).collect())
+        let lines: Vec<String> = lines.iter().map(|(_, line)| line.to_string()).collect();
+        (200, lines.join("\n"))
     }
 
     fn answer(&self, request: &Request) -> (u16, String) {
@@ -375,7 +372,7 @@ fn portal_rows(tx: &ModelTx, traced: bool) -> Option<Value> {
     let topic = |account: &Account| format!("0x{}{}", "00".repeat(12), hex::encode(account));
     let logs: Vec<Value> = (0..)
         .zip(tokens)
-        .filter(|(_, (from, to, _))| full || tx.touches(from, to))
+        .filter(|(_, (from, to, _))| full || *from == WALLET || *to == WALLET)
         .map(|(at, (from, to, value)): (u32, _)| {
             json!({
                 "logIndex": tx.index * 100 + at, "transactionIndex": tx.index,

@@ -38,6 +38,7 @@ pub(super) enum What {
 
 /// All that the lists tell of one transaction.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "five things that were seen or not")]
 struct Sight {
     index: Option<u32>,
     time: Option<UnixSeconds>,
@@ -65,7 +66,7 @@ enum Verdict {
 }
 
 impl Sight {
-    fn add(&mut self, row: Row, wallet: &Account) {
+    fn add(&mut self, row: &Row, wallet: &Account) {
         self.index = self.index.or(row.index);
         self.time = self.time.or(row.time);
         match row.what {
@@ -211,7 +212,7 @@ impl Merge {
         self.top = low.checked_sub(1).filter(|below| *below >= self.low);
         let mut sights: BTreeMap<(Height, Word), Sight> = BTreeMap::new();
         for row in self.lists.iter_mut().flat_map(|list| list.take_from(low)) {
-            sights.entry((row.block, row.hash)).or_default().add(row, &subject.wallet);
+            sights.entry((row.block, row.hash)).or_default().add(&row, &subject.wallet);
         }
         let mut window = Window { low, high: top, found: Vec::new(), resume: None, skipped: 0 };
         for ((block, hash), sight) in sights {
