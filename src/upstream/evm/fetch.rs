@@ -245,16 +245,12 @@ impl Wanted {
         }
         let receipt = self.receipt.as_ref().filter(|_| with_receipt)?;
         let parsed = evm::parse(tx.result.get().as_bytes(), receipt.result.get().as_bytes());
-        match parsed {
-            Ok(parsed) => {
-                self.done = Some((parsed, fees::fee(chain_id, &receipt.result)));
-                None
-            }
-            Err(_) => {
-                self.tx = None;
-                self.receipt.take().map(|answer| answer.endpoint)
-            }
+        if let Ok(parsed) = parsed {
+            self.done = Some((parsed, fees::fee(chain_id, &receipt.result)));
+            return None;
         }
+        self.tx = None;
+        self.receipt.take().map(|answer| answer.endpoint)
     }
 }
 
