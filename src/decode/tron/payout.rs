@@ -93,10 +93,10 @@ impl Asked<'_> {
     pub(super) fn paid(&self) -> Option<Units> {
         let (selector, words) = self.input.split_first_chunk::<SELECTOR>()?;
         if V2_SELL.contains(selector) && self.called(V2_SWAP) {
-            return self.pay(account(words, V2_TO)?, self.unwrapped);
+            return Some(self.pay(account(words, V2_TO)?, self.unwrapped));
         }
         if *selector == SMART && self.is_known {
-            return self.pay(account(words, SMART_TO)?, self.unwrapped);
+            return Some(self.pay(account(words, SMART_TO)?, self.unwrapped));
         }
         if UNIVERSAL.contains(selector) && (self.called(V2_SWAP) || self.called(V3_SWAP)) {
             return self.by_commands();
@@ -105,8 +105,8 @@ impl Asked<'_> {
         if is_v3 { self.by_unwraps() } else { None }
     }
 
-    fn pay(&self, to: Account, amount: Units) -> Option<Units> {
-        Some(if to == self.call.from { amount } else { Units::ZERO })
+    fn pay(&self, to: Account, amount: Units) -> Units {
+        if to == self.call.from { amount } else { Units::ZERO }
     }
 
     fn by_unwraps(&self) -> Option<Units> {
@@ -117,11 +117,11 @@ impl Asked<'_> {
         let arguments = self.input.get(at + SELECTOR..)?;
         let to = account(arguments, 1)?;
         if kind == UNWRAP.as_slice() {
-            return self.pay(to, self.unwrapped);
+            return Some(self.pay(to, self.unwrapped));
         }
         let bips = word(arguments, 2).filter(|bips| *bips <= Units::from(BIPS))?;
         let fee = self.unwrapped.checked_mul(bips)?.checked_div(Units::from(BIPS))?;
-        self.pay(to, self.unwrapped.checked_sub(fee)?)
+        Some(self.pay(to, self.unwrapped.checked_sub(fee)?))
     }
 
     /// By the commands of a Universal Router: one unwraps, for the sender, and none gives native
@@ -144,7 +144,7 @@ impl Asked<'_> {
             }
         }
         let to = to?;
-        self.pay(if to == SENDER { self.call.from } else { to }, self.unwrapped)
+        Some(self.pay(if to == SENDER { self.call.from } else { to }, self.unwrapped))
     }
 
     /// Whether pools of a kind were called by the router.

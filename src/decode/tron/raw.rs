@@ -70,12 +70,12 @@ struct Value<'a> {
     to_address: Option<Cow<'a, str>>,
     #[serde(borrow)]
     data: Option<Cow<'a, str>>,
-    #[serde(default)]
-    call_value: u64,
+    #[serde(default, rename = "call_value")]
+    called_with: u64,
     #[serde(default)]
     amount: u64,
-    #[serde(default)]
-    call_token_value: u64,
+    #[serde(default, rename = "call_token_value")]
+    called_with_token: u64,
     token_id: Option<TokenId<'a>>,
     #[serde(borrow)]
     asset_name: Option<Cow<'a, str>>,
@@ -190,7 +190,7 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
     let target = value.contract_address.as_ref().or(value.to_address.as_ref());
     let to = target.map(|to| account(to)).transpose()?;
     let mut assets = Vec::new();
-    assets.extend(outermost_asset(value, owner, to)?);
+    assets.extend(outermost_asset(value, owner, to));
     let native = internal_moves(info.internal_transactions.as_deref(), &mut assets)?;
     let millis = info.time_millis.ok_or(RawError::Missing("block time"))?;
     let time = u32::try_from(millis / 1000).map_err(|_| RawError::Broken("block time"))?;
@@ -225,7 +225,7 @@ fn succeeded(ret: &[Ret<'_>], info: &Info<'_>) -> bool {
 fn sent(contract: &Contract<'_>) -> u64 {
     let value = &contract.parameter.value;
     match contract.kind.as_ref() {
-        "TriggerSmartContract" => value.call_value,
+        "TriggerSmartContract" => value.called_with,
         "CreateSmartContract" => value.new_contract.as_ref().map_or(0, |new| new.call_value),
         "TransferContract" => value.amount,
         _ => 0,
@@ -233,20 +233,16 @@ fn sent(contract: &Contract<'_>) -> u64 {
 }
 
 /// TRC-10 tokens that the owner gave with it.
-fn outermost_asset(
-    value: &Value<'_>,
-    from: Account,
-    to: Option<Account>,
-) -> Result<Option<AssetMove>, RawError> {
+fn outermost_asset(value: &Value<'_>, from: Account, to: Option<Account>) -> Option<AssetMove> {
     let (token, amount) = match (&value.token_id, &value.asset_name) {
-        (Some(TokenId::Number(number)), _) => (trc10(*number), value.call_token_value),
+        (Some(TokenId::Number(number)), _) => (trc10(*number), value.called_with_token),
         (_, Some(name)) => (asset(name), value.amount),
-        (Some(TokenId::Text(_)) | None, None) => return Ok(None),
+        (Some(TokenId::Text(_)) | None, None) => return None,
     };
     let (Some(Asset::Trc10(token)), Some(to), true) = (token, to, amount > 0) else {
-        return Ok(None);
+        return None;
     };
-    Ok(Some(AssetMove { from, to, token, value: Units::from(amount) }))
+    Some(AssetMove { from, to, token, value: Units::from(amount) })
 }
 
 /// What inner calls moved. A node that keeps none of them, which is java-tron's default
@@ -266,8 +262,7 @@ fn internal_moves(
         for moved in inner.values.iter().filter(|moved| moved.value > 0 && from != to) {
             let value = Units::from(moved.value);
             match moved.token.as_ref().map(asset_id) {
-                None => calls.push(NativeMove { from, to, value }),
-                Some(Some(Asset::Trx)) => calls.push(NativeMove { from, to, value }),
+                None | Some(Some(Asset::Trx)) => calls.push(NativeMove { from, to, value }),
                 Some(Some(Asset::Trc10(token))) => {
                     assets.push(AssetMove { from, to, token, value });
                 }

@@ -12,14 +12,14 @@ const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628
 /// WTRX's `Deposit` and `Withdrawal(address,uint256)`.
 const DEPOSIT: Word = topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
 const WITHDRAWAL: Word = topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
-/// SunPump's `TokenPurchased(address,address,uint256,uint256,uint256,uint256)`: token, buyer, TRX
+/// `SunPump`'s `TokenPurchased(address,address,uint256,uint256,uint256,uint256)`: token, buyer, TRX
 /// for the curve, fee, tokens, what is left.
 const PURCHASED: Word = topic("63abb62535c21a5d221cf9c15994097b8880cc986d82faf80f57382b998dbae5");
-/// `Swap` of SunSwap V4 and of Uniswap V4: their pools hold TRX itself.
+/// `Swap` of `SunSwap` V4 and of Uniswap V4: their pools hold TRX itself.
 const V4_SWAP: Word = topic("04206ad2b7c0f463bff3dd4f33c5735b0f2957a351e4f79763a4fa9e775dd237");
 const UNISWAP_V4_SWAP: Word =
     topic("40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f");
-/// SunSwap V1's `TokenPurchase` and `TrxPurchase(address,uint256,uint256)`: buyer, sold, bought.
+/// `SunSwap` V1's `TokenPurchase` and `TrxPurchase(address,uint256,uint256)`: buyer, sold, bought.
 const V1_TOKEN_PURCHASE: Word =
     topic("cd60aa75dea3072fbc07ae6d7d856b5dc5f4eee88854f5b4abf7b680ef8bc50f");
 const V1_TRX_PURCHASE: Word =
@@ -89,7 +89,7 @@ impl Told {
         let others = [DEPOSIT, WITHDRAWAL].iter().any(|kind| !of(*kind, false).is_zero());
         let (wrapped, unwrapped) = (of(DEPOSIT, true), of(WITHDRAWAL, true));
         let moves_native = |log: &Log| {
-            matches!(log.topics.first(), Some(&V4_SWAP | &UNISWAP_V4_SWAP)) || is_v1(&log)
+            matches!(log.topics.first(), Some(&V4_SWAP | &UNISWAP_V4_SWAP)) || is_v1(log)
         };
         if others || tx.call.logs.iter().any(moves_native) {
             self.pay_is_untold = !unwrapped.is_zero();
@@ -117,7 +117,7 @@ impl Told {
     }
 }
 
-fn is_v1(log: &&Log) -> bool {
+fn is_v1(log: &Log) -> bool {
     matches!(log.topics.first(), Some(&V1_TOKEN_PURCHASE | &V1_TRX_PURCHASE))
 }
 
@@ -134,7 +134,7 @@ fn curve_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
 fn pool_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
     let is_v1 =
         |log: &&Log| matches!(log.topics.first(), Some(&V1_TOKEN_PURCHASE | &V1_TRX_PURCHASE));
-    let mut swaps = call.logs.iter().filter(is_v1);
+    let mut swaps = call.logs.iter().filter(|log| is_v1(log));
     let (log, None) = (swaps.next()?, swaps.next()) else { return None };
     let [V1_TOKEN_PURCHASE, buyer, sold, _] = log.topics.as_slice() else { return None };
     let outlay = Units::from_be_bytes(*sold);

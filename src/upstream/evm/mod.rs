@@ -11,6 +11,10 @@ mod explorer_wire;
 mod fees;
 mod fetch;
 mod limits;
+#[cfg(test)]
+mod lists_model;
+#[cfg(test)]
+mod lists_tests;
 mod log_nodes;
 mod logs;
 mod merge;

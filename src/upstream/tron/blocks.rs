@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::TronSource;
-use super::wire::{self, Block};
+use super::wire::{self, Block, Unreadable};
 use crate::domain::{Height, TxId};
 use crate::upstream::ask::Reply;
 use crate::upstream::endpoint::EndpointId;
@@ -121,6 +121,6 @@ impl TronSource {
     }
 
     fn read_block(&self, reply: &Reply) -> Result<Option<Block>, UpstreamError> {
-        wire::block(&reply.body).ok_or_else(|| self.malformed(reply.endpoint, "no block"))
+        wire::block(&reply.body).map_err(|Unreadable| self.malformed(reply.endpoint, "no block"))
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::TronSource;
 use super::timeline::Want;
-use super::wire::{self, Kind, Seen, Sent};
+use super::wire::{self, Kind, Seen, Sent, Unreadable};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{Asset, ExchangeId, Transaction, parse};
 use crate::domain::Height;
@@ -63,16 +63,15 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Fetched, UpstreamError> {
         let body = json!({"value": hex::encode(id)});
-        let sent = match &seen.sent {
-            Some(sent) => sent.clone(),
-            None => {
-                let reply = self.post_solid(TRANSACTION, &body, options).await?;
-                let what = "gettransactionbyid gave no transaction";
-                let told = wire::transaction(&reply.body, wallet)
-                    .ok_or_else(|| self.malformed(reply.endpoint, what))?;
-                let Some(sent) = told else { return Ok(Fetched::Missing) };
-                sent
-            }
+        let sent = if let Some(sent) = &seen.sent {
+            sent.clone()
+        } else {
+            let reply = self.post_solid(TRANSACTION, &body, options).await?;
+            let what = "gettransactionbyid gave no transaction";
+            let told = wire::transaction(&reply.body, wallet)
+                .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
+            let Some(sent) = told else { return Ok(Fetched::Missing) };
+            sent
         };
         if !always && want_sent(&seen, &sent) == Want::Pass {
             return Ok(Fetched::Unwanted(None));
@@ -114,7 +113,7 @@ impl TronSource {
             Err(error) => return Err(error),
         };
         let told = wire::exchange(&reply.body)
-            .ok_or_else(|| self.malformed(reply.endpoint, "getexchangebyid gave no exchange"))?;
+            .map_err(|Unreadable| self.malformed(reply.endpoint, "getexchangebyid gave none"))?;
         if let Some(assets) = told {
             tx.tell_exchange(assets);
             let mut known = self.exchanges();

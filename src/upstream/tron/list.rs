@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use super::wire::Page;
 use crate::decode::evm::Word;
 
-/// Items on a page; the index gives no more (TronGrid documentation).
+/// Items on a page; the index gives no more (`TronGrid` documentation).
 pub(super) const PAGE_MAX: usize = 200;
 /// Answers that must agree that nothing is left.
 const VOTES: u8 = 2;

@@ -139,9 +139,9 @@ impl TronSource {
             for answer in answers.by_ref().take(2) {
                 match answer {
                     Ok(result) => {
-                        rows.extend(wire::logs(&result, wallet, *window).ok_or_else(|| {
-                            self.malformed(endpoint, "eth_getLogs gave no events")
-                        })?)
+                        let found = wire::logs(&result, wallet, *window);
+                        let what = "eth_getLogs gave no events";
+                        rows.extend(found.ok_or_else(|| self.malformed(endpoint, what))?);
                     }
                     Err(error) if wire::is_too_much(&error.message) => {
                         too_much = Some(wire::range_named(&error.message));

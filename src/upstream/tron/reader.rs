@@ -19,6 +19,7 @@ use super::open::Opening;
 use super::timeline::{Key, Ready, Sizes, Taken, Timeline};
 use super::wire::Page;
 use crate::decode::evm::Account;
+use crate::decode::tron::Transaction;
 use crate::domain::{Height, Resume};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
@@ -350,17 +351,16 @@ impl TronReader {
         Some(RawChunk {
             low,
             high,
-            txs: txs
-                .into_iter()
-                .map(|tx| {
-                    let time = tx.time;
-                    RawTx::Tron(tx, time)
-                })
-                .collect(),
+            txs: txs.into_iter().map(raw).collect(),
             resume: self.timeline.edge().filter(|_| by_time && !self.ended).map(hint),
             accounts: Vec::new(),
         })
     }
+}
+
+fn raw(tx: Transaction) -> RawTx {
+    let time = tx.time;
+    RawTx::Tron(Box::new(tx), time)
 }
 
 fn stalled() -> UpstreamError {

@@ -69,6 +69,9 @@ pub(super) struct Timeline {
     passed: usize,
     edge: Option<(Height, u64)>,
     done: bool,
+    has_new: bool,
+    /// What was known when it was decided last.
+    decided_to: u64,
 }
 
 /// What can be delivered now.
@@ -76,7 +79,7 @@ pub(super) struct Timeline {
 pub(super) struct Ready {
     pub(super) low: Height,
     pub(super) high: Height,
-    pub(super) txs: Vec<Box<Transaction>>,
+    pub(super) txs: Vec<Transaction>,
 }
 
 /// How much makes a chunk.
@@ -100,6 +103,8 @@ impl Timeline {
             passed: 0,
             edge: None,
             done: false,
+            has_new: false,
+            decided_to: u64::MAX,
         }
     }
 
@@ -122,6 +127,7 @@ impl Timeline {
 
     /// Adds a list's rows; what is delivered already is left out.
     pub(super) fn add(&mut self, rows: Vec<Row>) {
+        self.has_new = true;
         for Row { id, at, height, seen } in rows {
             if self.delivered_at.is_some_and(|delivered| at >= delivered) {
                 continue;
@@ -146,6 +152,11 @@ impl Timeline {
         passed_max: usize,
         want: impl Fn(&Seen) -> Want,
     ) {
+        let known_to = frontier.unwrap_or(0);
+        if !self.has_new && self.decided_to == known_to {
+            return;
+        }
+        (self.has_new, self.decided_to) = (false, known_to);
         for ((Reverse(at), _), planned) in &mut self.planned {
             if frontier.is_some_and(|frontier| *at <= frontier) {
                 return;
@@ -294,7 +305,7 @@ impl Timeline {
                 self.under_way -= 1;
                 // Of a list ordered by time, some may stand outside.
                 if (low..=high).contains(&tx.call.block) {
-                    txs.push(tx);
+                    txs.push(*tx);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Shapes of the answers that the source reads: TronGrid v1, java-tron's HTTP API and its
+//! Shapes of the answers that the source reads: `TronGrid` v1, java-tron's HTTP API and its
 //! JSON-RPC (tronprotocol documentation), and what their errors mean.
 
 use std::borrow::Cow;
@@ -74,7 +74,7 @@ fn refusal(status: u16, code: i64, message: String) -> Reading {
     }
 }
 
-/// How long the index turns away who asked too often without a key (TronGrid documentation).
+/// How long the index turns away who asked too often without a key (`TronGrid` documentation).
 const KEYLESS_REST: Duration = Duration::from_secs(30);
 const TEXT_BYTES_MAX: usize = 200;
 
@@ -88,6 +88,10 @@ fn suspension(text: &str) -> Option<Duration> {
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok().map(Duration::from_secs)
 }
+
+/// An answer that is not of the shape that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unreadable;
 
 /// A page of one of the index's lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,7 +258,7 @@ fn sent(item: &Item<'_>, raw: &RawValue, wallet: &Account) -> Option<Sent> {
 }
 
 /// `/wallet/gettransactionbyid`; `None` inside where the node does not know it.
-pub(super) fn transaction(body: &[u8], wallet: &Account) -> Option<Option<Sent>> {
+pub(super) fn transaction(body: &[u8], wallet: &Account) -> Result<Option<Sent>, Unreadable> {
     #[derive(Deserialize)]
     struct Plain<'a> {
         #[serde(borrow, rename = "txID")]
@@ -264,11 +268,11 @@ pub(super) fn transaction(body: &[u8], wallet: &Account) -> Option<Option<Sent>>
         #[serde(borrow)]
         raw_data: Option<RawData<'a>>,
     }
-    let raw: &RawValue = serde_json::from_slice(body).ok()?;
-    let Plain { id, ret, raw_data } = serde_json::from_str(raw.get()).ok()?;
-    let Some(id) = id else { return Some(None) };
+    let raw: &RawValue = serde_json::from_slice(body).map_err(|_| Unreadable)?;
+    let Plain { id, ret, raw_data } = serde_json::from_str(raw.get()).map_err(|_| Unreadable)?;
+    let Some(id) = id else { return Ok(None) };
     let item = Item { id, block_timestamp: 0, height: None, ret, raw_data };
-    sent(&item, raw, wallet).map(Some)
+    sent(&item, raw, wallet).map(Some).ok_or(Unreadable)
 }
 
 #[derive(Deserialize)]
@@ -344,24 +348,25 @@ pub(super) struct Block {
 }
 
 /// `getnowblock`, `getblock`, `getblockbynum`; `None` inside for a block that is not there.
-pub(super) fn block(body: &[u8]) -> Option<Option<Block>> {
-    let answer: BlockAnswer<'_> = serde_json::from_slice(body).ok()?;
-    let (Some(id), Some(header)) = (answer.id, answer.block_header) else { return Some(None) };
+pub(super) fn block(body: &[u8]) -> Result<Option<Block>, Unreadable> {
+    let answer: BlockAnswer<'_> = serde_json::from_slice(body).map_err(|_| Unreadable)?;
+    let (Some(id), Some(header)) = (answer.id, answer.block_header) else { return Ok(None) };
     let BlockData { number: height, timestamp: millis } = header.raw_data;
-    let ids = answer.transactions.iter().map(|tx| word(&tx.id)).collect::<Option<_>>()?;
-    Some(Some(Block { height, hash: word(&id)?, millis, ids }))
+    let ids = answer.transactions.iter().map(|tx| word(&tx.id)).collect::<Option<_>>();
+    let (hash, ids) = word(&id).zip(ids).ok_or(Unreadable)?;
+    Ok(Some(Block { height, hash, millis, ids }))
 }
 
 /// `getexchangebyid`; `None` inside where there is none, or its tokens have no numbers.
-pub(super) fn exchange(body: &[u8]) -> Option<Option<[Asset; 2]>> {
+pub(super) fn exchange(body: &[u8]) -> Result<Option<[Asset; 2]>, Unreadable> {
     #[derive(Deserialize)]
     struct Exchange {
         first_token_id: Option<String>,
         second_token_id: Option<String>,
     }
-    let told: Exchange = serde_json::from_slice(body).ok()?;
+    let told: Exchange = serde_json::from_slice(body).map_err(|_| Unreadable)?;
     let pair = told.first_token_id.as_deref().zip(told.second_token_id.as_deref());
-    Some(pair.and_then(|(first, second)| Some([asset(first)?, asset(second)?])))
+    Ok(pair.and_then(|(first, second)| Some([asset(first)?, asset(second)?])))
 }
 
 pub(super) fn word(text: &str) -> Option<Word> {
@@ -398,7 +403,10 @@ pub(super) fn rpc_reading(status: u16, body: &[u8]) -> Reading {
             Ok(Answer { error: Some(RpcError { code, message }) }) => {
                 return match refusal(status, code, message) {
                     Reading::NotOffered(message) => Reading::Refused { code, message },
-                    read => read,
+                    read @ (Reading::Good
+                    | Reading::SlowDown(_)
+                    | Reading::Again(_)
+                    | Reading::Refused { .. }) => read,
                 };
             }
             Ok(Answer { error: None }) | Err(_) => return reading(status, body),

@@ -56,6 +56,21 @@ impl World {
         assert_eq!(end.more, client.walk.rows < truth.len(), "{} rows got", client.walk.rows);
     }
 
+    /// In the end, everything that is true now is stored.
+    pub(super) fn check_all(&self, wallet: usize) {
+        let view = self.store.view().unwrap();
+        let record = view.wallet(&self.wallets[wallet]).unwrap();
+        let Some(record) = record.filter(|record| record.coverage.top().is_some()) else { return };
+        let rows = view.rows(record.id, Position::Start, 0, usize::MAX).unwrap();
+        let truths = self.truths.borrow();
+        let known: Vec<_> =
+            truths[wallet].all().iter().filter(|f| record.coverage.covers(f.slot)).collect();
+        assert_eq!(rows.len(), known.len(), "rows stored and true");
+        for (row, fact) in rows.iter().zip(known) {
+            assert!(fact.is_told_by(row), "stored:\n {row:?}\n {fact:?}");
+        }
+    }
+
     /// What is covered is stored, and nothing else is.
     pub(super) fn check_store(&self, wallet: usize) {
         let Ok(view) = self.store.view() else { return };

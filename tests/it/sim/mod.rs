@@ -3,7 +3,8 @@
 //! the truth from its top, `complete` is told only when it is, and once the faults stop everything
 //! is there within a bounded number of requests.
 //!
-//! `BLOTTER_SIM_SEEDS=17..18 cargo test --test it sim` repeats one seed, `=0..100000` runs long.
+//! `BLOTTER_SIM_SEEDS=17..18 cargo test --test it sim` repeats one seed, `=0..100000` runs long;
+//! with `BLOTTER_SIM_STOP` set, the first seed that fails ends the run.
 
 mod checks;
 mod client;
@@ -65,6 +66,9 @@ fn whatever_fails_each_walk_is_the_truth_and_ends_complete() {
                         seed + 1
                     );
                     failed.push(seed);
+                    if std::env::var_os("BLOTTER_SIM_STOP").is_some() {
+                        next.store(u64::MAX / 2, Ordering::Relaxed);
+                    }
                 }
             }
         }
@@ -185,6 +189,7 @@ async fn calm(world: &mut World, clients: &mut [Client]) {
     }
     for wallet in 0..world.wallets.len() {
         world.check_store(wallet);
+        world.check_all(wallet);
     }
     quiet(world).await;
     let transactions: u64 =
