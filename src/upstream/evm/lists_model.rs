@@ -97,7 +97,7 @@ pub(super) struct Model {
 }
 
 #[derive(Debug)]
-struct Epoch;
+pub(super) struct Epoch;
 
 impl Clock for Epoch {
     fn now(&self) -> UnixMillis {
