@@ -119,8 +119,8 @@ fn answers() -> Vec<Answer> {
 }
 
 fn key(text: &str) -> [u8; 32] {
-    match Address::parse(Family::Solana, text).unwrap() {
-        Address::Solana(key) => key,
-        other => panic!("{other} is no Solana address"),
-    }
+    let Address::Solana(key) = Address::parse(Family::Solana, text).unwrap() else {
+        unreachable!("parsed as Solana")
+    };
+    key
 }

@@ -210,7 +210,9 @@ fn explained(
         let mut sum = Net::new();
         for (at, (net, venue)) in moving.iter().enumerate() {
             if chosen >> at & 1 == 1 {
-                net.iter().for_each(|(mint, units)| *sum.entry(mint.clone()).or_insert(0) += units);
+                for (mint, units) in net {
+                    *sum.entry(mint.clone()).or_insert(0) += units;
+                }
             } else if *venue && both(net) {
                 return false;
             }

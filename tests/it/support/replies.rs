@@ -157,7 +157,7 @@ impl Reply {
                 Some(3) => self.moved(group, from, to, le(&data, 1)?, outer),
                 Some(12) => self.moved(group, from, at(2), le(&data, 1)?, outer),
                 Some(26) if data.get(1) == Some(&1) => {
-                    self.moved(group, from, at(2), le(&data, 2)?, outer)
+                    self.moved(group, from, at(2), le(&data, 2)?, outer);
                 }
                 Some(7 | 14) => self.moved(group, None, to, le(&data, 1)?, outer),
                 Some(8 | 15) => self.moved(group, from, None, le(&data, 1)?, outer),
@@ -199,10 +199,10 @@ impl Reply {
                 self.moved(group, at("source"), at("destination"), units()?, outer);
             }
             (true, "mintTo" | "mintToChecked") => {
-                self.moved(group, None, at("account"), units()?, outer)
+                self.moved(group, None, at("account"), units()?, outer);
             }
             (true, "burn" | "burnChecked") => {
-                self.moved(group, at("account"), None, units()?, outer)
+                self.moved(group, at("account"), None, units()?, outer);
             }
             (true, "initializeAccount" | "initializeAccount2" | "initializeAccount3") => {
                 self.opened(at("account")?, at("mint")?, at("owner")?);
@@ -253,7 +253,14 @@ impl Reply {
         };
         match of(&from).or_else(|| of(&to)) {
             Some(mint) => {
-                group.moves.push(Move { from, to, mint: Some(mint), amount, creates: false, outer })
+                group.moves.push(Move {
+                    from,
+                    to,
+                    mint: Some(mint),
+                    amount,
+                    creates: false,
+                    outer,
+                });
             }
             None => self.strange = true,
         }
