@@ -20,6 +20,7 @@ mod demo_faults;
 mod evm_corpus;
 mod history;
 mod hostile;
+mod hostile_bytes;
 mod hostile_disk;
 mod hostile_secrets;
 mod kill;
