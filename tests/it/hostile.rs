@@ -73,7 +73,10 @@ fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("encoded dots", get("/v1/wallets/%2e%2e%2f%2e%2e%2fkeys.toml/history")),
         ("double slash", get(&format!("//v1//wallets/{wallet}/history"))),
         ("another host's target", get("http://169.254.169.254/latest")),
-        ("authority form", b"CONNECT example.com:443 HTTP/1.1\r\nhost: x\r\n\r\n".to_vec()),
+        (
+            "authority form",
+            b"CONNECT example.com:443 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".to_vec(),
+        ),
         ("two limits", get(&format!("{history}?limit=1&limit=2"))),
         ("two cursors", get(&format!("{history}?cursor=a&cursor=b"))),
         ("two chains", get(&format!("{history}?chain=sol&chain=eth"))),
@@ -93,14 +96,18 @@ fn what_no_client_should_send_is_refused_and_everybody_else_is_served_on() {
     let place = Place::new();
     let (server, key, wallet) = demo(&place);
     let good = format!("/v1/wallets/{wallet}/history?limit=3");
-    let before = server.get(&good, &key);
-    assert_eq!(before.status, 200);
+    let rows = || {
+        let page: serde_json::Value = serde_json::from_str(&server.get(&good, &key).body).unwrap();
+        page["trades"].clone()
+    };
+    let before = rows();
+    assert_eq!(before.as_array().map(Vec::len), Some(3));
     let mut statuses = Vec::new();
     for (name, bytes) in requests(&wallet, &key) {
         let status = send(&server, &bytes);
         assert!(status.is_none_or(|s| (400..500).contains(&s)), "{name}: {status:?}");
         statuses.push((name, status));
-        assert_eq!(server.get(&good, &key).body, before.body, "after {name}");
+        assert_eq!(rows(), before, "after {name}");
     }
     assert!(statuses.iter().filter(|(_, s)| s.is_some()).count() > 25, "{statuses:?}");
     assert!(!place.log("demo").contains("panicked"), "{}", place.log("demo"));

@@ -25,6 +25,7 @@ mod evm_decode;
 mod evm_source;
 mod history;
 mod hostile;
+mod hostile_bytes;
 mod hostile_disk;
 mod hostile_secrets;
 mod kill;
