@@ -14,6 +14,9 @@ use crate::decode::evm::Word;
 pub(super) const PAGE_MAX: usize = 200;
 /// Answers that must agree that nothing is left.
 const VOTES: u8 = 2;
+/// Milliseconds that lie surely below a block's time, which is a whole second, and surely above the
+/// block's before: also where one more is asked for (`TronSource::page`).
+const BELOW: u64 = 2;
 /// Pages of one moment that are followed.
 const FOLLOWED_MAX: u32 = 1000;
 
@@ -115,7 +118,8 @@ impl List {
         self.ended = self.votes >= VOTES;
         // Another question than the last one, so that no stored answer serves twice.
         self.shown_above = self.shown_above.min(self.cursor.max);
-        self.cursor = Cursor { max: self.cursor.max.saturating_sub(1), fingerprint: None };
+        let max = self.cursor.max.saturating_sub(BELOW);
+        self.cursor = Cursor { max, fingerprint: None };
         self.edge.clear();
         self.followed = 0;
     }
@@ -179,7 +183,7 @@ mod tests {
         list.absorb(&page(&[(90, 1), (60, 2)], Some("a")));
         assert_eq!((list.cursor().max, list.frontier(0)), (60, Some(60)));
         list.absorb(&page(&[(60, 2)], None));
-        assert_eq!((list.cursor().max, list.frontier(0)), (59, Some(59)));
+        assert_eq!((list.cursor().max, list.frontier(0)), (58, Some(59)));
         list.absorb(&page(&[], None));
         assert_eq!(list.frontier(0), None);
     }
