@@ -30,10 +30,14 @@ pub enum EventKind {
     CowTrade,
     /// Liquidity of a pool or a position changed.
     Liquidity,
+    /// A position of liquidity grew.
+    Position,
     /// A conversion at a fixed price: no trade.
     Conversion,
     /// Assets left for another chain.
     Bridge,
+    /// A smart account, which it names or which emits it, did something by itself.
+    Operation,
 }
 
 /// Where an event tells what it paid: places among its words, indexed ones first.
@@ -383,4 +387,84 @@ fn hex<const N: usize>(text: &str) -> Result<[u8; N], RegistryError> {
 
 fn fail<T>(reason: String) -> Result<T, RegistryError> {
     Err(RegistryError::new(TABLE, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Registry, Texts};
+    use super::*;
+
+    const EVENT: &str = r#"
+        [[event]]
+        id = 1
+        signature = "Transfer(address,address,uint256)"
+        topic = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+        name = "A venue"
+        kind = "pool"
+    "#;
+    const CONTRACT: &str = r#"
+        [[contract]]
+        id = 1
+        chains = ["eth"]
+        address = "0x111111125421cA6dc452d289314280a0f8842A65"
+        name = "1inch"
+        kind = "exchange"
+    "#;
+
+    fn read(text: &str) -> Result<Registry, RegistryError> {
+        Registry::parse(Texts { venues_evm: text, ..Texts::EMBEDDED })
+    }
+
+    #[track_caller]
+    fn refused(text: &str, reason: &str) {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+
+    /// Hashes as public explorers and the contracts' own documentation give them.
+    #[test]
+    fn topics_are_those_of_the_contracts() {
+        let registry = Registry::embedded().unwrap();
+        let topics = [
+            ("d78ad95fa46c994b6551d0da85fc275fe613ce37657fb8d5e3d130840159d822", "Uniswap V2"),
+            ("c42079f94a6350d7e6235f29174924f928cc2ac818eb64fed8004e115fbcca67", "Uniswap V3"),
+            ("40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f", "Uniswap V4"),
+            ("2170c741c41531aec20e7c107c24eecfdd15e69c9bb0a8dd37b1840b9e0b207b", "Balancer V2"),
+            ("8b3e96f2b889fa771c53c981b40daf005f63f637f1869f707052d15a3dd97140", "Curve"),
+            ("a07a543ab8a018198e99ca0184c93fe9050a79400a0a723441f84de1d972cc17", "CoW Swap"),
+        ];
+        let eth = registry.chain_named("eth").unwrap();
+        for (topic, name) in topics {
+            let events = registry.evm().events(&word(topic).unwrap());
+            assert_eq!(events.len(), 1, "{name}");
+            assert_eq!(&**events[0].name(eth), name);
+        }
+    }
+
+    #[test]
+    fn contracts_are_told_by_chain_and_kind() {
+        let registry = read(&format!("{EVENT}{CONTRACT}")).unwrap();
+        let (eth, base) =
+            (registry.chain_named("eth").unwrap(), registry.chain_named("base").unwrap());
+        let exchange = account("0x111111125421cA6dc452d289314280a0f8842A65").unwrap();
+        assert!(registry.evm().is_known(eth, &exchange));
+        assert!(registry.evm().is_settlement(eth, &exchange));
+        assert!(!registry.evm().is_known(base, &exchange));
+        assert!(!registry.evm().is_settlement(eth, &[1; 20]));
+    }
+
+    #[test]
+    fn rows_that_cannot_be_used_are_refused() {
+        let both = format!("{EVENT}{CONTRACT}");
+        assert!(read(&both).is_ok());
+        refused(&both.replace("Transfer(address", "Transfer(bytes"), "not its signature's hash");
+        refused(&both.replace("0xddf2", "0xzzf2"), "nvalid");
+        refused(&both.replace("4280a0f8842A65", "4280a0f8842a65"), "checksum");
+        refused(&both.replace("\"eth\"", "\"nowhere\""), "no chain");
+        refused(&both.replace("exchange", "bazaar"), "bazaar");
+        refused(&format!("{EVENT}{EVENT}{CONTRACT}"), "id 1 stands twice");
+        let other_id = |text: &str| text.replace("id = 1", "id = 2");
+        refused(&format!("{both}{}", other_id(EVENT)), "topic stands twice");
+        refused(&format!("{both}{}", other_id(CONTRACT)), "stands twice");
+    }
 }

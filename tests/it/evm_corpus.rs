@@ -33,7 +33,7 @@ const UNJUDGED: [&str; 6] = [
 /// The native side moved in another transaction, or through somebody else's account.
 const NATIVE_UNJUDGED: [&str; 3] =
     ["no-outflow-in-tx", "erc4337", "batch-with-another-tracked-wallet"];
-/// The old EURe contract on Gnosis repeats every transfer of the new one.
+/// The old euro contract on Gnosis repeats every transfer of the new one.
 const MIRROR: (&str, &str) =
     ("mirror-token-double-transfer", "0xcb444e90d8198415266c6a2724b7900fb12fc56e");
 
@@ -124,7 +124,7 @@ fn native_move(row: &Value) -> Option<NativeMove> {
     let kind = kind.into_iter().find(|kind| !kind.is_empty()).unwrap_or("call");
     let account = |key: &str| match Address::parse(Family::Evm, row[key].as_str()?).ok()? {
         Address::Evm(bytes) => Some(bytes),
-        _ => None,
+        Address::Solana(_) | Address::Tron(_) => None,
     };
     let error = row["isError"].as_str().unwrap_or("0");
     let value: Units = row["value"].as_str()?.parse().ok()?;

@@ -18,6 +18,7 @@ mod demo;
 mod demo_decode;
 mod demo_faults;
 mod evm_corpus;
+mod evm_decode;
 mod history;
 mod kill;
 mod program;

@@ -102,6 +102,11 @@ fn native_transfer(log: &Log) -> Option<NativeMove> {
     Some(NativeMove { from: address(from)?, to: address(to)?, value: units(word(log, 0)?) })
 }
 
+/// Whether an event only tells that a token moved or may be moved.
+pub(super) fn tells_movement(log: &Log) -> bool {
+    log.topics.first().is_some_and(|topic| [TRANSFER, APPROVAL].contains(topic))
+}
+
 impl Ledger {
     /// Reads the logs, the value and the inner calls as far as they are known. `mirrors` only
     /// repeat movements of other assets.
@@ -160,7 +165,7 @@ impl Ledger {
         }
     }
 
-    /// A mirror of a token is one only while it repeats: on Gnosis, EURe moved by its old contract
+    /// A mirror of a token is one only while it repeats: on Gnosis, the euro of Monerium moved by its old contract
     /// alone before there was a new one. The coin's own mirrors have reserved addresses.
     fn read_mirror(&mut self, log: &Log) {
         let reserved = log.address.starts_with(&[0; 18]);
@@ -216,11 +221,6 @@ impl Ledger {
             [TRANSFER, from, to] if address(to) == Some(ZERO) => address(from),
             _ => None,
         }
-    }
-
-    /// Whether an event only tells that a token moved or may be moved.
-    pub(super) fn tells_movement(&self, log: &Log) -> bool {
-        log.topics.first().is_some_and(|topic| [TRANSFER, APPROVAL].contains(topic))
     }
 
     /// Native coin, loose or wrapped: the measure.

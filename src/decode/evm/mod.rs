@@ -1,13 +1,30 @@
 //! EVM chains: from a transaction with its receipt to trades.
+//!
+//! In this order:
+//!
+//! 1. [`ledger`] lists every movement of assets: the tokens' own events, native coin by the value
+//!    and the inner calls as far as they are known, wraps. Mirrors repeat others and are left out.
+//! 2. [`scene`] finds the events and contracts of the tables, and which assets each exchanged: those
+//!    that it names, else those that the holder of its assets moved.
+//! 3. [`trade`] nets what the wallet gave and got per token; native coin, loose and wrapped, is one
+//!    measure. It is a trade where the wallet gave one asset and got another that venues exchanged,
+//!    and no share of a pool or vault was minted or burnt.
+//! 4. Where nobody tells the inner calls, [`native`] gives native coin only as far as a protocol
+//!    guarantees it.
+//! 5. [`values`] splits native value over the rows, [`rows`] and [`pools`] name the venues.
+//!
+//! Amounts come from movement alone; events say that it is a trade, and where.
 
 mod ledger;
 mod native;
+mod pools;
 mod raw;
 mod rows;
 mod scene;
 mod trace;
 mod trade;
 mod transaction;
+mod values;
 mod words;
 
 pub use raw::{RawError, parse};

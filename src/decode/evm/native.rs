@@ -1,6 +1,6 @@
 //! Native coin where nobody tells what inner calls moved: only what a protocol guarantees.
 
-use super::ledger::{Asset, Ledger, Move};
+use super::ledger::{Asset, Ledger, Move, tells_movement};
 use super::scene::{Scene, Venue, exchanges};
 use super::trade::{Measure, Own};
 use super::transaction::{Account, Log, Word};
@@ -17,13 +17,17 @@ pub(super) fn sides(
 ) -> (bool, bool) {
     let measure = match Measure::from(own.told) {
         Measure::None | Measure::Unknown => value(scene, ledger, wallet, own),
-        told => told,
+        told @ (Measure::Gave(_) | Measure::Got(_)) => told,
     };
     match measure {
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
+        Measure::None | Measure::Unknown if own.gave() && !own.got() => {
+            (false, may_have_got(scene, ledger, wallet))
+        }
         Measure::None | Measure::Unknown => {
-            (false, own.gave() && !own.got() && may_have_got(scene, ledger, wallet))
+            let spent = !ledger.wraps.is_empty() || gives_native(scene);
+            (own.got() && !own.gave() && scene.acts_inside(wallet) && spent, false)
         }
     }
 }
@@ -34,7 +38,7 @@ fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
         return false;
     }
     let unwrapped = !ledger.unwraps.is_empty();
-    if scene.tx.from != *wallet {
+    if !scene.acts(wallet) {
         return unwrapped && scene.fills();
     }
     if scene.calls_router() {
@@ -46,7 +50,7 @@ fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
     let behind = scene.tx.logs.get(after + 1..).unwrap_or_default();
     behind.iter().all(|log| {
         Some(log.address) == scene.tx.to
-            || ledger.tells_movement(log)
+            || tells_movement(log)
             || scene.contract(&log.address).is_some()
             || scene.venues.iter().any(|venue| std::ptr::eq(venue.log, log))
     })
@@ -64,6 +68,9 @@ fn gives_native(scene: &Scene<'_>) -> bool {
 pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Measure {
     let sends = scene.tx.from == *wallet;
     if own.got() && !own.gave() {
+        if scene.acts_inside(wallet) && Measure::from(own.told) == Measure::None {
+            return Measure::Unknown;
+        }
         if scene.tx.value.is_zero() || !sends {
             return own.told.into();
         }
@@ -75,7 +82,7 @@ pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &
     }
     if own.gave() && !own.got() && scene.tx.value.is_zero() {
         let told = Measure::from(own.told);
-        let paid = paid(scene, ledger, wallet, sends);
+        let paid = paid(scene, ledger, wallet, own);
         return match (told, paid) {
             (Measure::None, Some(units)) => Measure::Got(units),
             (told @ Measure::Got(_), None) => told,
@@ -110,8 +117,10 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
             EventKind::Fill
             | EventKind::CowTrade
             | EventKind::Liquidity
+            | EventKind::Position
             | EventKind::Conversion
-            | EventKind::Bridge => false,
+            | EventKind::Bridge
+            | EventKind::Operation => false,
         };
         scene.venues.iter().filter(pool)
     };
@@ -129,10 +138,15 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
 }
 
 /// How much native coin the wallet was paid for what it gave.
-fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, sends: bool) -> Option<Units> {
+fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
     let mut told: Option<Units> = None;
+    // An account that does several things at once may be paid by others unseen.
+    let single = own.legs.len() == 1 && !scene.acts_inside(wallet);
     for venue in &scene.venues {
         let Some(pays) = venue.event.pays else { continue };
+        if !single && venue.event.kind != EventKind::CowTrade {
+            continue;
+        }
         let Some(amount) = payout(venue, pays, wallet) else { continue };
         told = match (told, venue.event.kind) {
             (None, _) => Some(amount),
@@ -155,6 +169,7 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, sends: bool) -> Op
         let gave = |m: &Move| m.from == venue.holder && m.asset == wrapped;
         venue.may_move_native() && !ledger.moves.iter().any(gave)
     });
+    let sends = scene.tx.from == *wallet;
     (sends && called.is_exact(scene.tx.selector) && all == by_called && !all.is_zero() && !loose)
         .then_some(all)
 }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use super::ledger::{Asset, Ledger};
 use super::native;
-use super::scene::{Scene, exchanges};
+use super::pools;
+use super::scene::{Scene, Venue, exchanges, is_pool};
 use super::trade::{Leg, Measure, Own};
 use super::transaction::Account;
+use super::values;
+use super::words::{address, words};
 use crate::decode::{Decoded, DecodedTrade, Note, NoteKind};
 use crate::domain::{Address, Side, Units};
-use crate::registry::EventKind;
+use crate::registry::{Contract, ContractKind, EventKind};
 
 pub(super) fn rows(
     scene: &Scene<'_>,
@@ -21,26 +24,20 @@ pub(super) fn rows(
     let mut decoded = Decoded::default();
     let both = |side| legs.iter().any(|leg| leg.side == side);
     let against_native = !(both(Side::Buy) && both(Side::Sell));
-    let measure = match own.measure {
-        Measure::Unknown if against_native => native::value(scene, ledger, wallet, own),
-        known => known,
+    let measure = if own.measure == Measure::Unknown && against_native {
+        native::value(scene, ledger, wallet, own)
+    } else {
+        own.measure
     };
-    for leg in legs {
+    let natives = values::of_legs(scene, ledger, legs, measure);
+    for (leg, native) in legs.iter().zip(natives) {
         let Some(mint) = Address::from_bytes(scene.chain.family, &leg.token) else { continue };
-        let native = match (leg.side, measure) {
-            (Side::Buy, Measure::Gave(units)) | (Side::Sell, Measure::Got(units))
-                if against_native && legs.len() == 1 =>
-            {
-                Some(units)
-            }
-            _ => None,
-        };
         decoded.trades.push(DecodedTrade {
             side: leg.side,
             mint,
             units: Some(leg.units),
             native,
-            venue: venue(scene, ledger, leg),
+            venue: venue(scene, leg),
         });
     }
     if against_native && decoded.trades.iter().any(|trade| trade.native.is_none()) {
@@ -52,29 +49,21 @@ pub(super) fn rows(
 }
 
 /// The venue that exchanged most of a token.
-fn venue(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Arc<str> {
+fn venue(scene: &Scene<'_>, leg: &Leg) -> Arc<str> {
     let asset = Asset::Token(leg.token);
-    let mut best: Option<(&Arc<str>, Units)> = None;
-    for venue in &scene.venues {
-        let pool = matches!(venue.event.kind, EventKind::Pool | EventKind::Curve);
-        if !pool || !venue.assets.contains(&asset) {
-            continue;
-        }
-        let of_holder = ledger
-            .moves
-            .iter()
-            .filter(|m| m.asset == asset && (m.from == venue.holder || m.to == venue.holder));
-        let share = of_holder.map(|m| m.amount).max().unwrap_or_default();
+    let mut best: Option<(&Venue<'_>, Units)> = None;
+    let pools = scene.venues.iter().filter(|venue| is_pool(venue.event.kind));
+    for venue in pools.filter(|venue| venue.assets.contains(&asset)) {
+        let share = scene.share(venue, asset);
         if best.is_none_or(|(_, most)| share > most) {
-            best = Some((venue.name(scene.chain), share));
+            best = Some((venue, share));
         }
     }
-    if let Some((name, _)) = best {
-        return name.clone();
+    if let Some((venue, _)) = best {
+        return pool_name(scene, venue);
     }
-    let named =
-        scene.venues.iter().find(|v| exchanges(v.event.kind) || v.event.kind == EventKind::Fill);
-    if let Some(venue) = named {
+    let told = |kind: EventKind| exchanges(kind) || kind == EventKind::Fill;
+    if let Some(venue) = scene.venues.iter().find(|venue| told(venue.event.kind)) {
         return venue.name(scene.chain).clone();
     }
     if let Some(contract) = scene.called {
@@ -82,4 +71,25 @@ fn venue(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Arc<str> {
     }
     let to = scene.tx.to.and_then(|to| Address::from_bytes(scene.chain.family, &to));
     to.map(|to| to.to_string()).unwrap_or_default().into()
+}
+
+/// By its factory where that can be told, else by the venue's own router where it took part, else
+/// by the protocol whose event it emits.
+fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
+    if venue.contract.is_some() || venue.event.holder.is_some() {
+        return venue.name(scene.chain).clone();
+    }
+    if let Some(name) = pools::maker(scene, venue) {
+        return name.clone();
+    }
+    let routers = words(venue.log).filter_map(address).filter_map(|who| scene.contract(&who));
+    let own =
+        |contract: &&Contract| contract.kind == ContractKind::Router && contract.is_exact(None);
+    if let Some(router) = routers.into_iter().find(own) {
+        return router.name.clone();
+    }
+    let protocol = venue.name(scene.chain);
+    // The protocol's own pools would have been recognized.
+    let recognized = scene.tables.factories(scene.chain).any(|made| made.name == *protocol);
+    if recognized { format!("{protocol} fork").into() } else { protocol.clone() }
 }

@@ -1,11 +1,13 @@
 //! Which venues ran in a transaction, and which assets they exchanged.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::ledger::{Asset, Ledger, Move};
 use super::transaction::{Account, Log, Transaction};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, words};
+use crate::domain::Units;
 use crate::registry::{Chain, Contract, ContractKind, Event, EventKind, EvmTables};
 
 /// One event of the tables.
@@ -41,6 +43,7 @@ pub(super) struct Scene<'a> {
     pub(super) venues: Vec<Venue<'a>>,
     /// The contract that was called, where the tables know it.
     pub(super) called: Option<&'a Contract>,
+    moved: Moved,
 }
 
 impl<'a> Scene<'a> {
@@ -51,12 +54,14 @@ impl<'a> Scene<'a> {
         ledger: &Ledger,
     ) -> Self {
         let called = tx.to.as_ref().and_then(|to| tables.contract(chain, to));
-        let mut scene = Self { tx, tables, chain, venues: Vec::new(), called };
         let moved = Moved::read(ledger);
-        for log in &tx.logs {
-            scene.venues.extend(venue(tables, chain, &moved, log));
-        }
-        scene
+        let venues = tx.logs.iter().filter_map(|log| venue(tables, chain, &moved, log)).collect();
+        Self { tx, tables, chain, venues, called, moved }
+    }
+
+    /// The most that a venue's holder moved of an asset at once.
+    pub(super) fn share(&self, venue: &Venue<'_>, asset: Asset) -> Units {
+        self.moved.most.get(&(venue.holder, asset)).copied().unwrap_or_default()
     }
 
     /// Whether an event says that an asset was exchanged.
@@ -83,6 +88,23 @@ impl<'a> Scene<'a> {
         })
     }
 
+    /// Whether a wallet sent the transaction, or acts in it as a contract: by an operation of its
+    /// own (EIP-4337), through its own code (EIP-7702), or as a Safe.
+    pub(super) fn acts(&self, wallet: &Account) -> bool {
+        let operates = |venue: &Venue<'_>| {
+            let event = venue.event.kind == EventKind::Operation;
+            event && (venue.log.address == *wallet || names(venue.log, wallet))
+        };
+        self.tx.from == *wallet || self.tx.to == Some(*wallet) || self.venues.iter().any(operates)
+    }
+
+    /// Whether it acts as a contract: then what it gives, and all that it does besides, are inner
+    /// calls.
+    pub(super) fn acts_inside(&self, wallet: &Account) -> bool {
+        let sends = self.tx.from == *wallet && self.tx.to != Some(*wallet);
+        !sends && self.acts(wallet)
+    }
+
     pub(super) fn is_mirror(&self, token: &Account) -> bool {
         self.chain.mirrors.iter().any(|mirror| mirror.bytes() == token)
     }
@@ -92,32 +114,51 @@ impl<'a> Scene<'a> {
     }
 }
 
+/// Whether an event of this kind says that the assets which it names were exchanged.
 pub(super) fn exchanges(kind: EventKind) -> bool {
     match kind {
         EventKind::Pool | EventKind::Curve | EventKind::Router | EventKind::CowTrade => true,
-        EventKind::Fill | EventKind::Liquidity | EventKind::Conversion | EventKind::Bridge => false,
+        EventKind::Fill
+        | EventKind::Liquidity
+        | EventKind::Position
+        | EventKind::Conversion
+        | EventKind::Bridge
+        | EventKind::Operation => false,
     }
 }
 
+pub(super) fn is_pool(kind: EventKind) -> bool {
+    kind == EventKind::Pool || kind == EventKind::Curve
+}
+
 /// What moved, by token and by account.
+#[derive(Debug)]
 struct Moved {
     tokens: HashSet<Account>,
     by_account: HashMap<Account, Vec<Asset>>,
+    most: HashMap<(Account, Asset), Units>,
     wrapped: Account,
 }
 
 impl Moved {
     fn read(ledger: &Ledger) -> Self {
-        let mut moved =
-            Self { tokens: HashSet::new(), by_account: HashMap::new(), wrapped: ledger.wrapped };
-        for Move { asset, from, to, .. } in &ledger.moves {
+        let mut moved = Self {
+            tokens: HashSet::new(),
+            by_account: HashMap::new(),
+            most: HashMap::new(),
+            wrapped: ledger.wrapped,
+        };
+        for Move { asset, from, to, amount } in &ledger.moves {
             if let Asset::Token(token) = asset {
                 moved.tokens.insert(*token);
             }
             for account in [from, to].into_iter().filter(|account| **account != ZERO) {
-                let assets = moved.by_account.entry(*account).or_default();
-                if !assets.contains(asset) {
-                    assets.push(*asset);
+                match moved.most.entry((*account, *asset)) {
+                    Entry::Occupied(mut most) => *most.get_mut() = (*most.get()).max(*amount),
+                    Entry::Vacant(first) => {
+                        first.insert(*amount);
+                        moved.by_account.entry(*account).or_default().push(*asset);
+                    }
                 }
             }
         }
@@ -143,6 +184,10 @@ impl Moved {
     }
 }
 
+fn names(log: &Log, account: &Account) -> bool {
+    words(log).filter_map(address).any(|named| named == *account)
+}
+
 fn venue<'a>(
     tables: &'a EvmTables,
     chain: &'a Chain,
@@ -157,11 +202,17 @@ fn venue<'a>(
     let event = rows.iter().find(fits)?;
     let holder = event.holder.unwrap_or(log.address);
     let mut assets = moved.named(log);
+    // Balancer writes a pool as its address and more: that pool's share joins or leaves the pool.
+    let share = words(log).find_map(|word| {
+        let pool = Asset::Token(*word.first_chunk()?);
+        assets.contains(&pool).then_some(pool)
+    });
     // A vault's event names what this pool exchanged; what else the vault moved is another's.
     if assets.len() < 2 && exchanges(event.kind) {
         let held = moved.by_account.get(&holder).map(Vec::as_slice).unwrap_or_default();
         let more: Vec<Asset> = held.iter().filter(|a| !assets.contains(a)).copied().collect();
         assets.extend(more);
     }
+    assets.retain(|asset| Some(*asset) != share);
     Some(Venue { log, event, contract, holder, assets })
 }

@@ -1,12 +1,16 @@
 //! Whether what a wallet gave and got is a trade.
 
 use super::ledger::{Asset, Flow, Ledger};
-use super::scene::Scene;
+use super::native;
+use super::scene::{Scene, Venue, exchanges};
 use super::transaction::{Account, Log, NativeFlows};
 use super::words::{ZERO, address, units, word};
 use crate::decode::{Note, NoteKind};
 use crate::domain::{Side, Units};
 use crate::registry::{ContractKind, EventKind};
+
+/// A trade has few tokens; a contract that rains tokens may name thousands.
+const LEG_COUNT_MAX: usize = 64;
 
 /// What the wallet gave or got of the measure: native coin, loose and wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,16 +148,28 @@ pub(super) fn traded(
 ) -> Result<Vec<Leg>, Option<Note>> {
     let routed = scene.calls_router() && scene.tx.from == *wallet;
     let all = routed || scene.fills();
-    if !all && !scene.venues.iter().any(|v| super::scene::exchanges(v.event.kind)) {
+    if !all && !scene.venues.iter().any(|venue| exchanges(venue.event.kind)) {
         return Err(None);
     }
-    if scene.venues.iter().any(|venue| venue.log.address == *wallet) {
+    let told = |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *wallet;
+    if scene.venues.iter().any(told) {
         // A pool trades with others; that is not a trade of its own.
         return Err(None);
+    }
+    if own.legs.len() > LEG_COUNT_MAX {
+        return no(NoteKind::OneSided, "more tokens moved than any trade has");
     }
     let is_share = |leg: &&Leg| is_share(scene, ledger, wallet, leg);
     if own.legs.iter().any(|leg| is_share(&leg)) {
         return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
+    }
+    let kinds = || scene.venues.iter().map(|venue| venue.event.kind);
+    if !routed
+        && kinds().any(|kind| kind == EventKind::Position)
+        && !kinds().any(|kind| kind == EventKind::Curve)
+    {
+        // What was swapped went into the position, and only a rest came back.
+        return no(NoteKind::Liquidity, "a position of liquidity grew");
     }
     if let Some(unique) = ledger.uniques.iter().find(|unique| {
         (unique.from == *wallet || unique.to == *wallet)
@@ -166,15 +182,19 @@ pub(super) fn traded(
     }
     let known = |leg: &&Leg| all || scene.exchanged(Asset::Token(leg.token));
     let legs: Vec<Leg> = own.legs.iter().filter(known).copied().collect();
-    let gave = legs.iter().any(|leg| leg.side == Side::Sell);
-    let got = legs.iter().any(|leg| leg.side == Side::Buy);
+    let has = |legs: &[Leg], side| legs.iter().any(|leg| leg.side == side);
+    let (gave, got) = (has(&legs, Side::Sell), has(&legs, Side::Buy));
     let (native_gave, native_got) = match own.measure {
         Measure::None => (false, false),
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
-        Measure::Unknown => super::native::sides(scene, ledger, wallet, own),
+        Measure::Unknown => native::sides(scene, ledger, wallet, own),
     };
-    match (gave || native_gave, got || native_got) {
+    // Where a token went or came that no venue exchanged, native coin beside it is a fee or a rest.
+    let other = |side| own.legs.iter().any(|leg| leg.side == side && !legs.contains(leg));
+    let gave = gave || (native_gave && !other(Side::Sell));
+    let got = got || (native_got && !other(Side::Buy));
+    match (gave, got) {
         (true, true) if !legs.is_empty() => Ok(legs),
         (true, true) | (false, false) => Err(None),
         (true, false) => no(NoteKind::OneSided, "a venue ran and the wallet only gave"),

@@ -1,0 +1,85 @@
+//! Native value of each row.
+
+use std::collections::BTreeSet;
+
+use super::ledger::{Asset, Flow, Ledger};
+use super::scene::{Scene, is_pool};
+use super::trade::{Leg, Measure};
+use super::transaction::Account;
+use crate::domain::{Side, Units};
+use crate::registry::ContractKind;
+
+/// The native value of each leg, `None` where it cannot be told.
+pub(super) fn of_legs(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    legs: &[Leg],
+    measure: Measure,
+) -> Vec<Option<Units>> {
+    let has = |side| legs.iter().any(|leg| leg.side == side);
+    match (legs, measure) {
+        ([leg], Measure::Gave(units)) if leg.side == Side::Buy => vec![Some(units)],
+        ([leg], Measure::Got(units)) if leg.side == Side::Sell => vec![Some(units)],
+        (_, Measure::Gave(units)) if !has(Side::Sell) => parts(scene, ledger, legs, units),
+        (_, Measure::Got(units)) if !has(Side::Buy) => parts(scene, ledger, legs, units),
+        ([a, b], _) if a.side != b.side => {
+            let hop = match (through_native(scene, ledger, a), through_native(scene, ledger, b)) {
+                (Some(a), Some(b)) => (a == b).then_some(a),
+                (a, b) => a.or(b),
+            };
+            vec![hop; 2]
+        }
+        _ => vec![None; legs.len()],
+    }
+}
+
+/// Several tokens against native coin: each has what its own pools moved, where that adds up.
+fn parts(scene: &Scene<'_>, ledger: &Ledger, legs: &[Leg], all: Units) -> Vec<Option<Units>> {
+    let parts: Vec<Option<Units>> =
+        legs.iter().map(|leg| through_native(scene, ledger, leg)).collect();
+    let sum = parts.iter().try_fold(Units::ZERO, |sum, part| sum.checked_add((*part)?));
+    if sum == Some(all) { parts } else { vec![None; legs.len()] }
+}
+
+/// What a token was exchanged for, where pools of just this token and the wrapped native coin
+/// exchanged the whole of it.
+fn through_native(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Units> {
+    let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(ledger.wrapped));
+    let mut holders: BTreeSet<Account> = BTreeSet::new();
+    for venue in scene.venues.iter().filter(|venue| is_pool(venue.event.kind)) {
+        if venue.assets.contains(&token) {
+            let vault = venue.contract.is_some_and(|c| c.kind == ContractKind::Vault);
+            if vault || venue.event.holder.is_some() {
+                return None;
+            }
+            holders.insert(venue.holder);
+        }
+    }
+    let (mut exchanged, mut value) = (Units::ZERO, Units::ZERO);
+    for holder in &holders {
+        let flows = ledger.of(holder);
+        if flows.keys().any(|asset| *asset != token && *asset != wrapped) {
+            return None;
+        }
+        let flow = |asset| flows.get(&asset).copied().unwrap_or_default();
+        let (moved, paid) = (net(flow(token), leg.side)?, net(flow(wrapped), other(leg.side))?);
+        exchanged = exchanged.checked_add(moved)?;
+        value = value.checked_add(paid)?;
+    }
+    (exchanged == leg.units && !value.is_zero()).then_some(value)
+}
+
+fn other(side: Side) -> Side {
+    match side {
+        Side::Buy => Side::Sell,
+        Side::Sell => Side::Buy,
+    }
+}
+
+/// What a pool gave for a buy, or got for a sell.
+fn net(flow: Flow, side: Side) -> Option<Units> {
+    match side {
+        Side::Buy => flow.gave.checked_sub(flow.got),
+        Side::Sell => flow.got.checked_sub(flow.gave),
+    }
+}
