@@ -16,6 +16,7 @@ mod loopback;
 mod mix;
 mod node;
 pub mod solana;
+mod timeline;
 mod transport;
 
 pub use faults::{Faults, Rate};
