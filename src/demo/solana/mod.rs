@@ -23,9 +23,8 @@ mod wire;
 
 pub use super::timeline::Crowd;
 pub use model::{SampleWallet, SolanaModel, TrueTrade};
-pub(super) use params::RpcError;
 pub use rpc::NodeOptions;
-pub(super) use rpc::{Call, Twist, answer};
+pub(super) use rpc::{Call, answer};
 pub use wallet::WalletPlan;
 
 /// Bounds of a model.
