@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use super::mix::Dice;
-use super::solana::Twist;
 
 /// How often something happens, in thousandths of requests (or of calls, where it says so).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
@@ -180,6 +179,21 @@ pub(super) enum Fault {
     Garbage,
     Html,
     Reordered,
+}
+
+/// What faults do to the content of one answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Twist {
+    /// Slots by which the head is behind for once.
+    pub(super) head_back: u64,
+    /// Orders the transactions of a slot by this salt instead of by their place.
+    pub(super) flip: Option<u64>,
+    /// Repeats the first entry of a page, or leaves it out where it shares the slot of the one
+    /// before the page.
+    pub(super) duplicate: bool,
+    pub(super) lose: bool,
+    /// An empty page for no reason.
+    pub(super) empty: bool,
 }
 
 #[derive(Debug, Clone, Copy)]

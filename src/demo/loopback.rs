@@ -20,6 +20,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::node::{Answer, DemoNode, Outcome};
+use super::service::Asked;
+use super::transport::route;
 
 const CUT_AFTER: Duration = Duration::from_millis(5);
 
@@ -72,7 +74,7 @@ impl Drop for LoopbackHandle {
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
 impl Loopback {
-    /// Binds a port (0 is any) and serves each node under `/name`.
+    /// Binds a port (0 is any) and serves each node under `/name` and all below it.
     pub async fn bind(
         port: u16,
         nodes: impl IntoIterator<Item = (String, DemoNode)>,
@@ -148,17 +150,20 @@ async fn respond(
     request: Request<Incoming>,
     limits: LoopbackLimits,
 ) -> Result<Response<Body>, Infallible> {
-    let Some(node) = nodes.get(request.uri().path().trim_start_matches('/')) else {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let Some((node, path)) = route(&nodes, uri.path().trim_start_matches('/')) else {
         return Ok(plain(StatusCode::NOT_FOUND));
     };
-    if request.method() != Method::POST {
+    if method != Method::POST && method != Method::GET {
         return Ok(plain(StatusCode::METHOD_NOT_ALLOWED));
     }
     let Ok(body) = Limited::new(request.into_body(), limits.request_max).collect().await else {
         return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE));
     };
     let _open = node.open();
-    match node.handle(&body.to_bytes()) {
+    let body = body.to_bytes();
+    let query = uri.query().unwrap_or_default();
+    match node.handle(&Asked { method, path, query, body: &body }) {
         Outcome::Silence => std::future::pending().await,
         Outcome::Answer(answer) => {
             tokio::time::sleep(answer.delay).await;

@@ -11,14 +11,19 @@
 //! a million trades costs as much as one of ten.
 
 mod base58;
+pub mod evm;
 mod faults;
 mod loopback;
 mod mix;
 mod node;
+mod rpc;
+mod service;
 pub mod solana;
+mod timeline;
 mod transport;
 
 pub use faults::{Faults, Rate};
 pub use loopback::{Loopback, LoopbackHandle, LoopbackLimits};
 pub use node::{DemoNode, NodeStats};
+pub use service::Options;
 pub use transport::{DemoTransport, Exchange, ExchangeError};

@@ -1,4 +1,4 @@
-//! One endpoint over the model: JSON-RPC envelopes, batches, faults and counts. Knows bytes in and
+//! One endpoint over a model: JSON-RPC envelopes, batches, faults and counts. Knows bytes in and
 //! bytes out; how they travel is the business of the transports.
 
 use std::borrow::Cow;
@@ -6,14 +6,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::evm::EvmModel;
 use super::faults::{CallFaults, Fault, Faults};
 use super::mix::{self, Dice};
-use super::solana::{Call, NodeOptions, RpcError, SolanaModel, answer};
+use super::rpc::RpcError;
+use super::service::{Asked, Options, Plain, Service};
+use super::solana::{NodeOptions, SolanaModel};
 
 /// Method names counted one by one; further ones are counted together.
 const METHODS_MAX: usize = 64;
@@ -27,9 +31,9 @@ pub struct DemoNode {
 
 #[derive(Debug)]
 struct Inner {
-    model: SolanaModel,
+    service: Service,
     seed: u64,
-    options: RwLock<NodeOptions>,
+    options: RwLock<Options>,
     faults: RwLock<Faults>,
     counts: Mutex<Counts>,
 }
@@ -110,21 +114,30 @@ struct Entry<'a> {
 }
 
 impl DemoNode {
-    /// `seed` decides which requests the faults hit.
+    /// A Solana node. `seed` decides which requests the faults hit.
     pub fn new(model: SolanaModel, seed: u64) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                model,
-                seed,
-                options: RwLock::new(NodeOptions::default()),
-                faults: RwLock::new(Faults::none()),
-                counts: Mutex::default(),
-            }),
-        }
+        Self::over(Service::Solana(model), seed)
     }
 
-    pub fn model(&self) -> &SolanaModel {
-        &self.inner.model
+    /// A node of an EVM chain.
+    pub fn evm(model: EvmModel, seed: u64) -> Self {
+        Self::over(Service::Evm(model), seed)
+    }
+
+    /// Account lists of an EVM chain.
+    pub fn explorer(model: EvmModel, seed: u64) -> Self {
+        Self::over(Service::Explorer(model), seed)
+    }
+
+    /// An open data gateway to an EVM chain.
+    pub fn portal(model: EvmModel, seed: u64) -> Self {
+        Self::over(Service::Portal(model), seed)
+    }
+
+    fn over(service: Service, seed: u64) -> Self {
+        let options = RwLock::new(service.options());
+        let (faults, counts) = (RwLock::new(Faults::none()), Mutex::default());
+        Self { inner: Arc::new(Inner { service, seed, options, faults, counts }) }
     }
 
     /// Replaces the faults, from the next request on.
@@ -132,11 +145,21 @@ impl DemoNode {
         *self.inner.faults.write().unwrap_or_else(PoisonError::into_inner) = faults;
     }
 
-    pub fn set_options(&self, options: NodeOptions) {
-        *self.inner.options.write().unwrap_or_else(PoisonError::into_inner) = options;
+    /// Replaces how the endpoint behaves. Options of another kind of endpoint make it answer
+    /// nothing that it is asked.
+    pub fn set_options(&self, options: impl Into<Options>) {
+        *self.inner.options.write().unwrap_or_else(PoisonError::into_inner) = options.into();
     }
 
+    /// Those of a Solana node.
     pub fn options(&self) -> NodeOptions {
+        match self.all_options() {
+            Options::Solana(options) => options,
+            Options::Evm(_) | Options::Explorer(_) | Options::Portal(_) => NodeOptions::default(),
+        }
+    }
+
+    fn all_options(&self) -> Options {
         self.inner.options.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -167,14 +190,23 @@ impl DemoNode {
     /// Answers a request at once, whatever its latency; `None` where the endpoint stays silent.
     /// For benches and tests that measure no transport.
     pub fn respond(&self, body: &[u8]) -> Option<Vec<u8>> {
-        match self.handle(body) {
+        self.fetch("", Some(body)).map(|(_, body)| body)
+    }
+
+    /// The same for a request with a path and a query behind the endpoint's own path: a POST of
+    /// the body, or a GET. Tells the status too.
+    pub fn fetch(&self, path: &str, body: Option<&[u8]>) -> Option<(u16, Vec<u8>)> {
+        let method = if body.is_some() { Method::POST } else { Method::GET };
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let asked = Asked { method, path, query, body: body.unwrap_or_default() };
+        match self.handle(&asked) {
             Outcome::Silence => None,
-            Outcome::Answer(answer) => Some(answer.body),
+            Outcome::Answer(answer) => Some((answer.status, answer.body)),
         }
     }
 
-    /// Answers the body of one request that came in now.
-    pub(super) fn handle(&self, body: &[u8]) -> Outcome {
+    /// Answers one request that came in now.
+    pub(super) fn handle(&self, asked: &Asked<'_>) -> Outcome {
         let faults = self.faults();
         let (number, limited) = self.admit(&faults);
         let mut dice = Dice::new(self.inner.seed, &[number]);
@@ -195,10 +227,9 @@ impl DemoNode {
             slow: Duration::ZERO,
             cut: false,
         };
-        let json = |shuffle: Option<u64>| Answer {
-            content_type: "application/json",
-            body: self.json(body, number, &faults, shuffle),
-            ..plain(200, "")
+        let json = |shuffle: Option<u64>| {
+            let Plain { status, content_type, body } = self.answer(asked, number, &faults, shuffle);
+            Answer { content_type, body, ..plain(status, "") }
         };
         Outcome::Answer(match hit {
             Some(Fault::Silence) => return Outcome::Silence,
@@ -240,8 +271,29 @@ impl DemoNode {
         (number, limited)
     }
 
+    fn answer(
+        &self,
+        asked: &Asked<'_>,
+        number: u64,
+        faults: &Faults,
+        shuffle: Option<u64>,
+    ) -> Plain {
+        let service = &self.inner.service;
+        if service.is_rpc() && asked.method == Method::POST {
+            let body = self.json(asked.body, number, faults, shuffle);
+            return Plain { status: 200, content_type: "application/json", body };
+        }
+        if service.is_rpc() {
+            let body = b"Method Not Allowed".to_vec();
+            return Plain { status: 405, content_type: "text/plain", body };
+        }
+        let fault = faults.call(&mut Dice::new(self.inner.seed, &[mix::hash(number, &[0])]));
+        self.count(&service.name(asked), &fault);
+        service.plain(&self.all_options(), asked, fault.busy, fault.twist)
+    }
+
     fn json(&self, body: &[u8], number: u64, faults: &Faults, shuffle: Option<u64>) -> Vec<u8> {
-        let options = self.options();
+        let options = self.all_options();
         let batch = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
         if !batch {
             return match serde_json::from_slice::<Entry<'_>>(body) {
@@ -259,8 +311,8 @@ impl DemoNode {
         if entries.is_empty() {
             return refusal(-32600, "Invalid request");
         }
-        if entries.len() > options.batch_max {
-            return refusal(-32600, &format!("Batch too large; max {}", options.batch_max));
+        if entries.len() > options.batch_max() {
+            return refusal(-32600, &format!("Batch too large; max {}", options.batch_max()));
         }
         let mut answers: Vec<(u64, Vec<u8>)> = (1..)
             .zip(&entries)
@@ -282,27 +334,17 @@ impl DemoNode {
     }
 
     /// Answers one call. `chance` is the number that its faults follow from.
-    fn entry(
-        &self,
-        entry: &Entry<'_>,
-        options: &NodeOptions,
-        faults: &Faults,
-        chance: u64,
-    ) -> Vec<u8> {
+    fn entry(&self, entry: &Entry<'_>, options: &Options, faults: &Faults, chance: u64) -> Vec<u8> {
         let fault = faults.call(&mut Dice::new(self.inner.seed, &[chance]));
         self.count(&entry.method, &fault);
         let params = entry.params.as_deref().unwrap_or_default();
-        let call = Call { method: &entry.method, params, twist: fault.twist };
+        let service = &self.inner.service;
         let reply = if fault.busy {
-            Err(RpcError {
-                code: -32005,
-                message: "Node is behind by 112 slots".to_owned(),
-                data: Some("{\"numSlotsBehind\":112}".to_owned()),
-            })
+            Err(service.busy())
         } else if fault.null_result {
             Ok(b"null".to_vec())
         } else {
-            answer(&self.inner.model, options, call)
+            service.call(options, &entry.method, params, fault.twist)
         };
         let own = entry.id.map_or("null", RawValue::get);
         let id = if fault.wrong_id { "987654321" } else { own };

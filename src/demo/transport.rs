@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::node::{Answer, DemoNode, Outcome};
-use crate::upstream::{Request, Response, Transport, TransportError};
+use super::service::Asked;
+use crate::upstream::{self, Request, Response, Transport, TransportError};
 
-/// Endpoints by host name: `https://HOST/…` reaches the node of that name.
+/// Endpoints by host name, or by host name and path: `https://HOST/…` reaches the node of the
+/// longest name that it begins with.
 #[derive(Debug, Clone, Default)]
 pub struct DemoTransport {
     nodes: HashMap<String, DemoNode>,
@@ -43,7 +45,7 @@ impl DemoTransport {
         Self { nodes: nodes.into_iter().collect() }
     }
 
-    /// Sends a body to the node of a host, within a time and a size of the answer.
+    /// Posts a body to the node of a host, within a time and a size of the answer.
     pub async fn exchange(
         &self,
         host: &str,
@@ -51,9 +53,22 @@ impl DemoTransport {
         timeout: Duration,
         body_limit: usize,
     ) -> Result<Exchange, ExchangeError> {
-        let node = self.nodes.get(host).ok_or(ExchangeError::UnknownHost)?;
+        self.send_to(host, Method::POST, body, timeout, body_limit).await
+    }
+
+    /// `target`: host, path and query.
+    async fn send_to(
+        &self,
+        target: &str,
+        method: Method,
+        body: &[u8],
+        timeout: Duration,
+        body_limit: usize,
+    ) -> Result<Exchange, ExchangeError> {
+        let (place, query) = target.split_once('?').unwrap_or((target, ""));
+        let (node, path) = route(&self.nodes, place).ok_or(ExchangeError::UnknownHost)?;
         let _open = node.open();
-        let outcome = node.handle(body);
+        let outcome = node.handle(&Asked { method, path, query, body });
         let answer = tokio::time::timeout(timeout, deliver(outcome));
         let answer = answer.await.map_err(|_| ExchangeError::Timeout)??;
         if answer.body.len() > body_limit {
@@ -69,13 +84,33 @@ impl DemoTransport {
     }
 }
 
+/// The node of the longest name that a place begins with, and what of the place is left.
+pub(super) fn route<'a, 'b>(
+    nodes: &'a HashMap<String, DemoNode>,
+    place: &'b str,
+) -> Option<(&'a DemoNode, &'b str)> {
+    let ends = place.match_indices('/').map(|(at, _)| at).chain([place.len()]);
+    let mut found = None;
+    for end in ends {
+        let (name, rest) = place.split_at(end);
+        if let Some(node) = nodes.get(name) {
+            found = Some((node, rest));
+        }
+    }
+    found
+}
+
 impl Transport for DemoTransport {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         Box::pin(async move {
             let Request { url, body, timeout, body_bytes_max, .. } = request;
-            let label = url.label();
-            let host = label.split_once("://").map_or(label.as_str(), |(_, host)| host);
-            match self.exchange(host, &body, timeout, body_bytes_max).await {
+            let method = match request.method {
+                upstream::Method::Get => Method::GET,
+                upstream::Method::Post => Method::POST,
+            };
+            let target = url.expose().split_once("://").map_or(url.expose(), |(_, rest)| rest);
+            let target = target.split('#').next().unwrap_or_default();
+            match self.send_to(target, method, &body, timeout, body_bytes_max).await {
                 Ok(exchange) => Ok(Response {
                     status: exchange.status.as_u16(),
                     retry_after: exchange

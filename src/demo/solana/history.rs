@@ -15,7 +15,8 @@ use super::keys::Known;
 use super::pools::{self, Venue};
 use super::tokens::{SPL_TOKENS, Token};
 use super::tx::Version;
-use super::wallet::{Class, WalletHistory};
+use super::wallet::WalletHistory;
+use crate::demo::timeline::Class;
 
 pub(super) const LANES: u64 = 4;
 pub(super) const STEPS: u64 = 8;

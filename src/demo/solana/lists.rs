@@ -8,7 +8,8 @@ use super::history::{Content, LANES, NoiseKind, STEPS, noise_number};
 use super::model::{Entry, SolanaModel, Subject};
 use super::noise;
 use super::tokens::Token;
-use super::wallet::{Class, WalletHistory};
+use super::wallet::WalletHistory;
+use crate::demo::timeline::Class;
 
 impl SolanaModel {
     /// Entries of a subject with numbers below `below`, newest first. The caller stops.

@@ -21,11 +21,11 @@ mod tx;
 mod wallet;
 mod wire;
 
+pub use super::timeline::Crowd;
 pub use model::{SampleWallet, SolanaModel, TrueTrade};
-pub(super) use params::RpcError;
 pub use rpc::NodeOptions;
-pub(super) use rpc::{Call, Twist, answer};
-pub use wallet::{Crowd, WalletPlan};
+pub(super) use rpc::{Call, answer};
+pub use wallet::WalletPlan;
 
 /// Bounds of a model.
 #[derive(Debug, Clone, Copy)]

@@ -11,9 +11,10 @@ use super::build::{self, build};
 use super::history::{Content, Script, Spec, TradeSpec};
 use super::keys::{Key, Known, Role, account};
 use super::tokens::Token;
-use super::wallet::{Class, Spot, WalletHistory, WalletPlan};
+use super::wallet::{Spot, WalletHistory, WalletPlan};
 use super::wire::{self, Envelope};
 use super::{ModelLimits, TradeKind, TxKind, names, slots};
+use crate::demo::timeline::Class;
 
 const SIGNATURE_TAG: u64 = u64::from_le_bytes(*b"demosign");
 

@@ -4,8 +4,9 @@ use crate::domain::Height;
 
 use super::model::{Entry, Subject};
 use super::params::{Options, RpcError, at_least_confirmed, key, signature};
-use super::rpc::{Desk, Reply};
+use super::rpc::Desk;
 use super::{slots, wire};
+use crate::demo::rpc::Reply;
 
 const LIST_MAX: u64 = 1_000;
 const FULL_PAGE_MAX: u64 = 100;

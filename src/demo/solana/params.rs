@@ -5,25 +5,7 @@ use serde_json::Value;
 use crate::domain::Height;
 
 use super::keys::Key;
-
-/// An error as JSON-RPC has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::demo) struct RpcError {
-    pub(in crate::demo) code: i64,
-    pub(in crate::demo) message: String,
-    /// JSON text.
-    pub(in crate::demo) data: Option<String>,
-}
-
-impl RpcError {
-    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
-    }
-
-    pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(-32602, message)
-    }
-}
+pub(super) use crate::demo::rpc::RpcError;
 
 pub(super) fn key(params: &[Value], at: usize) -> Result<Key, RpcError> {
     let text = string(params, at)?;

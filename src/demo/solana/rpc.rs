@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::demo::faults::Twist;
+use crate::demo::rpc::Reply;
 use crate::domain::Height;
 
 use super::keys::{Key, Role, account};
@@ -44,21 +46,6 @@ impl Default for NodeOptions {
     }
 }
 
-/// What faults do to the content of one answer.
-#[derive(Debug, Clone, Copy, Default)]
-pub(in crate::demo) struct Twist {
-    /// Slots by which the head is behind for once.
-    pub(in crate::demo) head_back: u64,
-    /// Orders the transactions of a slot by this salt instead of by their place.
-    pub(in crate::demo) flip: Option<u64>,
-    /// Repeats the first entry of a page, or leaves it out where it shares the slot of the one
-    /// before the page.
-    pub(in crate::demo) duplicate: bool,
-    pub(in crate::demo) lose: bool,
-    /// An empty page for no reason.
-    pub(in crate::demo) empty: bool,
-}
-
 /// One call to answer.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::demo) struct Call<'a> {
@@ -66,9 +53,6 @@ pub(in crate::demo) struct Call<'a> {
     pub(in crate::demo) params: &'a [Value],
     pub(in crate::demo) twist: Twist,
 }
-
-/// The JSON text of a result.
-pub(in crate::demo) type Reply = Result<Vec<u8>, RpcError>;
 
 pub(in crate::demo) fn answer(model: &SolanaModel, node: &NodeOptions, call: Call<'_>) -> Reply {
     let head = model.head().saturating_sub(node.lag).saturating_sub(call.twist.head_back);

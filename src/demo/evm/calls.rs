@@ -1,0 +1,117 @@
+//! `eth_call`: what tokens tell of themselves, one by one or many at once (mds1/multicall3).
+
+use serde_json::Value;
+
+use crate::demo::rpc::RpcError;
+
+use super::coins::Coin;
+use super::model::EvmModel;
+use super::node::{Answer, Desk};
+use super::places::{Account, Word};
+use super::tx::{Arg, selector};
+use super::wire;
+
+const WORD: usize = 32;
+/// Calls that one call of the contract may make.
+const CALLS_MAX: usize = 1_000;
+
+pub(super) fn call(desk: &Desk<'_>) -> Answer {
+    let wrong = || RpcError::new(-32602, "invalid argument 0: cannot read the call");
+    let query = desk.params.first().ok_or_else(wrong)?;
+    let text = |name: &str| query.get(name).and_then(Value::as_str);
+    let to = text("to").and_then(wire::account).ok_or_else(wrong)?;
+    let data = text("data").or(text("input")).unwrap_or("0x");
+    let data = hex::decode(data.trim_start_matches("0x")).map_err(|_| wrong())?;
+    let given = if to == desk.model.places().multicall {
+        aggregate(desk.model, &data)
+    } else {
+        one(desk.model, &to, &data)
+    };
+    match given {
+        Some(data) => Ok(wire::hex(&data).into()),
+        None => Err(RpcError::new(3, "execution reverted")),
+    }
+}
+
+/// What a contract gives; `None` where it reverts.
+fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>> {
+    let places = model.places();
+    let Some(coin) = Coin::of(places, to) else {
+        // An account without code gives nothing, and does not fail.
+        return model.wallet(to).map(|_| Vec::new());
+    };
+    let asked: [u8; 4] = *data.first_chunk()?;
+    let is = |signature: &str| asked == selector(signature);
+    if is("symbol()") || is("name()") {
+        let symbol = coin.symbol(places);
+        return Some(if coin.has_short_symbol() { short(&symbol) } else { string(&symbol) });
+    }
+    is("decimals()").then(|| Arg::Int(coin.decimals(places).into()).word().to_vec())
+}
+
+fn short(text: &str) -> Vec<u8> {
+    let mut word: Word = [0; WORD];
+    for (to, from) in word.iter_mut().zip(text.bytes()) {
+        *to = from;
+    }
+    word.to_vec()
+}
+
+fn string(text: &str) -> Vec<u8> {
+    [word(WORD), bytes(text.as_bytes())].concat()
+}
+
+fn word(value: usize) -> Vec<u8> {
+    Arg::Int(u128::try_from(value).unwrap_or(0)).word().to_vec()
+}
+
+fn bytes(data: &[u8]) -> Vec<u8> {
+    let mut all = [&word(data.len()), data].concat();
+    all.resize(all.len().next_multiple_of(WORD), 0);
+    all
+}
+
+/// `aggregate3((address target, bool allowFailure, bytes callData)[])`, which gives
+/// `(bool success, bytes returnData)[]`.
+fn aggregate(model: &EvmModel, data: &[u8]) -> Option<Vec<u8>> {
+    let (asked, data) = data.split_first_chunk::<4>()?;
+    if *asked != selector("aggregate3((address,bool,bytes)[])") {
+        return None;
+    }
+    let list = data.get(number(data, 0)?..)?;
+    let count = number(list, 0)?;
+    let entries = list.get(WORD..)?;
+    if count > CALLS_MAX {
+        return None;
+    }
+    let mut results = Vec::new();
+    for at in 0..count {
+        let entry = entries.get(number(entries, at * WORD)?..)?;
+        let target: Account = *entry.get(12..)?.first_chunk()?;
+        let may_fail = number(entry, WORD)? != 0;
+        let call = entry.get(number(entry, 2 * WORD)?..)?;
+        let call = call.get(WORD..)?.get(..number(call, 0)?)?;
+        let given = one(model, &target, call);
+        if given.is_none() && !may_fail {
+            return None;
+        }
+        let succeeded = usize::from(given.is_some());
+        let data = bytes(&given.unwrap_or_default());
+        results.push([word(succeeded), word(2 * WORD), data].concat());
+    }
+    let mut out = [word(WORD), word(count)].concat();
+    let mut offset = count * WORD;
+    for result in &results {
+        out.extend(word(offset));
+        offset += result.len();
+    }
+    out.extend(results.concat());
+    Some(out)
+}
+
+fn number(data: &[u8], at: usize) -> Option<usize> {
+    let word: &Word = data.get(at..)?.first_chunk()?;
+    let (zeros, tail) = word.split_first_chunk::<24>()?;
+    (zeros == &[0; 24]).then_some(())?;
+    usize::try_from(u64::from_be_bytes(*tail.first_chunk()?)).ok()
+}

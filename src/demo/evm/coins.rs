@@ -1,0 +1,137 @@
+//! Tokens of the demo chain. What a token is can be read back from its address.
+
+use crate::demo::mix;
+
+use super::places::{Account, Places};
+
+const COIN_TAG: u64 = u64::from_le_bytes(*b"democoin");
+const NAMES: [&str; 16] = [
+    "PEPE", "WOJAK", "MOG", "TURBO", "BRETT", "DEGEN", "TOSHI", "KEYCAT", "NEIRO", "APU", "SPX",
+    "HARAMBE", "LADYS", "BITCOIN", "ANDY", "GIGA",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Coin {
+    Wrapped,
+    Dollar,
+    /// A token without anything special.
+    Plain(u32),
+    /// It keeps a part of every transfer.
+    Taxed(u32),
+    /// Still on its launchpad's curve.
+    Curve(u32),
+    /// What strangers rain on wallets.
+    Spam(u32),
+}
+
+impl Coin {
+    pub(super) fn address(self, places: &Places) -> Account {
+        let (class, number) = match self {
+            Self::Wrapped => return places.wrapped,
+            Self::Dollar => return places.dollar.token,
+            Self::Plain(number) => (0, number),
+            Self::Taxed(number) => (1, number),
+            Self::Curve(number) => (2, number),
+            Self::Spam(number) => (3, number),
+        };
+        let mut body = [class, 0, 0, 0, 0];
+        if let Some(tail) = body.last_chunk_mut() {
+            *tail = number.to_be_bytes();
+        }
+        mix::seal(places.seed ^ COIN_TAG, &body)
+    }
+
+    pub(super) fn of(places: &Places, address: &Account) -> Option<Self> {
+        if *address == places.wrapped {
+            return Some(Self::Wrapped);
+        }
+        if *address == places.dollar.token {
+            return Some(Self::Dollar);
+        }
+        let body: [u8; 5] = mix::open(places.seed ^ COIN_TAG, address)?;
+        let [class, rest @ ..] = body;
+        let number = u32::from_be_bytes(rest);
+        Some(match class {
+            0 => Self::Plain(number),
+            1 => Self::Taxed(number),
+            2 => Self::Curve(number),
+            _ => Self::Spam(number),
+        })
+    }
+
+    pub(super) fn decimals(self, places: &Places) -> u8 {
+        match self {
+            Self::Wrapped | Self::Taxed(_) | Self::Curve(_) | Self::Spam(_) => 18,
+            Self::Dollar => places.dollar.decimals,
+            Self::Plain(number) => match number % 8 {
+                1 => 9,
+                3 => 6,
+                5 => 8,
+                7 => 0,
+                _ => 18,
+            },
+        }
+    }
+
+    pub(super) fn symbol(self, places: &Places) -> String {
+        let named = |number: u32| {
+            let at = usize::try_from(number).unwrap_or(0);
+            let name = NAMES.get(at % NAMES.len()).copied().unwrap_or("COIN");
+            match at / NAMES.len() {
+                0 => name.to_owned(),
+                more => format!("{name}{more}"),
+            }
+        };
+        match self {
+            Self::Wrapped => format!("W{}", places.native),
+            Self::Dollar => places.dollar.symbol.to_owned(),
+            Self::Plain(number) => named(number),
+            Self::Taxed(number) => format!("TAX{number}"),
+            Self::Curve(number) => format!("MEME{number}"),
+            Self::Spam(number) => format!("claim-{number}.example"),
+        }
+    }
+
+    /// Whether it answers `symbol()` with 32 bytes instead of a string, as tokens of old do.
+    pub(super) fn has_short_symbol(self) -> bool {
+        matches!(self, Self::Plain(number) if number % 8 == 2)
+    }
+
+    /// Base units for a thousandth of the native coin.
+    pub(super) fn per_milli(self, places: &Places) -> u128 {
+        let decimals = u32::from(self.decimals(places));
+        let (class, number) = match self {
+            Self::Wrapped => return 1_000_000_000_000_000,
+            Self::Dollar => return 3 * 10_u128.pow(decimals),
+            Self::Plain(number) => (0, number),
+            Self::Taxed(number) => (1, number),
+            Self::Curve(number) => (2, number),
+            Self::Spam(number) => (3, number),
+        };
+        let chance = mix::hash(places.seed, &[COIN_TAG, class, u64::from(number)]);
+        let whole = 10 + chance % 90_000;
+        u128::from(whole) * 10_u128.pow(decimals) + u128::from(chance >> 32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn a_coin_is_told_by_its_address() {
+        let registry = Registry::embedded().unwrap();
+        let places = Places::new(7, registry.chain_named("eth").unwrap());
+        let other = Places::new(7, registry.chain_named("base").unwrap());
+        let all = [Coin::Wrapped, Coin::Dollar].into_iter();
+        let made =
+            (0..50).flat_map(|n| [Coin::Plain(n), Coin::Taxed(n), Coin::Curve(n), Coin::Spam(n)]);
+        for coin in all.chain(made) {
+            let address = coin.address(&places);
+            assert_eq!(Coin::of(&places, &address), Some(coin));
+            assert_eq!(Coin::of(&other, &address), None);
+        }
+        assert_eq!(Coin::of(&places, &[9; 20]), None);
+    }
+}

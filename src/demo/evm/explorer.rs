@@ -1,0 +1,292 @@
+//! Account lists in Etherscan's shape: every value is a text, errors come with status 200.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::demo::faults::Twist;
+use crate::domain::Height;
+
+use super::coins::Coin;
+use super::model::{EvmModel, Found};
+use super::places::{Account, tail};
+use super::tx::{Frame, Op, TRANSFER, topic};
+use super::wallet::WalletHistory;
+use super::wire;
+
+/// Rows that paging by number reaches.
+const WINDOW_MAX: usize = 10_000;
+
+/// What kind of index stands behind an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExplorerOptions {
+    /// Blocks by which the index lags behind the newest block.
+    pub lag: u64,
+    /// Rows of one answer at most, whatever is asked for.
+    pub rows_max: usize,
+    /// Whether inner calls are listed.
+    pub calls: bool,
+    /// Lists delegate calls too, with the value of the call around them, as Blockscout does, and
+    /// tells its head under that one's name.
+    pub blockscout: bool,
+}
+
+impl Default for ExplorerOptions {
+    fn default() -> Self {
+        Self { lag: 0, rows_max: 10_000, calls: true, blockscout: false }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum List {
+    Transactions,
+    Tokens,
+    Calls,
+}
+
+/// The answer, always with status 200.
+pub(in crate::demo) fn answer(
+    model: &EvmModel,
+    options: &ExplorerOptions,
+    query: &HashMap<String, String>,
+    twist: Twist,
+) -> Value {
+    let text = |name: &str| query.get(name).map_or("", String::as_str);
+    let head = model.newest().saturating_sub(options.lag).saturating_sub(twist.head_back);
+    let list = match (text("module"), text("action")) {
+        ("account", "txlist") => List::Transactions,
+        ("account", "tokentx") => List::Tokens,
+        ("account", "txlistinternal") if options.calls => List::Calls,
+        ("account", "txlistinternal") => return done(&[]),
+        ("proxy", "eth_blockNumber") if !options.blockscout => {
+            return json!({"jsonrpc": "2.0", "id": 83, "result": wire::number(head)});
+        }
+        ("block", "eth_block_number") if options.blockscout => {
+            return json!({"jsonrpc": "2.0", "id": 1, "result": wire::number(head)});
+        }
+        ("account" | "proxy" | "block", _) => {
+            return refused("Error! Missing Or invalid Action name");
+        }
+        _ => return refused("Error! Missing Or invalid Module name"),
+    };
+    let Some(account) = wire::account(&text("address").to_lowercase()) else {
+        return refused("Error! Invalid address format");
+    };
+    let number = |name: &str, default: u64| text(name).parse().unwrap_or(default);
+    let (low, high) = (number("startblock", 0), number("endblock", Height::MAX).min(head));
+    let (page, offset) = (number("page", 1).max(1), number("offset", 10_000).max(1));
+    let (page, offset) = (size(page), size(offset));
+    if page.saturating_mul(offset) > WINDOW_MAX {
+        return refused(
+            "Result window is too large, PageNo x Offset size must be less than or equal to 10000",
+        );
+    }
+    // Every contract that wraps coins pays them out all the time: one such row stands for all.
+    if account == model.places().wrapped && list == List::Calls {
+        return done(&[wrapped_call(model, head)]);
+    }
+    let wallet = if low > high { None } else { model.wallet(&account) };
+    let Some(wallet) = wallet else { return done(&[]) };
+    let ask = Ask { model, options, list, account, newest_first: text("sort") == "desc" };
+    let mut rows =
+        ask.rows(&wallet, (low, high), (page - 1) * offset, offset.min(options.rows_max));
+    twist_page(&mut rows, high, twist);
+    done(&rows)
+}
+
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn done(rows: &[Value]) -> Value {
+    if rows.is_empty() {
+        return json!({"status": "0", "message": "No transactions found", "result": []});
+    }
+    json!({"status": "1", "message": "OK", "result": rows})
+}
+
+pub(in crate::demo) fn refused(text: &str) -> Value {
+    json!({"status": "0", "message": "NOTOK", "result": text})
+}
+
+/// What faults do to a page: those of its first block are what the page before had too.
+fn twist_page(rows: &mut Vec<Value>, high: Height, twist: Twist) {
+    if twist.empty {
+        rows.clear();
+    }
+    if twist.duplicate
+        && let Some(first) = rows.first().cloned()
+    {
+        rows.insert(0, first);
+    }
+    let is_edge = |row: &Value| row.get("blockNumber") == Some(&high.to_string().into());
+    if twist.lose && rows.first().is_some_and(is_edge) {
+        rows.remove(0);
+    }
+}
+
+fn wrapped_call(model: &EvmModel, head: Height) -> Value {
+    json!({
+        "blockNumber": head.to_string(), "timeStamp": model.time_of(head).0.to_string(),
+        "hash": wire::hex(&model.block_hash(head)), "from": wire::hex(&model.places().wrapped),
+        "to": wire::hex(&model.places().aggregator), "value": "1000000000000000",
+        "contractAddress": "", "input": "", "type": "call", "gas": "21000", "gasUsed": "0",
+        "traceId": "0_1", "isError": "0", "errCode": "",
+    })
+}
+
+struct Ask<'a> {
+    model: &'a EvmModel,
+    options: &'a ExplorerOptions,
+    list: List,
+    account: Account,
+    newest_first: bool,
+}
+
+impl Ask<'_> {
+    fn rows(
+        &self,
+        wallet: &WalletHistory,
+        range: (Height, Height),
+        skipped: usize,
+        most: usize,
+    ) -> Vec<Value> {
+        let mut all = self.model.transactions(wallet, range);
+        let (mut rows, mut left) = (Vec::new(), skipped);
+        while rows.len() < most {
+            let next = if self.newest_first { all.next_back() } else { all.next() };
+            let Some(found) = next else { break };
+            let mut of_tx = self.of(&found);
+            if self.newest_first {
+                of_tx.reverse();
+            }
+            let skip = left.min(of_tx.len());
+            left -= skip;
+            rows.extend(of_tx.into_iter().skip(skip));
+        }
+        rows.truncate(most);
+        rows
+    }
+
+    fn of(&self, found: &Found) -> Vec<Value> {
+        match self.list {
+            List::Transactions => self.transaction(found).into_iter().collect(),
+            List::Tokens => self.tokens(found),
+            List::Calls => self.calls(found),
+        }
+    }
+
+    fn head(&self, found: &Found) -> Value {
+        let height = found.spot.height;
+        json!({
+            "blockNumber": height.to_string(),
+            "timeStamp": self.model.time_of(height).0.to_string(),
+            "hash": wire::hex(&found.hash),
+        })
+    }
+
+    fn with(&self, found: &Found, more: &Value) -> Value {
+        let mut row = self.head(found);
+        if let (Some(row), Some(more)) = (row.as_object_mut(), more.as_object()) {
+            row.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        row
+    }
+
+    fn transaction(&self, found: &Found) -> Option<Value> {
+        let call = &found.tx.call;
+        (call.from == self.account || call.to == self.account).then(|| {
+            let failed = if call.failed { "1" } else { "0" };
+            let method = call.input.get(..4).map_or_else(|| "0x".to_owned(), wire::hex);
+            self.with(
+                found,
+                &json!({
+                    "nonce": found.nonce.to_string(),
+                    "blockHash": wire::hex(&self.model.block_hash(found.spot.height)),
+                    "transactionIndex": found.spot.index.to_string(),
+                    "from": wire::hex(&call.from), "to": wire::hex(&call.to),
+                    "value": call.value.to_string(), "gas": "1500000",
+                    "gasPrice": found.tx.gas.price.to_string(), "isError": failed,
+                    "txreceipt_status": if call.failed { "0" } else { "1" },
+                    "input": wire::hex(&call.input), "contractAddress": "",
+                    "cumulativeGasUsed": "0", "gasUsed": found.tx.gas.used.to_string(),
+                    "confirmations": (self.model.newest() - found.spot.height).to_string(),
+                    "methodId": method, "functionName": "",
+                }),
+            )
+        })
+    }
+
+    fn tokens(&self, found: &Found) -> Vec<Value> {
+        let places = self.model.places();
+        let transfer = topic(TRANSFER);
+        let mut rows = Vec::new();
+        for log in &found.tx.logs {
+            let [kind, from, to] = log.topics.as_slice() else { continue };
+            let (from, to) = (tail(from), tail(to));
+            if *kind != transfer || (from != self.account && to != self.account) {
+                continue;
+            }
+            let value = log.data.last_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes));
+            let coin = Coin::of(places, &log.address);
+            let symbol = coin.map(|coin| coin.symbol(places)).unwrap_or_default();
+            let decimals = coin.map(|coin| coin.decimals(places).to_string()).unwrap_or_default();
+            rows.push(self.with(
+                found,
+                &json!({
+                    "nonce": found.nonce.to_string(),
+                    "blockHash": wire::hex(&self.model.block_hash(found.spot.height)),
+                    "from": wire::hex(&from), "to": wire::hex(&to),
+                    "contractAddress": wire::hex(&log.address), "value": value.to_string(),
+                    "tokenName": symbol, "tokenSymbol": symbol, "tokenDecimal": decimals,
+                    "transactionIndex": found.spot.index.to_string(), "gas": "1500000",
+                    "gasPrice": found.tx.gas.price.to_string(), "input": "deprecated",
+                    "gasUsed": found.tx.gas.used.to_string(), "cumulativeGasUsed": "0",
+                    "confirmations": (self.model.newest() - found.spot.height).to_string(),
+                }),
+            ));
+        }
+        rows
+    }
+
+    fn calls(&self, found: &Found) -> Vec<Value> {
+        let mut rows = Vec::new();
+        if found.tx.call.failed {
+            return rows;
+        }
+        let all = wire::flat(&found.tx.call);
+        let undone: Vec<&Vec<usize>> =
+            all.iter().filter(|(_, frame)| frame.failed).map(|(place, _)| place).collect();
+        for (place, frame) in &all {
+            let is_listed = match frame.op {
+                Op::Call => true,
+                Op::Delegate => self.options.blockscout,
+                Op::Static => false,
+            };
+            let touches = frame.from == self.account || frame.to == self.account;
+            if !place.is_empty() && is_listed && frame.value > 0 && touches {
+                let failed = undone.iter().any(|above| place.starts_with(above));
+                rows.push(self.call(found, place, frame, failed));
+            }
+        }
+        rows
+    }
+
+    fn call(&self, found: &Found, place: &[usize], frame: &Frame, failed: bool) -> Value {
+        let id: Vec<String> = place.iter().map(usize::to_string).collect();
+        let mut more = json!({
+            "from": wire::hex(&frame.from), "to": wire::hex(&frame.to),
+            "value": frame.value.to_string(), "contractAddress": "", "input": "",
+            "type": wire::call_type(frame.op), "gas": "1500000", "gasUsed": "0",
+            "traceId": id.join("_"), "isError": if failed { "1" } else { "0" }, "errCode": "",
+        });
+        if self.options.blockscout
+            && let Some(more) = more.as_object_mut()
+        {
+            more.insert("callType".to_owned(), wire::call_type(frame.op).into());
+            more.insert("type".to_owned(), "call".into());
+            more.insert("transactionHash".to_owned(), wire::hex(&found.hash).into());
+        }
+        self.with(found, &more)
+    }
+}

@@ -1,0 +1,164 @@
+//! `eth_getLogs`. A query that names wallets among its topics is answered from their histories,
+//! whatever its range; any other sees the wallets that the model has met.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::demo::rpc::RpcError;
+use crate::domain::Height;
+
+use super::model::EvmModel;
+use super::node::{Answer, Desk, LimitTexts};
+use super::places::{Account, Word};
+use super::tx::Log;
+use super::wallet::WalletHistory;
+use super::wire;
+
+/// One position of a filter: any of these; `None`: whatever.
+type Choice<T> = Option<Vec<T>>;
+
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    pub(super) addresses: Choice<Account>,
+    pub(super) topics: Vec<Choice<Word>>,
+}
+
+impl Filter {
+    pub(super) fn fits(&self, log: &Log) -> bool {
+        let any = |choice: &Choice<Word>, at: usize| {
+            let topic = log.topics.get(at);
+            choice.as_ref().is_none_or(|choice| topic.is_some_and(|topic| choice.contains(topic)))
+        };
+        self.addresses.as_ref().is_none_or(|choice| choice.contains(&log.address))
+            && self.topics.len() <= log.topics.len()
+            && self.topics.iter().enumerate().all(|(at, choice)| any(choice, at))
+    }
+
+    /// Whose histories hold all that fits.
+    pub(super) fn wallets(&self, model: &EvmModel) -> Vec<Arc<WalletHistory>> {
+        let named = |choice: &Choice<Word>| -> Option<Vec<Arc<WalletHistory>>> {
+            let words = choice.as_ref()?;
+            let wallets = words.iter().filter_map(|word| {
+                let (padding, account) = word.split_first_chunk::<12>()?;
+                (padding == &[0; 12]).then_some(())?;
+                model.wallet(account.first_chunk()?)
+            });
+            let wallets: Vec<_> = wallets.collect();
+            (wallets.len() == words.len()).then_some(wallets)
+        };
+        self.topics.iter().skip(1).find_map(named).unwrap_or_else(|| model.wallets())
+    }
+}
+
+fn choice<T>(
+    value: Option<&Value>,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Choice<T>, RpcError> {
+    let wrong = || RpcError::new(-32602, "invalid argument 0: invalid address or topic");
+    let one = |value: &Value| value.as_str().and_then(&read).ok_or_else(wrong);
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(all)) if all.is_empty() => Ok(None),
+        Some(Value::Array(all)) => Ok(Some(all.iter().map(one).collect::<Result<_, _>>()?)),
+        Some(value) => Ok(Some(vec![one(value)?])),
+    }
+}
+
+fn filter(query: &Value) -> Result<Filter, RpcError> {
+    let topics = match query.get("topics") {
+        Some(Value::Array(topics)) if topics.len() <= 4 => {
+            topics.iter().map(|topic| choice(Some(topic), wire::word)).collect::<Result<_, _>>()?
+        }
+        None | Some(Value::Null) => Vec::new(),
+        Some(_) => return Err(RpcError::new(-32602, "invalid argument 0: topics")),
+    };
+    Ok(Filter { addresses: choice(query.get("address"), wire::account)?, topics })
+}
+
+pub(super) fn get(desk: &Desk<'_>) -> Answer {
+    let query = desk.params.first().cloned().unwrap_or_default();
+    let filter = filter(&query)?;
+    let low = desk.height(query.get("fromBlock"))?;
+    let high = desk.height(query.get("toBlock"))?;
+    if low > high {
+        return Err(RpcError::new(-32000, "invalid block range params"));
+    }
+    if low < desk.node.first_available {
+        let first = desk.node.first_available;
+        let text = format!("pruned history unavailable: blocks below {first} are not kept");
+        return Err(RpcError::new(4444, text));
+    }
+    if let Some(most) = desk.node.log_blocks_max.filter(|most| high - low >= *most) {
+        return Err(too_wide(desk.node.texts, (low, high), most));
+    }
+    let range = (low, high.min(desk.newest));
+    let mut found: BTreeMap<(Height, u64), Value> = BTreeMap::new();
+    for wallet in filter.wallets(desk.model) {
+        for tx in desk.model.transactions(&wallet, range) {
+            for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {
+                let value = wire::log(desk.model, &tx, at, log, desk.node.log_times);
+                found.insert((tx.spot.height, wire::log_index(&tx, at)), value);
+            }
+            if let Some(most) = desk.node.logs_max.filter(|most| found.len() > *most) {
+                return Err(too_many(desk.node.texts, (low, high), tx.spot.height, most));
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+fn too_wide(texts: LimitTexts, (low, high): (Height, Height), most: u64) -> RpcError {
+    let asked = high - low + 1;
+    let last = low + most - 1;
+    match texts {
+        LimitTexts::Alchemy => RpcError::new(
+            -32600,
+            format!(
+                "You can make eth_getLogs requests with up to a {most} block range. Based on your \
+                 parameters, this block range should work: [{low:#x}, {last:#x}]"
+            ),
+        ),
+        LimitTexts::Infura => {
+            RpcError::new(-32602, format!("range {asked} exceeds limit of {most}"))
+        }
+        LimitTexts::PublicNode => {
+            RpcError::new(-32701, format!("exceed maximum block range: {most}"))
+        }
+        LimitTexts::Reth => RpcError::new(-32602, format!("query exceeds max block range {most}")),
+        LimitTexts::Curt => RpcError::new(-32062, "Block range is too large"),
+    }
+}
+
+/// `at`: the block in which there were too many.
+fn too_many(texts: LimitTexts, (low, high): (Height, Height), at: Height, most: usize) -> RpcError {
+    // Below the block in which it became too much; inside one block nothing helps.
+    let last = at.saturating_sub(1).clamp(low, high);
+    match texts {
+        LimitTexts::Alchemy => RpcError::new(
+            -32602,
+            format!(
+                "Log response size exceeded. You can make eth_getLogs requests with up to a 2K \
+                 block range and no limit on the response size, or you can request any block range \
+                 with a cap of 10K logs in the response. Based on your parameters, this block range \
+                 should work: [{low:#x}, {last:#x}]"
+            ),
+        ),
+        LimitTexts::Infura => RpcError::new(
+            -32005,
+            format!(
+                "query returned more than {most} results. Try with this block range [{low:#x}, \
+                 {last:#x}]."
+            ),
+        ),
+        LimitTexts::Reth => RpcError::new(
+            -32602,
+            format!("query exceeds max results {most}, retry with the range {low}-{last}"),
+        ),
+        LimitTexts::PublicNode => {
+            RpcError::new(-32000, format!("query returned more than {most} results"))
+        }
+        LimitTexts::Curt => RpcError::new(-32000, "backend response too large"),
+    }
+}

@@ -1,0 +1,86 @@
+//! EVM chains out of one number each: the chain, its wire formats, and what nodes, account lists
+//! and gateways answer. Contracts that everybody uses have their real addresses.
+
+mod calls;
+mod coins;
+mod explorer;
+mod logs;
+mod model;
+mod node;
+mod noise;
+mod orders;
+mod places;
+mod pools;
+mod portal;
+mod script;
+mod trades;
+mod transfers;
+mod tx;
+mod wallet;
+mod wire;
+
+pub use super::timeline::Crowd;
+pub use explorer::ExplorerOptions;
+pub(super) use explorer::{answer as explorer, refused};
+pub use model::{EvmModel, TrueTrade};
+pub(super) use node::answer;
+pub use node::{LimitTexts, NodeOptions};
+pub use portal::PortalOptions;
+pub(super) use portal::answer as portal;
+pub use wallet::WalletPlan;
+
+/// Bounds of a model.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelLimits {
+    /// Addresses remembered; queries that name no wallet see these alone.
+    pub wallets_max: usize,
+    /// Trades that an address nobody registered has at most.
+    pub unknown_trades_max: u64,
+}
+
+impl Default for ModelLimits {
+    fn default() -> Self {
+        Self { wallets_max: 100_000, unknown_trades_max: 500 }
+    }
+}
+
+/// The ways to trade that the chains know. Where a chain lacks a protocol, the nearest one stands
+/// in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TradeKind {
+    /// A pair of the coin and the wrapped native coin, by its router.
+    V2,
+    /// Two pairs, to or from the dollar: two rows, valued by the hop.
+    V2Hop,
+    /// A pool, with more sent than needed and the rest given back.
+    V3,
+    /// A pool of the coin and the dollar: two rows without a value.
+    V3Dollar,
+    /// A pool of the coin and native coin that is never wrapped.
+    V4,
+    /// A route over two pools with a fee taken inside.
+    Aggregator,
+    /// A pair whose coin keeps a part of each transfer.
+    Taxed,
+    /// A launchpad's curve.
+    Launchpad,
+    /// A solver fills the wallet's order; the wallet does not send the transaction.
+    Cow,
+    /// A bundler sends an operation of the wallet, which is a contract.
+    UserOp,
+}
+
+impl TradeKind {
+    pub const ALL: [Self; 10] = [
+        Self::V2,
+        Self::V2Hop,
+        Self::V3,
+        Self::V3Dollar,
+        Self::V4,
+        Self::Aggregator,
+        Self::Taxed,
+        Self::Launchpad,
+        Self::Cow,
+        Self::UserOp,
+    ];
+}

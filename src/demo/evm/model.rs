@@ -1,0 +1,365 @@
+//! The chain itself: wallets, head, forks. Holds what was registered and what was asked for, never
+//! a history.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::demo::mix;
+use crate::demo::timeline::Class;
+use crate::domain::{Address, Height, Side, TxId, Units, UnixSeconds};
+use crate::registry::Chain;
+
+use super::coins::Coin;
+use super::places::{Account, Made, Places, Word};
+use super::script::{Against, Content, Script, State as Holding, TradeSpec};
+use super::trades::larger_v2;
+use super::tx::Tx;
+use super::wallet::{Spot, WalletHistory, WalletPlan};
+use super::{ModelLimits, TradeKind, noise, trades};
+
+const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");
+const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
+
+/// A deterministic EVM chain. Cheap to clone; all clones are the same chain.
+#[derive(Debug, Clone)]
+pub struct EvmModel {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    slug: String,
+    places: Places,
+    limits: ModelLimits,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    head: Height,
+    /// Every address that was registered or asked for.
+    wallets: HashMap<Account, Arc<WalletHistory>>,
+    /// Blocks from which on the chain was replaced, oldest replacement first.
+    forks: Vec<Height>,
+}
+
+/// One row that the wallet's history must have, by construction of the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrueTrade {
+    pub hash: TxId,
+    pub height: Height,
+    /// Place in the block.
+    pub index: u32,
+    pub time: UnixSeconds,
+    pub side: Side,
+    pub token: Address,
+    pub units: Units,
+    /// Wei; `None` where the transaction does not hold the value.
+    pub native: Option<Units>,
+    /// Common name of the venue.
+    pub venue: &'static str,
+    /// Sells before buys within a transaction.
+    pub leg: u16,
+    pub kind: TradeKind,
+}
+
+/// One transaction of a wallet, with its place on the chain as it is now.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) tx: Tx,
+    pub(super) hash: Word,
+    pub(super) spot: Spot,
+    /// Transactions that its sender sent before, where that is the wallet.
+    pub(super) nonce: u64,
+}
+
+impl EvmModel {
+    /// A chain of the table out of one number. Its head is the first day of 2026 until it is set.
+    pub fn new(seed: u64, chain: &Chain) -> Self {
+        Self::with_limits(seed, chain, ModelLimits::default())
+    }
+
+    pub fn with_limits(seed: u64, chain: &Chain, limits: ModelLimits) -> Self {
+        let places = Places::new(seed, chain);
+        let state =
+            State { head: places.default_head(), wallets: HashMap::new(), forks: Vec::new() };
+        let slug = chain.slug.clone();
+        Self { inner: Arc::new(Inner { slug, places, limits, state: RwLock::new(state) }) }
+    }
+
+    pub(super) fn places(&self) -> &Places {
+        &self.inner.places
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.inner.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.inner.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // The chain.
+
+    pub fn slug(&self) -> &str {
+        &self.inner.slug
+    }
+
+    pub fn chain_id(&self) -> u64 {
+        self.inner.places.chain_id
+    }
+
+    /// The final head.
+    pub fn head(&self) -> Height {
+        self.read().head
+    }
+
+    /// The newest block, which may still be taken back.
+    pub fn newest(&self) -> Height {
+        self.head().saturating_add(self.inner.places.unfinal)
+    }
+
+    /// Sets the final head, forwards or back; what is above it is there, but not final.
+    pub fn set_head(&self, head: Height) {
+        self.write().head = head;
+    }
+
+    /// Moves the head on by some blocks; returns it.
+    pub fn advance(&self, blocks: u64) -> Height {
+        let mut state = self.write();
+        state.head = state.head.saturating_add(blocks);
+        state.head
+    }
+
+    /// The last block at or before a wall-clock time.
+    pub fn height_at(&self, time: UnixSeconds) -> Height {
+        self.inner.places.at_time(u64::from(time.0))
+    }
+
+    pub fn time_of(&self, height: Height) -> UnixSeconds {
+        let time = self.inner.places.time(height);
+        UnixSeconds(u32::try_from(time).unwrap_or(u32::MAX))
+    }
+
+    /// Replaces the chain from a block on: same blocks and amounts, other hashes.
+    pub fn reorg(&self, from: Height) {
+        self.write().forks.push(from);
+    }
+
+    /// How often the chain was replaced at a block.
+    fn fork(&self, height: Height) -> u8 {
+        let state = self.read();
+        let last = state.forks.iter().rposition(|from| *from <= height);
+        u8::try_from(last.map_or(0, |at| at + 1)).unwrap_or(u8::MAX)
+    }
+
+    pub fn block_hash(&self, height: Height) -> Word {
+        let fork = u64::from(self.fork(height));
+        mix::key(self.inner.places.seed ^ BLOCK_TAG, &[height, fork])
+    }
+
+    // Wallets.
+
+    /// Registers a wallet under an address, or replaces its plan.
+    pub fn add_wallet(&self, address: Address, plan: WalletPlan) {
+        if let Ok(account) = address.bytes().try_into() {
+            self.insert(&mut self.write(), account, plan);
+        }
+    }
+
+    /// Registers a wallet whose address is mixed from a name; returns the address.
+    pub fn add_named(&self, name: &str, plan: WalletPlan) -> Address {
+        let number = mix::digest(self.inner.places.seed, name.as_bytes());
+        let account = self.inner.places.made(Made::Named, number);
+        self.add_wallet(Address::Evm(account), plan);
+        Address::Evm(account)
+    }
+
+    fn insert(&self, state: &mut State, account: Account, plan: WalletPlan) -> Arc<WalletHistory> {
+        let wallet = Arc::new(WalletHistory::new(&self.inner.places, account, plan));
+        state.wallets.insert(account, Arc::clone(&wallet));
+        wallet
+    }
+
+    /// New transactions of a wallet above the head, until `trades` of them are trades; the head
+    /// moves on to the last of them. Returns the head.
+    pub fn arrive(&self, address: Address, trades: u64) -> Height {
+        let Ok(account) = address.bytes().try_into() else { return self.head() };
+        let wallet = self.history(&account);
+        let mut state = self.write();
+        let mut wallet = WalletHistory::clone(&wallet);
+        state.head = wallet.arrive(trades, state.head);
+        state.wallets.insert(account, Arc::new(wallet));
+        state.head
+    }
+
+    fn history(&self, account: &Account) -> Arc<WalletHistory> {
+        if let Some(wallet) = self.read().wallets.get(account) {
+            return Arc::clone(wallet);
+        }
+        let (seed, unknown) = (self.inner.places.seed, self.inner.limits.unknown_trades_max);
+        let trades = mix::digest(mix::mix(seed), account) % (unknown + 1);
+        let plan = WalletPlan::trades(trades);
+        let mut state = self.write();
+        if state.wallets.len() >= self.inner.limits.wallets_max {
+            return Arc::new(WalletHistory::new(&self.inner.places, *account, plan));
+        }
+        self.insert(&mut state, *account, plan)
+    }
+
+    /// The wallet at an address; contracts are none. An address that nobody registered has a
+    /// history by its hash.
+    pub(super) fn wallet(&self, account: &Account) -> Option<Arc<WalletHistory>> {
+        let places = &self.inner.places;
+        let is_contract = places.is_public(account)
+            || account.starts_with(&[0; 18])
+            || Coin::of(places, account).is_some();
+        (!is_contract).then(|| self.history(account))
+    }
+
+    /// All wallets that were registered or asked for.
+    pub(super) fn wallets(&self) -> Vec<Arc<WalletHistory>> {
+        self.read().wallets.values().cloned().collect()
+    }
+
+    /// Transactions of a wallet up to the final head, of every kind.
+    pub fn transaction_count(&self, address: Address) -> u64 {
+        let account: Option<Account> = address.bytes().try_into().ok();
+        account.map_or(0, |account| self.history(&account).count_at(self.head()))
+    }
+
+    // Transactions.
+
+    fn script<'a>(&'a self, wallet: &'a WalletHistory) -> Script<'a> {
+        Script { places: &self.inner.places, wallet }
+    }
+
+    fn hash(&self, wallet: &Account, number: u64, height: Height) -> Word {
+        let mut body = [0; 26];
+        let fork = [self.fork(height)];
+        // Five bytes are more than any history is long.
+        let number = number.to_be_bytes();
+        let number = number.iter().skip(3);
+        for (to, from) in body.iter_mut().zip(wallet.iter().chain(number).chain(&fork)) {
+            *to = *from;
+        }
+        mix::seal(self.inner.places.seed ^ HASH_TAG, &body)
+    }
+
+    /// The transaction of a hash, if it stands on the chain as it is now.
+    pub(super) fn find(&self, hash: &Word) -> Option<Found> {
+        let body: [u8; 26] = mix::open(self.inner.places.seed ^ HASH_TAG, hash)?;
+        let (account, rest) = body.split_first_chunk::<20>()?;
+        let (number, rest) = rest.split_first_chunk::<5>()?;
+        let fork = rest.first()?;
+        let number = number.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        let wallet = self.wallet(account)?;
+        let spot = wallet.spot(number)?;
+        (self.fork(spot.height) == *fork).then(|| self.found(&wallet, number, spot))
+    }
+
+    fn found(&self, wallet: &WalletHistory, number: u64, spot: Spot) -> Found {
+        let script = self.script(wallet);
+        let tx = match script.content(number) {
+            Content::Funding(amount) => noise::funding(script, amount),
+            Content::Trade(spec) => trades::build(script, wallet.trades_below(number), spec),
+            Content::Failed(n) => noise::failed(script, n),
+            Content::Noise(kind, round) => noise::build(script, kind, round),
+        };
+        let nonce = script.state(number).sent;
+        Found { tx, hash: self.hash(&wallet.address, number, spot.height), spot, nonce }
+    }
+
+    /// Transactions of a wallet in a range of blocks, oldest first or newest first.
+    pub(super) fn transactions<'a>(
+        &'a self,
+        wallet: &'a WalletHistory,
+        (low, high): (Height, Height),
+    ) -> impl DoubleEndedIterator<Item = Found> + 'a {
+        let first = low.checked_sub(1).map_or(0, |below| wallet.count_at(below));
+        let end = wallet.count_at(high);
+        (first..end.max(first))
+            .filter_map(|number| Some(self.found(wallet, number, wallet.spot(number)?)))
+    }
+
+    /// What a wallet has after a block.
+    pub(super) fn holding(&self, wallet: &WalletHistory, height: Height) -> Holding {
+        self.script(wallet).state(wallet.count_at(height))
+    }
+
+    // The truth.
+
+    /// Every transaction of the wallet up to the final head, newest first, and whether it is a
+    /// trade.
+    pub fn transactions_of(&self, address: Address) -> impl Iterator<Item = (TxId, bool)> + use<> {
+        let account: Account = address.bytes().try_into().unwrap_or_default();
+        let wallet = self.history(&account);
+        let end = wallet.count_at(self.head());
+        let model = self.clone();
+        (0..end).rev().filter_map(move |number| {
+            let spot = wallet.spot(number)?;
+            let hash = model.hash(&wallet.address, number, spot.height);
+            Some((TxId::Evm(hash), matches!(wallet.class(number), Class::Trade(_))))
+        })
+    }
+
+    /// The rows that the wallet's history must have, newest first.
+    pub fn truth(&self, address: Address) -> impl Iterator<Item = TrueTrade> + use<> {
+        let account: Account = address.bytes().try_into().unwrap_or_default();
+        let wallet = self.history(&account);
+        let end = wallet.count_at(self.head());
+        let model = self.clone();
+        (0..end).rev().flat_map(move |number| model.rows(&wallet, number))
+    }
+
+    fn rows(&self, wallet: &WalletHistory, number: u64) -> Vec<TrueTrade> {
+        let Some(spot) = wallet.spot(number) else { return Vec::new() };
+        if !matches!(wallet.class(number), Class::Trade(_)) {
+            return Vec::new();
+        }
+        let spec = self.script(wallet).trade(wallet.trades_below(number));
+        let places = &self.inner.places;
+        let venue = venue(places, &spec);
+        let row = |leg, side, coin: Coin, units: u128, native: Option<u128>| TrueTrade {
+            hash: TxId::Evm(self.hash(&wallet.address, number, spot.height)),
+            height: spot.height,
+            index: spot.index,
+            time: self.time_of(spot.height),
+            side,
+            token: Address::Evm(coin.address(places)),
+            units: Units::from(units),
+            native: native.map(Units::from),
+            venue,
+            leg,
+            kind: spec.kind,
+        };
+        match (spec.against, spec.side) {
+            (Against::Native(native), side) => {
+                vec![row(0, side, spec.coin, spec.units, Some(native))]
+            }
+            (Against::Dollar { units, hop }, Side::Sell) => vec![
+                row(0, Side::Sell, spec.coin, spec.units, hop),
+                row(1, Side::Buy, Coin::Dollar, units, hop),
+            ],
+            (Against::Dollar { units, hop }, Side::Buy) => vec![
+                row(0, Side::Sell, Coin::Dollar, units, hop),
+                row(1, Side::Buy, spec.coin, spec.units, hop),
+            ],
+        }
+    }
+}
+
+/// The protocol whose pool exchanged the coin, or most of it.
+fn venue(places: &Places, spec: &TradeSpec) -> &'static str {
+    let v2 = places.v2.map_or(places.v3.name, |v2| v2.name);
+    match spec.kind {
+        TradeKind::V2 | TradeKind::V2Hop | TradeKind::Taxed => v2,
+        TradeKind::V3 | TradeKind::V3Dollar | TradeKind::Cow | TradeKind::UserOp => places.v3.name,
+        TradeKind::V4 => "Uniswap V4",
+        TradeKind::Launchpad => "Flap",
+        TradeKind::Aggregator if larger_v2(spec) => {
+            places.v2.map_or(places.v3.pool_name(), |v2| v2.name)
+        }
+        TradeKind::Aggregator => places.v3.pool_name(),
+    }
+}

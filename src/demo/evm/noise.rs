@@ -1,0 +1,256 @@
+//! What is no trade: coins in and out, approvals, wraps, liquidity, spam, failures.
+
+use crate::demo::mix;
+
+use super::coins::Coin;
+use super::places::{Account, Made};
+use super::script::{DUST, NoiseKind, Script};
+use super::tx::{Arg, Stage, Tx};
+
+/// Base units that a spam token pretends to be worth a lot by.
+const SPAM_UNITS: u128 = 9_999_000_000_000_000_000_000;
+
+struct Scene<'a> {
+    script: Script<'a>,
+    wallet: Account,
+    round: u64,
+}
+
+/// Somebody sends the first coins.
+pub(super) fn funding(script: Script<'_>, amount: u128) -> Tx {
+    let exchange = script.places.made(Made::Exchange, script.wallet.tag % 20);
+    let stage = Stage::new(script.places, exchange, script.wallet.address, amount);
+    stage.end(script.noise_gas(NoiseKind::NativeIn))
+}
+
+/// A swap that was taken back.
+pub(super) fn failed(script: Script<'_>, n: u64) -> Tx {
+    let places = script.places;
+    let router = places.v2.unwrap_or(places.v3).router;
+    let value = script.noise_amount(NoiseKind::NativeIn, n) / 7;
+    let mut stage = Stage::new(places, script.wallet.address, router, value);
+    let signature = "swapExactETHForTokens(uint256,address[],address,uint256)";
+    stage.input(signature, &[Arg::Int(1), Arg::Int(128), Arg::Of(script.wallet.address)]);
+    stage.wrap(value);
+    stage.fail(script.failed_gas(n))
+}
+
+pub(super) fn build(script: Script<'_>, kind: NoiseKind, round: u64) -> Tx {
+    let scene = Scene { script, wallet: script.wallet.address, round };
+    let stage = match kind {
+        NoiseKind::NativeIn => scene.native_in(script.noise_amount(kind, round), Made::Exchange),
+        NoiseKind::Dust => scene.native_in(DUST, Made::Spammer),
+        NoiseKind::NativeOut => scene.native_out(),
+        NoiseKind::Approve => scene.approve(),
+        NoiseKind::SpamToken => scene.spam_token(),
+        NoiseKind::ZeroOut => scene.zero(true),
+        NoiseKind::ZeroIn => scene.zero(false),
+        NoiseKind::TokenIn => scene.token_in(),
+        NoiseKind::TokenOut => scene.token_out(),
+        NoiseKind::SpamSwap => scene.spam_swap(),
+        NoiseKind::Wrap => scene.wrap(),
+        NoiseKind::Unwrap => scene.unwrap(),
+        NoiseKind::AddLiquidity => scene.liquidity(true),
+        NoiseKind::RemoveLiquidity => scene.liquidity(false),
+        NoiseKind::SpamNft => scene.spam_nft(),
+        NoiseKind::SpamMulti => scene.spam_multi(),
+    };
+    stage.end(script.noise_gas(kind))
+}
+
+impl<'a> Scene<'a> {
+    fn chance(&self, purpose: u64) -> u64 {
+        mix::hash(self.script.places.seed, &[self.script.wallet.tag, self.round, purpose])
+    }
+
+    fn made(&self, what: Made) -> Account {
+        self.script.places.made(what, self.chance(20) % 40)
+    }
+
+    fn by_wallet(&self, to: Account, value: u128) -> Stage<'a> {
+        Stage::new(self.script.places, self.wallet, to, value)
+    }
+
+    fn by_other(&self, from: Made, to: Account) -> Stage<'a> {
+        Stage::new(self.script.places, self.made(from), to, 0)
+    }
+
+    /// A coin that the wallet holds between two pieces of noise, and how much.
+    fn held(&self) -> (Account, u128) {
+        let number = u32::try_from(self.chance(21) % 400).unwrap_or(0) + 1_000;
+        let coin = Coin::Plain(number);
+        let units = u128::from(1 + self.chance(22) % 900) * coin.per_milli(self.script.places);
+        (coin.address(self.script.places), units)
+    }
+
+    fn native_in(&self, amount: u128, from: Made) -> Stage<'a> {
+        Stage::new(self.script.places, self.made(from), self.wallet, amount)
+    }
+
+    fn native_out(&self) -> Stage<'a> {
+        let amount = self.script.noise_amount(NoiseKind::NativeOut, self.round);
+        self.by_wallet(self.made(Made::Exchange), amount)
+    }
+
+    fn approve(&self) -> Stage<'a> {
+        let (coin, _) = self.held();
+        let router = self.script.places.v3.router;
+        let mut stage = self.by_wallet(coin, 0);
+        let all = Arg::Raw([0xff; 32]);
+        stage.input("approve(address,uint256)", &[Arg::Of(router), all]);
+        stage.log(
+            "Approval(address,address,uint256)",
+            &[Arg::Of(self.wallet), Arg::Of(router)],
+            &[all],
+        );
+        stage
+    }
+
+    fn token_in(&self) -> Stage<'a> {
+        let (coin, units) = self.held();
+        let from = self.made(Made::Stranger);
+        let mut stage = Stage::new(self.script.places, from, coin, 0);
+        stage.input("transfer(address,uint256)", &[Arg::Of(self.wallet), Arg::Int(units)]);
+        stage.log_transfer(from, self.wallet, units);
+        stage
+    }
+
+    fn token_out(&self) -> Stage<'a> {
+        let ((coin, units), to) = (self.held(), self.made(Made::Stranger));
+        let mut stage = self.by_wallet(coin, 0);
+        stage.input("transfer(address,uint256)", &[Arg::Of(to), Arg::Int(units)]);
+        stage.log_transfer(self.wallet, to, units);
+        stage
+    }
+
+    fn wrap(&self) -> Stage<'a> {
+        let amount = self.script.noise_amount(NoiseKind::Wrap, self.round);
+        let mut stage = self.by_wallet(self.script.places.wrapped, amount);
+        stage.input("deposit()", &[]);
+        stage.log("Deposit(address,uint256)", &[Arg::Of(self.wallet)], &[Arg::Int(amount)]);
+        stage
+    }
+
+    fn unwrap(&self) -> Stage<'a> {
+        let amount = self.script.noise_amount(NoiseKind::Unwrap, self.round);
+        let mut stage = self.by_wallet(self.script.places.wrapped, 0);
+        stage.input("withdraw(uint256)", &[Arg::Int(amount)]);
+        stage.pay(self.wallet, amount);
+        stage.log("Withdrawal(address,uint256)", &[Arg::Of(self.wallet)], &[Arg::Int(amount)]);
+        stage
+    }
+
+    /// A pair's share is minted for a coin and native coin, or burnt.
+    fn liquidity(&self, adds: bool) -> Stage<'a> {
+        let places = self.script.places;
+        let native = self.script.noise_amount(NoiseKind::AddLiquidity, self.round);
+        let (coin, units) = self.held();
+        let amm = places.v2.unwrap_or(places.v3);
+        let pair = amm.pool(places.seed, [coin, places.wrapped], None);
+        let share = native / 3;
+        let (nobody, router) = ([0; 20], amm.router);
+        let mut stage = self.by_wallet(router, if adds { native } else { 0 });
+        let ordered = if coin < places.wrapped { [units, native] } else { [native, units] };
+        let amounts = ordered.map(Arg::Int);
+        if adds {
+            stage.input(
+                "addLiquidityETH(address,uint256,uint256,uint256,address,uint256)",
+                &[Arg::Of(coin)],
+            );
+            stage.pull(coin, self.wallet, pair, units);
+            stage.wrap(native);
+            stage.transfer(places.wrapped, pair, native);
+            stage.enter(pair, 0, "mint(address)", &[Arg::Of(self.wallet)]);
+            stage.log_transfer(nobody, self.wallet, share);
+            stage.log("Mint(address,uint256,uint256)", &[Arg::Of(router)], &amounts);
+            stage.leave();
+            return stage;
+        }
+        stage.input(
+            "removeLiquidityETH(address,uint256,uint256,uint256,address,uint256)",
+            &[Arg::Of(coin)],
+        );
+        stage.pull(pair, self.wallet, pair, share);
+        stage.enter(pair, 0, "burn(address)", &[Arg::Of(router)]);
+        stage.log_transfer(pair, nobody, share);
+        stage.transfer(coin, router, units);
+        stage.transfer(places.wrapped, router, native);
+        let ends = [Arg::Of(router), Arg::Of(router)];
+        stage.log("Burn(address,uint256,uint256,address)", &ends, &amounts);
+        stage.leave();
+        stage.transfer(coin, self.wallet, units);
+        stage.unwrap(native);
+        stage.pay(self.wallet, native);
+        stage
+    }
+
+    // What nobody asked for.
+
+    fn spam(&self) -> Account {
+        let number = u32::try_from(self.chance(23) % 500).unwrap_or(0);
+        Coin::Spam(number).address(self.script.places)
+    }
+
+    /// Rain on many wallets at once.
+    fn spam_token(&self) -> Stage<'a> {
+        let contract = self.made(Made::SpamContract);
+        let mut stage = self.by_other(Made::Spammer, contract);
+        stage.input("airdrop(address[],uint256)", &[Arg::Int(64), Arg::Int(SPAM_UNITS)]);
+        let places = self.script.places;
+        let strangers = (0..3).map(|n| places.made(Made::Stranger, self.chance(24 + n)));
+        for to in strangers.chain([self.wallet]) {
+            stage.transfer(self.spam(), to, SPAM_UNITS);
+        }
+        stage
+    }
+
+    /// A transfer of nothing, which everybody may make in everybody's name, from or to an address
+    /// that looks like one the wallet knows.
+    fn zero(&self, out: bool) -> Stage<'a> {
+        let dollar = self.script.places.dollar.token;
+        let mut stage = self.by_other(Made::Spammer, self.made(Made::SpamContract));
+        stage.input("fakeTransfer(address[])", &[Arg::Int(32)]);
+        let lookalike = self.script.places.made(Made::Stranger, self.chance(28));
+        if out {
+            stage.pull(dollar, self.wallet, lookalike, 0);
+        } else {
+            stage.pull(dollar, lookalike, self.wallet, 0);
+        }
+        stage
+    }
+
+    /// A pretended swap: a contract of the spammer emits a pair's event.
+    fn spam_swap(&self) -> Stage<'a> {
+        let contract = self.made(Made::SpamContract);
+        let mut stage = self.by_other(Made::Spammer, contract);
+        stage.input("swap(uint256)", &[Arg::Int(1)]);
+        stage.transfer(self.spam(), self.wallet, SPAM_UNITS);
+        let none = Arg::Int(0);
+        stage.log(
+            "Swap(address,uint256,uint256,uint256,uint256,address)",
+            &[Arg::Of(contract), Arg::Of(self.wallet)],
+            &[Arg::Int(1_000), none, none, Arg::Int(SPAM_UNITS)],
+        );
+        stage
+    }
+
+    fn spam_nft(&self) -> Stage<'a> {
+        let collection = self.made(Made::Collection);
+        let mut stage = self.by_other(Made::Spammer, collection);
+        stage.input("mint(address[])", &[Arg::Int(32)]);
+        let piece = Arg::Int(u128::from(self.chance(29) % 100_000));
+        let ends = [Arg::Of([0; 20]), Arg::Of(self.wallet), piece];
+        stage.log("Transfer(address,address,uint256)", &ends, &[]);
+        stage
+    }
+
+    fn spam_multi(&self) -> Stage<'a> {
+        let collection = self.made(Made::Collection);
+        let mut stage = self.by_other(Made::Spammer, collection);
+        stage.input("mint(address[])", &[Arg::Int(32)]);
+        let ends = [Arg::Of(self.made(Made::Spammer)), Arg::Of([0; 20]), Arg::Of(self.wallet)];
+        let piece = [Arg::Int(u128::from(self.chance(30) % 100)), Arg::Int(1)];
+        stage.log("TransferSingle(address,address,address,uint256,uint256)", &ends, &piece);
+        stage
+    }
+}

@@ -1,0 +1,156 @@
+//! Trades that somebody else sends for a wallet: orders that solvers settle, operations that
+//! bundlers send.
+
+use super::places::{Made, keccak};
+use super::pools::{FEE, Sum, Swap};
+use super::script::Against;
+use super::trades::{Deal, NATIVE_PLACEHOLDER};
+use super::tx::{Arg, Op, Stage, TRANSFER, Tx};
+
+/// Fee of another pool than the one that the wallet's order is filled by.
+const OTHER_FEE: u32 = 500;
+
+/// CoW Protocol: the order's trade, its coins in, the route, what it bought out.
+pub(super) fn cow(deal: &Deal<'_>) -> Tx {
+    let places = deal.script.places;
+    let solver = deal.made(Made::Solver);
+    let settlement = places.settlement;
+    let mut stage = Stage::new(places, solver, settlement, 0);
+    stage.input("settle(address[],uint256[],(uint256,uint256,address,uint256,uint32,bytes32,uint256,uint256,uint256,bytes)[],(address,uint256,bytes)[][3])", &[Arg::Int(128)]);
+    let (sold, bought, pays_native) = match deal.spec.against {
+        Against::Dollar { units, .. } => {
+            let (sold, bought) = deal.against_dollars(units);
+            (sold, bought, false)
+        }
+        Against::Native(native) => (deal.sum(), deal.wrapped(native), true),
+    };
+    let named = if pays_native { (NATIVE_PLACEHOLDER, bought.1) } else { bought };
+    trade(&mut stage, Arg::Of(deal.wallet), sold, named, deal.spec.chance);
+    let stranger = stranger(deal);
+    if let Some((owner, sold, bought)) = stranger {
+        trade(&mut stage, Arg::Of(owner), sold, bought, deal.chance(11));
+    }
+    let relayer = places.made(Made::Relayer, 0);
+    stage.enter(relayer, 0, "transferFromAccounts((address,address,uint256,bytes32)[])", &[]);
+    stage.pull(sold.0, deal.wallet, settlement, sold.1);
+    if let Some((owner, sold, _)) = stranger {
+        stage.pull(sold.0, owner, settlement, sold.1);
+    }
+    stage.leave();
+    route(&mut stage, FEE, (sold, bought));
+    if let Some((_, sold, bought)) = stranger {
+        route(&mut stage, OTHER_FEE, (sold, bought));
+    }
+    if pays_native {
+        stage.unwrap(bought.1);
+        stage.pay(deal.wallet, bought.1);
+    } else {
+        stage.transfer(bought.0, deal.wallet, bought.1);
+    }
+    if let Some((owner, _, bought)) = stranger {
+        stage.transfer(bought.0, owner, bought.1);
+    }
+    stage.log("Settlement(address)", &[Arg::Of(solver)], &[]);
+    deal.end(stage)
+}
+
+/// Through a pool, by its router; the settlement, which runs, has what is sold.
+fn route(stage: &mut Stage<'_>, fee: u32, sums: (Sum, Sum)) {
+    let (places, owner) = (stage.places, stage.here());
+    let signature = "exactInputSingle((address,address,uint24,address,uint256,uint256,uint160))";
+    stage.enter(places.v3.router, 0, signature, &[]);
+    let swap = Swap::at(stage, &places.v3, Some(fee), sums, owner);
+    swap.v3(stage, |stage, swap| stage.pull(swap.sold.0, owner, swap.pool, swap.sold.1));
+    stage.leave();
+}
+
+/// Another order of the same batch, now and then.
+fn stranger(deal: &Deal<'_>) -> Option<([u8; 20], Sum, Sum)> {
+    let chance = deal.chance(12);
+    let amount = 1_000_000 + u128::from(chance % 900_000);
+    let sums = (deal.wrapped(amount * 1_000_000_000), deal.dollars(amount));
+    chance.is_multiple_of(3).then(|| (deal.made(Made::Stranger), sums.0, sums.1))
+}
+
+/// `Trade(owner, sellToken, buyToken, sellAmount, buyAmount, feeAmount, orderUid)`; the number of
+/// an order is its digest, its owner and its end: 56 bytes.
+fn trade(stage: &mut Stage<'_>, owner: Arg, sold: Sum, bought: Sum, chance: u64) {
+    let digest = keccak(&[&chance.to_be_bytes()]);
+    let mut rest = [0; 32];
+    for (to, from) in rest.iter_mut().zip(owner.word().iter().skip(12).chain(&[0xff; 4])) {
+        *to = *from;
+    }
+    stage.log(
+        "Trade(address,address,address,uint256,uint256,uint256,bytes)",
+        &[owner],
+        &[
+            Arg::Of(sold.0),
+            Arg::Of(bought.0),
+            Arg::Int(sold.1),
+            Arg::Int(bought.1),
+            Arg::Int(0),
+            Arg::Int(0xc0),
+            Arg::Int(56),
+            Arg::Raw(digest),
+            Arg::Raw(rest),
+        ],
+    );
+}
+
+/// ERC-4337: the wallet is its own contract, a bundler sends what it wants, somebody pays the fee.
+pub(super) fn user_op(deal: &Deal<'_>, native: u128) -> Tx {
+    let places = deal.script.places;
+    let bundler = deal.made(Made::Bundler);
+    let paymaster = places.made(Made::Paymaster, 0);
+    let mut stage = Stage::new(places, bundler, places.entry_point, 0);
+    stage.input(
+        "handleOps((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)[],address)",
+        &[Arg::Int(64), Arg::Of(bundler)],
+    );
+    stage.enter(deal.wallet, 0, "validateUserOp((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes),bytes32,uint256)", &[]);
+    stage.leave();
+    stage.enter(paymaster, 0, "validatePaymasterUserOp((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes),bytes32,uint256)", &[]);
+    stage.leave();
+    stage.log("BeforeExecution()", &[], &[]);
+    if deal.chance(13).is_multiple_of(2) {
+        other_op(deal, &mut stage);
+    }
+    stage.enter(deal.wallet, 0, "execute(address,uint256,bytes)", &[]);
+    stage.aside(Op::Delegate, places.made(Made::Executor, 2), "execute(address,uint256,bytes)");
+    let router = places.v3.router;
+    if deal.buys() {
+        stage.enter(router, native, "multicall(bytes[])", &[]);
+        deal.v3_buy(&mut stage, native);
+    } else {
+        stage.enter(router, 0, "multicall(bytes[])", &[]);
+        deal.v3_sell(&mut stage, native);
+    }
+    stage.leave();
+    stage.leave();
+    operation(&mut stage, deal.spec.chance, Arg::Of(deal.wallet), paymaster);
+    let cost = deal.script.trade_gas(deal.trade).cost();
+    stage.pay(bundler, cost + cost / 10);
+    deal.end(stage)
+}
+
+/// Somebody else's operation in the same transaction: a transfer.
+fn other_op(deal: &Deal<'_>, stage: &mut Stage<'_>) {
+    let (other, friend) = (deal.made(Made::Stranger), deal.made(Made::Exchange));
+    let dollar = deal.script.places.dollar.token;
+    stage.enter(other, 0, "execute(address,uint256,bytes)", &[]);
+    stage.enter(dollar, 0, "transfer(address,uint256)", &[Arg::Of(friend), Arg::Int(5_000_000)]);
+    stage.log(TRANSFER, &[Arg::Of(other), Arg::Of(friend)], &[Arg::Int(5_000_000)]);
+    stage.leave();
+    stage.leave();
+    let paymaster = deal.script.places.made(Made::Paymaster, 0);
+    operation(stage, deal.chance(14), Arg::Of(other), paymaster);
+}
+
+fn operation(stage: &mut Stage<'_>, chance: u64, account: Arg, paymaster: [u8; 20]) {
+    let hash = keccak(&[b"operation", &chance.to_be_bytes()]);
+    stage.log(
+        "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)",
+        &[Arg::Raw(hash), account, Arg::Of(paymaster)],
+        &[Arg::Int(u128::from(chance % 999)), Arg::Int(1), Arg::Int(1 << 46), Arg::Int(180_000)],
+    );
+}

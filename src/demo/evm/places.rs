@@ -1,0 +1,440 @@
+//! Contracts under their real addresses, and what else of a chain is fixed.
+
+use sha3::{Digest as _, Keccak256};
+
+use crate::demo::mix;
+use crate::registry::{Chain, Finality};
+
+pub(super) type Account = [u8; 20];
+pub(super) type Word = [u8; 32];
+
+/// Times of all chains are counted from here: 2026-01-01.
+const ANCHOR_TIME: u64 = 1_767_225_600;
+/// How far the newest block is above the final one where the chain has tags for it.
+const UNFINAL: u64 = 64;
+/// Where histories begin that say nothing else: this part of the chain's height.
+const FIRST_PART: u64 = 4;
+
+/// keccak256 of the pairs' and pools' creation code (Uniswap/v2-core, v3-core; PancakeSwap V2).
+const UNISWAP_V2_CODE: &str = "96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f";
+const PANCAKE_V2_CODE: &str = "00fb7f630766e6a796048ea87d01acd3068e8ff67d078148a3fa3f4a84f69bd5";
+const UNISWAP_V3_CODE: &str = "e34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54";
+
+const KYBER: &str = "6131b5fae19ea4f9d964eac0408e4408b66337b5";
+const COW_SETTLEMENT: &str = "9008d19f58aabd9ed0d60971565aa8510560ab41";
+/// Version 0.7.
+const ENTRY_POINT: &str = "0000000071727de22e5e9d8baf0edac6f37da032";
+const MULTICALL3: &str = "ca11bde05977b3631167028862be2a173976ca11";
+
+/// What is fixed of one chain. Addresses are those of `data/venues-evm.toml`'s sources.
+struct Row {
+    slug: &'static str,
+    /// Block of the anchor's time, and milliseconds a block.
+    anchor: u64,
+    block_millis: u64,
+    dollar: Option<(&'static str, u8)>,
+    v2: Option<Factory>,
+    v3: Option<Factory>,
+    v4: Option<Router>,
+    launchpad: Option<&'static str>,
+    /// Part of the OP stack: a second fee, which receipts tell.
+    has_l1_fee: bool,
+}
+
+struct Factory {
+    name: &'static str,
+    router: &'static str,
+    factory: &'static str,
+    code: &'static str,
+}
+
+struct Router {
+    router: &'static str,
+    manager: &'static str,
+}
+
+const BLANK: Row = Row {
+    slug: "",
+    anchor: 20_000_000,
+    block_millis: 2_000,
+    dollar: None,
+    v2: None,
+    v3: None,
+    v4: None,
+    launchpad: None,
+    has_l1_fee: false,
+};
+
+const ROWS: &[Row] = &[
+    Row {
+        slug: "eth",
+        anchor: 24_136_000,
+        block_millis: 12_000,
+        dollar: Some(("USDC", 6)),
+        v2: Some(Factory {
+            name: "Uniswap V2",
+            router: "7a250d5630b4cf539739df2c5dacb4c659f2488d",
+            factory: "5c69bee701ef814a2b6a3edd4b1652cb9cc5aa6f",
+            code: UNISWAP_V2_CODE,
+        }),
+        v3: Some(Factory {
+            name: "Uniswap V3",
+            router: "68b3465833fb72a70ecdf485e0e4c7bd8665fc45",
+            factory: "1f98431c8ad98523631ae4a59f267346ea31f984",
+            code: UNISWAP_V3_CODE,
+        }),
+        v4: Some(Router {
+            router: "66a9893cc07d91d95644aedd05d03f95e1dba8af",
+            manager: "000000000004444c5dc75cb358380d2e3de08a90",
+        }),
+        ..BLANK
+    },
+    Row {
+        slug: "base",
+        anchor: 40_200_000,
+        dollar: Some(("USDC", 6)),
+        v2: Some(Factory {
+            name: "Uniswap V2",
+            router: "4752ba5dbc23f44d87826276bf6fd6b1c372ad24",
+            factory: "8909dc15e40173ff4699343b6eb8132c65e18ec6",
+            code: UNISWAP_V2_CODE,
+        }),
+        v3: Some(Factory {
+            name: "Uniswap V3",
+            router: "2626664c2603336e57b271c5c0b26f421741e481",
+            factory: "33128a8fc17869897dce68ed026d694621f6fdfd",
+            code: UNISWAP_V3_CODE,
+        }),
+        v4: Some(Router {
+            router: "6ff5693b99212da76ad316178a184ab56d299b43",
+            manager: "498581ff718922c3f8e6a244956af099b2652b2b",
+        }),
+        has_l1_fee: true,
+        ..BLANK
+    },
+    Row {
+        slug: "bsc",
+        anchor: 74_000_000,
+        block_millis: 750,
+        dollar: Some(("USDT", 18)),
+        v2: Some(Factory {
+            name: "PancakeSwap V2",
+            router: "10ed43c718714eb63d5aa57b78b54704e256024e",
+            factory: "ca143ce32fe78f1f7019d7d551a6402fc5350c73",
+            code: PANCAKE_V2_CODE,
+        }),
+        v3: Some(Factory {
+            name: "Uniswap V3",
+            router: "b971ef87ede563556b2ed4b1c0b0019111dd85d2",
+            factory: "db1d10011ad0ff90774d0c6bb92e5c5c8b4461f7",
+            code: UNISWAP_V3_CODE,
+        }),
+        v4: Some(Router {
+            router: "1906c1d672b88cd1b9ac7593301ca990f94eae07",
+            manager: "28e2ea090877bf75740558f6bfb36a5ffee9e9df",
+        }),
+        launchpad: Some("e2ce6ab80874fa9fa2aae65d277dd6b8e65c9de0"),
+        ..BLANK
+    },
+    Row {
+        slug: "hyperevm",
+        anchor: 23_000_000,
+        block_millis: 1_000,
+        dollar: Some(("USDT0", 6)),
+        v3: Some(Factory {
+            name: "Project X",
+            router: "1ebdfc75ffe3ba3de61e7138a3e8706ac841af9b",
+            factory: "",
+            code: "",
+        }),
+        ..BLANK
+    },
+    Row {
+        slug: "monad",
+        anchor: 45_000_000,
+        block_millis: 400,
+        dollar: Some(("USDC", 6)),
+        v3: Some(Factory {
+            name: "Uniswap V3",
+            router: "fe31f71c1b106eac32f1a19239c9a9a72ddfb900",
+            factory: "204faca1764b154221e35c0d20abb3c525710498",
+            code: UNISWAP_V3_CODE,
+        }),
+        v4: Some(Router {
+            router: "0d97dc33264bfc1c226207428a79b26757fb9dc3",
+            manager: "188d586ddcf52439676ca21a244753fa19f9ea8e",
+        }),
+        launchpad: Some("30e8ee7b5881bf2e158a0514f2150aabe2c68b23"),
+        ..BLANK
+    },
+    Row {
+        slug: "robinhood",
+        anchor: 100_000_000,
+        block_millis: 100,
+        dollar: Some(("USDG", 6)),
+        v2: Some(Factory {
+            name: "Uniswap V2",
+            router: "89e5db8b5aa49aa85ac63f691524311aeb649eba",
+            factory: "8bceaa40b9acdfaedf85adf4ff01f5ad6517937f",
+            code: UNISWAP_V2_CODE,
+        }),
+        v3: Some(Factory {
+            name: "Uniswap V3",
+            router: "caf681a66d020601342297493863e78c959e5cb2",
+            factory: "1f7d7550b1b028f7571e69a784071f0205fd2efa",
+            code: UNISWAP_V3_CODE,
+        }),
+        launchpad: Some("26605f322f7ff986f381bb9a6e3f5dab0beaeb09"),
+        ..BLANK
+    },
+];
+
+/// A protocol with a router of its own, whose pools have derived addresses where their factory is
+/// known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Amm {
+    pub(super) name: &'static str,
+    pub(super) router: Account,
+    maker: Option<(Account, Word)>,
+}
+
+/// Uniswap's fourth version: one contract holds all pools.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Singleton {
+    pub(super) router: Account,
+    pub(super) manager: Account,
+}
+
+/// A token that is worth a dollar.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dollar {
+    pub(super) token: Account,
+    pub(super) symbol: &'static str,
+    pub(super) decimals: u8,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    pub(super) chain_id: u64,
+    pub(super) native: String,
+    pub(super) wrapped: Account,
+    pub(super) dollar: Dollar,
+    pub(super) v2: Option<Amm>,
+    pub(super) v3: Amm,
+    pub(super) v4: Option<Singleton>,
+    pub(super) aggregator: Account,
+    pub(super) settlement: Account,
+    pub(super) entry_point: Account,
+    pub(super) launchpad: Account,
+    pub(super) multicall: Account,
+    pub(super) has_l1_fee: bool,
+    /// Blocks that the newest one is above the final one.
+    pub(super) unfinal: u64,
+    /// Mixes addresses of this chain.
+    pub(super) seed: u64,
+    anchor: u64,
+    block_millis: u64,
+}
+
+impl Places {
+    /// Those of a chain of the table; one that is not known here trades by the protocols that are
+    /// everywhere.
+    pub(super) fn new(seed: u64, chain: &Chain) -> Self {
+        let row = ROWS.iter().find(|row| row.slug == chain.slug).unwrap_or(&BLANK);
+        let chain_id = chain.chain_id.unwrap_or(1);
+        let seed = mix::hash(seed, &[chain_id]);
+        let (symbol, decimals) = row.dollar.unwrap_or(("USDC", 6));
+        let stable = chain.stablecoins.first().and_then(|coin| coin.bytes().try_into().ok());
+        let token = stable.unwrap_or_else(|| made(seed, Made::Dollar, 0));
+        let other = Amm { name: "Uniswap V3", router: made(seed, Made::Router, 3), maker: None };
+        Self {
+            chain_id,
+            native: chain.native.symbol.clone(),
+            wrapped: chain.wrapped_native.bytes().try_into().unwrap_or_default(),
+            dollar: Dollar { token, symbol, decimals },
+            v2: row.v2.as_ref().map(amm),
+            v3: row.v3.as_ref().map_or(other, amm),
+            v4: row
+                .v4
+                .as_ref()
+                .map(|v4| Singleton { router: account(v4.router), manager: account(v4.manager) }),
+            aggregator: account(KYBER),
+            settlement: account(COW_SETTLEMENT),
+            entry_point: account(ENTRY_POINT),
+            launchpad: row.launchpad.map_or_else(|| made(seed, Made::Router, 4), account),
+            multicall: account(MULTICALL3),
+            has_l1_fee: row.has_l1_fee,
+            unfinal: match chain.finality {
+                Finality::Depth(depth) => depth,
+                Finality::Finalized | Finality::Safe => UNFINAL,
+            },
+            seed,
+            anchor: row.anchor,
+            block_millis: row.block_millis,
+        }
+    }
+
+    pub(super) fn default_head(&self) -> u64 {
+        self.anchor
+    }
+
+    pub(super) fn default_first(&self) -> u64 {
+        self.anchor - self.anchor / FIRST_PART
+    }
+
+    /// Unix seconds of a block.
+    pub(super) fn time(&self, height: u64) -> u64 {
+        let millis = |blocks: u64| blocks.saturating_mul(self.block_millis) / 1000;
+        if height >= self.anchor {
+            ANCHOR_TIME.saturating_add(millis(height - self.anchor))
+        } else {
+            let below = (self.anchor - height).saturating_mul(self.block_millis).div_ceil(1000);
+            ANCHOR_TIME.saturating_sub(below)
+        }
+    }
+
+    /// The last block at or before a time.
+    pub(super) fn at_time(&self, seconds: u64) -> u64 {
+        let blocks = |seconds: u64| seconds.saturating_mul(1000) / self.block_millis.max(1);
+        match seconds.checked_sub(ANCHOR_TIME) {
+            Some(after) => self.anchor.saturating_add(blocks(after)),
+            None => self.anchor.saturating_sub(blocks(ANCHOR_TIME - seconds)),
+        }
+    }
+
+    /// Whether an account is a contract that everybody uses, and so nobody's wallet.
+    pub(super) fn is_public(&self, account: &Account) -> bool {
+        let amms = [self.v2, Some(self.v3)].into_iter().flatten().map(|amm| amm.router);
+        let v4 = self.v4.into_iter().flat_map(|v4| [v4.router, v4.manager]);
+        let own = [
+            self.wrapped,
+            self.dollar.token,
+            self.aggregator,
+            self.settlement,
+            self.entry_point,
+            self.launchpad,
+            self.multicall,
+        ];
+        own.into_iter().chain(amms).chain(v4).any(|public| public == *account)
+    }
+
+    /// An address that belongs to this chain.
+    pub(super) fn made(&self, what: Made, number: u64) -> Account {
+        made(self.seed, what, number)
+    }
+}
+
+fn amm(row: &Factory) -> Amm {
+    let maker = (!row.factory.is_empty()).then(|| (account(row.factory), bytes(row.code)));
+    Amm { name: row.name, router: account(row.router), maker }
+}
+
+impl Amm {
+    /// What a pool is called that nobody's router speaks for: one of an unknown factory has the
+    /// name of the protocol whose events it emits.
+    pub(super) fn pool_name(&self) -> &'static str {
+        if self.maker.is_some() { self.name } else { "Uniswap V3" }
+    }
+
+    /// The address of the pool of two tokens; `fee` in millionths where the protocol has several.
+    pub(super) fn pool(&self, seed: u64, [a, b]: [Account; 2], fee: Option<u32>) -> Account {
+        let [low, high] = if a < b { [a, b] } else { [b, a] };
+        let salt = match fee {
+            None => keccak(&[&low, &high]),
+            Some(fee) => {
+                let padding = [0; 12];
+                keccak(&[&padding, &low, &padding, &high, &[0; 28], &fee.to_be_bytes()])
+            }
+        };
+        let (factory, code) = self.maker.unwrap_or(([7; 20], mix::key(seed, &[7])));
+        // EIP-1014.
+        tail(&keccak(&[&[0xff], &factory, &salt, &code]))
+    }
+}
+
+/// What a made-up address is of.
+#[derive(Debug, Clone, Copy)]
+#[repr(u64)]
+pub(super) enum Made {
+    Dollar = 1,
+    Router,
+    Executor,
+    FeeReceiver,
+    Solver,
+    Stranger,
+    Exchange,
+    Spammer,
+    SpamContract,
+    Bundler,
+    Paymaster,
+    Marketing,
+    Relayer,
+    Maker,
+    Collection,
+    Miner,
+    Named,
+}
+
+#[expect(clippy::as_conversions, reason = "the discriminant of a unit enum; no value is cut")]
+fn made(seed: u64, what: Made, number: u64) -> Account {
+    tail(&mix::key(seed, &[what as u64, number]))
+}
+
+/// The low 20 bytes of a word.
+pub(super) fn tail(word: &Word) -> Account {
+    word.last_chunk().copied().unwrap_or_default()
+}
+
+pub(super) fn keccak(parts: &[&[u8]]) -> Word {
+    let mut hasher = Keccak256::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+fn account(text: &str) -> Account {
+    bytes(text)
+}
+
+/// The texts are constants of this file, which a test reads.
+fn bytes<const N: usize>(text: &str) -> [u8; N] {
+    let mut bytes = [0; N];
+    let _ = hex::decode_to_slice(text, &mut bytes);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_constant_is_what_it_should_be() {
+        let is_hex =
+            |text: &str, bytes: usize| hex::decode(text).is_ok_and(|read| read.len() == bytes);
+        for row in ROWS {
+            for amm in [&row.v2, &row.v3].into_iter().flatten() {
+                assert!(is_hex(amm.router, 20), "{}", row.slug);
+                assert_eq!(amm.factory.is_empty(), amm.code.is_empty());
+                assert!(amm.factory.is_empty() || is_hex(amm.factory, 20) && is_hex(amm.code, 32));
+            }
+            let v4 = row.v4.iter().flat_map(|v4| [v4.router, v4.manager]);
+            assert!(v4.chain(row.launchpad).all(|text| is_hex(text, 20)), "{}", row.slug);
+        }
+        for text in [KYBER, COW_SETTLEMENT, ENTRY_POINT, MULTICALL3] {
+            assert!(is_hex(text, 20));
+        }
+    }
+
+    /// The USDC/WETH pair and pool of mainnet, as any explorer shows them.
+    #[test]
+    fn pools_have_the_addresses_of_the_real_factories() {
+        let usdc = account("a0b86991c6218b36c1d19d4a2e9eb0ce3606eb48");
+        let weth = account("c02aaa39b223fe8d0a0e5c4f27ead9083c756cc2");
+        let row = ROWS.first().unwrap();
+        let v2 = amm(row.v2.as_ref().unwrap()).pool(1, [weth, usdc], None);
+        assert_eq!(hex::encode(v2), "b4e16d0168e52d35cacd2c6185b44281ec28c9dc");
+        let v3 = amm(row.v3.as_ref().unwrap()).pool(1, [usdc, weth], Some(500));
+        assert_eq!(hex::encode(v3), "88e6a0c2ddd26feeb64f039a2c41296fcb3f5640");
+    }
+}

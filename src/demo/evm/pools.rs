@@ -1,0 +1,128 @@
+//! Pools: who swaps there is whoever runs.
+
+use super::places::{Account, Amm, Singleton, Word, keccak};
+use super::tx::{Arg, Op, Stage};
+
+/// An amount of a token.
+pub(super) type Sum = (Account, u128);
+
+/// What a pool exchanges, and for whom.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Swap {
+    pub(super) pool: Account,
+    pub(super) sold: Sum,
+    pub(super) bought: Sum,
+    pub(super) to: Account,
+}
+
+/// Fee of the ordinary pools, in millionths.
+pub(super) const FEE: u32 = 3_000;
+
+impl Swap {
+    /// In the protocol's pool of the two tokens; `fee` where it has several.
+    pub(super) fn at(
+        stage: &Stage<'_>,
+        amm: &Amm,
+        fee: Option<u32>,
+        (sold, bought): (Sum, Sum),
+        to: Account,
+    ) -> Self {
+        let pool = amm.pool(stage.places.seed, [sold.0, bought.0], fee);
+        Self { pool, sold, bought, to }
+    }
+
+    fn sold_first(&self) -> bool {
+        self.sold.0 < self.bought.0
+    }
+
+    /// Uniswap's second version: what is sold is there already.
+    pub(super) fn v2(&self, stage: &mut Stage<'_>) {
+        self.v2_with(stage, |stage, swap| stage.transfer(swap.bought.0, swap.to, swap.bought.1));
+    }
+
+    /// With another way to hand out what is bought.
+    pub(super) fn v2_with(&self, stage: &mut Stage<'_>, give: impl FnOnce(&mut Stage<'_>, &Self)) {
+        let sender = stage.here();
+        stage.aside(Op::Static, self.pool, "getReserves()");
+        let args = [Arg::Int(0), Arg::Int(self.bought.1), Arg::Of(self.to)];
+        stage.enter(self.pool, 0, "swap(uint256,uint256,address,bytes)", &args);
+        give(stage, self);
+        stage.aside(Op::Static, self.sold.0, "balanceOf(address)");
+        stage.aside(Op::Static, self.bought.0, "balanceOf(address)");
+        let reserves = [Arg::Int(self.sold.1 * 1_000), Arg::Int(self.bought.1 * 1_000)];
+        stage.log("Sync(uint112,uint112)", &[], &reserves);
+        let (sold, bought) = (Arg::Int(self.sold.1), Arg::Int(self.bought.1));
+        let none = Arg::Int(0);
+        let amounts =
+            if self.sold_first() { [sold, none, none, bought] } else { [none, sold, bought, none] };
+        stage.log(
+            "Swap(address,uint256,uint256,uint256,uint256,address)",
+            &[Arg::Of(sender), Arg::Of(self.to)],
+            &amounts,
+        );
+        stage.leave();
+    }
+
+    /// Uniswap's third version: the pool asks its caller for what is sold.
+    pub(super) fn v3(&self, stage: &mut Stage<'_>, pay: impl FnOnce(&mut Stage<'_>, &Self)) {
+        let sender = stage.here();
+        let args = [Arg::Of(self.to), Arg::Int(self.sold.1)];
+        stage.enter(self.pool, 0, "swap(address,bool,int256,uint160,bytes)", &args);
+        stage.transfer(self.bought.0, self.to, self.bought.1);
+        stage.enter(sender, 0, "uniswapV3SwapCallback(int256,int256,bytes)", &[]);
+        pay(stage, self);
+        stage.leave();
+        let (sold, bought) = (Arg::Int(self.sold.1), Arg::Minus(self.bought.1));
+        let [first, second] = if self.sold_first() { [sold, bought] } else { [bought, sold] };
+        stage.log(
+            "Swap(address,address,int256,int256,uint160,uint128,int24)",
+            &[Arg::Of(sender), Arg::Of(self.to)],
+            &[first, second, Arg::Int(1 << 96), Arg::Int(1 << 70), Arg::Minus(887)],
+        );
+        stage.leave();
+    }
+}
+
+/// Uniswap's fourth version, with native coin as such on one side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SwapV4 {
+    pub(super) v4: Singleton,
+    pub(super) coin: Sum,
+    pub(super) native: u128,
+    pub(super) buys: bool,
+}
+
+impl SwapV4 {
+    fn pool(&self) -> Word {
+        keccak(&[&self.coin.0, &FEE.to_be_bytes()])
+    }
+
+    /// The router runs; the manager calls it back.
+    pub(super) fn run(&self, stage: &mut Stage<'_>, settle: impl FnOnce(&mut Stage<'_>, Account)) {
+        let (router, manager) = (self.v4.router, self.v4.manager);
+        stage.enter(manager, 0, "unlock(bytes)", &[]);
+        stage.enter(router, 0, "unlockCallback(bytes)", &[]);
+        stage.enter(
+            manager,
+            0,
+            "swap((address,address,uint24,int24,address),(bool,int256,uint160),bytes)",
+            &[],
+        );
+        // Amounts as the swapper sees them; native coin is the lower address.
+        let (native, coin) = if self.buys {
+            (Arg::Minus(self.native), Arg::Int(self.coin.1))
+        } else {
+            (Arg::Int(self.native), Arg::Minus(self.coin.1))
+        };
+        let more = [Arg::Int(1 << 96), Arg::Int(1 << 70), Arg::Minus(1), Arg::Int(FEE.into())];
+        stage.log(
+            "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)",
+            &[Arg::Raw(self.pool()), Arg::Of(router)],
+            &[[native, coin].as_slice(), &more].concat(),
+        );
+        stage.leave();
+        settle(stage, manager);
+        stage.leave();
+        stage.leave();
+    }
+}

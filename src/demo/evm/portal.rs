@@ -1,0 +1,350 @@
+//! An open data gateway: filtered blocks as lines of JSON (SQD Portal, EVM API).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::demo::faults::Twist;
+use crate::domain::Height;
+
+use super::logs::Filter;
+use super::model::{EvmModel, Found};
+use super::places::{Account, Word};
+use super::tx::Frame;
+use super::wire;
+
+/// What kind of gateway stands behind an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortalOptions {
+    /// Blocks by which it lags behind the chain's heads.
+    pub lag: u64,
+    /// First block that it has.
+    pub first: Height,
+    /// Transactions at which an answer stops early.
+    pub transactions_max: usize,
+    /// Whether it has traces.
+    pub traces: bool,
+    /// Whether it tells final blocks apart.
+    pub finalized: bool,
+}
+
+impl Default for PortalOptions {
+    fn default() -> Self {
+        Self { lag: 0, first: 0, transactions_max: 500, traces: true, finalized: true }
+    }
+}
+
+/// Status and body.
+pub(in crate::demo) type Reply = (u16, Vec<u8>);
+
+/// `path`: what stands behind the gateway's own path.
+pub(in crate::demo) fn answer(
+    model: &EvmModel,
+    options: &PortalOptions,
+    path: &str,
+    body: &[u8],
+    twist: Twist,
+) -> Reply {
+    let behind = options.lag.saturating_add(twist.head_back);
+    let newest = model.newest().saturating_sub(behind);
+    let last = model.head().saturating_sub(behind);
+    let head = |height: Height| {
+        let head = json!({"number": height, "hash": wire::hex(&model.block_hash(height))});
+        (200, head.to_string().into_bytes())
+    };
+    match path.rsplit('/').next().unwrap_or_default() {
+        "finalized-head" if options.finalized => head(last),
+        "head" => head(newest),
+        "metadata" => {
+            let metadata = json!({
+                "dataset": format!("{}-demo", model.slug()), "aliases": [], "real_time": true,
+                "start_block": options.first,
+            });
+            (200, metadata.to_string().into_bytes())
+        }
+        "finalized-stream" if options.finalized => stream(model, options, body, last),
+        "stream" => stream(model, options, body, newest),
+        _ => (404, b"Not found".to_vec()),
+    }
+}
+
+/// One selection of the query: what it matches, and what of the transaction comes along.
+struct Pick {
+    filter: Filter,
+    from: Option<Vec<Account>>,
+    to: Option<Vec<Account>>,
+    is_logs: bool,
+    transaction: bool,
+    logs: bool,
+    traces: bool,
+}
+
+fn bad(text: &str) -> Reply {
+    (400, text.as_bytes().to_vec())
+}
+
+fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) -> Reply {
+    let Ok(query) = serde_json::from_slice::<Value>(body) else {
+        return bad("Couldn't parse the query");
+    };
+    let height = |name: &str| query.get(name).and_then(Value::as_u64);
+    let Some(low) = height("fromBlock") else { return bad("missing field `fromBlock`") };
+    if query.get("type").and_then(Value::as_str) != Some("evm") {
+        return bad("missing field `type`");
+    }
+    let high = height("toBlock").unwrap_or(head).min(head);
+    if low > head {
+        return (204, Vec::new());
+    }
+    if low < options.first {
+        return bad(&format!("Block {low} is below the first block {}", options.first));
+    }
+    let picks = match picks(&query) {
+        Ok(picks) => picks,
+        Err(text) => return bad(text),
+    };
+    if !options.traces && picks.iter().any(|pick| pick.traces) {
+        return bad("traces are not available in this dataset");
+    }
+    let fields = query.get("fields").cloned().unwrap_or_default();
+    let mut blocks: BTreeMap<Height, Vec<Value>> = BTreeMap::new();
+    let mut found = candidates(model, &picks, (low, high));
+    found.sort_by_key(|found| found.spot);
+    let (mut end, mut count) = (high, 0);
+    for found in &found {
+        let Some(part) = selected(found, &picks, &fields) else { continue };
+        if count >= options.transactions_max && !blocks.contains_key(&found.spot.height) {
+            break;
+        }
+        count += 1;
+        blocks.entry(found.spot.height).or_default().push(part);
+        // An answer that stops does so behind a block.
+        end = if count < options.transactions_max { high } else { found.spot.height };
+    }
+    let mut lines = String::new();
+    // The last block that was looked at comes too, whatever is in it.
+    blocks.entry(end).or_default();
+    for (height, parts) in blocks {
+        lines.push_str(&block(model, height, parts, &fields).to_string());
+        lines.push('\n');
+    }
+    (200, lines.into_bytes())
+}
+
+/// Transactions that may match, of as many as one answer can hold.
+fn candidates(model: &EvmModel, picks: &[Pick], range: (Height, Height)) -> Vec<Found> {
+    let mut wallets: BTreeMap<Account, _> = BTreeMap::new();
+    for pick in picks {
+        let named = pick.from.as_ref().or(pick.to.as_ref());
+        let all = match named {
+            Some(named) => named.iter().filter_map(|account| model.wallet(account)).collect(),
+            None => pick.filter.wallets(model),
+        };
+        wallets.extend(all.into_iter().map(|wallet| (wallet.address, wallet)));
+    }
+    wallets.values().flat_map(|wallet| model.transactions(wallet, range)).collect()
+}
+
+fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
+    let list = |name: &str| query.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut picks = Vec::new();
+    for raw in list("logs") {
+        let words = |name: &str| all(&raw, name, wire::word).ok_or("a topic cannot be read");
+        let mut topics =
+            vec![words("topic0")?, words("topic1")?, words("topic2")?, words("topic3")?];
+        while topics.last().is_some_and(Option::is_none) {
+            topics.pop();
+        }
+        let addresses = all(&raw, "address", wire::account).ok_or("an address cannot be read")?;
+        let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
+        picks.push(Pick {
+            filter: Filter { addresses, topics },
+            from: None,
+            to: None,
+            is_logs: true,
+            transaction: flag("transaction"),
+            logs: flag("transactionLogs"),
+            traces: flag("transactionTraces"),
+        });
+    }
+    for raw in list("transactions") {
+        let accounts =
+            |name: &str| all(&raw, name, wire::account).ok_or("an address cannot be read");
+        let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
+        picks.push(Pick {
+            filter: Filter::default(),
+            from: accounts("from")?,
+            to: accounts("to")?,
+            is_logs: false,
+            transaction: true,
+            logs: flag("logs"),
+            traces: flag("traces"),
+        });
+    }
+    Ok(picks)
+}
+
+/// `None` where one of them cannot be read; `Some(None)` where nothing is asked for.
+fn all<T>(raw: &Value, name: &str, read: impl Fn(&str) -> Option<T>) -> Option<Option<Vec<T>>> {
+    match raw.get(name) {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::Array(texts)) => {
+            let read: Option<Vec<T>> = texts.iter().map(|text| read(text.as_str()?)).collect();
+            read.map(Some)
+        }
+        Some(_) => None,
+    }
+}
+
+/// What of a transaction was asked for: its item, its events and traces by kind.
+fn selected(found: &Found, picks: &[Pick], fields: &Value) -> Option<Value> {
+    let call = &found.tx.call;
+    let fits_ends = |pick: &Pick| {
+        let fits = |choice: &Option<Vec<Account>>, end: &Account| {
+            choice.as_ref().is_none_or(|choice| choice.contains(end))
+        };
+        fits(&pick.from, &call.from) && fits(&pick.to, &call.to)
+    };
+    let (mut any, mut with_tx, mut all_logs, mut traces) = (false, false, false, false);
+    let mut logs: Vec<usize> = Vec::new();
+    for pick in picks {
+        let fitting: Vec<usize> = if pick.is_logs {
+            let all = found.tx.logs.iter().enumerate();
+            all.filter(|(_, log)| pick.filter.fits(log)).map(|(at, _)| at).collect()
+        } else {
+            Vec::new()
+        };
+        if fitting.is_empty() && (pick.is_logs || !fits_ends(pick)) {
+            continue;
+        }
+        any = true;
+        logs.extend(fitting);
+        with_tx |= pick.transaction;
+        all_logs |= pick.logs;
+        traces |= pick.traces;
+    }
+    let events = found.tx.logs.iter().enumerate();
+    let events = events.filter(|(at, _)| all_logs || logs.contains(at));
+    let events: Vec<Value> = events.map(|(at, _)| log(found, at, fields)).collect();
+    any.then(|| {
+        json!({
+            "transactions": with_tx.then(|| transaction(found, fields)).into_iter().collect::<Vec<_>>(),
+            "logs": events,
+            "traces": if traces { self::traces(found, fields) } else { Vec::new() },
+        })
+    })
+}
+
+fn block(model: &EvmModel, height: Height, parts: Vec<Value>, fields: &Value) -> Value {
+    let parent = height.checked_sub(1).map_or([0; 32], |below| model.block_hash(below));
+    let header = chosen(
+        fields,
+        "block",
+        &json!({
+            "number": height, "hash": wire::hex(&model.block_hash(height)),
+            "parentHash": wire::hex(&parent), "timestamp": model.time_of(height).0,
+        }),
+    );
+    let mut block = Map::new();
+    for part in parts {
+        let Value::Object(part) = part else { continue };
+        for (name, list) in part {
+            let Value::Array(list) = list else { continue };
+            if let (false, Some(all)) =
+                (list.is_empty(), block.entry(name).or_insert_with(|| json!([])).as_array_mut())
+            {
+                all.extend(list);
+            }
+        }
+    }
+    block.retain(|_, list| list.as_array().is_some_and(|list| !list.is_empty()));
+    block.insert("header".to_owned(), header);
+    Value::Object(block)
+}
+
+/// The fields that were asked for; the number of a block comes always.
+fn chosen(fields: &Value, kind: &str, all: &Value) -> Value {
+    let asked = |name: &str| {
+        let of_kind = fields.get(kind).and_then(|kind| kind.get(name));
+        of_kind.and_then(Value::as_bool).unwrap_or(false) || (kind == "block" && name == "number")
+    };
+    let all = all.as_object().into_iter().flatten();
+    let chosen = all.filter(|(name, _)| asked(name));
+    Value::Object(chosen.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+fn transaction(found: &Found, fields: &Value) -> Value {
+    let call = &found.tx.call;
+    let sighash = call.input.get(..4).map(wire::hex);
+    chosen(
+        fields,
+        "transaction",
+        &json!({
+            "transactionIndex": found.spot.index, "hash": wire::hex(&found.hash),
+            "from": wire::hex(&call.from), "to": wire::hex(&call.to),
+            "value": wire::number(call.value), "sighash": sighash,
+            "input": wire::hex(&call.input), "nonce": found.nonce,
+            "status": u8::from(!call.failed), "gasUsed": wire::number(found.tx.gas.used),
+            "effectiveGasPrice": wire::number(found.tx.gas.price),
+        }),
+    )
+}
+
+fn log(found: &Found, at: usize, fields: &Value) -> Value {
+    let index = wire::log_index(found, u64::try_from(at).unwrap_or(0));
+    let Some(log) = found.tx.logs.get(at) else { return Value::Null };
+    let topics: Vec<String> = log.topics.iter().map(|topic: &Word| wire::hex(topic)).collect();
+    chosen(
+        fields,
+        "log",
+        &json!({
+            "logIndex": index, "transactionIndex": found.spot.index,
+            "transactionHash": wire::hex(&found.hash), "address": wire::hex(&log.address),
+            "topics": topics, "data": wire::hex(&log.data),
+        }),
+    )
+}
+
+fn traces(found: &Found, fields: &Value) -> Vec<Value> {
+    let asked = |name: &str| {
+        let field = fields.get("trace").and_then(|trace| trace.get(name));
+        field.and_then(Value::as_bool).unwrap_or(false)
+    };
+    let row = |(place, frame): (Vec<usize>, &Frame)| {
+        let mut row = chosen(
+            fields,
+            "trace",
+            &json!({
+                "transactionIndex": found.spot.index, "traceAddress": place, "type": "call",
+                "subtraces": frame.calls.len(),
+                "error": frame.failed.then_some("Reverted"), "revertReason": null,
+            }),
+        );
+        let action = json!({
+            "callFrom": wire::hex(&frame.from), "callTo": wire::hex(&frame.to),
+            "callValue": wire::number(frame.value), "callInput": wire::hex(&frame.input),
+            "callSighash": frame.input.get(..4).map(wire::hex),
+            "callCallType": wire::call_type(frame.op),
+        });
+        let action: Map<String, Value> = action
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| asked(name))
+            .map(|(name, value)| (inner_name(name), value.clone()))
+            .collect();
+        if let Some(row) = row.as_object_mut().filter(|_| !action.is_empty()) {
+            row.insert("action".to_owned(), Value::Object(action));
+        }
+        row
+    };
+    wire::flat(&found.tx.call).into_iter().map(row).collect()
+}
+
+/// `callFrom` is asked for, `action.from` comes.
+fn inner_name(name: &str) -> String {
+    let inner = name.strip_prefix("call").unwrap_or(name);
+    let mut letters = inner.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}

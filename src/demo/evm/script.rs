@@ -1,0 +1,480 @@
+//! What each transaction of a wallet is, out of its number, and what the wallet then holds.
+//!
+//! Trades go round `LANES` lanes. A lane takes one coin for `STEPS` trades: in at the first, out
+//! whole at the last. What a lane earned is a figure of its own after each coin, so that a balance
+//! is a sum of a few numbers however long the history is.
+
+use crate::demo::mix::{self, Dice};
+use crate::demo::timeline::Class;
+use crate::domain::Side;
+
+use super::TradeKind;
+use super::coins::Coin;
+use super::places::Places;
+use super::tx::Gas;
+use super::wallet::WalletHistory;
+
+pub(super) const LANES: u64 = 4;
+pub(super) const STEPS: u64 = 8;
+/// Coins of one lane until they come again.
+const LANE_COINS: u64 = 128;
+/// A thousandth of the native coin, in wei.
+pub(super) const MILLI: u128 = 1_000_000_000_000_000;
+const GWEI: u128 = 1_000_000_000;
+/// What a wallet begins with, and for each trade that is planned.
+const FUNDS: u128 = 100_000 * MILLI;
+const FUNDS_PER_TRADE: u128 = 2 * MILLI;
+/// Kinds, fees and senders of trades repeat after as many of them: two coins of each lane.
+const PERIOD: u64 = LANES * STEPS * 2;
+/// Fees of failures repeat after as many.
+const FAILED_PERIOD: u64 = 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoiseKind {
+    NativeIn,
+    NativeOut,
+    Approve,
+    SpamToken,
+    /// Nothing of a real token "from" the wallet, by a stranger, and to it.
+    ZeroOut,
+    ZeroIn,
+    TokenIn,
+    SpamSwap,
+    Wrap,
+    Unwrap,
+    AddLiquidity,
+    RemoveLiquidity,
+    Dust,
+    SpamNft,
+    SpamMulti,
+    TokenOut,
+}
+
+pub(super) const NOISE: [NoiseKind; 16] = [
+    NoiseKind::NativeIn,
+    NoiseKind::NativeOut,
+    NoiseKind::Approve,
+    NoiseKind::SpamToken,
+    NoiseKind::ZeroOut,
+    NoiseKind::ZeroIn,
+    NoiseKind::TokenIn,
+    NoiseKind::SpamSwap,
+    NoiseKind::Wrap,
+    NoiseKind::Unwrap,
+    NoiseKind::AddLiquidity,
+    NoiseKind::RemoveLiquidity,
+    NoiseKind::Dust,
+    NoiseKind::SpamNft,
+    NoiseKind::SpamMulti,
+    NoiseKind::TokenOut,
+];
+const NOISE_PERIOD: u64 = 16;
+/// Wei that strangers send to be seen.
+pub(super) const DUST: u128 = 777;
+
+impl NoiseKind {
+    /// Whether the wallet sends it, and so pays for it.
+    pub(super) fn is_sent(self) -> bool {
+        match self {
+            Self::NativeOut
+            | Self::Approve
+            | Self::Wrap
+            | Self::Unwrap
+            | Self::AddLiquidity
+            | Self::RemoveLiquidity
+            | Self::TokenOut => true,
+            Self::NativeIn
+            | Self::SpamToken
+            | Self::ZeroOut
+            | Self::ZeroIn
+            | Self::TokenIn
+            | Self::SpamSwap
+            | Self::Dust
+            | Self::SpamNft
+            | Self::SpamMulti => false,
+        }
+    }
+}
+
+/// One trade, by what the wallet moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TradeSpec {
+    pub(super) kind: TradeKind,
+    pub(super) coin: Coin,
+    pub(super) side: Side,
+    /// Base units of the coin that left the wallet or came to it.
+    pub(super) units: u128,
+    /// What is on the other side.
+    pub(super) against: Against,
+    /// Chance for what does not count.
+    pub(super) chance: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Against {
+    /// Wei that left the wallet, with what came back taken off, or that came to it.
+    Native(u128),
+    /// Base units of the dollar, and the wei that the route passed through, if it did.
+    Dollar { units: u128, hop: Option<u128> },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Funding(u128),
+    Trade(TradeSpec),
+    /// With the number among its like.
+    Failed(u64),
+    Noise(NoiseKind, u64),
+}
+
+/// What a wallet has and did at some place of its history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct State {
+    /// Wei; never below zero by construction.
+    pub(super) balance: u128,
+    /// Transactions that it sent.
+    pub(super) sent: u64,
+}
+
+/// Reads the history of one wallet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Script<'a> {
+    pub(super) places: &'a Places,
+    pub(super) wallet: &'a WalletHistory,
+}
+
+use TradeKind as K;
+
+/// How a lane trades an ordinary coin: of every two coins the first, and the second.
+const KINDS: [[[TradeKind; 8]; 2]; 4] = [
+    [
+        [K::V2, K::V3, K::V2Hop, K::Cow, K::Aggregator, K::V2, K::Cow, K::V3],
+        [K::V3, K::UserOp, K::V2, K::V3, K::V3Dollar, K::V2Hop, K::UserOp, K::V2],
+    ],
+    [
+        [K::V4, K::Aggregator, K::V3Dollar, K::V3Dollar, K::V4, K::UserOp, K::Aggregator, K::V4],
+        [K::V4, K::V4, K::UserOp, K::Aggregator, K::V2Hop, K::Cow, K::V3, K::Aggregator],
+    ],
+    [[K::V3, K::V4, K::V2Hop, K::V3Dollar, K::V2, K::V4, K::V3, K::Cow], [K::Taxed; 8]],
+    [
+        [K::Launchpad; 8],
+        [K::Aggregator, K::V2, K::Cow, K::V2Hop, K::V4, K::V3, K::V2, K::Aggregator],
+    ],
+];
+
+fn is_buy(step: u64) -> bool {
+    matches!(step, 0 | 1 | 3 | 5)
+}
+
+impl Script<'_> {
+    pub(super) fn content(&self, number: u64) -> Content {
+        match self.wallet.class(number) {
+            Class::Funding => Content::Funding(self.funds()),
+            Class::Trade(trade) => Content::Trade(self.trade(trade)),
+            Class::Failed(n) => Content::Failed(n),
+            Class::Noise(n) => Content::Noise(noise(n), n / NOISE_PERIOD),
+        }
+    }
+
+    fn dice(&self, parts: [u64; 3], purpose: u64) -> Dice {
+        let [a, b, c] = parts;
+        Dice::new(self.places.seed, &[self.wallet.tag, a, b, c, purpose])
+    }
+
+    // Trades.
+
+    pub(super) fn trade(&self, trade: u64) -> TradeSpec {
+        let (lane, turn) = (trade % LANES, trade / LANES);
+        let (cycle, step) = (turn / STEPS, turn % STEPS);
+        let kind = self.kind(lane, cycle, step);
+        let coin = self.coin(lane, cycle);
+        let side = if is_buy(step) { Side::Buy } else { Side::Sell };
+        let against = if is_dollar(kind, step) {
+            let units = self.dollars(lane, cycle, step);
+            let milli = Coin::Dollar.per_milli(self.places).max(1);
+            let hop = (kind == K::V2Hop).then(|| units * MILLI / milli + u128::from(step));
+            Against::Dollar { units, hop }
+        } else {
+            Against::Native(self.native(lane, cycle, step))
+        };
+        let units = self.units(lane, cycle, step);
+        TradeSpec {
+            kind,
+            coin,
+            side,
+            units,
+            against,
+            chance: self.dice([lane, cycle, step], 1).next(),
+        }
+    }
+
+    fn kind(&self, lane: u64, cycle: u64, step: u64) -> TradeKind {
+        let at = |number: u64| usize::try_from(number).unwrap_or(0);
+        let of_lane = KINDS.get(at(lane)).and_then(|lane| lane.get(at(cycle % 2)));
+        let natural = of_lane.and_then(|kinds| kinds.get(at(step))).copied().unwrap_or(K::V3);
+        let kind = match self.wallet.plan.only {
+            // Nothing was sold for dollars yet that orders could be paid with.
+            Some(K::Cow) if step < 2 => K::V3,
+            Some(only) => only,
+            None => natural,
+        };
+        match kind {
+            K::V2 if self.places.v2.is_none() => K::V3,
+            K::V2Hop if self.places.v2.is_none() => K::V3Dollar,
+            K::Taxed if self.places.v2.is_none() => K::Launchpad,
+            K::V4 if self.places.v4.is_none() => K::Aggregator,
+            kind => kind,
+        }
+    }
+
+    pub(super) fn coin(&self, lane: u64, cycle: u64) -> Coin {
+        let number = u32::try_from(lane * LANE_COINS + self.place(lane, cycle)).unwrap_or(0);
+        match self.kind(lane, cycle, 0) {
+            K::Taxed => Coin::Taxed(number),
+            K::Launchpad => Coin::Curve(number),
+            K::V2 | K::V2Hop | K::V3 | K::V3Dollar | K::V4 | K::Aggregator | K::Cow | K::UserOp => {
+                Coin::Plain(number)
+            }
+        }
+    }
+
+    /// In which order a lane goes through its coins.
+    fn place(&self, lane: u64, cycle: u64) -> u64 {
+        let chance = mix::hash(self.places.seed, &[self.wallet.tag, lane, 3]);
+        cycle.wrapping_mul(chance >> 8 | 1).wrapping_add(chance & 0xff) % LANE_COINS
+    }
+
+    /// Base units of the coin that a step moves. All that is left goes at the last.
+    fn units(&self, lane: u64, cycle: u64, step: u64) -> u128 {
+        let coin = self.coin(lane, cycle);
+        let per_milli = coin.per_milli(self.places);
+        let mut dice = self.dice([lane, cycle, 0], 4);
+        let mut balance = 0;
+        let mut moved = 0;
+        for at in 0..=step {
+            let (size, part) = (dice.range(50, 500), dice.range(20, 60));
+            let odd = u128::from(dice.next()) % per_milli.max(2);
+            moved = if is_buy(at) {
+                u128::from(size) * per_milli + odd
+            } else if at == STEPS - 1 {
+                balance
+            } else {
+                (balance / 100 * u128::from(part)).max(1)
+            };
+            balance = if is_buy(at) { balance + moved } else { balance - moved.min(balance) };
+        }
+        moved
+    }
+
+    /// Base units of the dollar that a step moves: what is bought costs less than what was sold
+    /// just before gave.
+    fn dollars(&self, lane: u64, cycle: u64, step: u64) -> u128 {
+        let sold = if is_buy(step) { step.saturating_sub(1) } else { step };
+        let chance = self.dice([lane, cycle, sold], 5).next();
+        let cent = 10_u128.pow(u32::from(self.places.dollar.decimals)) / 100;
+        let all = u128::from(10_000 + chance % 50_000) * cent + u128::from(chance >> 20) % cent;
+        if is_buy(step) { all * 7 / 10 } else { all }
+    }
+
+    /// Wei of a step against the native coin.
+    fn native(&self, lane: u64, cycle: u64, step: u64) -> u128 {
+        if step < STEPS - 1 {
+            return self.some_native(lane, cycle, step);
+        }
+        let before = self.lane_change(lane, cycle, step);
+        // The wallet paid more than it got, and earns a little: never below zero.
+        let earned = self.earned(lane, cycle) - self.earned_before(lane, cycle);
+        u128::try_from(earned - before).unwrap_or(MILLI)
+    }
+
+    fn some_native(&self, lane: u64, cycle: u64, step: u64) -> u128 {
+        let mut dice = self.dice([lane, cycle, step], 6);
+        let millis = match step {
+            0 => dice.range(250, 600),
+            1 | 3 | 5 => dice.range(40, 160),
+            _ => dice.range(20, 60),
+        };
+        u128::from(millis) * MILLI + u128::from(dice.next()) % MILLI
+    }
+
+    /// What the lane has earned with its coins through one of them.
+    fn earned(&self, lane: u64, cycle: u64) -> i128 {
+        let millis = self.dice([lane, cycle, 0], 7).range(0, 50);
+        i128::from(millis) * MILLI.cast_signed()
+    }
+
+    fn earned_before(&self, lane: u64, cycle: u64) -> i128 {
+        cycle.checked_sub(1).map_or(0, |before| self.earned(lane, before))
+    }
+
+    /// By how much the native coin changed over the steps of a coin below one.
+    fn lane_change(&self, lane: u64, cycle: u64, step: u64) -> i128 {
+        (0..step)
+            .filter(|at| !is_dollar(self.kind(lane, cycle, *at), *at))
+            .map(|at| {
+                let native = self.some_native(lane, cycle, at).cast_signed();
+                if is_buy(at) { -native } else { native }
+            })
+            .sum()
+    }
+
+    // Fees and senders.
+
+    fn gas(&self, number: u64, used: u64) -> Gas {
+        let price = if self.places.has_l1_fee { GWEI / 50 } else { GWEI / 4 };
+        let l1_fee = if self.places.has_l1_fee { GWEI * 40 } else { 0 };
+        let steps = u128::from(number % 16);
+        Gas { used, price: price + steps * 1_000_003, l1_fee: l1_fee * (steps + 1) }
+    }
+
+    pub(super) fn trade_gas(&self, trade: u64) -> Gas {
+        let at = trade % PERIOD;
+        self.gas(at, 120_000 + at * 3_011)
+    }
+
+    pub(super) fn failed_gas(&self, n: u64) -> Gas {
+        let at = n % FAILED_PERIOD;
+        self.gas(at, 40_000 + at * 2_017)
+    }
+
+    pub(super) fn noise_gas(&self, kind: NoiseKind) -> Gas {
+        let used = match kind {
+            NoiseKind::NativeIn | NoiseKind::NativeOut | NoiseKind::Dust => 21_000,
+            NoiseKind::AddLiquidity | NoiseKind::RemoveLiquidity => 180_000,
+            NoiseKind::SpamToken | NoiseKind::SpamNft | NoiseKind::SpamMulti => 900_000,
+            NoiseKind::Approve
+            | NoiseKind::ZeroOut
+            | NoiseKind::ZeroIn
+            | NoiseKind::TokenIn
+            | NoiseKind::TokenOut
+            | NoiseKind::SpamSwap
+            | NoiseKind::Wrap
+            | NoiseKind::Unwrap => 46_109,
+        };
+        self.gas(used / 1000, used)
+    }
+
+    /// Whether the wallet sends the trade itself.
+    fn is_sent(&self, trade: u64) -> bool {
+        let turn = trade / LANES;
+        match self.kind(trade % LANES, turn / STEPS, turn % STEPS) {
+            K::Cow | K::UserOp => false,
+            K::V2
+            | K::V2Hop
+            | K::V3
+            | K::V3Dollar
+            | K::V4
+            | K::Aggregator
+            | K::Taxed
+            | K::Launchpad => true,
+        }
+    }
+
+    // What a wallet has.
+
+    fn funds(&self) -> u128 {
+        FUNDS + FUNDS_PER_TRADE * u128::from(self.wallet.plan.trades)
+    }
+
+    /// What the wallet has before a place of its history.
+    pub(super) fn state(&self, number: u64) -> State {
+        if number == 0 {
+            return State { balance: 0, sent: 0 };
+        }
+        let (trades, noises) = (self.wallet.trades_below(number), self.wallet.noises_below(number));
+        let failed = number - 1 - trades - noises;
+        let (mut fees, mut sent) = self.trade_fees(trades);
+        let of_failed = |n: u64| (self.failed_gas(n).cost(), 1);
+        let of_noise = |n: u64| {
+            let kind = noise(n);
+            if kind.is_sent() { (self.noise_gas(kind).cost(), 1) } else { (0, 0) }
+        };
+        for (more, count) in
+            [sums(failed, FAILED_PERIOD, of_failed), sums(noises, NOISE_PERIOD, of_noise)]
+        {
+            fees += more;
+            sent += count;
+        }
+        let lanes: i128 = (0..LANES)
+            .map(|lane| {
+                let turns = (trades + LANES - 1 - lane) / LANES;
+                let (cycle, step) = (turns / STEPS, turns % STEPS);
+                self.earned_before(lane, cycle) + self.lane_change(lane, cycle, step)
+            })
+            .sum();
+        let change = lanes + self.noise_change(noises);
+        let balance = self.funds().saturating_add_signed(change).saturating_sub(fees);
+        State { balance, sent }
+    }
+
+    fn trade_fees(&self, trades: u64) -> (u128, u64) {
+        let of_trade = |trade: u64| {
+            if self.is_sent(trade) { (self.trade_gas(trade).cost(), 1) } else { (0, 0) }
+        };
+        sums(trades, PERIOD, of_trade)
+    }
+
+    fn noise_change(&self, noises: u64) -> i128 {
+        let (rounds, rest) = (noises / NOISE_PERIOD, noises % NOISE_PERIOD);
+        let of_rest: i128 = (0..rest).map(|n| self.noise_native(noise(n), rounds)).sum();
+        i128::from(rounds) * DUST.cast_signed() + of_rest
+    }
+
+    /// Wei that noise brings the wallet, or takes. What comes in one kind goes in another.
+    fn noise_native(&self, kind: NoiseKind, round: u64) -> i128 {
+        let amount = self.noise_amount(kind, round).cast_signed();
+        match kind {
+            NoiseKind::NativeIn | NoiseKind::Unwrap | NoiseKind::RemoveLiquidity => amount,
+            NoiseKind::NativeOut | NoiseKind::Wrap | NoiseKind::AddLiquidity => -amount,
+            NoiseKind::Dust => DUST.cast_signed(),
+            NoiseKind::Approve
+            | NoiseKind::SpamToken
+            | NoiseKind::ZeroOut
+            | NoiseKind::ZeroIn
+            | NoiseKind::TokenIn
+            | NoiseKind::SpamSwap
+            | NoiseKind::SpamNft
+            | NoiseKind::SpamMulti
+            | NoiseKind::TokenOut => 0,
+        }
+    }
+
+    /// Wei, the same for both of a pair.
+    pub(super) fn noise_amount(&self, kind: NoiseKind, round: u64) -> u128 {
+        let pair = match kind {
+            NoiseKind::NativeIn | NoiseKind::NativeOut => 1,
+            NoiseKind::Wrap | NoiseKind::Unwrap => 2,
+            _ => 3,
+        };
+        let chance = self.dice([round, pair, 0], 8).next();
+        u128::from(10 + chance % 400) * MILLI + u128::from(chance >> 16) % MILLI
+    }
+}
+
+fn noise(n: u64) -> NoiseKind {
+    let at = usize::try_from(n % NOISE_PERIOD).unwrap_or(0);
+    NOISE.get(at).copied().unwrap_or(NoiseKind::Dust)
+}
+
+/// Whether a trade is against the dollar. Orders buy with what was sold for it.
+fn is_dollar(kind: TradeKind, step: u64) -> bool {
+    match kind {
+        K::V2Hop | K::V3Dollar => true,
+        K::Cow => (2..=5).contains(&step),
+        K::V2 | K::V3 | K::V4 | K::Aggregator | K::UserOp | K::Taxed | K::Launchpad => false,
+    }
+}
+
+/// The sum over all numbers below `count` of what repeats after `period` of them.
+fn sums(count: u64, period: u64, of: impl Fn(u64) -> (u128, u64)) -> (u128, u64) {
+    let (rounds, rest) = (count / period, count % period);
+    let (mut all, mut part) = ((0, 0), (0, 0));
+    for n in 0..period {
+        let (cost, sent) = of(n);
+        all = (all.0 + cost, all.1 + sent);
+        if n < rest {
+            part = (part.0 + cost, part.1 + sent);
+        }
+    }
+    (u128::from(rounds) * all.0 + part.0, rounds * all.1 + part.1)
+}

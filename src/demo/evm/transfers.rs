@@ -1,0 +1,194 @@
+//! `alchemy_getAssetTransfers` (alchemy.com/docs, "Transfers API").
+
+use serde_json::{Value, json};
+
+use crate::demo::rpc::RpcError;
+use crate::domain::Height;
+
+use super::coins::Coin;
+use super::model::Found;
+use super::node::{Answer, Desk, quantity};
+use super::places::{Account, tail};
+use super::tx::{Op, TRANSFER, topic};
+use super::wire;
+
+/// Transfers in a page at most.
+const PAGE_MAX: usize = 1_000;
+
+/// One movement.
+struct Item {
+    category: &'static str,
+    from: Account,
+    to: Account,
+    /// `None`: of a token that has no amount.
+    value: Option<u128>,
+    token: Option<Account>,
+}
+
+struct Query {
+    low: Height,
+    high: Height,
+    from: Option<Account>,
+    to: Option<Account>,
+    categories: Vec<String>,
+    newest_first: bool,
+    times: bool,
+    with_zero: bool,
+    most: usize,
+    /// Transactions and movements of the page before: block, place, how many of it.
+    behind: Option<(Height, u32, usize)>,
+}
+
+fn query(desk: &Desk<'_>) -> Result<Query, RpcError> {
+    let wrong = |what: &str| RpcError::new(-32602, format!("invalid params: {what}"));
+    let raw = desk.params.first().ok_or_else(|| wrong("no filter"))?;
+    let text = |name: &str| raw.get(name).and_then(Value::as_str);
+    let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let account = |name: &str| match text(name) {
+        None => Ok(None),
+        Some(text) => wire::account(text).map(Some).ok_or_else(|| wrong(name)),
+    };
+    let categories = raw.get("category").and_then(Value::as_array);
+    let categories = categories.ok_or_else(|| wrong("category is required"))?;
+    let low = raw.get("fromBlock").map_or(Ok(0), |block| desk.height(Some(block)))?;
+    let high = desk.height(raw.get("toBlock"))?.min(desk.newest);
+    let behind = match text("pageKey") {
+        None => None,
+        Some(key) => Some(read_key(key).ok_or_else(|| wrong("pageKey"))?),
+    };
+    let most = text("maxCount").and_then(quantity).and_then(|most| usize::try_from(most).ok());
+    Ok(Query {
+        low,
+        high,
+        from: account("fromAddress")?,
+        to: account("toAddress")?,
+        categories: categories.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        newest_first: text("order") == Some("desc"),
+        times: flag("withMetadata"),
+        with_zero: raw.get("excludeZeroValue").and_then(Value::as_bool) == Some(false),
+        most: most.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX),
+        behind,
+    })
+}
+
+fn key((height, index, count): (Height, u32, usize)) -> String {
+    format!("demo-{height:x}-{index:x}-{count:x}")
+}
+
+fn read_key(key: &str) -> Option<(Height, u32, usize)> {
+    let mut parts = key.strip_prefix("demo-")?.split('-');
+    let height = Height::from_str_radix(parts.next()?, 16).ok()?;
+    let index = u32::from_str_radix(parts.next()?, 16).ok()?;
+    Some((height, index, usize::from_str_radix(parts.next()?, 16).ok()?))
+}
+
+pub(super) fn get(desk: &Desk<'_>) -> Answer {
+    let mut query = query(desk)?;
+    let account = query.from.or(query.to);
+    let account = account.ok_or_else(|| {
+        RpcError::new(-32602, "invalid params: fromAddress or toAddress is required here")
+    })?;
+    let mut rows = Vec::new();
+    let Some(wallet) = desk.model.wallet(&account) else { return Ok(json!({"transfers": []})) };
+    if let Some((height, _, _)) = query.behind {
+        let side = if query.newest_first { &mut query.high } else { &mut query.low };
+        *side = height;
+    }
+    let mut all = desk.model.transactions(&wallet, (query.low, query.high));
+    let mut next = || if query.newest_first { all.next_back() } else { all.next() };
+    while let Some(found) = next() {
+        let place = (found.spot.height, found.spot.index);
+        let done = match query.behind {
+            Some((height, index, _)) if is_before(&query, place, (height, index)) => continue,
+            Some((height, index, count)) if place == (height, index) => count,
+            Some(_) | None => 0,
+        };
+        for (at, item) in items(&found, &query).iter().enumerate().skip(done) {
+            if rows.len() == query.most {
+                let key = key((place.0, place.1, at));
+                return Ok(json!({"transfers": rows, "pageKey": key}));
+            }
+            rows.push(row(desk, &found, item, at, query.times));
+        }
+    }
+    Ok(json!({"transfers": rows}))
+}
+
+/// Whether a place was given on an earlier page.
+fn is_before(query: &Query, place: (Height, u32), next: (Height, u32)) -> bool {
+    if query.newest_first { place > next } else { place < next }
+}
+
+fn items(found: &Found, query: &Query) -> Vec<Item> {
+    if found.tx.call.failed {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for (place, frame) in wire::flat(&found.tx.call) {
+        let category = if place.is_empty() { "external" } else { "internal" };
+        let moves = place.is_empty() || frame.op == Op::Call && frame.value > 0;
+        // What was taken back, with all below it, is no movement.
+        let undone = wire::flat(&found.tx.call)
+            .into_iter()
+            .any(|(above, frame)| frame.failed && place.starts_with(&above));
+        if moves && !undone {
+            let (from, to) = (frame.from, frame.to);
+            all.push(Item { category, from, to, value: Some(frame.value), token: None });
+        }
+    }
+    let transfer = topic(TRANSFER);
+    for log in &found.tx.logs {
+        let token = Some(log.address);
+        match log.topics.as_slice() {
+            [kind, from, to] if *kind == transfer => {
+                let value = log.data.last_chunk().map(|bytes| u128::from_be_bytes(*bytes));
+                let (from, to) = (tail(from), tail(to));
+                all.push(Item { category: "erc20", from, to, value, token });
+            }
+            [kind, from, to, _] if *kind == transfer => {
+                let (from, to) = (tail(from), tail(to));
+                all.push(Item { category: "erc721", from, to, value: None, token });
+            }
+            [_, _, from, to] => {
+                let (from, to) = (tail(from), tail(to));
+                all.push(Item { category: "erc1155", from, to, value: None, token });
+            }
+            _ => {}
+        }
+    }
+    all.retain(|item| {
+        query.categories.iter().any(|category| category == item.category)
+            && query.from.is_none_or(|from| from == item.from)
+            && query.to.is_none_or(|to| to == item.to)
+            && (query.with_zero || item.value != Some(0))
+    });
+    all
+}
+
+fn row(desk: &Desk<'_>, found: &Found, item: &Item, at: usize, times: bool) -> Value {
+    let places = desk.model.places();
+    let coin = item.token.and_then(|token| Coin::of(places, &token));
+    let (asset, decimals) = match (item.token, coin) {
+        (None, _) => (Some(places.native.clone()), Some(18)),
+        (Some(_), Some(coin)) => (Some(coin.symbol(places)), Some(coin.decimals(places))),
+        (Some(_), None) => (None, None),
+    };
+    let mut row = json!({
+        "blockNum": wire::number(found.spot.height),
+        "uniqueId": format!("{}:{}:{at}", wire::hex(&found.hash), item.category),
+        "hash": wire::hex(&found.hash), "from": wire::hex(&item.from), "to": wire::hex(&item.to),
+        "value": null, "erc721TokenId": null, "erc1155Metadata": null, "tokenId": null,
+        "asset": asset, "category": item.category,
+        "rawContract": {
+            "value": item.value.map(wire::number),
+            "address": item.token.map(|token| wire::hex(&token)),
+            "decimal": decimals.map(|decimals| wire::number(u64::from(decimals))),
+        },
+    });
+    if times && let Some(row) = row.as_object_mut() {
+        let time = i64::from(desk.model.time_of(found.spot.height).0);
+        let time = jiff::Timestamp::from_second(time).unwrap_or_default();
+        row.insert("metadata".to_owned(), json!({"blockTimestamp": format!("{time:.3}")}));
+    }
+    row
+}

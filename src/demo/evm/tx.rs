@@ -1,0 +1,236 @@
+//! A transaction as it runs: a tree of calls, and the events in their order.
+
+use super::places::{Account, Places, Word, keccak};
+
+/// What kind of call a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    Call,
+    Delegate,
+    Static,
+}
+
+/// One call, with those that it made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) op: Op,
+    pub(super) from: Account,
+    pub(super) to: Account,
+    pub(super) value: u128,
+    pub(super) input: Vec<u8>,
+    /// It and all that it did was taken back.
+    pub(super) failed: bool,
+    pub(super) calls: Vec<Frame>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Log {
+    pub(super) address: Account,
+    pub(super) topics: Vec<Word>,
+    pub(super) data: Vec<u8>,
+}
+
+/// What the sender pays for a transaction to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Gas {
+    pub(super) used: u64,
+    pub(super) price: u128,
+    /// The part for the chain below, on chains that have it.
+    pub(super) l1_fee: u128,
+}
+
+impl Gas {
+    pub(super) fn cost(self) -> u128 {
+        u128::from(self.used) * self.price + self.l1_fee
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tx {
+    /// The outermost call.
+    pub(super) call: Frame,
+    pub(super) logs: Vec<Log>,
+    pub(super) gas: Gas,
+}
+
+/// Something that goes into events and inputs as one word.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Arg {
+    Of(Account),
+    Int(u128),
+    /// A negative number.
+    Minus(u128),
+    Raw(Word),
+}
+
+impl Arg {
+    pub(super) fn word(self) -> Word {
+        let mut word = [0; 32];
+        match self {
+            Self::Of(account) => put(&mut word, &account),
+            Self::Int(number) => put(&mut word, &number.to_be_bytes()),
+            Self::Minus(0) => {}
+            Self::Minus(number) => {
+                word = [0xff; 32];
+                put(&mut word, &(!number).wrapping_add(1).to_be_bytes());
+            }
+            Self::Raw(raw) => word = raw,
+        }
+        word
+    }
+}
+
+fn put(word: &mut Word, bytes: &[u8]) {
+    let start = word.len() - bytes.len();
+    for (to, from) in word.iter_mut().skip(start).zip(bytes) {
+        *to = *from;
+    }
+}
+
+/// A function by its signature.
+pub(super) fn selector(signature: &str) -> [u8; 4] {
+    keccak(&[signature.as_bytes()]).first_chunk().copied().unwrap_or_default()
+}
+
+/// The first topic of an event.
+pub(super) fn topic(signature: &str) -> Word {
+    keccak(&[signature.as_bytes()])
+}
+
+pub(super) const TRANSFER: &str = "Transfer(address,address,uint256)";
+
+/// Runs a transaction: whoever was entered last does what comes next.
+#[derive(Debug)]
+pub(super) struct Stage<'a> {
+    pub(super) places: &'a Places,
+    open: Vec<Frame>,
+    logs: Vec<Log>,
+}
+
+impl<'a> Stage<'a> {
+    /// Begins with the outermost call.
+    pub(super) fn new(places: &'a Places, from: Account, to: Account, value: u128) -> Self {
+        let call = frame(Op::Call, from, to, value, Vec::new());
+        Self { places, open: vec![call], logs: Vec::new() }
+    }
+
+    /// What the call that runs is asked for.
+    pub(super) fn input(&mut self, signature: &str, args: &[Arg]) {
+        if let Some(frame) = self.open.last_mut() {
+            frame.input = selector(signature).to_vec();
+            frame.input.extend(args.iter().flat_map(|arg| arg.word()));
+        }
+    }
+
+    pub(super) fn end(mut self, gas: Gas) -> Tx {
+        while self.open.len() > 1 {
+            self.leave();
+        }
+        let nobody = || frame(Op::Call, [0; 20], [0; 20], 0, Vec::new());
+        Tx { call: self.open.pop().unwrap_or_else(nobody), logs: self.logs, gas }
+    }
+
+    /// The whole transaction is taken back.
+    pub(super) fn fail(self, gas: Gas) -> Tx {
+        let mut tx = self.end(gas);
+        tx.call.failed = true;
+        tx.logs.clear();
+        tx
+    }
+
+    /// Whose code runs.
+    pub(super) fn here(&self) -> Account {
+        self.open.last().map_or([0; 20], |frame| frame.to)
+    }
+
+    pub(super) fn enter(&mut self, to: Account, value: u128, signature: &str, args: &[Arg]) {
+        self.open.push(frame(Op::Call, self.here(), to, value, Vec::new()));
+        if !signature.is_empty() {
+            self.input(signature, args);
+        }
+    }
+
+    pub(super) fn leave(&mut self) {
+        if self.open.len() > 1
+            && let Some(done) = self.open.pop()
+            && let Some(outer) = self.open.last_mut()
+        {
+            outer.calls.push(done);
+        }
+    }
+
+    /// Leaves a call that failed: what it did is taken back.
+    pub(super) fn leave_failed(&mut self) {
+        if let Some(frame) = self.open.last_mut() {
+            frame.failed = true;
+        }
+        self.leave();
+    }
+
+    /// A call that only looks, or that runs other code in place: it moves nothing.
+    pub(super) fn aside(&mut self, op: Op, to: Account, signature: &str) {
+        let value = self.open.last().map_or(0, |frame| frame.value);
+        let value = if op == Op::Delegate { value } else { 0 };
+        self.open.push(frame(op, self.here(), to, value, selector(signature).to_vec()));
+        self.leave();
+    }
+
+    /// Native coin to somebody.
+    pub(super) fn pay(&mut self, to: Account, value: u128) {
+        self.enter(to, value, "", &[]);
+        self.leave();
+    }
+
+    // Events. Whose address they have is who runs.
+
+    pub(super) fn log(&mut self, signature: &str, indexed: &[Arg], data: &[Arg]) {
+        let mut topics = vec![topic(signature)];
+        topics.extend(indexed.iter().map(|arg| arg.word()));
+        let data = data.iter().flat_map(|arg| arg.word()).collect();
+        self.logs.push(Log { address: self.here(), topics, data });
+    }
+
+    // Tokens.
+
+    /// A token of the one who runs.
+    pub(super) fn transfer(&mut self, token: Account, to: Account, amount: u128) {
+        let from = self.here();
+        let args = [Arg::Of(to), Arg::Int(amount)];
+        self.enter(token, 0, "transfer(address,uint256)", &args);
+        self.log_transfer(from, to, amount);
+        self.leave();
+    }
+
+    /// Only the event, of the token that runs.
+    pub(super) fn log_transfer(&mut self, from: Account, to: Account, amount: u128) {
+        self.log(TRANSFER, &[Arg::Of(from), Arg::Of(to)], &[Arg::Int(amount)]);
+    }
+
+    /// A token of somebody who allowed it.
+    pub(super) fn pull(&mut self, token: Account, from: Account, to: Account, amount: u128) {
+        let args = [Arg::Of(from), Arg::Of(to), Arg::Int(amount)];
+        self.enter(token, 0, "transferFrom(address,address,uint256)", &args);
+        self.log_transfer(from, to, amount);
+        self.leave();
+    }
+
+    /// Wraps native coin of the one who runs (WETH9).
+    pub(super) fn wrap(&mut self, amount: u128) {
+        let who = self.here();
+        self.enter(self.places.wrapped, amount, "deposit()", &[]);
+        self.log("Deposit(address,uint256)", &[Arg::Of(who)], &[Arg::Int(amount)]);
+        self.leave();
+    }
+
+    pub(super) fn unwrap(&mut self, amount: u128) {
+        let who = self.here();
+        self.enter(self.places.wrapped, 0, "withdraw(uint256)", &[Arg::Int(amount)]);
+        self.pay(who, amount);
+        self.log("Withdrawal(address,uint256)", &[Arg::Of(who)], &[Arg::Int(amount)]);
+        self.leave();
+    }
+}
+
+fn frame(op: Op, from: Account, to: Account, value: u128, input: Vec<u8>) -> Frame {
+    Frame { op, from, to, value, input, failed: false, calls: Vec::new() }
+}

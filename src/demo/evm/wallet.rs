@@ -1,0 +1,121 @@
+//! A wallet of the demo chain: what its history is made from, and in which block each transaction
+//! stands.
+
+use crate::demo::mix;
+use crate::demo::timeline::{Class, Crowd, Shape, Timeline};
+
+use super::TradeKind;
+use super::places::{Account, Places};
+
+/// Places between two transactions of one wallet in one block.
+const INDEX_STEP: u64 = 3;
+/// Below this place no transaction of a wallet stands in its block.
+const INDEX_SPREAD: u64 = 90;
+
+/// How a wallet's history looks. `WalletPlan::trades(n)` is a mixed trader of average habits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WalletPlan {
+    /// Transactions that are trades; one of token for token gives two rows.
+    pub trades: u64,
+    /// Of a hundred transactions, how many failed.
+    pub failed_percent: u8,
+    /// Of a hundred transactions, how many are transfers, approvals, liquidity, wraps and spam.
+    pub noise_percent: u8,
+    /// Blocks of the oldest transaction and of the one that fills the plan; `None`: the chain's own.
+    pub first: Option<u64>,
+    pub last: Option<u64>,
+    /// Transactions that share a block now and then, at most 64.
+    pub burst: u32,
+    /// A run of transactions that all stand in one block.
+    pub crowd: Option<Crowd>,
+    /// All trades are of this kind, where it fits the chain and the side; `None` is the natural mix.
+    pub only: Option<TradeKind>,
+    /// Once the plan is through, a transaction comes every so many blocks as the head moves on.
+    pub live_every: Option<u64>,
+}
+
+impl WalletPlan {
+    pub fn trades(trades: u64) -> Self {
+        Self {
+            trades,
+            failed_percent: 6,
+            noise_percent: 24,
+            first: None,
+            last: None,
+            burst: 3,
+            crowd: None,
+            only: None,
+            live_every: None,
+        }
+    }
+
+    /// Every trade of one kind, and nothing else in between.
+    pub fn only(kind: TradeKind, trades: u64) -> Self {
+        Self { failed_percent: 0, noise_percent: 0, only: Some(kind), ..Self::trades(trades) }
+    }
+}
+
+/// Where a transaction stands on the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    pub(super) height: u64,
+    /// Place in the block.
+    pub(super) index: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct WalletHistory {
+    pub(super) address: Account,
+    pub(super) tag: u64,
+    pub(super) plan: WalletPlan,
+    timeline: Timeline,
+}
+
+impl WalletHistory {
+    pub(super) fn new(places: &Places, address: Account, plan: WalletPlan) -> Self {
+        let tag = mix::digest(places.seed, &address);
+        let head = places.default_head();
+        let shape = Shape {
+            trades: plan.trades,
+            failed_percent: plan.failed_percent,
+            noise_percent: plan.noise_percent,
+            first: plan.first.unwrap_or(places.default_first()),
+            last: plan.last.unwrap_or(head.saturating_sub(200)),
+            burst: plan.burst,
+            crowd: plan.crowd,
+            live_every: plan.live_every,
+        };
+        Self { address, tag, plan, timeline: Timeline::new(places.seed, tag, shape) }
+    }
+
+    pub(super) fn class(&self, number: u64) -> Class {
+        self.timeline.class(number)
+    }
+
+    pub(super) fn trades_below(&self, number: u64) -> u64 {
+        self.timeline.trades_below(number)
+    }
+
+    pub(super) fn noises_below(&self, number: u64) -> u64 {
+        self.timeline.noises_below(number)
+    }
+
+    pub(super) fn spot(&self, number: u64) -> Option<Spot> {
+        let stand = self.timeline.stand(number)?;
+        let spread = self.timeline.chance_at(stand.ordinal) % INDEX_SPREAD;
+        let index = spread + stand.rank * INDEX_STEP;
+        Some(Spot { height: stand.ordinal, index: u32::try_from(index).unwrap_or(u32::MAX) })
+    }
+
+    /// How many transactions stand in blocks up to `height`: the numbers below the answer.
+    pub(super) fn count_at(&self, height: u64) -> u64 {
+        self.timeline.count_at(height)
+    }
+
+    /// Adds transactions above `head` until `trades` more of them are trades; returns the highest
+    /// block used.
+    pub(super) fn arrive(&mut self, trades: u64, head: u64) -> u64 {
+        let first = self.count_at(head);
+        self.timeline.arrive(trades, first, head + 1).unwrap_or(head)
+    }
+}

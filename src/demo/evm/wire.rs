@@ -1,0 +1,221 @@
+//! How nodes write transactions, receipts, blocks and traces (Ethereum's execution API).
+
+use serde_json::{Value, json};
+
+use super::model::{EvmModel, Found};
+use super::places::{Account, Made, Word, keccak};
+use super::tx::{Frame, Log, Op};
+
+/// Numbers of events in one transaction: what keeps those of a block apart.
+const LOGS_PER_PLACE: u64 = 64;
+const GAS_LIMIT: u64 = 1_500_000;
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    format!("0x{}", ::hex::encode(bytes))
+}
+
+pub(super) fn number(value: impl Into<u128>) -> String {
+    format!("{:#x}", value.into())
+}
+
+pub(super) fn account(text: &str) -> Option<Account> {
+    let mut account = [0; 20];
+    ::hex::decode_to_slice(text.strip_prefix("0x")?, &mut account).ok()?;
+    Some(account)
+}
+
+pub(super) fn word(text: &str) -> Option<Word> {
+    let mut word = [0; 32];
+    ::hex::decode_to_slice(text.strip_prefix("0x")?, &mut word).ok()?;
+    Some(word)
+}
+
+/// Place of an event in its block.
+pub(super) fn log_index(found: &Found, at: u64) -> u64 {
+    u64::from(found.spot.index) * LOGS_PER_PLACE + at
+}
+
+pub(super) fn transaction(model: &EvmModel, found: &Found) -> Value {
+    let call = &found.tx.call;
+    let gas = found.tx.gas;
+    json!({
+        "blockHash": hex(&model.block_hash(found.spot.height)),
+        "blockNumber": number(found.spot.height),
+        "from": hex(&call.from), "to": hex(&call.to),
+        "gas": number(GAS_LIMIT), "gasPrice": number(gas.price),
+        "maxFeePerGas": number(gas.price * 2), "maxPriorityFeePerGas": number(gas.price / 10),
+        "hash": hex(&found.hash), "input": hex(&call.input), "nonce": number(found.nonce),
+        "transactionIndex": number(found.spot.index), "value": number(call.value),
+        "type": "0x2", "accessList": [], "chainId": number(model.chain_id()),
+        "v": "0x1", "yParity": "0x1",
+        "r": hex(&keccak(&[b"r", &found.hash])), "s": hex(&keccak(&[b"s", &found.hash])),
+    })
+}
+
+pub(super) fn receipt(model: &EvmModel, found: &Found, times: bool) -> Value {
+    let gas = found.tx.gas;
+    let call = &found.tx.call;
+    let mut receipt = json!({
+        "blockHash": hex(&model.block_hash(found.spot.height)),
+        "blockNumber": number(found.spot.height),
+        "contractAddress": null,
+        "cumulativeGasUsed": number(gas.used * u64::from(found.spot.index + 1)),
+        "effectiveGasPrice": number(gas.price), "gasUsed": number(gas.used),
+        "from": hex(&call.from), "to": hex(&call.to),
+        "logs": logs(model, found, times), "logsBloom": bloom(&found.tx.logs),
+        "status": if call.failed { "0x0" } else { "0x1" },
+        "transactionHash": hex(&found.hash),
+        "transactionIndex": number(found.spot.index), "type": "0x2",
+    });
+    if model.places().has_l1_fee
+        && let Some(receipt) = receipt.as_object_mut()
+    {
+        receipt.insert("l1Fee".to_owned(), number(gas.l1_fee).into());
+        receipt.insert("l1GasUsed".to_owned(), "0x640".into());
+        receipt.insert("l1GasPrice".to_owned(), "0x3b9aca00".into());
+    }
+    receipt
+}
+
+pub(super) fn logs(model: &EvmModel, found: &Found, times: bool) -> Vec<Value> {
+    (0..).zip(&found.tx.logs).map(|(at, log)| self::log(model, found, at, log, times)).collect()
+}
+
+pub(super) fn log(model: &EvmModel, found: &Found, at: u64, log: &Log, times: bool) -> Value {
+    let mut value = json!({
+        "address": hex(&log.address),
+        "topics": log.topics.iter().map(|topic| hex(topic)).collect::<Vec<_>>(),
+        "data": hex(&log.data),
+        "blockHash": hex(&model.block_hash(found.spot.height)),
+        "blockNumber": number(found.spot.height),
+        "transactionHash": hex(&found.hash),
+        "transactionIndex": number(found.spot.index),
+        "logIndex": number(log_index(found, at)), "removed": false,
+    });
+    if times && let Some(value) = value.as_object_mut() {
+        let time = model.time_of(found.spot.height).0;
+        value.insert("blockTimestamp".to_owned(), number(time).into());
+    }
+    value
+}
+
+/// 2048 bits, three for each address and topic (the yellow paper, section 4.3.1).
+fn bloom(logs: &[Log]) -> String {
+    let mut bits = [0_u8; 256];
+    for log in logs {
+        let parts =
+            std::iter::once(log.address.as_slice()).chain(log.topics.iter().map(|t| &t[..]));
+        for hash in parts.map(|part| keccak(&[part])) {
+            for pair in hash.chunks_exact(2).take(3) {
+                let bit =
+                    pair.iter().fold(0_usize, |bit, byte| bit << 8 | usize::from(*byte)) % 2048;
+                if let Some(byte) = bits.get_mut(255 - bit / 8) {
+                    *byte |= 1 << (bit % 8);
+                }
+            }
+        }
+    }
+    hex(&bits)
+}
+
+/// A block with the transactions of the wallets that the model has met, whole or by hash.
+pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
+    let mut found: Vec<Found> = Vec::new();
+    for wallet in model.wallets() {
+        found.extend(model.transactions(&wallet, (height, height)));
+    }
+    found.sort_by_key(|found| found.spot.index);
+    let transactions: Vec<Value> = found
+        .iter()
+        .map(|found| if whole { transaction(model, found) } else { hex(&found.hash).into() })
+        .collect();
+    let filled = |name: &[u8]| hex(&keccak(&[name, &height.to_be_bytes()]));
+    let parent = height.checked_sub(1).map_or([0; 32], |below| model.block_hash(below));
+    json!({
+        "number": number(height), "hash": hex(&model.block_hash(height)),
+        "parentHash": hex(&parent), "timestamp": number(model.time_of(height).0),
+        "miner": hex(&model.places().made(Made::Miner, height % 9)),
+        "baseFeePerGas": "0xee6b280", "gasLimit": "0x2aea540", "gasUsed": "0x1036640",
+        "difficulty": "0x0", "extraData": "0x", "mixHash": filled(b"mix"),
+        "nonce": "0x0000000000000000", "receiptsRoot": filled(b"receipts"),
+        "stateRoot": filled(b"state"), "transactionsRoot": filled(b"transactions"),
+        "sha3Uncles": "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347",
+        "logsBloom": hex(&[0; 256]), "size": "0xa4b1", "uncles": [],
+        "transactions": transactions,
+    })
+}
+
+/// Geth's `callTracer`.
+pub(super) fn call_trace(frame: &Frame) -> Value {
+    let mut value = json!({
+        "type": match frame.op {
+            Op::Call => "CALL",
+            Op::Delegate => "DELEGATECALL",
+            Op::Static => "STATICCALL",
+        },
+        "from": hex(&frame.from), "to": hex(&frame.to),
+        "gas": number(GAS_LIMIT), "gasUsed": "0x5208", "input": hex(&frame.input),
+    });
+    if let Some(value) = value.as_object_mut() {
+        if frame.op != Op::Static {
+            value.insert("value".to_owned(), number(frame.value).into());
+        }
+        if frame.failed {
+            value.insert("error".to_owned(), "execution reverted".into());
+        } else {
+            value.insert("output".to_owned(), "0x".into());
+        }
+        if !frame.calls.is_empty() {
+            let calls: Vec<Value> = frame.calls.iter().map(call_trace).collect();
+            value.insert("calls".to_owned(), calls.into());
+        }
+    }
+    value
+}
+
+/// Every frame with its place in the tree, as Parity's traces and indexes number them.
+pub(super) fn flat(frame: &Frame) -> Vec<(Vec<usize>, &Frame)> {
+    let mut all = Vec::new();
+    let mut open = vec![(Vec::new(), frame)];
+    while let Some((place, frame)) = open.pop() {
+        for (at, call) in frame.calls.iter().enumerate().rev() {
+            open.push(([place.as_slice(), &[at]].concat(), call));
+        }
+        all.push((place, frame));
+    }
+    all
+}
+
+pub(super) fn call_type(op: Op) -> &'static str {
+    match op {
+        Op::Call => "call",
+        Op::Delegate => "delegatecall",
+        Op::Static => "staticcall",
+    }
+}
+
+/// Parity's `trace_transaction`.
+pub(super) fn flat_trace(model: &EvmModel, found: &Found) -> Vec<Value> {
+    let row = |(place, frame): (Vec<usize>, &Frame)| {
+        let mut row = json!({
+            "action": {
+                "callType": call_type(frame.op), "from": hex(&frame.from), "to": hex(&frame.to),
+                "gas": number(GAS_LIMIT), "input": hex(&frame.input), "value": number(frame.value),
+            },
+            "blockHash": hex(&model.block_hash(found.spot.height)),
+            "blockNumber": found.spot.height,
+            "result": {"gasUsed": "0x5208", "output": "0x"},
+            "subtraces": frame.calls.len(), "traceAddress": place,
+            "transactionHash": hex(&found.hash), "transactionPosition": found.spot.index,
+            "type": "call",
+        });
+        if frame.failed
+            && let Some(row) = row.as_object_mut()
+        {
+            row.remove("result");
+            row.insert("error".to_owned(), "Reverted".into());
+        }
+        row
+    };
+    flat(&found.tx.call).into_iter().map(row).collect()
+}

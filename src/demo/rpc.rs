@@ -1,0 +1,23 @@
+//! What JSON-RPC nodes of all families share.
+
+/// An error as JSON-RPC has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RpcError {
+    pub(super) code: i64,
+    pub(super) message: String,
+    /// JSON text.
+    pub(super) data: Option<String>,
+}
+
+impl RpcError {
+    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(-32602, message)
+    }
+}
+
+/// The JSON text of a result.
+pub(super) type Reply = Result<Vec<u8>, RpcError>;

@@ -1,0 +1,294 @@
+//! The shape of a wallet's history on any demo chain: how large it is, what stands at which place of
+//! it, and at which height. Every question is arithmetic; nothing of a history is ever held.
+//!
+//! A history is numbered from its oldest transaction (0, the funding). After it come blocks of a
+//! hundred, in each of which the same places are trades, failures and noise, so that the n-th
+//! trade and the place of the n-th trade are both one look into a table.
+//!
+//! Heights are counted in ordinals: heights that have a block, without holes.
+
+use super::mix::{self, Dice};
+
+/// Transactions of one block of the pattern.
+const BLOCK: u64 = 100;
+/// Of as many transactions in a row, the first `burst` share a height.
+const BURST_PERIOD: u64 = 64;
+/// How often trades may arrive after the plan was made.
+const ARRIVALS_MAX: usize = 100_000;
+
+/// Transactions number `start` and following, `count` of them, stand at one height.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crowd {
+    pub start: u64,
+    pub count: u64,
+}
+
+/// What a history is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Transactions that are trades.
+    pub(super) trades: u64,
+    /// Of a hundred transactions, how many failed, and how many are neither.
+    pub(super) failed_percent: u8,
+    pub(super) noise_percent: u8,
+    /// Ordinals of the oldest transaction and of the one that fills the plan.
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// Transactions that share a height now and then, at most 64.
+    pub(super) burst: u32,
+    pub(super) crowd: Option<Crowd>,
+    /// Once the plan is through, a transaction comes every so many ordinals.
+    pub(super) live_every: Option<u64>,
+}
+
+/// What a place of the history holds, with its number among its like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Funding,
+    Trade(u64),
+    Failed(u64),
+    Noise(u64),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Trade(u64),
+    Failed(u64),
+    Noise(u64),
+}
+
+/// The hundred places of a block.
+#[derive(Debug, Clone)]
+struct Pattern {
+    places: Vec<Place>,
+    /// Place of each trade, and of each piece of noise.
+    trades: Vec<u64>,
+    noises: Vec<u64>,
+    failed: u64,
+    noise: u64,
+}
+
+impl Pattern {
+    fn new(shape: &Shape, dice: &mut Dice) -> Self {
+        let failed = u64::from(shape.failed_percent.min(49));
+        let noise = u64::from(shape.noise_percent.min(49));
+        // A seeded selection walk: what is left of each class decides the odds of the next place.
+        let (mut left_failed, mut left_noise) = (failed, noise);
+        let (mut places, mut trades, mut noises) = (Vec::new(), Vec::new(), Vec::new());
+        for place in 0..BLOCK {
+            let draw = dice.range(0, BLOCK - place - 1);
+            if draw < left_failed {
+                places.push(Place::Failed(failed - left_failed));
+                left_failed -= 1;
+            } else if draw < left_failed + left_noise {
+                places.push(Place::Noise(noise - left_noise));
+                noises.push(place);
+                left_noise -= 1;
+            } else {
+                places.push(Place::Trade(u64::try_from(trades.len()).unwrap_or(0)));
+                trades.push(place);
+            }
+        }
+        Self { places, trades, noises, failed, noise }
+    }
+
+    fn trade_count(&self) -> u64 {
+        BLOCK - self.failed - self.noise
+    }
+
+    fn class(&self, number: u64) -> Class {
+        let Some(number) = number.checked_sub(1) else { return Class::Funding };
+        let (block, place) = (number / BLOCK, usize::try_from(number % BLOCK).unwrap_or(0));
+        match self.places.get(place) {
+            Some(Place::Failed(n)) => Class::Failed(block * self.failed + n),
+            Some(Place::Noise(n)) => Class::Noise(block * self.noise + n),
+            Some(Place::Trade(n)) => Class::Trade(block * self.trade_count() + n),
+            None => Class::Funding,
+        }
+    }
+
+    /// Number in the history of the trade number `trade`.
+    fn number_of_trade(&self, trade: u64) -> u64 {
+        let (block, rest) = (trade / self.trade_count(), trade % self.trade_count());
+        let place = usize::try_from(rest).ok().and_then(|rest| self.trades.get(rest));
+        1 + block * BLOCK + place.copied().unwrap_or(0)
+    }
+
+    /// Number in the history of the `n`-th piece of noise, where there is any.
+    fn number_of_noise(&self, n: u64) -> Option<u64> {
+        let (block, rest) = (n.checked_div(self.noise)?, n.checked_rem(self.noise)?);
+        let place = self.noises.get(usize::try_from(rest).ok()?)?;
+        Some(1 + block * BLOCK + place)
+    }
+
+    /// How many of `places`, which repeat in every block, stand below a number of the history.
+    fn below(places: &[u64], number: u64) -> u64 {
+        let Some(number) = number.checked_sub(1) else { return 0 };
+        let (block, rest) = (number / BLOCK, number % BLOCK);
+        let count = |n: usize| u64::try_from(n).unwrap_or(0);
+        block * count(places.len()) + count(places.partition_point(|place| *place < rest))
+    }
+}
+
+/// A run of transactions at even distances.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    first: u64,
+    /// `u64::MAX` while it goes on with the chain.
+    count: u64,
+    base: u64,
+    stride: u64,
+}
+
+/// Where a transaction stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stand {
+    pub(super) ordinal: u64,
+    /// Which transaction of this height it is.
+    pub(super) rank: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Timeline {
+    shape: Shape,
+    pattern: Pattern,
+    segments: Vec<Segment>,
+    jitter: u64,
+}
+
+impl Timeline {
+    /// `tag` stands for the wallet.
+    pub(super) fn new(seed: u64, tag: u64, shape: Shape) -> Self {
+        let pattern = Pattern::new(&shape, &mut Dice::new(seed, &[tag, 1]));
+        let mut segments = Vec::new();
+        if shape.trades > 0 {
+            let count = pattern.number_of_trade(shape.trades - 1) + 1;
+            let base = shape.first;
+            let span = shape.last.saturating_sub(base);
+            segments.push(Segment { first: 0, count, base, stride: (span / count).max(1) });
+            if let Some(every) = shape.live_every {
+                let base = shape.last.max(base + span) + 1;
+                let stride = every.max(1);
+                segments.push(Segment { first: count, count: u64::MAX, base, stride });
+            }
+        }
+        Self { shape, pattern, segments, jitter: mix::hash(seed, &[tag, 2]) }
+    }
+
+    /// Chance that belongs to a height.
+    pub(super) fn chance_at(&self, height: u64) -> u64 {
+        mix::hash(self.jitter, &[height])
+    }
+
+    pub(super) fn class(&self, number: u64) -> Class {
+        self.pattern.class(number)
+    }
+
+    pub(super) fn number_of_trade(&self, trade: u64) -> u64 {
+        self.pattern.number_of_trade(trade)
+    }
+
+    pub(super) fn number_of_noise(&self, n: u64) -> Option<u64> {
+        self.pattern.number_of_noise(n)
+    }
+
+    /// How many trades the history holds below a number.
+    pub(super) fn trades_below(&self, number: u64) -> u64 {
+        Pattern::below(&self.pattern.trades, number)
+    }
+
+    pub(super) fn noises_below(&self, number: u64) -> u64 {
+        Pattern::below(&self.pattern.noises, number)
+    }
+
+    fn segment_of(&self, number: u64) -> Option<&Segment> {
+        let after = self.segments.partition_point(|segment| segment.first <= number);
+        let segment = self.segments.get(after.checked_sub(1)?)?;
+        (number - segment.first < segment.count).then_some(segment)
+    }
+
+    /// The transaction whose height this one shares; itself where it stands alone.
+    fn leader(&self, segment: &Segment, number: u64) -> u64 {
+        if let Some(crowd) = self.shape.crowd
+            && number >= crowd.start
+            && number < crowd.start.saturating_add(crowd.count)
+        {
+            return crowd.start;
+        }
+        let start = number - number % BURST_PERIOD;
+        let burst = u64::from(self.shape.burst);
+        let inside = number % BURST_PERIOD < burst && number >= BURST_PERIOD;
+        let leader = if inside { start.max(segment.first) } else { number };
+        // A burst that would begin inside the crowd begins behind it.
+        self.shape.crowd.map_or(leader, |crowd| {
+            let end = crowd.start.saturating_add(crowd.count);
+            if number >= end { leader.max(end) } else { leader }
+        })
+    }
+
+    pub(super) fn stand(&self, number: u64) -> Option<Stand> {
+        let segment = self.segment_of(number)?;
+        let leader = self.leader(segment, number);
+        Some(Stand { ordinal: self.ordinal(segment, leader), rank: number - leader })
+    }
+
+    fn ordinal(&self, segment: &Segment, leader: u64) -> u64 {
+        let leader = leader.max(segment.first);
+        let jitter = mix::hash(self.jitter, &[leader, 3]) % segment.stride;
+        segment.base + (leader - segment.first) * segment.stride + jitter
+    }
+
+    /// How many transactions stand up to an ordinal: the numbers below the answer.
+    pub(super) fn count_at(&self, top: u64) -> u64 {
+        let after = self.segments.partition_point(|segment| segment.base <= top);
+        let Some(segment) = after.checked_sub(1).and_then(|at| self.segments.get(at)) else {
+            return 0;
+        };
+        // Positions grow with the number, so the answer lies between two bounds of even steps.
+        let (mut low, mut high) =
+            (0, segment.count.min((top - segment.base) / segment.stride + self.longest_run() + 1));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let number = segment.first + middle;
+            if self.ordinal(segment, self.leader(segment, number)) <= top {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        segment.first + low
+    }
+
+    fn longest_run(&self) -> u64 {
+        u64::from(self.shape.burst).max(self.shape.crowd.map_or(0, |crowd| crowd.count))
+            + BURST_PERIOD
+    }
+
+    /// Adds transactions behind the first `first` ones, from the ordinal `base` on, until `trades`
+    /// more of them are trades; returns the highest ordinal used. Beyond [`ARRIVALS_MAX`] calls
+    /// nothing more arrives.
+    pub(super) fn arrive(&mut self, trades: u64, first: u64, base: u64) -> Option<u64> {
+        if trades == 0 || self.segments.len() > ARRIVALS_MAX {
+            return None;
+        }
+        let mut number = first;
+        let mut left = trades;
+        while left > 0 {
+            if matches!(self.class(number), Class::Trade(_)) {
+                left -= 1;
+            }
+            number += 1;
+        }
+        let live = self.segments.last().filter(|segment| segment.count == u64::MAX).copied();
+        self.segments.retain(|segment| segment.first < first);
+        if let Some(last) = self.segments.last_mut() {
+            last.count = last.count.min(first - last.first);
+        }
+        self.segments.push(Segment { first, count: number - first, base, stride: 1 });
+        let top = base + (number - first);
+        if let Some(live) = live {
+            self.segments.push(Segment { first: number, base: top + 1, ..live });
+        }
+        Some(top)
+    }
+}
