@@ -130,7 +130,10 @@ fn recorded_tron_transactions_come_out_exactly_where_a_corpus_is_given() {
                     untold += 1;
                     eprintln!("{name}: not told without inner calls {:?}", decoded.notes);
                 }
-                verdict => {
+                verdict @ (Verdict::Unvalued
+                | Verdict::Missing
+                | Verdict::Wrong(_)
+                | Verdict::False) => {
                     wrong += 1;
                     let venues: Vec<&str> = decoded.trades.iter().map(|row| &*row.venue).collect();
                     eprintln!("{name}: {verdict:?} {venues:?} {:?}", decoded.notes);

@@ -10,7 +10,7 @@ impl World {
     /// The rows are the next ones of the truth below the walk's head: in order, none left out,
     /// none twice.
     pub(super) fn check_rows(&self, client: &Client, cursor: Cursor, rows: &[Row]) {
-        let head = cursor.head.expect("rows without a head");
+        let head = cursor.head.unwrap_or_else(|| panic!("rows without a head"));
         assert!(head <= self.model.head(), "a head above the chain's");
         let before = client.walk.cursor.filter(|_| client.walk.rows > 0);
         let mut handed = self.handed.borrow_mut();
@@ -95,7 +95,7 @@ impl World {
     /// Each trade that a key was handed counts once; a crash may forget some.
     pub(super) fn check_usage(&self, key: KeyId) {
         let Ok(used) = self.history.usage(key) else { return };
-        let handed = self.handed.borrow().get(&key).map_or(0, |marks| marks.len());
+        let handed = self.handed.borrow().get(&key).map_or(0, std::collections::HashSet::len);
         let handed = u64::try_from(handed).unwrap();
         if self.forgot || self.forked {
             assert!(used <= handed, "{used} counted, {handed} handed out");

@@ -89,7 +89,7 @@ impl Client {
                 Step::Rows(rows) => {
                     left = left
                         .checked_sub(u64::try_from(rows.len()).unwrap())
-                        .expect("too many rows");
+                        .unwrap_or_else(|| panic!("too many rows"));
                     world.check_rows(self, walk.cursor(), &rows);
                     self.walk.points.push((self.walk.cursor, self.walk.rows));
                     self.walk.cursor = Some(walk.cursor());

@@ -5,6 +5,7 @@
 //!
 //! `BLOTTER_SIM_SEEDS=17..18 cargo test --test it sim` repeats one seed, `=0..100000` runs long;
 //! with `BLOTTER_SIM_STOP` set, the first seed that fails ends the run.
+#![expect(clippy::print_stderr, reason = "a seed that failed is told at once")]
 
 mod checks;
 mod client;
@@ -58,18 +59,14 @@ fn whatever_fails_each_walk_is_the_truth_and_ends_complete() {
         let (mut seen, mut failed) = (Seen::default(), Vec::new());
         let take = || usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap();
         while let Some(&seed) = seeds.get(take()) {
-            match catch_unwind(AssertUnwindSafe(|| run(seed))) {
-                Ok(one) => seen.add(one),
-                Err(_) => {
-                    println!(
-                        "seed {seed} failed; BLOTTER_SIM_SEEDS={seed}..{} repeats it",
-                        seed + 1
-                    );
-                    failed.push(seed);
-                    if std::env::var_os("BLOTTER_SIM_STOP").is_some() {
-                        next.store(u64::MAX / 2, Ordering::Relaxed);
-                    }
-                }
+            if let Ok(one) = catch_unwind(AssertUnwindSafe(|| run(seed))) {
+                seen.add(one);
+                continue;
+            }
+            eprintln!("seed {seed} failed; BLOTTER_SIM_SEEDS={seed}..{} repeats it", seed + 1);
+            failed.push(seed);
+            if std::env::var_os("BLOTTER_SIM_STOP").is_some() {
+                next.store(u64::MAX / 2, Ordering::Relaxed);
             }
         }
         (seen, failed)
@@ -83,7 +80,7 @@ fn whatever_fails_each_walk_is_the_truth_and_ends_complete() {
             failed.extend(failures);
         }
     });
-    println!("{} seeds: {seen:?}", seeds.len());
+    eprintln!("{} seeds: {seen:?}", seeds.len());
     assert!(failed.is_empty(), "seeds {failed:?}");
 }
 

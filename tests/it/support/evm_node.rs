@@ -19,7 +19,7 @@ pub(crate) const WALLET: Account = [0x42; 20];
 pub(crate) const OTHER: Account = [0x66; 20];
 /// A contract that nobody knows.
 pub(crate) const UNKNOWN: Account = [0x77; 20];
-/// CoW Protocol's settlement contract, the same on every chain.
+/// `CoW` Protocol's settlement contract, the same on every chain.
 pub(crate) const SETTLEMENT: &str = "0x9008D19f58AAbD9eD0D60971565AA8510560ab41";
 pub(crate) const TRANSFER: &str =
     "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
@@ -252,6 +252,7 @@ pub(crate) enum Says {
 
 /// What is wrong with a node. `every` counts that node's calls of the kind; 0 is never.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a way by itself")]
 pub(crate) struct Ways {
     pub(crate) chain_id: u64,
     pub(crate) lag: Height,

@@ -291,7 +291,7 @@ impl Net {
             return true;
         }
         let every = self.ways.suspend_every;
-        if every > 0 && state.requests % every == 0 {
+        if every > 0 && state.requests.is_multiple_of(every) {
             state.suspended_until = Some(now + Duration::from_secs(30));
             return true;
         }
@@ -383,7 +383,7 @@ impl Net {
         }
         let mut state = self.state.lock().unwrap();
         state.pages += 1;
-        let is = |every: u64| every > 0 && state.pages % every == 0;
+        let is = |every: u64| every > 0 && state.pages.is_multiple_of(every);
         if is(self.ways.cut_pages) {
             data.truncate(data.len() / 2 + 1);
             meta = json!({});
