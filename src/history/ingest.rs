@@ -122,7 +122,7 @@ impl Ingest<'_> {
         }
         let unknown = self.unknown(&self.inner.view()?, &mints)?;
         if !unknown.is_empty() {
-            self.look_up(&unknown, &mut tokens).await;
+            self.look_up(&unknown, &mut tokens).await?;
         }
         Ok(tokens.into_values().collect())
     }
@@ -145,11 +145,27 @@ impl Ingest<'_> {
         Ok(unknown)
     }
 
-    /// Never fatal: what is not answered in time is asked again with a later chunk.
-    async fn look_up(&self, mints: &[Address], tokens: &mut BTreeMap<Address, TokenRecord>) {
+    /// A symbol that is not told in time is asked for again later. Without decimals there is no
+    /// amount: then the chunk waits for nodes that fail only for a while.
+    async fn look_up(
+        &self,
+        mints: &[Address],
+        tokens: &mut BTreeMap<Address, TokenRecord>,
+    ) -> Result<(), IngestError> {
+        let limits = &self.inner.limits;
+        let lacks_decimals =
+            mints.iter().any(|mint| tokens.get(mint).is_some_and(|token| token.decimals.is_none()));
+        let wait = if lacks_decimals { limits.decimals_wait_max } else { limits.token_wait_max };
         let asked = self.source.tokens(mints, self.lane);
-        let wait = self.inner.limits.token_wait_max;
-        let Ok(Ok(metas)) = tokio::time::timeout(wait, asked).await else { return };
+        let metas = match tokio::time::timeout(wait, asked).await {
+            Ok(Ok(metas)) => metas,
+            Ok(Err(error)) if lacks_decimals && !error.is_final() => return Err(error.into()),
+            Err(_) if lacks_decimals => {
+                let last = "the decimals of tokens were not told in time".to_owned();
+                return Err(UpstreamError::Unavailable { attempts: 1, last }.into());
+            }
+            Ok(Err(_)) | Err(_) => return Ok(()),
+        };
         let asked_at = Some(self.inner.clock.now());
         for meta in metas {
             if let Some(token) = tokens.get_mut(&meta.mint) {
@@ -158,6 +174,7 @@ impl Ingest<'_> {
                 token.asked_at = asked_at;
             }
         }
+        Ok(())
     }
 }
 

@@ -29,6 +29,11 @@ pub struct HistoryLimits {
     pub retry_pause_max: Duration,
     /// Longest wait for the symbols of a chunk's new tokens.
     pub token_wait_max: Duration,
+    /// The same where an amount cannot be told without them.
+    pub decimals_wait_max: Duration,
+    /// How often tokens are asked for that nobody could tell of, and how many at a time.
+    pub tokens_check_every: Duration,
+    pub tokens_check_max: usize,
     /// A token without a symbol is asked for again after this long.
     pub token_retry_after: Duration,
     /// A history that the nodes have cut is tried again after this long.
@@ -59,6 +64,9 @@ impl Default for HistoryLimits {
             retry_pause_min: Duration::from_secs(1),
             retry_pause_max: Duration::from_secs(30),
             token_wait_max: Duration::from_secs(3),
+            decimals_wait_max: Duration::from_secs(30),
+            tokens_check_every: Duration::from_secs(10),
+            tokens_check_max: 200,
             token_retry_after: Duration::from_secs(3600),
             cut_retry_after: Duration::from_secs(600),
             spans_max: 64,

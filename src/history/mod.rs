@@ -8,6 +8,7 @@ mod error;
 mod ingest;
 mod limits;
 mod metrics;
+mod names;
 mod plan;
 mod pump;
 mod roster;
@@ -93,6 +94,7 @@ impl History {
         });
         let flusher = Arc::clone(&inner);
         inner.tasks.spawn(async move { flusher.flush_usage().await });
+        inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
         Self { inner }
     }
 

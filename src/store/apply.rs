@@ -13,7 +13,7 @@ use super::schema::{
     ACCOUNT_TO_STATE, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
     WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
 };
-use super::{Anchor, Chunk, StoreError, UsageUpdate, WalletId, WalletPatch, Written};
+use super::{Anchor, Chunk, StoreError, TokenRecord, UsageUpdate, WalletId, WalletPatch, Written};
 
 /// All tables of one write transaction.
 pub(super) struct Tables<'txn> {
@@ -85,9 +85,7 @@ impl<'txn> Tables<'txn> {
             resume: chunk.resume.clone(),
         });
         state.checked_at = chunk.checked_at.or(state.checked_at);
-        for token in &chunk.tokens {
-            self.names.learn(known, token)?;
-        }
+        self.tokens(known, &chunk.tokens)?;
         for account in &chunk.accounts {
             let key = account_key(chunk.id, &account.account);
             self.accounts.insert(key, codec::encode_account(account)?.as_slice())?;
@@ -146,6 +144,17 @@ impl<'txn> Tables<'txn> {
         self.accounts.retain_in(start..=end, |_, _| false)?;
         self.put_state(id, &state)?;
         Ok(state.epoch)
+    }
+
+    pub(super) fn tokens(
+        &mut self,
+        known: &mut Known,
+        tokens: &[TokenRecord],
+    ) -> Result<(), StoreError> {
+        for token in tokens {
+            self.names.learn(known, token)?;
+        }
+        Ok(())
     }
 
     pub(super) fn usage(&mut self, updates: &[UsageUpdate]) -> Result<(), StoreError> {

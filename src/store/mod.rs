@@ -196,6 +196,12 @@ impl Store {
         self.ask(Job::Usage(updates, reply), answer).await
     }
 
+    /// Adds what is newly known of tokens; what is known already stays.
+    pub async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<(), StoreError> {
+        let (reply, answer) = Reply::new();
+        self.ask(Job::Tokens(tokens, reply), answer).await
+    }
+
     /// Writes what was sent, closes the file and ends the writer; further calls get `Closed`, and
     /// views that are still open get errors.
     pub async fn close(&self) {

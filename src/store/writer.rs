@@ -11,7 +11,7 @@ use crate::domain::{Height, Wallet};
 use super::apply::Tables;
 use super::file::Shared;
 use super::intern::Known;
-use super::{Chunk, LIMITS, StoreError, UsageUpdate, WalletId, WalletPatch, Written};
+use super::{Chunk, LIMITS, StoreError, TokenRecord, UsageUpdate, WalletId, WalletPatch, Written};
 
 /// A request with the way back to its caller. A caller that has gone changes nothing: what was
 /// sent is written.
@@ -22,6 +22,7 @@ pub(super) enum Job {
     Patch(WalletId, u64, Box<WalletPatch>, Reply<Written>),
     CutBack(WalletId, Height, Reply<u64>),
     Usage(Vec<UsageUpdate>, Reply<()>),
+    Tokens(Vec<TokenRecord>, Reply<()>),
     /// Only wakes the writer, which opens a failed file again.
     Mend,
     /// Answered when all that came before is durable and the file is closed.
@@ -61,6 +62,10 @@ impl Job {
                 tables.usage(updates)?;
                 reply.outcome = Some(());
             }
+            Self::Tokens(tokens, reply) => {
+                tables.tokens(known, tokens)?;
+                reply.outcome = Some(());
+            }
             Self::Mend | Self::Close(_) => {}
         }
         Ok(())
@@ -71,7 +76,7 @@ impl Job {
             Self::Intern(_, reply) => reply.settle(committed),
             Self::Chunk(_, reply) | Self::Patch(.., reply) => reply.settle(committed),
             Self::CutBack(.., reply) => reply.settle(committed),
-            Self::Usage(_, reply) => reply.settle(committed),
+            Self::Usage(_, reply) | Self::Tokens(_, reply) => reply.settle(committed),
             Self::Mend | Self::Close(_) => {}
         }
     }
@@ -81,7 +86,9 @@ impl Job {
         match self {
             Self::Chunk(chunk, _) => Some(chunk.id),
             Self::Patch(id, ..) | Self::CutBack(id, ..) => Some(*id),
-            Self::Intern(..) | Self::Usage(..) | Self::Mend | Self::Close(_) => None,
+            Self::Intern(..) | Self::Usage(..) | Self::Tokens(..) | Self::Mend | Self::Close(_) => {
+                None
+            }
         }
     }
 
@@ -90,6 +97,7 @@ impl Job {
         match self {
             Self::Chunk(chunk, _) => 1 + chunk.trades.len(),
             Self::Usage(updates, _) => 1 + updates.len(),
+            Self::Tokens(tokens, _) => 1 + tokens.len(),
             Self::Intern(..)
             | Self::Patch(..)
             | Self::CutBack(..)
@@ -141,7 +149,8 @@ impl Writer {
                     | Job::Chunk(..)
                     | Job::Patch(..)
                     | Job::CutBack(..)
-                    | Job::Usage(..) => batch.push(job),
+                    | Job::Usage(..)
+                    | Job::Tokens(..) => batch.push(job),
                 }
                 let room = weight < LIMITS.joined_records;
                 next = if room { self.jobs.try_recv().ok() } else { None };

@@ -1,0 +1,58 @@
+//! Symbols and decimals that could not be told when their trades were stored.
+
+use std::sync::Arc;
+
+use super::Inner;
+use super::error::HistoryError;
+use super::walk::millis;
+use crate::domain::{Address, ChainId, UnixMillis};
+use crate::store::TokenRecord;
+use crate::upstream::{Lane, Priority, Source};
+
+/// Asks for nobody in particular.
+const LANE: u64 = 0;
+
+impl Inner {
+    /// Asks again, now and then, until the tasks are asked to end.
+    pub(super) async fn complete_tokens(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.tasks.cancelled() => return,
+                () = tokio::time::sleep(self.limits.tokens_check_every) => {}
+            }
+            for (chain, source) in &self.sources {
+                tokio::select! {
+                    biased;
+                    () = self.tasks.cancelled() => return,
+                    asked = self.ask_wanted(*chain, source) => if let Err(error) = asked {
+                        tracing::warn!(%error, "tokens without a symbol could not be completed");
+                    },
+                }
+            }
+        }
+    }
+
+    /// What no node tells now is asked for with the next round.
+    async fn ask_wanted(&self, chain: ChainId, source: &Source) -> Result<(), HistoryError> {
+        let now = self.clock.now();
+        let before = UnixMillis(now.0.saturating_sub(millis(self.limits.token_retry_after)));
+        let wanted =
+            self.view()?.tokens_wanting_symbols(chain, before, self.limits.tokens_check_max)?;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mints: Vec<Address> = wanted.iter().map(|token| token.mint).collect();
+        let lane = Lane::new(LANE, Arc::new(Priority::background()));
+        let Ok(metas) = source.tokens(&mints, &lane).await else { return Ok(()) };
+        let asked_at = Some(self.clock.now());
+        let told = metas.into_iter().map(|meta| TokenRecord {
+            chain,
+            mint: meta.mint,
+            symbol: meta.symbol,
+            decimals: meta.decimals,
+            asked_at,
+        });
+        Ok(self.store.write_tokens(told.collect()).await?)
+    }
+}
