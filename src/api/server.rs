@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper::{Request, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -140,7 +143,8 @@ impl Connection {
         // Lines are small and go out at once.
         let _ = stream.set_nodelay(true);
         let io = TokioIo::new(StallGuard::new(stream, limits.write_wait_max));
-        let service = TowerToHyperService::new(warp::service(self.routes.clone()));
+        let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
+        let service = service_fn(move |request| routes.call(with_path(request)));
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -172,6 +176,15 @@ impl Connection {
         }
         tracing::debug!(%error, "a connection ended early");
     }
+}
+
+/// A target without a path (`CONNECT host:port`) becomes the root, which nobody serves: warp's path
+/// filter would panic at it.
+fn with_path(mut request: Request<Incoming>) -> Request<Incoming> {
+    if request.uri().path_and_query().is_none() {
+        *request.uri_mut() = Uri::from_static("/");
+    }
+    request
 }
 
 impl Drop for Connection {

@@ -32,8 +32,6 @@ enum State {
     Enabled,
     /// Switched off in the configuration.
     Off,
-    /// This build has no reader for it.
-    NotReadYet,
 }
 
 impl State {
@@ -41,7 +39,6 @@ impl State {
         match self {
             Self::Enabled => "enabled",
             Self::Off => "off",
-            Self::NotReadYet => "not read yet",
         }
     }
 }
@@ -87,7 +84,6 @@ fn line<'a>(chain: &'a Chain, config: &Config) -> Line<'a> {
     let settings = config.chains.get(&chain.slug);
     let rpc = settings.and_then(|settings| settings.rpc.as_ref());
     let state = match settings.and_then(|settings| settings.enabled) {
-        _ if !chain.enabled => State::NotReadYet,
         Some(false) => State::Off,
         Some(true) | None => State::Enabled,
     };

@@ -30,7 +30,7 @@ pub(super) fn run(
         config.chains.iter().map(|(slug, chain)| (slug.as_str(), chain.clone())).collect();
     for chain in registry.chains() {
         let shown = chains.entry(&chain.slug).or_default();
-        shown.enabled = Some(chain.enabled && shown.enabled != Some(false));
+        shown.enabled = Some(shown.enabled != Some(false));
         if shown.rpc.is_none() {
             let urls = chain.rpc.iter().filter_map(|url| SecretUrl::parse(url).ok());
             shown.rpc = Some(urls.map(Endpoint::plain).collect());

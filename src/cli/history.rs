@@ -88,9 +88,6 @@ fn find_chain<'a>(
 ) -> Result<&'a Chain, CliError> {
     let chain = registry.chain_named(name).ok_or_else(|| unknown_chain(name, registry))?;
     match config.chains.get(&chain.slug) {
-        _ if !chain.enabled => {
-            Err(CliError::Usage(format!("{} is not read by this build", chain.slug)))
-        }
         Some(settings) if settings.enabled == Some(false) => {
             Err(CliError::Usage(format!("{} is switched off in the configuration", chain.slug)))
         }

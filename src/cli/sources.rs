@@ -14,17 +14,17 @@ use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
 use crate::upstream::{
     Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, SecretText,
-    SolanaLimits, SolanaSource, Source, Transport,
+    SolanaLimits, SolanaSource, Source, Transport, TronLimits, TronSource,
 };
 
-/// The chains that this build reads and the configuration does not switch off.
+/// The chains that the configuration does not switch off.
 pub(super) fn enabled_chains<'a>(
     config: &Config,
     registry: &'a Registry,
 ) -> impl Iterator<Item = &'a Chain> {
     let off =
         |slug: &str| config.chains.get(slug).is_some_and(|chain| chain.enabled == Some(false));
-    registry.chains().iter().filter(move |chain| chain.enabled && !off(&chain.slug))
+    registry.chains().iter().filter(move |chain| !off(&chain.slug))
 }
 
 /// The configured endpoints of a chain, else those of the table.
@@ -72,12 +72,7 @@ pub(super) fn sources(
                     limits: EvmLimits::default(),
                 }))
             }
-            Family::Tron => {
-                let slug = &chain.slug;
-                return Err(CliError::plain(format!(
-                    "chain {slug} is enabled, but this build does not read Tron"
-                )));
-            }
+            Family::Tron => Source::Tron(TronSource::new(rpc, chain, TronLimits::default())),
         };
         sources.insert(chain.id, source);
     }

@@ -2,6 +2,7 @@
 
 pub mod evm;
 pub mod solana;
+pub mod tron;
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::domain::{Address, Family, Side, Units};
 pub fn version(family: Family) -> u16 {
     match family {
         Family::Solana => solana::DECODER_VERSION,
-        Family::Evm | Family::Tron => evm::DECODER_VERSION,
+        Family::Evm => evm::DECODER_VERSION,
+        Family::Tron => tron::DECODER_VERSION,
     }
 }
 

@@ -11,9 +11,14 @@ use super::Family;
 pub enum Address {
     Solana([u8; 32]),
     Evm([u8; 20]),
-    /// Without the leading 0x41 byte.
+    /// Without the leading 0x41 byte. A token that has a number and no contract (TRC-10) stands as
+    /// that number, and is written as it.
     Tron([u8; 20]),
 }
+
+/// Numbers that Tron gives to tokens without a contract (java-tron: from 1,000,001 up). No
+/// contract built into the machine stands at such an address.
+const TRON_ASSETS: std::ops::RangeInclusive<u32> = 1_000_001..=9_999_999;
 
 /// Id of a transaction: a signature on Solana, a hash elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,6 +60,28 @@ impl Address {
             Family::Evm => Self::Evm(bytes.try_into().ok()?),
             Family::Tron => Self::Tron(bytes.try_into().ok()?),
         })
+    }
+
+    /// The place of a TRC-10 token among all tokens.
+    pub fn tron_asset(number: u32) -> Self {
+        let mut bytes = [0; 20];
+        if let Some(tail) = bytes.last_chunk_mut() {
+            *tail = number.to_be_bytes();
+        }
+        Self::Tron(bytes)
+    }
+
+    /// Whether a TRC-10 token may have that number.
+    pub fn is_tron_asset(number: u32) -> bool {
+        TRON_ASSETS.contains(&number)
+    }
+
+    /// The number of a TRC-10 token.
+    pub fn as_tron_asset(&self) -> Option<u32> {
+        let Self::Tron([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number @ ..]) = self else {
+            return None;
+        };
+        Some(u32::from_be_bytes(*number)).filter(|number| Self::is_tron_asset(*number))
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -122,7 +149,7 @@ fn parse_tron(text: &str) -> Option<Address> {
     Some(Address::Tron(raw.get(1..)?.try_into().ok()?))
 }
 
-/// The canonical text: base58, EIP-55 mixed case, `T…`.
+/// The canonical text: base58, EIP-55 mixed case, `T…` or a TRC-10 token's number.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -132,9 +159,10 @@ impl fmt::Display for Address {
                 write_ascii(f, text.get(..usize::from(len)))
             }
             Self::Evm(bytes) => write_eip55(f, bytes),
-            Self::Tron(bytes) => {
-                f.write_str(&bs58::encode(bytes).with_check_version(0x41).into_string())
-            }
+            Self::Tron(bytes) => match self.as_tron_asset() {
+                Some(number) => write!(f, "{number}"),
+                None => f.write_str(&bs58::encode(bytes).with_check_version(0x41).into_string()),
+            },
         }
     }
 }
@@ -185,6 +213,17 @@ mod tests {
         for (family, text) in cases {
             assert_eq!(Address::parse(family, text).unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_tron_token_without_a_contract_is_written_as_its_number() {
+        let token = Address::tron_asset(1_002_000);
+        assert_eq!((token.to_string(), token.as_tron_asset()), ("1002000".into(), Some(1_002_000)));
+        // The zero address, which routers take for TRX, and a contract are none.
+        let none = Address::parse(Family::Tron, "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb").unwrap();
+        assert_eq!((none, none.as_tron_asset()), (Address::Tron([0; 20]), None));
+        assert_eq!(Address::Tron([7; 20]).as_tron_asset(), None);
+        assert_eq!(Address::from_bytes(Family::Tron, token.bytes()), Some(token));
     }
 
     #[test]

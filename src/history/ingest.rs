@@ -176,7 +176,15 @@ fn decode_one(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> (Option<Fact>
                 chain.map(|chain| decode::evm::decode(registry.evm(), chain, &account, tx));
             (Some(fact), decoded.unwrap_or_default())
         }
-        (RawTx::Solana(..) | RawTx::Evm(..), _) => (None, Decoded::default()),
+        (RawTx::Tron(tx, time), Address::Tron(account)) => {
+            // Nodes do not tell its position: the block does, where it matters.
+            let fact = (TxId::Tron(tx.call.hash), *time, tx.call.block, None);
+            let chain = registry.chain(wallet.chain);
+            let decoded =
+                chain.map(|chain| decode::tron::decode(registry.tron(), chain, &account, tx));
+            (Some(fact), decoded.unwrap_or_default())
+        }
+        (RawTx::Solana(..) | RawTx::Evm(..) | RawTx::Tron(..), _) => (None, Decoded::default()),
     }
 }
 

@@ -91,7 +91,7 @@ fn wanted_gaps(demands: &[Demand], known: Known<'_>) -> Vec<(Gap, bool)> {
 pub(super) fn reachable_gap(height: Height, known: Known<'_>) -> Option<Gap> {
     let height = height.min(known.coverage.top()?);
     let gap = known.coverage.gap_below(height)?;
-    let cut = known.cut.is_some_and(|first| gap.low == 0 && gap.high < first);
+    let cut = known.cut.is_some_and(|first| gap.high < first);
     (!cut).then_some(gap)
 }
 

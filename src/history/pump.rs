@@ -65,6 +65,7 @@ async fn run(
     loop {
         while !*eager.borrow_and_update() {
             tokio::select! {
+                biased;
                 asked = asks.recv() => match asked {
                     Some(()) => break,
                     None => return,
@@ -77,6 +78,7 @@ async fn run(
         let fetched = reader.next().await;
         let last = !matches!(fetched, Ok(Some(_)));
         tokio::select! {
+            biased;
             sent = chunks.send(fetched) => if sent.is_err() || last { return },
             never = reader.drive() => match never {},
         }

@@ -145,6 +145,7 @@ impl Inner {
     pub(super) async fn flush_usage(&self) {
         loop {
             tokio::select! {
+                biased;
                 () = self.tasks.cancelled() => return,
                 () = tokio::time::sleep(self.limits.usage_flush_every) => {}
             }

@@ -178,7 +178,7 @@ impl Walk {
         let Some(floor) = record.coverage.run_low(from) else { return Ok(Look::Edge(Some(from))) };
         let limit = usize::try_from(self.left).unwrap_or(usize::MAX);
         let limit = limit.min(self.inner.limits.rows_per_step_max);
-        let rows = view.rows(record.id, self.position, floor, limit)?;
+        let rows = view.rows(record.id, self.from(&view, &record, head)?, floor, limit)?;
         Ok(match floor {
             _ if !rows.is_empty() => Look::Rows(rows),
             0 if record.coverage.is_complete(head) => Look::Bottom,
@@ -186,6 +186,30 @@ impl Walk {
             0 => Look::Edge(Some(head)),
             _ => Look::Edge(Some(floor)),
         })
+    }
+
+    /// Where the next rows begin: what was stored above the head since it was settled stands behind
+    /// a gap maybe, and is for later walks.
+    fn from(
+        &self,
+        view: &View,
+        record: &WalletRecord,
+        head: Height,
+    ) -> Result<Position, HistoryError> {
+        let mut position = self.position;
+        if position != Position::Start || record.coverage.top().is_none_or(|top| top <= head) {
+            return Ok(position);
+        }
+        loop {
+            let rows = view.rows(record.id, position, 0, self.inner.limits.rows_per_step_max)?;
+            let above = rows.iter().take_while(|row| row.trade.key.height > head).count();
+            if let Some(last) = above.checked_sub(1).and_then(|at| rows.get(at)) {
+                position = Position::After(last.trade.key);
+            }
+            if above < rows.len() || rows.is_empty() {
+                return Ok(position);
+            }
+        }
     }
 
     /// Fixes the head that the walk starts from: the newest one, as soon as the last check is
@@ -299,7 +323,7 @@ impl Walk {
             return Ok(End { trade_count: record.count, ..none });
         };
         let above = view.count_above(record.id, head, u64::MAX)?;
-        let below = view.rows(record.id, self.position, 0, 1)?;
+        let below = view.rows(record.id, self.from(&view, &record, head)?, 0, 1)?;
         Ok(End {
             // With an error that cuts the walk short the client has to come back for the rest.
             complete: none.error.is_none() || below.is_empty(),

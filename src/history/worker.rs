@@ -27,7 +27,7 @@ pub(super) struct Worker {
     source: Source,
     lane: Lane,
     pumps: Vec<Pump>,
-    turn: usize,
+    turns: usize,
     pause: Duration,
     background: Option<(OwnedSemaphorePermit, Instant)>,
     /// When the nodes were last found to have cut the history, in this run.
@@ -43,19 +43,19 @@ impl Worker {
     pub(super) fn new(inner: Arc<Inner>, board: Arc<Board>, source: Source, lane: u64) -> Self {
         let lane = Lane::new(lane, Arc::clone(&board.priority));
         let pause = inner.limits.retry_pause_min;
-        let (pumps, turn, background, cut_found) = (Vec::new(), 0, None, None);
-        Self { inner, board, source, lane, pumps, turn, pause, background, cut_found }
+        let (pumps, turns, background, cut_found) = (Vec::new(), 0, None, None);
+        Self { inner, board, source, lane, pumps, turns, pause, background, cut_found }
     }
 
     /// Works until nobody wants the wallet any more.
     pub(super) async fn run(mut self) {
+        let tasks = self.inner.tasks.clone();
         loop {
-            if self.inner.tasks.is_cancelled() {
-                return;
-            }
-            let flow = match self.step().await {
-                Ok(flow) => flow,
-                Err(error) => self.failed(error).await,
+            // Wherever a step waits: what was sent to the store is written all the same.
+            let flow = tokio::select! {
+                biased;
+                () = tasks.cancelled() => return,
+                flow = self.turn() => flow,
             };
             if matches!(flow, Flow::Exit) {
                 return;
@@ -63,11 +63,18 @@ impl Worker {
         }
     }
 
+    async fn turn(&mut self) -> Flow {
+        match self.step().await {
+            Ok(flow) => flow,
+            Err(error) => self.failed(error).await,
+        }
+    }
+
     async fn step(&mut self) -> Result<Flow, IngestError> {
         self.lapse().await?;
         let record = self.record().await?;
         let demands = self.board.snapshot();
-        let next = plan(&demands, self.known(&record), self.turn);
+        let next = plan(&demands, self.known(&record), self.turns);
         if !matches!(next, Next::Idle) && !self.may_work().await {
             return Ok(Flow::Again);
         }
@@ -80,7 +87,7 @@ impl Worker {
                 self.fill(&record, gap, false).await?;
             }
         }
-        self.turn = self.turn.wrapping_add(1);
+        self.turns = self.turns.wrapping_add(1);
         Ok(Flow::Again)
     }
 
@@ -124,6 +131,7 @@ impl Worker {
         }
         let lapse = self.lapses_in();
         tokio::select! {
+            biased;
             () = self.inner.tasks.cancelled() => false,
             () = self.board.changed() => false,
             () = after(lapse) => false,
@@ -159,6 +167,7 @@ impl Worker {
         self.background = None;
         let grace = self.inner.limits.idle_grace;
         tokio::select! {
+            biased;
             () = self.inner.tasks.cancelled() => return Ok(Flow::Exit),
             () = self.board.changed() => return Ok(Flow::Again),
             () = sleep(grace) => {}
@@ -321,6 +330,7 @@ impl Worker {
         self.inner.tasks.spawn(async move {
             let asked = source.block_hash(height, &lane);
             let hash = tokio::select! {
+                biased;
                 () = inner.tasks.cancelled() => return,
                 hash = asked => hash,
             };
@@ -378,6 +388,7 @@ impl Worker {
             self.board.changed().await;
         };
         tokio::select! {
+            biased;
             () = self.inner.tasks.cancelled() => return Flow::Exit,
             () = early => {}
             () = sleep(pause) => {}

@@ -65,8 +65,6 @@ pub struct Chain {
     pub explorer: String,
     /// Heights kept below a head that the source of a list does not tell itself.
     pub index_lag: u64,
-    /// Whether this build can read the chain.
-    pub enabled: bool,
     /// When the default endpoints were tried live: a date, or `never`.
     pub verified: String,
 }
@@ -103,7 +101,6 @@ struct ChainRow {
     stablecoins: Vec<String>,
     explorer: String,
     index_lag: u64,
-    enabled: bool,
     verified: String,
 }
 
@@ -166,7 +163,6 @@ impl From<OwnChain> for Chain {
             stablecoins: Vec::new(),
             explorer: String::new(),
             index_lag: OWN_INDEX_LAG,
-            enabled: true,
             verified: "never".to_owned(),
         }
     }
@@ -210,7 +206,6 @@ impl Chain {
             stablecoins,
             explorer: row.explorer,
             index_lag: row.index_lag,
-            enabled: row.enabled,
             verified: row.verified,
         })
     }

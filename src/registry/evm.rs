@@ -1,4 +1,5 @@
-//! Events and contracts of the EVM chains: `data/venues-evm.toml`, checked at load.
+//! Events and contracts of the EVM chains and of Tron: `data/venues-evm.toml`,
+//! `data/venues-tron.toml`, checked at load.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -131,6 +132,8 @@ pub enum PoolSalt {
     StablePair,
     /// Both tokens and the fee, as words.
     Fee,
+    /// Both tokens and the spacing of ticks, as words.
+    Spacing,
     /// Both tokens, as words.
     Words,
 }
@@ -366,10 +369,12 @@ fn unique(ids: impl Iterator<Item = u16>) -> Result<(), RegistryError> {
     Ok(())
 }
 
+/// An address of an EVM chain, or of Tron, whose contracts are the same.
 fn account(text: &str) -> Result<Account, RegistryError> {
-    match Address::parse(Family::Evm, text) {
-        Ok(Address::Evm(bytes)) => Ok(bytes),
-        Ok(Address::Solana(_) | Address::Tron(_)) => fail(format!("{text}: another family")),
+    let family = if text.starts_with('T') { Family::Tron } else { Family::Evm };
+    match Address::parse(family, text) {
+        Ok(Address::Evm(bytes) | Address::Tron(bytes)) => Ok(bytes),
+        Ok(Address::Solana(_)) => fail(format!("{text}: another family")),
         Err(error) => fail(format!("{text}: {error}")),
     }
 }

@@ -30,6 +30,7 @@ pub struct Registry {
     chains: Vec<Chain>,
     solana: SolanaTables,
     evm: EvmTables,
+    tron: EvmTables,
 }
 
 /// The texts of `data/`.
@@ -39,6 +40,7 @@ pub struct Texts<'a> {
     pub venues_solana: &'a str,
     pub accounts_solana: &'a str,
     pub venues_evm: &'a str,
+    pub venues_tron: &'a str,
 }
 
 impl Texts<'static> {
@@ -48,6 +50,7 @@ impl Texts<'static> {
         venues_solana: include_str!("../../data/venues-solana.toml"),
         accounts_solana: include_str!("../../data/accounts-solana.toml"),
         venues_evm: include_str!("../../data/venues-evm.toml"),
+        venues_tron: include_str!("../../data/venues-tron.toml"),
     };
 }
 
@@ -62,6 +65,7 @@ impl Registry {
         Ok(Self {
             solana: solana::parse(texts.venues_solana, texts.accounts_solana)?,
             evm: evm::parse(texts.venues_evm, &chains)?,
+            tron: evm::parse(texts.venues_tron, &chains)?,
             chains,
         })
     }
@@ -89,6 +93,11 @@ impl Registry {
     /// Events and contracts of the EVM chains.
     pub fn evm(&self) -> &EvmTables {
         &self.evm
+    }
+
+    /// Events and contracts of Tron, which are as those of the EVM chains.
+    pub fn tron(&self) -> &EvmTables {
+        &self.tron
     }
 
     pub fn chains(&self) -> &[Chain] {

@@ -137,8 +137,15 @@ impl Store {
         if self.inner.shared.has_failed()
             && let Some(jobs) = &self.inner.jobs
         {
-            // A full queue wakes the writer as well.
-            let _ = jobs.try_send(Job::Mend);
+            if self.inner.in_step {
+                let (reply, answer) = Reply::new();
+                if jobs.try_send(Job::Usage(Vec::new(), reply)).is_ok() {
+                    let _ = self.spin(answer);
+                }
+            } else {
+                // A full queue wakes the writer as well.
+                let _ = jobs.try_send(Job::Mend);
+            }
         }
         self.inner.shared.view()
     }

@@ -18,6 +18,7 @@ mod solana;
 mod source;
 mod transport;
 mod tries;
+mod tron;
 
 pub use ask::{Ask, Reading, Reply};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
@@ -33,3 +34,4 @@ pub use source::{
     GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
 };
 pub use transport::{Method, Request, Response, Transport, TransportError};
+pub use tron::{TronLimits, TronSource};

@@ -8,8 +8,10 @@ use super::error::UpstreamError;
 use super::evm::{EvmReader, EvmSource};
 use super::queue::Lane;
 use super::solana::{SolanaReader, SolanaSource};
+use super::tron::{TronReader, TronSource};
 use crate::decode::evm;
 use crate::decode::solana;
+use crate::decode::tron;
 use crate::domain::{Address, Height, Resume, SourceAccount, TxId, UnixSeconds};
 
 /// The heights of a wallet that are to be read.
@@ -46,6 +48,7 @@ pub struct RawChunk {
 pub enum RawTx {
     Solana(Box<solana::Transaction>, UnixSeconds),
     Evm(Box<evm::Transaction>, UnixSeconds),
+    Tron(Box<tron::Transaction>, UnixSeconds),
 }
 
 impl RawTx {
@@ -53,6 +56,7 @@ impl RawTx {
         match self {
             Self::Solana(tx, _) => tx.slot(),
             Self::Evm(tx, _) => tx.block,
+            Self::Tron(tx, _) => tx.call.block,
         }
     }
 }
@@ -86,6 +90,7 @@ pub struct SourceStatus {
 pub enum Source {
     Solana(SolanaSource),
     Evm(EvmSource),
+    Tron(TronSource),
 }
 
 /// Chunks of one gap, newest first, one below the other. Dropping it stops all fetching.
@@ -96,6 +101,7 @@ pub struct GapReader(Reader);
 enum Reader {
     Solana(Box<SolanaReader>),
     Evm(Box<EvmReader>),
+    Tron(Box<TronReader>),
 }
 
 impl Source {
@@ -104,6 +110,7 @@ impl Source {
         match self {
             Self::Solana(source) => GapReader(Reader::Solana(Box::new(source.read(request)))),
             Self::Evm(source) => GapReader(Reader::Evm(Box::new(source.read(request)))),
+            Self::Tron(source) => GapReader(Reader::Tron(Box::new(source.read(request)))),
         }
     }
 
@@ -116,6 +123,7 @@ impl Source {
         match self {
             Self::Solana(source) => source.block_hash(height, lane).await,
             Self::Evm(source) => source.block_hash(height, lane).await,
+            Self::Tron(source) => source.block_hash(height, lane).await,
         }
     }
 
@@ -129,6 +137,7 @@ impl Source {
         match self {
             Self::Solana(source) => source.check_hash(height, expected, lane).await,
             Self::Evm(source) => source.check_hash(height, expected, lane).await,
+            Self::Tron(source) => source.check_hash(height, expected, lane).await,
         }
     }
 
@@ -141,6 +150,7 @@ impl Source {
         match self {
             Self::Solana(source) => source.block_order(height, lane).await,
             Self::Evm(source) => source.block_order(height, lane).await,
+            Self::Tron(source) => source.block_order(height, lane).await,
         }
     }
 
@@ -153,6 +163,7 @@ impl Source {
         match self {
             Self::Solana(source) => source.tokens(mints, lane).await,
             Self::Evm(source) => source.tokens(mints, lane).await,
+            Self::Tron(source) => source.tokens(mints, lane).await,
         }
     }
 
@@ -161,6 +172,7 @@ impl Source {
         match self {
             Self::Solana(source) => source.head(lane).await,
             Self::Evm(source) => source.head(lane).await,
+            Self::Tron(source) => source.head(lane).await,
         }
     }
 
@@ -168,6 +180,7 @@ impl Source {
         match self {
             Self::Solana(source) => source.status(),
             Self::Evm(source) => source.status(),
+            Self::Tron(source) => source.status(),
         }
     }
 }
@@ -178,6 +191,7 @@ impl GapReader {
         match &mut self.0 {
             Reader::Solana(reader) => reader.next().await,
             Reader::Evm(reader) => reader.next().await,
+            Reader::Tron(reader) => reader.next().await,
         }
     }
 
@@ -187,6 +201,7 @@ impl GapReader {
         match &mut self.0 {
             Reader::Solana(reader) => reader.drive().await,
             Reader::Evm(reader) => reader.drive().await,
+            Reader::Tron(reader) => reader.drive().await,
         }
     }
 
@@ -195,6 +210,7 @@ impl GapReader {
         match &mut self.0 {
             Reader::Solana(reader) => reader.set_eager(eager),
             Reader::Evm(reader) => reader.set_eager(eager),
+            Reader::Tron(reader) => reader.set_eager(eager),
         }
     }
 }

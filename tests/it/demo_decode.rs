@@ -15,7 +15,7 @@ type Row = (bool, String, Option<Units>, Option<Units>, String);
 /// How many transactions of a kind there were, how many came out right, and one that did not.
 type Score = BTreeMap<String, (usize, usize, Option<String>)>;
 
-fn raw(node: &DemoNode, signature: &TxId) -> Vec<u8> {
+pub(crate) fn raw(node: &DemoNode, signature: &TxId) -> Vec<u8> {
     #[derive(serde::Deserialize)]
     struct Envelope<'a> {
         #[serde(borrow)]

@@ -2,7 +2,10 @@
 
 use std::sync::LazyLock;
 
-use blotter::decode::evm::{Account, Log, NativeFlows, NativeMove, Transaction, Word, decode};
+use blotter::decode::evm::{
+    Account, Log, NativeFlows, NativeMove, Transaction, Word, decode, parse, parse_flat_trace,
+    parse_trace,
+};
 use blotter::decode::{Decoded, NoteKind};
 use blotter::domain::{Address, Side, Units};
 use blotter::registry::{Chain, Registry};
@@ -27,6 +30,11 @@ fn account(text: &str) -> Account {
 
 fn weth() -> Account {
     account("c02aaa39b223fe8d0a0e5c4f27ead9083c756cc2")
+}
+
+/// Wrapped coin of the chains made of OP Stack.
+fn optimism() -> Account {
+    account("4200000000000000000000000000000000000006")
 }
 
 fn uniswap_v2_router() -> Account {
@@ -569,8 +577,22 @@ fn a_pool_is_named_by_its_factory_or_its_router() {
         log(v3, signature, &[word(ROUTER); 2], &[number(1); 5]),
     ];
     case(logs).venues(&["Uniswap V3"]);
+    // Aerodrome's own pool of WETH and USDC, volatile: a clone.
+    let (base, usdbc) = (optimism(), account("833589fcd6edb6e08f4c7c32d4f71b54bda02913"));
+    let pool = account("cdac0d6c6c59727a65f871236188350531885c43");
+    let logs = vec![
+        transfer(base, WALLET, pool, 100),
+        transfer(usdbc, pool, WALLET, 500),
+        log(
+            pool,
+            "Swap(address,address,uint256,uint256,uint256,uint256)",
+            &[word(ROUTER); 2],
+            &[number(1); 4],
+        ),
+    ];
+    case(logs).on("base").venues(&["Aerodrome"]);
     let velodrome = account("9c12939390052919af3155f41bf4160fd3666a6f");
-    let optimism = account("4200000000000000000000000000000000000006");
+    let optimism = optimism();
     let logs = vec![
         transfer(optimism, WALLET, POOL, 100),
         transfer(AAA, POOL, WALLET, 500),
@@ -696,6 +718,40 @@ fn gross(tx: &Transaction, token: &Account) -> Units {
         }
     }
     sum
+}
+
+proptest! {
+    /// Whatever a node answers, it is read or refused.
+    #[test]
+    fn hostile_answers_are_refused(
+        cut in 0_usize..400,
+        put in any::<Vec<u8>>(),
+        at in 0_usize..400,
+    ) {
+        let tx = format!(
+            r#"{{"hash":"0x{0}","blockNumber":"0x1","transactionIndex":"0x0","from":"0x{1}","to":null}}"#,
+            hex::encode([7; 32]),
+            hex::encode(WALLET),
+        );
+        let topic = hex::encode([9; 32]);
+        let receipt = format!(
+            r#"{{"transactionHash":"0x{0}","logs":[{{"address":"0x{1}","topics":["0x{topic}"],"data":"0x"}}]}}"#,
+            hex::encode([7; 32]),
+            hex::encode(AAA),
+        );
+        let trace = r#"{"type":"CALL","calls":[{"type":"CREATE","value":"0x1","calls":[]}]}"#;
+        prop_assert!(parse(tx.as_bytes(), receipt.as_bytes()).is_ok());
+        let broken = |text: &str| {
+            let mut bytes = text.as_bytes().to_vec();
+            let at = at.min(bytes.len());
+            bytes.splice(at..(at + cut.min(9)).min(bytes.len()), put.iter().copied());
+            bytes
+        };
+        let _ = parse(&broken(&tx), receipt.as_bytes());
+        let _ = parse(tx.as_bytes(), &broken(&receipt));
+        let _ = parse_trace(&broken(trace));
+        let _ = parse_flat_trace(&broken(trace));
+    }
 }
 
 proptest! {

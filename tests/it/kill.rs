@@ -1,5 +1,5 @@
-//! The real binary, killed while a client streams: what the client has, together with what it gets
-//! by its last cursor from the restarted server, is each trade once.
+//! The real binary, killed again and again while clients stream: what a client has, together with
+//! what it gets by its last cursor from the restarted server, is each trade once.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -68,50 +68,100 @@ fn serve(place: &Place) -> Server {
     place.serve(&["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"])
 }
 
+/// Ends of the process, each at another moment.
+const KILLS: usize = 50;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_killed_again_and_again_gives_each_trade_once() {
     let model = SolanaModel::new(5);
-    let wallet = model.add_named("killed", WalletPlan::trades(2500));
+    let wallets =
+        [("killed", 3000), ("too", 1200)].map(|(n, t)| model.add_named(n, WalletPlan::trades(t)));
     let node = DemoNode::new(model.clone(), 1);
     node.set_faults(Faults::latency(Duration::from_millis(20)));
     let nodes = [("node".to_owned(), node)];
     let loopback = Loopback::bind(0, nodes, LoopbackLimits::default()).await.unwrap();
     let (url, handle) = (loopback.url("node"), loopback.handle());
     let running = tokio::task::JoinSet::from_iter([loopback.run()]);
-    let client =
-        tokio::task::spawn_blocking(move || stream_through_kills(&url, &wallet.to_string()));
-    let (rows, kills) = client.await.unwrap();
+    let truths: Vec<Vec<Told>> = wallets
+        .iter()
+        .map(|w| model.truth(*w).map(|t| (t.signature.to_string(), t.mint.to_string())).collect())
+        .collect();
+    let readers: Vec<Reader> = [0, 1, 0]
+        .into_iter()
+        .map(|of| Reader { of, wallet: wallets[of].to_string(), ..Reader::default() })
+        .collect();
+    let client = tokio::task::spawn_blocking(move || stream_through_kills(&url, readers, &truths));
+    let kills = client.await.unwrap();
     handle.stop();
     drop(running);
-    let truth: Vec<(String, String)> =
-        model.truth(wallet).map(|t| (t.signature.to_string(), t.mint.to_string())).collect();
-    assert!(kills >= 5, "only {kills} kills: the load was too quick for the test to mean much");
-    assert!(rows == truth, "{} rows, {} true ones", rows.len(), truth.len());
+    assert!(kills >= KILLS, "only {kills} kills");
 }
 
-/// Kills the server after a few lines each time, until a stream ends complete.
-fn stream_through_kills(url: &str, wallet: &str) -> (Vec<(String, String)>, usize) {
+/// Signature and token of a row.
+type Told = (String, String);
+
+/// A client that goes on from its last cursor, and begins anew when it has all.
+#[derive(Debug, Default)]
+struct Reader {
+    /// Number of its wallet.
+    of: usize,
+    wallet: String,
+    rows: Vec<Told>,
+    cursor: String,
+    walks: usize,
+}
+
+impl Reader {
+    fn open(&self, server: &Server, key: &str) -> Lines {
+        Lines::open(server, &format!("/v1/wallets/{}/history{}", self.wallet, self.cursor), key)
+    }
+
+    /// Takes a line in; true where it was the last one of the whole history.
+    fn take(&mut self, line: &Value, truth: &[Told]) -> bool {
+        for trade in line["trades"].as_array().into_iter().flatten() {
+            let text = |name: &str| trade[name].as_str().unwrap().to_owned();
+            self.rows.push((text("signature"), text("tokenMint")));
+        }
+        assert!(truth.starts_with(&self.rows), "{} rows are not the first ones", self.rows.len());
+        if line["complete"] != true {
+            self.cursor = format!("?cursor={}", line["cursor"].as_str().unwrap());
+            return false;
+        }
+        assert_eq!(self.rows.len(), truth.len(), "told complete");
+        (self.rows, self.cursor) = (Vec::new(), String::new());
+        self.walks += 1;
+        true
+    }
+}
+
+/// Kills the server after a few lines each time; in the end every client gets all.
+fn stream_through_kills(url: &str, mut readers: Vec<Reader>, truths: &[Vec<Told>]) -> usize {
     let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", url);
     let mut server = serve(&place);
     let key = server.stderr.lines().find(|line| line.starts_with("blt_")).unwrap().to_owned();
-    let (mut rows, mut cursor, mut kills) = (Vec::new(), String::new(), 0);
-    loop {
-        let path = format!("/v1/wallets/{wallet}/history{cursor}");
-        let mut lines = Lines::open(&server, &path, &key);
-        for _ in 0..=kills % 4 {
-            let Some(line) = lines.next() else { break };
-            if line["complete"] == true {
-                return (rows, kills);
+    for kill in 0..KILLS {
+        let mut streams: Vec<Lines> = readers.iter().map(|one| one.open(&server, &key)).collect();
+        // From none to ten lines, of one stream or of all in turn.
+        for turn in 0..(kill * 7) % 11 {
+            let at = if kill % 3 == 0 { 0 } else { turn % readers.len() };
+            let (reader, stream) = (&mut readers[at], &mut streams[at]);
+            if stream.next().is_some_and(|line| reader.take(&line, &truths[reader.of])) {
+                *stream = reader.open(&server, &key);
             }
-            for trade in line["trades"].as_array().into_iter().flatten() {
-                let text = |name: &str| trade[name].as_str().unwrap().to_owned();
-                rows.push((text("signature"), text("tokenMint")));
-            }
-            cursor = format!("?cursor={}", line["cursor"].as_str().unwrap());
         }
         server.signal("KILL");
         server.wait();
-        kills += 1;
         server = serve(&place);
     }
+    for reader in &mut readers {
+        let walks = reader.walks;
+        while reader.walks == walks {
+            for line in reader.open(&server, &key) {
+                if reader.take(&line, &truths[reader.of]) {
+                    break;
+                }
+            }
+        }
+    }
+    KILLS
 }

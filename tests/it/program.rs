@@ -75,7 +75,7 @@ fn the_configuration_is_shown_merged_and_without_secrets() {
 
 #[test]
 fn the_chain_table_says_what_is_read() {
-    let file = "[chains.foo]\nfamily = 'evm'\nchain_id = 5\nnative = 'ETH'\n\
+    let file = "[chains.tron]\nenabled = false\n[chains.foo]\nfamily = 'evm'\nchain_id = 5\nnative = 'ETH'\n\
                 wrapped_native = '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2'\nrpc = ['http://h.example']\n";
     let place = Place::new().file("blotter.toml", file);
     let shown = json(&place.run(&["chains", "--json"]).stdout);
@@ -84,11 +84,12 @@ fn the_chain_table_says_what_is_read() {
         chains.iter().find(|chain| chain["slug"] == slug).unwrap()["state"].clone()
     };
     assert_eq!(state("sol"), "enabled");
-    assert_eq!(state("tron"), "not_read_yet");
+    assert_eq!(state("robinhood"), "enabled");
+    assert_eq!(state("tron"), "off");
     assert_eq!(state("foo"), "enabled");
     let ran = place.run(&["history", "TNUC9Qb1rRpS5CbWLmNMxXBjyFoydXjWFR", "--chain", "tron"]);
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("not read"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("switched off"), "{}", ran.stderr);
 }
 
 #[test]

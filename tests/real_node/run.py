@@ -121,9 +121,12 @@ def as_tron(a, node, truth, start):
         wallet["address"] = t_address(hex20(wallet["address"]))
         for trade in wallet["trades"]:
             trade["tokenMint"] = t_address(hex20(trade["tokenMint"]))
-            if a.no_internal and trade["side"] == "sell" and (trade["amountNativeBasis"] or "").startswith("wallet"):
-                # Where no event tells what came back, null is right.
-                trade["amountNativeBasis"] = "told by an internal transaction alone"
+            if a.no_internal:
+                # Null is right where no event tells what came back, or what an account spent.
+                trade["amountNativeBasis"] = "told by inner calls alone"
+        if a.no_internal:
+            # Somebody else sent it, and nothing tells that the wallet was paid.
+            wallet["trades"] = [t for t in wallet["trades"] if t["label"] != "relayed sell, wallet gets native ETH"]
     flags = [f for f, on in (("--no-internal", a.no_internal), ("--no-index", a.no_index)) if on]
     facade = [sys.executable, str(LAB.parent / "tron_facade.py"), node, "--suspend-every", str(a.suspend_every), *flags]
     return line_with(start(*facade), "READY").split()[-1]

@@ -30,6 +30,7 @@ mod words;
 pub use raw::{RawError, parse};
 pub use trace::{parse_flat_trace, parse_trace};
 pub use transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
+pub(super) use words::topic;
 
 use ledger::Ledger;
 use scene::Scene;

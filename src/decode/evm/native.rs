@@ -46,7 +46,10 @@ fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
     }
     // A contract that nobody knows: who speaks after the coin was unwrapped may have taken it.
     let is_unwrap = |log: &Log| ledger.unwraps_by(log).is_some();
-    let Some(after) = scene.tx.logs.iter().rposition(is_unwrap) else { return false };
+    let Some(after) = scene.tx.logs.iter().rposition(is_unwrap) else {
+        // Nothing was unwrapped: a pool of loose coin paid.
+        return scene.venues.iter().any(|v| exchanges(v.event.kind) && v.may_move_native());
+    };
     let behind = scene.tx.logs.get(after + 1..).unwrap_or_default();
     behind.iter().all(|log| {
         Some(log.address) == scene.tx.to

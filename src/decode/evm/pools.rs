@@ -11,6 +11,8 @@ use crate::registry::{Factory, PoolSalt};
 
 /// Fees, in millionths, of which factories make pools.
 const FEES: [u32; 9] = [100, 200, 250, 300, 400, 500, 2_500, 3_000, 10_000];
+/// Spacings of ticks of which factories make pools.
+const SPACINGS: [u32; 6] = [1, 10, 50, 100, 200, 2_000];
 
 /// The name of the factory that made the pool.
 pub(super) fn maker<'a>(scene: &Scene<'a>, venue: &Venue<'_>) -> Option<&'a Arc<str>> {
@@ -35,12 +37,17 @@ fn salts(salt: PoolSalt, [low, high]: &[Account; 2]) -> Vec<Word> {
         PoolSalt::Pair => vec![hash(&[low, high])],
         PoolSalt::StablePair => vec![hash(&[low, high, &[0]]), hash(&[low, high, &[1]])],
         PoolSalt::Words => vec![hash(&words)],
-        PoolSalt::Fee => {
-            let with_fee =
-                |fee: &u32| hash(&[&padding, low, &padding, high, &[0; 28], &fee.to_be_bytes()]);
-            FEES.iter().map(with_fee).collect()
-        }
+        PoolSalt::Fee => numbered(&words, &FEES),
+        PoolSalt::Spacing => numbered(&words, &SPACINGS),
     }
+}
+
+fn numbered(words: &[&[u8]], numbers: &[u32]) -> Vec<Word> {
+    let salt = |number: &u32| {
+        let number = number.to_be_bytes();
+        hash(&[words, &[&[0; 28], &number]].concat())
+    };
+    numbers.iter().map(salt).collect()
 }
 
 /// The address of a contract made by CREATE2 (EIP-1014).

@@ -41,7 +41,7 @@ pub(super) fn nth(log: &Log, at: usize) -> Option<&Word> {
     clippy::cast_possible_truncation,
     reason = "runs at build time, where a wrong text stops the build"
 )]
-pub(super) const fn topic(text: &str) -> Word {
+pub(in crate::decode) const fn topic(text: &str) -> Word {
     let (text, mut word) = (text.as_bytes(), [0_u8; 32]);
     assert!(text.len() == 64, "a topic has 64 digits");
     let mut at = 0;

@@ -1,9 +1,7 @@
 //! What an instruction of the System and Token programs does; everything else is a call.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
-use super::raw::{Key, Keys, key};
+use super::json::{Reader, Unread};
+use super::raw::{Key, Keys, key, units};
 use super::{SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM, base58};
 
 /// Accounts are places among the transaction's keys; amounts are lamports or base units.
@@ -104,7 +102,7 @@ pub(super) fn is_built_in(program: &Key) -> bool {
 /// One instruction's actions: several where the Token program was given a batch.
 pub(super) fn from_data(
     program: &Key,
-    data: &str,
+    data: &[u8],
     accounts: &[u8],
     keys: &[Key],
     mut each: impl FnMut(Action),
@@ -252,110 +250,150 @@ fn u64_at(data: &[u8], at: usize) -> Option<u64> {
 }
 
 /// The form that `jsonParsed` gives the instructions of known programs.
-#[derive(Deserialize)]
+#[derive(Default)]
 struct Parsed<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    #[serde(borrow)]
+    kind: &'a [u8],
     info: Info<'a>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default)]
 struct Info<'a> {
-    source: Option<&'a str>,
-    destination: Option<&'a str>,
-    new_account: Option<&'a str>,
-    account: Option<&'a str>,
-    mint: Option<&'a str>,
-    owner: Option<&'a str>,
-    authority: Option<&'a str>,
-    multisig_authority: Option<&'a str>,
+    source: Option<&'a [u8]>,
+    destination: Option<&'a [u8]>,
+    new_account: Option<&'a [u8]>,
+    account: Option<&'a [u8]>,
+    mint: Option<&'a [u8]>,
+    owner: Option<&'a [u8]>,
+    authority: Option<&'a [u8]>,
+    multisig_authority: Option<&'a [u8]>,
     lamports: Option<u64>,
     space: Option<u64>,
-    amount: Option<&'a str>,
-    #[serde(borrow)]
-    token_amount: Option<ParsedAmount<'a>>,
-    #[serde(borrow)]
-    fee_amount: Option<ParsedAmount<'a>>,
+    amount: Option<&'a [u8]>,
+    token_amount: Option<&'a [u8]>,
+    fee_amount: Option<&'a [u8]>,
 }
 
-#[derive(Deserialize)]
-struct ParsedAmount<'a> {
-    amount: &'a str,
+impl<'a> Parsed<'a> {
+    fn read(json: &'a [u8]) -> Result<Self, Unread> {
+        let mut parsed = Self::default();
+        Reader::new(json).object(|r, name| -> Result<(), Unread> {
+            match name {
+                b"type" => parsed.kind = r.text()?,
+                b"info" => parsed.info = Info::read(r)?,
+                _ => drop(r.skip()?),
+            }
+            Ok(())
+        })?;
+        Ok(parsed)
+    }
 }
 
-pub(super) fn from_parsed(program: &Key, parsed: &RawValue, keys: &Keys<'_>) -> Action {
-    let action = if *program == SYSTEM_PROGRAM {
-        serde_json::from_str(parsed.get()).ok().and_then(|parsed| parsed_system(&parsed, keys))
+impl<'a> Info<'a> {
+    fn read(r: &mut Reader<'a>) -> Result<Self, Unread> {
+        let mut info = Self::default();
+        r.object(|r, name| -> Result<(), Unread> {
+            match name {
+                b"source" => info.source = r.optional(Reader::text)?,
+                b"destination" => info.destination = r.optional(Reader::text)?,
+                b"newAccount" => info.new_account = r.optional(Reader::text)?,
+                b"account" => info.account = r.optional(Reader::text)?,
+                b"mint" => info.mint = r.optional(Reader::text)?,
+                b"owner" => info.owner = r.optional(Reader::text)?,
+                b"authority" => info.authority = r.optional(Reader::text)?,
+                b"multisigAuthority" => info.multisig_authority = r.optional(Reader::text)?,
+                b"lamports" => info.lamports = r.optional(Reader::unsigned)?,
+                b"space" => info.space = r.optional(Reader::unsigned)?,
+                b"amount" => info.amount = r.optional(Reader::text)?,
+                b"tokenAmount" => info.token_amount = r.optional(amount_within)?,
+                b"feeAmount" => info.fee_amount = r.optional(amount_within)?,
+                _ => drop(r.skip()?),
+            }
+            Ok(())
+        })?;
+        Ok(info)
+    }
+}
+
+fn amount_within<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], Unread> {
+    let mut amount = None;
+    r.object(|r, name| -> Result<(), Unread> {
+        match name {
+            b"amount" => amount = Some(r.text()?),
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    amount.map_or_else(|| r.fail(), Ok)
+}
+
+pub(super) fn from_parsed(program: &Key, parsed: &[u8], keys: &Keys<'_>) -> Action {
+    let read = if *program == SYSTEM_PROGRAM {
+        parsed_system
     } else if is_token_program(program) {
-        serde_json::from_str(parsed.get()).ok().and_then(|parsed| parsed_token(&parsed, keys))
+        parsed_token
     } else {
         return Action::Call;
     };
-    action.unwrap_or(Action::Still)
+    let parsed = Parsed::read(parsed).ok();
+    parsed.and_then(|parsed| read(&parsed, keys)).unwrap_or(Action::Still)
 }
 
 fn parsed_system(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
     let info = &parsed.info;
-    let at = |text: Option<&str>| text.and_then(|text| keys.find(text));
+    let at = |text: Option<&[u8]>| text.and_then(|text| keys.find(text));
     Some(match parsed.kind {
-        "createAccount" | "createAccountWithSeed" => Action::Create {
+        b"createAccount" | b"createAccountWithSeed" => Action::Create {
             from: at(info.source)?,
             to: at(info.new_account)?,
             lamports: info.lamports?,
             space: info.space?,
         },
-        "transfer" | "transferWithSeed" => Action::Pay {
+        b"transfer" | b"transferWithSeed" => Action::Pay {
             from: at(info.source)?,
             to: at(info.destination)?,
             lamports: info.lamports?,
         },
-        "allocate" | "allocateWithSeed" => {
+        b"allocate" | b"allocateWithSeed" => {
             Action::Allocate { account: at(info.account)?, space: info.space? }
         }
-        "assign" | "assignWithSeed" => Action::Assign { account: at(info.account)? },
+        b"assign" | b"assignWithSeed" => Action::Assign { account: at(info.account)? },
         _ => return None,
     })
 }
 
 fn parsed_token(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
     let info = &parsed.info;
-    let at = |text: Option<&str>| text.and_then(|text| keys.find(text));
-    let units = |amount: &ParsedAmount<'_>| amount.amount.parse::<u64>().ok();
-    let amount = || match info.amount {
-        Some(text) => text.parse::<u64>().ok(),
-        None => info.token_amount.as_ref().and_then(units),
-    };
+    let at = |text: Option<&[u8]>| text.and_then(|text| keys.find(text));
+    let amount = || info.amount.or(info.token_amount).and_then(units);
     Some(match parsed.kind {
-        "transfer" | "transferChecked" | "transferCheckedWithFee" => Action::Transfer {
+        b"transfer" | b"transferChecked" | b"transferCheckedWithFee" => Action::Transfer {
             from: at(info.source)?,
             to: at(info.destination)?,
             amount: amount()?,
             mint: at(info.mint),
             authority: at(info.authority.or(info.multisig_authority)),
-            withheld: info.fee_amount.as_ref().and_then(units).unwrap_or(0),
+            withheld: info.fee_amount.and_then(units).unwrap_or(0),
         },
-        "mintTo" | "mintToChecked" => {
+        b"mintTo" | b"mintToChecked" => {
             Action::Mint { mint: at(info.mint)?, to: at(info.account)?, amount: amount()? }
         }
-        "burn" | "burnChecked" => {
+        b"burn" | b"burnChecked" => {
             Action::Burn { mint: at(info.mint)?, from: at(info.account)?, amount: amount()? }
         }
-        "initializeAccount" | "initializeAccount2" | "initializeAccount3" => Action::Open {
+        b"initializeAccount" | b"initializeAccount2" | b"initializeAccount3" => Action::Open {
             account: at(info.account)?,
             mint: at(info.mint)?,
             owner: key(info.owner?).ok()?,
         },
-        "approve" | "approveChecked" | "revoke" => {
+        b"approve" | b"approveChecked" | b"revoke" => {
             Action::Approve { account: at(info.source)?, owner: at(info.owner)? }
         }
-        "closeAccount" => Action::Close {
+        b"closeAccount" => Action::Close {
             account: at(info.account)?,
             to: at(info.destination)?,
             owner: at(info.owner),
         },
-        "unwrapLamports" => {
+        b"unwrapLamports" => {
             Action::Unwrap { from: at(info.source)?, to: at(info.destination)?, amount: amount() }
         }
         _ => return None,
@@ -368,7 +406,9 @@ mod tests {
 
     fn actions(program: &Key, bytes: &[u8], accounts: &[u8]) -> Vec<Action> {
         let (mut actions, text) = (Vec::new(), bs58::encode(bytes).into_string());
-        from_data(program, &text, accounts, &[[7; 32], [8; 32], [9; 32]], |a| actions.push(a));
+        from_data(program, text.as_bytes(), accounts, &[[7; 32], [8; 32], [9; 32]], |a| {
+            actions.push(a);
+        });
         actions
     }
 

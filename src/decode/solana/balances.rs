@@ -101,6 +101,8 @@ pub(super) struct Ledger {
     pub(super) rent_rate: Option<u64>,
     /// Per key: lamports that came (or went) without an instruction.
     pub(super) residue: Vec<i128>,
+    /// Per key: the instructions leave other tokens in it than the balances say.
+    unexplained: Vec<bool>,
 }
 
 impl Ledger {
@@ -112,6 +114,7 @@ impl Ledger {
             flows: Vec::with_capacity(tx.instructions.len()),
             rent_rate: rent_rate(tx),
             residue: Vec::new(),
+            unexplained: vec![false; tx.keys.len()],
         };
         ledger.accounts.extend(
             tx.lamports
@@ -203,12 +206,12 @@ impl Ledger {
                 self.transfer(at, from, to, amount, amount.saturating_sub(withheld), mint);
             }
             Action::Mint { mint, to, amount } => {
-                let Some(asset) = tx.key(mint).copied().map(|key| self.mint(&key)) else { return };
+                let Some(asset) = self.mint_of(tx, to, mint) else { return };
                 self.move_tokens(None, Some(to), amount, amount);
                 self.push(at, Asset::Token(asset), Means::Mint, None, Some(to), amount, amount);
             }
             Action::Burn { mint, from, amount } => {
-                let Some(asset) = tx.key(mint).copied().map(|key| self.mint(&key)) else { return };
+                let Some(asset) = self.mint_of(tx, from, mint) else { return };
                 self.move_tokens(Some(from), None, amount, amount);
                 self.push(at, Asset::Token(asset), Means::Burn, Some(from), None, amount, amount);
             }
@@ -227,6 +230,12 @@ impl Ledger {
             }
             Action::Approve { .. } | Action::Still | Action::Call => {}
         }
+    }
+
+    /// What an account holds, where that is known, else what the instruction names.
+    fn mint_of(&mut self, tx: &Transaction, account: u8, mint: u8) -> Option<usize> {
+        let held = self.account(account).mint;
+        held.or_else(|| tx.key(mint).map(|key| self.mint(key)))
     }
 
     fn mark_allocated(&mut self, at: usize, account: u8) {
@@ -257,8 +266,17 @@ impl Ledger {
         if self.account(from).wrapped || self.account(to).wrapped || mint == Some(WRAPPED_SOL) {
             return self.pay(at, Means::Transfer, from, to, amount);
         }
+        let ends = (self.account(from).mint, self.account(to).mint);
+        // One token never becomes another on its way.
+        if let (Some(one), Some(other)) = ends
+            && one != other
+        {
+            self.mark_unexplained(from);
+            self.mark_unexplained(to);
+        }
+        let held = if self.is_own(Some(to)) { ends.1.or(ends.0) } else { ends.0.or(ends.1) };
         let told = mint.map(|mint| self.mint(&mint));
-        let Some(mint) = told.or(self.account(from).mint).or(self.account(to).mint) else { return };
+        let Some(mint) = held.or(told) else { return };
         // A temporary account of which only a transfer tells the mint.
         for end in [from, to] {
             if let Some(account) = self.at(end) {
@@ -272,9 +290,11 @@ impl Ledger {
     fn close(&mut self, at: usize, account: u8, to: u8) {
         let closed = self.account(account);
         let rent = if closed.wrapped { closed.rent.min(closed.lamports) } else { closed.lamports };
-        if let Some(account) = self.at(account) {
-            account.tokens = 0;
+        // Only an empty account can be closed, but for wrapped SOL.
+        if !closed.wrapped && closed.tokens > 0 {
+            self.mark_unexplained(account);
         }
+        self.set_tokens(account, Some(0));
         self.pay(at, Means::Close { rent }, account, to, closed.lamports);
     }
 
@@ -288,12 +308,42 @@ impl Ledger {
     }
 
     fn move_tokens(&mut self, from: Option<u8>, to: Option<u8>, amount: u64, received: u64) {
-        if let Some(account) = from.and_then(|at| self.at(at)) {
-            account.tokens = account.tokens.saturating_sub(amount);
+        if let Some(at) = from {
+            let left = self.account(at).tokens.checked_sub(amount);
+            self.set_tokens(at, left);
         }
-        if let Some(account) = to.and_then(|at| self.at(at)) {
-            account.tokens = account.tokens.saturating_add(received);
+        if let Some(at) = to {
+            let grown = self.account(at).tokens.checked_add(received);
+            self.set_tokens(at, grown);
         }
+    }
+
+    /// `None` where no account can hold so many.
+    fn set_tokens(&mut self, at: u8, tokens: Option<u64>) {
+        if let Some(account) = self.at(at) {
+            account.tokens = tokens.unwrap_or_default();
+        }
+        if tokens.is_none() {
+            self.mark_unexplained(at);
+        }
+    }
+
+    fn mark_unexplained(&mut self, at: u8) {
+        if let Some(unexplained) = self.unexplained.get_mut(usize::from(at)) {
+            *unexplained = true;
+        }
+    }
+
+    /// Whether the balances agree with what the instructions moved into and out of an account.
+    pub(super) fn is_explained(&self, at: u8) -> bool {
+        self.unexplained.get(usize::from(at)) == Some(&false)
+    }
+
+    /// Whether they agree in all accounts of the wallet that hold this mint.
+    pub(super) fn is_told(&self, mint: usize) -> bool {
+        let of_mint = |account: &Account| account.own && account.mint == Some(mint);
+        let mut accounts = self.accounts.iter().zip(&self.unexplained);
+        !accounts.any(|(account, unexplained)| *unexplained && of_mint(account))
     }
 
     /// Compares what the flows explain with what the balances say.
@@ -308,20 +358,42 @@ impl Ledger {
             let account = self.account(token.account);
             let after = token.after.unwrap_or(0);
             // Wrapped SOL has no transfer fee; its lamports are checked by the residue.
-            if account.own && !account.wrapped && account.tokens > after {
-                self.withhold(token.account, account.tokens - after);
+            if account.wrapped {
+                continue;
+            }
+            let mut excess = account.tokens.saturating_sub(after);
+            if account.own {
+                excess = self.withhold(token.account, excess);
+            }
+            if excess > 0 || account.tokens < after {
+                self.mark_unexplained(token.account);
+            }
+        }
+        self.settle_unlisted(tx);
+    }
+
+    /// An account with something in it stands in the lists, where the node keeps any.
+    fn settle_unlisted(&mut self, tx: &Transaction) {
+        let listed = |at: u8| tx.tokens.iter().any(|token| token.account == at);
+        for at in (0..=u8::MAX).take(self.accounts.len()) {
+            let account = self.account(at);
+            let holds = account.own && account.mint.is_some() && !account.wrapped;
+            if holds && account.tokens > 0 && !tx.tokens.is_empty() && !listed(at) {
+                self.mark_unexplained(at);
             }
         }
     }
 
-    /// What arrived at an own account less than was sent: the mint's transfer fee.
-    fn withhold(&mut self, account: u8, mut excess: u64) {
+    /// What arrived at an own account less than was sent: the mint's transfer fee. Gives what no
+    /// transfer can have lost.
+    fn withhold(&mut self, account: u8, mut excess: u64) -> u64 {
         let into = |flow: &&mut Flow| flow.to == Some(account) && flow.means == Means::Transfer;
         for flow in self.flows.iter_mut().filter(into) {
             let part = excess.min(flow.received);
             flow.received -= part;
             excess -= part;
         }
+        excess
     }
 
     #[expect(clippy::too_many_arguments, reason = "the fields of a flow, in one place")]

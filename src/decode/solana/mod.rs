@@ -22,6 +22,7 @@ mod balances;
 mod base58;
 mod events;
 mod frames;
+mod json;
 mod orders;
 mod raw;
 mod route;
@@ -29,6 +30,7 @@ mod rows;
 mod scene;
 mod swaps;
 mod transaction;
+mod wire;
 
 pub use raw::{RawError, parse};
 pub use transaction::Transaction;
@@ -47,7 +49,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may give other trades than before.
-pub const DECODER_VERSION: u16 = 1;
+pub const DECODER_VERSION: u16 = 2;
 
 const SYSTEM_PROGRAM: Key = [0; 32];
 const TOKEN_PROGRAM: Key = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -90,7 +92,7 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
         rows.add(&scene, &ledger, swap);
     }
     for fill in orders::fills(&scene, &ledger, wallet) {
-        rows.add_fill(&fill);
+        rows.add_fill(&scene, &ledger, &fill);
     }
     rows.finish(&scene, &ledger, notes)
 }

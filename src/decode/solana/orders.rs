@@ -1,6 +1,7 @@
 //! Orders that somebody else fills: the wallet gets its side, and what it gives leaves an account
 //! of the order, which took it in an earlier transaction.
 
+use super::WRAPPED_SOL;
 use super::balances::{Asset, Ledger};
 use super::events::Filled;
 use super::raw::Key;
@@ -63,7 +64,7 @@ fn for_maker(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) 
             continue;
         }
         let escrow = |end: Option<u8>| {
-            let owner = end.and_then(|at| scene.owner(at));
+            let owner = end.filter(|at| ledger.is_explained(*at)).and_then(|at| scene.owner(at));
             owner.is_some_and(|owner| owners.contains(owner))
         };
         match (escrow(flow.from), escrow(flow.to)) {
@@ -116,6 +117,13 @@ fn told(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Op
     let mut net = Net::default();
     for event in events.filter(|event| event.user == *wallet) {
         let fee = if event.fee_mint == event.output { event.fee } else { 0 };
+        let moved = |mint: &Key, units: u64| {
+            *mint == WRAPPED_SOL || scene.tx.units_moved(mint) >= u128::from(units)
+        };
+        if !moved(&event.input, event.given) || !moved(&event.output, event.got.saturating_sub(fee))
+        {
+            continue;
+        }
         net.add(ledger.asset(&event.input)?, -i128::from(event.given));
         net.add(ledger.asset(&event.output)?, i128::from(event.got) - i128::from(fee));
     }

@@ -1,30 +1,33 @@
-//! The wire shapes of `getTransaction` (`json` and `jsonParsed`) and how they become a
-//! [`Transaction`]. Hostile bytes give an error, never a panic, and no more memory than their size.
+//! From the wire shapes of a reply to a [`Transaction`]. Hostile bytes give an error, never a panic,
+//! and no more memory than their size.
 
 use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{self, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::action;
 use super::frames;
 use super::transaction::{Instruction, TokenAccount, Transaction};
+use super::wire::{self, AccountRef, Entry, KeyText, Meta, RawInstruction, TokenBalance};
 use crate::domain::TxId;
 
 pub(super) type Key = [u8; 32];
 
 /// What one transaction may hold; the chain allows far less.
-struct Limits {
+pub(super) struct Limits {
     bytes: usize,
-    keys: usize,
-    instructions: usize,
-    token_balances: usize,
+    pub(super) keys: usize,
+    pub(super) instructions: usize,
+    /// Of all instructions together.
+    pub(super) accounts: usize,
+    pub(super) token_balances: usize,
 }
 
-const LIMITS: Limits =
-    Limits { bytes: 8 << 20, keys: 256, instructions: 512, token_balances: 1_024 };
+pub(super) const LIMITS: Limits = Limits {
+    bytes: 8 << 20,
+    keys: 256,
+    instructions: 512,
+    accounts: 512 * 256,
+    token_balances: 1_024,
+};
 
 /// Why a reply holds no transaction that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,221 +42,45 @@ pub enum RawError {
     Broken(&'static str),
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry<'a> {
-    slot: Option<u64>,
-    block_time: Option<i64>,
-    transaction_index: Option<u32>,
-    #[serde(borrow)]
-    transaction: Signed<'a>,
-    #[serde(borrow)]
-    meta: Option<Meta<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Signed<'a> {
-    #[serde(borrow)]
-    signatures: Vec<&'a str>,
-    #[serde(borrow)]
-    message: Message<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Message<'a> {
-    #[serde(borrow)]
-    account_keys: Vec<KeyText<'a>>,
-    header: Option<Header>,
-    #[serde(borrow)]
-    instructions: Vec<RawInstruction<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Header {
-    num_required_signatures: u16,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Meta<'a> {
-    err: Option<IgnoredAny>,
-    /// Older, and where both stand the one to believe: some archives rewrite `err`.
-    status: Option<Status>,
-    #[serde(default)]
-    fee: u64,
-    pre_balances: Vec<u64>,
-    post_balances: Vec<u64>,
-    #[serde(borrow)]
-    pre_token_balances: Option<Vec<TokenBalance<'a>>>,
-    #[serde(borrow)]
-    post_token_balances: Option<Vec<TokenBalance<'a>>>,
-    #[serde(borrow)]
-    inner_instructions: Option<Vec<InnerInstructions<'a>>>,
-    #[serde(borrow)]
-    log_messages: Option<&'a RawValue>,
-    #[serde(borrow)]
-    loaded_addresses: Option<Loaded<'a>>,
-}
-
-#[derive(Deserialize)]
-enum Status {
-    Ok(IgnoredAny),
-    Err(IgnoredAny),
-}
-
-#[derive(Deserialize)]
-struct Loaded<'a> {
-    #[serde(borrow, default)]
-    writable: Vec<&'a str>,
-    #[serde(borrow, default)]
-    readonly: Vec<&'a str>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct TokenBalance<'a> {
-    account_index: u16,
-    mint: &'a str,
-    owner: Option<&'a str>,
-    #[serde(borrow)]
-    ui_token_amount: Amount<'a>,
-}
-
-#[derive(Deserialize)]
-struct Amount<'a> {
-    amount: &'a str,
-    decimals: u8,
-}
-
-#[derive(Deserialize)]
-struct InnerInstructions<'a> {
-    index: usize,
-    #[serde(borrow)]
-    instructions: Vec<RawInstruction<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawInstruction<'a> {
-    program_id_index: Option<u16>,
-    program_id: Option<&'a str>,
-    #[serde(borrow, default)]
-    accounts: Vec<AccountRef<'a>>,
-    data: Option<&'a str>,
-    #[serde(borrow)]
-    parsed: Option<&'a RawValue>,
-    stack_height: Option<u32>,
-}
-
-/// A key as text, or as an object that holds it (`jsonParsed`).
-struct KeyText<'a> {
-    text: &'a str,
-    signer: bool,
-}
-
-/// An account by its place among the keys, or by its text (`jsonParsed`).
-enum AccountRef<'a> {
-    Index(u64),
-    Text(&'a str),
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for AccountRef<'a> {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct RefVisitor;
-        impl<'de> Visitor<'de> for RefVisitor {
-            type Value = AccountRef<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an account's index or address")
-            }
-
-            fn visit_u64<E: de::Error>(self, index: u64) -> Result<Self::Value, E> {
-                Ok(AccountRef::Index(index))
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(AccountRef::Text(text))
-            }
-        }
-        deserializer.deserialize_any(RefVisitor)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for KeyText<'a> {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = KeyText<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an address, or an object that holds one")
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(KeyText { text, signer: false })
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let (mut text, mut signer) = (None, false);
-                while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-                    match name.as_ref() {
-                        "pubkey" => text = Some(map.next_value::<&'de str>()?),
-                        "signer" => signer = map.next_value()?,
-                        _ => drop(map.next_value::<IgnoredAny>()?),
-                    }
-                }
-                let text = text.ok_or_else(|| de::Error::missing_field("pubkey"))?;
-                Ok(KeyText { text, signer })
-            }
-        }
-        deserializer.deserialize_any(KeyVisitor)
-    }
-}
-
 /// Reads one `getTransaction` result (`json` or `jsonParsed`), or a full entry of
 /// `getTransactionsForAddress`.
 pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     if json.len() > LIMITS.bytes {
         return Err(RawError::TooMany("bytes"));
     }
-    let entry: Entry<'_> =
-        serde_json::from_slice(json).map_err(|e| RawError::Json(e.to_string()))?;
-    let meta = entry.meta.ok_or(RawError::Missing("meta"))?;
-    let message = entry.transaction.message;
-    let keys = Keys::read(&message.account_keys, meta.loaded_addresses.as_ref())?;
-    let signers = message.header.map_or_else(
-        || message.account_keys.iter().filter(|key| key.signer).count(),
-        |header| usize::from(header.num_required_signatures),
-    );
-    if meta.pre_balances.len() != keys.keys.len() || meta.post_balances.len() != keys.keys.len() {
+    let entry = wire::read(json)?;
+    let Entry { message, meta, accounts: listed, .. } = entry;
+    let message = message.ok_or(RawError::Missing("message"))?;
+    let meta = meta.ok_or(RawError::Missing("meta"))?;
+    let keys = Keys::read(&message.account_keys, &meta)?;
+    let signers = match message.signers {
+        Some(count) => usize::try_from(count).map_err(|_| RawError::Broken("header"))?,
+        None => message.account_keys.iter().filter(|key| key.signer).count(),
+    };
+    if meta.pre_balances.len() != keys.bytes.len() || meta.post_balances.len() != keys.bytes.len() {
         return Err(RawError::Broken("balance list"));
     }
-    let tokens = token_accounts(&keys, meta.pre_token_balances, meta.post_token_balances)?;
-    let mut reader = InstructionReader::new(&keys);
-    reader.read(&message.instructions, &meta.inner_instructions.unwrap_or_default())?;
+    let tokens = token_accounts(&keys, &meta.pre_token_balances, &meta.post_token_balances)?;
+    let mut reader = InstructionReader::new(&keys, &listed);
+    reader.read(&message.instructions, &meta.inner_instructions)?;
     let logs = if reader.heights_missing { meta.log_messages } else { None };
     let InstructionReader { mut instructions, accounts, data, .. } = reader;
     if let Some(logs) = logs {
-        let lines: Vec<Cow<'_, str>> = serde_json::from_str(logs.get()).unwrap_or_default();
-        frames::heights_from_logs(&keys.keys, &mut instructions, &lines);
+        let lines: Vec<Cow<'_, str>> = serde_json::from_slice(logs).unwrap_or_default();
+        frames::heights_from_logs(&keys.bytes, &mut instructions, &lines);
     }
     frames::link(&mut instructions, &accounts);
+    let id = message.signature.and_then(|text| std::str::from_utf8(text).ok());
     Ok(Transaction {
         slot: entry.slot.ok_or(RawError::Missing("slot"))?,
         block_time: entry.block_time,
         index: entry.transaction_index,
-        id: entry.transaction.signatures.first().and_then(|text| TxId::parse_solana(text)),
-        failed: match meta.status {
-            Some(Status::Ok(_)) => false,
-            Some(Status::Err(_)) => true,
-            None => meta.err.is_some(),
-        },
+        id: id.and_then(TxId::parse_solana),
+        failed: meta.status.unwrap_or(meta.failed),
         fee: meta.fee,
         signers,
         lamports: meta.pre_balances.into_iter().zip(meta.post_balances).collect(),
-        keys: keys.keys,
+        keys: keys.bytes,
         tokens,
         instructions,
         accounts,
@@ -263,62 +90,90 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
 
 /// The keys as bytes, and as the text by which `jsonParsed` refers to them.
 pub(super) struct Keys<'a> {
-    keys: Vec<Key>,
-    texts: Vec<&'a str>,
+    bytes: Vec<Key>,
+    texts: Vec<&'a [u8]>,
+    /// How each text begins: `jsonParsed` names keys by the hundred.
+    starts: Vec<u64>,
 }
 
 impl<'a> Keys<'a> {
-    fn read(listed: &[KeyText<'a>], loaded: Option<&Loaded<'a>>) -> Result<Self, RawError> {
-        let mut texts: Vec<&str> = listed.iter().map(|key| key.text).collect();
+    fn read(listed: &[KeyText<'a>], meta: &Meta<'a>) -> Result<Self, RawError> {
+        let mut texts: Vec<&[u8]> = Vec::with_capacity(meta.pre_balances.len());
+        texts.extend(listed.iter().map(|key| key.text));
         // In `jsonParsed` the list is whole already.
-        if let Some(loaded) = loaded {
-            let more = loaded.writable.iter().chain(&loaded.readonly);
-            if !more.clone().all(|text| texts.contains(text)) {
-                texts.extend(more);
-            }
+        let more = meta.writable.iter().chain(&meta.readonly);
+        if !more.clone().all(|text| texts.contains(text)) {
+            texts.extend(more);
         }
         if texts.len() > LIMITS.keys {
             return Err(RawError::TooMany("account keys"));
         }
-        let keys = texts.iter().map(|text| key(text)).collect::<Result<_, _>>()?;
-        Ok(Self { keys, texts })
+        let bytes = texts.iter().map(|text| key(text)).collect::<Result<_, _>>()?;
+        let starts = texts.iter().map(|text| start(text)).collect();
+        Ok(Self { bytes, texts, starts })
     }
 
     /// Place of an address among the keys.
-    pub(super) fn find(&self, text: &str) -> Option<u8> {
-        self.texts.iter().position(|known| *known == text).and_then(|at| u8::try_from(at).ok())
+    pub(super) fn find(&self, text: &[u8]) -> Option<u8> {
+        let wanted = start(text);
+        let alike = |(_, start): &(usize, &u64)| **start == wanted;
+        let mut alike = self.starts.iter().enumerate().filter(alike).map(|(at, _)| at);
+        let at = alike.find(|at| self.texts.get(*at) == Some(&text))?;
+        u8::try_from(at).ok()
     }
 }
 
-pub(super) fn key(text: &str) -> Result<Key, RawError> {
+/// The first characters of an address as one number.
+fn start(text: &[u8]) -> u64 {
+    text.first_chunk().map_or(0, |start| u64::from_le_bytes(*start))
+}
+
+pub(super) fn key(text: &[u8]) -> Result<Key, RawError> {
     let mut bytes = [0; 32];
     five8::decode_32(text, &mut bytes).map_err(|_| RawError::Broken("address"))?;
     Ok(bytes)
 }
 
+/// Addresses that were read before: the same few mints and owners stand in the lists many times.
+#[derive(Default)]
+struct Memo<'a> {
+    known: Vec<(u64, &'a [u8], Key)>,
+}
+
+impl<'a> Memo<'a> {
+    fn key(&mut self, text: &'a [u8]) -> Result<Key, RawError> {
+        let wanted = start(text);
+        let mut known = self.known.iter();
+        if let Some((.., key)) = known.find(|(start, known, _)| *start == wanted && *known == text)
+        {
+            return Ok(*key);
+        }
+        let key = key(text)?;
+        self.known.push((wanted, text, key));
+        Ok(key)
+    }
+}
+
 fn token_accounts(
     keys: &Keys<'_>,
-    before: Option<Vec<TokenBalance<'_>>>,
-    after: Option<Vec<TokenBalance<'_>>>,
+    before: &[TokenBalance<'_>],
+    after: &[TokenBalance<'_>],
 ) -> Result<Vec<TokenAccount>, RawError> {
-    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-    if before.len().max(after.len()) > LIMITS.token_balances {
-        return Err(RawError::TooMany("token balances"));
-    }
     let mut accounts: Vec<TokenAccount> = Vec::with_capacity(before.len() + 4);
+    let mut memo = Memo { known: Vec::with_capacity(16) };
     for (balances, is_before) in [(before, true), (after, false)] {
         for balance in balances {
             let account = u8::try_from(balance.account_index)
                 .ok()
-                .filter(|at| usize::from(*at) < keys.keys.len())
+                .filter(|at| usize::from(*at) < keys.bytes.len())
                 .ok_or(RawError::Broken("token balance"))?;
-            let amount = balance.ui_token_amount.amount;
-            let units = amount.parse().map_err(|_| RawError::Broken("token amount"))?;
-            let mint = key(balance.mint)?;
-            let owner = balance.owner.map(key).transpose()?;
+            let units = units(balance.amount).ok_or(RawError::Broken("token amount"))?;
+            let decimals = u8::try_from(balance.decimals);
+            let decimals = decimals.map_err(|_| RawError::Broken("number of decimals"))?;
+            let mint = memo.key(balance.mint)?;
+            let owner = balance.owner.map(|owner| memo.key(owner)).transpose()?;
             let at = accounts.iter().position(|a| a.account == account && a.mint == mint);
             let at = at.unwrap_or_else(|| {
-                let decimals = balance.ui_token_amount.decimals;
                 accounts.push(TokenAccount::new(account, mint, decimals));
                 accounts.len() - 1
             });
@@ -333,21 +188,27 @@ fn token_accounts(
     Ok(accounts)
 }
 
+pub(super) fn units(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
 struct InstructionReader<'a> {
     keys: &'a Keys<'a>,
+    listed: &'a [AccountRef<'a>],
     instructions: Vec<Instruction>,
     accounts: Vec<u8>,
-    data: String,
+    data: Vec<u8>,
     heights_missing: bool,
 }
 
 impl<'a> InstructionReader<'a> {
-    fn new(keys: &'a Keys<'a>) -> Self {
+    fn new(keys: &'a Keys<'a>, listed: &'a [AccountRef<'a>]) -> Self {
         Self {
             keys,
-            instructions: Vec::with_capacity(32),
-            accounts: Vec::with_capacity(256),
-            data: String::with_capacity(2_048),
+            listed,
+            instructions: Vec::with_capacity(64),
+            accounts: Vec::with_capacity(listed.len()),
+            data: Vec::with_capacity(4_096),
             heights_missing: false,
         }
     }
@@ -355,47 +216,45 @@ impl<'a> InstructionReader<'a> {
     fn read(
         &mut self,
         outer: &[RawInstruction<'_>],
-        inner: &[InnerInstructions<'_>],
+        inner: &[(u64, RawInstruction<'_>)],
     ) -> Result<(), RawError> {
-        for (at, instruction) in outer.iter().enumerate() {
+        for (at, instruction) in (0_u64..).zip(outer) {
             self.push(instruction, 1)?;
-            for group in inner.iter().filter(|group| group.index == at) {
-                for instruction in &group.instructions {
-                    self.heights_missing |= instruction.stack_height.is_none();
-                    let height = instruction.stack_height.and_then(|h| u8::try_from(h).ok());
-                    self.push(instruction, height.unwrap_or(0))?;
-                }
+            for (_, instruction) in inner.iter().filter(|(index, _)| *index == at) {
+                self.heights_missing |= instruction.stack_height.is_none();
+                let height = instruction.stack_height.and_then(|h| u8::try_from(h).ok());
+                self.push(instruction, height.unwrap_or(0))?;
             }
         }
         Ok(())
+    }
+
+    fn place(&self, account: AccountRef<'_>) -> Option<u8> {
+        let place = match account {
+            AccountRef::Index(index) => u8::try_from(index).ok(),
+            AccountRef::Text(text) => self.keys.find(text),
+        };
+        place.filter(|at| usize::from(*at) < self.keys.bytes.len())
     }
 
     fn push(&mut self, raw: &RawInstruction<'_>, height: u8) -> Result<(), RawError> {
         if self.instructions.len() >= LIMITS.instructions {
             return Err(RawError::TooMany("instructions"));
         }
-        let program = match (raw.program_id_index, raw.program_id) {
-            (Some(index), _) => u8::try_from(index).ok(),
-            (None, Some(text)) => self.keys.find(text),
-            (None, None) => None,
-        };
+        let program = raw.program.and_then(|program| self.place(program));
         let program = program.ok_or(RawError::Broken("program index"))?;
         let program_key =
-            self.keys.keys.get(usize::from(program)).ok_or(RawError::Broken("program index"))?;
+            self.keys.bytes.get(usize::from(program)).ok_or(RawError::Broken("program index"))?;
         let start = self.accounts.len();
-        for account in &raw.accounts {
-            let index = match account {
-                AccountRef::Index(index) => u8::try_from(*index).ok(),
-                AccountRef::Text(text) => self.keys.find(text),
-            };
-            let index = index.filter(|at| usize::from(*at) < self.keys.keys.len());
-            self.accounts.push(index.ok_or(RawError::Broken("account index"))?);
+        for account in self.listed.get(raw.accounts.clone()).unwrap_or_default() {
+            let place = self.place(*account).ok_or(RawError::Broken("account index"))?;
+            self.accounts.push(place);
         }
         let listed = self.accounts.get(start..).unwrap_or_default();
         let accounts = start..self.accounts.len();
         let data_start = self.data.len();
         if !action::is_built_in(program_key) {
-            self.data.push_str(raw.data.unwrap_or_default());
+            self.data.extend_from_slice(raw.data);
         }
         let data = data_start..self.data.len();
         let instructions = &mut self.instructions;
@@ -413,8 +272,7 @@ impl<'a> InstructionReader<'a> {
         if let Some(parsed) = raw.parsed {
             add(action::from_parsed(program_key, parsed, self.keys));
         } else {
-            let data = raw.data.unwrap_or_default();
-            action::from_data(program_key, data, listed, &self.keys.keys, add);
+            action::from_data(program_key, raw.data, listed, &self.keys.bytes, add);
         }
         // A batch is many instructions in one.
         if self.instructions.len() > LIMITS.instructions {

@@ -37,9 +37,12 @@ impl Rows {
         self.add_net(&swap.net, routed, |mint| venue(scene, ledger, &swap.ranges, mint));
     }
 
-    /// Adds the fill of an order.
-    pub(super) fn add_fill(&mut self, fill: &Fill<'_>) {
-        self.add_net(&fill.net, None, |_| fill.program.name.clone());
+    /// Adds the fill of an order. Who fills it may swap before or behind the order's own call.
+    pub(super) fn add_fill(&mut self, scene: &Scene<'_>, ledger: &Ledger, fill: &Fill<'_>) {
+        let whole = std::slice::from_ref(&scene.whole);
+        self.add_net(&fill.net, None, |mint| {
+            exchanged_by(scene, ledger, whole, mint).unwrap_or_else(|| fill.program.name.clone())
+        });
     }
 
     /// Native that the wallet gave or got belongs to a row only where the swap moved a single
@@ -69,12 +72,14 @@ impl Rows {
             let Some(key) = ledger.mints.get(row.mint) else { continue };
             let mint = Address::Solana(*key);
             let side = if row.units > 0 { Side::Buy } else { Side::Sell };
-            // Native on the same side as the token is no price.
+            // Native on the same side as the token is no price, nor is more than there was.
             let native = row.native.filter(|native| (*native < 0) == (row.units > 0));
+            let native =
+                native.filter(|native| native.unsigned_abs() <= scene.tx.lamports_in_all());
             decoded.trades.push(DecodedTrade {
                 side,
                 mint,
-                units: Some(Units::from(row.units.unsigned_abs())),
+                units: ledger.is_told(row.mint).then(|| Units::from(row.units.unsigned_abs())),
                 native: native.map(|native| Units::from(native.unsigned_abs())),
                 venue: row.venue.clone(),
             });
@@ -90,8 +95,23 @@ impl Rows {
     }
 }
 
-/// The venue that exchanged most of the token in these instructions.
+/// The venue that exchanged most of the token in these instructions, else who led the swap.
 fn venue(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>], mint: usize) -> Arc<str> {
+    let venue = exchanged_by(scene, ledger, ranges, mint).or_else(|| routed_by(scene, ranges));
+    venue.unwrap_or_else(|| {
+        let outer = ranges.first().and_then(|range| scene.instruction(range.start));
+        let key = outer.and_then(|outer| scene.tx.key(outer.program));
+        key.map(|key| Address::Solana(*key).to_string()).unwrap_or_default().into()
+    })
+}
+
+/// The venue of the tables that exchanged most of the token in these instructions.
+fn exchanged_by(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    ranges: &[Range<usize>],
+    mint: usize,
+) -> Option<Arc<str>> {
     let mut shares: Vec<(&Arc<str>, u128)> = Vec::new();
     let of_mint = |flow: &&Flow| {
         flow.asset == Asset::Token(mint)
@@ -105,14 +125,7 @@ fn venue(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>], mint: usiz
         }
     }
     let best = shares.iter().rev().max_by_key(|(_, share)| *share);
-    if let Some((name, _)) = best {
-        return (*name).clone();
-    }
-    routed_by(scene, ranges).unwrap_or_else(|| {
-        let outer = ranges.first().and_then(|range| scene.instruction(range.start));
-        let key = outer.and_then(|outer| scene.tx.key(outer.program));
-        key.map(|key| Address::Solana(*key).to_string()).unwrap_or_default().into()
-    })
+    best.map(|(name, _)| (*name).clone())
 }
 
 /// The name of the program that led the swap, where no venue of the tables exchanged the token.

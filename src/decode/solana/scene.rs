@@ -17,6 +17,8 @@ pub(super) struct Scene<'a> {
     liquidity: Vec<bool>,
     /// Each outer instruction with those that it called.
     pub(super) groups: Vec<Range<usize>>,
+    /// All instructions.
+    pub(super) whole: Range<usize>,
 }
 
 impl<'a> Scene<'a> {
@@ -24,8 +26,9 @@ impl<'a> Scene<'a> {
     pub(super) fn new(tx: &'a Transaction, tables: &'a SolanaTables) -> Option<Self> {
         let programs = tx.keys.iter().map(|key| tables.program(key)).collect();
         let (liquidity, groups) = (Vec::new(), Vec::new());
-        let mut scene = Self { tx, tables, programs, liquidity, groups };
-        if !scene.may_trade(&(0..tx.instructions.len())) {
+        let whole = 0..tx.instructions.len();
+        let mut scene = Self { tx, tables, programs, liquidity, groups, whole };
+        if !scene.may_trade(&scene.whole) {
             return None;
         }
         for (at, instruction) in tx.instructions.iter().enumerate() {

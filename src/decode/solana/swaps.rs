@@ -11,8 +11,9 @@ use crate::registry::{AccountKind, ProgramKind};
 const ACCOUNT_OVERHEAD: u64 = 128;
 /// The most that an account may grow by in one instruction.
 const GROWTH_MAX: u64 = 10_240;
-/// The rate until 2026, where the transaction tells none.
-const RENT_RATE: u64 = 6_960;
+/// Lamports of rent a byte, where the transaction tells none: the rate until 2026, and the steps by
+/// which SIMD-0437 lowers it.
+const RENT_RATES: [u64; 6] = [6_960, 6_333, 5_080, 2_575, 1_322, 696];
 
 /// What was given and got, per asset.
 #[derive(Debug, Clone, Default)]
@@ -153,13 +154,15 @@ impl Scene<'_> {
         if self.tx.key(to).is_some_and(|key| ledger.mints.contains(key)) {
             return true;
         }
-        let rate = ledger.rent_rate.unwrap_or(RENT_RATE);
+        let told = ledger.rent_rate.as_ref();
+        let mut rates = told.map_or(RENT_RATES.as_slice(), std::slice::from_ref).iter();
         if flow.fresh {
-            return flow.amount == ACCOUNT_OVERHEAD * rate;
+            return rates.any(|rate| flow.amount == ACCOUNT_OVERHEAD * rate);
         }
         // Room for an account that grows is paid beside the price that it gets in the same call.
-        flow.amount.is_multiple_of(rate)
-            && flow.amount <= GROWTH_MAX * rate
+        let room =
+            |rate: &u64| flow.amount.is_multiple_of(*rate) && flow.amount <= GROWTH_MAX * rate;
+        rates.any(room)
             && ledger.flows.iter().any(|other| {
                 other.means == Means::Pay
                     && other.to == Some(to)

@@ -27,7 +27,7 @@ pub struct Transaction {
     pub(super) instructions: Vec<Instruction>,
     pub(super) accounts: Vec<u8>,
     /// The base58 texts of the calls' data.
-    pub(super) data: String,
+    pub(super) data: Vec<u8>,
 }
 
 /// A token account that the balance lists name. Amounts are base units.
@@ -122,6 +122,21 @@ impl Transaction {
             .filter(|token| token.mint != WRAPPED_SOL && closed(token.account))
             .filter_map(|token| self.key(token.account).copied())
             .collect()
+    }
+
+    /// Lamports of all accounts together, before.
+    pub(super) fn lamports_in_all(&self) -> u128 {
+        self.lamports.iter().map(|(before, _)| u128::from(*before)).sum()
+    }
+
+    /// By how much balances of a mint changed, over all accounts.
+    pub(super) fn units_moved(&self, mint: &Key) -> u128 {
+        let of_mint = self.tokens.iter().filter(|token| token.mint == *mint);
+        let change = |token: &TokenAccount| {
+            let (before, after) = (token.before.unwrap_or(0), token.after.unwrap_or(0));
+            u128::from(before.abs_diff(after))
+        };
+        of_mint.map(change).sum()
     }
 
     pub(super) fn key(&self, index: u8) -> Option<&Key> {

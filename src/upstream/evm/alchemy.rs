@@ -22,6 +22,8 @@ use crate::upstream::queue::Lane;
 const METHOD: &str = "alchemy_getAssetTransfers";
 /// Transfers in a page: the most that is given.
 const PAGE_MAX: usize = 1_000;
+/// Chains of which it lists inner calls: Ethereum and Polygon.
+const CHAINS_WITH_CALLS: [u64; 2] = [1, 137];
 const SIDES: [Side; 2] = [Side::Gave, Side::Got];
 /// Pages in a row that lack what is known.
 const LAGS_MAX: u32 = 8;
@@ -39,9 +41,7 @@ pub(super) struct AlchemyLister {
     lane: Lane,
     merge: Merge,
     high: Height,
-    /// Not all chains have transfers by inner calls.
     with_calls: bool,
-    saw_calls: bool,
     /// How to turn the page inside a block.
     keys: HashMap<Side, String>,
     lags: u32,
@@ -54,14 +54,14 @@ impl AlchemyLister {
         lane: Lane,
         (low, high): (Height, Height),
     ) -> Self {
+        let with_calls = subject.chain.chain_id.is_some_and(|id| CHAINS_WITH_CALLS.contains(&id));
         Self {
             pool,
             subject,
             lane,
             merge: Merge::new(SIDES.len(), low, high),
             high,
-            with_calls: true,
-            saw_calls: false,
+            with_calls,
             keys: HashMap::new(),
             lags: 0,
         }
@@ -79,8 +79,8 @@ impl AlchemyLister {
             if self.merge.is_done() {
                 return Ok(None);
             }
-            // An index without any call of this wallet may have none at all.
-            let until = self.saw_calls.then_some(self.high);
+            // Where it has no calls, it refuses to be asked for them.
+            let until = self.with_calls.then_some(self.high);
             if let Some(window) = self.merge.take(&self.subject, until) {
                 return Ok(Some(window));
             }
@@ -101,11 +101,12 @@ impl AlchemyLister {
             self.pool.call(METHOD, self.params(*side, ask, key), &options)
         });
         let answers = join_all(calls).await;
+        let with_calls = self.with_calls;
         let mut first_error = Ok(());
         for ((at, side, ask), answer) in wanted.into_iter().zip(answers) {
             let done = match answer {
                 Ok(answer) => self.absorb(at, side, &answer),
-                Err(error) => self.amend(at, ask, error),
+                Err(error) => self.amend(at, ask, with_calls, error),
             };
             first_error = first_error.and(done);
         }
@@ -113,23 +114,29 @@ impl AlchemyLister {
     }
 
     fn params(&self, side: Side, ask: &PageAsk, key: Option<&String>) -> Value {
-        let wallet = hex_text(&self.subject.wallet);
         let mut categories = vec!["external", "erc20"];
         if self.with_calls {
             categories.push("internal");
         }
-        let mut filter = json!({
-            "fromBlock": format!("{:#x}", ask.low), "toBlock": format!("{:#x}", ask.end),
-            "category": categories, "order": "desc", "withMetadata": true,
-            "excludeZeroValue": true, "maxCount": format!("{PAGE_MAX:#x}"),
-        });
-        let end = match side {
+        let side = match side {
             Side::Gave => "fromAddress",
             Side::Got => "toAddress",
         };
-        filter[end] = wallet.into();
+        let mut filter = serde_json::Map::new();
+        for (name, value) in [
+            (side, Value::from(hex_text(&self.subject.wallet))),
+            ("fromBlock", format!("{:#x}", ask.low).into()),
+            ("toBlock", format!("{:#x}", ask.end).into()),
+            ("category", categories.into()),
+            ("order", "desc".into()),
+            ("withMetadata", true.into()),
+            ("excludeZeroValue", true.into()),
+            ("maxCount", format!("{PAGE_MAX:#x}").into()),
+        ] {
+            filter.insert(name.to_owned(), value);
+        }
         if let Some(key) = key {
-            filter["pageKey"] = key.as_str().into();
+            filter.insert("pageKey".to_owned(), key.as_str().into());
         }
         json!([filter])
     }
@@ -145,7 +152,6 @@ impl AlchemyLister {
             Some(key) => drop(self.keys.insert(side, key)),
             None => drop(self.keys.remove(&side)),
         }
-        self.saw_calls |= page.rows.iter().any(|row| matches!(row.what, What::Call(_)));
         match self.merge.absorb(&self.subject, at, page.rows, is_whole) {
             Ok(Absorbed::Taken) => {
                 self.lags = 0;
@@ -172,6 +178,7 @@ impl AlchemyLister {
         &mut self,
         at: usize,
         ask: PageAsk,
+        with_calls: bool,
         error: UpstreamError,
     ) -> Result<(), UpstreamError> {
         let message = match &error {
@@ -184,7 +191,7 @@ impl AlchemyLister {
             | UpstreamError::WrongChain { .. }
             | UpstreamError::NotAWallet { .. } => return Err(error),
         };
-        if self.with_calls && (message.contains("internal") || message.contains("categor")) {
+        if with_calls && (message.contains("categor") || message.contains("internal transfer")) {
             self.with_calls = false;
             return Ok(());
         }
@@ -264,9 +271,9 @@ fn row(raw: &RawTransfer<'_>) -> Option<Row> {
 
 fn what(category: &str, (from, to): (Account, Option<Account>), value: Option<Units>) -> What {
     match (category, to, value) {
-        // What is called is not told: anything but an approval.
+        // What it calls is not told.
         ("external", to, value) => {
-            What::Outer { from, to, value: value.unwrap_or_default(), selector: Some([0; 4]) }
+            What::Outer { from, to, value: value.unwrap_or_default(), selector: None }
         }
         (_, _, Some(Units::ZERO)) => What::Nothing,
         // Of some tokens the amount is not told.

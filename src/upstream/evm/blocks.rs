@@ -17,14 +17,11 @@ use crate::upstream::source::HashCheck;
 
 impl EvmSource {
     pub(in crate::upstream) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
-        Ok(self.final_head(&CallOptions::new(lane.clone())).await?.0)
+        self.final_head(&CallOptions::new(lane.clone())).await
     }
 
-    /// The newest block that cannot be taken back, and who told it.
-    pub(super) async fn final_head(
-        &self,
-        options: &CallOptions,
-    ) -> Result<(Height, EndpointId), UpstreamError> {
+    /// The newest block that cannot be taken back.
+    pub(super) async fn final_head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
         let chain = &self.inner.chain;
         let tag = match chain.finality {
             Finality::Finalized => "finalized",
@@ -32,7 +29,7 @@ impl EvmSource {
             Finality::Depth(depth) => return self.head_below(depth, options).await,
         };
         match self.block(json!(tag), options).await {
-            Ok(Some((block, by))) => Ok((block.number, by)),
+            Ok(Some((block, _))) => Ok(block.number),
             // Nodes that do not know the tag answer null or refuse it.
             Ok(None) | Err(UpstreamError::Rpc { .. } | UpstreamError::NotSupported { .. }) => {
                 self.head_below(chain.index_lag, options).await
@@ -41,15 +38,11 @@ impl EvmSource {
         }
     }
 
-    async fn head_below(
-        &self,
-        depth: u64,
-        options: &CallOptions,
-    ) -> Result<(Height, EndpointId), UpstreamError> {
+    async fn head_below(&self, depth: u64, options: &CallOptions) -> Result<Height, UpstreamError> {
         let answer = self.inner.pool.call("eth_blockNumber", json!([]), options).await?;
         let newest = wire::number(&answer.result)
             .ok_or_else(|| self.malformed(answer.endpoint, "eth_blockNumber gave no number"))?;
-        Ok((newest.saturating_sub(depth), answer.endpoint))
+        Ok(newest.saturating_sub(depth))
     }
 
     pub(in crate::upstream) async fn block_hash(
@@ -135,25 +128,30 @@ impl EvmSource {
         options: &CallOptions,
     ) -> Result<HashMap<Height, UnixSeconds>, UpstreamError> {
         let (mut times, mut wanted) = (HashMap::new(), heights);
+        let tries = self.inner.limits.missing_tries_max;
         let mut avoid = None;
-        // What one node does not have is asked of another.
-        for _ in 0..2 {
-            let calls: Vec<Call> = wanted.iter().map(|height| block_call(*height)).collect();
-            let options = CallOptions { avoid, ..options.clone() };
-            for answer in self.inner.pool.batch(&calls, &options).await {
-                let answer = answer?;
-                avoid = Some(answer.endpoint);
-                if let Some((block, _)) = self.read_block(&answer)? {
-                    times.insert(block.number, block.time);
-                }
-            }
-            wanted.retain(|height| !times.contains_key(height));
+        for attempt in 0..=tries {
             if wanted.is_empty() {
                 return Ok(times);
             }
+            self.pause_for_missing(attempt).await;
+            let calls: Vec<Call> = wanted.iter().map(|height| block_call(*height)).collect();
+            let options = CallOptions { avoid, ..options.clone() };
+            for (height, answer) in wanted.iter().zip(self.inner.pool.batch(&calls, &options).await)
+            {
+                let answer = answer?;
+                // What one node does not have is asked of another.
+                match wire::block(&answer.result) {
+                    Ok(Some(block)) if block.number == *height => {
+                        times.insert(block.number, block.time);
+                    }
+                    Ok(_) | Err(()) => avoid = Some(answer.endpoint),
+                }
+            }
+            wanted.retain(|height| !times.contains_key(height));
         }
         let last = "a block with transactions is given by no node".to_owned();
-        Err(UpstreamError::Unavailable { attempts: 2, last })
+        Err(UpstreamError::Unavailable { attempts: tries, last })
     }
 }
 

@@ -16,6 +16,9 @@ const MISSES_MAX: u8 = 4;
 /// Rows in a row that may repeat the page before: equal transfers in one transaction look alike.
 const REPEATS_MAX: usize = 64;
 
+/// Pages of one block.
+const PAGES_MAX: u32 = 10_000;
+
 /// A page to ask for: rows from `end` downwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageAsk {
@@ -125,7 +128,7 @@ impl Descent {
             return Err(Fault::Disordered);
         }
         if self.inside.is_some() {
-            self.absorb_inside(page)
+            self.absorb_inside(page, is_whole)
         } else {
             self.absorb_first(page, is_whole)
         }
@@ -177,7 +180,7 @@ impl Descent {
         Ok(Absorbed::Taken)
     }
 
-    fn absorb_inside(&mut self, page: Vec<Row>) -> Result<Absorbed, Fault> {
+    fn absorb_inside(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
         let Some(mut inside) = self.inside.take() else { return Ok(Absorbed::Taken) };
         let lowest = page.last().map(|row| row.block);
         match lowest {
@@ -189,9 +192,14 @@ impl Descent {
                 self.rows.append(&mut inside.rows);
                 self.go_on_at(lowest, page);
             }
+            Some(_) if is_whole => {
+                self.rows.append(&mut inside.rows);
+                self.rows.extend(page);
+                self.step_below();
+            }
             Some(_) => {
                 inside.repeats = if page == inside.last { inside.repeats + page.len() } else { 0 };
-                if inside.repeats > REPEATS_MAX {
+                if inside.repeats > REPEATS_MAX || inside.page >= PAGES_MAX {
                     return Err(Fault::Repeats);
                 }
                 inside.page += 1;

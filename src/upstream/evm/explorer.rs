@@ -222,15 +222,13 @@ impl ExplorerLister {
             return Ok(true);
         }
         let known = lock(&self.heads).get(&endpoint).copied();
-        let told = match known {
-            Some(told) => told,
-            None => {
-                let here =
-                    CallOptions { on: Some(endpoint), ..CallOptions::new(self.lane.clone()) };
-                let told = head(&self.pool, &self.heads, &here).await?;
-                lock(&self.heads).insert(endpoint, told);
-                told
-            }
+        let told = if let Some(told) = known {
+            told
+        } else {
+            let here = CallOptions { on: Some(endpoint), ..CallOptions::new(self.lane.clone()) };
+            let told = head(&self.pool, &self.heads, &here).await?;
+            lock(&self.heads).insert(endpoint, told);
+            told
         };
         Ok(told.is_none_or(|told| told >= height))
     }

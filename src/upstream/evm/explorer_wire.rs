@@ -165,7 +165,7 @@ fn of_text(status: u16, text: String) -> Reading {
         Reading::SlowDown(None)
     } else if holds(TOO_LARGE) {
         Reading::Refused { code: PAGE_TOO_LARGE, message: text }
-    } else if matches!(status, 401 | 402 | 403) || holds(NOT_HERE) {
+    } else if matches!(status, 401..=403) || holds(NOT_HERE) {
         Reading::NotOffered(text)
     } else if status >= 500 || holds(AGAIN) {
         Reading::Again(text)

@@ -1,8 +1,10 @@
 //! From candidates to a chunk: transactions and receipts in batches, then what moved inside, then
 //! the times of their blocks.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
+use futures_util::future::try_join;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::sleep;
@@ -10,9 +12,10 @@ use tokio::time::sleep;
 use super::EvmSource;
 use super::discovery::Candidate;
 use super::native::Traced;
-use super::wire;
+use super::{fees, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction};
 use crate::domain::{Height, Resume, Units, UnixSeconds};
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
 use crate::upstream::source::{RawChunk, RawTx};
@@ -35,6 +38,14 @@ struct Fetched {
     fee: Option<Units>,
 }
 
+/// A candidate on its way to being fetched.
+struct Wanted {
+    candidate: Candidate,
+    tx: Option<Answer>,
+    receipt: Option<Answer>,
+    done: Option<(Transaction, Option<Units>)>,
+}
+
 impl EvmSource {
     pub(super) async fn chunk(
         self,
@@ -48,12 +59,17 @@ impl EvmSource {
         }
         let (unsure, sure): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|one| one.whole.is_none() && one.sent.is_none());
-        let mut sure = sure;
-        sure.extend(self.worth_fetching(&wallet, unsure, &options).await?);
-        let mut fetched = self.fetch(sure, &options).await?;
+        let ((mut fetched, mut times), worthy) = try_join(
+            self.fetch_timed(sure.into_iter().map(Wanted::new).collect(), &options),
+            self.worth_fetching(&wallet, unsure, &options),
+        )
+        .await?;
+        let (more, more_times) = self.fetch_timed(worthy, &options).await?;
+        fetched.extend(more);
+        times.extend(more_times);
         fetched.retain(|one| one.tx.succeeded);
         self.add_native(&wallet, &mut fetched, &blocks, &options).await;
-        let txs = self.timed(fetched, &options).await?;
+        let txs = timed(fetched, &times)?;
         Ok(RawChunk { low, high, txs, resume, accounts: Vec::new() })
     }
 
@@ -64,98 +80,111 @@ impl EvmSource {
         wallet: &Account,
         candidates: Vec<Candidate>,
         options: &CallOptions,
-    ) -> Result<Vec<Candidate>, UpstreamError> {
+    ) -> Result<Vec<Wanted>, UpstreamError> {
         let (tables, chain) = (self.inner.registry.evm(), &self.inner.chain);
-        let heads = self.ask_all(&candidates, "eth_getTransactionByHash", options).await?;
-        let mut worth = Vec::new();
-        for (candidate, head) in candidates.into_iter().zip(heads) {
-            let parties = wire::parties(&head.result).ok_or_else(|| {
-                self.malformed(head.endpoint, "eth_getTransactionByHash gave no transaction")
-            })?;
+        let mut all: Vec<Wanted> = candidates.into_iter().map(Wanted::new).collect();
+        self.ask_until(&mut all, false, options).await?;
+        let count = all.len();
+        all.retain(|one| {
+            let seen = one.tx.as_ref().and_then(|answer| wire::seen(&answer.result));
             // A wallet that is a contract is called by whoever owns it.
             let called = |to| to == *wallet || tables.is_known(chain, &to);
-            if parties.from == *wallet || parties.to.is_some_and(called) {
-                worth.push(candidate);
-            }
+            seen.is_some_and(|seen| seen.from == *wallet || seen.to.is_some_and(called))
+        });
+        if all.len() < count {
+            tracing::debug!(
+                skipped = count - all.len(),
+                "transactions that only brought something"
+            );
         }
-        Ok(worth)
+        Ok(all)
+    }
+
+    /// With the times of their blocks, as far as the list does not tell them.
+    async fn fetch_timed(
+        &self,
+        wanted: Vec<Wanted>,
+        options: &CallOptions,
+    ) -> Result<(Vec<Fetched>, HashMap<Height, UnixSeconds>), UpstreamError> {
+        let untimed: BTreeSet<Height> = wanted
+            .iter()
+            .filter(|one| one.candidate.time.is_none())
+            .map(|one| one.candidate.block)
+            .collect();
+        try_join(self.fetch(wanted, options), self.times(untimed, options)).await
     }
 
     async fn fetch(
         &self,
-        candidates: Vec<Candidate>,
+        wanted: Vec<Wanted>,
         options: &CallOptions,
     ) -> Result<Vec<Fetched>, UpstreamError> {
-        let (whole, bare): (Vec<_>, Vec<_>) =
-            candidates.into_iter().partition(|candidate| candidate.whole.is_some());
-        let mut fetched: Vec<Fetched> = whole
-            .into_iter()
-            .filter_map(|mut candidate| {
-                let tx = *candidate.whole.take()?;
-                Some(Fetched { candidate, tx, fee: None })
-            })
-            .collect();
-        let (txs, receipts) = futures_util::future::try_join(
-            self.ask_all(&bare, "eth_getTransactionByHash", options),
-            self.ask_all(&bare, "eth_getTransactionReceipt", options),
-        )
-        .await?;
-        for ((candidate, tx), receipt) in bare.into_iter().zip(txs).zip(receipts) {
-            let parsed =
-                evm::parse(tx.result.get().as_bytes(), receipt.result.get().as_bytes()).ok();
-            let right =
-                parsed.filter(|tx| tx.hash == candidate.hash && tx.block == candidate.block);
-            let tx = right.ok_or_else(|| {
-                self.malformed(
-                    receipt.endpoint,
-                    "a transaction or a receipt is not the one asked for",
-                )
-            })?;
-            fetched.push(Fetched { candidate, tx, fee: wire::fee(&receipt.result) });
+        let (mut bare, mut fetched) = (Vec::new(), Vec::new());
+        for mut one in wanted {
+            match one.candidate.whole.take() {
+                Some(tx) => fetched.push(Fetched { candidate: one.candidate, tx: *tx, fee: None }),
+                None => bare.push(one),
+            }
         }
+        self.ask_until(&mut bare, true, options).await?;
+        fetched.extend(bare.into_iter().filter_map(|one| {
+            let (tx, fee) = one.done?;
+            Some(Fetched { candidate: one.candidate, tx, fee })
+        }));
         Ok(fetched)
     }
 
-    /// One answer a candidate. What no node has yet is asked again for a while.
-    async fn ask_all(
+    /// Asks for transactions, and for their receipts where those are wanted too. What a node does
+    /// not have, or has of another block, is asked again elsewhere and for a while.
+    async fn ask_until(
         &self,
-        candidates: &[Candidate],
-        method: &'static str,
+        all: &mut [Wanted],
+        with_receipts: bool,
         options: &CallOptions,
-    ) -> Result<Vec<Answer>, UpstreamError> {
-        let limits = &self.inner.limits;
-        let mut answers: Vec<Option<Answer>> = candidates.iter().map(|_| None).collect();
+    ) -> Result<(), UpstreamError> {
+        let tries = self.inner.limits.missing_tries_max;
         let mut avoid = None;
-        for attempt in 0..=limits.missing_tries_max {
-            let open: Vec<usize> = (0..candidates.len())
-                .filter(|at| answers.get(*at).is_some_and(Option::is_none))
-                .collect();
+        for attempt in 0..=tries {
+            let mut open: Vec<&mut Wanted> =
+                all.iter_mut().filter(|one| !one.is_done(with_receipts)).collect();
             if open.is_empty() {
-                break;
+                return Ok(());
             }
-            if attempt > 1 {
-                sleep(limits.missing_pause * attempt).await;
-            }
-            let calls: Vec<Call> = open
-                .iter()
-                .filter_map(|at| candidates.get(*at))
-                .map(|candidate| Call { method, params: json!([wire::hex(&candidate.hash)]) })
-                .collect();
+            self.pause_for_missing(attempt).await;
+            let calls: Vec<Call> = open.iter().flat_map(|one| one.calls(with_receipts)).collect();
             let options = CallOptions { avoid, ..options.clone() };
-            for (at, answer) in open.into_iter().zip(self.inner.pool.batch(&calls, &options).await)
-            {
-                let answer = answer?;
-                if is_null(&answer.result) {
-                    avoid = Some(answer.endpoint);
-                } else if let Some(place) = answers.get_mut(at) {
-                    *place = Some(answer);
+            let mut answers = self.inner.pool.batch(&calls, &options).await.into_iter();
+            for one in &mut open {
+                for part in one.open_parts(with_receipts) {
+                    let answer = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
+                    if is_null(&answer.result) {
+                        avoid = Some(answer.endpoint);
+                    } else {
+                        *part = Some(answer);
+                    }
+                }
+                if let Some(wrong) = one.settle(self.inner.chain.chain_id, with_receipts) {
+                    avoid = Some(wrong);
                 }
             }
         }
-        answers.into_iter().collect::<Option<_>>().ok_or_else(|| UpstreamError::Unavailable {
-            attempts: limits.missing_tries_max,
-            last: format!("a listed transaction is given by no node ({method})"),
-        })
+        match all.iter().find(|one| !one.is_done(with_receipts)) {
+            None => Ok(()),
+            Some(one) => Err(UpstreamError::Unavailable {
+                attempts: tries + 1,
+                last: format!(
+                    "a listed transaction is given by no node: {}",
+                    wire::hex(&one.candidate.hash)
+                ),
+            }),
+        }
+    }
+
+    /// Nodes that are behind have what is missing a little later.
+    pub(super) async fn pause_for_missing(&self, attempt: u32) {
+        if attempt > 1 {
+            sleep(self.inner.limits.missing_pause * attempt).await;
+        }
     }
 
     async fn add_native(
@@ -179,29 +208,68 @@ impl EvmSource {
             self.fill_native(wallet, open, options).await;
         }
     }
+}
 
-    /// Newest first, each with the time of its block.
-    async fn timed(
-        &self,
-        fetched: Vec<Fetched>,
-        options: &CallOptions,
-    ) -> Result<Vec<RawTx>, UpstreamError> {
-        let untimed: BTreeSet<Height> = fetched
-            .iter()
-            .filter(|one| one.candidate.time.is_none())
-            .map(|one| one.tx.block)
-            .collect();
-        let times = self.times(untimed, options).await?;
-        let mut timed: Vec<(Transaction, UnixSeconds)> = fetched
-            .into_iter()
-            .filter_map(|one| {
-                let time = one.candidate.time.or_else(|| times.get(&one.tx.block).copied())?;
-                Some((one.tx, time))
-            })
-            .collect();
-        timed.sort_by_key(|(tx, _)| std::cmp::Reverse((tx.block, tx.index)));
-        Ok(timed.into_iter().map(|(tx, time)| RawTx::Evm(Box::new(tx), time)).collect())
+impl Wanted {
+    fn new(candidate: Candidate) -> Self {
+        Self { candidate, tx: None, receipt: None, done: None }
     }
+
+    fn is_done(&self, with_receipt: bool) -> bool {
+        if with_receipt { self.done.is_some() } else { self.tx.is_some() }
+    }
+
+    fn calls(&self, with_receipt: bool) -> impl Iterator<Item = Call> + use<> {
+        let hash = wire::hex(&self.candidate.hash);
+        let tx = self.tx.is_none().then_some("eth_getTransactionByHash");
+        let wants_receipt = with_receipt && self.receipt.is_none();
+        let receipt = wants_receipt.then_some("eth_getTransactionReceipt");
+        let methods = [tx, receipt].into_iter().flatten();
+        methods.map(move |method| Call { method, params: json!([hash]) })
+    }
+
+    /// Places of answers, in the order of `calls`.
+    fn open_parts(&mut self, with_receipt: bool) -> impl Iterator<Item = &mut Option<Answer>> {
+        let tx = self.tx.is_none().then_some(&mut self.tx);
+        let receipt = (with_receipt && self.receipt.is_none()).then_some(&mut self.receipt);
+        [tx, receipt].into_iter().flatten()
+    }
+
+    /// Reads what has come; lets it go, and tells by whom it was, where it is not what was listed.
+    fn settle(&mut self, chain_id: Option<u64>, with_receipt: bool) -> Option<EndpointId> {
+        let tx = self.tx.as_ref()?;
+        let (hash, block) = (self.candidate.hash, self.candidate.block);
+        let is_listed = |seen: &wire::Seen| seen.hash == hash && seen.block == Some(block);
+        if !wire::seen(&tx.result).is_some_and(|seen| is_listed(&seen)) {
+            return self.tx.take().map(|answer| answer.endpoint);
+        }
+        let receipt = self.receipt.as_ref().filter(|_| with_receipt)?;
+        let parsed = evm::parse(tx.result.get().as_bytes(), receipt.result.get().as_bytes());
+        if let Ok(parsed) = parsed {
+            self.done = Some((parsed, fees::fee(chain_id, &receipt.result)));
+            return None;
+        }
+        self.tx = None;
+        self.receipt.take().map(|answer| answer.endpoint)
+    }
+}
+
+/// Newest first, each with the time of its block.
+fn timed(
+    fetched: Vec<Fetched>,
+    times: &HashMap<Height, UnixSeconds>,
+) -> Result<Vec<RawTx>, UpstreamError> {
+    let mut timed = Vec::with_capacity(fetched.len());
+    for one in fetched {
+        let time = one.candidate.time.or_else(|| times.get(&one.tx.block).copied());
+        let absent = || UpstreamError::Unavailable {
+            attempts: 1,
+            last: "a transaction without the time of its block".to_owned(),
+        };
+        timed.push((one.tx, time.ok_or_else(absent)?));
+    }
+    timed.sort_by_key(|(tx, _)| Reverse((tx.block, tx.index)));
+    Ok(timed.into_iter().map(|(tx, time)| RawTx::Evm(Box::new(tx), time)).collect())
 }
 
 fn is_null(raw: &RawValue) -> bool {

@@ -17,11 +17,15 @@ pub struct EvmLimits {
     pub log_blocks_max: u64,
     /// Logs in an answer below which the next query is larger.
     pub log_few: usize,
+    /// Windows for which a size that was too much is not tried again.
+    pub log_windows_small: u32,
     /// Log queries of one window where an endpoint takes no larger ones.
     pub log_queries_max: usize,
     /// Tries for a transaction that no node gives, and the pause before each, times its number.
     pub missing_tries_max: u32,
     pub missing_pause: Duration,
+    /// An endpoint that has not told its chain by then is asked again at the next read.
+    pub check_wait: Duration,
     /// A way to find transactions that failed is left alone this long.
     pub list_rest: Duration,
     /// Old states and traces that nobody had are not asked for again so soon.
@@ -43,9 +47,11 @@ impl Default for EvmLimits {
             log_blocks_first: 10_000,
             log_blocks_max: 1 << 40,
             log_few: 500,
+            log_windows_small: 16,
             log_queries_max: 16,
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(500),
+            check_wait: Duration::from_secs(5),
             list_rest: Duration::from_secs(300),
             state_rest: Duration::from_secs(600),
             bench: Duration::from_secs(600),

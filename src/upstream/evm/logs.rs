@@ -3,18 +3,20 @@
 //! Ranges grow while answers are small and shrink by what errors say. Where an endpoint takes only
 //! small ones, several are asked at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::EvmSource;
 use super::discovery::{Candidate, Listing, Window};
+use super::log_nodes::LogChoice;
 use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
-use crate::upstream::pool::{Answer, Call};
+use crate::upstream::pool::{Answer, Call, CallOptions};
 
 /// keccak256 of `Transfer(address,address,uint256)`.
 pub(super) const TRANSFER: &str =
@@ -33,14 +35,33 @@ pub(super) struct LogLister {
     /// Blocks of the next query, and how many queries are asked at once.
     blocks: u64,
     queries: usize,
+    /// A size that was too much, and windows since.
+    too_much: Option<(u64, u32)>,
+    /// Endpoints that failed here.
+    without: BTreeSet<EndpointId>,
+}
+
+/// What some queries came to.
+enum Asked {
+    Logs(Vec<FoundLog>),
+    TooMuch(Shrink),
+    /// The endpoint has not come so far.
+    Behind,
 }
 
 impl LogLister {
     pub(super) fn new(source: EvmSource, listing: Listing) -> Self {
-        let limits = &source.inner.limits;
-        let blocks = limits.log_blocks_first.min(source.log_blocks_max());
+        let blocks = source.inner.limits.log_blocks_first;
         let next_high = (listing.low <= listing.high).then_some(listing.high);
-        Self { source, listing, next_high, blocks, queries: 1 }
+        Self {
+            source,
+            listing,
+            next_high,
+            blocks,
+            queries: 1,
+            too_much: None,
+            without: BTreeSet::new(),
+        }
     }
 
     pub(super) fn set_high(&mut self, high: Height) {
@@ -49,18 +70,35 @@ impl LogLister {
 
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         let Some(high) = self.next_high else { return Ok(None) };
-        loop {
+        let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
+        while let Some(choice) = self.source.log_choice(high, &self.without) {
+            self.blocks = self.blocks.min(choice.blocks_max).max(1);
             let ranges = self.ranges(high);
-            match self.ask(&ranges).await? {
-                Asked::Logs(logs) => {
+            match self.ask(&ranges, choice).await {
+                Ok(Asked::Logs(logs)) => {
                     let low = ranges.last().map_or(high, |(low, _)| *low);
                     self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
-                    self.adapt(logs.len());
+                    self.adapt(logs.len(), choice);
                     return Ok(Some(self.window(low, high, logs)));
                 }
-                Asked::TooMuch(shrink) => self.shrink(shrink)?,
+                Ok(Asked::TooMuch(shrink)) => self.shrink(shrink, choice),
+                Ok(Asked::Behind) => {
+                    last = UpstreamError::Unavailable {
+                        attempts: 1,
+                        last: format!("no node gives logs up to block {high} yet"),
+                    };
+                    self.without.insert(choice.on);
+                }
+                Err(error) => {
+                    last = error;
+                    self.without.insert(choice.on);
+                    self.source.note_log_failure(choice.on);
+                }
             }
         }
+        // A later read, or a later window, finds them as they are then.
+        self.without.clear();
+        Err(last)
     }
 
     /// The next ranges, going down.
@@ -74,9 +112,13 @@ impl LogLister {
         ranges
     }
 
-    async fn ask(&self, ranges: &[(Height, Height)]) -> Result<Asked, UpstreamError> {
+    async fn ask(
+        &self,
+        ranges: &[(Height, Height)],
+        choice: LogChoice,
+    ) -> Result<Asked, UpstreamError> {
         let wallet = wire::topic(&self.listing.wallet);
-        let calls: Vec<Call> = ranges
+        let mut calls: Vec<Call> = ranges
             .iter()
             .flat_map(|(low, high)| {
                 let from = json!([TRANSFER, wallet]);
@@ -84,16 +126,39 @@ impl LogLister {
                 [query(*low, *high, &from), query(*low, *high, &to)]
             })
             .collect();
-        let answers = self.source.inner.pool.batch(&calls, &self.listing.options).await;
+        // Nodes answer with nothing for blocks that they do not have yet.
+        if choice.asks_head {
+            calls.push(Call { method: "eth_blockNumber", params: json!([]) });
+        }
+        let options = CallOptions { on: Some(choice.on), ..self.listing.options.clone() };
+        let mut answers = self.source.inner.pool.batch(&calls, &options).await;
+        if choice.asks_head && !self.has_come(ranges, choice, answers.pop())? {
+            return Ok(Asked::Behind);
+        }
         let mut logs = Vec::new();
         for (at, answer) in answers.into_iter().enumerate() {
             let (low, high) = ranges.get(at / 2).copied().unwrap_or_default();
             match self.read(answer, low, high)? {
                 Asked::Logs(found) => logs.extend(found),
-                too_much @ Asked::TooMuch(_) => return Ok(too_much),
+                other @ (Asked::TooMuch(_) | Asked::Behind) => return Ok(other),
             }
         }
         Ok(Asked::Logs(logs))
+    }
+
+    /// Whether the endpoint says that it has the highest of these blocks.
+    fn has_come(
+        &self,
+        ranges: &[(Height, Height)],
+        choice: LogChoice,
+        answer: Option<Result<Answer, UpstreamError>>,
+    ) -> Result<bool, UpstreamError> {
+        let answer = answer.unwrap_or(Err(UpstreamError::NoEndpoint))?;
+        let head = wire::number(&answer.result).ok_or_else(|| {
+            self.source.malformed(answer.endpoint, "eth_blockNumber gave no number")
+        })?;
+        self.source.note_log_head(choice.on, head);
+        Ok(ranges.first().is_none_or(|(_, high)| head >= *high))
     }
 
     fn read(
@@ -112,7 +177,7 @@ impl LogLister {
             }
             // Large ranges may take longer than an endpoint has time.
             Err(UpstreamError::Unavailable { .. }) if self.blocks > self.first_blocks() => {
-                return Ok(Asked::TooMuch(Shrink::Half));
+                return Ok(Asked::TooMuch(Shrink::To(self.first_blocks())));
             }
             Err(error) => return Err(error),
         };
@@ -129,37 +194,47 @@ impl LogLister {
         self.source.inner.limits.log_blocks_first
     }
 
-    fn shrink(&mut self, shrink: Shrink) -> Result<(), UpstreamError> {
+    /// Smaller queries, by at least one block: one of a single block is never too wide.
+    fn shrink(&mut self, shrink: Shrink, choice: LogChoice) {
         let most = match shrink {
-            Shrink::To(blocks) | Shrink::AtMost(blocks) => blocks,
+            Shrink::To(blocks) => blocks,
+            Shrink::AtMost(blocks) => {
+                self.source.note_log_blocks(choice.on, blocks);
+                blocks
+            }
             Shrink::Half => self.blocks / 2,
         };
-        if let Shrink::AtMost(blocks) = shrink {
-            self.source.remember_log_blocks(blocks.max(1));
+        match shrink {
+            Shrink::Half => {
+                self.queries = 1;
+                self.too_much = Some((self.blocks, 0));
+            }
+            Shrink::To(_) => self.too_much = Some((self.blocks, 0)),
+            Shrink::AtMost(_) => {}
         }
-        if self.queries > 1 && shrink == Shrink::Half {
-            self.queries = 1;
-        }
-        let smaller = most.min(self.blocks - 1);
-        if smaller == 0 {
-            let what = "eth_getLogs refuses a single block".to_owned();
-            return Err(UpstreamError::NotSupported { method: what });
-        }
-        self.blocks = smaller;
-        Ok(())
+        self.blocks = most.min(self.blocks.saturating_sub(1)).max(1);
     }
 
     /// Larger queries, or more of them at once, while answers are small.
-    fn adapt(&mut self, logs: usize) {
+    fn adapt(&mut self, logs: usize, choice: LogChoice) {
         let limits = &self.source.inner.limits;
+        if let Some((_, windows)) = &mut self.too_much {
+            *windows += 1;
+        }
+        // What was too much may be less elsewhere in the chain.
+        self.too_much = self.too_much.filter(|(_, windows)| *windows < limits.log_windows_small);
         if logs >= limits.log_few {
             return;
         }
-        let most = self.source.log_blocks_max().min(limits.log_blocks_max);
-        if self.blocks < most {
-            self.blocks = self.blocks.saturating_mul(4).min(most);
-        } else {
-            self.queries = (self.queries * 2).min(limits.log_queries_max);
+        let below = self.too_much.map_or(u64::MAX, |(blocks, _)| blocks.saturating_sub(1));
+        let most = choice.blocks_max.min(below);
+        let larger = [4, 2].map(|times| self.blocks.saturating_mul(times));
+        let fits = larger.into_iter().find(|blocks| *blocks <= most);
+        // A limit that is known is used to the full; one that was only run into is kept away from.
+        let grown = fits.or((choice.blocks_max < below).then_some(choice.blocks_max));
+        match grown.filter(|blocks| *blocks > self.blocks) {
+            Some(blocks) => self.blocks = blocks,
+            None => self.queries = (self.queries * 2).min(limits.log_queries_max),
         }
     }
 
@@ -203,11 +278,6 @@ impl LogLister {
         let known = |account: Account| self.source.is_settlement(&account);
         Some(wire::account_of(from).is_some_and(known))
     }
-}
-
-enum Asked {
-    Logs(Vec<FoundLog>),
-    TooMuch(Shrink),
 }
 
 fn query(low: Height, high: Height, topics: &Value) -> Call {

@@ -38,6 +38,7 @@ pub(super) enum What {
 
 /// All that the lists tell of one transaction.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "five things that were seen or not")]
 struct Sight {
     index: Option<u32>,
     time: Option<UnixSeconds>,
@@ -65,7 +66,7 @@ enum Verdict {
 }
 
 impl Sight {
-    fn add(&mut self, row: Row, wallet: &Account) {
+    fn add(&mut self, row: &Row, wallet: &Account) {
         self.index = self.index.or(row.index);
         self.time = self.time.or(row.time);
         match row.what {
@@ -97,15 +98,22 @@ impl Sight {
         self.calls.iter().filter(|call| Some(*call) != self.outer.as_ref()).copied().collect()
     }
 
+    fn comes_from_known(&self, subject: &Subject) -> bool {
+        let mut others = self.others.iter().filter(|other| **other != subject.wallet);
+        others.any(|other| subject.knows(other))
+    }
+
+    /// Whether it is the wallet's own doing, or came through a known contract.
+    fn told(&self, subject: &Subject) -> Option<bool> {
+        (self.sent || self.gave || self.comes_from_known(subject)).then_some(true)
+    }
+
     /// `hides`: what the wallet gave may be missing from the lists.
     fn verdict(&self, subject: &Subject, hides: bool) -> Verdict {
         if self.failed {
             return Verdict::Nothing;
         }
-        let known = || {
-            let others = self.others.iter().filter(|other| **other != subject.wallet);
-            others.into_iter().any(|other| subject.knows(other))
-        };
+        let known = || self.comes_from_known(subject);
         if self.sent && (self.has_token || self.may_move || !self.inner_calls().is_empty()) {
             return Verdict::Candidate;
         }
@@ -204,7 +212,7 @@ impl Merge {
         self.top = low.checked_sub(1).filter(|below| *below >= self.low);
         let mut sights: BTreeMap<(Height, Word), Sight> = BTreeMap::new();
         for row in self.lists.iter_mut().flat_map(|list| list.take_from(low)) {
-            sights.entry((row.block, row.hash)).or_default().add(row, &subject.wallet);
+            sights.entry((row.block, row.hash)).or_default().add(&row, &subject.wallet);
         }
         let mut window = Window { low, high: top, found: Vec::new(), resume: None, skipped: 0 };
         for ((block, hash), sight) in sights {
@@ -215,7 +223,7 @@ impl Merge {
                     index: sight.index,
                     time: sight.time,
                     whole: None,
-                    sent: Some(sight.sent || sight.gave),
+                    sent: sight.told(subject),
                     calls: calls_until
                         .is_some_and(|until| block <= until)
                         .then(|| sight.inner_calls()),

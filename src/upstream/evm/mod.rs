@@ -8,8 +8,14 @@ mod descent;
 mod discovery;
 mod explorer;
 mod explorer_wire;
+mod fees;
 mod fetch;
 mod limits;
+#[cfg(test)]
+mod lists_model;
+#[cfg(test)]
+mod lists_tests;
+mod log_nodes;
 mod logs;
 mod merge;
 mod native;
@@ -24,7 +30,6 @@ mod tokens;
 mod wire;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,8 +45,9 @@ use super::pool::Pool;
 use super::queue::Lane;
 use super::source::{GapRequest, SourceStatus, TokenMeta};
 use crate::decode::evm::Account;
-use crate::domain::Address;
+use crate::domain::{Address, Height};
 use crate::registry::{Chain, Registry};
+use log_nodes::LogNodes;
 use subject::Subject;
 
 /// What an EVM chain is read with.
@@ -78,14 +84,23 @@ struct Inner {
     checked: Mutex<HashMap<EndpointId, bool>>,
     /// What failed of late is left alone until then.
     resting: Mutex<HashMap<Resting, Instant>>,
-    /// Blocks that a log query may span.
-    log_blocks_max: AtomicU64,
+    /// The highest blocks of which lists are known to tell everything.
+    list_heads: Mutex<HashMap<Discovery, Height>>,
+    /// What was learned of the endpoints' logs.
+    log_nodes: Mutex<LogNodes>,
+    /// Up to which heights nobody had traces and states, and until when that is believed.
+    pruned: Mutex<HashMap<Past, (Height, Instant)>>,
 }
 
 /// What may be left alone for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Resting {
     List(Discovery),
+}
+
+/// What nodes keep of old blocks, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Past {
     Traces,
     States,
 }
@@ -93,8 +108,6 @@ enum Resting {
 impl EvmSource {
     pub fn new(parts: EvmParts) -> Self {
         let EvmParts { chain, registry, rpc, explorer, portal, discovery, limits } = parts;
-        let log_blocks_max = AtomicU64::new(limits.log_blocks_max);
-        let (checked, resting) = (Mutex::default(), Mutex::default());
         let inner = Inner {
             chain: Arc::new(chain),
             registry,
@@ -103,9 +116,11 @@ impl EvmSource {
             portal,
             discovery,
             limits,
-            checked,
-            resting,
-            log_blocks_max,
+            checked: Mutex::default(),
+            resting: Mutex::default(),
+            list_heads: Mutex::default(),
+            log_nodes: Mutex::default(),
+            pruned: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -144,23 +159,36 @@ impl EvmSource {
         UpstreamError::Malformed { endpoint, what: what.to_owned() }
     }
 
-    fn log_blocks_max(&self) -> u64 {
-        self.inner.log_blocks_max.load(Ordering::Relaxed)
-    }
-
-    fn remember_log_blocks(&self, most: u64) {
-        self.inner.log_blocks_max.fetch_min(most, Ordering::Relaxed);
-    }
-
     fn rests(&self, what: Resting) -> bool {
-        self.resting().get(&what).is_some_and(|until| *until > Instant::now())
+        lock(&self.inner.resting).get(&what).is_some_and(|until| *until > Instant::now())
     }
 
     fn rest(&self, what: Resting, pause: Duration) {
-        self.resting().insert(what, Instant::now() + pause);
+        lock(&self.inner.resting).insert(what, Instant::now() + pause);
     }
 
-    fn resting(&self) -> MutexGuard<'_, HashMap<Resting, Instant>> {
-        self.inner.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn list_head(&self, kind: Discovery) -> Height {
+        lock(&self.inner.list_heads).get(&kind).copied().unwrap_or(0)
     }
+
+    fn note_list_head(&self, kind: Discovery, head: Height) {
+        let mut heads = lock(&self.inner.list_heads);
+        let known = heads.entry(kind).or_default();
+        *known = head.max(*known);
+    }
+
+    /// Whether nodes were without it for this height, not long ago.
+    fn is_pruned(&self, what: Past, height: Height) -> bool {
+        let pruned = lock(&self.inner.pruned);
+        pruned.get(&what).is_some_and(|(top, until)| height <= *top && *until > Instant::now())
+    }
+
+    fn note_pruned(&self, what: Past, height: Height) {
+        let until = Instant::now() + self.inner.limits.state_rest;
+        lock(&self.inner.pruned).insert(what, (height, until));
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,13 +4,13 @@
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{EvmSource, Resting, wire};
+use super::{EvmSource, Past, wire};
 use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
 };
 use crate::domain::Units;
 use crate::upstream::error::UpstreamError;
-use crate::upstream::pool::{Call, CallOptions};
+use crate::upstream::pool::{Answer, Call, CallOptions};
 
 /// A transaction whose inner movements are to be found, with what its sender paid for it.
 #[derive(Debug)]
@@ -21,6 +21,16 @@ pub(super) struct Traced<'a> {
     /// No other transaction of the wallet is known in this block.
     pub(super) alone: bool,
 }
+
+/// How nodes say that they do not keep what a trace or an old balance needs.
+const PRUNED: [&str; 6] = [
+    "missing trie node",
+    "pruned",
+    "historical state",
+    "state not available",
+    "state is not available",
+    "archive",
+];
 
 /// What becomes of a method's answer.
 type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;
@@ -39,55 +49,50 @@ impl EvmSource {
     pub(super) async fn fill_native(
         &self,
         wallet: &Account,
-        mut open: Vec<Traced<'_>>,
+        open: Vec<Traced<'_>>,
         options: &CallOptions,
     ) {
-        if !self.rests(Resting::Traces) {
-            let methods: [(&'static str, Read); 2] =
-                [("debug_traceTransaction", parse_trace), ("trace_transaction", parse_flat_trace)];
-            for (method, read) in methods {
-                if !open.is_empty() {
-                    open = self.by_trace(method, read, open, options).await;
-                }
+        let (mut left, mut traceable): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|one| self.is_pruned(Past::Traces, one.tx.block));
+        let mut absent = true;
+        let methods: [(&'static str, Read); 2] =
+            [("debug_traceTransaction", parse_trace), ("trace_transaction", parse_flat_trace)];
+        for (method, read) in methods {
+            if !traceable.is_empty() {
+                let offered;
+                (traceable, offered) = self.by_trace(method, read, traceable, options).await;
+                absent &= !offered;
             }
         }
-        if !self.rests(Resting::States) {
-            self.by_balance(wallet, open, options).await;
+        let top = traceable.iter().map(|one| one.tx.block).max();
+        if let Some(top) = top.filter(|_| absent) {
+            self.note_pruned(Past::Traces, top);
         }
+        left.extend(traceable);
+        left.retain(|one| !self.is_pruned(Past::States, one.tx.block));
+        self.by_balance(wallet, left, options).await;
     }
 
-    /// Returns those that the method did not tell of.
+    /// Returns those that the method did not tell of, and whether it told of any or may tell later.
     async fn by_trace<'a>(
         &self,
         method: &'static str,
         read: Read,
         open: Vec<Traced<'a>>,
         options: &CallOptions,
-    ) -> Vec<Traced<'a>> {
+    ) -> (Vec<Traced<'a>>, bool) {
         let calls: Vec<Call> = open.iter().map(|one| trace_call(method, one.tx)).collect();
         let answers = self.inner.pool.batch(&calls, options).await;
-        let mut left = Vec::new();
-        let mut offered = false;
+        let (mut left, mut offered) = (Vec::new(), false);
         for (one, answer) in open.into_iter().zip(answers) {
-            let moves = match answer {
-                Ok(answer) => {
-                    offered = true;
-                    read(answer.result.get().as_bytes()).ok()
-                }
-                Err(error) => {
-                    offered |= !matches!(error, UpstreamError::NotSupported { .. });
-                    None
-                }
-            };
+            offered |= !is_absent(&answer);
+            let moves = answer.ok().and_then(|answer| read(answer.result.get().as_bytes()).ok());
             match moves {
                 Some(moves) => one.tx.native = NativeFlows::Calls(moves),
                 None => left.push(one),
             }
         }
-        if !offered && method == "trace_transaction" {
-            self.rest(Resting::Traces, self.inner.limits.state_rest);
-        }
-        left
+        (left, offered)
     }
 
     /// The wallet's balance after the block less that before, where the wallet sent one transaction
@@ -102,29 +107,45 @@ impl EvmSource {
         if calls.is_empty() {
             return;
         }
-        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
-        let mut any = false;
+        let answers = self.inner.pool.batch(&calls, options).await;
+        let absent = answers.iter().all(is_absent);
+        let top = open.iter().map(|one| one.tx.block).max();
+        if let Some(top) = top.filter(|_| absent) {
+            self.note_pruned(Past::States, top);
+        }
+        let mut answers = answers.into_iter();
         for one in open {
             let mut next = || -> Option<Box<RawValue>> { Some(answers.next()?.ok()?.result) };
             let told = [next(), next(), next(), next()];
-            any |= told.iter().any(Option::is_some);
-            let [before, after, count_before, count_after] = told;
-            let flows = || {
-                let sent = wire::number(&count_after?)?.checked_sub(wire::number(&count_before?)?);
-                let (before, after) = (wire::units(&before?)?, wire::units(&after?)?);
-                let with_fee = after.checked_add(one.fee?)?;
-                (sent == Some(1)).then(|| NativeFlows::Net {
-                    gained: with_fee.saturating_sub(before),
-                    lost: before.saturating_sub(with_fee),
-                })
-            };
-            if let Some(flows) = flows() {
+            if let Some(flows) = net(&told, one.fee) {
                 one.tx.native = flows;
             }
         }
-        if !any {
-            self.rest(Resting::States, self.inner.limits.state_rest);
+    }
+}
+
+/// From the balance before and after, and the number of transactions sent before and after.
+fn net(told: &[Option<Box<RawValue>>; 4], fee: Option<Units>) -> Option<NativeFlows> {
+    let [before, after, count_before, count_after] = told;
+    let sent = wire::number(count_after.as_ref()?)?;
+    let sent = sent.checked_sub(wire::number(count_before.as_ref()?)?)?;
+    let (before, after) = (wire::units(before.as_ref()?)?, wire::units(after.as_ref()?)?);
+    let with_fee = after.checked_add(fee?)?;
+    (sent == 1).then(|| NativeFlows::Net {
+        gained: with_fee.saturating_sub(before),
+        lost: before.saturating_sub(with_fee),
+    })
+}
+
+/// No endpoint has it, and asking again soon would not change that.
+fn is_absent(answer: &Result<Answer, UpstreamError>) -> bool {
+    match answer {
+        Err(UpstreamError::NotSupported { .. }) => true,
+        Err(UpstreamError::Rpc { message, .. }) => {
+            let text = message.to_lowercase();
+            PRUNED.iter().any(|word| text.contains(word))
         }
+        Ok(_) | Err(_) => false,
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::future::join;
+use futures_util::stream::FuturesUnordered;
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::discovery::{Discovery, Lister, Listing};
 use super::{EvmSource, Resting, wire};
@@ -36,10 +39,26 @@ pub(super) struct Opened {
     pub(super) high: Height,
 }
 
+/// What a look at the nodes' chain came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nodes {
+    AsBefore,
+    SomeLeftOut,
+}
+
 impl EvmSource {
     /// The first list that works; the last error where none does.
-    pub(super) async fn open(self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
-        self.check_chain(&wanted.options).await?;
+    pub(super) async fn open(self, wanted: Wanted) -> Result<Opened, UpstreamError> {
+        let (checked, opened) =
+            join(self.check_chain(&wanted.options), self.open_any(wanted.clone())).await;
+        match checked? {
+            Nodes::AsBefore => opened,
+            // They may be who told what was just heard.
+            Nodes::SomeLeftOut => self.open_any(wanted).await,
+        }
+    }
+
+    async fn open_any(&self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
         let mut last = UpstreamError::NoEndpoint;
         // Those that failed of late come last, not never.
         let fresh = |kind: &&Discovery| !self.rests(Resting::List(**kind));
@@ -69,33 +88,50 @@ impl EvmSource {
 
     async fn open_list(&self, kind: Discovery, wanted: &Wanted) -> Result<Opened, UpstreamError> {
         let Wanted { wallet, low, high, options, .. } = wanted;
-        let (head, by) = match high {
-            Some(high) => (*high, None),
-            None => {
-                let (head, by) = self.final_head(options).await?;
-                (head, Some(by))
-            }
+        let listing = Listing {
+            wallet: *wallet,
+            low: *low,
+            high: high.unwrap_or(0),
+            options: options.clone(),
         };
-        // A node's logs reach as far as the node itself.
-        let on = by.filter(|_| kind == Discovery::Logs);
-        let options = CallOptions { on, ..options.clone() };
-        let listing = Listing { wallet: *wallet, low: *low, high: head, options };
         let mut lister = Lister::new(kind, self, listing)?;
-        if high.is_some() {
-            return Ok(Opened { kind, lister, high: head });
+        let Some(high) = *high else {
+            let high = self.reach(kind, &lister, options).await?;
+            lister.set_high(high);
+            return Ok(Opened { kind, lister, high });
+        };
+        // `LogLister` looks itself how far each node has come.
+        if kind != Discovery::Logs && self.list_head(kind) < high {
+            let reached = self.reach(kind, &lister, options).await?;
+            if reached < high {
+                let last = format!("{kind} knows blocks up to {reached} only, of {high}");
+                return Err(UpstreamError::Unavailable { attempts: 1, last });
+            }
         }
-        let high = match lister.head().await? {
+        Ok(Opened { kind, lister, high })
+    }
+
+    /// How far up a list tells everything that is final.
+    async fn reach(
+        &self,
+        kind: Discovery,
+        lister: &Lister,
+        options: &CallOptions,
+    ) -> Result<Height, UpstreamError> {
+        let (told, head) = join(lister.head(), self.final_head(options)).await;
+        let head = head?;
+        let reached = match told? {
             Some(told) => head.min(told),
             None if kind == Discovery::Logs => head,
             None => head.saturating_sub(self.inner.chain.index_lag),
         };
-        lister.set_high(high);
-        Ok(Opened { kind, lister, high })
+        self.note_list_head(kind, reached);
+        Ok(reached)
     }
 
     /// Asks each endpoint once whether it is a node of this chain; others are left alone.
-    async fn check_chain(&self, options: &CallOptions) -> Result<(), UpstreamError> {
-        let Some(expected) = self.inner.chain.chain_id else { return Ok(()) };
+    async fn check_chain(&self, options: &CallOptions) -> Result<Nodes, UpstreamError> {
+        let Some(expected) = self.inner.chain.chain_id else { return Ok(Nodes::AsBefore) };
         let endpoints = self.inner.pool.endpoints();
         let unchecked: Vec<EndpointId> = {
             let known = self.checked();
@@ -105,33 +141,38 @@ impl EvmSource {
             });
             open.map(|endpoint| endpoint.id).collect()
         };
-        let asked = unchecked.into_iter().map(|id| async move {
-            let options = CallOptions { on: Some(id), ..options.clone() };
-            (id, self.inner.pool.call("eth_chainId", json!([]), &options).await)
-        });
-        for (id, answer) in join_all(asked).await {
+        let mut asked: FuturesUnordered<_> = unchecked
+            .into_iter()
+            .map(|id| async move {
+                let options = CallOptions { on: Some(id), ..options.clone() };
+                (id, self.inner.pool.call("eth_chainId", json!([]), &options).await)
+            })
+            .collect();
+        let mut nodes = Nodes::AsBefore;
+        // One that does not answer is asked again at the next read.
+        let patience = self.inner.limits.check_wait;
+        while let Ok(Some((id, answer))) = timeout(patience, asked.next()).await {
             match answer.map(|answer| wire::number(&answer.result)) {
                 Ok(Some(told)) if told != expected => {
                     let endpoint = self.inner.pool.label(id);
                     tracing::error!(%endpoint, told, expected, "a node of another chain is left alone");
                     self.inner.pool.bench(id, WRONG_CHAIN_REST);
                     self.checked().insert(id, false);
+                    nodes = Nodes::SomeLeftOut;
                 }
                 Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
                     self.checked().insert(id, true);
                 }
-                // Asked again with the next read.
                 Err(_) => {}
             }
         }
         let known = self.checked();
-        let wrong = endpoints.iter().find(|endpoint| known.get(&endpoint.id) == Some(&false));
-        let any_left = endpoints.iter().any(|endpoint| known.get(&endpoint.id) != Some(&false));
-        match wrong {
-            Some(wrong) if !any_left => {
-                Err(UpstreamError::WrongChain { endpoint: wrong.label.clone() })
+        let is_wrong = |id: &EndpointId| known.get(id) == Some(&false);
+        match endpoints.first() {
+            Some(one) if endpoints.iter().all(|endpoint| is_wrong(&endpoint.id)) => {
+                Err(UpstreamError::WrongChain { endpoint: one.label.clone() })
             }
-            _ => Ok(()),
+            Some(_) | None => Ok(nodes),
         }
     }
 

@@ -273,7 +273,7 @@ fn candidates(block: Block, subject: &Subject) -> Option<(Vec<Candidate>, usize)
         sight.logs.sort_by_key(|log| log.index);
         sight.logs.dedup_by_key(|log| log.index);
         let tx = sight.tx.take()?;
-        match candidate(tx, sight, (block.number, block.time), subject) {
+        match candidate(&tx, sight, (block.number, block.time), subject) {
             Some(Ok(candidate)) => found.push(candidate),
             Some(Err(Spam)) => skipped += 1,
             None => {}
@@ -286,7 +286,7 @@ fn candidates(block: Block, subject: &Subject) -> Option<(Vec<Candidate>, usize)
 struct Spam;
 
 fn candidate(
-    tx: Tx,
+    tx: &Tx,
     sight: Sight,
     (block, time): (Height, Option<UnixSeconds>),
     subject: &Subject,
@@ -315,11 +315,11 @@ fn candidate(
     let (hash, index) = (tx.hash, tx.index);
     let whole =
         (is_full && is_unbroken(&sight.logs)).then(|| Box::new(whole(tx, sight.logs, block)));
-    let sent = Some(sent || gave);
-    Some(Ok(Candidate { hash, block, index: Some(index), time, whole, calls, sent }))
+    // Not its own doing: it came through a known contract.
+    Some(Ok(Candidate { hash, block, index: Some(index), time, whole, calls, sent: Some(true) }))
 }
 
-fn whole(tx: Tx, logs: Vec<PlacedLog>, block: Height) -> Transaction {
+fn whole(tx: &Tx, logs: Vec<PlacedLog>, block: Height) -> Transaction {
     Transaction {
         hash: tx.hash,
         block,

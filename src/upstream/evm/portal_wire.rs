@@ -22,33 +22,38 @@ pub(super) const TRANSFER: Word = [
 pub(super) fn query(wallet: &Account, from: Height, to: Height, with_traces: bool) -> Value {
     let (plain, padded, transfer) =
         (hex_text(wallet), hex_text(&padded(wallet)), hex_text(&TRANSFER));
-    let mut fields = json!({
-        "block": {"number": true, "timestamp": true},
-        "transaction": {
+    let mut fields = serde_json::Map::new();
+    fields.insert("block".to_owned(), json!({"number": true, "timestamp": true}));
+    fields.insert(
+        "transaction".to_owned(),
+        json!({
             "transactionIndex": true, "hash": true, "from": true, "to": true, "value": true,
             "sighash": true, "status": true,
-        },
-        "log": {
+        }),
+    );
+    fields.insert(
+        "log".to_owned(),
+        json!({
             "logIndex": true, "transactionIndex": true, "address": true, "topics": true,
             "data": true,
-        },
-    });
-    let mut gave = json!({
-        "topic0": [transfer], "topic1": [padded], "transaction": true, "transactionLogs": true,
-    });
-    let got = json!({"topic0": [transfer], "topic2": [padded], "transaction": true});
-    let mut sent = json!({"from": [plain], "logs": true});
+        }),
+    );
     if with_traces {
-        fields["trace"] = json!({
+        let names = json!({
             "transactionIndex": true, "traceAddress": true, "type": true, "subtraces": true,
             "error": true, "callFrom": true, "callTo": true, "callValue": true,
             "callCallType": true, "createFrom": true, "createValue": true,
             "createResultAddress": true, "suicideAddress": true, "suicideRefundAddress": true,
             "suicideBalance": true,
         });
-        gave["transactionTraces"] = true.into();
-        sent["traces"] = true.into();
+        fields.insert("trace".to_owned(), names);
     }
+    let gave = json!({
+        "topic0": [transfer], "topic1": [padded], "transaction": true, "transactionLogs": true,
+        "transactionTraces": with_traces,
+    });
+    let got = json!({"topic0": [transfer], "topic2": [padded], "transaction": true});
+    let sent = json!({"from": [plain], "logs": true, "traces": with_traces});
     json!({
         "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields,
         "logs": [gave, got], "transactions": [sent],

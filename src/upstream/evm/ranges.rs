@@ -39,13 +39,17 @@ const TOO_WIDE: &[&str] = &["range", "blocks", "block"];
 
 /// `None` where the text is about something else.
 pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
-    let text = text.to_lowercase();
+    let text = text.to_lowercase().replace("eth_getlogs", "");
     let asked = to.saturating_sub(from).saturating_add(1);
     if let Some((low, high)) = named_range(&text)
         && low <= high
         && high - low + 1 < asked
     {
-        return Some(Shrink::To(high - low + 1));
+        let blocks = high - low + 1;
+        // It may be as long as the most that the endpoint takes at any time.
+        let rest = text.split('[').next().unwrap_or_default();
+        let is_most = text.contains("range") && numbers(rest).contains(&blocks);
+        return Some(if is_most { Shrink::AtMost(blocks) } else { Shrink::To(blocks) });
     }
     let results = ["result", "logs", "entries", "response", "size", "bytes"];
     let about_results = results.iter().any(|word| text.contains(word))
@@ -53,7 +57,9 @@ pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
             .iter()
             .any(|w| text.contains(w));
     if TOO_WIDE.iter().any(|word| text.contains(word)) && !about_results {
-        if let Some(most) = largest_below(&text, asked) {
+        // The ends of what was asked are no limits.
+        let limit = |most: &u64| (1..asked).contains(most) && *most != from && *most != to;
+        if let Some(most) = numbers(&text).into_iter().filter(limit).max() {
             return Some(Shrink::AtMost(most));
         }
         return ["range", "exceed", "limit", "too", "maximum"]
@@ -84,8 +90,8 @@ fn height(text: &str) -> Option<Height> {
     }
 }
 
-/// The largest number in the text that is smaller than what was asked: `10,000`, `1k`, `2048`.
-fn largest_below(text: &str, asked: u64) -> Option<u64> {
+/// Numbers in the text: `10,000`, `1k`, `2048`.
+fn numbers(text: &str) -> Vec<u64> {
     let plain = text.replace(',', "");
     let mut numbers = Vec::new();
     let mut rest = plain.as_str();
@@ -94,14 +100,14 @@ fn largest_below(text: &str, asked: u64) -> Option<u64> {
         let end = from_digit.find(|c: char| !c.is_ascii_digit()).unwrap_or(from_digit.len());
         let (digits, behind) = from_digit.split_at(end);
         rest = behind;
-        // Error codes and the like stand behind other signs.
-        let alone = !before.ends_with(['-', 'x', '#']);
+        // Error codes, hex numbers and the like stand behind other signs.
+        let alone = !before.ends_with(|c: char| c.is_alphanumeric() || ['-', '#'].contains(&c));
         let thousands = behind.starts_with('k');
         if let (true, Ok(number)) = (alone, digits.parse::<u64>()) {
             numbers.push(if thousands { number.saturating_mul(1000) } else { number });
         }
     }
-    numbers.into_iter().filter(|number| *number > 0 && *number < asked).max()
+    numbers
 }
 
 #[cfg(test)]
@@ -141,7 +147,17 @@ mod tests {
         says("range 2500 is bigger than range limit 2000", most(2_500));
         says("block range is too wide (maximum 1024)", most(1_024));
         says("please limit the query to at most 1000 blocks", most(1_000));
-        says("requested too many blocks from 0 to 999999, maximum is set to 2048", most(999_999));
+        says("requested too many blocks from 0 to 999999, maximum is set to 2048", most(2_048));
+    }
+
+    #[test]
+    fn a_range_as_long_as_the_most_is_remembered() {
+        says(
+            "You can make eth_getLogs requests with up to a 500 block range. Based on your \
+             parameters, this block range should work: [0x0, 0x1f3]",
+            Some(Shrink::AtMost(500)),
+        );
+        says("invalid range 0x12d687 to 0x99, at most 1000 blocks", Some(Shrink::AtMost(1_000)));
     }
 
     #[test]

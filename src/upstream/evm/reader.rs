@@ -39,13 +39,17 @@ pub(in crate::upstream) struct EvmReader {
     request: GapRequest,
     wallet: Account,
     listing: Listing,
-    /// What is listed ends above this height.
+    /// What is listed ends above this height; `None` while nothing is.
     listed_to: Option<Height>,
     failed: Vec<Discovery>,
-    /// Each with the number of candidates that it was made of.
+    /// Cut out of windows, to be fetched when there is room.
+    waiting: VecDeque<Batch>,
+    /// Each with its transactions as they count for the run-ahead.
     fetches: FuturesOrdered<BoxFuture<'static, (usize, Chunk)>>,
-    ready: VecDeque<Chunk>,
-    /// Transactions under way, and how many may be.
+    ready: VecDeque<(usize, RawChunk)>,
+    /// Told behind all chunks that came before it.
+    failure: Option<UpstreamError>,
+    /// Transactions asked for or not yet delivered, and how many may be.
     under_way: usize,
     run_ahead: usize,
     chunk_size: usize,
@@ -77,8 +81,10 @@ impl EvmReader {
             wallet: wallet.unwrap_or_default(),
             listed_to: None,
             failed: Vec::new(),
+            waiting: VecDeque::new(),
             fetches: FuturesOrdered::new(),
             ready: VecDeque::new(),
+            failure: None,
             under_way: 0,
             run_ahead: limits.run_ahead_first,
             chunk_size: limits.chunk_first,
@@ -95,14 +101,15 @@ impl EvmReader {
     /// The next chunk, newest first; `None` after the last one. Cancel safe.
     pub(in crate::upstream) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
         loop {
-            if let Some(chunk) = self.ready.pop_front() {
+            if let Some((count, chunk)) = self.ready.pop_front() {
                 let limits = &self.source.inner.limits;
+                self.under_way = self.under_way.saturating_sub(count);
                 self.run_ahead = (self.run_ahead * 2).min(limits.run_ahead_max);
-                return chunk.map(Some);
+                return Ok(Some(chunk));
             }
             self.begin_more();
             if self.is_idle() {
-                return Ok(None);
+                return self.failure.take().map_or(Ok(None), Err);
             }
             self.step().await;
         }
@@ -128,11 +135,18 @@ impl EvmReader {
         CallOptions::new(self.request.lane.clone())
     }
 
-    /// Asks the list for more while there is room.
+    /// Fetches what is listed and asks the list for more, while there is room.
     fn begin_more(&mut self) {
         let limits = &self.source.inner.limits;
         let room = if self.eager { limits.run_ahead_max } else { self.run_ahead };
-        if self.under_way >= room {
+        while self.under_way < room {
+            let Some(batch) = self.waiting.pop_front() else { break };
+            let count = batch.candidates.len().max(1);
+            self.under_way += count;
+            let chunk = self.source.clone().chunk(batch, self.options());
+            self.fetches.push_back(chunk.map(move |chunk| (count, chunk)).boxed());
+        }
+        if self.under_way >= room || !self.waiting.is_empty() {
             return;
         }
         self.listing = match std::mem::replace(&mut self.listing, Listing::Done) {
@@ -187,7 +201,6 @@ impl EvmReader {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Opened(Ok(Opened { kind, lister, high })) => {
-                self.listed_to = Some(high.saturating_add(1));
                 self.listing = if high < self.request.low {
                     Listing::Done
                 } else {
@@ -201,12 +214,12 @@ impl EvmReader {
             }
             Event::Listed(_, (_, Ok(None))) => self.listing = Listing::Done,
             Event::Listed(kind, (_, Err(error))) => self.change_list(kind, error),
-            Event::Fetched(count, chunk) => {
-                self.under_way = self.under_way.saturating_sub(count);
-                if chunk.is_err() {
-                    self.listing = Listing::Done;
-                }
-                self.ready.push_back(chunk);
+            Event::Fetched(count, Ok(chunk)) => self.ready.push_back((count, chunk)),
+            Event::Fetched(_, Err(error)) => {
+                // What lies below would leave a gap above it.
+                self.waiting.clear();
+                self.fetches.clear();
+                self.fail(error);
             }
         }
     }
@@ -224,17 +237,22 @@ impl EvmReader {
         }
         self.source.list_failed(kind, &error);
         self.failed.push(kind);
-        let from = self.listed_to.and_then(|above| above.checked_sub(1));
-        self.listing = Listing::Closed(from.or(self.request.high));
+        self.listing = match self.listed_to {
+            // Nothing was listed: the next one tells its own head.
+            None => Listing::Closed(self.request.high),
+            Some(above) => match above.checked_sub(1).filter(|high| *high >= self.request.low) {
+                Some(high) => Listing::Closed(Some(high)),
+                None => Listing::Done,
+            },
+        };
     }
 
-    /// Given in its turn, behind the chunks that are under way.
     fn fail(&mut self, error: UpstreamError) {
         self.listing = Listing::Done;
-        self.fetches.push_back(std::future::ready((0, Err(error))).boxed());
+        self.failure = Some(error);
     }
 
-    /// Cuts a window into chunks, each of whole heights, and begins to fetch them.
+    /// Cuts a window into chunks, each of whole heights.
     fn take(&mut self, window: Window) {
         let Window { low, high, found, resume, skipped } = window;
         if skipped > 0 {
@@ -246,15 +264,15 @@ impl EvmReader {
             let is_new_height = part.last().is_some_and(|last| last.block != candidate.block);
             if is_new_height && part.len() >= self.chunk_size {
                 let bottom = candidate.block.saturating_add(1);
-                self.fetch(bottom, top, std::mem::take(&mut part), None);
+                self.cut(bottom, top, std::mem::take(&mut part), None);
                 top = candidate.block;
             }
             part.push(candidate);
         }
-        self.fetch(low, top, part, resume);
+        self.cut(low, top, part, resume);
     }
 
-    fn fetch(
+    fn cut(
         &mut self,
         low: Height,
         high: Height,
@@ -263,10 +281,6 @@ impl EvmReader {
     ) {
         let limits = &self.source.inner.limits;
         self.chunk_size = (self.chunk_size * 2).min(limits.chunk_max);
-        let count = candidates.len().max(1);
-        self.under_way += count;
-        let batch = Batch { wallet: self.wallet, low, high, candidates, resume };
-        let chunk = self.source.clone().chunk(batch, self.options());
-        self.fetches.push_back(chunk.map(move |chunk| (count, chunk)).boxed());
+        self.waiting.push_back(Batch { wallet: self.wallet, low, high, candidates, resume });
     }
 }

@@ -131,3 +131,121 @@ fn data(answer: &Answer) -> Option<Vec<u8>> {
     let text = texts::scalar(Some(raw)).filter(|text| text.len() <= ANSWER_CHARS_MAX)?;
     texts::data(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::future::BoxFuture;
+
+    use super::super::lists_model::{Epoch, lane, subject};
+    use super::*;
+    use crate::upstream::endpoint::EndpointConfig;
+    use crate::upstream::limits::PoolLimits;
+    use crate::upstream::transport::{Request, Response, Transport, TransportError};
+
+    /// Tokens by their first byte: 1 is USDC with 6 decimals, 2 has a symbol of 32 bytes and no
+    /// decimals, all others revert.
+    #[derive(Debug)]
+    struct Contracts {
+        multicall: bool,
+    }
+
+    fn word(value: u8) -> Vec<u8> {
+        let mut word = vec![0; 32];
+        word[31] = value;
+        word
+    }
+
+    fn fixed(text: &[u8]) -> Vec<u8> {
+        let mut word = text.to_vec();
+        word.resize(32, 0);
+        word
+    }
+
+    fn one(token: u8, selector: &[u8]) -> Option<Vec<u8>> {
+        match (token, selector == abi::SYMBOL) {
+            (1, true) => Some([word(32), word(4), fixed(b"USDC")].concat()),
+            (1, false) => Some(word(6)),
+            (2, true) => Some(fixed(b"MKR")),
+            _ => None,
+        }
+    }
+
+    impl Contracts {
+        fn call(&self, to: &[u8], data: &[u8]) -> Option<Vec<u8>> {
+            if data.len() == 4 {
+                return one(to[0], data);
+            }
+            if !self.multicall {
+                return Some(Vec::new());
+            }
+            // Entries of five words behind their offsets, as `abi::aggregate3` writes them.
+            let count = usize::from(data[4 + 63]);
+            let entries = &data[4 + 64 + 32 * count..];
+            let given: Vec<Vec<u8>> = entries
+                .chunks(160)
+                .map(|entry| {
+                    let told = one(entry[12], &entry[128..132]);
+                    let mut bytes = told.clone().unwrap_or_default();
+                    let length = word(u8::try_from(bytes.len()).unwrap());
+                    bytes.resize(bytes.len().next_multiple_of(32), 0);
+                    [word(u8::from(told.is_some())), word(64), length, bytes].concat()
+                })
+                .collect();
+            let (mut heads, mut at) = (Vec::new(), 32 * count);
+            for entry in &given {
+                let mut head = vec![0; 32];
+                head[30..].copy_from_slice(&u16::try_from(at).unwrap().to_be_bytes());
+                heads.extend(head);
+                at += entry.len();
+            }
+            Some([word(32), word(data[4 + 63]), heads, given.concat()].concat())
+        }
+    }
+
+    impl Transport for Contracts {
+        fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+            let asked: Value = serde_json::from_slice(&request.body).unwrap();
+            let answer = |call: &Value| {
+                let hex = |name: &str| {
+                    let text = call["params"][0][name].as_str().unwrap();
+                    hex::decode(text.trim_start_matches("0x")).unwrap()
+                };
+                match self.call(&hex("to"), &hex("data")) {
+                    Some(data) => json!({"id": call["id"], "result": hex_text(&data)}),
+                    None => json!({
+                        "id": call["id"], "error": {"code": 3, "message": "execution reverted"},
+                    }),
+                }
+            };
+            let body = match asked.as_array() {
+                Some(calls) => Value::from(calls.iter().map(answer).collect::<Vec<_>>()),
+                None => answer(&asked),
+            };
+            let body = body.to_string().into();
+            Box::pin(async { Ok(Response { status: 200, retry_after: None, body }) })
+        }
+    }
+
+    /// The same whether the chain has the contract, lacks it, or answers nothing for it.
+    #[tokio::test(start_paused = true)]
+    async fn tokens_tell_what_they_can_with_and_without_the_contract() {
+        let chain = (*subject().chain).clone();
+        let mints: Vec<Address> = (1..=60).map(|byte| Address::Evm([byte; 20])).collect();
+        for (contract, multicall) in
+            [(chain.multicall, true), (chain.multicall, false), (None, false)]
+        {
+            let chain = Chain { multicall: contract, ..chain.clone() };
+            let endpoints = vec![EndpointConfig::new("http://one/")];
+            let transport = Arc::new(Contracts { multicall });
+            let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
+            let metas = tokens(&pool, &chain, &mints, &lane()).await.unwrap();
+            assert_eq!(metas.len(), mints.len());
+            let told = |at: usize| (metas[at].symbol.as_deref(), metas[at].decimals);
+            assert_eq!(told(0), (Some("USDC"), Some(6)));
+            assert_eq!(told(1), (Some("MKR"), None));
+            assert!((2..60).all(|at| told(at) == (None, None)));
+        }
+    }
+}

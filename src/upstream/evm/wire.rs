@@ -135,46 +135,31 @@ fn found(log: &RawLog<'_>) -> Option<FoundLog> {
     })
 }
 
-/// What a receipt tells of the fee.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Paid<'a> {
-    gas_used: &'a str,
-    effective_gas_price: Option<&'a str>,
-    l1_fee: Option<&'a str>,
-    operator_fee: Option<&'a str>,
-    blob_gas_used: Option<&'a str>,
-    blob_gas_price: Option<&'a str>,
-}
-
-/// What the sender paid for the execution of a transaction; `None` where the receipt does not tell.
-///
-/// `l1Fee` is the part of rollups of the OP stack (its specification, "L1 Cost").
-pub(super) fn fee(receipt: &RawValue) -> Option<Units> {
-    let fee: Paid<'_> = serde_json::from_str(receipt.get()).ok()?;
-    let part = |text: Option<&str>| text.map_or(Some(Units::ZERO), hex_units);
-    let gas = hex_units(fee.gas_used)?.checked_mul(hex_units(fee.effective_gas_price?)?)?;
-    let blobs = part(fee.blob_gas_used)?.checked_mul(part(fee.blob_gas_price)?)?;
-    gas.checked_add(part(fee.l1_fee)?)?.checked_add(part(fee.operator_fee)?)?.checked_add(blobs)
-}
-
-/// Who sent a transaction, and to whom.
+/// Which transaction it is, who sent it, and to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parties {
+pub(super) struct Seen {
+    pub(super) hash: Word,
+    /// `None`: it is not in a block yet.
+    pub(super) block: Option<Height>,
     pub(super) from: Account,
     pub(super) to: Option<Account>,
 }
 
 #[derive(Deserialize)]
-struct RawParties<'a> {
+#[serde(rename_all = "camelCase")]
+struct RawSeen<'a> {
+    hash: &'a str,
+    block_number: Option<&'a str>,
     from: &'a str,
     to: Option<&'a str>,
 }
 
-pub(super) fn parties(raw: &RawValue) -> Option<Parties> {
-    let RawParties { from, to } = serde_json::from_str(raw.get()).ok()?;
-    Some(Parties {
-        from: account(from)?,
-        to: to.map(account).map_or(Some(None), |to| to.map(Some))?,
+pub(super) fn seen(raw: &RawValue) -> Option<Seen> {
+    let tx: RawSeen<'_> = serde_json::from_str(raw.get()).ok()?;
+    Some(Seen {
+        hash: word(tx.hash)?,
+        block: tx.block_number.and_then(hex_number),
+        from: account(tx.from)?,
+        to: tx.to.map(account).map_or(Some(None), |to| to.map(Some))?,
     })
 }

@@ -143,30 +143,30 @@ impl SolanaSource {
         Ok(None)
     }
 
-    /// The first block kept by one of those nodes that the end of a list was believed from, the
-    /// lowest; 0 where they keep all, or do not say.
+    /// The first block that each of those nodes keeps; 0 where one does not say. An error only
+    /// where none of them answers.
     pub(super) async fn first_kept(
         &self,
         by: [Option<EndpointId>; 2],
         options: &CallOptions,
-    ) -> Result<Height, UpstreamError> {
+    ) -> Result<Vec<(EndpointId, Height)>, UpstreamError> {
         let nodes: BTreeSet<EndpointId> = by.into_iter().flatten().collect();
         let asked = nodes.into_iter().map(|id| async move {
             let options = CallOptions { on: Some(id), ..options.clone() };
             let asked = self.inner.pool.call("getFirstAvailableBlock", json!([]), &options);
             match asked.await {
                 Ok(answer) => wire::number(&answer.result)
+                    .map(|first| (id, first))
                     .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock")),
-                Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => Ok(0),
+                Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => Ok((id, 0)),
                 Err(error) => Err(error),
             }
         });
         let (told, failed): (Vec<_>, Vec<_>) =
             join_all(asked).await.into_iter().partition(Result::is_ok);
-        match (told.into_iter().flatten().min(), failed.into_iter().find_map(Result::err)) {
-            (Some(first), _) => Ok(first),
-            (None, Some(error)) => Err(error),
-            (None, None) => Ok(0),
+        match failed.into_iter().find_map(Result::err) {
+            Some(error) if told.is_empty() => Err(error),
+            Some(_) | None => Ok(told.into_iter().flatten().collect()),
         }
     }
 }

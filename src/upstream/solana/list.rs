@@ -45,6 +45,8 @@ pub(super) struct List {
     lowest: Option<Height>,
     /// Entries at or below this slot may exist that are not known yet.
     frontier: Height,
+    /// Heights above this one are not wanted.
+    high: Height,
     /// Heights below this one are not wanted.
     low: Height,
     /// The lowest slot fills pages by itself: go on inside it.
@@ -77,6 +79,7 @@ impl List {
             tail: Vec::new(),
             lowest: None,
             frontier: high,
+            high,
             low,
             inside: false,
             end_answers: 0,
@@ -106,12 +109,34 @@ impl List {
         self.lowest
     }
 
+    /// Whether it was read below what is wanted: no matter then where it ends.
+    pub(super) fn is_passed(&self) -> bool {
+        self.lowest.is_some_and(|lowest| lowest < self.low)
+    }
+
+    /// The slot at and below which only the word of the node that ended it says that nothing is.
+    pub(super) fn end(&self) -> Height {
+        self.lowest.map_or(self.high, |lowest| lowest.saturating_sub(1))
+    }
+
+    /// Its end was told by a node that cannot know: it is asked for once more.
+    pub(super) fn reopen(&mut self) {
+        self.ended = false;
+        self.end_answers = 1;
+    }
+
     /// The signature that the next page is asked from.
     pub(super) fn before(&self) -> Option<TxId> {
         if self.inside {
             return self.tail.len().checked_sub(2).and_then(|at| self.tail.get(at)).copied();
         }
         self.cursor
+    }
+
+    /// What a node must know to answer the next page: asked from the top, one that lags would leave
+    /// out the newest entries without a sign.
+    pub(super) fn min_slot(&self) -> Option<Height> {
+        self.before().is_none().then_some(self.high)
     }
 
     /// The end was told once: the second answer is asked of another endpoint.
@@ -146,7 +171,7 @@ impl List {
             self.note(entry);
         }
         self.frontier = self.frontier.min(self.lowest.unwrap_or(self.frontier));
-        self.ended |= self.lowest.is_some_and(|lowest| lowest < self.low);
+        self.ended |= self.is_passed();
         Absorbed::Entries
     }
 

@@ -3,7 +3,7 @@
 //! All requests under way live in `flights`, so that dropping a `next` loses nothing and dropping
 //! the reader stops everything.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use futures_util::future::BoxFuture;
@@ -14,8 +14,10 @@ use tokio::time::sleep;
 use super::SolanaSource;
 use super::fetch::{Fetched, Page, PageRequest};
 use super::list::{Absorbed, Entry, Kind, List};
+use super::listing::{FIRST_HEIGHTS, Listing, PageState, Proof};
 use super::open::Opening;
 use super::timeline::{Ready, Sizes, Timeline};
+use super::wire::Balance;
 use crate::decode::solana::Transaction;
 use crate::domain::{Address, Family, Height, Resume, SourceAccount, TxId, UnixSeconds};
 use crate::upstream::endpoint::EndpointId;
@@ -28,33 +30,8 @@ enum Event {
     Anchored(Result<Option<TxId>, UpstreamError>),
     Pages(Vec<(usize, Page)>),
     Fetched(Result<Vec<Fetched>, UpstreamError>),
-    FirstKept(Result<Height, UpstreamError>),
-}
-
-/// A list with what is needed to ask for its next page.
-#[derive(Debug)]
-struct Listing {
-    address: [u8; 32],
-    list: List,
-    state: PageState,
-    /// Not yet begun anew from the top.
-    is_fresh: bool,
-    /// That it is read to its end was told with a chunk.
-    told: bool,
-    /// Who gave the last page.
-    last_by: Option<EndpointId>,
-    /// Who gave the last two pages that held what they must.
-    answered_by: [Option<EndpointId>; 2],
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PageState {
-    /// No page has come.
-    New,
-    Asked {
-        is_first: bool,
-    },
-    Paged,
+    /// The first block that those keep who told the ends of these lists.
+    FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,9 +39,6 @@ enum Phase {
     /// Waits for what must be known before anything is listed.
     Opening,
     Reading,
-    /// All is listed down to the chain's first height: is the chain kept from there?
-    Bottom,
-    BottomKnown(Height),
     Ended,
 }
 
@@ -79,6 +53,8 @@ pub(super) struct ListReader {
     head_by: Option<EndpointId>,
     listings: Vec<Listing>,
     listed: HashSet<[u8; 32]>,
+    /// Nodes that keep the whole chain.
+    whole: BTreeSet<EndpointId>,
     timeline: Timeline,
     flights: FuturesUnordered<BoxFuture<'static, Event>>,
     /// What went wrong while nobody waited.
@@ -120,6 +96,7 @@ impl ListReader {
             head_by: None,
             listings: Vec::new(),
             listed: HashSet::new(),
+            whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
             flights: FuturesUnordered::new(),
             failure: None,
@@ -244,7 +221,7 @@ impl ListReader {
                     self.fetched(entry, tx)?;
                 }
             }
-            Event::FirstKept(first) => self.phase = Phase::BottomKnown(first?),
+            Event::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
         }
         Ok(())
     }
@@ -260,14 +237,17 @@ impl ListReader {
         self.start(head, List::new(Kind::Wallet, self.request.low, head));
         let Some(accounts) = accounts else { return };
         let mut gone: HashMap<[u8; 32], SourceAccount> = self.known.clone();
-        for (account, amount) in accounts {
+        for Balance { account, amount, at } in accounts {
             let known = gone.remove(&account);
             let same = known.is_some_and(|known| known.amount == Some(amount));
             if !same || self.request.low == 0 {
                 self.list_account(account, head);
                 let oldest = known.and_then(|known| known.oldest);
-                let news = SourceAccount { account, amount: Some(amount), oldest };
-                self.news.insert(account, news);
+                // A balance of above the head would hide what changed it from the next read.
+                if at <= head {
+                    let news = SourceAccount { account, amount: Some(amount), oldest };
+                    self.news.insert(account, news);
+                }
             }
         }
         for known in gone.into_values().filter(|known| known.amount.is_some()) {
@@ -344,7 +324,44 @@ impl ListReader {
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
     fn frontier(&self) -> Option<Height> {
-        self.listings.iter().filter_map(|listing| listing.list.frontier()).max()
+        self.listings.iter().filter_map(|listing| listing.frontier(self.request.low)).max()
+    }
+
+    /// Asks who told the end of a list for the first block that he keeps: a node that has thrown
+    /// the older ones away ends every list there.
+    fn ask_proofs(&mut self) {
+        let mut asked: BTreeMap<[Option<EndpointId>; 2], Vec<usize>> = BTreeMap::new();
+        for (number, listing) in self.listings.iter_mut().enumerate() {
+            if !listing.wants_proof() {
+                continue;
+            }
+            let by = listing.ended_by();
+            if by.iter().flatten().any(|id| self.whole.contains(id)) {
+                listing.proof = Proof::Kept(0);
+                continue;
+            }
+            listing.proof = Proof::Asked;
+            asked.entry(by).or_default().push(number);
+        }
+        for (by, numbers) in asked {
+            let (source, options) = (self.source.clone(), self.options.clone());
+            self.flights.push(Box::pin(async move {
+                Event::FirstKept(numbers, source.first_kept(by, &options).await)
+            }));
+        }
+    }
+
+    fn proved(&mut self, numbers: &[usize], kept: &[(EndpointId, Height)]) {
+        let is_whole =
+            |(id, first): &(EndpointId, Height)| (*first <= FIRST_HEIGHTS).then_some(*id);
+        self.whole.extend(kept.iter().filter_map(is_whole));
+        let first = kept.iter().map(|(_, first)| *first).min().unwrap_or(0);
+        let others = self.source.inner.pool.endpoints().len() > 1;
+        for number in numbers {
+            if let Some(listing) = self.listings.get_mut(*number) {
+                listing.prove(first, self.request.low, others);
+            }
+        }
     }
 
     /// Asks for what there is room for; for what is next in any case, so that a reading never
@@ -362,14 +379,7 @@ impl ListReader {
         }
         self.ask_pages(is_stuck);
         self.ask_transactions(is_stuck);
-        let wallet_ended = self.listings.first().is_some_and(|listing| listing.list.ended);
-        if self.phase == Phase::Reading && self.request.low == 0 && wallet_ended {
-            self.phase = Phase::Bottom;
-            let (source, options) = (self.source.clone(), self.options.clone());
-            let by = self.listings.first().map(|listing| listing.answered_by).unwrap_or_default();
-            let first = async move { Event::FirstKept(source.first_kept(by, &options).await) };
-            self.flights.push(Box::pin(first));
-        }
+        self.ask_proofs();
     }
 
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
@@ -392,7 +402,7 @@ impl ListReader {
                 list: number,
                 address: listing.address,
                 before: listing.list.before(),
-                min_slot: self.head_by.filter(|_| from_head).map(|_| self.timeline.next_high()),
+                min_slot: listing.list.min_slot(),
             };
             let second = listing.list.wants_second_answer() || listing.list.missed();
             let mut options = self.options.clone();
@@ -442,18 +452,16 @@ impl ListReader {
             chunk_max: limits.chunk_max,
             skipped_max: limits.skipped_max,
         };
-        let frontier = match (self.phase, self.frontier()) {
-            (Phase::Opening | Phase::Ended, _) => return Ok(None),
-            (Phase::Bottom, frontier) => frontier.max(Some(self.oldest_entry())),
-            (Phase::BottomKnown(first), frontier) if first > FIRST_HEIGHTS => {
-                if self.timeline.next_high() < first {
-                    return Err(UpstreamError::HistoryCut { first });
-                }
-                sizes.skipped_max = 0;
-                frontier.max(Some(first - 1))
+        if matches!(self.phase, Phase::Opening | Phase::Ended) {
+            return Ok(None);
+        }
+        let frontier = self.frontier();
+        if let Some(first) = self.cut_at(frontier) {
+            if self.timeline.next_high() < first {
+                return Err(UpstreamError::HistoryCut { first });
             }
-            (Phase::BottomKnown(_) | Phase::Reading, frontier) => frontier,
-        };
+            sizes.skipped_max = 0;
+        }
         let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
         self.chunk_min = (self.chunk_min * 2).min(sizes.chunk_max / 2);
         if self.timeline.is_done() {
@@ -462,20 +470,19 @@ impl ListReader {
         Ok(Some(self.chunk(ready)))
     }
 
-    /// Right below the oldest listed entry: while it is not known whether the chain is kept from
-    /// its start, nothing lower counts as read.
-    fn oldest_entry(&self) -> Height {
-        let lowest = self.listings.iter().filter_map(|listing| listing.list.lowest()).min();
-        lowest.map_or(self.timeline.next_high(), |slot| slot.saturating_sub(1))
+    /// The first height that can be had, where lower ones are wanted and no node keeps them.
+    fn cut_at(&self, frontier: Option<Height>) -> Option<Height> {
+        let frontier = frontier?;
+        let low = self.request.low;
+        let is_cut = self.listings.iter().any(|one| one.cut(low) == Some(frontier));
+        is_cut.then_some(frontier.saturating_add(1))
     }
 
     fn chunk(&mut self, ready: Ready) -> RawChunk {
         let Ready { low, high, txs } = ready;
         self.delivered += txs.len();
         for listing in &self.listings {
-            let ended =
-                listing.list.ended && listing.list.lowest().is_none_or(|at| at >= self.request.low);
-            if listing.list.kind == Kind::Account && ended && !listing.told {
+            if listing.list.kind == Kind::Account && listing.is_whole() && !listing.told {
                 let known = self.known.get(&listing.address).copied();
                 let news = self.news.entry(listing.address).or_insert_with(|| {
                     known.unwrap_or(SourceAccount {
@@ -488,7 +495,7 @@ impl ListReader {
             }
         }
         for listing in &mut self.listings {
-            listing.told |= listing.list.ended;
+            listing.told |= listing.is_whole();
         }
         let accounts: Vec<SourceAccount> = self.news.drain().map(|(_, account)| account).collect();
         for account in &accounts {
@@ -500,23 +507,6 @@ impl ListReader {
             txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
             resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
             accounts,
-        }
-    }
-}
-
-/// Slots that a node which keeps everything may name as its first.
-const FIRST_HEIGHTS: Height = 1;
-
-impl Listing {
-    fn new(address: [u8; 32], list: List) -> Self {
-        Self {
-            address,
-            list,
-            state: PageState::New,
-            is_fresh: true,
-            told: false,
-            last_by: None,
-            answered_by: [None; 2],
         }
     }
 }

@@ -7,6 +7,7 @@ mod fetch;
 mod limits;
 mod list;
 mod list_reader;
+mod listing;
 mod open;
 mod reader;
 mod timeline;

@@ -7,7 +7,7 @@ use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 
 use super::SolanaSource;
-use super::wire;
+use super::wire::{self, Balance};
 use crate::domain::{Address, Height};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
@@ -21,9 +21,6 @@ const TOKEN_ACCOUNT_BYTES: usize = 165;
 /// A node of another chain is left alone this long.
 const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
 
-/// Token accounts with their balances in base units.
-pub(super) type Balances = Vec<([u8; 32], u64)>;
-
 /// What the first round trip told.
 #[derive(Debug)]
 pub(super) struct Opening {
@@ -31,7 +28,7 @@ pub(super) struct Opening {
     /// Who told it: lists up to the head are asked of the same endpoint.
     pub(super) endpoint: EndpointId,
     /// Open token accounts with their balances; `None` where no node lists them.
-    pub(super) accounts: Option<Balances>,
+    pub(super) accounts: Option<Vec<Balance>>,
 }
 
 impl SolanaSource {
@@ -72,25 +69,30 @@ impl SolanaSource {
         let head = wire::number(&slot.result)
             .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
         let accounts = self.both(next(), next())?;
+        // Balances of a node that lags tell nothing of what moved them above its own head.
+        let told = accounts.as_ref().map_or(head, |(known_to, _)| head.min(*known_to));
+        let accounts = accounts.map(|(_, accounts)| accounts);
         if first {
             self.inspect(next())?;
         }
-        Ok(Opening { head, endpoint: slot.endpoint, accounts })
+        Ok(Opening { head: told, endpoint: slot.endpoint, accounts })
     }
 
-    /// The accounts of both token programs; none where nodes do not list accounts by owner.
+    /// The accounts of both token programs with the slot up to which both are known; none where
+    /// nodes do not list accounts by owner.
     fn both(
         &self,
         classic: Result<Answer, UpstreamError>,
         newer: Result<Answer, UpstreamError>,
-    ) -> Result<Option<Balances>, UpstreamError> {
-        let mut all = Vec::new();
+    ) -> Result<Option<(Height, Vec<Balance>)>, UpstreamError> {
+        let (mut all, mut known_to) = (Vec::new(), Height::MAX);
         for answer in [classic, newer] {
             match answer {
                 Ok(answer) => {
                     let what = "getTokenAccountsByOwner gave no accounts";
-                    let accounts = wire::token_accounts(&answer.result)
+                    let (at, accounts) = wire::token_accounts(&answer.result)
                         .ok_or_else(|| self.malformed(answer.endpoint, what))?;
+                    known_to = known_to.min(at);
                     all.extend(accounts);
                 }
                 Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
@@ -99,7 +101,7 @@ impl SolanaSource {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Some(all))
+        Ok(Some((known_to, all)))
     }
 
     /// Refuses programs, mints and token accounts; what does not exist may still be a wallet.

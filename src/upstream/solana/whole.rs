@@ -9,8 +9,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::SolanaSource;
+use super::listing::FIRST_HEIGHTS;
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, UnixSeconds};
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
 
@@ -25,6 +27,7 @@ const PAGE_MAX: usize = 100;
 pub(super) struct WholePage {
     pub(super) txs: Vec<(Box<Transaction>, UnixSeconds)>,
     token: Option<String>,
+    by: EndpointId,
 }
 
 #[derive(Deserialize)]
@@ -40,13 +43,18 @@ struct Reply<'a> {
 pub(super) struct Whole {
     low: Height,
     next_high: Height,
+    /// What a node must know to give a page: one that lags would leave out the newest without a sign.
+    known_to: Height,
     /// Pages are asked for at or below this slot.
     top: Height,
     token: Option<String>,
     /// Known and not delivered, newest first.
     held: Vec<(Box<Transaction>, UnixSeconds)>,
-    /// Answers in a row that nothing follows.
+    /// Answers in a row that nothing follows, and who gave the last two.
     empty_answers: u8,
+    answered_by: [Option<EndpointId>; 2],
+    /// Those who told the end keep what lies below it.
+    proved: bool,
 }
 
 /// What can be delivered.
@@ -62,10 +70,13 @@ impl Whole {
         Self {
             low: low.max(FIRST_SLOT),
             next_high: high,
+            known_to: high,
             top: high,
             token: None,
             held: Vec::new(),
             empty_answers: 0,
+            answered_by: [None; 2],
+            proved: false,
         }
     }
 
@@ -77,6 +88,19 @@ impl Whole {
         self.empty_answers >= 2 || self.top < self.low
     }
 
+    /// Who told the end, where that is all that it stands on.
+    pub(super) fn wants_proof(&self) -> Option<[Option<EndpointId>; 2]> {
+        let is_open = self.has_ended() && !self.proved && self.top >= self.low;
+        (is_open && self.next_high >= self.low).then_some(self.answered_by)
+    }
+
+    /// Those who told the end keep blocks from there on. False where that is not low enough.
+    pub(super) fn prove(&mut self, first: Height) -> bool {
+        let low = if self.low > FIRST_SLOT { self.low } else { FIRST_HEIGHTS };
+        self.proved = first <= low;
+        self.proved
+    }
+
     /// The parameters of the next page.
     pub(super) fn params(&self, wallet: Address) -> Value {
         let mut how = Map::new();
@@ -84,6 +108,7 @@ impl Whole {
         how.insert("sortOrder".to_owned(), "desc".into());
         how.insert("limit".to_owned(), PAGE_MAX.into());
         how.insert("commitment".to_owned(), "finalized".into());
+        how.insert("minContextSlot".to_owned(), self.known_to.into());
         how.insert("encoding".to_owned(), "json".into());
         how.insert("maxSupportedTransactionVersion".to_owned(), 1.into());
         if let Some(token) = &self.token {
@@ -104,6 +129,8 @@ impl Whole {
             (false, None) => 1,
             (false, Some(_)) => 0,
         };
+        let [_, previous] = self.answered_by;
+        self.answered_by = [previous, Some(page.by)];
         for (tx, time) in page.txs {
             let slot = tx.slot();
             let is_new = slot <= self.next_high
@@ -128,7 +155,7 @@ impl Whole {
         if self.next_high < self.low {
             return None;
         }
-        let low = if self.has_ended() {
+        let low = if self.has_ended() && self.wants_proof().is_none() {
             self.low
         } else {
             let lowest = self.held.last()?.0.slot();
@@ -167,7 +194,7 @@ impl SolanaSource {
             let time = time.ok_or_else(|| bad("a block without a time"))?;
             txs.push((Box::new(tx), UnixSeconds(time)));
         }
-        Ok(WholePage { txs, token: reply.token })
+        Ok(WholePage { txs, token: reply.token, by: answer.endpoint })
     }
 
     /// Whether some endpoint offers the method: asked once, then remembered.

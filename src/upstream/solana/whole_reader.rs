@@ -8,7 +8,9 @@ use futures_util::future::BoxFuture;
 use super::SolanaSource;
 use super::open::Opening;
 use super::whole::{self, Whole, WholePage};
+use super::wire::Balance;
 use crate::domain::{Height, SourceAccount};
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::source::{GapRequest, RawChunk, RawTx};
@@ -16,6 +18,8 @@ use crate::upstream::source::{GapRequest, RawChunk, RawTx};
 enum Event {
     Opened(Result<Opening, UpstreamError>),
     Page(Result<WholePage, UpstreamError>),
+    /// The first blocks that those keep who told the end.
+    FirstKept(Result<Vec<(EndpointId, Height)>, UpstreamError>),
 }
 
 pub(super) enum WholeStep {
@@ -98,7 +102,15 @@ impl WholeReader {
 
     fn ask(&mut self) {
         let Some(whole) = &self.whole else { return };
-        if self.flight.is_some() || self.arrived.is_some() || whole.has_ended() {
+        if self.flight.is_some() || self.arrived.is_some() {
+            return;
+        }
+        if let Some(by) = whole.wants_proof() {
+            let (source, options) = (self.source.clone(), self.options.clone());
+            let kept = async move { Event::FirstKept(source.first_kept(by, &options).await) };
+            self.flight = Some(kept.boxed());
+        }
+        if whole.has_ended() {
             return;
         }
         let (source, options) = (self.source.clone(), self.options.clone());
@@ -114,13 +126,15 @@ impl WholeReader {
                 if head < self.request.low {
                     return Ok(Some(WholeStep::End));
                 }
-                let seen = |(account, amount)| SourceAccount {
-                    account,
-                    amount: Some(amount),
+                let accounts = accounts.unwrap_or_default();
+                let seen = |balance: &Balance| SourceAccount {
+                    account: balance.account,
+                    amount: Some(balance.amount),
                     oldest: None,
                 };
-                self.accounts = accounts.unwrap_or_default().into_iter().map(seen).collect();
-                self.news.clone_from(&self.accounts);
+                self.accounts = accounts.iter().map(seen).collect();
+                // A balance of above the head would hide what changed it from the next read.
+                self.news = accounts.iter().filter(|one| one.at <= head).map(seen).collect();
                 self.request.high = Some(head);
                 if head < whole::FIRST_SLOT {
                     return Ok(Some(self.rest(head)));
@@ -132,6 +146,12 @@ impl WholeReader {
                 whole.absorb(page);
                 Ok(None)
             }
+            (Some(Event::FirstKept(kept)), Some(whole)) => {
+                let first = kept?.into_iter().map(|(_, first)| first).min().unwrap_or(0);
+                let high = whole.next_high();
+                // The lists find out what can be had.
+                Ok((!whole.prove(first)).then(|| self.rest(high)))
+            }
             (Some(Event::Page(Err(error))), Some(whole)) if error.is_final() => {
                 tracing::warn!(%error, "whole pages are not to be had: reading lists");
                 let high = whole.next_high();
@@ -139,7 +159,7 @@ impl WholeReader {
                 Ok(Some(self.rest(high)))
             }
             (Some(Event::Page(Err(error))), _) => Err(error),
-            (Some(Event::Page(Ok(_))) | None, _) => Ok(None),
+            (Some(Event::Page(Ok(_)) | Event::FirstKept(_)) | None, _) => Ok(None),
         }
     }
 

@@ -49,7 +49,24 @@ fn is_error(err: &RawValue) -> bool {
 
 #[derive(Deserialize)]
 struct InContext<T> {
+    context: Context,
     value: T,
+}
+
+/// At which slot an answer about accounts was true.
+#[derive(Deserialize)]
+struct Context {
+    slot: Height,
+}
+
+/// An open token account.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Balance {
+    pub(super) account: [u8; 32],
+    /// In base units.
+    pub(super) amount: u64,
+    /// The slot at which it was so.
+    pub(super) at: Height,
 }
 
 #[derive(Deserialize)]
@@ -77,19 +94,23 @@ impl Account<'_> {
     }
 }
 
-/// `getTokenAccountsByOwner`: accounts with their balances. A node that cuts the data as asked
-/// gives the balance alone, one that does not gives the whole account.
-pub(super) fn token_accounts(raw: &RawValue) -> Option<Vec<([u8; 32], u64)>> {
+/// `getTokenAccountsByOwner`: accounts with their balances, and at which slot. A node that cuts the
+/// data as asked gives the balance alone, one that does not gives the whole account.
+pub(super) fn token_accounts(raw: &RawValue) -> Option<(Height, Vec<Balance>)> {
     let rows: InContext<Vec<KeyedAccount<'_>>> = serde_json::from_str(raw.get()).ok()?;
-    rows.value
+    let at = rows.context.slot;
+    let all: Option<Vec<Balance>> = rows
+        .value
         .iter()
         .map(|row| {
             let data = row.account.bytes()?;
             let offset = if data.len() == AMOUNT_BYTES { 0 } else { AMOUNT_OFFSET };
             let amount = data.get(offset..)?.first_chunk::<AMOUNT_BYTES>()?;
-            Some((pubkey(&row.pubkey)?, u64::from_le_bytes(*amount)))
+            let account = pubkey(&row.pubkey)?;
+            Some(Balance { account, amount: u64::from_le_bytes(*amount), at })
         })
-        .collect()
+        .collect();
+    Some((at, all?))
 }
 
 /// `getAccountInfo`: the account, `None` where there is none.

@@ -75,6 +75,19 @@ impl Disk {
         self.lock().power_off_at_sync = Some(sync);
     }
 
+    /// From now on nothing is told to fail.
+    pub(crate) fn keep_well(&self) {
+        let mut state = self.lock();
+        state.power_off_at_sync = None;
+        state.failing_changes = 0..0;
+        state.capacity = None;
+    }
+
+    /// Whether the power went.
+    pub(crate) fn is_off(&self) -> bool {
+        self.lock().check_power().is_err()
+    }
+
     /// Counted from the first one ever.
     pub(crate) fn fail_changes(&self, which: Range<u64>) {
         self.lock().failing_changes = which;
@@ -192,9 +205,8 @@ impl StorageBackend for Disk {
         state.admit()?;
         state.syncs += 1;
         state.check_power()?;
-        let State { live, durable, .. } = &mut *state;
-        durable.clone_from(live);
-        state.pending.clear();
+        let State { durable, pending, .. } = &mut *state;
+        pending.drain(..).for_each(|change| apply(durable, &change));
         Ok(())
     }
 

@@ -1,11 +1,15 @@
 //! What several tests build on.
 
+pub(crate) mod bounds;
 pub(crate) mod disk;
+pub(crate) mod evm_node;
 pub(crate) mod program;
+pub(crate) mod replies;
 pub(crate) mod script;
 pub(crate) mod served;
 pub(crate) mod solana;
 pub(crate) mod solana_node;
 pub(crate) mod source;
 pub(crate) mod trades;
+pub(crate) mod tron_node;
 pub(crate) mod world;

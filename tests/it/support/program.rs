@@ -56,9 +56,28 @@ impl Place {
     }
 
     pub(crate) fn serve(&self, args: &[&str]) -> Server {
-        let log = self.path().join(format!("stderr-{}", args[0]));
+        self.serve_by(self.command(args), args[0])
+    }
+
+    /// With files of at most so many blocks of 512 bytes, as on a disk that is full.
+    #[cfg(unix)]
+    pub(crate) fn serve_within(&self, blocks: u64, args: &[&str]) -> Server {
+        let mut command = Command::new("sh");
+        let script = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
+        command.args(["-c", script, &blocks.to_string(), env!("CARGO_BIN_EXE_blotter")]).args(args);
+        command.current_dir(self.path()).env_clear().stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        self.serve_by(command, args[0])
+    }
+
+    /// What the last server of that name has logged.
+    pub(crate) fn log(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(format!("stderr-{name}"))).unwrap()
+    }
+
+    fn serve_by(&self, mut command: Command, name: &str) -> Server {
+        let log = self.path().join(format!("stderr-{name}"));
         let stderr = std::fs::File::create(&log).unwrap();
-        let mut command = self.command(args);
         let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();

@@ -1,0 +1,352 @@
+//! The wire shapes of `getTransaction` (`json` and `jsonParsed`), borrowed from the reply.
+
+use super::json::{Reader, Unread};
+use super::raw::{LIMITS, RawError};
+
+/// What of a reply is looked at.
+#[derive(Debug, Default)]
+pub(super) struct Entry<'a> {
+    pub(super) slot: Option<u64>,
+    pub(super) block_time: Option<i64>,
+    pub(super) transaction_index: Option<u32>,
+    pub(super) message: Option<Message<'a>>,
+    pub(super) meta: Option<Meta<'a>>,
+    /// Where the instructions of both keep their accounts.
+    pub(super) accounts: Vec<AccountRef<'a>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Message<'a> {
+    /// The first one.
+    pub(super) signature: Option<&'a [u8]>,
+    pub(super) account_keys: Vec<KeyText<'a>>,
+    /// In `json` only.
+    pub(super) signers: Option<u64>,
+    pub(super) instructions: Vec<RawInstruction<'a>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Meta<'a> {
+    pub(super) failed: bool,
+    /// Older than `err`, and where both stand the one to believe: some archives rewrite `err`.
+    pub(super) status: Option<bool>,
+    pub(super) fee: u64,
+    pub(super) pre_balances: Vec<u64>,
+    pub(super) post_balances: Vec<u64>,
+    pub(super) pre_token_balances: Vec<TokenBalance<'a>>,
+    pub(super) post_token_balances: Vec<TokenBalance<'a>>,
+    /// Each with the number of its outer instruction.
+    pub(super) inner_instructions: Vec<(u64, RawInstruction<'a>)>,
+    /// The array as it is written.
+    pub(super) log_messages: Option<&'a [u8]>,
+    pub(super) writable: Vec<&'a [u8]>,
+    pub(super) readonly: Vec<&'a [u8]>,
+}
+
+/// A key as text, or as an object that holds it (`jsonParsed`).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyText<'a> {
+    pub(super) text: &'a [u8],
+    pub(super) signer: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct TokenBalance<'a> {
+    pub(super) account_index: u64,
+    pub(super) mint: &'a [u8],
+    pub(super) owner: Option<&'a [u8]>,
+    pub(super) amount: &'a [u8],
+    pub(super) decimals: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RawInstruction<'a> {
+    pub(super) program: Option<AccountRef<'a>>,
+    /// Among the entry's accounts.
+    pub(super) accounts: std::ops::Range<usize>,
+    pub(super) data: &'a [u8],
+    pub(super) parsed: Option<&'a [u8]>,
+    pub(super) stack_height: Option<u64>,
+}
+
+/// An account by its place among the keys, or by its text (`jsonParsed`).
+#[derive(Debug, Clone, Copy)]
+pub(super) enum AccountRef<'a> {
+    Index(u64),
+    Text(&'a [u8]),
+}
+
+type Read<T> = Result<T, RawError>;
+
+impl From<Unread> for RawError {
+    fn from(Unread(at): Unread) -> Self {
+        Self::Json(format!("not as expected at byte {at}"))
+    }
+}
+
+pub(super) fn read(json: &[u8]) -> Read<Entry<'_>> {
+    let mut entry = Entry { accounts: Vec::with_capacity(256), ..Entry::default() };
+    let mut reader = Reader::new(json);
+    let accounts = &mut entry.accounts;
+    reader.object(|r, name| -> Read<()> {
+        match name {
+            b"slot" => entry.slot = r.optional(Reader::unsigned)?,
+            b"blockTime" => entry.block_time = r.optional(Reader::signed)?,
+            b"transactionIndex" => entry.transaction_index = r.optional(index)?,
+            b"transaction" => entry.message = Some(signed(r, accounts)?),
+            b"meta" => entry.meta = r.optional(|r| meta(r, accounts))?,
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    reader.end()?;
+    Ok(entry)
+}
+
+fn index(r: &mut Reader<'_>) -> Result<u32, Unread> {
+    let number = r.unsigned()?;
+    u32::try_from(number).or_else(|_| r.fail())
+}
+
+fn signed<'a>(r: &mut Reader<'a>, accounts: &mut Vec<AccountRef<'a>>) -> Read<Message<'a>> {
+    let (mut read, mut signature) = (None, None);
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"signatures" => r.array(|r| {
+                let text = r.text()?;
+                signature.get_or_insert(text);
+                Read::Ok(())
+            })?,
+            b"message" => read = Some(message(r, accounts)?),
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    let message = read.ok_or(RawError::Missing("message"))?;
+    Ok(Message { signature, ..message })
+}
+
+fn message<'a>(r: &mut Reader<'a>, accounts: &mut Vec<AccountRef<'a>>) -> Read<Message<'a>> {
+    let mut message = Message::default();
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"accountKeys" => r.array(|r| {
+                message.account_keys.push(key_text(r)?);
+                within(message.account_keys.len(), LIMITS.keys, "account keys")
+            })?,
+            b"header" => {
+                let header = r.optional(header)?;
+                message.signers = header.flatten();
+            }
+            b"instructions" => r.array(|r| {
+                message.instructions.push(instruction(r, accounts)?);
+                within(message.instructions.len(), LIMITS.instructions, "instructions")
+            })?,
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    Ok(message)
+}
+
+fn header(r: &mut Reader<'_>) -> Read<Option<u64>> {
+    let mut signers = None;
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"numRequiredSignatures" => signers = Some(r.unsigned()?),
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    Ok(signers)
+}
+
+fn key_text<'a>(r: &mut Reader<'a>) -> Read<KeyText<'a>> {
+    if r.peek() == Some(b'"') {
+        return Ok(KeyText { text: r.text()?, signer: false });
+    }
+    let (mut text, mut signer) = (None, false);
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"pubkey" => text = Some(r.text()?),
+            b"signer" => signer = r.boolean()?,
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    Ok(KeyText { text: text.ok_or(RawError::Missing("public key"))?, signer })
+}
+
+fn meta<'a>(r: &mut Reader<'a>, accounts: &mut Vec<AccountRef<'a>>) -> Read<Meta<'a>> {
+    let mut meta = Meta::default();
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"err" => meta.failed = r.optional(Reader::skip)?.is_some(),
+            b"status" => meta.status = r.optional(status)?,
+            b"fee" => meta.fee = r.unsigned()?,
+            b"preBalances" => meta.pre_balances = balances(r)?,
+            b"postBalances" => meta.post_balances = balances(r)?,
+            b"preTokenBalances" => meta.pre_token_balances = token_balances(r)?,
+            b"postTokenBalances" => meta.post_token_balances = token_balances(r)?,
+            b"innerInstructions" => {
+                meta.inner_instructions = inner(r, accounts)?;
+            }
+            b"logMessages" => meta.log_messages = r.optional(Reader::skip)?,
+            b"loadedAddresses" => drop(r.optional(|r| loaded(r, &mut meta))?),
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    Ok(meta)
+}
+
+/// Whether it failed.
+fn status(r: &mut Reader<'_>) -> Read<bool> {
+    let mut failed = None;
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"Ok" => failed = Some(false),
+            b"Err" => failed = Some(true),
+            _ => {}
+        }
+        r.skip()?;
+        Ok(())
+    })?;
+    failed.ok_or(RawError::Broken("status"))
+}
+
+fn balances(r: &mut Reader<'_>) -> Read<Vec<u64>> {
+    let mut list = Vec::with_capacity(32);
+    r.array(|r| {
+        list.push(r.unsigned()?);
+        within(list.len(), LIMITS.keys, "balances")
+    })?;
+    Ok(list)
+}
+
+fn token_balances<'a>(r: &mut Reader<'a>) -> Read<Vec<TokenBalance<'a>>> {
+    let mut list = Vec::new();
+    r.optional(|r| {
+        r.array(|r| {
+            list.push(token_balance(r)?);
+            within(list.len(), LIMITS.token_balances, "token balances")
+        })
+    })?;
+    Ok(list)
+}
+
+fn token_balance<'a>(r: &mut Reader<'a>) -> Read<TokenBalance<'a>> {
+    let (mut account, mut mint, mut owner, mut tokens) = (None, None, None, None);
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"accountIndex" => account = Some(r.unsigned()?),
+            b"mint" => mint = Some(r.text()?),
+            b"owner" => owner = r.optional(Reader::text)?,
+            b"uiTokenAmount" => tokens = Some(token_amount(r)?),
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    let missing = RawError::Missing("token balance");
+    let ((account_index, mint), (amount, decimals)) =
+        account.zip(mint).zip(tokens).ok_or(missing)?;
+    Ok(TokenBalance { account_index, mint, owner, amount, decimals })
+}
+
+fn token_amount<'a>(r: &mut Reader<'a>) -> Read<(&'a [u8], u64)> {
+    let (mut amount, mut decimals) = (None, None);
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"amount" => amount = Some(r.text()?),
+            b"decimals" => decimals = Some(r.unsigned()?),
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    amount.zip(decimals).ok_or(RawError::Missing("token amount"))
+}
+
+fn inner<'a>(
+    r: &mut Reader<'a>,
+    accounts: &mut Vec<AccountRef<'a>>,
+) -> Read<Vec<(u64, RawInstruction<'a>)>> {
+    let mut list: Vec<(u64, RawInstruction<'a>)> = Vec::new();
+    r.optional(|r| {
+        r.array(|r| {
+            let (first, mut index) = (list.len(), None);
+            r.object(|r, name| -> Read<()> {
+                match name {
+                    b"index" => index = Some(r.unsigned()?),
+                    b"instructions" => r.array(|r| {
+                        list.push((0, instruction(r, accounts)?));
+                        within(list.len(), LIMITS.instructions, "instructions")
+                    })?,
+                    _ => drop(r.skip()?),
+                }
+                Ok(())
+            })?;
+            let index = index.ok_or(RawError::Missing("index of inner instructions"))?;
+            for (outer, _) in list.get_mut(first..).unwrap_or_default() {
+                *outer = index;
+            }
+            Read::Ok(())
+        })
+    })?;
+    Ok(list)
+}
+
+fn instruction<'a>(
+    r: &mut Reader<'a>,
+    accounts: &mut Vec<AccountRef<'a>>,
+) -> Read<RawInstruction<'a>> {
+    let mut raw = RawInstruction { accounts: accounts.len()..accounts.len(), ..Default::default() };
+    r.object(|r, name| -> Read<()> {
+        match name {
+            b"programIdIndex" => raw.program = r.optional(account_ref)?,
+            b"programId" => raw.program = raw.program.or(r.optional(account_ref)?),
+            b"accounts" => {
+                raw.accounts.start = accounts.len();
+                r.array(|r| {
+                    accounts.push(account_ref(r)?);
+                    within(accounts.len(), LIMITS.accounts, "accounts of instructions")
+                })?;
+                raw.accounts.end = accounts.len();
+            }
+            b"data" => raw.data = r.optional(Reader::text)?.unwrap_or_default(),
+            b"parsed" => raw.parsed = r.optional(Reader::skip)?,
+            b"stackHeight" => raw.stack_height = r.optional(Reader::unsigned)?,
+            _ => drop(r.skip()?),
+        }
+        Ok(())
+    })?;
+    Ok(raw)
+}
+
+fn account_ref<'a>(r: &mut Reader<'a>) -> Result<AccountRef<'a>, Unread> {
+    if r.peek() == Some(b'"') {
+        r.text().map(AccountRef::Text)
+    } else {
+        r.unsigned().map(AccountRef::Index)
+    }
+}
+
+fn loaded<'a>(r: &mut Reader<'a>, meta: &mut Meta<'a>) -> Read<()> {
+    r.object(|r, name| -> Read<()> {
+        let list = match name {
+            b"writable" => &mut meta.writable,
+            b"readonly" => &mut meta.readonly,
+            _ => {
+                r.skip()?;
+                return Ok(());
+            }
+        };
+        r.array(|r| {
+            list.push(r.text()?);
+            within(list.len(), LIMITS.keys, "account keys")
+        })
+    })
+}
+
+fn within(len: usize, limit: usize, what: &'static str) -> Read<()> {
+    if len > limit { Err(RawError::TooMany(what)) } else { Ok(()) }
+}

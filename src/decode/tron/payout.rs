@@ -1,0 +1,342 @@
+//! What a router took of the TRX that came with a call, and whom it paid what it unwrapped, by what
+//! it was asked to do: nodes that keep no inner calls tell it nowhere else.
+//!
+//! A router is known by its address, or by its kind of call together with the events of the pools
+//! that it called.
+
+use crate::decode::evm::{self, Account, Log, Word, topic};
+use crate::domain::Units;
+
+const WORD: usize = 32;
+const SELECTOR: usize = 4;
+const BIPS: u64 = 10_000;
+
+/// `Swap` of Uniswap V2's pairs and of V3's pools; the first indexed word is who called.
+const V2_SWAP: Word = topic("d78ad95fa46c994b6551d0da85fc275fe613ce37657fb8d5e3d130840159d822");
+const V3_SWAP: Word = topic("c42079f94a6350d7e6235f29174924f928cc2ac818eb64fed8004e115fbcca67");
+
+/// `swapExactTokensForETH`, `swapTokensForExactETH` and the form for tokens that take a fee
+/// (Uniswap V2 `Router02`): the fourth word is who is paid.
+const V2_SELL: [[u8; 4]; 3] =
+    [[0x18, 0xcb, 0xaf, 0xe5], [0x4a, 0x25, 0xd9, 0x4a], [0x79, 0x1a, 0xc9, 0x47]];
+const V2_TO: usize = 3;
+/// `swapExactETHForTokens`, `swapETHForExactTokens`, which gives back what it does not need, and
+/// the form for tokens that take a fee.
+const V2_BUY: [[u8; 4]; 3] =
+    [[0x7f, 0xf3, 0x6a, 0xb5], [0xfb, 0x3b, 0xdb, 0x41], [0xb6, 0xf9, 0xde, 0x95]];
+/// `swapExactInput(address[],string[],uint256[],uint24[],(uint256,uint256,address,uint256))` of
+/// SUN's Smart Exchange Router: the seventh word is who is paid.
+const SMART: [u8; 4] = [0xce, 0xf9, 0x52, 0x29];
+const SMART_TO: usize = 6;
+/// Uniswap V3 periphery: `multicall` in its three forms, then `exactInputSingle`, `exactInput`,
+/// `exactOutputSingle` and `exactOutput`, of `SwapRouter` and of `SwapRouter02`.
+const V3_CALLS: [[u8; 4]; 11] = [
+    [0xac, 0x96, 0x50, 0xd8],
+    [0x5a, 0xe4, 0x01, 0xdc],
+    [0x1f, 0x04, 0x64, 0xd1],
+    [0x41, 0x4b, 0xf3, 0x89],
+    [0x04, 0xe4, 0x5a, 0xaf],
+    [0xc0, 0x4b, 0x8d, 0x59],
+    [0xb8, 0x58, 0x18, 0x3f],
+    [0xdb, 0x3e, 0x21, 0x98],
+    [0x50, 0x23, 0xb4, 0xdf],
+    [0xf2, 0x8c, 0x04, 0x98],
+    [0x09, 0xb8, 0x13, 0x46],
+];
+/// Called inside of `multicall`: least amount, who is paid, and with a fee
+/// its hundredths of a percent and who gets it.
+const UNWRAP: [u8; 4] = [0x49, 0x40, 0x4b, 0x7c];
+const UNWRAP_WITH_FEE: [u8; 4] = [0x9b, 0x2c, 0x0a, 0x37];
+/// `refundETH()`: what was not needed goes back to who sent it.
+const REFUND: [u8; 4] = [0x12, 0x21, 0x0e, 0x8a];
+/// `execute(bytes,bytes[],uint256)` and without the time: Universal Router.
+const UNIVERSAL: [[u8; 4]; 2] = [[0x35, 0x93, 0x56, 0x4c], [0x24, 0x85, 0x6b, 0xc3]];
+/// Its commands that move native coin to others or unwrap; the upper bits are flags.
+const COMMAND_BITS: u8 = 0x3f;
+const SWEEP: u8 = 0x04;
+const TRANSFER: u8 = 0x05;
+const PAY_PORTION: u8 = 0x06;
+const UNWRAP_WETH: u8 = 0x0c;
+/// Who sent the transaction, in its inputs.
+const SENDER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
+/// A call of a router, and what WTRX says the router wrapped and unwrapped.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) call: &'a evm::Transaction,
+    pub(super) input: &'a [u8],
+    pub(super) wrapped: Units,
+    pub(super) unwrapped: Units,
+    /// The router is known by its address.
+    pub(super) is_known: bool,
+}
+
+impl Asked<'_> {
+    /// What was not given back of the TRX that came with the call.
+    pub(super) fn spent(&self) -> Option<Units> {
+        let (value, none_back) = (self.call.value, self.unwrapped.is_zero());
+        let selector = self.input.first_chunk()?;
+        if V2_BUY.contains(selector) && self.called(V2_SWAP) && none_back {
+            return (self.wrapped <= value).then_some(self.wrapped);
+        }
+        if UNIVERSAL.contains(selector) && (self.called(V2_SWAP) || self.called(V3_SWAP)) {
+            let back = if none_back { Units::ZERO } else { self.by_commands()? };
+            return if self.wrapped == value { value.checked_sub(back) } else { None };
+        }
+        let refunds = self.input.windows(SELECTOR).any(|window| window == REFUND.as_slice());
+        let is_v3 = V3_CALLS.contains(selector) && self.called(V3_SWAP);
+        let fits = is_v3 && none_back && !self.wrapped.is_zero() && self.wrapped <= value;
+        fits.then_some(if refunds { self.wrapped } else { value })
+    }
+
+    /// What the sender was paid of what was unwrapped.
+    pub(super) fn paid(&self) -> Option<Units> {
+        let (selector, words) = self.input.split_first_chunk::<SELECTOR>()?;
+        if V2_SELL.contains(selector) && self.called(V2_SWAP) {
+            return Some(self.pay(account(words, V2_TO)?, self.unwrapped));
+        }
+        if *selector == SMART && self.is_known {
+            return Some(self.pay(account(words, SMART_TO)?, self.unwrapped));
+        }
+        if UNIVERSAL.contains(selector) && (self.called(V2_SWAP) || self.called(V3_SWAP)) {
+            return self.by_commands();
+        }
+        let is_v3 = V3_CALLS.contains(selector) && self.called(V3_SWAP);
+        if is_v3 { self.by_unwraps() } else { None }
+    }
+
+    fn pay(&self, to: Account, amount: Units) -> Units {
+        if to == self.call.from { amount } else { Units::ZERO }
+    }
+
+    fn by_unwraps(&self) -> Option<Units> {
+        let mut unwraps = self.input.windows(SELECTOR).enumerate().filter(|(_, window)| {
+            *window == UNWRAP.as_slice() || *window == UNWRAP_WITH_FEE.as_slice()
+        });
+        let ((at, kind), None) = (unwraps.next()?, unwraps.next()) else { return None };
+        let arguments = self.input.get(at + SELECTOR..)?;
+        let to = account(arguments, 1)?;
+        if kind == UNWRAP.as_slice() {
+            return Some(self.pay(to, self.unwrapped));
+        }
+        let bips = word(arguments, 2).filter(|bips| *bips <= Units::from(BIPS))?;
+        let fee = self.unwrapped.checked_mul(bips)?.checked_div(Units::from(BIPS))?;
+        Some(self.pay(to, self.unwrapped.checked_sub(fee)?))
+    }
+
+    /// By the commands of a Universal Router: one unwraps, for the sender, and none gives native
+    /// coin to others.
+    fn by_commands(&self) -> Option<Units> {
+        let arguments = self.input.get(SELECTOR..)?;
+        let commands = bytes(arguments, number(arguments, 0)?)?;
+        let inputs = arguments.get(number(arguments, 1)?..)?;
+        let list = inputs.get(WORD..)?;
+        let mut to = None;
+        for (at, command) in commands.iter().enumerate() {
+            let input = bytes(list, number(list, at)?)?;
+            match command & COMMAND_BITS {
+                UNWRAP_WETH if to.is_none() => to = Some(account(input, 0)?),
+                UNWRAP_WETH => return None,
+                SWEEP | TRANSFER | PAY_PORTION if account(input, 0)? == Account::default() => {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        let to = to?;
+        Some(self.pay(if to == SENDER { self.call.from } else { to }, self.unwrapped))
+    }
+
+    /// Whether pools of a kind were called by the router.
+    fn called(&self, swap: Word) -> bool {
+        let is_its = |log: &Log| {
+            let caller = log.topics.get(1).and_then(|topic| topic.last_chunk());
+            log.topics.first() == Some(&swap) && caller == self.call.to.as_ref()
+        };
+        self.call.logs.iter().any(is_its)
+    }
+}
+
+fn word(words: &[u8], at: usize) -> Option<Units> {
+    let bytes: &[u8; WORD] = words.get(at.checked_mul(WORD)?..)?.first_chunk()?;
+    Some(Units::from_be_bytes(*bytes))
+}
+
+fn number(words: &[u8], at: usize) -> Option<usize> {
+    word(words, at)?.try_into().ok()
+}
+
+/// A text of bytes: its length, then itself.
+fn bytes(data: &[u8], at: usize) -> Option<&[u8]> {
+    let text = data.get(at..)?;
+    text.get(WORD..)?.get(..number(text, 0)?)
+}
+
+/// The last 20 bytes of a word: what stands before them is not looked at by contracts.
+fn account(words: &[u8], at: usize) -> Option<Account> {
+    let bytes: &[u8; WORD] = words.get(at.checked_mul(WORD)?..)?.first_chunk()?;
+    bytes.last_chunk().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use sha3::{Digest as _, Keccak256};
+
+    use super::*;
+    use crate::decode::evm::NativeFlows;
+
+    const ROUTER: Account = [9; 20];
+    const VALUE: u64 = 10_000;
+
+    fn who(number: u8) -> Account {
+        let mut account = [0; 20];
+        account[19] = number;
+        account
+    }
+
+    fn input(selector: [u8; 4], words: &[u64]) -> Vec<u8> {
+        let words = words.iter().flat_map(|word| Units::from(*word).to_be_bytes::<32>());
+        selector.into_iter().chain(words).collect()
+    }
+
+    /// The sender is account 7; the router called pools of a kind.
+    fn call(value: u64, swap: Word) -> evm::Transaction {
+        let mut caller = [0; 32];
+        caller[12..].copy_from_slice(&ROUTER);
+        let log = Log { address: [5; 20], topics: vec![swap, caller], data: Vec::new() };
+        evm::Transaction {
+            hash: [0; 32],
+            block: 1,
+            index: 0,
+            from: who(7),
+            to: Some(ROUTER),
+            value: Units::from(value),
+            selector: None,
+            succeeded: true,
+            logs: vec![log],
+            native: NativeFlows::Unknown,
+        }
+    }
+
+    #[track_caller]
+    fn paid(swap: Word, input: &[u8], expected: Option<u64>) {
+        let call = call(0, swap);
+        let (wrapped, unwrapped) = (Units::ZERO, Units::from(VALUE));
+        let asked = Asked { call: &call, input, wrapped, unwrapped, is_known: true };
+        assert_eq!(asked.paid(), expected.map(Units::from));
+    }
+
+    #[track_caller]
+    fn spent(swap: Word, input: &[u8], moved: (u64, u64), expected: Option<u64>) {
+        let call = call(VALUE, swap);
+        let (wrapped, unwrapped) = (Units::from(moved.0), Units::from(moved.1));
+        let asked = Asked { call: &call, input, wrapped, unwrapped, is_known: true };
+        assert_eq!(asked.spent(), expected.map(Units::from));
+    }
+
+    /// Commands with one input of words each.
+    fn execute(commands: &[(u8, &[u64])]) -> Vec<u8> {
+        let mut list = Vec::new();
+        let mut tail = Vec::new();
+        for (_, words) in commands {
+            list.push(u64::try_from(commands.len() * WORD + tail.len()).unwrap());
+            let data = input([0; 4], words)[4..].to_vec();
+            tail.extend(Units::from(data.len()).to_be_bytes::<32>());
+            tail.extend(data);
+        }
+        let count = u64::try_from(commands.len()).unwrap();
+        let mut padded = [0; 32];
+        for (at, (command, _)) in commands.iter().enumerate() {
+            padded[at] = *command;
+        }
+        let mut whole = input(UNIVERSAL[0], &[96, 160, 0, count]);
+        whole.extend(padded);
+        whole.extend(Units::from(count).to_be_bytes::<32>());
+        whole.extend(&input([0; 4], &list)[4..]);
+        whole.extend(tail);
+        whole
+    }
+
+    #[test]
+    fn selectors_are_those_of_their_signatures() {
+        let path = "(uint256,uint256,address[],address,uint256)";
+        let buy = "(uint256,address[],address,uint256)";
+        let fee = "SupportingFeeOnTransferTokens";
+        let tuple = "(uint256,uint256,address,uint256)";
+        let single = "(address,address,uint24,address";
+        let texts = [
+            (format!("swapExactTokensForETH{path}"), V2_SELL[0]),
+            (format!("swapTokensForExactETH{path}"), V2_SELL[1]),
+            (format!("swapExactTokensForETH{fee}{path}"), V2_SELL[2]),
+            (format!("swapExactETHForTokens{buy}"), V2_BUY[0]),
+            (format!("swapETHForExactTokens{buy}"), V2_BUY[1]),
+            (format!("swapExactETHForTokens{fee}{buy}"), V2_BUY[2]),
+            (format!("swapExactInput(address[],string[],uint256[],uint24[],{tuple})"), SMART),
+            ("unwrapWETH9(uint256,address)".to_owned(), UNWRAP),
+            ("unwrapWETH9WithFee(uint256,address,uint256,address)".to_owned(), UNWRAP_WITH_FEE),
+            ("refundETH()".to_owned(), REFUND),
+            ("multicall(bytes[])".to_owned(), V3_CALLS[0]),
+            ("multicall(uint256,bytes[])".to_owned(), V3_CALLS[1]),
+            ("multicall(bytes32,bytes[])".to_owned(), V3_CALLS[2]),
+            (format!("exactInputSingle({single},uint256,uint256,uint256,uint160))"), V3_CALLS[3]),
+            (format!("exactInputSingle({single},uint256,uint256,uint160))"), V3_CALLS[4]),
+            ("exactInput((bytes,address,uint256,uint256,uint256))".to_owned(), V3_CALLS[5]),
+            ("exactInput((bytes,address,uint256,uint256))".to_owned(), V3_CALLS[6]),
+            (format!("exactOutputSingle({single},uint256,uint256,uint256,uint160))"), V3_CALLS[7]),
+            (format!("exactOutputSingle({single},uint256,uint256,uint160))"), V3_CALLS[8]),
+            ("exactOutput((bytes,address,uint256,uint256,uint256))".to_owned(), V3_CALLS[9]),
+            ("exactOutput((bytes,address,uint256,uint256))".to_owned(), V3_CALLS[10]),
+            ("execute(bytes,bytes[],uint256)".to_owned(), UNIVERSAL[0]),
+            ("execute(bytes,bytes[])".to_owned(), UNIVERSAL[1]),
+        ];
+        for (text, selector) in texts {
+            assert_eq!(Keccak256::digest(&text)[..4], selector, "{text}");
+        }
+    }
+
+    #[test]
+    fn tells_what_the_sender_was_paid() {
+        paid(V2_SWAP, &input(V2_SELL[0], &[100, 1, 160, 7, 99]), Some(10_000));
+        paid(V2_SWAP, &input(V2_SELL[0], &[100, 1, 160, 8, 99]), Some(0));
+        paid(V3_SWAP, &input(SMART, &[1, 2, 3, 4, 100, 1, 7, 99]), Some(10_000));
+        let outer = input(V3_CALLS[0], &[32]);
+        let multicall = |inner: &[u8]| [&outer, inner].concat();
+        paid(V3_SWAP, &multicall(&input(UNWRAP, &[1, 7])), Some(10_000));
+        paid(V3_SWAP, &multicall(&input(UNWRAP_WITH_FEE, &[1, 7, 30, 5])), Some(9_970));
+        paid(V3_SWAP, &execute(&[(0x00, &[1]), (UNWRAP_WETH, &[1, 0])]), Some(10_000));
+        paid(V3_SWAP, &execute(&[(0x80, &[1]), (UNWRAP_WETH, &[8, 0])]), Some(0));
+        // A part in another token, taken before.
+        paid(
+            V2_SWAP,
+            &execute(&[(PAY_PORTION, &[4, 5, 10]), (UNWRAP_WETH, &[7, 0])]),
+            Some(10_000),
+        );
+    }
+
+    #[test]
+    fn tells_nothing_where_the_input_does_not() {
+        paid(V2_SWAP, &[], None);
+        paid(V2_SWAP, &input(V2_SELL[0], &[100, 1]), None);
+        // Another kind of contract with the same kind of call.
+        paid([1; 32], &input(V2_SELL[0], &[100, 1, 160, 7, 99]), None);
+        paid(V3_SWAP, &input([1, 2, 3, 4], &[1, 2, 3]), None);
+        paid(V3_SWAP, &[input(UNWRAP, &[1, 7]), input(UNWRAP, &[1, 8])].concat(), None);
+        paid(V3_SWAP, &input(UNWRAP_WITH_FEE, &[1, 7, 10_001, 5]), None);
+        paid(V3_SWAP, &execute(&[(UNWRAP_WETH, &[2, 0]), (PAY_PORTION, &[0, 5, 10])]), None);
+        paid(V3_SWAP, &input(UNIVERSAL[0], &[u64::MAX, u64::MAX]), None);
+    }
+
+    #[test]
+    fn tells_what_was_spent() {
+        spent(V2_SWAP, &input(V2_BUY[0], &[1]), (10_000, 0), Some(10_000));
+        spent(V2_SWAP, &input(V2_BUY[1], &[1]), (9_000, 0), Some(9_000));
+        spent(V3_SWAP, &input(V3_CALLS[0], &[32]), (9_000, 0), Some(10_000));
+        let refund = [input(V3_CALLS[1], &[32]), input(REFUND, &[])].concat();
+        spent(V3_SWAP, &refund, (9_000, 0), Some(9_000));
+        spent(V3_SWAP, &execute(&[(0x0b, &[2, 1])]), (10_000, 0), Some(10_000));
+        spent(V3_SWAP, &execute(&[(UNWRAP_WETH, &[1, 0])]), (10_000, 400), Some(9_600));
+        spent(V3_SWAP, &execute(&[(UNWRAP_WETH, &[1, 0])]), (9_000, 400), None);
+        spent([1; 32], &input(V2_BUY[1], &[1]), (9_000, 0), None);
+        spent(V3_SWAP, &input([1, 2, 3, 4], &[32]), (9_000, 0), None);
+    }
+}

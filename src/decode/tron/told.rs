@@ -1,0 +1,163 @@
+//! What events tell beyond transfers: TRC-10 tokens that moved, and the TRX that a trade took
+//! where calls do not tell it.
+
+use super::payout::Asked;
+use super::transaction::{AssetMove, Transaction};
+use crate::decode::evm::{self, Account, Log, NativeFlows, NativeMove, Word, topic};
+use crate::domain::{Address, Units};
+use crate::registry::{Chain, EvmTables};
+
+/// `Transfer(address,address,uint256)`.
+const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+/// WTRX's `Deposit` and `Withdrawal(address,uint256)`.
+const DEPOSIT: Word = topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
+const WITHDRAWAL: Word = topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
+/// `SunPump`'s `TokenPurchased(address,address,uint256,uint256,uint256,uint256)`: token, buyer, TRX
+/// for the curve, fee, tokens, what is left.
+const PURCHASED: Word = topic("63abb62535c21a5d221cf9c15994097b8880cc986d82faf80f57382b998dbae5");
+/// `Swap` of `SunSwap` V4 and of Uniswap V4: their pools hold TRX itself.
+const V4_SWAP: Word = topic("04206ad2b7c0f463bff3dd4f33c5735b0f2957a351e4f79763a4fa9e775dd237");
+const UNISWAP_V4_SWAP: Word =
+    topic("40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f");
+/// `SunSwap` V1's `TokenPurchase` and `TrxPurchase(address,uint256,uint256)`: buyer, sold, bought.
+const V1_TOKEN_PURCHASE: Word =
+    topic("cd60aa75dea3072fbc07ae6d7d856b5dc5f4eee88854f5b4abf7b680ef8bc50f");
+const V1_TRX_PURCHASE: Word =
+    topic("dad9ec5c9b9c82bf6927bf0b64293dcdd1f82c92793aef3c5f26d7b93a4a5306");
+
+/// The transaction as the EVM decoder reads it: TRC-10 movements stand as transfers of a token, and
+/// TRX stands as what the trade took or gave of it.
+pub(super) struct Told {
+    pub(super) call: evm::Transaction,
+    /// What the wallet was paid in TRX cannot be known.
+    pub(super) pay_is_untold: bool,
+}
+
+impl Told {
+    pub(super) fn read(
+        tables: &EvmTables,
+        chain: &Chain,
+        wallet: &Account,
+        tx: &Transaction,
+    ) -> Self {
+        let mut told = Self { call: tx.call.clone(), pay_is_untold: false };
+        if tx.call.from == *wallet {
+            told.add_native(tables, chain, wallet, tx);
+        }
+        told.call.logs.extend(tx.assets.iter().filter_map(transfer));
+        told
+    }
+
+    fn add_native(
+        &mut self,
+        tables: &EvmTables,
+        chain: &Chain,
+        wallet: &Account,
+        tx: &Transaction,
+    ) {
+        // The fee for the creation of a token stands in the value beside the outlay.
+        let spent = curve_outlay(wallet, &tx.call);
+        let unknown = tx.call.native == NativeFlows::Unknown;
+        if let Some(spent) = spent.or_else(|| pool_outlay(wallet, &tx.call).filter(|_| unknown)) {
+            self.call.value = spent;
+            self.call.native = NativeFlows::Calls(Vec::new());
+            return;
+        }
+        if unknown {
+            self.add_routed(tables, chain, wallet, tx);
+        }
+    }
+
+    /// TRX by way of a router that wraps and unwraps it.
+    fn add_routed(
+        &mut self,
+        tables: &EvmTables,
+        chain: &Chain,
+        wallet: &Account,
+        tx: &Transaction,
+    ) {
+        let Some(router) = tx.call.to else { return };
+        let of = |kind: Word, own: bool| {
+            let its = padded(&router);
+            let logs = tx.call.logs.iter().filter(move |log| {
+                log.address == chain.wrapped_native.bytes()
+                    && log.topics.first() == Some(&kind)
+                    && (log.topics.get(1) == Some(&its)) == own
+            });
+            logs.filter_map(|log| word(log, 0)).fold(Units::ZERO, Units::saturating_add)
+        };
+        let others = [DEPOSIT, WITHDRAWAL].iter().any(|kind| !of(*kind, false).is_zero());
+        let (wrapped, unwrapped) = (of(DEPOSIT, true), of(WITHDRAWAL, true));
+        let moves_native = |log: &Log| {
+            matches!(log.topics.first(), Some(&V4_SWAP | &UNISWAP_V4_SWAP)) || is_v1(log)
+        };
+        if others || tx.call.logs.iter().any(moves_native) {
+            self.pay_is_untold = !unwrapped.is_zero();
+            return;
+        }
+        let is_known = tables
+            .contract(chain, &router)
+            .is_some_and(|contract| contract.is_exact(tx.call.selector));
+        let asked = Asked { call: &tx.call, input: &tx.input, wrapped, unwrapped, is_known };
+        if !tx.call.value.is_zero() {
+            if let Some(spent) = asked.spent() {
+                self.call.value = spent;
+                self.call.native = NativeFlows::Calls(Vec::new());
+            }
+        } else if !unwrapped.is_zero() {
+            match asked.paid() {
+                Some(value) => {
+                    let paid = NativeMove { from: router, to: *wallet, value };
+                    let paid = Some(paid).filter(|paid| !paid.value.is_zero());
+                    self.call.native = NativeFlows::Calls(paid.into_iter().collect());
+                }
+                None => self.pay_is_untold = true,
+            }
+        }
+    }
+}
+
+fn is_v1(log: &Log) -> bool {
+    matches!(log.topics.first(), Some(&V1_TOKEN_PURCHASE | &V1_TRX_PURCHASE))
+}
+
+/// What one purchase on the called launchpad took of its buyer.
+fn curve_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
+    let mut bought = call.logs.iter().filter(|log| log.topics.first() == Some(&PURCHASED));
+    let (log, None) = (bought.next()?, bought.next()) else { return None };
+    let is_own = call.to == Some(log.address) && log.topics.get(2) == Some(&padded(wallet));
+    let outlay = word(log, 0)?.checked_add(word(log, 1)?)?;
+    (is_own && outlay <= call.value).then_some(outlay)
+}
+
+/// What the called exchange took of its buyer; it gives back what is left at once.
+fn pool_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
+    let is_v1 =
+        |log: &&Log| matches!(log.topics.first(), Some(&V1_TOKEN_PURCHASE | &V1_TRX_PURCHASE));
+    let mut swaps = call.logs.iter().filter(|log| is_v1(log));
+    let (log, None) = (swaps.next()?, swaps.next()) else { return None };
+    let [V1_TOKEN_PURCHASE, buyer, sold, _] = log.topics.as_slice() else { return None };
+    let outlay = Units::from_be_bytes(*sold);
+    let is_own = call.to == Some(log.address) && *buyer == padded(wallet);
+    (is_own && outlay <= call.value).then_some(outlay)
+}
+
+fn word(log: &Log, at: usize) -> Option<Units> {
+    let (words, _) = log.data.as_chunks::<32>();
+    words.get(at).map(|word| Units::from_be_bytes(*word))
+}
+
+fn transfer(moved: &AssetMove) -> Option<Log> {
+    let AssetMove { from, to, token, value } = moved;
+    let address = Address::tron_asset(*token).bytes().try_into().ok()?;
+    let topics = vec![TRANSFER, padded(from), padded(to)];
+    Some(Log { address, topics, data: value.to_be_bytes::<32>().to_vec() })
+}
+
+fn padded(account: &Account) -> Word {
+    let mut word = [0; 32];
+    if let Some(tail) = word.last_chunk_mut() {
+        *tail = *account;
+    }
+    word
+}

@@ -1,0 +1,82 @@
+//! What the sender paid for the execution of a transaction, as far as its receipt tells.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::wire::hex_units;
+use crate::domain::Units;
+
+/// Rollups whose receipts hold a part of the fee of its own, for data (specification of the OP
+/// stack, "L1 Cost"; Scroll's documentation, "L1 data fee"): optimism, unichain, worldchain, base,
+/// mode, celo, ink, scroll, zora.
+const WITH_DATA_FEE: [u64; 9] = [10, 130, 480, 8453, 34443, 42220, 57073, 534_352, 7_777_777];
+/// Chains where balances move by more than transactions and fees, or fees are counted otherwise:
+/// mantle (data fee in another coin's measure), blast (balances yield).
+const NOT_TOLD: [u64; 2] = [5000, 81457];
+/// Transactions that pay no fee, or in a token: deposits of the OP stack, Celo's own (CIP-64).
+const OWN_TYPES: [&str; 2] = ["0x7e", "0x7b"];
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Paid<'a> {
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
+    gas_used: &'a str,
+    effective_gas_price: Option<&'a str>,
+    l1_fee: Option<&'a str>,
+    operator_fee: Option<&'a str>,
+    blob_gas_used: Option<&'a str>,
+    blob_gas_price: Option<&'a str>,
+}
+
+/// `None` where the receipt does not tell all of it: some nodes leave parts out.
+pub(super) fn fee(chain_id: Option<u64>, receipt: &RawValue) -> Option<Units> {
+    let fee: Paid<'_> = serde_json::from_str(receipt.get()).ok()?;
+    let is_of = |chains: &[u64]| chain_id.is_some_and(|id| chains.contains(&id));
+    let lacks_data_fee = is_of(&WITH_DATA_FEE) && fee.l1_fee.is_none();
+    if is_of(&NOT_TOLD) || lacks_data_fee || fee.kind.is_some_and(|kind| OWN_TYPES.contains(&kind))
+    {
+        return None;
+    }
+    let part = |text: Option<&str>| text.map_or(Some(Units::ZERO), hex_units);
+    let gas = hex_units(fee.gas_used)?.checked_mul(hex_units(fee.effective_gas_price?)?)?;
+    let blobs = part(fee.blob_gas_used)?.checked_mul(part(fee.blob_gas_price)?)?;
+    gas.checked_add(part(fee.l1_fee)?)?.checked_add(part(fee.operator_fee)?)?.checked_add(blobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn costs(chain_id: u64, receipt: &str, expected: Option<u64>) {
+        let raw = RawValue::from_string(receipt.to_owned()).unwrap();
+        assert_eq!(fee(Some(chain_id), &raw), expected.map(Units::from), "{chain_id} {receipt}");
+    }
+
+    #[test]
+    fn gas_at_the_price_that_was_paid() {
+        costs(1, r#"{"type":"0x2","gasUsed":"0x64","effectiveGasPrice":"0x3"}"#, Some(300));
+        costs(1, r#"{"gasUsed":"0x64"}"#, None);
+        costs(
+            1,
+            r#"{"type":"0x3","gasUsed":"0x64","effectiveGasPrice":"0x3","blobGasUsed":"0x2","blobGasPrice":"0x5"}"#,
+            Some(310),
+        );
+    }
+
+    #[test]
+    fn a_rollup_adds_its_data_fee_or_does_not_tell() {
+        let with = r#"{"gasUsed":"0x64","effectiveGasPrice":"0x3","l1Fee":"0x7"}"#;
+        let without = r#"{"gasUsed":"0x64","effectiveGasPrice":"0x3"}"#;
+        costs(8453, with, Some(307));
+        costs(8453, without, None);
+        costs(42161, without, Some(300));
+        costs(5000, with, None);
+        costs(
+            42220,
+            r#"{"type":"0x7b","gasUsed":"0x64","effectiveGasPrice":"0x3","l1Fee":"0x0"}"#,
+            None,
+        );
+    }
+}

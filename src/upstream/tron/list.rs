@@ -1,0 +1,234 @@
+//! Pure: one list of the index, walked downwards by time.
+//!
+//! Each page is asked for from the time of the last entry, that entry included, so that pages
+//! overlap and none hangs on the index's own cursor (`fingerprint`), which is followed only where
+//! one moment fills more than a page. That a page names no cursor is no proof that nothing lies
+//! below it: the end is believed when two answers show nothing more.
+
+use std::collections::HashSet;
+
+use super::wire::Page;
+use crate::decode::evm::Word;
+
+/// Items on a page; the index gives no more (`TronGrid` documentation).
+pub(super) const PAGE_MAX: usize = 200;
+/// Answers that must agree that nothing is left.
+const VOTES: u8 = 2;
+/// Milliseconds that lie surely below a block's time, which is a whole second, and surely above the
+/// block's before: also where one more is asked for (`TronSource::page`).
+const BELOW: u64 = 2;
+/// Pages of one moment that are followed.
+const FOLLOWED_MAX: u32 = 1000;
+
+/// What to ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cursor {
+    /// Milliseconds: this moment and all below.
+    pub(super) max: u64,
+    pub(super) fingerprint: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct List {
+    cursor: Cursor,
+    /// All entries above this moment are shown.
+    shown_above: u64,
+    /// What is known to stand at the moment asked for.
+    edge: HashSet<Word>,
+    votes: u8,
+    followed: u32,
+    misses: u32,
+    ended: bool,
+}
+
+/// What became of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absorbed {
+    Rows,
+    /// It cannot be right: it has to be asked for again.
+    Miss,
+}
+
+impl List {
+    /// From a moment downwards.
+    pub(super) fn new(top: u64) -> Self {
+        Self {
+            cursor: Cursor { max: top, fingerprint: None },
+            shown_above: top.saturating_add(1),
+            edge: HashSet::new(),
+            votes: 0,
+            followed: 0,
+            misses: 0,
+            ended: false,
+        }
+    }
+
+    pub(super) fn cursor(&self) -> &Cursor {
+        &self.cursor
+    }
+
+    pub(super) fn misses(&self) -> u32 {
+        self.misses
+    }
+
+    /// Whether the next answer is to confirm the last one.
+    pub(super) fn is_second_look(&self) -> bool {
+        self.votes > 0 || self.misses > 0
+    }
+
+    /// The moment at and below which something may be unknown; `None`: all above `floor` is known.
+    pub(super) fn frontier(&self, floor: u64) -> Option<u64> {
+        let below = self.shown_above.saturating_sub(1);
+        (!self.ended && below > floor).then_some(below)
+    }
+
+    pub(super) fn absorb(&mut self, page: &Page) -> Absorbed {
+        if self.is_wrong(page) {
+            self.misses += 1;
+            // What was known to stand there may have been taken for final too early.
+            self.cursor.fingerprint = None;
+            return Absorbed::Miss;
+        }
+        self.misses = 0;
+        let lowest = page.rows.iter().map(|row| row.at).min().filter(|at| *at < self.cursor.max);
+        match (lowest, &page.fingerprint) {
+            (Some(lowest), more) => {
+                let at_lowest = page.rows.iter().filter(|row| row.at == lowest);
+                self.edge = at_lowest.map(|row| row.id).collect();
+                // Of the moment itself there may be more.
+                self.shown_above = lowest.saturating_add(1);
+                self.cursor = Cursor { max: lowest, fingerprint: None };
+                self.votes = u8::from(more.is_none());
+                self.followed = 0;
+            }
+            (None, Some(more)) => {
+                self.edge.extend(page.rows.iter().map(|row| row.id));
+                self.cursor.fingerprint = Some(more.clone());
+                self.votes = 0;
+                self.followed += 1;
+            }
+            (None, None) => self.nothing_more(),
+        }
+        Absorbed::Rows
+    }
+
+    /// The moment asked for has no more entries, and below it none are shown.
+    fn nothing_more(&mut self) {
+        self.votes += 1;
+        self.ended = self.votes >= VOTES;
+        // Another question than the last one, so that no stored answer serves twice.
+        self.shown_above = self.shown_above.min(self.cursor.max);
+        let max = self.cursor.max.saturating_sub(BELOW);
+        self.cursor = Cursor { max, fingerprint: None };
+        self.edge.clear();
+        self.followed = 0;
+    }
+
+    fn is_wrong(&self, page: &Page) -> bool {
+        let Cursor { max, fingerprint } = &self.cursor;
+        let unordered = !page.rows.is_sorted_by(|one, next| one.at >= next.at);
+        let above = page.rows.iter().any(|row| row.at > *max);
+        let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
+        // The overlap is missing; of a moment that fills the page, others may be shown first.
+        let is_first = fingerprint.is_none();
+        let fills = page.rows.iter().all(|row| row.at == *max) && page.fingerprint.is_some();
+        let lost = is_first
+            && !self.edge.is_empty()
+            && !fills
+            && !page.rows.iter().any(|row| self.edge.contains(&row.id));
+        // A full page of one moment that names no cursor.
+        let cut = page.items >= PAGE_MAX
+            && page.fingerprint.is_none()
+            && page.rows.iter().all(|row| row.at == *max);
+        unordered
+            || above
+            || circles
+            || lost
+            || (cut && self.misses == 0)
+            || self.followed >= FOLLOWED_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::tron::wire::{Row, Seen};
+
+    fn row(at: u64, number: u8) -> Row {
+        Row { id: [number; 32], at, height: None, seen: Seen::default() }
+    }
+
+    fn page(rows: &[(u64, u8)], fingerprint: Option<&str>) -> Page {
+        let rows: Vec<Row> = rows.iter().map(|(at, number)| row(*at, *number)).collect();
+        Page { items: rows.len(), rows, fingerprint: fingerprint.map(str::to_owned) }
+    }
+
+    #[test]
+    fn pages_overlap_and_two_answers_end_the_list() {
+        let mut list = List::new(100);
+        assert_eq!(list.frontier(0), Some(100));
+        assert_eq!(list.absorb(&page(&[(90, 1), (80, 2)], Some("a"))), Absorbed::Rows);
+        assert_eq!((list.cursor().max, list.frontier(0)), (80, Some(80)));
+        assert_eq!(list.absorb(&page(&[(80, 2), (70, 3)], None)), Absorbed::Rows);
+        assert_eq!(list.frontier(0), Some(70));
+        // Nothing below 70, twice.
+        assert_eq!(list.absorb(&page(&[(70, 3)], None)), Absorbed::Rows);
+        assert_eq!(list.frontier(0), None);
+    }
+
+    #[test]
+    fn a_lost_cursor_ends_nothing() {
+        let mut list = List::new(100);
+        list.absorb(&page(&[(90, 1)], None));
+        list.absorb(&page(&[(90, 1), (60, 2)], Some("a")));
+        assert_eq!((list.cursor().max, list.frontier(0)), (60, Some(60)));
+        list.absorb(&page(&[(60, 2)], None));
+        assert_eq!((list.cursor().max, list.frontier(0)), (58, Some(59)));
+        list.absorb(&page(&[], None));
+        assert_eq!(list.frontier(0), None);
+    }
+
+    #[test]
+    fn an_empty_list_is_asked_for_twice() {
+        let mut list = List::new(100);
+        list.absorb(&page(&[], None));
+        assert!(list.frontier(0).is_some() && list.is_second_look());
+        list.absorb(&page(&[], None));
+        assert_eq!(list.frontier(0), None);
+    }
+
+    #[test]
+    fn a_moment_that_fills_a_page_is_followed() {
+        let mut list = List::new(100);
+        list.absorb(&page(&[(90, 1), (80, 2)], Some("a")));
+        list.absorb(&page(&[(80, 4), (80, 5)], Some("b")));
+        assert_eq!(list.cursor().fingerprint.as_deref(), Some("b"));
+        assert_eq!(list.frontier(0), Some(80));
+        // The same cursor again would never end.
+        assert_eq!(list.absorb(&page(&[(80, 6)], Some("b"))), Absorbed::Miss);
+        list.absorb(&page(&[(80, 4), (80, 5)], Some("b")));
+        list.absorb(&page(&[(80, 2), (70, 3)], Some("c")));
+        assert_eq!(list.cursor(), &Cursor { max: 70, fingerprint: None });
+    }
+
+    #[test]
+    fn a_page_that_lacks_the_overlap_or_the_order_is_no_answer() {
+        let mut list = List::new(100);
+        list.absorb(&page(&[(90, 1), (80, 2)], Some("a")));
+        assert_eq!(list.absorb(&page(&[], None)), Absorbed::Miss);
+        assert_eq!(list.absorb(&page(&[(70, 3)], None)), Absorbed::Miss);
+        assert_eq!(list.absorb(&page(&[(70, 3), (80, 2)], None)), Absorbed::Miss);
+        assert_eq!(list.absorb(&page(&[(99, 3), (80, 2)], None)), Absorbed::Miss);
+        assert_eq!((list.misses(), list.frontier(0)), (4, Some(80)));
+        list.absorb(&page(&[(80, 2), (70, 3)], Some("b")));
+        assert_eq!((list.misses(), list.frontier(0)), (0, Some(70)));
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_not_waited_for() {
+        let mut list = List::new(100);
+        list.absorb(&page(&[(90, 1), (40, 2)], Some("a")));
+        assert_eq!(list.frontier(40), None);
+        assert_eq!(list.frontier(39), Some(40));
+    }
+}

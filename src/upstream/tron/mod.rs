@@ -1,0 +1,135 @@
+//! Reads a Tron wallet's transactions: two lists by address where the nodes offer them (`TronGrid`),
+//! else events by block range; then each transaction with its info.
+//!
+//! A block is atomic: it is delivered only when every list has shown what lies below it.
+
+mod blocks;
+mod fetch;
+mod limits;
+mod list;
+mod lister;
+mod logs;
+mod open;
+mod reader;
+mod timeline;
+mod tokens;
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+pub use limits::TronLimits;
+pub(super) use reader::TronReader;
+use serde_json::Value;
+
+use super::ask::{Ask, Reply};
+use super::endpoint::EndpointId;
+use super::error::UpstreamError;
+use super::jsonrpc::{self, Outcome};
+use super::pool::{CallOptions, Pool};
+use super::queue::Lane;
+use super::source::{GapRequest, SourceStatus};
+use crate::decode::tron::{Asset, ExchangeId};
+use crate::domain::Height;
+use crate::registry::Chain;
+
+/// Tron by nodes that speak its HTTP API. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct TronSource {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    pool: Pool,
+    limits: TronLimits,
+    /// Heights that lists may lack below the head.
+    index_lag: u64,
+    /// What `eth_chainId` must answer.
+    chain_id: Option<u64>,
+    /// Endpoints that were asked for it, and whether they answered right.
+    checked: Mutex<HashMap<EndpointId, bool>>,
+    /// What the protocol's exchanges exchange; it never changes.
+    exchanges: Mutex<HashMap<ExchangeId, [Asset; 2]>>,
+    readers: AtomicUsize,
+}
+
+impl TronSource {
+    pub fn new(pool: Pool, chain: &Chain, limits: TronLimits) -> Self {
+        let inner = Inner {
+            pool,
+            limits,
+            index_lag: chain.index_lag,
+            chain_id: chain.chain_id,
+            checked: Mutex::default(),
+            exchanges: Mutex::default(),
+            readers: AtomicUsize::new(0),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(super) fn read(&self, request: GapRequest) -> TronReader {
+        TronReader::new(self.clone(), request)
+    }
+
+    pub(super) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
+        Ok(self.solid_head(&CallOptions::new(lane.clone())).await?.height)
+    }
+
+    pub(super) fn status(&self) -> SourceStatus {
+        SourceStatus { endpoints: self.inner.pool.endpoints() }
+    }
+
+    /// Asks a node's HTTP API; `name` is its path too.
+    async fn post(
+        &self,
+        name: &'static str,
+        body: &Value,
+        options: &CallOptions,
+    ) -> Result<Reply, UpstreamError> {
+        let body = Some(Bytes::from(body.to_string()));
+        let ask = Ask { name, path: format!("/{name}"), query: Vec::new(), body };
+        self.inner.pool.ask(&ask, wire::reading, options).await
+    }
+
+    /// Asks for what is solid; a node that offers no such view answers for what it has, and then
+    /// only what is known to be solid may be asked for.
+    async fn post_solid(
+        &self,
+        [solid, plain]: [&'static str; 2],
+        body: &Value,
+        options: &CallOptions,
+    ) -> Result<Reply, UpstreamError> {
+        match self.post(solid, body, options).await {
+            Err(UpstreamError::NotSupported { .. }) => self.post(plain, body, options).await,
+            answered => answered,
+        }
+    }
+
+    /// Asks a node's JSON-RPC for many things in one request; each has an answer of its own.
+    async fn rpc(
+        &self,
+        name: &'static str,
+        calls: &[(&str, Value)],
+        options: &CallOptions,
+    ) -> Result<(Vec<Outcome>, EndpointId), UpstreamError> {
+        let calls: Vec<(&str, &Value)> =
+            calls.iter().map(|(method, params)| (*method, params)).collect();
+        let body = Some(Bytes::from(jsonrpc::encode(&calls)));
+        let ask = Ask { name, path: "/jsonrpc".to_owned(), query: Vec::new(), body };
+        let Reply { body, endpoint, .. } =
+            self.inner.pool.ask(&ask, wire::rpc_reading, options).await?;
+        let answers = jsonrpc::decode(&body, calls.len()).ok();
+        let answers = answers.and_then(|all| all.into_iter().collect::<Option<Vec<Outcome>>>());
+        let answers =
+            answers.ok_or_else(|| self.malformed(endpoint, &format!("no answer to {name}")))?;
+        Ok((answers, endpoint))
+    }
+
+    fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
+        let endpoint = self.inner.pool.label(endpoint);
+        UpstreamError::Malformed { endpoint, what: what.to_owned() }
+    }
+}

@@ -1,0 +1,117 @@
+//! What must be known before anything is listed: the head, the wanted times, which chain it is.
+
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use serde_json::json;
+
+use super::TronSource;
+use super::blocks::Head;
+use crate::domain::Height;
+use crate::upstream::endpoint::EndpointId;
+use crate::upstream::error::UpstreamError;
+use crate::upstream::jsonrpc::Outcome;
+use crate::upstream::pool::CallOptions;
+use crate::upstream::source::GapRequest;
+
+/// A node of another chain is left alone this long.
+const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
+
+/// Where a reading begins and ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opening {
+    pub(super) high: Height,
+    /// Milliseconds: blocks up to `high` are not later; blocks above it may be earlier too.
+    pub(super) top_at: u64,
+    /// Milliseconds: blocks from the lowest wanted one on are not earlier.
+    pub(super) low_at: u64,
+}
+
+impl TronSource {
+    pub(super) async fn open(
+        &self,
+        request: &GapRequest,
+        resume_at: Option<u64>,
+        options: &CallOptions,
+    ) -> Result<Opening, UpstreamError> {
+        let low_at = async {
+            match request.low {
+                0 => Ok(None),
+                low => self.time_of(low, options).await,
+            }
+        };
+        self.check_chain(options).await?;
+        let (top, low_at) = join(self.top(request.high, resume_at, options), low_at).await;
+        let (high, top_at) = top?;
+        Ok(Opening { high, top_at, low_at: low_at?.unwrap_or(0) })
+    }
+
+    async fn top(
+        &self,
+        high: Option<Height>,
+        resume_at: Option<u64>,
+        options: &CallOptions,
+    ) -> Result<(Height, u64), UpstreamError> {
+        if let (Some(high), Some(at)) = (high, resume_at) {
+            return Ok((high, at));
+        }
+        let told = match high {
+            Some(high) => self.time_of(high, options).await?.map(|at| (high, at)),
+            None => None,
+        };
+        if let Some(told) = told {
+            return Ok(told);
+        }
+        // Lists do not tell how far they have come: they may lack the newest blocks.
+        let Head { height, millis } = self.solid_head(options).await?;
+        let settled = height.saturating_sub(self.inner.index_lag);
+        Ok((high.map_or(settled, |high| high.min(settled)), millis))
+    }
+
+    /// Asks each endpoint once which chain it is of; those that do not say are believed.
+    async fn check_chain(&self, options: &CallOptions) -> Result<(), UpstreamError> {
+        let Some(expected) = self.inner.chain_id else { return Ok(()) };
+        let endpoints = self.inner.pool.endpoints();
+        let unchecked: Vec<EndpointId> = {
+            let known = self.checked();
+            endpoints.iter().map(|one| one.id).filter(|id| !known.contains_key(id)).collect()
+        };
+        let asked = unchecked.into_iter().map(|id| async move {
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            (id, self.rpc("eth_chainId", &[("eth_chainId", json!([]))], &options).await)
+        });
+        for (id, told) in join_all(asked).await {
+            match told {
+                Ok((answers, _)) if chain_id(&answers).is_some_and(|id| id != expected) => {
+                    let endpoint = self.inner.pool.label(id);
+                    tracing::error!(%endpoint, "a node of another chain is left alone");
+                    self.inner.pool.bench(id, WRONG_CHAIN_REST);
+                    self.checked().insert(id, false);
+                }
+                Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                    self.checked().insert(id, true);
+                }
+                // Not reached now: asked again at the next read.
+                Err(_) => {}
+            }
+        }
+        let known = self.checked();
+        match endpoints.first() {
+            Some(one) if endpoints.iter().all(|one| known.get(&one.id) == Some(&false)) => {
+                Err(UpstreamError::WrongChain { endpoint: one.label.clone() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn checked(&self) -> MutexGuard<'_, HashMap<EndpointId, bool>> {
+        self.inner.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn chain_id(answers: &[Outcome]) -> Option<u64> {
+    let text: String = serde_json::from_str(answers.first()?.as_ref().ok()?.get()).ok()?;
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}

@@ -1,0 +1,380 @@
+//! One gap of a wallet, read: decides what is asked next and what can be delivered.
+//!
+//! All requests under way live in `flights`, so that dropping a `next` loses nothing and dropping
+//! the reader stops everything.
+
+use std::sync::atomic::Ordering;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::time::sleep;
+
+use super::TronSource;
+use super::fetch::{Fetched, want_found, want_listed};
+use super::list::Absorbed;
+use super::lister::{Lister, account};
+use super::logs::{Found, Window};
+use super::open::Opening;
+use super::timeline::{Key, Ready, Sizes, Taken, Timeline};
+use super::wire::Page;
+use crate::decode::evm::Account;
+use crate::decode::tron::Transaction;
+use crate::domain::{Height, Resume};
+use crate::upstream::endpoint::EndpointId;
+use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::CallOptions;
+use crate::upstream::source::{GapRequest, RawChunk, RawTx};
+
+enum Event {
+    Opened(Result<Opening, UpstreamError>),
+    Page(usize, Result<(Page, EndpointId), UpstreamError>),
+    Searched(Vec<Window>, Result<Vec<Found>, UpstreamError>),
+    Fetched(Key, Result<Fetched, UpstreamError>),
+}
+
+/// Reads one gap.
+pub(in crate::upstream) struct TronReader {
+    source: TronSource,
+    request: GapRequest,
+    wallet: Account,
+    options: CallOptions,
+    /// `None`: what must be known first is not known yet.
+    lister: Option<Lister>,
+    timeline: Timeline,
+    flights: FuturesUnordered<BoxFuture<'static, Event>>,
+    /// What went wrong while nobody waited.
+    failure: Option<UpstreamError>,
+    eager: bool,
+    ended: bool,
+    /// Transactions delivered so far: the run-ahead of a reader that is not eager.
+    delivered: usize,
+    /// Grows, so that the first rows come early and later commits are few.
+    chunk_min: usize,
+}
+
+impl std::fmt::Debug for TronReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TronReader").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+impl Drop for TronReader {
+    fn drop(&mut self) {
+        self.source.inner.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl TronReader {
+    pub(super) fn new(source: TronSource, request: GapRequest) -> Self {
+        source.inner.readers.fetch_add(1, Ordering::Relaxed);
+        let mut reader = Self {
+            wallet: account(request.wallet),
+            options: CallOptions::new(request.lane.clone()),
+            lister: None,
+            timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
+            flights: FuturesUnordered::new(),
+            failure: None,
+            eager: false,
+            ended: false,
+            delivered: 0,
+            chunk_min: 1,
+            source,
+            request,
+        };
+        reader.begin(resume(reader.request.resume.as_ref()));
+        reader
+    }
+
+    pub(in crate::upstream) fn set_eager(&mut self, eager: bool) {
+        self.eager = eager;
+    }
+
+    /// The next chunk, newest first; `None` after the last one. Cancel safe.
+    pub(in crate::upstream) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        loop {
+            if let Some(error) = self.failure.take() {
+                return Err(error);
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            self.ask(false);
+            if self.flights.is_empty() {
+                self.ask(true);
+            }
+            if let Some(chunk) = self.deliver() {
+                return Ok(Some(chunk));
+            }
+            match self.flights.next().await {
+                Some(event) => self.absorb(event)?,
+                None => return Err(stalled()),
+            }
+            // What came at the same time makes one chunk.
+            while let Some(Some(event)) = self.flights.next().now_or_never() {
+                self.absorb(event)?;
+            }
+        }
+    }
+
+    /// Works on what is under way, within the run-ahead, without delivering; never ready. Requests
+    /// that hold a place at an endpoint must not wait for a slow taker of chunks.
+    pub(in crate::upstream) async fn drive(&mut self) -> std::convert::Infallible {
+        loop {
+            if self.ended || self.failure.is_some() {
+                return std::future::pending().await;
+            }
+            if self.eager {
+                self.ask(false);
+            }
+            match self.flights.next().await {
+                Some(event) => self.failure = self.absorb(event).err(),
+                None => return std::future::pending().await,
+            }
+        }
+    }
+
+    fn begin(&mut self, resume_at: Option<(Height, u64)>) {
+        let (source, request, options) =
+            (self.source.clone(), self.request.clone(), self.options.clone());
+        let fits = |(height, _): &(Height, u64)| request.high == height.checked_sub(1);
+        let resume_at = resume_at.filter(fits).map(|(_, at)| at);
+        self.flights.push(Box::pin(async move {
+            Event::Opened(source.open(&request, resume_at, &options).await)
+        }));
+    }
+
+    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
+        match event {
+            Event::Opened(opening) => {
+                let Opening { high, top_at, low_at } = opening?;
+                if high < self.request.low {
+                    self.ended = true;
+                    return Ok(());
+                }
+                self.timeline = Timeline::new(self.request.low, high);
+                self.lister = Some(Lister::index(top_at, low_at));
+                Ok(())
+            }
+            Event::Page(number, page) => self.page(number, page),
+            Event::Searched(windows, found) => self.searched(windows, found),
+            Event::Fetched(key, fetched) => self.fetched(&key, fetched),
+        }
+    }
+
+    fn page(
+        &mut self,
+        number: usize,
+        page: Result<(Page, EndpointId), UpstreamError>,
+    ) -> Result<(), UpstreamError> {
+        let Some(Lister::Index { listings, .. }) = &mut self.lister else { return Ok(()) };
+        let Some(listing) = listings.get_mut(number) else { return Ok(()) };
+        let (page, by) = match page {
+            Ok(told) => told,
+            // No node keeps lists by address: by events then, from where this came to.
+            Err(error) if error.is_final() => {
+                tracing::info!(%error, "no lists by address: events are searched");
+                let (low, high) = (self.request.low, self.timeline.next_high());
+                self.timeline = Timeline::new(low, high);
+                self.lister = Some(Lister::events(&self.source, low, high));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        if listing.absorb(&page, by) == Absorbed::Miss {
+            if listing.list.misses() >= self.source.inner.limits.misses_max {
+                return Err(self.source.malformed(by, "a list that lacks what it held before"));
+            }
+            return Ok(());
+        }
+        self.timeline.add(page.rows);
+        Ok(())
+    }
+
+    fn searched(
+        &mut self,
+        asked_for: Vec<Window>,
+        found: Result<Vec<Found>, UpstreamError>,
+    ) -> Result<(), UpstreamError> {
+        let found = found?;
+        let Some(Lister::Events { windows, asked }) = &mut self.lister else { return Ok(()) };
+        *asked -= 1;
+        for (window, found) in asked_for.into_iter().zip(found) {
+            match found {
+                Found::Rows(rows) => {
+                    windows.known(window);
+                    self.timeline.add(rows);
+                }
+                Found::TooMuch(range) if windows.shrink(window, range) => {}
+                Found::TooMuch(_) => {
+                    let message = "a single block holds too many events".to_owned();
+                    let endpoint = "eth_getLogs".to_owned();
+                    return Err(UpstreamError::Rpc { endpoint, code: 0, message });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fetched(
+        &mut self,
+        key: &Key,
+        fetched: Result<Fetched, UpstreamError>,
+    ) -> Result<(), UpstreamError> {
+        let last = match fetched {
+            Ok(Fetched::Transaction(tx)) => {
+                self.timeline.put(key, tx);
+                return Ok(());
+            }
+            Ok(Fetched::Unwanted(height)) => {
+                self.timeline.pass(key, height);
+                return Ok(());
+            }
+            Ok(Fetched::Missing) => "a listed transaction is given by no node".to_owned(),
+            Err(UpstreamError::Unavailable { last, .. }) => last,
+            Err(error) => return Err(error),
+        };
+        let attempts = self.timeline.put_back(key);
+        if attempts < self.source.inner.limits.missing_tries_max {
+            return Ok(());
+        }
+        Err(UpstreamError::Unavailable { attempts, last })
+    }
+
+    fn frontier(&self) -> Option<u64> {
+        let lister = self.lister.as_ref();
+        lister.map_or(Some(u64::MAX), |lister| lister.frontier(self.timeline.floor()))
+    }
+
+    /// Asks for what there is room for; for what is next in any case, so that a reading never
+    /// waits for room that only its next transactions would make.
+    fn ask(&mut self, is_stuck: bool) {
+        let frontier = self.frontier();
+        let limits = &self.source.inner.limits;
+        let by_events = match &self.lister {
+            Some(Lister::Index { .. }) => false,
+            Some(Lister::Events { .. }) => true,
+            None => return,
+        };
+        let want = if by_events { want_found } else { want_listed };
+        self.timeline.decide(frontier, limits.passed_max, want);
+        let ahead = if self.eager { limits.list_ahead_max } else { 1 };
+        if is_stuck || self.timeline.waiting(ahead) < ahead {
+            self.ask_lists(frontier);
+        }
+        self.ask_transactions(is_stuck);
+    }
+
+    fn ask_lists(&mut self, frontier: Option<u64>) {
+        let Some(frontier) = frontier else { return };
+        let floor = self.timeline.floor();
+        let limits = &self.source.inner.limits;
+        match &mut self.lister {
+            Some(Lister::Index { listings, low_at }) => {
+                for (number, listing) in listings.iter_mut().enumerate() {
+                    // Only the list that holds up the others.
+                    let is_behind = listing.list.frontier(floor) == Some(frontier);
+                    if listing.is_asked || !is_behind {
+                        continue;
+                    }
+                    listing.is_asked = true;
+                    let (source, wallet) = (self.source.clone(), self.request.wallet);
+                    let (kind, cursor, low_at) =
+                        (listing.kind, listing.list.cursor().clone(), *low_at);
+                    let mut options = self.options.clone();
+                    options.avoid = listing.last_by.filter(|_| listing.list.is_second_look());
+                    self.flights.push(Box::pin(async move {
+                        let page = source.page(wallet, kind, cursor, low_at, &options).await;
+                        Event::Page(number, page)
+                    }));
+                }
+            }
+            Some(Lister::Events { windows, asked }) => {
+                while *asked < limits.logs_ahead_max {
+                    let planned = windows.plan();
+                    if planned.is_empty() {
+                        return;
+                    }
+                    *asked += 1;
+                    let (source, wallet, options) =
+                        (self.source.clone(), self.wallet, self.options.clone());
+                    self.flights.push(Box::pin(async move {
+                        let found = source.search(&wallet, &planned, &options).await;
+                        Event::Searched(planned, found)
+                    }));
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn ask_transactions(&mut self, is_stuck: bool) {
+        let limits = &self.source.inner.limits;
+        let readers = self.source.inner.readers.load(Ordering::Relaxed).max(1);
+        let share = (limits.run_ahead_total_max / readers)
+            .min(limits.run_ahead_max)
+            .max(limits.run_ahead_min);
+        let mut window =
+            if self.eager { share } else { self.delivered.clamp(limits.run_ahead_min, share) };
+        if is_stuck {
+            window = window.max(self.timeline.under_way() + 1);
+        }
+        while self.timeline.under_way() < window {
+            let Some(Taken { key, seen, tries, is_probe }) = self.timeline.take() else { return };
+            let (source, wallet, options) =
+                (self.source.clone(), self.wallet, self.options.clone());
+            let pause = limits.missing_pause * tries;
+            self.flights.push(Box::pin(async move {
+                if !pause.is_zero() {
+                    sleep(pause).await;
+                }
+                let fetched = source.fetch(key.1, &wallet, seen, is_probe, &options).await;
+                Event::Fetched(key, fetched)
+            }));
+        }
+    }
+
+    fn deliver(&mut self) -> Option<RawChunk> {
+        self.lister.as_ref()?;
+        let limits = &self.source.inner.limits;
+        let sizes = Sizes {
+            chunk_min: self.chunk_min,
+            chunk_max: limits.chunk_max,
+            passed_max: limits.passed_max,
+        };
+        let frontier = self.frontier();
+        let Ready { low, high, txs } = self.timeline.deliver(frontier, &sizes)?;
+        self.ended = self.timeline.is_done();
+        self.delivered += txs.len();
+        self.chunk_min = (self.chunk_min * 2).min(limits.chunk_max / 2).max(1);
+        let by_time = matches!(self.lister, Some(Lister::Index { .. }));
+        Some(RawChunk {
+            low,
+            high,
+            txs: txs.into_iter().map(raw).collect(),
+            resume: self.timeline.edge().filter(|_| by_time && !self.ended).map(hint),
+            accounts: Vec::new(),
+        })
+    }
+}
+
+fn raw(tx: Transaction) -> RawTx {
+    let time = tx.time;
+    RawTx::Tron(Box::new(tx), time)
+}
+
+fn stalled() -> UpstreamError {
+    let last = "the reading of this wallet stands still".to_owned();
+    UpstreamError::Unavailable { attempts: 0, last }
+}
+
+/// The hint of where a reading goes on: the height it came to, and that block's time.
+fn hint((height, at): (Height, u64)) -> Resume {
+    Resume([height.to_be_bytes(), at.to_be_bytes()].concat())
+}
+
+fn resume(hint: Option<&Resume>) -> Option<(Height, u64)> {
+    let (height, at) = hint?.0.split_first_chunk::<8>()?;
+    let at = u64::from_be_bytes(at.try_into().ok()?);
+    Some((u64::from_be_bytes(*height), at)).filter(|(height, _)| *height > 0)
+}

@@ -1,0 +1,157 @@
+//! Orders that somebody else fills, in every form that the programs have; built by hand.
+
+use blotter::domain::Side;
+
+use crate::decode::{JUPITER, RAYDIUM, check, filled};
+use crate::support::solana::{RENT, Tx, WSOL};
+
+const LIMIT_V2: &str = "j1o2qRpjcyUwEvwtcfhEQefh773ZgjxcVRry7LDqg5X";
+const DCA: &str = "DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M";
+const VALUE_AVERAGE: &str = "VALaaymxQh2mNy2trH9jUqHT1mTow76wpTcGmSWSwJe";
+const MINT_RENT: u64 = (128 + 372) * 6_960;
+
+/// A keeper borrows what the order holds, swaps it, and pays the maker: two calls of the order's
+/// program with a route between them.
+fn flash_filled() -> Tx {
+    let mut tx = Tx::new("keeper");
+    tx.account("escrow", "USDC", "order", 500).account("m wif", "WIF", "maker", 0);
+    tx.account("k usdc", "USDC", "keeper", 0).account("k wif", "WIF", "keeper", 5);
+    tx.account("p usdc", "USDC", "pool", 900).account("p wif", "WIF", "pool", 900);
+    tx.call(LIMIT_V2, &["keeper", "order", "escrow", "k usdc"], &[1]);
+    tx.transfer(2, "escrow", "k usdc", "order", 200);
+    tx.call(JUPITER, &["keeper", "k usdc", "k wif"], &[1]);
+    tx.inner(2, RAYDIUM, &["k usdc", "p usdc", "p wif", "k wif", "keeper", "pool"], &[9]);
+    tx.transfer(3, "k usdc", "p usdc", "keeper", 200).transfer(3, "p wif", "k wif", "pool", 82);
+    tx.call(LIMIT_V2, &["keeper", "order", "escrow", "maker", "k wif", "m wif"], &[2]);
+    tx.transfer(2, "k wif", "m wif", "keeper", 80);
+    tx
+}
+
+#[test]
+fn a_fill_is_named_after_the_venue_beneath_it() {
+    let expected = [
+        (Side::Sell, "USDC", 200, None, "Raydium AMM v4"),
+        (Side::Buy, "WIF", 80, None, "Raydium AMM v4"),
+    ];
+    check(&flash_filled(), "maker", &expected);
+    // Out of the keeper's own stock there is no other venue.
+    let expected = [
+        (Side::Sell, "USDC", 200, None, "Jupiter Limit Order v1"),
+        (Side::Buy, "WIF", 80, None, "Jupiter Limit Order v1"),
+    ];
+    check(&filled(), "maker", &expected);
+}
+
+/// An order that sells for SOL pays loose lamports; the rent of the order's account, which comes
+/// back with the last fill, is no proceeds.
+#[test]
+fn an_order_for_sol_pays_lamports() {
+    let mut tx = Tx::new("keeper");
+    tx.account("escrow", "USDC", "order", 200).account("k usdc", "USDC", "keeper", 0);
+    tx.lamports("order", MINT_RENT);
+    tx.call(LIMIT_V2, &["keeper", "order", "escrow", "maker", "k usdc"], &[2]);
+    tx.transfer(2, "escrow", "k usdc", "order", 200).pay(2, "keeper", "maker", 1_000_000_000);
+    tx.close(2, "escrow", "maker", "order");
+    check(
+        &tx,
+        "maker",
+        &[(Side::Sell, "USDC", 200, Some(1_000_000_000), "Jupiter Limit Order v2")],
+    );
+}
+
+#[test]
+fn an_order_of_wrapped_sol_is_a_buy_for_lamports() {
+    let mut tx = Tx::new("keeper");
+    tx.account("escrow", WSOL, "order", 3_000_000_000).account("m wif", "WIF", "maker", 7);
+    tx.account("k sol", WSOL, "keeper", 0).account("k wif", "WIF", "keeper", 90);
+    tx.call(LIMIT_V2, &["keeper", "order", "escrow", "maker", "k wif", "m wif", "k sol"], &[2]);
+    tx.transfer(2, "escrow", "k sol", "order", 2_000_000_000);
+    tx.transfer(2, "k wif", "m wif", "keeper", 80);
+    let expected = [(Side::Buy, "WIF", 80, Some(2_000_000_000), "Jupiter Limit Order v2")];
+    check(&tx, "maker", &expected);
+}
+
+/// Placing and cancelling move one asset, rent and all.
+#[test]
+fn placing_and_cancelling_an_order_is_no_trade() {
+    for program in [LIMIT_V2, DCA, VALUE_AVERAGE] {
+        let mut placed = Tx::new("maker");
+        placed.account("m usdc", "USDC", "maker", 500);
+        placed.call(program, &["maker", "order", "escrow", "m usdc"], &[1]);
+        placed.create(2, "maker", "order", MINT_RENT, 372);
+        placed.open(2, "maker", "escrow", "USDC", "order", RENT);
+        placed.transfer(2, "m usdc", "escrow", "maker", 500);
+        check(&placed, "maker", &[]);
+        let mut cancelled = Tx::new("maker");
+        cancelled.account("m usdc", "USDC", "maker", 0).account("escrow", "USDC", "order", 300);
+        // What was bought so far comes back with what was not spent.
+        cancelled.account("m wif", "WIF", "maker", 0).account("out", "WIF", "order", 40);
+        cancelled.call(program, &["maker", "order", "escrow", "m usdc", "out", "m wif"], &[3]);
+        cancelled.transfer(2, "escrow", "m usdc", "order", 300);
+        cancelled.transfer(2, "out", "m wif", "order", 40);
+        cancelled.close(2, "escrow", "maker", "order").close(2, "out", "maker", "order");
+        check(&cancelled, "maker", &[]);
+    }
+}
+
+/// An instalment that is paid at once.
+#[test]
+fn instalments_are_trades() {
+    for (program, name) in [(DCA, "Jupiter DCA"), (VALUE_AVERAGE, "Jupiter Value Average")] {
+        let mut tx = Tx::new("keeper");
+        tx.account("in", "USDC", "order", 500).account("u wif", "WIF", "user", 3);
+        tx.account("k usdc", "USDC", "keeper", 0).account("k wif", "WIF", "keeper", 90);
+        tx.call(program, &["keeper", "order", "in", "k usdc", "user"], &[1]);
+        tx.transfer(2, "in", "k usdc", "order", 200);
+        tx.call(program, &["keeper", "order", "in", "k wif", "u wif", "user"], &[2]);
+        tx.transfer(2, "k wif", "u wif", "keeper", 80);
+        let expected = [(Side::Sell, "USDC", 200, None, name), (Side::Buy, "WIF", 80, None, name)];
+        check(&tx, "user", &expected);
+        check(&tx, "somebody else", &[]);
+    }
+}
+
+/// What an instruction says and no balance confirms is not told.
+#[test]
+fn an_amount_that_balances_contradict_is_not_told() {
+    use blotter::decode::solana::{decode, parse};
+    use blotter::registry::Registry;
+
+    use crate::support::solana::key;
+
+    let mut tx = Tx::new("w");
+    tx.account("w usdc", "USDC", "w", 1_000).account("p usdc", "USDC", "p", 0);
+    tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 500);
+    tx.call(RAYDIUM, &["w usdc", "p usdc", "p wif", "w wif", "w", "p"], &[9]);
+    tx.transfer(2, "w usdc", "p usdc", "w", 100).transfer(2, "p wif", "w wif", "p", 7);
+    let mut json = tx.json();
+    for balance in json["meta"]["postTokenBalances"].as_array_mut().unwrap() {
+        if balance["uiTokenAmount"]["amount"] == "900" {
+            balance["uiTokenAmount"]["amount"] = "950".into();
+        }
+    }
+    let decoded = decode(
+        &Registry::embedded().unwrap(),
+        &key("w"),
+        &parse(json.to_string().as_bytes()).unwrap(),
+    );
+    let units: Vec<_> = decoded.trades.iter().map(|row| row.units).collect();
+    assert_eq!(units, [None, Some(blotter::domain::Units::from(7_u64))]);
+}
+
+/// The rate of rent falls in steps; a vault's first fee is its rent at any of them.
+#[test]
+fn a_first_fee_is_rent_at_every_rate() {
+    const PUMP: &str = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
+    for (fee, price) in
+        [(128 * 6_960, 40_000), (128 * 5_080, 40_000), (128 * 696, 40_000), (700_001, 740_001)]
+    {
+        let mut tx = Tx::new("w");
+        tx.account("w bonk", "BONK", "w", 0).account("c bonk", "BONK", "curve", 5_000);
+        tx.lamports("vault", 0);
+        tx.call(PUMP, &["w", "w bonk", "c bonk", "curve", "vault"], &[102]);
+        tx.transfer(2, "c bonk", "w bonk", "curve", 1_000);
+        tx.pay(2, "w", "vault", fee).pay(2, "w", "curve", 40_000);
+        check(&tx, "w", &[(Side::Buy, "BONK", 1_000, Some(price), "Pump.fun")]);
+    }
+}

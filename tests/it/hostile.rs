@@ -1,0 +1,190 @@
+//! The real server against clients that mean no good: whatever they send, it is refused with a
+//! status of theirs (4xx) or not answered at all, and everybody else is served on.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use crate::support::program::{PATIENCE, Place, Server};
+
+/// Sends bytes, tells the first status answered; `None` where the connection just ended.
+fn send(server: &Server, bytes: &[u8]) -> Option<u16> {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    // The server may hang up before it has read all.
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let text = String::from_utf8_lossy(&answer);
+    let status = text.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok();
+    assert!(text.matches("HTTP/1.1 ").count() == 1, "two answers to one request:\n{text}");
+    status
+}
+
+fn demo(place: &Place) -> (Server, String, String) {
+    let server = place.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
+    let (key, wallet) = (server.told("key"), server.told("wallet"));
+    (server, key, wallet)
+}
+
+/// Each has a name and the bytes of a request that deserves no answer but a refusal.
+fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let history = format!("/v1/wallets/{wallet}/history");
+    let auth = format!("host: x\r\nconnection: close\r\nx-api-key: {key}\r\n");
+    let get = |target: &str| format!("GET {target} HTTP/1.1\r\n{auth}\r\n").into_bytes();
+    let raw = |head: &str, body: &str| format!("{head}\r\n{auth}{body}").into_bytes();
+    let start = format!("GET {history}?limit=1 HTTP/1.1");
+    let post = format!("POST {history} HTTP/1.1");
+    vec![
+        ("huge target", get(&format!("/{}", "a".repeat(100_000)))),
+        ("huge header", raw(&start, &format!("x-a: {}\r\n\r\n", "a".repeat(100_000)))),
+        ("many headers", raw(&start, &("x-a: b\r\n".repeat(1000) + "\r\n"))),
+        (
+            "two lengths",
+            raw(&post, "content-length: 3\r\ncontent-length: 5\r\n\r\nabcGET / HTTP/1.1\r\n\r\n"),
+        ),
+        (
+            "length and chunks",
+            raw(
+                &post,
+                "content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+            ),
+        ),
+        ("odd chunks", raw(&post, "transfer-encoding: xchunked\r\n\r\n0\r\n\r\n")),
+        (
+            "endless chunk",
+            raw(&post, "transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\nabc"),
+        ),
+        ("negative length", raw(&post, "content-length: -1\r\n\r\n")),
+        ("huge length", raw(&post, "content-length: 99999999999999999999\r\n\r\n")),
+        ("folded header", raw(&start, "x-a: b\r\n c: d\r\n\r\n")),
+        ("header without name", raw(&start, ": b\r\n\r\n")),
+        ("space before colon", raw(&start, "content-length : 3\r\n\r\nabc")),
+        ("nul in header", raw(&start, "x-a: \0\r\n\r\n")),
+        ("no version", format!("GET {history}\r\n{auth}\r\n").into_bytes()),
+        ("other protocol", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
+        ("http2 preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec()),
+        (
+            "invalid bytes",
+            [b"GET /v1/\xff\xfe HTTP/1.1\r\n".as_slice(), auth.as_bytes(), b"\r\n"].concat(),
+        ),
+        ("encoded invalid bytes", get("/v1/wallets/%ff%fe/history")),
+        ("encoded nul", get(&format!("/v1/wallets/{wallet}%00/history"))),
+        ("dots", get("/v1/../../etc/passwd")),
+        ("encoded dots", get("/v1/wallets/%2e%2e%2f%2e%2e%2fkeys.toml/history")),
+        ("double slash", get(&format!("//v1//wallets/{wallet}/history"))),
+        ("another host's target", get("http://169.254.169.254/latest")),
+        (
+            "authority form",
+            b"CONNECT example.com:443 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".to_vec(),
+        ),
+        ("two limits", get(&format!("{history}?limit=1&limit=2"))),
+        ("two cursors", get(&format!("{history}?cursor=a&cursor=b"))),
+        ("two chains", get(&format!("{history}?chain=sol&chain=eth"))),
+        ("fraction", get(&format!("{history}?limit=1e3"))),
+        ("percent cut", get(&format!("{history}?cursor=%"))),
+        ("bad percent", get(&format!("{history}?cursor=%zz%ff"))),
+        ("huge cursor", get(&format!("{history}?cursor={}", "A".repeat(20_000)))),
+        ("key in lowercase", raw(&start, "").into_iter().map(|b| b.to_ascii_lowercase()).collect()),
+        ("delete", raw(&format!("DELETE {history} HTTP/1.1"), "\r\n")),
+        ("trace", raw(&format!("TRACE {history} HTTP/1.1"), "\r\n")),
+        ("own method", raw(&format!("B{} {history} HTTP/1.1", "x".repeat(5000)), "\r\n")),
+    ]
+}
+
+#[test]
+fn what_no_client_should_send_is_refused_and_everybody_else_is_served_on() {
+    let place = Place::new();
+    let (server, key, wallet) = demo(&place);
+    let good = format!("/v1/wallets/{wallet}/history?limit=3");
+    let rows = || {
+        let page: serde_json::Value = serde_json::from_str(&server.get(&good, &key).body).unwrap();
+        page["trades"].clone()
+    };
+    let before = rows();
+    assert_eq!(before.as_array().map(Vec::len), Some(3));
+    let mut statuses = Vec::new();
+    for (name, bytes) in requests(&wallet, &key) {
+        let status = send(&server, &bytes);
+        assert!(status.is_none_or(|s| (400..500).contains(&s)), "{name}: {status:?}");
+        statuses.push((name, status));
+        assert_eq!(rows(), before, "after {name}");
+    }
+    assert!(statuses.iter().filter(|(_, s)| s.is_some()).count() > 25, "{statuses:?}");
+    assert!(!place.log("demo").contains("panicked"), "{}", place.log("demo"));
+}
+
+#[test]
+fn bodies_that_nobody_asked_for_are_not_read() {
+    let place = Place::new();
+    let (server, key, wallet) = demo(&place);
+    // Ten gigabytes announced, compressed so they say: the answer does not wait for them.
+    let head = format!(
+        "GET /v1/wallets/{wallet}/history?limit=1 HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\
+         content-encoding: gzip\r\ncontent-length: 10000000000\r\n\r\n"
+    );
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&[0x1f, 0x8b, 8, 0]).unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert!([b"HTTP/1.1 200", b"HTTP/1.1 400", b"HTTP/1.1 413"].contains(&&answer), "{answer:?}");
+}
+
+#[test]
+fn a_cursor_with_any_bit_turned_is_refused() {
+    use base64::Engine as _;
+    let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    let place = Place::new();
+    let (server, key, wallet) = demo(&place);
+    let history = format!("/v1/wallets/{wallet}/history?limit=2");
+    let page: serde_json::Value = serde_json::from_str(&server.get(&history, &key).body).unwrap();
+    let cursor = engine.decode(page["cursor"].as_str().unwrap()).unwrap();
+    let mut tried = 0;
+    for bit in 0..cursor.len() * 8 {
+        let mut turned = cursor.clone();
+        turned[bit / 8] ^= 1 << (bit % 8);
+        let answer = server.get(&format!("{history}&cursor={}", engine.encode(&turned)), &key);
+        assert_eq!(answer.status, 400, "bit {bit}: {}", answer.body);
+        tried += 1;
+    }
+    assert!(tried > 500);
+    // The same key, one letter off in each place.
+    for at in 0..key.len() {
+        let mut guess = key.clone().into_bytes();
+        guess[at] = if guess[at] == b'x' { b'y' } else { b'x' };
+        assert_eq!(server.get(&history, std::str::from_utf8(&guess).unwrap()).status, 401);
+    }
+}
+
+#[test]
+fn idle_and_half_open_connections_and_streams_opened_in_a_loop_hold_up_nobody() {
+    let place = Place::new();
+    let (server, key, wallet) = demo(&place);
+    let good = format!("/v1/wallets/{wallet}/history");
+    server.get(&good, &key);
+    // From the store, so that its lines are the same each time.
+    let whole = server.get(&good, &key).body;
+    let connect = || TcpStream::connect(&server.address).unwrap();
+    let mut held: Vec<TcpStream> = (0..150).map(|_| connect()).collect();
+    for (at, stream) in held.iter_mut().enumerate() {
+        let part = format!("GET {good} HTTP/1.1\r\nhost: x\r\nx-a: ");
+        let _ = stream.write_all(&part.as_bytes()[..at % part.len()]);
+    }
+    // Opened and dropped at once, a hundred times; none of them stays counted.
+    for _ in 0..100 {
+        let mut stream = connect();
+        let request = format!("GET {good} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+    }
+    let started = std::time::Instant::now();
+    loop {
+        let answer = server.get(&good, &key);
+        if answer.status == 200 {
+            assert_eq!(answer.body, whole);
+            break;
+        }
+        assert_eq!(answer.status, 429, "{}", answer.body);
+        assert!(started.elapsed() < PATIENCE, "dropped streams stay counted");
+    }
+}

@@ -1,0 +1,153 @@
+//! Bytes from outside, changed at random from a seed: nothing panics, nothing is accepted that was
+//! never given. `BLOTTER_FUZZ_ROUNDS` makes it long.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use blotter::api::{Api, ApiLimits, ApiParts, Keys};
+use blotter::domain::{ChainId, Cursor, FilterTag, Position, TradeKey, TxId, UnixSeconds, Wallet};
+use blotter::registry::Registry;
+use blotter::upstream::{Pool, PoolLimits, Request, Response, Transport, TransportError};
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use crate::support::script::{Epoch, at, calls, lane};
+use crate::support::served::{KEY, key, ring};
+use crate::support::world::Build;
+
+/// splitmix64
+fn next(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *seed;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+fn below(seed: &mut u64, bound: usize) -> usize {
+    usize::try_from(next(seed) % u64::try_from(bound.max(1)).unwrap()).unwrap()
+}
+
+fn rounds(usual: u64) -> u64 {
+    std::env::var("BLOTTER_FUZZ_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
+}
+
+/// One to four changes: a byte, a cut, a piece twice, a number beyond range, nesting.
+fn mutate(bytes: &mut Vec<u8>, seed: &mut u64) {
+    for _ in 0..=below(seed, 4) {
+        let (from, to) = (below(seed, bytes.len() + 1), below(seed, bytes.len() + 1));
+        let (from, to) = (from.min(to), from.max(to));
+        match below(seed, 7) {
+            0 => bytes.truncate(from),
+            1 => drop(bytes.drain(from..to)),
+            2 => {
+                let piece = bytes[from..to].to_vec();
+                bytes.splice(from..from, piece);
+            }
+            3 => drop(bytes.splice(from..to, b"-99999999999999999999e999".iter().copied())),
+            4 => drop(bytes.splice(from..from, "[{\"a\":".repeat(200).into_bytes())),
+            5 => drop(bytes.splice(from..to, [0xff, 0, 0x80])),
+            _ => {
+                if let Some(byte) = bytes.get_mut(from) {
+                    *byte ^= 1 << below(seed, 8);
+                }
+            }
+        }
+        bytes.truncate(1 << 16);
+    }
+}
+
+#[test]
+fn a_cursor_is_what_was_given_or_none() {
+    let registry = Registry::embedded().unwrap();
+    let text = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
+    let family = registry.chain(ChainId(1)).unwrap().family;
+    let wallet = Wallet {
+        chain: ChainId(1),
+        address: blotter::domain::Address::parse(family, text).unwrap(),
+    };
+    let mut seed = 1;
+    for round in 0..rounds(50_000) {
+        let mut id = [0; 64];
+        id.fill_with(|| u8::try_from(next(&mut seed) & 0xff).unwrap());
+        let key = TradeKey {
+            time: UnixSeconds(u32::try_from(next(&mut seed) >> 32).unwrap()),
+            height: next(&mut seed),
+            index: u32::try_from(next(&mut seed) >> 32).unwrap(),
+            tx: TxId::Solana(id),
+            leg: u16::try_from(round % 7).unwrap(),
+        };
+        let head = (round % 3 > 0).then(|| next(&mut seed));
+        let position = if round % 4 > 0 { Position::After(key) } else { Position::Start };
+        let cursor = Cursor { head, filter: FilterTag::default(), position };
+        let given = cursor.encode(&wallet);
+        assert_eq!(Cursor::decode(&given, &wallet), Ok(cursor));
+        let mut changed = given.clone().into_bytes();
+        mutate(&mut changed, &mut seed);
+        let changed = String::from_utf8_lossy(&changed).into_owned();
+        if changed != given {
+            assert!(Cursor::decode(&changed, &wallet).is_err(), "{given} {changed}");
+        }
+    }
+}
+
+/// Answers rightly, then changes the bytes.
+#[derive(Debug)]
+struct Mangler(Mutex<u64>);
+
+impl Transport for Mangler {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        let asked: Value = serde_json::from_slice(&request.body).unwrap();
+        let entry = |call: &Value| serde_json::json!({"jsonrpc": "2.0", "id": call["id"], "result": call["params"][0]});
+        let answer: Value = match asked.as_array() {
+            Some(all) => all.iter().map(entry).collect(),
+            None => entry(&asked),
+        };
+        let mut body = answer.to_string().into_bytes();
+        let mut seed = self.0.lock().unwrap();
+        mutate(&mut body, &mut seed);
+        let status = [200, 200, 200, 429, 500][below(&mut seed, 5)];
+        let response = Response { status, retry_after: None, body: body.into() };
+        Box::pin(std::future::ready(Ok(response)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_envelope_in_ruins_ends_in_an_error_and_in_time() {
+    for seed in 0..rounds(300) {
+        let transport: Arc<dyn Transport> = Arc::new(Mangler(Mutex::new(seed)));
+        let pool = Pool::new(vec![at("one")], transport, PoolLimits::default(), Arc::new(Epoch), 1);
+        let asked = calls(7);
+        let options = lane(1);
+        let answers = tokio::time::timeout(Duration::from_secs(600), pool.batch(&asked, &options));
+        assert_eq!(answers.await.expect("it ends").len(), 7);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_in_ruins_is_a_clients_error() {
+    let world = Build::default().world();
+    let keys = Keys::new(ring(&[(KEY, key(1, |_| {}))]));
+    let limits = ApiLimits { stream_window: Duration::from_secs(1), ..ApiLimits::default() };
+    let api = Api::new(ApiParts { history: world.history.clone(), keys, limits, seed: 1 });
+    let routes = api.routes();
+    let wallet = world.add("fuzzed", blotter::demo::solana::WalletPlan::trades(3)).address;
+    let good = format!("/v1/wallets/{wallet}/history?chain=sol&limit=2&cursor=AbC-_");
+    let (mut seed, mut refused) = (7, 0);
+    for _ in 0..rounds(1500) {
+        let mut target = good.clone().into_bytes();
+        mutate(&mut target, &mut seed);
+        let target: String = target
+            .iter()
+            .map(|b| if b.is_ascii_graphic() { char::from(*b) } else { '%' })
+            .collect();
+        if target.parse::<http::Uri>().is_err() || !target.starts_with('/') || target.len() > 8000 {
+            continue;
+        }
+        let answer =
+            warp::test::request().path(&target).header("x-api-key", KEY).reply(&routes).await;
+        assert!(answer.status().as_u16() < 500, "{target}: {answer:?}");
+        refused += u64::from(answer.status().as_u16() >= 400);
+    }
+    assert!(refused > 100, "only {refused} were refused");
+}

@@ -1,0 +1,150 @@
+//! The real binary on a disk that is full, that cannot be written, or that holds something else.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::program::{Place, Server};
+
+const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"];
+/// Who owns nothing.
+const NOBODY: u32 = 65_534;
+/// An address that the demo's chain gives a history of its own.
+const SMALL: &str = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
+
+/// Rows and last line of a stream.
+fn stream(server: &Server, wallet: &str, key: &str) -> (Vec<Value>, Value) {
+    let answer = server.get(&format!("/v1/wallets/{wallet}/history"), key);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let lines: Vec<Value> = answer
+        .body
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let rows = lines.iter().filter_map(|line| line["trades"].as_array()).flatten().cloned();
+    (rows.collect(), lines.last().unwrap().clone())
+}
+
+fn first_key(server: &Server) -> String {
+    server.stderr.lines().find(|line| line.starts_with("blt_")).unwrap().to_owned()
+}
+
+#[test]
+fn a_full_disk_is_told_and_what_is_stored_is_served_on() {
+    let elsewhere = Place::new();
+    let demo = elsewhere.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
+    let (large, node) = (demo.told("wallet"), demo.told("node:"));
+    let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &node);
+    let mut server = place.serve(&SERVE);
+    let key = first_key(&server);
+    let stored = stream(&server, SMALL, &key);
+    assert_eq!(stored.1["complete"], true);
+    server.signal("TERM");
+    assert_eq!(server.wait(), Some(0));
+
+    let bytes = fs::metadata(place.path().join("data/trades.redb")).unwrap().len();
+    let mut server = place.serve_within(bytes.div_ceil(512), &SERVE);
+    let (rows, last) = stream(&server, &large, &key);
+    assert_eq!(
+        (&last["complete"], &last["error"]["code"]),
+        (&false.into(), &"INTERNAL_ERROR".into())
+    );
+    assert!(place.log("serve").contains("the store"), "{}", place.log("serve"));
+    assert!(!last["error"].to_string().contains("data/"), "{last}");
+    for _ in 0..3 {
+        assert_eq!(stream(&server, SMALL, &key), stored, "what is stored is not served on");
+    }
+    server.signal("TERM");
+    server.wait();
+
+    let server = place.serve(&SERVE);
+    assert_eq!(stream(&server, SMALL, &key), stored);
+    let (all, last) = stream(&server, &large, &key);
+    assert_eq!(last["complete"], true);
+    assert!(all.len() > rows.len() && all.starts_with(&rows), "{} and {}", rows.len(), all.len());
+    assert_eq!(last["tradeCount"], all.len());
+}
+
+#[test]
+fn what_is_no_store_of_ours_is_refused_and_left_as_it_was() {
+    let place = Place::new();
+    let mut server = place.serve(&SERVE);
+    server.signal("TERM");
+    server.wait();
+    let file = place.path().join("data/trades.redb");
+    let whole = fs::read(&file).unwrap();
+    let cases = [
+        ("cut in half", whole[..whole.len() / 2].to_vec()),
+        ("its first page alone", whole[..4096].to_vec()),
+        ("text", b"2026-01-01 bought 3 BONK\n".repeat(50)),
+        ("another database", [b"SQLite format 3\0".as_slice(), &[7; 8192]].concat()),
+        ("one byte", vec![1]),
+    ];
+    for (name, bytes) in cases {
+        fs::write(&file, &bytes).unwrap();
+        let ran = place.run(&SERVE);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains("trades.redb"), "{name}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{name}: {}", ran.stderr);
+        assert!(fs::read(&file).unwrap() == bytes, "{name}: the file was changed");
+    }
+}
+
+/// Runs the program as one whom permissions hold, also where the tests run as root.
+fn unprivileged(place: &Place, args: &[&str]) -> Command {
+    let program = place.path().join("blotter");
+    let mut command = Command::new(&program);
+    command.args(args).current_dir(place.path()).env_clear().stdin(Stdio::null());
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_told_and_left_as_it_was() {
+    let place = Place::new();
+    fs::copy(env!("CARGO_BIN_EXE_blotter"), place.path().join("blotter")).unwrap();
+    let data = place.path().join("data");
+    fs::create_dir(&data).unwrap();
+    if is_root() {
+        std::os::unix::fs::chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        std::os::unix::fs::chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let mode = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // A folder that never held anything, and one that holds a store.
+    for filled in [false, true] {
+        if filled {
+            let mut command = unprivileged(&place, &SERVE);
+            let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+            let mut line = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            assert!(line.starts_with("listening"), "{line}");
+            child.kill().unwrap();
+            child.wait().unwrap();
+            mode(&data.join("trades.redb"), 0o400);
+        }
+        mode(&data, 0o500);
+        let before = fs::read(data.join("trades.redb")).ok();
+        assert_eq!(before.is_some(), filled);
+        let ran = unprivileged(&place, &SERVE).output().unwrap();
+        let told = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(1), "{told}");
+        assert!(told.contains("data") && told.contains("ermission denied"), "{told}");
+        assert_eq!(fs::read(data.join("trades.redb")).ok(), before);
+        mode(&data, 0o700);
+    }
+}

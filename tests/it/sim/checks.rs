@@ -1,0 +1,106 @@
+//! What must hold at every moment.
+
+use blotter::domain::{Cursor, KeyId, Position, Row};
+use blotter::history::End;
+
+use super::client::{Client, is_expected};
+use super::world::World;
+
+impl World {
+    /// The rows are the next ones of the truth below the walk's head: in order, none left out,
+    /// none twice.
+    pub(super) fn check_rows(&self, client: &Client, cursor: Cursor, rows: &[Row]) {
+        let head = cursor.head.unwrap_or_else(|| panic!("rows without a head"));
+        assert!(head <= self.model.head(), "a head above the chain's");
+        let before = client.walk.cursor.filter(|_| client.walk.rows > 0);
+        let mut handed = self.handed.borrow_mut();
+        let handed = handed.entry(client.key).or_default();
+        let wallet = self.wallets[client.wallet].address;
+        handed.extend(rows.iter().map(|row| (wallet, row.trade.key.tx, row.trade.key.leg)));
+        let truth = &self.truths.borrow()[client.wallet];
+        if self.forked {
+            assert!(rows.is_sorted_by_key(|row| row.trade.key), "not in order");
+            if let Some(Position::After(last)) = before.map(|cursor| cursor.position) {
+                assert!(rows.iter().all(|row| row.trade.key > last), "rows above the cursor");
+            }
+            assert!(rows.iter().all(|row| truth.was(row)), "a row that never was true");
+            return;
+        }
+        assert!(before.is_none_or(|cursor| cursor.head == Some(head)), "the head moved");
+        let wanted = &truth.below(head)[client.walk.rows..];
+        assert!(rows.len() <= wanted.len(), "{} rows, {} true ones", rows.len(), wanted.len());
+        for (at, (row, fact)) in rows.iter().zip(wanted).enumerate() {
+            let at = at + client.walk.rows;
+            assert!(fact.is_told_by(row), "row {at} of a walk from {head}:\n {row:?}\n {fact:?}");
+        }
+    }
+
+    /// Complete is told only when it is.
+    pub(super) fn check_end(&self, client: &Client, cursor: Cursor, end: &End) {
+        if let Some(error) = &end.error {
+            assert!(is_expected(error), "{error:?}");
+        }
+        let truth = &self.truths.borrow()[client.wallet];
+        let count = |rows: usize| u64::try_from(rows).unwrap();
+        if self.forked {
+            return;
+        }
+        let Some(head) = cursor.head.filter(|_| end.complete) else {
+            assert!(!end.complete, "complete without a head");
+            assert!(end.trade_count <= count(truth.all().len()), "more trades than there are");
+            return;
+        };
+        let truth = truth.below(head);
+        assert_eq!(end.trade_count, count(truth.len()), "told complete, head {head}");
+        assert_eq!(end.first_trade, truth.last().map(|fact| fact.time));
+        assert_eq!(end.more, client.walk.rows < truth.len(), "{} rows got", client.walk.rows);
+    }
+
+    /// In the end, everything that is true now is stored.
+    pub(super) fn check_all(&self, wallet: usize) {
+        let view = self.store.view().unwrap();
+        let record = view.wallet(&self.wallets[wallet]).unwrap();
+        let Some(record) = record.filter(|record| record.coverage.top().is_some()) else { return };
+        let rows = view.rows(record.id, Position::Start, 0, usize::MAX).unwrap();
+        let truths = self.truths.borrow();
+        let known: Vec<_> =
+            truths[wallet].all().iter().filter(|f| record.coverage.covers(f.slot)).collect();
+        assert_eq!(rows.len(), known.len(), "rows stored and true");
+        for (row, fact) in rows.iter().zip(known) {
+            assert!(fact.is_told_by(row), "stored:\n {row:?}\n {fact:?}");
+        }
+    }
+
+    /// What is covered is stored, and nothing else is.
+    pub(super) fn check_store(&self, wallet: usize) {
+        let Ok(view) = self.store.view() else { return };
+        let Ok(Some(record)) = view.wallet(&self.wallets[wallet]) else { return };
+        let Ok(rows) = view.rows(record.id, Position::Start, 0, usize::MAX) else { return };
+        assert_eq!(record.count, u64::try_from(rows.len()).unwrap(), "rows and their count");
+        assert!(rows.is_sorted_by_key(|row| row.trade.key));
+        assert!(record.coverage.top().is_none_or(|top| top <= self.model.head()), "not final");
+        if self.forked {
+            return;
+        }
+        let truths = self.truths.borrow();
+        let known = truths[wallet].all().iter().filter(|fact| record.coverage.covers(fact.slot));
+        let mut known = known.enumerate();
+        for (at, row) in rows.iter().enumerate() {
+            let fact = known.next().map(|(_, fact)| fact);
+            assert!(fact.is_some_and(|fact| fact.is_told_by(row)), "row {at}: {row:?}\n {fact:?}");
+        }
+        assert_eq!(known.next(), None, "covered and not stored");
+    }
+
+    /// Each trade that a key was handed counts once; a crash may forget some.
+    pub(super) fn check_usage(&self, key: KeyId) {
+        let Ok(used) = self.history.usage(key) else { return };
+        let handed = self.handed.borrow().get(&key).map_or(0, std::collections::HashSet::len);
+        let handed = u64::try_from(handed).unwrap();
+        if self.forgot || self.forked {
+            assert!(used <= handed, "{used} counted, {handed} handed out");
+        } else {
+            assert_eq!(used, handed, "counted and handed out");
+        }
+    }
+}

@@ -1,0 +1,549 @@
+//! A small EVM chain of hand-placed transactions, its nodes and their faults, in this process. What
+//! a test expects is read from the chain itself.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use blotter::domain::Height;
+use blotter::upstream::{Request, Response, Transport, TransportError};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+pub(crate) type Account = [u8; 20];
+pub(crate) type Word = [u8; 32];
+
+pub(crate) const WALLET: Account = [0x42; 20];
+pub(crate) const OTHER: Account = [0x66; 20];
+/// A contract that nobody knows.
+pub(crate) const UNKNOWN: Account = [0x77; 20];
+/// `CoW` Protocol's settlement contract, the same on every chain.
+pub(crate) const SETTLEMENT: &str = "0x9008D19f58AAbD9eD0D60971565AA8510560ab41";
+pub(crate) const TRANSFER: &str =
+    "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+/// `Swap(address,uint256,uint256,uint256,uint256,address)` of Uniswap v2's pairs.
+const SWAP: &str = "0xd78ad95fa46c994b6551d0da85fc275fe613ce37657fb8d5e3d130840159d822";
+/// `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)` of ERC-4337.
+const USER_OPERATION: &str = "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f";
+const GAS_USED: u64 = 100;
+const GAS_PRICE: u64 = 7;
+/// What the wallet has before its first transaction.
+const WEALTH: u64 = 1 << 50;
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    format!("0x{}", ::hex::encode(bytes))
+}
+
+pub(crate) fn account(text: &str) -> Account {
+    let mut account = [0; 20];
+    ::hex::decode_to_slice(&text[2..], &mut account).unwrap();
+    account
+}
+
+fn topic(account: &Account) -> String {
+    format!("0x{}{}", "0".repeat(24), ::hex::encode(account))
+}
+
+/// One placed transaction.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub(crate) block: Height,
+    pub(crate) hash: Word,
+    pub(crate) from: Account,
+    pub(crate) to: Account,
+    pub(crate) value: u64,
+    pub(crate) failed: bool,
+    /// Whether a reader has to give it.
+    pub(crate) wanted: bool,
+    index: u32,
+    logs: Vec<(Vec<String>, u64)>,
+    /// Native coin that inner calls gave.
+    pub(crate) calls: Vec<(Account, Account, u64)>,
+}
+
+impl Placed {
+    /// A token's transfer.
+    pub(crate) fn transfer(&mut self, from: &Account, to: &Account, amount: u64) -> &mut Self {
+        self.logs.push((vec![TRANSFER.to_owned(), topic(from), topic(to)], amount));
+        self
+    }
+
+    /// An event that says that a pool exchanged something.
+    pub(crate) fn swap(&mut self) -> &mut Self {
+        self.logs.push((vec![SWAP.to_owned(), topic(&self.to), topic(&self.from)], 1));
+        self
+    }
+
+    pub(crate) fn user_operation(&mut self, of: &Account) -> &mut Self {
+        let own = vec![USER_OPERATION.to_owned(), hex(&[1; 32]), topic(of), topic(&UNKNOWN)];
+        self.logs.push((own, 1));
+        self
+    }
+
+    pub(crate) fn call(&mut self, from: &Account, to: &Account, value: u64) -> &mut Self {
+        self.calls.push((*from, *to, value));
+        self
+    }
+
+    pub(crate) fn gives(&mut self, value: u64) -> &mut Self {
+        self.value = value;
+        self
+    }
+
+    pub(crate) fn fails(&mut self) -> &mut Self {
+        self.failed = true;
+        self.wanted = false;
+        self.logs.clear();
+        self
+    }
+
+    /// It cannot be a trade of the wallet.
+    pub(crate) fn unwanted(&mut self) -> &mut Self {
+        self.wanted = false;
+        self
+    }
+
+    fn tx(&self) -> Value {
+        json!({
+            "hash": hex(&self.hash), "blockNumber": quantity(self.block),
+            "transactionIndex": quantity(u64::from(self.index)), "from": hex(&self.from),
+            "to": hex(&self.to), "value": quantity(self.value), "input": "0x12345678",
+        })
+    }
+
+    fn receipt(&self) -> Value {
+        let logs: Vec<Value> = self.logs.iter().map(|log| self.log(log)).collect();
+        json!({
+            "transactionHash": hex(&self.hash), "blockNumber": quantity(self.block),
+            "status": if self.failed { "0x0" } else { "0x1" }, "logs": logs, "type": "0x2",
+            "gasUsed": quantity(GAS_USED), "effectiveGasPrice": quantity(GAS_PRICE),
+        })
+    }
+
+    fn log(&self, (topics, amount): &(Vec<String>, u64)) -> Value {
+        json!({
+            "address": hex(&UNKNOWN), "topics": topics, "data": format!("0x{amount:064x}"),
+            "blockNumber": quantity(self.block), "transactionHash": hex(&self.hash),
+            "transactionIndex": quantity(u64::from(self.index)), "removed": false,
+        })
+    }
+
+    fn tree(&self) -> Value {
+        let call = |(from, to, value): &(Account, Account, u64)| json!({"type": "CALL", "from": hex(from), "to": hex(to), "value": quantity(*value)});
+        let calls: Vec<Value> = self.calls.iter().map(call).collect();
+        json!({"type": "CALL", "from": hex(&self.from), "to": hex(&self.to),
+               "value": quantity(self.value), "calls": calls})
+    }
+
+    fn flat(&self) -> Value {
+        let call = |from: &Account, to: &Account, value: u64, at: &[usize]| {
+            let action = json!({"callType": "call", "from": hex(from), "to": hex(to),
+                                "value": quantity(value)});
+            json!({"type": "call", "action": action, "traceAddress": at})
+        };
+        let mut all = vec![call(&self.from, &self.to, self.value, &[])];
+        let inner = self.calls.iter().enumerate();
+        all.extend(inner.map(|(at, (from, to, value))| call(from, to, *value, &[at])));
+        Value::Array(all)
+    }
+
+    /// What it moves the wallet's balance by.
+    fn net(&self) -> i64 {
+        let signed = |value: u64| i64::try_from(value).unwrap();
+        let mut net = 0;
+        if self.from == WALLET {
+            net -= signed(GAS_USED * GAS_PRICE);
+        }
+        if self.failed {
+            return net;
+        }
+        for (from, to, value) in self.calls.iter().chain([&(self.from, self.to, self.value)]) {
+            net += if *to == WALLET { signed(*value) } else { 0 };
+            net -= if *from == WALLET { signed(*value) } else { 0 };
+        }
+        net
+    }
+}
+
+fn quantity(number: u64) -> String {
+    format!("{number:#x}")
+}
+
+fn number(value: &Value) -> u64 {
+    u64::from_str_radix(&value.as_str().unwrap()[2..], 16).unwrap()
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Chain {
+    txs: Vec<Placed>,
+    by_hash: HashMap<Word, usize>,
+    head: AtomicU64,
+}
+
+impl Chain {
+    pub(crate) fn new(head: Height) -> Self {
+        Self { head: AtomicU64::new(head), ..Self::default() }
+    }
+
+    /// A transaction that a reader has to give, unless told otherwise.
+    pub(crate) fn add(&mut self, block: Height, from: &Account, to: &Account) -> &mut Placed {
+        let number = u64::try_from(self.txs.len()).unwrap();
+        let mut hash = [1; 32];
+        // Mixed, so that hashes have no order of their own.
+        hash[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+        hash[8..16].copy_from_slice(&number.to_be_bytes());
+        let index = self.txs.iter().rev().take_while(|tx| tx.block == block).count();
+        self.by_hash.insert(hash, self.txs.len());
+        self.txs.push(Placed {
+            block,
+            hash,
+            from: *from,
+            to: *to,
+            value: 0,
+            failed: false,
+            wanted: true,
+            index: u32::try_from(index).unwrap(),
+            logs: Vec::new(),
+            calls: Vec::new(),
+        });
+        self.txs.last_mut().unwrap()
+    }
+
+    pub(crate) fn set_head(&self, head: Height) {
+        self.head.store(head, Ordering::Relaxed);
+    }
+
+    /// Those that a reader of these heights has to give.
+    pub(crate) fn truth(&self, low: Height, high: Height) -> Vec<(Height, Word)> {
+        let range = low..=high;
+        let wanted = self.txs.iter().filter(|tx| tx.wanted && range.contains(&tx.block));
+        let mut all: Vec<_> = wanted.map(|tx| (tx.block, tx.hash)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn find(&self, hash: &Value) -> Option<&Placed> {
+        let mut word = [0; 32];
+        ::hex::decode_to_slice(&hash.as_str()?[2..], &mut word).ok()?;
+        self.txs.get(*self.by_hash.get(&word)?)
+    }
+}
+
+/// Which traces a node gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Traces {
+    Tree,
+    Flat,
+    None,
+}
+
+/// How a node says that a range is too wide or an answer too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Says {
+    /// The range that works.
+    Range,
+    /// The most that works.
+    Most,
+    /// Only that it is too much.
+    TooMuch,
+}
+
+/// What is wrong with a node. `every` counts that node's calls of the kind; 0 is never.
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a way by itself")]
+pub(crate) struct Ways {
+    pub(crate) chain_id: u64,
+    pub(crate) lag: Height,
+    pub(crate) knows_tags: bool,
+    pub(crate) gives_logs: bool,
+    pub(crate) range_max: u64,
+    pub(crate) results_max: usize,
+    pub(crate) says: Says,
+    pub(crate) tells_time: bool,
+    pub(crate) null_every: u64,
+    /// Requests answered with status 429.
+    pub(crate) too_many_every: u64,
+    /// A transaction that is listed and never given.
+    pub(crate) lacks: Option<Word>,
+    /// Receipts of another block.
+    pub(crate) misplaces_every: u64,
+    pub(crate) traces: Traces,
+    /// Neither traces nor states of blocks below it.
+    pub(crate) past_from: Height,
+    pub(crate) keeps_states: bool,
+    /// Distinguishes forks.
+    pub(crate) hash_salt: u8,
+    /// Answers nothing at all.
+    pub(crate) dead: bool,
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self {
+            chain_id: 1,
+            lag: 0,
+            knows_tags: true,
+            gives_logs: true,
+            range_max: u64::MAX,
+            results_max: usize::MAX,
+            says: Says::Most,
+            tells_time: false,
+            null_every: 0,
+            too_many_every: 0,
+            lacks: None,
+            misplaces_every: 0,
+            traces: Traces::Tree,
+            past_from: 0,
+            keeps_states: true,
+            hash_salt: 0,
+            dead: false,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    requests: u64,
+    calls: BTreeMap<String, u64>,
+}
+
+/// All nodes of a chain, by host name `node0`, `node1` …; other hosts know nothing.
+#[derive(Debug)]
+pub(crate) struct Net {
+    pub(crate) chain: Mutex<Chain>,
+    nodes: Vec<(Mutex<Ways>, Mutex<Counts>)>,
+    latency: Duration,
+}
+
+type Reply = Result<Value, (i64, String)>;
+
+impl Net {
+    pub(crate) fn new(chain: Chain, nodes: Vec<Ways>) -> Arc<Self> {
+        let nodes = nodes.into_iter().map(|ways| (Mutex::new(ways), Mutex::default())).collect();
+        Arc::new(Self { chain: Mutex::new(chain), nodes, latency: Duration::from_millis(100) })
+    }
+
+    pub(crate) fn set(&self, node: usize, ways: Ways) {
+        *self.nodes[node].0.lock().unwrap() = ways;
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.nodes.iter().map(|(_, counts)| counts.lock().unwrap().requests).sum()
+    }
+
+    pub(crate) fn calls(&self, method: &str) -> u64 {
+        let of = |at| self.calls_of(at, method);
+        (0..self.nodes.len()).map(of).sum()
+    }
+
+    pub(crate) fn calls_of(&self, node: usize, method: &str) -> u64 {
+        self.nodes[node].1.lock().unwrap().calls.get(method).copied().unwrap_or(0)
+    }
+
+    fn answer(&self, node: usize, body: &[u8]) -> Response {
+        let (ways, counts) = &self.nodes[node];
+        let ways = ways.lock().unwrap().clone();
+        let mut counts = counts.lock().unwrap();
+        counts.requests += 1;
+        if hits(ways.too_many_every, counts.requests) {
+            return status(429);
+        }
+        let asked: Value = serde_json::from_slice(body).unwrap();
+        let chain = self.chain.lock().unwrap();
+        let mut one = |call: &Value| {
+            let method = call["method"].as_str().unwrap();
+            let count = counts.calls.entry(method.to_owned()).or_default();
+            *count += 1;
+            let node = Node { chain: &chain, ways: &ways, count: *count };
+            match node.reply(method, &call["params"]) {
+                Ok(result) => json!({"jsonrpc": "2.0", "id": call["id"], "result": result}),
+                Err((code, message)) => json!({"jsonrpc": "2.0", "id": call["id"],
+                                               "error": {"code": code, "message": message}}),
+            }
+        };
+        let answer = match asked.as_array() {
+            Some(calls) => Value::Array(calls.iter().map(&mut one).collect()),
+            None => one(&asked),
+        };
+        Response { body: serde_json::to_vec(&answer).unwrap().into(), ..status(200) }
+    }
+}
+
+fn status(status: u16) -> Response {
+    Response { status, retry_after: None, body: Bytes::new() }
+}
+
+impl Transport for Net {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        Box::pin(async move {
+            let host = request.url.label();
+            tokio::time::sleep(self.latency).await;
+            let Some((_, node)) = host.rsplit_once("node") else { return Ok(status(404)) };
+            let node: usize = node.parse().unwrap();
+            if self.nodes[node].0.lock().unwrap().dead {
+                return Err(TransportError::Connect("refused".to_owned()));
+            }
+            Ok(self.answer(node, &request.body))
+        })
+    }
+}
+
+fn hits(every: u64, count: u64) -> bool {
+    every > 0 && count.is_multiple_of(every)
+}
+
+/// A node while it answers one call.
+struct Node<'a> {
+    chain: &'a Chain,
+    ways: &'a Ways,
+    /// Calls of this method so far.
+    count: u64,
+}
+
+impl Node<'_> {
+    fn head(&self) -> Height {
+        self.chain.head.load(Ordering::Relaxed) - self.ways.lag
+    }
+
+    fn reply(&self, method: &str, params: &Value) -> Reply {
+        let absent = || Err((-32601, format!("the method {method} does not exist")));
+        match method {
+            "eth_chainId" => Ok(json!(quantity(self.ways.chain_id))),
+            "eth_blockNumber" => Ok(json!(quantity(self.head()))),
+            "eth_getBlockByNumber" => self.block(&params[0]),
+            "eth_getLogs" if self.ways.gives_logs => self.logs(&params[0]),
+            "eth_getTransactionByHash" => Ok(self.given(params).map_or(Value::Null, Placed::tx)),
+            "eth_getTransactionReceipt" => Ok(self.receipt(params)),
+            "debug_traceTransaction" if self.ways.traces == Traces::Tree => {
+                self.past(self.chain.find(&params[0]).unwrap().block)?;
+                Ok(self.chain.find(&params[0]).unwrap().tree())
+            }
+            "trace_transaction" if self.ways.traces == Traces::Flat => {
+                self.past(self.chain.find(&params[0]).unwrap().block)?;
+                Ok(self.chain.find(&params[0]).unwrap().flat())
+            }
+            "eth_getBalance" if self.ways.keeps_states => {
+                let at = number(&params[1]);
+                self.past(at)?;
+                let net: i64 = self.until(at).map(Placed::net).sum();
+                Ok(json!(quantity(WEALTH.checked_add_signed(net).unwrap())))
+            }
+            "eth_getTransactionCount" if self.ways.keeps_states => {
+                let at = number(&params[1]);
+                self.past(at)?;
+                let sent = self.until(at).filter(|tx| tx.from == WALLET).count();
+                Ok(json!(quantity(u64::try_from(sent).unwrap())))
+            }
+            _ => absent(),
+        }
+    }
+
+    fn until(&self, block: Height) -> impl Iterator<Item = &Placed> {
+        self.chain.txs.iter().filter(move |tx| tx.block <= block)
+    }
+
+    fn past(&self, block: Height) -> Result<(), (i64, String)> {
+        if block >= self.ways.past_from {
+            return Ok(());
+        }
+        Err((-32000, "missing trie node 1234 (path ) state is not available".to_owned()))
+    }
+
+    fn given(&self, params: &Value) -> Option<&Placed> {
+        let tx = self.chain.find(&params[0]).filter(|tx| tx.block <= self.head())?;
+        let is_hidden = hits(self.ways.null_every, self.count) || self.ways.lacks == Some(tx.hash);
+        (!is_hidden).then_some(tx)
+    }
+
+    fn receipt(&self, params: &Value) -> Value {
+        let Some(tx) = self.given(params) else { return Value::Null };
+        let mut receipt = tx.receipt();
+        if hits(self.ways.misplaces_every, self.count) {
+            receipt["transactionHash"] = json!(hex(&[3; 32]));
+        }
+        receipt
+    }
+
+    fn block(&self, which: &Value) -> Reply {
+        let height = match which.as_str().unwrap() {
+            "finalized" | "safe" if !self.ways.knows_tags => {
+                return Err((
+                    -32602,
+                    "invalid argument 0: hex string without 0x prefix".to_owned(),
+                ));
+            }
+            "finalized" | "safe" | "latest" => self.head(),
+            _ => number(which),
+        };
+        if height > self.head() {
+            return Ok(Value::Null);
+        }
+        let hashes: Vec<String> =
+            self.chain.txs.iter().filter(|tx| tx.block == height).map(|tx| hex(&tx.hash)).collect();
+        Ok(json!({"number": quantity(height), "hash": hex(&[self.ways.hash_salt; 32]),
+                  "timestamp": quantity(1_600_000_000 + height), "transactions": hashes}))
+    }
+
+    fn logs(&self, filter: &Value) -> Reply {
+        let (low, high) = (number(&filter["fromBlock"]), number(&filter["toBlock"]));
+        assert!(low <= high, "a range that holds blocks");
+        let Ways { range_max, results_max, says, .. } = *self.ways;
+        if high - low >= range_max {
+            return Err((-32000, too_wide(says, low, range_max)));
+        }
+        let mut found = Vec::new();
+        for tx in &self.chain.txs {
+            if tx.block < low || tx.block > high || tx.block > self.head() {
+                continue;
+            }
+            for log in tx.logs.iter().filter(|(topics, _)| fits(topics, &filter["topics"])) {
+                if found.len() == results_max {
+                    return Err((-32005, too_many(says, low, tx.block, results_max)));
+                }
+                let mut log = tx.log(log);
+                if self.ways.tells_time {
+                    log["blockTimestamp"] = json!(quantity(1_600_000_000 + tx.block));
+                }
+                found.push(log);
+            }
+        }
+        Ok(Value::Array(found))
+    }
+}
+
+fn fits(topics: &[String], filter: &Value) -> bool {
+    filter.as_array().unwrap().iter().enumerate().all(|(at, wanted)| {
+        let has = |wanted: &Value| topics.get(at).is_some_and(|topic| wanted == topic);
+        match wanted {
+            Value::Null => true,
+            Value::Array(any) => any.iter().any(has),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => has(wanted),
+        }
+    })
+}
+
+fn too_wide(says: Says, low: Height, most: u64) -> String {
+    match says {
+        Says::Range => format!(
+            "You can make eth_getLogs requests with up to a {most} block range. Based on your \
+             parameters, this block range should work: [{low:#x}, {:#x}]",
+            low + most - 1
+        ),
+        Says::Most => format!("exceed maximum block range: {most}"),
+        Says::TooMuch => "block range is larger than max block range".to_owned(),
+    }
+}
+
+/// `last`: the block in which the answer became too long.
+fn too_many(says: Says, low: Height, last: Height, most: usize) -> String {
+    match says {
+        Says::Range if last > low => format!(
+            "query returned more than {most} results. Try with this block range [{low:#x}, {:#x}].",
+            last - 1
+        ),
+        Says::Range | Says::Most => format!("query exceeds max results {most}"),
+        Says::TooMuch => "response size should not greater than 10000000 bytes".to_owned(),
+    }
+}
