@@ -8,7 +8,7 @@ use super::coins::Coin;
 use super::model::EvmModel;
 use super::node::{Answer, Desk};
 use super::places::{Account, Word};
-use super::tx::{Arg, selector};
+use super::tx::Arg;
 use super::wire;
 
 const WORD: usize = 32;
@@ -41,7 +41,7 @@ fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>> {
         return model.wallet(to).map(|_| Vec::new());
     };
     let asked: [u8; 4] = *data.first_chunk()?;
-    let is = |signature: &str| asked == selector(signature);
+    let is = |signature| asked == places.signatures.selector(signature);
     if is("symbol()") || is("name()") {
         let symbol = coin.symbol(places);
         return Some(if coin.has_short_symbol() { short(&symbol) } else { string(&symbol) });
@@ -75,7 +75,8 @@ fn bytes(data: &[u8]) -> Vec<u8> {
 /// `(bool success, bytes returnData)[]`.
 fn aggregate(model: &EvmModel, data: &[u8]) -> Option<Vec<u8>> {
     let (asked, data) = data.split_first_chunk::<4>()?;
-    if *asked != selector("aggregate3((address,bool,bytes)[])") {
+    let known = "aggregate3((address,bool,bytes)[])";
+    if *asked != model.places().signatures.selector(known) {
         return None;
     }
     let list = data.get(number(data, 0)?..)?;

@@ -10,7 +10,7 @@ use crate::domain::Height;
 use super::coins::Coin;
 use super::model::{EvmModel, Found};
 use super::places::{Account, tail};
-use super::tx::{Frame, Op, TRANSFER, topic};
+use super::tx::{Frame, Op, TRANSFER};
 use super::wallet::WalletHistory;
 use super::wire;
 
@@ -219,7 +219,7 @@ impl Ask<'_> {
 
     fn tokens(&self, found: &Found) -> Vec<Value> {
         let places = self.model.places();
-        let transfer = topic(TRANSFER);
+        let transfer = places.signatures.topic(TRANSFER);
         let mut rows = Vec::new();
         for log in &found.tx.logs {
             let [kind, from, to] = log.topics.as_slice() else { continue };

@@ -10,7 +10,7 @@ use super::tx::{Arg, Op, Stage, TRANSFER, Tx};
 /// Fee of another pool than the one that the wallet's order is filled by.
 const OTHER_FEE: u32 = 500;
 
-/// CoW Protocol: the order's trade, its coins in, the route, what it bought out.
+/// `CoW` Protocol: the order's trade, its coins in, the route, what it bought out.
 pub(super) fn cow(deal: &Deal<'_>) -> Tx {
     let places = deal.script.places;
     let solver = deal.made(Made::Solver);

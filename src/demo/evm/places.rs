@@ -2,6 +2,7 @@
 
 use sha3::{Digest as _, Keccak256};
 
+use super::tx::Signatures;
 use crate::demo::mix;
 use crate::registry::{Chain, Finality};
 
@@ -15,7 +16,7 @@ const UNFINAL: u64 = 64;
 /// Where histories begin that say nothing else: this part of the chain's height.
 const FIRST_PART: u64 = 4;
 
-/// keccak256 of the pairs' and pools' creation code (Uniswap/v2-core, v3-core; PancakeSwap V2).
+/// keccak256 of the pairs' and pools' creation code (`Uniswap/v2-core`, `v3-core`; `PancakeSwap` V2).
 const UNISWAP_V2_CODE: &str = "96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f";
 const PANCAKE_V2_CODE: &str = "00fb7f630766e6a796048ea87d01acd3068e8ff67d078148a3fa3f4a84f69bd5";
 const UNISWAP_V3_CODE: &str = "e34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54";
@@ -44,7 +45,7 @@ struct Row {
 struct Factory {
     name: &'static str,
     router: &'static str,
-    factory: &'static str,
+    deployer: &'static str,
     code: &'static str,
 }
 
@@ -74,13 +75,13 @@ const ROWS: &[Row] = &[
         v2: Some(Factory {
             name: "Uniswap V2",
             router: "7a250d5630b4cf539739df2c5dacb4c659f2488d",
-            factory: "5c69bee701ef814a2b6a3edd4b1652cb9cc5aa6f",
+            deployer: "5c69bee701ef814a2b6a3edd4b1652cb9cc5aa6f",
             code: UNISWAP_V2_CODE,
         }),
         v3: Some(Factory {
             name: "Uniswap V3",
             router: "68b3465833fb72a70ecdf485e0e4c7bd8665fc45",
-            factory: "1f98431c8ad98523631ae4a59f267346ea31f984",
+            deployer: "1f98431c8ad98523631ae4a59f267346ea31f984",
             code: UNISWAP_V3_CODE,
         }),
         v4: Some(Router {
@@ -96,13 +97,13 @@ const ROWS: &[Row] = &[
         v2: Some(Factory {
             name: "Uniswap V2",
             router: "4752ba5dbc23f44d87826276bf6fd6b1c372ad24",
-            factory: "8909dc15e40173ff4699343b6eb8132c65e18ec6",
+            deployer: "8909dc15e40173ff4699343b6eb8132c65e18ec6",
             code: UNISWAP_V2_CODE,
         }),
         v3: Some(Factory {
             name: "Uniswap V3",
             router: "2626664c2603336e57b271c5c0b26f421741e481",
-            factory: "33128a8fc17869897dce68ed026d694621f6fdfd",
+            deployer: "33128a8fc17869897dce68ed026d694621f6fdfd",
             code: UNISWAP_V3_CODE,
         }),
         v4: Some(Router {
@@ -120,13 +121,13 @@ const ROWS: &[Row] = &[
         v2: Some(Factory {
             name: "PancakeSwap V2",
             router: "10ed43c718714eb63d5aa57b78b54704e256024e",
-            factory: "ca143ce32fe78f1f7019d7d551a6402fc5350c73",
+            deployer: "ca143ce32fe78f1f7019d7d551a6402fc5350c73",
             code: PANCAKE_V2_CODE,
         }),
         v3: Some(Factory {
             name: "Uniswap V3",
             router: "b971ef87ede563556b2ed4b1c0b0019111dd85d2",
-            factory: "db1d10011ad0ff90774d0c6bb92e5c5c8b4461f7",
+            deployer: "db1d10011ad0ff90774d0c6bb92e5c5c8b4461f7",
             code: UNISWAP_V3_CODE,
         }),
         v4: Some(Router {
@@ -144,7 +145,7 @@ const ROWS: &[Row] = &[
         v3: Some(Factory {
             name: "Project X",
             router: "1ebdfc75ffe3ba3de61e7138a3e8706ac841af9b",
-            factory: "",
+            deployer: "",
             code: "",
         }),
         ..BLANK
@@ -157,7 +158,7 @@ const ROWS: &[Row] = &[
         v3: Some(Factory {
             name: "Uniswap V3",
             router: "fe31f71c1b106eac32f1a19239c9a9a72ddfb900",
-            factory: "204faca1764b154221e35c0d20abb3c525710498",
+            deployer: "204faca1764b154221e35c0d20abb3c525710498",
             code: UNISWAP_V3_CODE,
         }),
         v4: Some(Router {
@@ -175,13 +176,13 @@ const ROWS: &[Row] = &[
         v2: Some(Factory {
             name: "Uniswap V2",
             router: "89e5db8b5aa49aa85ac63f691524311aeb649eba",
-            factory: "8bceaa40b9acdfaedf85adf4ff01f5ad6517937f",
+            deployer: "8bceaa40b9acdfaedf85adf4ff01f5ad6517937f",
             code: UNISWAP_V2_CODE,
         }),
         v3: Some(Factory {
             name: "Uniswap V3",
             router: "caf681a66d020601342297493863e78c959e5cb2",
-            factory: "1f7d7550b1b028f7571e69a784071f0205fd2efa",
+            deployer: "1f7d7550b1b028f7571e69a784071f0205fd2efa",
             code: UNISWAP_V3_CODE,
         }),
         launchpad: Some("26605f322f7ff986f381bb9a6e3f5dab0beaeb09"),
@@ -213,8 +214,9 @@ pub(super) struct Dollar {
     pub(super) decimals: u8,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Places {
+    pub(super) signatures: Signatures,
     pub(super) chain_id: u64,
     pub(super) native: String,
     pub(super) wrapped: Account,
@@ -248,6 +250,7 @@ impl Places {
         let token = stable.unwrap_or_else(|| made(seed, Made::Dollar, 0));
         let other = Amm { name: "Uniswap V3", router: made(seed, Made::Router, 3), maker: None };
         Self {
+            signatures: Signatures::default(),
             chain_id,
             native: chain.native.symbol.clone(),
             wrapped: chain.wrapped_native.bytes().try_into().unwrap_or_default(),
@@ -325,7 +328,7 @@ impl Places {
 }
 
 fn amm(row: &Factory) -> Amm {
-    let maker = (!row.factory.is_empty()).then(|| (account(row.factory), bytes(row.code)));
+    let maker = (!row.deployer.is_empty()).then(|| (account(row.deployer), bytes(row.code)));
     Amm { name: row.name, router: account(row.router), maker }
 }
 
@@ -415,8 +418,8 @@ mod tests {
         for row in ROWS {
             for amm in [&row.v2, &row.v3].into_iter().flatten() {
                 assert!(is_hex(amm.router, 20), "{}", row.slug);
-                assert_eq!(amm.factory.is_empty(), amm.code.is_empty());
-                assert!(amm.factory.is_empty() || is_hex(amm.factory, 20) && is_hex(amm.code, 32));
+                assert_eq!(amm.deployer.is_empty(), amm.code.is_empty());
+                assert!(amm.deployer.is_empty() || is_hex(amm.deployer, 20) && is_hex(amm.code, 32));
             }
             let v4 = row.v4.iter().flat_map(|v4| [v4.router, v4.manager]);
             assert!(v4.chain(row.launchpad).all(|text| is_hex(text, 20)), "{}", row.slug);

@@ -69,6 +69,7 @@ pub(in crate::demo) fn answer(
 }
 
 /// One selection of the query: what it matches, and what of the transaction comes along.
+#[expect(clippy::struct_excessive_bools, reason = "flags of the query, each by itself")]
 struct Pick {
     filter: Filter,
     from: Option<Vec<Account>>,
@@ -149,13 +150,13 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
     let list = |name: &str| query.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     let mut picks = Vec::new();
     for raw in list("logs") {
-        let words = |name: &str| all(&raw, name, wire::word).ok_or("a topic cannot be read");
+        let words = |name: &str| all(&raw, name, wire::word);
         let mut topics =
             vec![words("topic0")?, words("topic1")?, words("topic2")?, words("topic3")?];
         while topics.last().is_some_and(Option::is_none) {
             topics.pop();
         }
-        let addresses = all(&raw, "address", wire::account).ok_or("an address cannot be read")?;
+        let addresses = all(&raw, "address", wire::account)?;
         let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
         picks.push(Pick {
             filter: Filter { addresses, topics },
@@ -169,7 +170,7 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
     }
     for raw in list("transactions") {
         let accounts =
-            |name: &str| all(&raw, name, wire::account).ok_or("an address cannot be read");
+            |name: &str| all(&raw, name, wire::account);
         let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
         picks.push(Pick {
             filter: Filter::default(),
@@ -184,15 +185,17 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
     Ok(picks)
 }
 
-/// `None` where one of them cannot be read; `Some(None)` where nothing is asked for.
-fn all<T>(raw: &Value, name: &str, read: impl Fn(&str) -> Option<T>) -> Option<Option<Vec<T>>> {
+/// `Ok(None)` where nothing is asked for.
+fn all<T>(
+    raw: &Value,
+    name: &str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Option<Vec<T>>, &'static str> {
+    let read = |text: &Value| text.as_str().and_then(&read).ok_or("a filter cannot be read");
     match raw.get(name) {
-        None | Some(Value::Null) => Some(None),
-        Some(Value::Array(texts)) => {
-            let read: Option<Vec<T>> = texts.iter().map(|text| read(text.as_str()?)).collect();
-            read.map(Some)
-        }
-        Some(_) => None,
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(texts)) => texts.iter().map(read).collect::<Result<_, _>>().map(Some),
+        Some(_) => Err("a filter is no list"),
     }
 }
 

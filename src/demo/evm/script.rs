@@ -223,7 +223,16 @@ impl Script<'_> {
             K::V2Hop if self.places.v2.is_none() => K::V3Dollar,
             K::Taxed if self.places.v2.is_none() => K::Launchpad,
             K::V4 if self.places.v4.is_none() => K::Aggregator,
-            kind => kind,
+            K::V2
+            | K::V2Hop
+            | K::V3
+            | K::V3Dollar
+            | K::V4
+            | K::Aggregator
+            | K::Taxed
+            | K::Launchpad
+            | K::Cow
+            | K::UserOp => kind,
         }
     }
 
@@ -441,10 +450,12 @@ impl Script<'_> {
 
     /// Wei, the same for both of a pair.
     pub(super) fn noise_amount(&self, kind: NoiseKind, round: u64) -> u128 {
-        let pair = match kind {
-            NoiseKind::NativeIn | NoiseKind::NativeOut => 1,
-            NoiseKind::Wrap | NoiseKind::Unwrap => 2,
-            _ => 3,
+        let pair = if matches!(kind, NoiseKind::NativeIn | NoiseKind::NativeOut) {
+            1
+        } else if matches!(kind, NoiseKind::Wrap | NoiseKind::Unwrap) {
+            2
+        } else {
+            3
         };
         let chance = self.dice([round, pair, 0], 8).next();
         u128::from(10 + chance % 400) * MILLI + u128::from(chance >> 16) % MILLI

@@ -248,7 +248,7 @@ impl<'a> Deal<'a> {
         self.end(stage)
     }
 
-    /// KyberSwap: a route over two pools, a try that fails, and a fee of the interface.
+    /// `KyberSwap`: a route over two pools, a try that fails, and a fee of the interface.
     fn aggregator(&self, native: u128) -> Tx {
         let places = self.script.places;
         let executor = places.made(Made::Executor, 0);
@@ -302,16 +302,13 @@ impl<'a> Deal<'a> {
         let pay = |stage: &mut Stage<'_>, swap: &Swap| {
             stage.transfer(swap.sold.0, swap.pool, swap.sold.1);
         };
-        match places.v2 {
-            Some(v2) => {
-                let swap = Swap::at(stage, &v2, None, (part(sold), part(bought)), to);
-                pay(stage, &swap);
-                swap.v2(stage);
-            }
-            None => {
-                let sums = (part(sold), part(bought));
-                Swap::at(stage, &places.v3, Some(DOLLAR_FEE), sums, to).v3(stage, pay);
-            }
+        let sums = (part(sold), part(bought));
+        if let Some(v2) = places.v2 {
+            let swap = Swap::at(stage, &v2, None, sums, to);
+            pay(stage, &swap);
+            swap.v2(stage);
+        } else {
+            Swap::at(stage, &places.v3, Some(DOLLAR_FEE), sums, to).v3(stage, pay);
         }
         let sums = (rest(sold), rest(bought));
         Swap::at(stage, &places.v3, Some(FEE), sums, to).v3(stage, pay);
@@ -418,7 +415,7 @@ fn taxed_move(
     from: Account,
     to: Account,
     (coin, units, tax): (Account, u128, u128),
-    signature: &str,
+    signature: &'static str,
 ) {
     stage.enter(coin, 0, signature, &[Arg::Of(to), Arg::Int(units + tax)]);
     stage.log_transfer(from, coin, tax);

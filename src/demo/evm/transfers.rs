@@ -9,7 +9,7 @@ use super::coins::Coin;
 use super::model::Found;
 use super::node::{Answer, Desk, quantity};
 use super::places::{Account, tail};
-use super::tx::{Op, TRANSFER, topic};
+use super::tx::{Op, TRANSFER};
 use super::wire;
 
 /// Transfers in a page at most.
@@ -103,7 +103,7 @@ pub(super) fn get(desk: &Desk<'_>) -> Answer {
             Some((height, index, count)) if place == (height, index) => count,
             Some(_) | None => 0,
         };
-        for (at, item) in items(&found, &query).iter().enumerate().skip(done) {
+        for (at, item) in items(desk, &found, &query).iter().enumerate().skip(done) {
             if rows.len() == query.most {
                 let key = key((place.0, place.1, at));
                 return Ok(json!({"transfers": rows, "pageKey": key}));
@@ -119,7 +119,7 @@ fn is_before(query: &Query, place: (Height, u32), next: (Height, u32)) -> bool {
     if query.newest_first { place > next } else { place < next }
 }
 
-fn items(found: &Found, query: &Query) -> Vec<Item> {
+fn items(desk: &Desk<'_>, found: &Found, query: &Query) -> Vec<Item> {
     if found.tx.call.failed {
         return Vec::new();
     }
@@ -136,7 +136,7 @@ fn items(found: &Found, query: &Query) -> Vec<Item> {
             all.push(Item { category, from, to, value: Some(frame.value), token: None });
         }
     }
-    let transfer = topic(TRANSFER);
+    let transfer = desk.model.places().signatures.topic(TRANSFER);
     for log in &found.tx.logs {
         let token = Some(log.address);
         match log.topics.as_slice() {

@@ -1,5 +1,8 @@
 //! A transaction as it runs: a tree of calls, and the events in their order.
 
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
 use super::places::{Account, Places, Word, keccak};
 
 /// What kind of call a frame is.
@@ -87,14 +90,27 @@ fn put(word: &mut Word, bytes: &[u8]) {
     }
 }
 
-/// A function by its signature.
-pub(super) fn selector(signature: &str) -> [u8; 4] {
-    keccak(&[signature.as_bytes()]).first_chunk().copied().unwrap_or_default()
+/// What the texts of functions and events hash to. A text is hashed once.
+#[derive(Debug, Default)]
+pub(super) struct Signatures {
+    known: RwLock<HashMap<&'static str, Word>>,
 }
 
-/// The first topic of an event.
-pub(super) fn topic(signature: &str) -> Word {
-    keccak(&[signature.as_bytes()])
+impl Signatures {
+    /// The first topic of an event.
+    pub(super) fn topic(&self, text: &'static str) -> Word {
+        if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(text) {
+            return *known;
+        }
+        let hash = keccak(&[text.as_bytes()]);
+        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(text, hash);
+        hash
+    }
+
+    /// A function's first four bytes.
+    pub(super) fn selector(&self, text: &'static str) -> [u8; 4] {
+        self.topic(text).first_chunk().copied().unwrap_or_default()
+    }
 }
 
 pub(super) const TRANSFER: &str = "Transfer(address,address,uint256)";
@@ -115,9 +131,10 @@ impl<'a> Stage<'a> {
     }
 
     /// What the call that runs is asked for.
-    pub(super) fn input(&mut self, signature: &str, args: &[Arg]) {
+    pub(super) fn input(&mut self, signature: &'static str, args: &[Arg]) {
+        let selector = self.places.signatures.selector(signature);
         if let Some(frame) = self.open.last_mut() {
-            frame.input = selector(signature).to_vec();
+            frame.input = selector.to_vec();
             frame.input.extend(args.iter().flat_map(|arg| arg.word()));
         }
     }
@@ -143,7 +160,13 @@ impl<'a> Stage<'a> {
         self.open.last().map_or([0; 20], |frame| frame.to)
     }
 
-    pub(super) fn enter(&mut self, to: Account, value: u128, signature: &str, args: &[Arg]) {
+    pub(super) fn enter(
+        &mut self,
+        to: Account,
+        value: u128,
+        signature: &'static str,
+        args: &[Arg],
+    ) {
         self.open.push(frame(Op::Call, self.here(), to, value, Vec::new()));
         if !signature.is_empty() {
             self.input(signature, args);
@@ -168,10 +191,16 @@ impl<'a> Stage<'a> {
     }
 
     /// A call that only looks, or that runs other code in place: it moves nothing.
-    pub(super) fn aside(&mut self, op: Op, to: Account, signature: &str) {
+    pub(super) fn aside(&mut self, op: Op, to: Account, signature: &'static str) {
         let value = self.open.last().map_or(0, |frame| frame.value);
         let value = if op == Op::Delegate { value } else { 0 };
-        self.open.push(frame(op, self.here(), to, value, selector(signature).to_vec()));
+        self.open.push(frame(
+            op,
+            self.here(),
+            to,
+            value,
+            self.places.signatures.selector(signature).to_vec(),
+        ));
         self.leave();
     }
 
@@ -183,8 +212,8 @@ impl<'a> Stage<'a> {
 
     // Events. Whose address they have is who runs.
 
-    pub(super) fn log(&mut self, signature: &str, indexed: &[Arg], data: &[Arg]) {
-        let mut topics = vec![topic(signature)];
+    pub(super) fn log(&mut self, signature: &'static str, indexed: &[Arg], data: &[Arg]) {
+        let mut topics = vec![self.places.signatures.topic(signature)];
         topics.extend(indexed.iter().map(|arg| arg.word()));
         let data = data.iter().flat_map(|arg| arg.word()).collect();
         self.logs.push(Log { address: self.here(), topics, data });

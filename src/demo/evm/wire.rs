@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::model::{EvmModel, Found};
-use super::places::{Account, Made, Word, keccak};
+use super::places::{Account, Made, Word};
 use super::tx::{Frame, Log, Op};
+use crate::demo::mix;
 
 /// Numbers of events in one transaction: what keeps those of a block apart.
 const LOGS_PER_PLACE: u64 = 64;
@@ -48,7 +49,7 @@ pub(super) fn transaction(model: &EvmModel, found: &Found) -> Value {
         "transactionIndex": number(found.spot.index), "value": number(call.value),
         "type": "0x2", "accessList": [], "chainId": number(model.chain_id()),
         "v": "0x1", "yParity": "0x1",
-        "r": hex(&keccak(&[b"r", &found.hash])), "s": hex(&keccak(&[b"s", &found.hash])),
+        "r": hex(&mix::key(mix::digest(1, &found.hash), &[1])), "s": hex(&mix::key(mix::digest(1, &found.hash), &[2])),
     })
 }
 
@@ -62,7 +63,7 @@ pub(super) fn receipt(model: &EvmModel, found: &Found, times: bool) -> Value {
         "cumulativeGasUsed": number(gas.used * u64::from(found.spot.index + 1)),
         "effectiveGasPrice": number(gas.price), "gasUsed": number(gas.used),
         "from": hex(&call.from), "to": hex(&call.to),
-        "logs": logs(model, found, times), "logsBloom": bloom(&found.tx.logs),
+        "logs": logs(model, found, times),
         "status": if call.failed { "0x0" } else { "0x1" },
         "transactionHash": hex(&found.hash),
         "transactionIndex": number(found.spot.index), "type": "0x2",
@@ -99,25 +100,6 @@ pub(super) fn log(model: &EvmModel, found: &Found, at: u64, log: &Log, times: bo
     value
 }
 
-/// 2048 bits, three for each address and topic (the yellow paper, section 4.3.1).
-fn bloom(logs: &[Log]) -> String {
-    let mut bits = [0_u8; 256];
-    for log in logs {
-        let parts =
-            std::iter::once(log.address.as_slice()).chain(log.topics.iter().map(|t| &t[..]));
-        for hash in parts.map(|part| keccak(&[part])) {
-            for pair in hash.chunks_exact(2).take(3) {
-                let bit =
-                    pair.iter().fold(0_usize, |bit, byte| bit << 8 | usize::from(*byte)) % 2048;
-                if let Some(byte) = bits.get_mut(255 - bit / 8) {
-                    *byte |= 1 << (bit % 8);
-                }
-            }
-        }
-    }
-    hex(&bits)
-}
-
 /// A block with the transactions of the wallets that the model has met, whole or by hash.
 pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
     let mut found: Vec<Found> = Vec::new();
@@ -129,7 +111,7 @@ pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
         .iter()
         .map(|found| if whole { transaction(model, found) } else { hex(&found.hash).into() })
         .collect();
-    let filled = |name: &[u8]| hex(&keccak(&[name, &height.to_be_bytes()]));
+    let filled = |name: &[u8]| hex(&mix::key(mix::digest(height, name), &[height]));
     let parent = height.checked_sub(1).map_or([0; 32], |below| model.block_hash(below));
     json!({
         "number": number(height), "hash": hex(&model.block_hash(height)),
