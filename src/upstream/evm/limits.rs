@@ -48,7 +48,7 @@ impl Default for EvmLimits {
             log_blocks_max: 1 << 40,
             log_few: 500,
             log_windows_small: 16,
-            log_queries_max: 16,
+            log_queries_max: 64,
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(500),
             check_wait: Duration::from_secs(5),
