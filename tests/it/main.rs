@@ -20,6 +20,7 @@ mod decode_wire;
 mod demo;
 mod demo_decode;
 mod demo_evm_decode;
+mod demo_evm_source;
 mod demo_faults;
 mod evm_corpus;
 mod evm_decode;
