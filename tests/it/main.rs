@@ -19,6 +19,7 @@ mod decode_orders;
 mod decode_wire;
 mod demo;
 mod demo_decode;
+mod demo_evm;
 mod demo_evm_decode;
 mod demo_evm_source;
 mod demo_faults;

@@ -277,6 +277,10 @@ impl Places {
         }
     }
 
+    pub(super) fn knows(chain: &Chain) -> bool {
+        ROWS.iter().any(|row| row.slug == chain.slug)
+    }
+
     pub(super) fn default_head(&self) -> u64 {
         self.anchor
     }
