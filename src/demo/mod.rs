@@ -1,16 +1,18 @@
 //! Chains that exist only here, in the wire formats of the real ones: for `blotter demo`, tests,
 //! benches and examples.
 //!
-//! A [`solana::SolanaModel`] is a whole chain out of one number. A [`DemoNode`] is one endpoint
-//! over it, with its own lag, limits and [`Faults`]; several nodes may share a model. A
-//! [`DemoTransport`] reaches nodes by host name without a network, a [`Loopback`] serves them on a
-//! port. What a wallet traded is told by `SolanaModel::truth`, from how the chain was made and not
-//! from reading its transactions back, so that it can judge a decoder.
+//! A [`solana::SolanaModel`] or an [`evm::EvmModel`] is a whole chain out of one number. A
+//! [`DemoNode`] is one endpoint over it (a node, and for EVM chains account lists or a gateway too),
+//! with its own lag, limits and [`Faults`]; several nodes may share a model. A [`DemoTransport`]
+//! reaches nodes by host and path without a network, a [`Loopback`] serves them on a port. What a
+//! wallet traded is told by the model's `truth`, from how the chain was made and not from reading
+//! its transactions back, so that it can judge a decoder. [`DemoChains`] is all of it at once.
 //!
 //! Nothing here reads a clock, sleeps in earnest under paused time, or keeps a history: a wallet of
 //! a million trades costs as much as one of ten.
 
 mod base58;
+mod chains;
 pub mod evm;
 mod faults;
 mod loopback;
@@ -22,6 +24,7 @@ pub mod solana;
 mod timeline;
 mod transport;
 
+pub use chains::{DemoChains, DemoPaths, DemoWallet};
 pub use faults::{Faults, Rate};
 pub use loopback::{Loopback, LoopbackHandle, LoopbackLimits};
 pub use node::{DemoNode, NodeStats};

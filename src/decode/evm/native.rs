@@ -164,8 +164,8 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Opti
         return told;
     }
     let (to, called) = (scene.tx.to?, scene.called?);
-    let all = sum(&ledger.unwraps, |_| true);
-    let by_called = sum(&ledger.unwraps, |who| *who == to);
+    // A coin's own contract may sell what it kept of transfers through the same router meanwhile.
+    let [(unwrapper, all)] = ledger.unwraps.as_slice() else { return None };
     // A pool of native coin must have given the wrapped form, or the coin came from it unseen.
     let loose = scene.venues.iter().any(|venue| {
         let wrapped = Asset::Token(ledger.wrapped);
@@ -173,8 +173,8 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Opti
         venue.may_move_native() && !ledger.moves.iter().any(gave)
     });
     let sends = scene.tx.from == *wallet;
-    (sends && called.is_exact(scene.tx.selector) && all == by_called && !all.is_zero() && !loose)
-        .then_some(all)
+    let by_called = *unwrapper == to && !all.is_zero();
+    (sends && called.is_exact(scene.tx.selector) && by_called && !loose).then_some(*all)
 }
 
 /// What an event says was paid to the wallet, where that was native coin.

@@ -285,8 +285,14 @@ impl Ask<'_> {
         {
             more.insert("callType".to_owned(), wire::call_type(frame.op).into());
             more.insert("type".to_owned(), "call".into());
-            more.insert("transactionHash".to_owned(), wire::hex(&found.hash).into());
         }
-        self.with(found, &more)
+        let mut row = self.with(found, &more);
+        if self.options.blockscout
+            && let Some(row) = row.as_object_mut()
+            && let Some(hash) = row.remove("hash")
+        {
+            row.insert("transactionHash".to_owned(), hash);
+        }
+        row
     }
 }

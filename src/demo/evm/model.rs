@@ -87,6 +87,11 @@ impl EvmModel {
         Self { inner: Arc::new(Inner { slug, places, limits, state: RwLock::new(state) }) }
     }
 
+    /// Whether the model knows a chain's own contracts; others trade by those that are everywhere.
+    pub fn knows(chain: &Chain) -> bool {
+        Places::knows(chain)
+    }
+
     pub(super) fn places(&self) -> &Places {
         &self.inner.places
     }
@@ -139,6 +144,12 @@ impl EvmModel {
     pub fn time_of(&self, height: Height) -> UnixSeconds {
         let time = self.inner.places.time(height);
         UnixSeconds(u32::try_from(time).unwrap_or(u32::MAX))
+    }
+
+    /// Blocks that so many seconds have.
+    pub fn blocks_in(&self, seconds: u64) -> u64 {
+        let places = &self.inner.places;
+        places.at_time(places.time(places.default_head()) + seconds) - places.default_head()
     }
 
     /// Replaces the chain from a block on: same blocks and amounts, other hashes.

@@ -277,6 +277,10 @@ impl Places {
         }
     }
 
+    pub(super) fn knows(chain: &Chain) -> bool {
+        ROWS.iter().any(|row| row.slug == chain.slug)
+    }
+
     pub(super) fn default_head(&self) -> u64 {
         self.anchor
     }
@@ -419,7 +423,9 @@ mod tests {
             for amm in [&row.v2, &row.v3].into_iter().flatten() {
                 assert!(is_hex(amm.router, 20), "{}", row.slug);
                 assert_eq!(amm.deployer.is_empty(), amm.code.is_empty());
-                assert!(amm.deployer.is_empty() || is_hex(amm.deployer, 20) && is_hex(amm.code, 32));
+                assert!(
+                    amm.deployer.is_empty() || is_hex(amm.deployer, 20) && is_hex(amm.code, 32)
+                );
             }
             let v4 = row.v4.iter().flat_map(|v4| [v4.router, v4.manager]);
             assert!(v4.chain(row.launchpad).all(|text| is_hex(text, 20)), "{}", row.slug);

@@ -169,8 +169,7 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
         });
     }
     for raw in list("transactions") {
-        let accounts =
-            |name: &str| all(&raw, name, wire::account);
+        let accounts = |name: &str| all(&raw, name, wire::account);
         let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
         picks.push(Pick {
             filter: Filter::default(),

@@ -1,0 +1,126 @@
+//! All demo chains of one number, with the endpoints that a program can be pointed at.
+
+use crate::demo::evm::{self, EvmModel};
+use crate::demo::node::DemoNode;
+use crate::demo::solana::{self, SolanaModel};
+use crate::domain::{Address, UnixSeconds};
+use crate::registry::Registry;
+
+/// The path of the Solana node.
+const SOLANA: &str = "sol";
+/// A wallet on each chain, and one that does not come at once.
+const SMALL: (&str, u64) = ("sample", 2_500);
+const LARGE: (&str, u64) = ("large", 200_000);
+/// The sample wallets go on trading about once a day of the chain's time.
+const SECONDS_BETWEEN: u64 = 86_400;
+
+/// Solana and the EVM chains whose contracts the models know. Cheap to clone; all clones are the same chains.
+#[derive(Debug, Clone)]
+pub struct DemoChains {
+    seed: u64,
+    solana: SolanaModel,
+    evm: Vec<EvmModel>,
+}
+
+/// A wallet to try a demo with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DemoWallet {
+    /// Slug of its chain.
+    pub chain: String,
+    pub name: &'static str,
+    /// Trades at the time it was registered.
+    pub trades: u64,
+    pub address: Address,
+}
+
+/// Where a chain's interfaces are, below the host that offers them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DemoPaths {
+    pub rpc: String,
+    /// Account lists, and the open data gateway: EVM chains have them.
+    pub explorer: Option<String>,
+    pub portal: Option<String>,
+}
+
+impl DemoChains {
+    pub fn new(seed: u64, registry: &Registry) -> Self {
+        let evm = registry.chains().iter().filter(|chain| EvmModel::knows(chain));
+        Self {
+            seed,
+            solana: SolanaModel::new(seed),
+            evm: evm.map(|chain| EvmModel::new(seed, chain)).collect(),
+        }
+    }
+
+    pub fn solana(&self) -> &SolanaModel {
+        &self.solana
+    }
+
+    pub fn evm(&self, slug: &str) -> Option<&EvmModel> {
+        self.evm.iter().find(|model| model.slug() == slug)
+    }
+
+    /// Slugs of all chains.
+    pub fn slugs(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(SOLANA).chain(self.evm.iter().map(EvmModel::slug))
+    }
+
+    /// Where a chain is offered.
+    pub fn paths(&self, slug: &str) -> Option<DemoPaths> {
+        if slug == SOLANA {
+            return Some(DemoPaths { rpc: SOLANA.to_owned(), explorer: None, portal: None });
+        }
+        self.evm(slug).map(|model| {
+            let slug = model.slug();
+            DemoPaths {
+                rpc: format!("evm/{slug}"),
+                explorer: Some(format!("explorer/{slug}/api")),
+                portal: Some(format!("portal/{slug}")),
+            }
+        })
+    }
+
+    /// Every endpoint by its path, for a loopback server; with a host in front, for a transport.
+    pub fn nodes(&self) -> Vec<(String, DemoNode)> {
+        let mut nodes = vec![(SOLANA.to_owned(), DemoNode::new(self.solana.clone(), self.seed))];
+        for model in &self.evm {
+            let Some(paths) = self.paths(model.slug()) else { continue };
+            let DemoPaths { rpc, explorer, portal } = paths;
+            nodes.push((rpc, DemoNode::evm(model.clone(), self.seed)));
+            let lists = explorer.map(|path| (path, DemoNode::explorer(model.clone(), self.seed)));
+            let gateway = portal.map(|path| (path, DemoNode::portal(model.clone(), self.seed)));
+            nodes.extend(lists.into_iter().chain(gateway));
+        }
+        nodes
+    }
+
+    /// Moves the heads on to a wall-clock time; never back.
+    pub fn follow(&self, now: UnixSeconds) {
+        let slot = SolanaModel::slot_at(now);
+        self.solana.set_head(slot.max(self.solana.head()));
+        for model in &self.evm {
+            model.set_head(model.height_at(now).max(model.head()));
+        }
+    }
+
+    /// Registers a small and a large wallet on each chain.
+    pub fn add_samples(&self) -> Vec<DemoWallet> {
+        let mut wallets = Vec::new();
+        for (name, trades) in [SMALL, LARGE] {
+            let live_every = (name == SMALL.0).then_some(SECONDS_BETWEEN * 20 / 9);
+            let plan = solana::WalletPlan { live_every, ..solana::WalletPlan::trades(trades) };
+            let address = self.solana.add_named(name, plan);
+            wallets.push(DemoWallet { chain: SOLANA.to_owned(), name, trades, address });
+        }
+        for model in &self.evm {
+            for (name, trades) in [SMALL, LARGE] {
+                let every = model.blocks_in(SECONDS_BETWEEN);
+                let live_every = (name == SMALL.0).then_some(every);
+                let plan = evm::WalletPlan { live_every, ..evm::WalletPlan::trades(trades) };
+                let address = model.add_named(name, plan);
+                wallets.push(DemoWallet { chain: model.slug().to_owned(), name, trades, address });
+            }
+        }
+        wallets
+    }
+}

@@ -1,0 +1,230 @@
+//! The real reader over the demo EVM chains, by each way to find transactions: what it reads and
+//! the decoder makes of it is the truth.
+
+use std::sync::Arc;
+
+use blotter::decode::evm::decode;
+use blotter::demo::evm::{
+    EvmModel, ExplorerOptions, LimitTexts, NodeOptions, PortalOptions, TradeKind, TrueTrade,
+    WalletPlan,
+};
+use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
+use blotter::domain::{Address, Clock, Side, TxId, Units, UnixMillis};
+use blotter::registry::{Chain, Registry};
+use blotter::upstream::{
+    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, GapRequest, Lane, Pool, PoolLimits,
+    Priority, RawTx, Source, Transport,
+};
+
+#[derive(Debug)]
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> UnixMillis {
+        UnixMillis(1_767_225_600_000)
+    }
+}
+
+struct World {
+    registry: Arc<Registry>,
+    chain: Chain,
+    model: EvmModel,
+    rpc: DemoNode,
+    explorer: DemoNode,
+    portal: DemoNode,
+}
+
+fn world(slug: &str) -> World {
+    let registry = Arc::new(Registry::embedded().unwrap());
+    let chain = registry.chain_named(slug).unwrap().clone();
+    let model = EvmModel::new(11, &chain);
+    let rpc = DemoNode::evm(model.clone(), 1);
+    let explorer = DemoNode::explorer(model.clone(), 2);
+    let portal = DemoNode::portal(model.clone(), 3);
+    World { registry, chain, model, rpc, explorer, portal }
+}
+
+/// What a list without calls does not show: the wallet, which sends for itself too, gives native
+/// coin in a transaction that somebody else sends to a contract which the list does not name.
+const UNSEEN: (TradeKind, Side) = (TradeKind::UserOp, Side::Buy);
+
+type Fact = (TxId, u64, u32, Side, Address, Option<Units>, Option<Units>);
+
+fn lane() -> Lane {
+    Lane::new(1, Arc::new(Priority::interactive()))
+}
+
+impl World {
+    fn source(&self, discovery: Discovery) -> Source {
+        let mounts = [
+            ("demo.test/evm/it", &self.rpc),
+            ("demo.test/explorer/it/api", &self.explorer),
+            ("demo.test/portal/it", &self.portal),
+        ];
+        let mounts = mounts.map(|(name, node)| (name.to_owned(), node.clone()));
+        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        let pool = |path: &str| {
+            let endpoint = EndpointConfig {
+                batch: Some(50),
+                ..EndpointConfig::new(format!("https://demo.test/{path}"))
+            };
+            let clock = Arc::new(NoClock);
+            Pool::new(vec![endpoint], Arc::clone(&transport), PoolLimits::default(), clock, 7)
+        };
+        Source::Evm(EvmSource::new(EvmParts {
+            chain: self.chain.clone(),
+            registry: Arc::clone(&self.registry),
+            rpc: pool("evm/it"),
+            explorer: Some(pool("explorer/it/api?apikey=planted-secret")),
+            portal: Some(pool("portal/it")),
+            discovery: vec![discovery],
+            limits: EvmLimits::default(),
+        }))
+    }
+
+    async fn read(&self, discovery: Discovery, wallet: Address) -> Vec<Fact> {
+        let Address::Evm(account) = wallet else { panic!("another family") };
+        let source = self.source(discovery);
+        let request = GapRequest {
+            wallet,
+            low: 0,
+            high: None,
+            resume: None,
+            accounts: Vec::new(),
+            lane: lane(),
+            first: true,
+        };
+        let mut reader = source.read(request);
+        reader.set_eager(true);
+        let mut facts = Vec::new();
+        while let Some(chunk) = reader.next().await.unwrap() {
+            for tx in chunk.txs {
+                let RawTx::Evm(tx, time) = tx else { panic!("another family") };
+                assert_eq!(time, self.model.time_of(tx.block));
+                let decoded = decode(self.registry.evm(), &self.chain, &account, &tx);
+                let hash = TxId::Evm(tx.hash);
+                facts.extend(
+                    decoded
+                        .trades
+                        .into_iter()
+                        .map(|t| (hash, tx.block, tx.index, t.side, t.mint, t.units, t.native)),
+                );
+            }
+        }
+        facts.sort_by_key(|fact| std::cmp::Reverse((fact.1, fact.2)));
+        facts
+    }
+
+    fn truth(&self, wallet: Address, shown: impl Fn(&TrueTrade) -> bool) -> Vec<Fact> {
+        let fact =
+            |t: TrueTrade| (t.hash, t.height, t.index, t.side, t.token, Some(t.units), t.native);
+        self.model.truth(wallet).filter(shown).map(fact).collect()
+    }
+}
+
+async fn check(world: &World, discovery: Discovery, trades: u64) {
+    check_but(world, discovery, trades, None).await;
+}
+
+/// `hidden`: what the list does not show.
+async fn check_but(
+    world: &World,
+    discovery: Discovery,
+    trades: u64,
+    hidden: Option<(TradeKind, Side)>,
+) {
+    let plan = WalletPlan { noise_percent: 40, ..WalletPlan::trades(trades) };
+    let wallet = world.model.add_named("trader", plan);
+    let found = world.read(discovery, wallet).await;
+    let shown = |t: &TrueTrade| hidden != Some((t.kind, t.side));
+    let truth = world.truth(wallet, shown);
+    assert!(hidden.is_some() || u64::try_from(truth.len()).unwrap() >= trades);
+    for (found, truth) in found.iter().zip(&truth) {
+        assert_eq!(found, truth, "{discovery}");
+    }
+    assert_eq!(found.len(), truth.len(), "{discovery}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_way_to_find_transactions_finds_all_trades() {
+    for slug in ["eth", "base", "hyperevm"] {
+        for discovery in
+            [Discovery::Portal, Discovery::Explorer, Discovery::Alchemy, Discovery::Logs]
+        {
+            let world = world(slug);
+            world.rpc.set_options(NodeOptions { transfers: true, ..NodeOptions::default() });
+            // On most chains that list tells no calls.
+            let hidden = (discovery == Discovery::Alchemy).then_some(UNSEEN);
+            check_but(&world, discovery, 200, hidden.filter(|_| slug != "eth")).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn log_ranges_follow_what_nodes_say() {
+    let texts = [
+        LimitTexts::Alchemy,
+        LimitTexts::Infura,
+        LimitTexts::PublicNode,
+        LimitTexts::Reth,
+        LimitTexts::Curt,
+    ];
+    for texts in texts {
+        for (log_blocks_max, logs_max) in [(Some(500_000), None), (None, Some(90))] {
+            let world = world("eth");
+            let options = NodeOptions { texts, log_blocks_max, logs_max, ..NodeOptions::default() };
+            world.rpc.set_options(options);
+            check(&world, Discovery::Logs, 200).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn short_pages_and_answers_that_stop_early_lose_nothing() {
+    let world = world("base");
+    world.explorer.set_options(ExplorerOptions { rows_max: 37, ..ExplorerOptions::default() });
+    check(&world, Discovery::Explorer, 300).await;
+    world.explorer.set_options(ExplorerOptions { blockscout: true, ..ExplorerOptions::default() });
+    check(&world, Discovery::Explorer, 300).await;
+    world.explorer.set_options(ExplorerOptions { calls: false, ..ExplorerOptions::default() });
+    check_but(&world, Discovery::Explorer, 300, Some(UNSEEN)).await;
+    let options = PortalOptions { transactions_max: 23, traces: false, ..PortalOptions::default() };
+    world.portal.set_options(options);
+    check(&world, Discovery::Portal, 300).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_change_nothing_but_the_time() {
+    for discovery in [Discovery::Portal, Discovery::Explorer, Discovery::Logs] {
+        let world = world("base");
+        for node in [&world.rpc, &world.explorer, &world.portal] {
+            let storm = Faults { empty_page: Rate::NEVER, ..Faults::storm(Rate(10)) };
+            node.set_faults(Faults { head_back: Rate::NEVER, null_result: Rate::NEVER, ..storm });
+        }
+        check(&world, discovery, 150).await;
+    }
+}
+
+/// Balances tell what no trace does; where neither does, values are missing, never wrong.
+#[tokio::test(start_paused = true)]
+async fn nodes_without_traces_give_no_wrong_value() {
+    for state_blocks in [None, Some(128)] {
+        let world = world("eth");
+        let options = NodeOptions { traces: false, state_blocks, ..NodeOptions::default() };
+        world.rpc.set_options(options);
+        let wallet = world.model.add_named("trader", WalletPlan::trades(300));
+        let found = world.read(Discovery::Logs, wallet).await;
+        let truth = world.truth(wallet, |_| true);
+        let mut unvalued = 0;
+        for row in &found {
+            let same = |t: &&Fact| (t.0, t.3, t.4, t.5) == (row.0, row.3, row.4, row.5);
+            let truth = truth.iter().find(same).unwrap();
+            assert!(row.6.is_none() || row.6 == truth.6, "{row:?} is not {truth:?}");
+            unvalued += usize::from(row.6.is_none() && truth.6.is_some());
+        }
+        // Rows that are missing are sales of which nobody tells that they were paid.
+        let share = if state_blocks.is_none() { 98 } else { 90 };
+        assert!(found.len() * 100 >= truth.len() * share, "{} of {}", found.len(), truth.len());
+        assert!(unvalued * 4 <= found.len(), "{unvalued} of {}", found.len());
+    }
+}
