@@ -1,5 +1,6 @@
 //! `blotter demo`: the server on a chain that exists only here.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,34 +9,25 @@ use std::time::Duration;
 use super::args::DemoArgs;
 use super::clock::SystemClock;
 use super::config::{Config, Listen};
-use super::config_chains::{ChainLayer, Endpoint};
+use super::config_chains::{ChainLayer, Endpoint, Explorer};
 use super::engine::random_seed;
 use super::errors::CliError;
 use super::keys_file::{KeysFile, Terms, create_private_folder};
 use super::secret::SecretUrl;
 use super::serve::{Serving, announce, tell};
-use crate::demo::solana::{SolanaModel, WalletPlan};
-use crate::demo::{DemoNode, DemoTransport, Loopback, LoopbackLimits};
-use crate::domain::{Address, Clock as _};
+use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
+use crate::domain::Clock as _;
 use crate::history::Tasks;
 use crate::registry::Registry;
 use crate::upstream::Transport;
 
-/// Where the demo's own node is reached; nothing leaves the process.
-const NODE_HOST: &str = "demo.invalid";
-const NODE_URL: &str = "http://demo.invalid/sol";
-/// It has no rate to respect.
+/// Where the demo's own endpoints are reached; nothing leaves the process.
+const HOST: &str = "demo.invalid";
+/// They have no rate to respect.
 const NODE_CONCURRENCY: u32 = 32;
 const NODE_BATCH: u32 = 100;
-const NODE_NAME: &str = "sol";
-/// The sample wallet.
+/// The wallet to begin with, among the samples.
 const SAMPLE_NAME: &str = "sample";
-const SAMPLE_TRADES: u64 = 2_500;
-/// A wallet that does not come at once.
-const LARGE_NAME: &str = "large";
-const LARGE_TRADES: u64 = 200_000;
-/// It goes on trading about once a day of the chain's time.
-const SAMPLE_SLOTS_BETWEEN: u64 = 200_000;
 /// How often the chain's head follows the clock.
 const HEAD_EVERY: Duration = Duration::from_secs(1);
 
@@ -77,57 +69,78 @@ pub(super) async fn run(
     if let Some(scratch) = &scratch {
         scratch.path().clone_into(&mut config.storage.path);
     }
-    let model = SolanaModel::new(args.seed);
-    let plan =
-        WalletPlan { live_every: Some(SAMPLE_SLOTS_BETWEEN), ..WalletPlan::trades(SAMPLE_TRADES) };
-    let wallet = model.add_named(SAMPLE_NAME, plan);
-    let large = model.add_named(LARGE_NAME, WalletPlan::trades(LARGE_TRADES));
-    follow_clock(&model);
-    let node = DemoNode::new(model.clone(), args.seed);
-    let transport: Arc<dyn Transport> =
-        Arc::new(DemoTransport::new([(NODE_HOST.to_owned(), node.clone())]));
+    let chains = DemoChains::new(args.seed, &registry);
+    let wallets = chains.add_samples();
+    follow_clock(&chains);
+    let hosted = chains.nodes().into_iter().map(|(path, node)| (format!("{HOST}/{path}"), node));
+    let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosted));
     // What is configured is about real chains.
-    let url = SecretUrl::parse(NODE_URL).map_err(CliError::plain)?;
-    let (concurrency, batch) = (Some(NODE_CONCURRENCY), Some(NODE_BATCH));
-    let rpc = Some(vec![Endpoint { concurrency, batch, ..Endpoint::plain(url) }]);
-    config.chains = [(NODE_NAME.to_owned(), ChainLayer { rpc, ..ChainLayer::default() })].into();
+    config.chains = layers(&chains, &registry)?;
     let terms = Terms { name: Some("demo".to_owned()), ..Terms::default() };
     let key = KeysFile::new(&config.storage.path).create(terms, SystemClock.now())?.key;
     let serving = Serving::open(&config, registry, &transport).await?;
-    serving.tasks().spawn(move_head(model, serving.tasks().clone()));
+    serving.tasks().spawn(move_heads(chains.clone(), serving.tasks().clone()));
     if let Some(listen) = args.node {
-        offer_node(listen, node, serving.tasks()).await?;
+        offer_nodes(listen, &chains, serving.tasks()).await?;
     }
-    introduce(&serving.url, &key, &wallet, &large);
+    introduce(&serving.url, &key, &wallets);
     announce(&serving.url)?;
     serving.run().await
 }
 
-fn follow_clock(model: &SolanaModel) {
-    // A clock that is behind the chain's own beginning changes nothing.
-    let slot = SolanaModel::slot_at(SystemClock.now().seconds());
-    model.set_head(slot.max(model.head()));
+/// The demo's own endpoints for the chains that it has; the others are switched off.
+fn layers(
+    chains: &DemoChains,
+    registry: &Registry,
+) -> Result<BTreeMap<String, ChainLayer>, CliError> {
+    let url = |path: &str| SecretUrl::parse(&format!("http://{HOST}/{path}"));
+    let layer = |slug: &str| -> Result<ChainLayer, &'static str> {
+        let Some(paths) = chains.paths(slug) else {
+            return Ok(ChainLayer { enabled: Some(false), ..ChainLayer::default() });
+        };
+        let (concurrency, batch) = (Some(NODE_CONCURRENCY), Some(NODE_BATCH));
+        let node = Endpoint { concurrency, batch, ..Endpoint::plain(url(&paths.rpc)?) };
+        let lists = paths.explorer.as_deref().map(url).transpose()?;
+        Ok(ChainLayer {
+            rpc: Some(vec![node]),
+            explorer: lists.map(|url| Explorer { url, key: None, rate: None }),
+            portal: paths.portal.as_deref().map(url).transpose()?,
+            ..ChainLayer::default()
+        })
+    };
+    let slugs = registry.chains().iter().map(|chain| &chain.slug);
+    let layers: Result<_, &'static str> =
+        slugs.map(|slug| Ok((slug.clone(), layer(slug)?))).collect();
+    layers.map_err(CliError::plain)
 }
 
-async fn move_head(model: SolanaModel, tasks: Tasks) {
+fn follow_clock(chains: &DemoChains) {
+    // A clock that is behind a chain's own beginning changes nothing.
+    chains.follow(SystemClock.now().seconds());
+}
+
+async fn move_heads(chains: DemoChains, tasks: Tasks) {
     loop {
         tokio::select! {
             () = tasks.cancelled() => return,
-            () = tokio::time::sleep(HEAD_EVERY) => follow_clock(&model),
+            () = tokio::time::sleep(HEAD_EVERY) => follow_clock(&chains),
         }
     }
 }
 
-/// Offers the demo chain's own node interface, so that other programs can be tried on it.
-async fn offer_node(listen: Listen, node: DemoNode, tasks: &Tasks) -> Result<(), CliError> {
+/// Offers the demo chains' own interfaces, so that other programs can be tried on them.
+async fn offer_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Result<(), CliError> {
     if listen.0.ip() != Ipv4Addr::LOCALHOST {
         return Err(CliError::Usage("--node listens on 127.0.0.1 only".to_owned()));
     }
-    let nodes = [(NODE_NAME.to_owned(), node)];
-    let loopback = Loopback::bind(listen.0.port(), nodes, LoopbackLimits::default())
+    let loopback = Loopback::bind(listen.0.port(), chains.nodes(), LoopbackLimits::default())
         .await
         .map_err(|error| CliError::failed(format!("cannot listen on {listen}"), error))?;
-    tell(&format!("The demo chain's own node: {}", loopback.url(NODE_NAME)));
+    for paths in chains.slugs().filter_map(|slug| chains.paths(slug)) {
+        let lists = [paths.explorer, paths.portal].into_iter().flatten();
+        let lists: String = lists.map(|path| format!("  {}", loopback.url(&path))).collect();
+        tell(&format!("The demo chain's own node: {}{lists}", loopback.url(&paths.rpc)));
+    }
     let stopping = tasks.clone();
     tasks.spawn(async move {
         let _handle = loopback.handle();
@@ -139,12 +152,20 @@ async fn offer_node(listen: Listen, node: DemoNode, tasks: &Tasks) -> Result<(),
     Ok(())
 }
 
-fn introduce(url: &str, key: &str, wallet: &Address, large: &Address) {
-    tell(&format!(
-        "A chain that exists only here, with the wire format of Solana's nodes.\n\
-         key     {key}\n\
-         wallet  {wallet} (sol)\n\
-         large   {large} (sol, {LARGE_TRADES} trades)\n\n\
-         curl -N -H \"Authorization: Bearer {key}\" \"{url}/v1/wallets/{wallet}/history\"\n"
-    ));
+fn introduce(url: &str, key: &str, wallets: &[DemoWallet]) {
+    let mut text = format!(
+        "Chains that exist only here, with the wire formats of real nodes and indexes.\n\
+         key     {key}\n"
+    );
+    for DemoWallet { chain, name, trades, address } in wallets {
+        let label = if *name == SAMPLE_NAME { "wallet" } else { name };
+        text.push_str(&format!("{label:<7} {address} ({chain}, {trades} trades)\n"));
+    }
+    if let Some(DemoWallet { chain, address, .. }) = wallets.first() {
+        text.push_str(&format!(
+            "\ncurl -N -H \"Authorization: Bearer {key}\" \
+             \"{url}/v1/wallets/{address}/history?chain={chain}\"\n"
+        ));
+    }
+    tell(&text);
 }
