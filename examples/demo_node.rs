@@ -1,38 +1,36 @@
-//! A Solana node of the demo chain on a port of 127.0.0.1: try it with curl.
+//! The demo chains' own interfaces on a port of 127.0.0.1: try them with curl.
 //!
 //!     cargo run --example demo_node [PORT]
 
 #![expect(clippy::print_stdout, reason = "the example talks to whoever started it")]
 
-use blotter::demo::solana::{SolanaModel, WalletPlan};
-use blotter::demo::{DemoNode, Faults, Loopback, LoopbackLimits, Rate};
+use blotter::demo::{DemoChains, Faults, Loopback, LoopbackLimits, Rate};
+use blotter::registry::Registry;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port = std::env::args().nth(1).map_or(Ok(8899), |text| text.parse())?;
-    let model = SolanaModel::new(2026);
-    let wallets = [60, 5_000, 200_000].map(|trades| {
-        let plan = WalletPlan { live_every: Some(25), ..WalletPlan::trades(trades) };
-        (trades, model.add_named(&format!("sample of {trades}"), plan))
-    });
+    let chains = DemoChains::new(2026, &Registry::embedded()?);
+    let wallets = chains.add_samples();
 
-    // Two endpoints over one chain: one that works, one that often does not.
-    let (good, bad) = (DemoNode::new(model.clone(), 1), DemoNode::new(model.clone(), 2));
-    bad.set_faults(Faults::storm(Rate(50)));
-    let nodes = [("good".to_owned(), good), ("bad".to_owned(), bad)];
-    let server = Loopback::bind(port, nodes, LoopbackLimits::default()).await?;
-
-    println!("{}\n{}", server.url("good"), server.url("bad"));
-    for (trades, wallet) in wallets {
-        println!("wallet of {trades:>7} trades: {wallet}");
+    // Beside each endpoint that works, one that often does not.
+    let mut nodes = chains.nodes();
+    for (path, bad) in chains.nodes() {
+        bad.set_faults(Faults::storm(Rate(50)));
+        nodes.push((format!("bad/{path}"), bad));
     }
-    let (_, small) = wallets[0];
-    let call = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"getSignaturesForAddress","params":["{small}",{{"limit":3}}]}}"#
-    );
-    println!("curl -s {} -d '{call}'", server.url("good"));
+    let paths: Vec<String> = nodes.iter().map(|(path, _)| path.clone()).collect();
+    let server = Loopback::bind(port, nodes, LoopbackLimits::default()).await?;
+    for path in paths {
+        println!("{}", server.url(&path));
+    }
+    for wallet in &wallets {
+        println!("{:>10} {:>7} trades: {}", wallet.chain, wallet.trades, wallet.address);
+    }
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}"#;
+    println!("curl -s {} -d '{call}'", server.url("evm/eth"));
 
-    // The chain moves on by two and a half slots a second, about as the real one does.
+    // The Solana chain moves on by two and a half slots a second, about as the real one does.
     let mut beat = tokio::time::interval(std::time::Duration::from_millis(400));
     let handle = server.handle();
     let mut running = std::pin::pin!(server.run());
@@ -40,7 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         tokio::select! {
             () = &mut running => return Ok(()),
             _ = tokio::signal::ctrl_c() => handle.stop(),
-            _ = beat.tick() => { model.advance(1); }
+            _ = beat.tick() => { chains.solana().advance(1); }
         }
     }
 }

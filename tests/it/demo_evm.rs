@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use blotter::demo::evm::{
     EvmModel, ExplorerOptions, LimitTexts, NodeOptions, TradeKind, TrueTrade, WalletPlan,
 };
-use blotter::demo::{DemoChains, DemoNode};
+use blotter::demo::{DemoChains, DemoNode, Loopback, LoopbackLimits};
 use blotter::domain::{Address, Side, TxId, UnixSeconds};
 use blotter::registry::Registry;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 const DEPOSIT: &str = "0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c";
@@ -342,6 +343,12 @@ fn tokens_tell_what_they_are_called() {
     assert_eq!(call(&lower(address), "0x313ce567"), "0x");
 }
 
+fn get(lists: &DemoNode, query: &str) -> Value {
+    let (status, body) = lists.fetch(query, None).unwrap();
+    assert_eq!(status, 200);
+    serde_json::from_slice(&body).unwrap()
+}
+
 #[test]
 fn account_lists_tell_what_the_chain_does() {
     let model = chain("base");
@@ -349,16 +356,14 @@ fn account_lists_tell_what_the_chain_does() {
     let plan = WalletPlan { noise_percent: 45, failed_percent: 10, ..WalletPlan::trades(80) };
     let address = model.add_named("lists", plan);
     let wallet = lower(address);
-    let get = |query: &str| -> Value {
-        let (status, body) = lists.fetch(query, None).unwrap();
-        assert_eq!(status, 200);
-        serde_json::from_slice(&body).unwrap()
-    };
     let list = |action: &str, more: &str| {
-        get(&format!(
-            "?module=account&action={action}&address={wallet}&endblock={}{more}",
-            model.head()
-        ))["result"]
+        get(
+            &lists,
+            &format!(
+                "?module=account&action={action}&address={wallet}&endblock={}{more}",
+                model.head()
+            ),
+        )["result"]
             .take()
     };
     let of = |rows: &Value| -> BTreeSet<String> {
@@ -407,20 +412,30 @@ fn account_lists_tell_what_the_chain_does() {
         })
         .sum();
     assert_eq!(told, calls);
-    // Pages, caps, heads, errors.
-    let page = |page: u32| list("tokentx", &format!("&page={page}&offset=7&sort=desc"));
-    let all = list("tokentx", "&sort=desc");
+}
+
+#[test]
+fn account_lists_have_pages_caps_heads_and_errors() {
+    let model = chain("base");
+    let lists = DemoNode::explorer(model.clone(), 1);
+    let wallet = lower(model.add_named("pages", WalletPlan::trades(80)));
+    let get = |query: &str| get(&lists, query);
+    let tokens = |more: &str| {
+        let head = model.head();
+        let action = "module=account&action=tokentx";
+        get(&format!("?{action}&address={wallet}&endblock={head}&sort=desc{more}"))["result"].take()
+    };
+    let page = |page: u32| tokens(&format!("&page={page}&offset=7"));
+    let all = tokens("");
     assert_eq!(page(2), json!(all.as_array().unwrap()[7..14]));
     lists.set_options(ExplorerOptions { rows_max: 5, ..ExplorerOptions::default() });
     assert_eq!(page(1), json!(all.as_array().unwrap()[..5]));
     let head = get("?module=proxy&action=eth_blockNumber");
     assert_eq!(number(&head["result"]), u128::from(model.newest()));
-    let refused =
-        get(&format!("?module=account&action=txlist&address={wallet}&page=11&offset=1000"));
+    let wide = format!("?module=account&action=txlist&address={wallet}&page=11&offset=1000");
+    let refused = get(&wide);
     assert_eq!((&refused["status"], &refused["message"]), (&json!("0"), &json!("NOTOK")));
-    let none = get(
-        "?module=account&action=tokentx&address=0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc3&endblock=1",
-    );
+    let none = get(&format!("?module=account&action=tokentx&address={wallet}&endblock=1"));
     assert_eq!(none, json!({"status": "0", "message": "No transactions found", "result": []}));
 }
 
@@ -494,9 +509,22 @@ fn the_gateway_tells_what_the_chain_does() {
         }
     }
     assert_eq!(found, expected);
-    let above = query(model.head() + 1).to_string();
-    assert_eq!(portal.fetch("/finalized-stream", Some(above.as_bytes())).unwrap().0, 204);
-    assert_eq!(portal.fetch("/stream", Some(b"{}")).unwrap().0, 400);
+}
+
+#[test]
+fn the_gateway_says_where_it_ends_and_what_it_does_not_understand() {
+    let model = chain("eth");
+    let portal = DemoNode::portal(model.clone(), 1);
+    let from = |height: u64| json!({"type": "evm", "fromBlock": height}).to_string();
+    let status = |path: &str, body: &str| portal.fetch(path, Some(body.as_bytes())).unwrap().0;
+    assert_eq!(status("/finalized-stream", &from(model.head())), 200);
+    assert_eq!(status("/finalized-stream", &from(model.head() + 1)), 204);
+    assert_eq!(status("/stream", &from(model.head() + 1)), 200);
+    assert_eq!(status("/stream", "{}"), 400);
+    assert_eq!(status("/else", "{}"), 404);
+    let (_, metadata) = portal.fetch("/metadata", None).unwrap();
+    let metadata: Value = serde_json::from_slice(&metadata).unwrap();
+    assert_eq!(metadata["start_block"], 0);
 }
 
 #[test]
@@ -563,4 +591,36 @@ fn all_chains_come_out_of_one_number() {
     chains.follow(UnixSeconds(1_798_761_600));
     assert_eq!(eth.time_of(eth.head()), UnixSeconds(1_798_761_600));
     assert!(eth.truth(sample.address).count() > rows + 200);
+}
+
+#[tokio::test]
+async fn one_port_offers_every_interface_by_its_path() {
+    let chains = DemoChains::new(9, &Registry::embedded().unwrap());
+    let server = Loopback::bind(0, chains.nodes(), LoopbackLimits::default()).await.unwrap();
+    let (address, handle) = (server.address(), server.handle());
+    let exchange = async |head: &str, body: &str| {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let length = body.len();
+        let head = format!(
+            "{head} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    let client = async {
+        let body = json!({"jsonrpc": "2.0", "id": 4, "method": "eth_chainId"}).to_string();
+        let answer = exchange("POST /evm/base", &body).await;
+        assert!(answer.ends_with(r#"{"jsonrpc":"2.0","result":"0x2105","id":4}"#), "{answer}");
+        let list = exchange("GET /explorer/eth/api?module=account&action=other&x=1", "").await;
+        assert!(list.contains("Missing Or invalid Action name"), "{list}");
+        let head = exchange("GET /portal/eth/finalized-head", "").await;
+        assert!(head.contains(r#""number":24136000"#), "{head}");
+        assert!(exchange("GET /evm/eth", "").await.starts_with("HTTP/1.1 405 "));
+        assert!(exchange("POST /evm/none", &body).await.starts_with("HTTP/1.1 404 "));
+        assert!(exchange("DELETE /evm/eth", "").await.starts_with("HTTP/1.1 405 "));
+        handle.stop();
+    };
+    tokio::join!(server.run(), client);
 }

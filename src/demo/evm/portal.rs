@@ -11,6 +11,7 @@ use super::logs::Filter;
 use super::model::{EvmModel, Found};
 use super::places::{Account, Word};
 use super::tx::Frame;
+use super::wallet::Spot;
 use super::wire;
 
 /// What kind of gateway stands behind an endpoint.
@@ -109,18 +110,17 @@ fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) 
     }
     let fields = query.get("fields").cloned().unwrap_or_default();
     let mut blocks: BTreeMap<Height, Vec<Value>> = BTreeMap::new();
-    let mut found = candidates(model, &picks, (low, high));
-    found.sort_by_key(|found| found.spot);
+    let mut found = matches(model, &picks, &fields, (low, high), options.transactions_max);
+    found.sort_by_key(|(spot, _)| *spot);
     let (mut end, mut count) = (high, 0);
-    for found in &found {
-        let Some(part) = selected(found, &picks, &fields) else { continue };
-        if count >= options.transactions_max && !blocks.contains_key(&found.spot.height) {
+    for (spot, part) in found {
+        if count >= options.transactions_max && !blocks.contains_key(&spot.height) {
             break;
         }
         count += 1;
-        blocks.entry(found.spot.height).or_default().push(part);
+        blocks.entry(spot.height).or_default().push(part);
         // An answer that stops does so behind a block.
-        end = if count < options.transactions_max { high } else { found.spot.height };
+        end = if count < options.transactions_max { high } else { spot.height };
     }
     let mut lines = String::new();
     // The last block that was looked at comes too, whatever is in it.
@@ -132,8 +132,14 @@ fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) 
     (200, lines.into_bytes())
 }
 
-/// Transactions that may match, of as many as one answer can hold.
-fn candidates(model: &EvmModel, picks: &[Pick], range: (Height, Height)) -> Vec<Found> {
+/// What matches, from the lowest block up: of each wallet as much as one answer can hold.
+fn matches(
+    model: &EvmModel,
+    picks: &[Pick],
+    fields: &Value,
+    range: (Height, Height),
+    most: usize,
+) -> Vec<(Spot, Value)> {
     let mut wallets: BTreeMap<Account, _> = BTreeMap::new();
     for pick in picks {
         let named = pick.from.as_ref().or(pick.to.as_ref());
@@ -143,7 +149,20 @@ fn candidates(model: &EvmModel, picks: &[Pick], range: (Height, Height)) -> Vec<
         };
         wallets.extend(all.into_iter().map(|wallet| (wallet.address, wallet)));
     }
-    wallets.values().flat_map(|wallet| model.transactions(wallet, range)).collect()
+    let mut matches = Vec::new();
+    for wallet in wallets.values() {
+        let (mut count, mut last) = (0, None);
+        for found in model.transactions(wallet, range) {
+            if count >= most && last != Some(found.spot.height) {
+                break;
+            }
+            if let Some(part) = selected(&found, picks, fields) {
+                matches.push((found.spot, part));
+                (count, last) = (count + 1, Some(found.spot.height));
+            }
+        }
+    }
+    matches
 }
 
 fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
