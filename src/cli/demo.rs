@@ -138,8 +138,10 @@ async fn offer_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Resu
         .map_err(|error| CliError::failed(format!("cannot listen on {listen}"), error))?;
     for paths in chains.slugs().filter_map(|slug| chains.paths(slug)) {
         let lists = [paths.explorer, paths.portal].into_iter().flatten();
-        let lists: String = lists.map(|path| format!("  {}", loopback.url(&path))).collect();
-        tell(&format!("The demo chain's own node: {}{lists}", loopback.url(&paths.rpc)));
+        tell(&format!("The demo chain's own node: {}", loopback.url(&paths.rpc)));
+        for path in lists {
+            tell(&format!("  and its lists: {}", loopback.url(&path)));
+        }
     }
     let stopping = tasks.clone();
     tasks.spawn(async move {
@@ -153,19 +155,18 @@ async fn offer_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Resu
 }
 
 fn introduce(url: &str, key: &str, wallets: &[DemoWallet]) {
-    let mut text = format!(
+    tell(&format!(
         "Chains that exist only here, with the wire formats of real nodes and indexes.\n\
-         key     {key}\n"
-    );
+         key     {key}"
+    ));
     for DemoWallet { chain, name, trades, address } in wallets {
         let label = if *name == SAMPLE_NAME { "wallet" } else { name };
-        text.push_str(&format!("{label:<7} {address} ({chain}, {trades} trades)\n"));
+        tell(&format!("{label:<7} {address} ({chain}, {trades} trades)"));
     }
     if let Some(DemoWallet { chain, address, .. }) = wallets.first() {
-        text.push_str(&format!(
+        tell(&format!(
             "\ncurl -N -H \"Authorization: Bearer {key}\" \
              \"{url}/v1/wallets/{address}/history?chain={chain}\"\n"
         ));
     }
-    tell(&text);
 }

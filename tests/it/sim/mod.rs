@@ -50,15 +50,12 @@ struct Seen {
 #[test]
 fn whatever_fails_each_walk_is_the_truth_and_ends_complete() {
     let asked = std::env::var("BLOTTER_SIM_SEEDS").ok();
-    let seeds: Vec<u64> = match &asked {
-        Some(range) => {
-            let (from, to) = range.split_once("..").expect("BLOTTER_SIM_SEEDS=FROM..TO");
-            (from.parse().unwrap()..to.parse().unwrap()).collect()
-        }
-        None => {
-            let all = KEPT_SEEDS.iter().copied().chain(SEEDS);
-            all.filter(|seed| !UNMENDED_SEEDS.contains(seed)).collect()
-        }
+    let seeds: Vec<u64> = if let Some(range) = asked {
+        let (from, to) = range.split_once("..").expect("BLOTTER_SIM_SEEDS=FROM..TO");
+        (from.parse().unwrap()..to.parse().unwrap()).collect()
+    } else {
+        let all = KEPT_SEEDS.iter().copied().chain(SEEDS);
+        all.filter(|seed| !UNMENDED_SEEDS.contains(seed)).collect()
     };
     let next = AtomicU64::new(0);
     let work = || {
