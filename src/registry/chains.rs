@@ -61,6 +61,8 @@ pub struct Chain {
     pub mirrors: Vec<Address>,
     /// Tokens worth one US dollar.
     pub stablecoins: Vec<Address>,
+    /// EVM: pools of the wrapped coin and a stablecoin, by which dollars become the coin.
+    pub reference_pools: Vec<Address>,
     /// Site that shows transactions to people.
     pub explorer: String,
     /// Heights kept below a head that the source of a list does not tell itself.
@@ -99,6 +101,8 @@ struct ChainRow {
     mirrors: Vec<String>,
     #[serde(default)]
     stablecoins: Vec<String>,
+    #[serde(default)]
+    reference_pools: Vec<String>,
     explorer: String,
     index_lag: u64,
     verified: String,
@@ -161,6 +165,7 @@ impl From<OwnChain> for Chain {
             finality: own.finality,
             mirrors: Vec::new(),
             stablecoins: Vec::new(),
+            reference_pools: Vec::new(),
             explorer: String::new(),
             index_lag: OWN_INDEX_LAG,
             verified: "never".to_owned(),
@@ -184,6 +189,7 @@ impl Chain {
         let addresses = |texts: &[String]| texts.iter().map(address).collect::<Result<Vec<_>, _>>();
         let wrapped_native = address(&row.wrapped_native)?;
         let multicall = row.multicall.as_ref().map(address).transpose()?;
+        let reference_pools = addresses(&row.reference_pools)?;
         let (mirrors, stablecoins) = (addresses(&row.mirrors)?, addresses(&row.stablecoins)?);
         Ok(Self {
             id: ChainId(row.id),
@@ -204,6 +210,7 @@ impl Chain {
             finality: row.finality,
             mirrors,
             stablecoins,
+            reference_pools,
             explorer: row.explorer,
             index_lag: row.index_lag,
             verified: row.verified,

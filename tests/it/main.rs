@@ -26,6 +26,7 @@ mod demo_faults;
 mod evm_corpus;
 mod evm_decode;
 mod evm_source;
+mod evm_tables;
 mod history;
 mod hostile;
 mod hostile_bytes;
