@@ -6,6 +6,7 @@ pub mod decode;
 pub mod demo;
 pub mod domain;
 pub mod history;
+pub mod pnl;
 pub mod registry;
 pub mod store;
 pub mod upstream;

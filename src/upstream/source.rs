@@ -12,7 +12,7 @@ use super::tron::{TronReader, TronSource};
 use crate::decode::evm;
 use crate::decode::solana;
 use crate::decode::tron;
-use crate::domain::{Address, Height, Resume, SourceAccount, TxId, UnixSeconds};
+use crate::domain::{Address, Height, Moment, Price, Resume, SourceAccount, TxId, UnixSeconds};
 
 /// The heights of a wallet that are to be read.
 #[derive(Debug, Clone)]
@@ -164,6 +164,20 @@ impl Source {
             Self::Solana(source) => source.tokens(mints, lane).await,
             Self::Evm(source) => source.tokens(mints, lane).await,
             Self::Tron(source) => source.tokens(mints, lane).await,
+        }
+    }
+
+    /// Price of the native coin at each moment, in their order, as the chain's reference pools
+    /// tell it. `None`: nobody can tell, now or later. An error: nothing was learned, ask again.
+    pub async fn native_prices(
+        &self,
+        at: &[Moment],
+        lane: &Lane,
+    ) -> Result<Vec<Option<Price>>, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.native_prices(at, lane).await,
+            Self::Evm(source) => source.native_prices(at, lane).await,
+            Self::Tron(source) => source.native_prices(at, lane).await,
         }
     }
 

@@ -19,6 +19,7 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer { name: "domain", imports: &[], crates: &[] },
     Layer { name: "registry", imports: &["domain"], crates: &["toml"] },
+    Layer { name: "pnl", imports: &["domain"], crates: &[] },
     Layer { name: "decode", imports: &["domain", "registry"], crates: &[] },
     Layer { name: "store", imports: &["domain"], crates: &["redb", "bincode"] },
     Layer {
@@ -43,7 +44,9 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "cli",
-        imports: &["domain", "registry", "decode", "store", "upstream", "history", "api", "demo"],
+        imports: &[
+            "domain", "registry", "pnl", "decode", "store", "upstream", "history", "api", "demo",
+        ],
         crates: &["clap", "indicatif", "toml", "hyper", "hyper_util"],
     },
 ];

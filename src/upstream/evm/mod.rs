@@ -22,6 +22,7 @@ mod native;
 mod open;
 mod portal;
 mod portal_wire;
+mod prices;
 mod ranges;
 mod reader;
 mod subject;

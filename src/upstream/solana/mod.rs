@@ -9,6 +9,7 @@ mod list;
 mod list_reader;
 mod listing;
 mod open;
+mod prices;
 mod reader;
 mod timeline;
 mod tokens;

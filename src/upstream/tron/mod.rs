@@ -10,6 +10,7 @@ mod list;
 mod lister;
 mod logs;
 mod open;
+mod prices;
 mod reader;
 mod timeline;
 mod tokens;
