@@ -104,7 +104,11 @@ impl Allowed {
     }
 }
 
-fn pool(endpoints: Vec<EndpointConfig>, nodes: &[(&str, DemoNode)], clock: &Arc<dyn Clock>) -> Pool {
+fn pool(
+    endpoints: Vec<EndpointConfig>,
+    nodes: &[(&str, DemoNode)],
+    clock: &Arc<dyn Clock>,
+) -> Pool {
     let hosts = nodes.iter().map(|(name, node)| ((*name).to_owned(), node.clone()));
     let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosts));
     Pool::new(endpoints, transport, PoolLimits::default(), Arc::clone(clock), 7)
@@ -297,8 +301,10 @@ async fn ethereum(what: &str, discovery: Discovery, trades: u64, allowed: Allowe
     let clock: Arc<dyn Clock> = Arc::new(TestClock(Instant::now()));
     let chain = registry.chain_named("eth").unwrap().clone();
     let model = EvmModel::new(1, &chain);
-    let wallet =
-        Wallet { chain: chain.id, address: model.add_named("measured", evm::WalletPlan::trades(trades)) };
+    let wallet = Wallet {
+        chain: chain.id,
+        address: model.add_named("measured", evm::WalletPlan::trades(trades)),
+    };
     let node = DemoNode::evm(model.clone(), 1);
     let list = match discovery {
         Discovery::Portal => DemoNode::portal(model.clone(), 3),
@@ -309,7 +315,8 @@ async fn ethereum(what: &str, discovery: Discovery, trades: u64, allowed: Allowe
     for one in [&node, &list] {
         one.set_faults(Faults::latency(TRIP));
     }
-    let list_pool = pool(vec![EndpointConfig::new("http://list/")], &[("list", list.clone())], &clock);
+    let list_pool =
+        pool(vec![EndpointConfig::new("http://list/")], &[("list", list.clone())], &clock);
     let source = Source::Evm(EvmSource::new(EvmParts {
         rpc: pool(vec![allowed.endpoint("http://node/")], &[("node", node.clone())], &clock),
         explorer: (discovery == Discovery::Explorer).then(|| list_pool.clone()),
@@ -324,8 +331,8 @@ async fn ethereum(what: &str, discovery: Discovery, trades: u64, allowed: Allowe
     let (stats, lists) = (node.stats(), list.stats());
     let calls = stats.calls_total();
     let pages = lists.requests;
-    let transactions = stats.calls_of("eth_getTransactionReceipt")
-        + stats.calls_of("eth_getTransactionByHash");
+    let transactions =
+        stats.calls_of("eth_getTransactionReceipt") + stats.calls_of("eth_getTransactionByHash");
     let traced = stats.calls_of("debug_traceTransaction") + stats.calls_of("trace_transaction");
     // The list is asked beside the node, page after page: what comes last counts.
     let by_list = TRIP * u32::try_from(pages).unwrap();
