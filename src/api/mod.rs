@@ -22,6 +22,7 @@ mod reply;
 mod routes;
 mod rows;
 mod server;
+mod site;
 mod stall;
 mod stream;
 
@@ -40,6 +41,7 @@ pub use server::Drained;
 use crate::history::History;
 use gate::Places;
 use metrics::Metrics;
+use site::Site;
 
 /// What an API is made of.
 #[derive(Debug)]
@@ -64,6 +66,7 @@ struct App {
     keys: Keys,
     limits: ApiLimits,
     metrics: Metrics,
+    site: Site,
     streams: Places,
     seed: u64,
     requests: AtomicU64,
@@ -79,6 +82,7 @@ impl Api {
             keys,
             limits,
             metrics,
+            site: Site::new(),
             streams: Places::default(),
             seed,
             requests: AtomicU64::new(1),
