@@ -10,10 +10,10 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::errors::CliError;
-use super::history::Outcome;
 use super::http_get::{GetAnswer, get};
-use super::output::{Ending, TradeLine, Writer};
+use super::output::{Ending, TradeLine};
 use super::progress::Progress;
+use super::reading::{Outcome, RowSink};
 use super::secret::SecretUrl;
 use super::signals;
 use crate::domain::Address;
@@ -96,11 +96,12 @@ impl Asked {
 /// reached.
 pub(super) async fn read(
     asked: &Asked,
-    writer: &mut Writer<'_>,
+    writer: &mut dyn RowSink,
     progress: &Progress,
+    resume: Option<String>,
 ) -> Result<Outcome, CliError> {
     let mut reading =
-        Reading { cursor: None, oldest: None, trade_count: 0, news_at: Instant::now() };
+        Reading { cursor: resume, oldest: None, trade_count: 0, news_at: Instant::now() };
     let stop = signals::stop()?;
     tokio::pin!(stop);
     loop {
@@ -142,19 +143,21 @@ impl Reading {
     fn take(
         &mut self,
         page: Page,
-        writer: &mut Writer<'_>,
+        writer: &mut dyn RowSink,
         progress: &Progress,
     ) -> Result<(), CliError> {
         // The last page has no cursor; its rows then stand behind the one before it.
         let is_last = page.cursor.is_none();
         let cursor = page.cursor.or_else(|| self.cursor.take());
         let shown = cursor.as_deref().unwrap_or_default();
-        writer.rows(&page.trades, shown).map_err(CliError::Output)?;
+        let oldest = page.trades.last().map(|last| last.block_time.clone());
+        writer.rows(page.trades, shown)?;
         self.cursor = cursor.filter(|_| !is_last);
         self.trade_count = page.trade_count;
-        if let Some(last) = page.trades.last() {
-            progress.reached(writer.written(), &last.block_time);
-            self.oldest = Some(last.block_time.clone());
+        progress.total(page.complete.then_some(page.trade_count));
+        if let Some(oldest) = oldest {
+            progress.reached(writer.written(), &oldest);
+            self.oldest = Some(oldest);
             self.news_at = Instant::now();
         }
         Ok(())
