@@ -51,6 +51,8 @@ pub(super) enum Command {
     History(HistoryArgs),
     /// Work out what a wallet's trades gained and what is still open
     Pnl(PnlArgs),
+    /// Say why a transaction is a trade of a wallet, or why it is none
+    Explain(ExplainArgs),
     /// Make, list and revoke API keys
     Keys(KeysArgs),
     /// Show the chains and what their endpoints can do
@@ -162,6 +164,27 @@ pub(super) enum PnlFormat {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(super) struct ExplainArgs {
+    /// The transaction: a signature, or a hash
+    pub(super) signature: String,
+    /// For whom: the wallet's address
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) wallet: String,
+    /// Chain, by slug or by name
+    #[arg(long, default_value = "sol")]
+    pub(super) chain: String,
+    /// Ask a running server instead of the nodes [variable: BLOTTER_URL]
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// The API key for --url [variable: BLOTTER_KEY]
+    #[arg(long, value_name = "KEY")]
+    pub(super) key: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(super) struct KeysArgs {
     #[command(subcommand)]
     pub(super) command: KeysCommand,
@@ -230,6 +253,7 @@ impl Args {
             Command::Demo(demo) => demo.listen,
             Command::History(_)
             | Command::Pnl(_)
+            | Command::Explain(_)
             | Command::Keys(_)
             | Command::Chains(_)
             | Command::Config => None,

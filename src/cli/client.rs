@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::reading::{Outcome, RowSink};
 use super::secret::SecretUrl;
 use super::signals;
-use crate::domain::Address;
+use crate::domain::{Address, TxId};
 
 /// Rows of one page: few requests, and a body that can be held in memory.
 const PAGE_ROWS: u64 = 10_000;
@@ -81,6 +81,16 @@ impl Asked {
             key.ok_or_else(|| CliError::Usage("--url needs --key or BLOTTER_KEY".to_owned()))?;
         let (key, chain) = (key.to_owned(), chain.to_owned());
         Ok(Self { base, key, chain, address, limit })
+    }
+
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(super) fn explain_url(&self, tx: TxId) -> String {
+        let Self { base, address, chain, .. } = self;
+        let base = base.expose();
+        format!("{base}/v1/wallets/{address}/explain/{tx}?chain={chain}")
     }
 
     fn page_url(&self, rows: u64, cursor: Option<&str>) -> String {
@@ -202,13 +212,21 @@ async fn page_once(asked: &Asked, url: &str) -> Result<Page, Miss> {
     })
 }
 
+/// What the server says instead of an answer.
+pub(super) fn refused(answer: &GetAnswer) -> String {
+    let hint = match answer.status {
+        StatusCode::UNAUTHORIZED => "; `blotter keys create` makes a key",
+        _ => "",
+    };
+    match serde_json::from_slice::<ErrorBody>(&answer.body) {
+        Ok(ErrorBody { error }) => format!("the server says {}: {}{hint}", error.code, error.message),
+        Err(_) => format!("the server answers {}{hint}", answer.status),
+    }
+}
+
 /// What an answer other than a page means.
 fn refusal(answer: &GetAnswer) -> Miss {
-    let status = answer.status;
-    let reason = match serde_json::from_slice::<ErrorBody>(&answer.body) {
-        Ok(ErrorBody { error }) => format!("the server says {}: {}", error.code, error.message),
-        Err(_) => format!("the server answers {status}"),
-    };
+    let (status, reason) = (answer.status, refused(answer));
     if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
         Miss::Passing(reason, answer.retry_after.unwrap_or_default())
     } else {

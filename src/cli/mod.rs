@@ -13,6 +13,7 @@ mod demo;
 mod engine;
 mod environment;
 mod errors;
+mod explain;
 mod export;
 mod history;
 mod http_get;
@@ -100,7 +101,7 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
                 args.common.data_dir.is_some() || environment.get("BLOTTER_DATA_DIR").is_some();
             runtime()?.block_on(demo::run(demo, config, registry, keep_data))
         }
-        Command::History(_) | Command::Pnl(_) => {
+        Command::History(_) | Command::Pnl(_) | Command::Explain(_) => {
             read_wallet(args, &config, &registry, environment, &mut out)
         }
         Command::Keys(args) => {
@@ -129,6 +130,7 @@ fn read_wallet(
     match &args.command {
         Command::History(args) => history::run(args, &context, &runtime()?),
         Command::Pnl(args) => pnl::run(args, &context, &runtime()?, out),
+        Command::Explain(args) => explain::run(args, &context, &runtime()?, out),
         Command::Demo(_)
         | Command::Serve(_)
         | Command::Keys(_)
