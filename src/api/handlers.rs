@@ -17,13 +17,13 @@ use super::dto::{
 use super::error::ApiError;
 use super::gate::{Place, Rate, RateState};
 use super::query::{HistoryQuery, decode_segment};
-use super::{cors, page, reply, stream};
+use super::{cors, explain, page, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, UnixMillis, Wallet};
 use crate::history::{Walk, WalkRequest, Want};
 use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const CHAIN_DEFAULT: &str = "sol";
+pub(super) const CHAIN_DEFAULT: &str = "sol";
 /// Of an unknown chain's name.
 const CHAIN_CHARS_ECHOED: usize = 40;
 
@@ -32,6 +32,8 @@ const CHAIN_CHARS_ECHOED: usize = 40;
 pub(super) enum Endpoint {
     /// With the address segment as it stands in the path.
     History(String),
+    /// Address and signature.
+    Explain(String, String),
     Chains,
     Usage,
     Health,
@@ -49,6 +51,7 @@ impl Endpoint {
     fn label(&self) -> &'static str {
         match self {
             Self::History(_) => "history",
+            Self::Explain(..) => "explain",
             Self::Chains => "chains",
             Self::Usage => "usage",
             Self::Health => "healthz",
@@ -76,12 +79,12 @@ impl Call {
         self.app.history.clock().now()
     }
 
-    fn caller(&self) -> Result<Caller, ApiError> {
+    pub(super) fn caller(&self) -> Result<Caller, ApiError> {
         self.app.keys.caller(&self.headers, self.now()).ok_or(ApiError::Unauthorized)
     }
 
     /// Takes one request off the caller's rate; `None` for a key without one.
-    fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
+    pub(super) fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
         let Some(millis) = caller.key.rate_millis else { return Ok(None) };
         let rate = Rate::new(millis, self.app.limits.rate_burst);
         match caller.state.bucket.take(rate, Instant::now()) {
@@ -141,6 +144,7 @@ fn known_method(method: &Method) -> &'static str {
 async fn dispatch(endpoint: &Endpoint, call: &Call) -> Result<Response, ApiError> {
     match endpoint {
         Endpoint::History(segment) => history(call, segment).await,
+        Endpoint::Explain(segment, signature) => explain::answer(call, segment, signature).await,
         Endpoint::Chains => chains(call),
         Endpoint::Usage => usage(call),
         Endpoint::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
@@ -193,7 +197,7 @@ impl Asked {
     }
 }
 
-fn find_chain<'a>(call: &'a Call, name: &str) -> Result<&'a Chain, ApiError> {
+pub(super) fn find_chain<'a>(call: &'a Call, name: &str) -> Result<&'a Chain, ApiError> {
     let registry = call.app.history.registry();
     registry.chain_named(name).ok_or_else(|| {
         let slugs: Vec<&str> = registry.chains().iter().map(|chain| chain.slug.as_str()).collect();

@@ -12,6 +12,7 @@ mod coding;
 mod cors;
 mod dto;
 mod error;
+mod explain;
 mod gate;
 mod handlers;
 mod limits;
@@ -35,6 +36,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 pub use auth::{KeyInfo, KeyRing, Keys};
+pub use explain::explanation_json;
 pub use limits::ApiLimits;
 pub use server::Drained;
 

@@ -27,9 +27,12 @@ pub(super) fn routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
 fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone {
     let history = versioned().and(warp::path!("wallets" / String / "history"));
     let chains = versioned().and(warp::path!("chains")).map(|| Endpoint::Chains);
+    let explain = versioned().and(warp::path!("wallets" / String / "explain" / String));
     let usage = versioned().and(warp::path!("usage")).map(|| Endpoint::Usage);
     history
         .map(Endpoint::History)
+        .or(explain.map(Endpoint::Explain))
+        .unify()
         .or(chains)
         .unify()
         .or(usage)

@@ -13,6 +13,8 @@ mod demo;
 mod engine;
 mod environment;
 mod errors;
+mod explain;
+mod export;
 mod history;
 mod http_get;
 mod keys;
@@ -20,14 +22,20 @@ mod keys_file;
 mod keys_watch;
 mod logging;
 mod output;
+mod parquet;
+mod pnl;
+mod pnl_output;
 mod probe;
 mod progress;
+mod reading;
 mod secret;
 mod serve;
 mod signals;
 mod sources;
 mod table;
 mod target;
+mod tax;
+mod thrift;
 mod units;
 
 use std::ffi::OsString;
@@ -44,6 +52,7 @@ use args::{Args, Command};
 use clock::SystemClock;
 use environment::Environment;
 use errors::CliError;
+use reading::Context;
 
 /// Runs the program with the process's own arguments and environment.
 pub fn run() -> ExitCode {
@@ -92,8 +101,8 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
                 args.common.data_dir.is_some() || environment.get("BLOTTER_DATA_DIR").is_some();
             runtime()?.block_on(demo::run(demo, config, registry, keep_data))
         }
-        Command::History(args) => {
-            history::run(args, &config, &registry, environment, &http()?, &runtime()?)
+        Command::History(_) | Command::Pnl(_) | Command::Explain(_) => {
+            read_wallet(args, &config, &registry, environment, &mut out)
         }
         Command::Keys(args) => {
             keys::run(&args.command, &config, &registry, SystemClock.now(), &mut out)
@@ -104,6 +113,29 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
         }
         Command::Chains(args) => chains::run(args.json, &config, &registry, &mut out),
         Command::Config => config_cmd::run(&config, &registry, &mut out),
+    }
+}
+
+/// The commands that read wallets.
+fn read_wallet(
+    args: &Args,
+    config: &config::Config,
+    registry: &Arc<Registry>,
+    environment: &Environment,
+    out: &mut dyn std::io::Write,
+) -> Result<(), CliError> {
+    let transport = http()?;
+    let quiet = args.common.quiet;
+    let context = Context { config, registry, environment, transport: &transport, quiet };
+    match &args.command {
+        Command::History(args) => history::run(args, &context, &runtime()?),
+        Command::Pnl(args) => pnl::run(args, &context, &runtime()?, out),
+        Command::Explain(args) => explain::run(args, &context, &runtime()?, out),
+        Command::Demo(_)
+        | Command::Serve(_)
+        | Command::Keys(_)
+        | Command::Chains(_)
+        | Command::Config => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@
 mod anchors;
 mod board;
 mod error;
+mod explain;
 mod ingest;
 mod limits;
 mod metrics;
@@ -23,7 +24,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
 
+pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
+pub use crate::decode::{Note, NoteKind};
 pub use error::HistoryError;
+pub use explain::Explained;
 pub use limits::HistoryLimits;
 pub use metrics::{Counter, HistoryMetrics};
 pub use tasks::Tasks;

@@ -25,6 +25,7 @@ mod portal_wire;
 mod prices;
 mod ranges;
 mod reader;
+mod single;
 mod subject;
 mod texts;
 mod tokens;

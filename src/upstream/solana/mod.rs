@@ -11,6 +11,7 @@ mod listing;
 mod open;
 mod prices;
 mod reader;
+mod single;
 mod timeline;
 mod tokens;
 mod whole;

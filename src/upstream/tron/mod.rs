@@ -12,6 +12,7 @@ mod logs;
 mod open;
 mod prices;
 mod reader;
+mod single;
 mod timeline;
 mod tokens;
 mod wire;
