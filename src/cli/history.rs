@@ -16,7 +16,7 @@ use super::output::{Ending, TradeLine, Writer};
 use super::progress::Progress;
 use super::signals;
 use super::target::Target;
-use crate::domain::{Address, KeyId, Wallet};
+use crate::domain::{Address, Filter, KeyId, Wallet};
 use crate::history::{End, History, HistoryError, Step, Walk, WalkRequest, Want};
 use crate::registry::{Chain, Registry};
 use crate::upstream::Transport;
@@ -108,6 +108,8 @@ async fn read_here(
         key: KeyId::LOCAL,
         quota: None,
         resume: None,
+        filter: Filter::default(),
+        follow: false,
         want: limit.map_or(Want::All, Want::Rows),
         window: WINDOW_MAX,
     };

@@ -297,6 +297,7 @@ impl Worker {
         at: usize,
     ) -> Result<bool, IngestError> {
         let low = raw.low;
+        let reached = raw.txs.last().map(|tx| (tx.height(), tx.time()));
         let Self { inner, source, lane, .. } = &*self;
         let chunk = Ingest { inner, source, lane, record }.chunk(raw, checked_at).await?;
         let written = inner.store.write_chunk(chunk).await?;
@@ -312,7 +313,7 @@ impl Worker {
             None => {}
         }
         self.pause = self.inner.limits.retry_pause_min;
-        self.board.tell_news();
+        self.board.tell_reached(reached);
         Ok(true)
     }
 

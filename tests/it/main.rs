@@ -27,6 +27,8 @@ mod evm_corpus;
 mod evm_decode;
 mod evm_source;
 mod evm_tables;
+mod filters;
+mod follow;
 mod history;
 mod hostile;
 mod hostile_bytes;
