@@ -19,7 +19,7 @@ use std::time::Duration;
 use blotter::demo::evm::EvmModel;
 use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults, evm};
-use blotter::domain::{Clock, KeyId, UnixMillis, Wallet};
+use blotter::domain::{Clock, Filter, KeyId, UnixMillis, Wallet};
 use blotter::history::{History, HistoryLimits, HistoryParts, Step, Tasks, WalkRequest, Want};
 use blotter::registry::Registry;
 use blotter::store::{Store, StoreOptions};
@@ -131,8 +131,16 @@ fn engine(registry: &Arc<Registry>, slug: &str, source: Source, clock: &Arc<dyn 
 async fn read(history: &History, wallet: Wallet) -> (Duration, Duration, usize) {
     let began = Instant::now();
     let window = Duration::from_secs(36_000);
-    let request =
-        WalkRequest { wallet, key: KeyId(1), quota: None, resume: None, want: Want::All, window };
+    let request = WalkRequest {
+        wallet,
+        key: KeyId(1),
+        quota: None,
+        resume: None,
+        filter: Filter::default(),
+        follow: false,
+        want: Want::All,
+        window,
+    };
     let mut walk = history.walk(request).unwrap();
     let (mut first, mut rows) = (None, 0);
     loop {

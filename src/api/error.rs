@@ -22,12 +22,14 @@ pub(super) enum ApiError {
     #[error("parameter limit: expected an integer; values below 1 count as 1, there is no maximum")]
     InvalidLimit,
     #[error(
-        "parameter cursor: it is damaged, or was given for another wallet or chain; send it \
-         exactly as received"
+        "parameter cursor: it is damaged, or was given for another wallet, chain or filter, or by a \
+         stream with follow=1; send it exactly as received, with the same parameters"
     )]
     InvalidCursor,
     #[error("parameter {name}: {rule}")]
     InvalidParameter { name: &'static str, rule: &'static str },
+    #[error("parameter token: {rule}")]
+    InvalidToken { rule: AddressError },
     #[error("send a valid API key as `Authorization: Bearer <API_KEY>` or as `x-api-key`")]
     Unauthorized,
     #[error("this key may not read chain {slug}")]
@@ -131,7 +133,7 @@ impl ApiError {
             Self::UnknownChain { .. } => UNKNOWN_CHAIN,
             Self::InvalidLimit => INVALID_LIMIT,
             Self::InvalidCursor => INVALID_CURSOR,
-            Self::InvalidParameter { .. } => INVALID_PARAMETER,
+            Self::InvalidParameter { .. } | Self::InvalidToken { .. } => INVALID_PARAMETER,
             Self::Unauthorized => UNAUTHORIZED,
             Self::ChainNotAllowed { .. } => CHAIN_NOT_ALLOWED,
             Self::NotFound => NOT_FOUND,

@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::gate::{Place, Rate, RateState};
 use super::query::{HistoryQuery, decode_segment};
 use super::{cors, explain, page, reply, stream};
-use crate::domain::{Address, ChainId, Cursor, UnixMillis, Wallet};
+use crate::domain::{Address, ChainId, Cursor, Filter, UnixMillis, Wallet};
 use crate::history::{Walk, WalkRequest, Want};
 use crate::registry::Chain;
 
@@ -168,8 +168,12 @@ pub(super) struct Asked {
     /// Present: page mode.
     pub(super) limit: Option<u64>,
     pub(super) cursor: Option<Cursor>,
+    pub(super) filter: Filter,
+    pub(super) follow: bool,
     /// As the client sent it.
     pub(super) path: String,
+    /// The filter's parameters, to be sent again with the next page's cursor.
+    pub(super) filter_query: String,
     pub(super) coding: Coding,
 }
 
@@ -183,15 +187,25 @@ impl Asked {
         let address = Address::parse(chain.family, &decode_segment(segment)?)
             .map_err(|rule| ApiError::InvalidAddress { rule })?;
         let wallet = Wallet { chain: chain.id, address };
+        let filter = query.filter.on(chain.family)?;
         let cursor = query.cursor.map(|text| Cursor::decode(&text, &wallet)).transpose();
+        let cursor = cursor.map_err(|_| ApiError::InvalidCursor)?;
+        let fits =
+            |cursor: &Cursor| cursor.filter == filter.tag() && (query.follow || !cursor.live);
+        if cursor.as_ref().is_some_and(|cursor| !fits(cursor)) {
+            return Err(ApiError::InvalidCursor);
+        }
         Ok(Self {
             wallet,
             wallet_text: address.to_string(),
             chain: chain.slug.clone(),
             native_decimals: chain.native.decimals,
             limit: query.limit,
-            cursor: cursor.map_err(|_| ApiError::InvalidCursor)?,
+            cursor,
+            filter,
+            follow: query.follow,
             path: call.path.clone(),
+            filter_query: query.filter.repeated(),
             coding: Coding::accepted(&call.headers),
         })
     }
@@ -255,6 +269,8 @@ fn open(
         key: caller.key.id,
         quota: caller.key.quota,
         resume: asked.cursor,
+        filter: asked.filter.clone(),
+        follow: asked.follow,
         want,
         window,
     })?)

@@ -135,6 +135,7 @@ pub(super) fn error(call: &Call, error: &ApiError) -> Response {
         | ApiError::InvalidLimit
         | ApiError::InvalidCursor
         | ApiError::InvalidParameter { .. }
+        | ApiError::InvalidToken { .. }
         | ApiError::ChainNotAllowed { .. }
         | ApiError::NotFound
         | ApiError::TooManyStreams { .. }

@@ -68,6 +68,7 @@ struct Inner {
     tasks: Tasks,
     metrics: Arc<HistoryMetrics>,
     usage: Usage,
+    tallies: walk::Tallies,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
@@ -84,9 +85,14 @@ impl History {
     pub fn new(parts: HistoryParts) -> Self {
         let HistoryParts { store, registry, sources, clock, limits, tasks } = parts;
         let inner = Arc::new(Inner {
-            usage: Usage::new(store.clone(), limits.usage_wallets_cached_max),
+            usage: Usage::new(
+                store.clone(),
+                limits.usage_wallets_cached_max,
+                limits.usage_ranges_max,
+            ),
             background_places: Arc::new(Semaphore::new(limits.background_loads_max)),
             metrics: Arc::default(),
+            tallies: walk::Tallies::default(),
             boards: Mutex::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),
             store,

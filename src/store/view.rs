@@ -6,7 +6,7 @@ use std::sync::Arc;
 use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::domain::{
-    Address, ChainId, Family, Height, KeyId, Position, Row, SourceAccount, Token, Trade,
+    Address, ChainId, Family, Height, KeyId, Position, Row, SourceAccount, Token, Trade, TradeKey,
     UnixMillis, UnixSeconds, Wallet,
 };
 
@@ -74,6 +74,17 @@ impl View {
         limit: usize,
     ) -> Result<Vec<Row>, StoreError> {
         self.noted(self.read_rows(id, after, floor, limit))
+    }
+
+    /// Up to `limit` rows in front of `than`, which is before them in time, oldest first; all rows
+    /// from the oldest one on for [`Position::Start`].
+    pub fn newer_rows(
+        &self,
+        id: WalletId,
+        than: Position,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.noted(self.read_newer_rows(id, than, limit))
     }
 
     /// How many rows stand above `height`, counted from the newest until the first one at or below
@@ -210,18 +221,35 @@ impl View {
             if key.value() == start.bytes() {
                 continue;
             }
-            let key = read_row_key(key.value(), family)
-                .ok_or_else(|| corrupt(TRADES, "a key that is none"))?;
+            let key = row_key(key.value(), family)?;
             if key.height < floor {
                 break;
             }
-            let StoredTrade { side, token, venue, units, native } =
-                codec::decode_trade(TRADES, value.value())?;
-            let (token, venue) = (names.token(token)?, names.venue(venue)?);
-            let trade = Trade { key, side, mint: token.mint, units, native, venue };
-            rows.push(Row { trade, token });
+            rows.push(names.row(key, value.value())?);
         }
         Ok(rows)
+    }
+
+    fn read_newer_rows(
+        &self,
+        id: WalletId,
+        than: Position,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        let end = match than {
+            Position::Start => RowKey::end(id),
+            Position::After(key) => RowKey::new(id, &key),
+        };
+        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
+        let mut names = Names::new(self);
+        let newer = table.range(RowKey::start(id).bytes()..end.bytes())?.rev().take(limit);
+        newer
+            .map(|entry| {
+                let (key, value) = entry?;
+                names.row(row_key(key.value(), family)?, value.value())
+            })
+            .collect()
     }
 
     fn read_count_above(
@@ -333,6 +361,10 @@ impl View {
     }
 }
 
+fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey, StoreError> {
+    read_row_key(bytes, family).ok_or_else(|| corrupt(TRADES, "a key that is none"))
+}
+
 /// Tokens and venues of one slice: first what the slice has just met, then the memo, then the
 /// table.
 struct Names<'a> {
@@ -344,6 +376,13 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn new(view: &'a View) -> Self {
         Self { view, tokens: Recent::new(), venues: Recent::new() }
+    }
+
+    fn row(&mut self, key: TradeKey, value: &[u8]) -> Result<Row, StoreError> {
+        let StoredTrade { side, token, venue, units, native } = codec::decode_trade(TRADES, value)?;
+        let (token, venue) = (self.token(token)?, self.venue(venue)?);
+        let trade = Trade { key, side, mint: token.mint, units, native, venue };
+        Ok(Row { trade, token })
     }
 
     fn token(&mut self, id: u32) -> Result<Arc<Token>, StoreError> {

@@ -28,6 +28,8 @@ mod evm_decode;
 mod evm_source;
 mod evm_tables;
 mod export;
+mod filters;
+mod follow;
 mod history;
 mod hostile;
 mod hostile_bytes;
