@@ -12,7 +12,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use blotter::domain::{
-    Address, ChainId, Position, Side, Trade, TradeKey, TxId, Units, UnixSeconds, Wallet,
+    Address, ChainId, Position, Side, Trade, TradeKey, TxId, Units, UnixSeconds, ValueSource,
+    Wallet,
 };
 use blotter::store::{Chunk, FILE_NAME, Store, StoreOptions, WalletId};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -52,6 +53,7 @@ fn trade(wallet: u64, at: u64, trades: u64) -> Trade {
         mint: Address::Solana(bytes),
         units: Some(Units::from(next() >> (next() % 32))),
         native: Some(Units::from(next() >> (24 + next() % 20))),
+        valued: ValueSource::Direct,
         venue: ["Raydium", "Orca", "Meteora", "Pump.fun"][usize::try_from(next() % 4).unwrap()]
             .into(),
     }
@@ -84,6 +86,7 @@ fn chunk(id: WalletId, number: u64, from: u64, size: u64, trades: u64) -> Chunk 
         trades: (from..end).map(|at| trade(number, at, trades)).collect(),
         tokens: vec![],
         accounts: vec![],
+        prices: vec![],
         checked_at: None,
     }
 }

@@ -10,10 +10,13 @@ mod limits;
 mod metrics;
 mod names;
 mod plan;
+mod pricing;
 mod pump;
+mod refill;
 mod roster;
 mod tasks;
 mod usage;
+mod valuing;
 mod walk;
 mod worker;
 
@@ -22,10 +25,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 pub use error::HistoryError;
 pub use limits::HistoryLimits;
-pub use metrics::{Counter, HistoryMetrics};
+pub use metrics::{Counter, HistoryMetrics, Values};
 pub use tasks::Tasks;
 pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
 
@@ -67,6 +71,8 @@ struct Inner {
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
+    /// Chains whose prices were waited for in vain, until when.
+    prices_rest: Mutex<HashMap<ChainId, Instant>>,
 }
 
 impl fmt::Debug for Inner {
@@ -84,6 +90,7 @@ impl History {
             background_places: Arc::new(Semaphore::new(limits.background_loads_max)),
             metrics: Arc::default(),
             boards: Mutex::default(),
+            prices_rest: Mutex::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),
             store,
             registry,
@@ -95,6 +102,7 @@ impl History {
         let flusher = Arc::clone(&inner);
         inner.tasks.spawn(async move { flusher.flush_usage().await });
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
+        inner.tasks.spawn(Arc::clone(&inner).complete_values());
         Self { inner }
     }
 

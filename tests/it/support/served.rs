@@ -8,7 +8,7 @@ use std::time::Duration;
 use blotter::api::{Api, ApiLimits, ApiParts, Drained, KeyInfo, KeyRing, Keys};
 use blotter::domain::{
     Address, ChainId, Clock, Height, KeyId, Side, Trade, TradeKey, TxId, Units, UnixMillis,
-    UnixSeconds, Wallet,
+    UnixSeconds, ValueSource, Wallet,
 };
 use blotter::history::{History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::Registry;
@@ -122,6 +122,7 @@ impl World {
             trades,
             tokens,
             accounts: vec![],
+            prices: vec![],
             checked_at: Some(NOW),
         };
         let written = self.store.write_chunk(chunk).await.unwrap();
@@ -240,6 +241,7 @@ pub(crate) fn trade(number: u32) -> Trade {
         mint,
         units: Some(Units::from(number)),
         native: Some(Units::from(u64::from(number) * 1_000_000)),
+        valued: ValueSource::Direct,
         venue: "Raydium".into(),
     }
 }
