@@ -63,6 +63,10 @@ pub struct Chain {
     pub stablecoins: Vec<Address>,
     /// EVM: pools of the wrapped coin and a stablecoin, by which dollars become the coin.
     pub reference_pools: Vec<Address>,
+    /// EVM and Tron: blocks below a height in which a reference pool's state counts as the one at it.
+    pub reference_blocks: u64,
+    /// What a price service calls the native coin.
+    pub price_coin: Option<String>,
     /// Site that shows transactions to people.
     pub explorer: String,
     /// Heights kept below a head that the source of a list does not tell itself.
@@ -103,6 +107,8 @@ struct ChainRow {
     stablecoins: Vec<String>,
     #[serde(default)]
     reference_pools: Vec<String>,
+    reference_blocks: Option<u64>,
+    price_coin: Option<String>,
     explorer: String,
     index_lag: u64,
     verified: String,
@@ -143,6 +149,8 @@ const OWN_ID_MIN: u16 = 1 << 15;
 /// Decimals of the native coin of every EVM chain, and what the index of an unknown one may lag.
 const OWN_DECIMALS: u8 = 18;
 const OWN_INDEX_LAG: u64 = 64;
+/// `reference_blocks` where a row has none.
+const REFERENCE_BLOCKS: u64 = 16;
 
 impl From<OwnChain> for Chain {
     fn from(own: OwnChain) -> Self {
@@ -166,6 +174,8 @@ impl From<OwnChain> for Chain {
             mirrors: Vec::new(),
             stablecoins: Vec::new(),
             reference_pools: Vec::new(),
+            reference_blocks: REFERENCE_BLOCKS,
+            price_coin: None,
             explorer: String::new(),
             index_lag: OWN_INDEX_LAG,
             verified: "never".to_owned(),
@@ -211,6 +221,8 @@ impl Chain {
             mirrors,
             stablecoins,
             reference_pools,
+            reference_blocks: row.reference_blocks.unwrap_or(REFERENCE_BLOCKS).max(1),
+            price_coin: row.price_coin,
             explorer: row.explorer,
             index_lag: row.index_lag,
             verified: row.verified,

@@ -3,6 +3,7 @@
 //! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
 
 mod ask;
+mod candles;
 mod endpoint;
 mod error;
 mod evm;
@@ -21,6 +22,7 @@ mod tries;
 mod tron;
 
 pub use ask::{Ask, Reading, Reply};
+pub use candles::Candles;
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;
 pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};
