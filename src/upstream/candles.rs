@@ -12,6 +12,7 @@ use super::ask::{Ask, Reading};
 use super::error::UpstreamError;
 use super::pool::{CallOptions, Pool};
 use super::queue::Lane;
+use super::reference::between;
 use crate::domain::{Price, UnixSeconds};
 use crate::registry::{Chain, Registry};
 use wire::Record;
@@ -107,20 +108,6 @@ fn price(time: UnixSeconds, records: &BTreeMap<u32, Record>) -> Option<Price> {
         }
         (Some(one), _) | (_, Some(one)) => (one.time.abs_diff(time.0) <= STEP).then_some(one.price),
         (None, None) => None,
-    }
-}
-
-/// The price `done` of `span` on the way from one to the other.
-pub(super) fn between(from: Price, to: Price, done: u64, span: u64) -> Option<Price> {
-    if span == 0 {
-        return Some(from);
-    }
-    let (done, span) = (u128::from(done), u128::from(span));
-    let step = |difference: u128| Some(difference.checked_mul(done)? / span);
-    if to >= from {
-        from.0.checked_add(step(to.0 - from.0)?).map(Price)
-    } else {
-        from.0.checked_sub(step(from.0 - to.0)?).map(Price)
     }
 }
 

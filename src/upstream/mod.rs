@@ -13,6 +13,7 @@ mod limits;
 mod policy;
 mod pool;
 mod queue;
+mod reference;
 mod secret;
 mod send;
 mod solana;
