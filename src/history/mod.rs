@@ -36,7 +36,7 @@ pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
 use crate::store::{Store, StoreStats, View};
-use crate::upstream::{Source, SourceStatus};
+use crate::upstream::{Candles, Source, SourceStatus};
 use board::Board;
 use plan::Demand;
 use usage::Usage;
@@ -48,6 +48,8 @@ pub struct HistoryParts {
     pub registry: Arc<Registry>,
     /// One source for each chain that can be read.
     pub sources: HashMap<ChainId, Source>,
+    /// Asked for prices that the chains do not tell.
+    pub candles: Option<Candles>,
     pub clock: Arc<dyn Clock>,
     pub limits: HistoryLimits,
     pub tasks: Tasks,
@@ -63,6 +65,7 @@ struct Inner {
     store: Store,
     registry: Arc<Registry>,
     sources: HashMap<ChainId, Source>,
+    candles: Option<Candles>,
     clock: Arc<dyn Clock>,
     limits: HistoryLimits,
     tasks: Tasks,
@@ -84,7 +87,7 @@ impl fmt::Debug for Inner {
 impl History {
     /// Starts the engine and its usage writer.
     pub fn new(parts: HistoryParts) -> Self {
-        let HistoryParts { store, registry, sources, clock, limits, tasks } = parts;
+        let HistoryParts { store, registry, sources, candles, clock, limits, tasks } = parts;
         let inner = Arc::new(Inner {
             usage: Usage::new(store.clone(), limits.usage_wallets_cached_max),
             background_places: Arc::new(Semaphore::new(limits.background_loads_max)),
@@ -95,6 +98,7 @@ impl History {
             store,
             registry,
             sources,
+            candles,
             clock,
             limits,
             tasks,

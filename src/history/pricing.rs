@@ -282,8 +282,9 @@ impl Quoting for Doors<'_> {
         self.source.native_prices(at, self.lane).await
     }
 
-    async fn candles(&self, _at: &[UnixSeconds]) -> Option<Prices> {
-        None
+    async fn candles(&self, at: &[UnixSeconds]) -> Option<Prices> {
+        let candles = self.inner.candles.as_ref()?;
+        Some(candles.prices(&self.chain.slug, at, self.lane).await)
     }
 
     fn learned(&self, from: UnixSeconds, to: UnixSeconds) -> Result<Vec<LearnedPrice>, StoreError> {

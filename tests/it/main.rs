@@ -45,4 +45,5 @@ mod tron_source;
 mod upstream;
 mod upstream_ask;
 mod upstream_trouble;
+mod values;
 mod wire;

@@ -92,6 +92,7 @@ impl World {
         let history = History::new(HistoryParts {
             store: store.clone(),
             sources: HashMap::from([(SOL, source::solana(node, &registry, Arc::clone(&clock)))]),
+            candles: None,
             registry,
             clock,
             limits: history_limits,
