@@ -121,6 +121,7 @@ fn engine(registry: &Arc<Registry>, slug: &str, source: Source, clock: &Arc<dyn 
         store: Store::in_step(Disk::default(), options).unwrap(),
         registry: Arc::clone(registry),
         sources: HashMap::from([(chain, source)]),
+        candles: None,
         clock: Arc::clone(clock),
         limits: HistoryLimits::default(),
         tasks: Tasks::new(),

@@ -1,6 +1,8 @@
 //! Trades that nobody made: each a pure function of its wallet and number, so that none is kept.
 
-use blotter::domain::{Address, ChainId, Side, Trade, TradeKey, TxId, Units, UnixSeconds, Wallet};
+use blotter::domain::{
+    Address, ChainId, Side, Trade, TradeKey, TxId, Units, UnixSeconds, ValueSource, Wallet,
+};
 use blotter::store::{Chunk, WalletId};
 
 const MINTS: u64 = 5_000;
@@ -30,6 +32,7 @@ pub(crate) fn trade(wallet: u64, at: u64, trades: u64) -> Trade {
         mint: Address::Solana(bytes),
         units: Some(Units::from(next() >> (next() % 32))),
         native: Some(Units::from(next() >> (24 + next() % 20))),
+        valued: ValueSource::Direct,
         venue: ["Raydium", "Orca", "Meteora", "Pump.fun"][usize::try_from(next() % 4).unwrap()]
             .into(),
     }
@@ -63,6 +66,7 @@ pub(crate) fn chunk(id: WalletId, number: u64, from: u64, size: u64, trades: u64
         tokens: vec![],
         accounts: vec![],
         anchors: None,
+        prices: vec![],
         checked_at: None,
     }
 }

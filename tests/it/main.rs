@@ -49,4 +49,5 @@ mod tron_source;
 mod upstream;
 mod upstream_ask;
 mod upstream_trouble;
+mod values;
 mod wire;
