@@ -35,6 +35,7 @@ mod hostile_secrets;
 mod kill;
 mod program;
 mod sim;
+mod site;
 mod solana_source;
 mod store;
 mod store_files;
