@@ -34,8 +34,8 @@ export function showSummary(list, { totals, positions }, { symbol, decimals }) {
     money("Paid", totals.spent),
     money("Received", totals.received),
     money("Cost of what is open", totals.openCost),
-    money("Proceeds of unmatched sells", totals.unmatchedProceeds),
-    money("Proceeds of what has no cost", totals.unvaluedProceeds),
+    money("Unmatched proceeds", totals.unmatchedProceeds),
+    money("Proceeds without a cost", totals.unvaluedProceeds),
     entry("Trades without a value", whole(totals.withoutValue)),
   );
 }

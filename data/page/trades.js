@@ -15,7 +15,7 @@ function number(cell, text) {
 }
 
 /** One link a cell, made once; rows are re-used. Out of the tab order: Enter opens the row. */
-function link(cell, text, href, label) {
+function link(cell, text, href) {
   let anchor = cell.firstElementChild;
   if (!anchor) {
     anchor = document.createElement("a");
@@ -25,7 +25,6 @@ function link(cell, text, href, label) {
     cell.append(anchor);
   }
   anchor.textContent = text;
-  anchor.setAttribute("aria-label", label);
   if (href) anchor.href = href;
   else anchor.removeAttribute("href");
 }
@@ -63,7 +62,7 @@ export class Trades {
       {
         id: "token", title: "Token", sortable: true,
         fill: (cell, row) => {
-          link(cell, row.token, tokenLink(chain(), row.mint), `${row.token}, ${row.mint}`);
+          link(cell, row.token, tokenLink(chain(), row.mint));
           cell.title = row.mint;
         },
       },
@@ -73,7 +72,7 @@ export class Trades {
       {
         id: "tx", title: "Transaction",
         fill: (cell, row) => {
-          link(cell, middle(row.signature, 5), transactionLink(chain(), row.signature), `Transaction ${row.signature}`);
+          link(cell, middle(row.signature, 5), transactionLink(chain(), row.signature));
           cell.title = row.signature;
         },
       },

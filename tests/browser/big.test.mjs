@@ -73,7 +73,7 @@ test("200,000 rows are filtered, sorted and scrolled with few nodes", async (con
   await page.keyboard.press("End");
   await check(ROWS - 1);
   await grid.evaluate((element) => (element.scrollTop = element.scrollHeight / 2));
-  await page.waitForTimeout(100);
+  await page.waitForFunction((end) => !document.querySelector(`#panel-trades [aria-rowindex="${end}"]`), ROWS + 1);
   const middle = (await visibleRows(page))[0].place;
   assert.ok(Math.abs(middle - ROWS / 2) < 100, `${middle}`);
   await check(middle);

@@ -127,7 +127,7 @@ test("what is in sight is the API's row at that place, wherever one scrolls", as
   await page.keyboard.press("End");
   assert.ok((await check()).includes(rows.length - 1));
   await grid.evaluate((element) => (element.scrollTop = element.scrollHeight / 3));
-  await page.waitForTimeout(50);
+  await page.waitForFunction((end) => !document.querySelector(`#panel-trades [aria-rowindex="${end}"]`), rows.length + 1);
   await check();
   await opened.context.close();
 });
@@ -344,8 +344,8 @@ test("gains are a second count's, and the program's, to the last digit", async (
     await page.waitForFunction((text) => document.querySelector("#summary dd")?.title === text, `${total("realised")} SOL`);
     const seen = await titles();
     assert.equal(seen["Cost of what is open"], `${total("openCost")} SOL`);
-    assert.equal(seen["Proceeds of unmatched sells"], `${total("unmatchedProceeds")} SOL`);
-    assert.equal(seen["Proceeds of what has no cost"], `${total("unvaluedProceeds")} SOL`);
+    assert.equal(seen["Unmatched proceeds"], `${total("unmatchedProceeds")} SOL`);
+    assert.equal(seen["Proceeds without a cost"], `${total("unvaluedProceeds")} SOL`);
     assert.equal(seen.Tokens, String(wanted.size));
     await page.click("#tab-positions");
     await page.locator("#panel-positions .grid").focus();

@@ -153,7 +153,7 @@ export async function visibleRows(page, panel = "#panel-trades") {
   return page.$$eval(`${panel} .grid-body [role=row]`, (rows) =>
     rows.map((row) => ({
       place: Number(row.getAttribute("aria-rowindex")) - 2,
-      cells: [...row.children].map((cell) => ({ text: cell.textContent, title: cell.title, label: cell.querySelector("a")?.ariaLabel })),
+      cells: [...row.children].map((cell) => ({ text: cell.textContent, title: cell.title })),
     })).sort((a, b) => a.place - b.place));
 }
 
