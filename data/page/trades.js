@@ -11,7 +11,7 @@ const PLACES = 9;
 function number(cell, text) {
   put(cell, text === null ? "unknown" : shorten(text, PLACES));
   cell.classList.toggle("unknown", text === null);
-  if (text !== null) cell.title = text;
+  cell.title = text ?? "";
 }
 
 /** One link a cell, made once; rows are re-used. Out of the tab order: Enter opens the row. */
@@ -56,7 +56,8 @@ export class Trades {
         id: "side", title: "Side", sortable: true,
         fill: (cell, row) => {
           cell.textContent = row.side;
-          cell.classList.add(row.side);
+          cell.classList.toggle("buy", row.side === "buy");
+          cell.classList.toggle("sell", row.side === "sell");
         },
       },
       {

@@ -19,7 +19,6 @@ let browser;
 /** The Solana sample as the API tells it, texts and members; every demo has the same one. */
 let texts;
 let rows;
-const SOL = 9;
 
 before(async () => {
   demo = await startDemo();
@@ -200,6 +199,33 @@ test("a stream that is cut inside a line is opened again at the line before", as
   await opened.context.close();
 });
 
+test("progress is told where the server knows about how much there is", async () => {
+  const opened = await openPage(browser, demo.url);
+  const { page, seen } = opened;
+  const about = rows.length * 2;
+  await page.route("**/v1/billing/estimate", (route) => {
+    assert.deepEqual(route.request().postDataJSON(), { addresses: [wallet().address], chain: "sol" });
+    const addresses = [{ address: wallet().address, estimateType: "approximate", estimatedTradeCount: about, estimatedSeconds: 9, sampleTrades: [] }];
+    return route.fulfill({ json: { addresses } });
+  });
+  let held;
+  await page.route("**/history?*", async (route) => {
+    const response = await fetch(route.request().url(), { headers: { authorization: `Bearer ${demo.key}` } });
+    const lines = (await response.text()).split("\n").filter((line) => !line.includes("complete"));
+    if (held) return route.continue();
+    held = lines.length;
+    return route.fulfill({ status: 200, contentType: "application/x-ndjson", body: `${lines.slice(0, held - 1).join("\n")}\n{"complete":false,"cursor":"c","error":{"code":"QUOTA_EXCEEDED","message":"used up"}}\n` });
+  });
+  await ask(page, wallet());
+  await waitState(page, "Failed");
+  assert.match(await page.textContent("#ask-error"), /used up/);
+  assert.equal(await page.textContent("#expected"), ` of about ${about.toLocaleString("en-US")}`);
+  const part = await page.$eval("#progress", (progress) => progress.value);
+  assert.ok(part > 0 && part <= 0.5, `${part}`);
+  assert.equal(seen.requests.filter(({ url }) => url.includes("estimate"))[0].headers.authorization, undefined);
+  await opened.context.close();
+});
+
 test("refusals are told where they belong", async () => {
   const opened = await openPage(browser, demo.url);
   const { page, seen } = opened;
@@ -322,72 +348,84 @@ test("columns sort by exact value", async () => {
 });
 
 /** The program's own figures, where this build has them. */
-function programGains(method) {
+function programGains(chain, method) {
   try {
     execFileSync(BINARY, ["pnl", "--help"], { stdio: "ignore" });
   } catch {
     return null;
   }
-  const args = ["pnl", demo.wallets.sol.wallet, "--chain", "sol", "--url", demo.url, "--key", demo.key, "--format", "json", "--method", method];
+  const where = ["--chain", chain, "--url", demo.url, "--key", demo.key];
+  const args = ["pnl", demo.wallets[chain].wallet, ...where, "--format", "json", "--method", method];
   return execFileSync(BINARY, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
 }
 
-test("gains are a second count's, and the program's, to the last digit", async (context) => {
-  const opened = await complete();
-  const { page } = opened;
-  for (const method of ["fifo", "average"]) {
-    await page.check(`input[name=method][value=${method}]`, { force: true });
-    const wanted = reference(rows, SOL, method);
-    const total = (name) => toText([...wanted.values()].reduce((sum, one) => sum + one[name], 0n), SOL);
-    const titles = () => page.$$eval("#summary div", (all) =>
-      Object.fromEntries(all.map((one) => [one.children[0].textContent, one.children[1].title || one.children[1].textContent])));
-    await page.waitForFunction((text) => document.querySelector("#summary dd")?.title === text, `${total("realised")} SOL`);
-    const seen = await titles();
-    assert.equal(seen["Cost of what is open"], `${total("openCost")} SOL`);
-    assert.equal(seen["Unmatched proceeds"], `${total("unmatchedProceeds")} SOL`);
-    assert.equal(seen["Proceeds without a cost"], `${total("unvaluedProceeds")} SOL`);
-    assert.equal(seen.Tokens, String(wanted.size));
-    await page.click("#tab-positions");
-    await page.locator("#panel-positions .grid").focus();
-    await page.keyboard.press("Home");
-    const found = new Map();
-    for (let step = 0; found.size < wanted.size && step < 200; step += 1) {
-      for (const { cells } of await visibleRows(page, "#panel-positions")) found.set(cells[0].title, cells);
-      await page.keyboard.press("PageDown");
-    }
-    assert.equal(found.size, wanted.size);
-    for (const [mint, cells] of found) {
-      const one = wanted.get(mint);
-      const figures = [cells[2].title, cells[3].title, cells[4].title, cells[6].title, cells[7].title, cells[8].title];
-      assert.deepEqual(figures, [
-        toText(one.bought, one.decimals), toText(one.sold, one.decimals), toText(one.open, one.decimals),
-        toText(one.openCost, SOL), toText(one.realised, SOL), toText(one.unmatched, one.decimals),
-      ]);
-      assert.equal(cells[9].text, one.judgedSells === 0 ? "–" : `${one.wins}/${one.judgedSells}`);
-    }
-    if (method === "fifo") await shot(page, "positions");
-    const told = programGains(method);
-    if (told === null) {
-      context.diagnostic("this build has no `blotter pnl` to compare with");
-    } else {
-      const exact = (name, from = told) => new RegExp(`"${name}":\\s*([-0-9.]+)`).exec(from)[1];
-      const totals = told.slice(told.indexOf('"totals"'), told.indexOf('"tokens"'));
-      for (const name of ["realised", "openCost", "unmatchedProceeds", "unvaluedProceeds", "unvaluedCost"]) {
-        assert.equal(exact(name, totals), total(name), `${method} ${name}`);
-      }
-      const tokens = JSON.parse(told).tokens;
-      assert.equal(tokens.length, found.size);
-      const parts = told.slice(told.indexOf('"tokens"')).split('"tokenMint"').slice(1);
-      tokens.forEach(({ tokenMint }, at) => {
-        const cells = found.get(tokenMint);
-        const names = ["bought", "sold", "open", "openCost", "realised", "unmatched"];
-        assert.deepEqual([2, 3, 4, 6, 7, 8].map((column) => cells[column].title), names.map((name) => exact(name, parts[at])), `${method} ${tokenMint}`);
-      });
-    }
-    await page.click("#tab-trades");
+const FIGURES = ["bought", "sold", "open", "openCost", "realised", "unmatched"];
+/** The columns of the positions that show them. */
+const COLUMNS = [2, 3, 4, 6, 7, 8];
+
+/** All positions that the page shows, by mint. */
+async function shownPositions(page, wanted) {
+  const found = new Map();
+  await page.locator("#panel-positions .grid").focus();
+  await page.keyboard.press("Home");
+  for (let step = 0; found.size < wanted && step < 200; step += 1) {
+    for (const { cells } of await visibleRows(page, "#panel-positions")) found.set(cells[0].title, cells);
+    await page.keyboard.press("PageDown");
   }
-  await opened.context.close();
-});
+  assert.equal(found.size, wanted);
+  return found;
+}
+
+/** The program's JSON against what the page shows. */
+function assertAsProgram(told, total, found) {
+  const exact = (name, from) => new RegExp(`"${name}":\\s*([-0-9.]+)`).exec(from)[1];
+  const [totals, tokens] = [told.indexOf('"totals"'), told.indexOf('"tokens"')];
+  for (const name of ["realised", "openCost", "unmatchedProceeds", "unvaluedProceeds", "unvaluedCost"]) {
+    assert.equal(exact(name, told.slice(totals, tokens)), total(name), name);
+  }
+  const list = JSON.parse(told).tokens;
+  assert.equal(list.length, found.size);
+  const parts = told.slice(tokens).split('"tokenMint"').slice(1);
+  list.forEach(({ tokenMint, wins, judgedSells }, at) => {
+    const cells = found.get(tokenMint);
+    assert.deepEqual(COLUMNS.map((column) => cells[column].title), FIGURES.map((name) => exact(name, parts[at])), tokenMint);
+    assert.equal(cells[9].text, judgedSells === 0 ? "–" : `${wins}/${judgedSells}`);
+  });
+}
+
+for (const [chain, symbol, decimals] of [["sol", "SOL", 9], ["eth", "ETH", 18]]) {
+  test(`gains are a second count's, and the program's, to the last digit: ${chain}`, async (context) => {
+    const own = chain === "sol" ? rows : (await apiRows(demo, demo.wallets[chain].wallet, chain)).map(members);
+    const { page, context: window } = await openPage(browser, demo.url);
+    await ask(page, { address: demo.wallets[chain].wallet, key: demo.key, chain });
+    await waitState(page, "Complete");
+    for (const method of ["fifo", "average"]) {
+      await page.check(`input[name=method][value=${method}]`, { force: true });
+      const wanted = reference(own, decimals, method);
+      const total = (name) => toText([...wanted.values()].reduce((sum, one) => sum + one[name], 0n), decimals);
+      await page.waitForFunction((text) => document.querySelector("#summary dd")?.title === text, `${total("realised")} ${symbol}`);
+      const seen = await page.$$eval("#summary div", (all) =>
+        Object.fromEntries(all.map((one) => [one.children[0].textContent, one.children[1].title || one.children[1].textContent])));
+      assert.equal(seen["Cost of what is open"], `${total("openCost")} ${symbol}`);
+      assert.equal(seen["Unmatched proceeds"], `${total("unmatchedProceeds")} ${symbol}`);
+      assert.equal(seen["Proceeds without a cost"], `${total("unvaluedProceeds")} ${symbol}`);
+      await page.click("#tab-positions");
+      const found = await shownPositions(page, wanted.size);
+      for (const [mint, cells] of found) {
+        const one = wanted.get(mint);
+        const places = { openCost: decimals, realised: decimals };
+        assert.deepEqual(COLUMNS.map((column) => cells[column].title), FIGURES.map((name) => toText(one[name], places[name] ?? one.decimals)), mint);
+        assert.equal(cells[9].text, one.judgedSells === 0 ? "–" : `${one.wins}/${one.judgedSells}`);
+      }
+      if (method === "fifo" && chain === "sol") await shot(page, "positions");
+      const told = programGains(chain, method);
+      if (told === null) context.diagnostic("this build has no `blotter pnl` to compare with");
+      else assertAsProgram(told, total, found);
+      await page.click("#tab-trades");
+    }
+    await window.close();
+  });
+}
 
 test("a position leads to its trades and its picture", async () => {
   const opened = await complete();
