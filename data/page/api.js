@@ -49,3 +49,22 @@ export async function readChains() {
     isLive: chain.status === "live",
   }));
 }
+
+/** About how many trades there are; `null` where the server does not say. */
+export async function estimate(address, chain, signal) {
+  try {
+    const response = await fetch("/v1/billing/estimate", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ addresses: [address], chain }),
+      credentials: "omit",
+      signal,
+    });
+    if (!response.ok) return null;
+    const [row] = readJson(await response.text()).addresses;
+    const count = Number(row.estimatedTradeCount);
+    return Number.isSafeInteger(count) && count > 0 ? count : null;
+  } catch {
+    return null;
+  }
+}

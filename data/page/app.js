@@ -119,7 +119,15 @@ function showCounts() {
   by("rate").textContent = rate === null ? "–" : `${whole(rate)}/s`;
   by("reach").textContent = rows.length > 0 ? day(rows.all.at(-1).time) : "–";
   by("trades-count").textContent = trades.countText();
+  showProgress();
   document.title = rows.length > 0 ? `${whole(rows.length)} trades · blotter` : "blotter";
+}
+
+function showProgress() {
+  const part = session.progress();
+  if (part === null && session.isReading) by("progress").removeAttribute("value");
+  else by("progress").value = part ?? 0;
+  by("expected").textContent = part !== null && part < 1 ? ` of about ${whole(session.expected)}` : "";
 }
 
 /** What need not follow every row. */
@@ -147,11 +155,9 @@ function stateChanged() {
   // A hidden button loses the focus, which belongs to the one that takes its place.
   if (focused === by("stop") && !by("resume").hidden) by("resume").focus();
   if (focused === by("resume") && !by("stop").hidden) by("stop").focus();
-  const progress = by("progress");
-  if (state === "reading" || state === "waiting") progress.removeAttribute("value");
-  else progress.value = state === "complete" ? 1 : 0;
   by("hint").hidden = state !== "idle";
   by("results").hidden = state === "idle" || (state === "failed" && rows.length === 0);
+  showProgress();
   clearInterval(ticking);
   if (isReading) {
     ticking = setInterval(tick, TICK_MILLIS);

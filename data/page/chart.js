@@ -52,7 +52,7 @@ function timeTicks(from, to, wanted) {
 function axisText(value, step) {
   const places = Math.min(Math.max(-Math.floor(Math.log10(step) + 1e-9), 0), 8);
   const text = value.toLocaleString("en-US", { minimumFractionDigits: places, maximumFractionDigits: places });
-  return text.replace("-", "−");
+  return Number(text.replaceAll(",", "")) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }
 
 /** Pixels of a step line: at most four points a column, however many there are. */

@@ -19,6 +19,10 @@ export function shorten(text, places) {
 /** A number into a cell: the mark of what was cut hangs outside, so that digits stand in line. */
 export function put(cell, text, unit) {
   const isCut = text.endsWith("…");
+  if (!isCut && !unit) {
+    cell.textContent = text;
+    return;
+  }
   const parts = [isCut ? text.slice(0, -1) : text];
   const more = (className, content) => {
     const span = document.createElement("span");

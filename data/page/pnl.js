@@ -117,10 +117,12 @@ function emptyPosition(mint, token) {
     spent: 0n,
     received: 0n,
     open: 0n,
-    /** The part of `open` that has a cost, and that cost. */
-    openValued: 0n,
+    /** The part of `open` without a cost, and the cost of the rest. */
+    openUnvalued: 0n,
     openCost: 0n,
     realised: 0n,
+    /** The cost in it. */
+    realisedCost: 0n,
     unmatched: 0n,
     unmatchedProceeds: 0n,
     unvaluedProceeds: 0n,
@@ -129,13 +131,13 @@ function emptyPosition(mint, token) {
     withoutValue: 0,
     withoutAmount: 0,
     wins: 0,
-    matchedSells: 0,
+    /** Sells of which some part has a cost. */
+    judgedSells: 0,
   };
 }
 
 /** Sells of one token: what is realised, and what could not be. */
 function sell(position, lots, quantity, value) {
-  position.sells += 1;
   position.sold += quantity;
   const parts = lots.take(quantity);
   const matched = parts.reduce((sum, part) => sum + part.quantity, 0n);
@@ -156,18 +158,18 @@ function sell(position, lots, quantity, value) {
       position.unvaluedProceeds += share;
     } else {
       gain += share - part.cost;
+      position.realisedCost += part.cost;
       hasCost = true;
     }
   });
   if (!hasCost) return null;
   position.realised += gain;
-  position.matchedSells += 1;
+  position.judgedSells += 1;
   if (gain > 0n) position.wins += 1;
   return gain;
 }
 
 function buy(position, lots, quantity, value) {
-  position.buys += 1;
   position.bought += quantity;
   if (value === null) position.withoutValue += 1;
   else position.spent += value;
@@ -219,6 +221,7 @@ export function* gainsInSteps(count, rowAt, nativeDecimals, method) {
     const { position, lots } = book;
     position.decimals = decimals.get(row.mint);
     position.token = row.token;
+    position[row.side === "buy" ? "buys" : "sells"] += 1;
     const quantity = toUnits(row.amount, position.decimals);
     const value = toUnits(row.native, nativeDecimals);
     if (quantity === null || quantity === 0n) {
@@ -233,9 +236,8 @@ export function* gainsInSteps(count, rowAt, nativeDecimals, method) {
   const positions = [...books.values()].reverse().map(({ position, lots }) => {
     for (const { quantity, cost } of lots.open()) {
       position.open += quantity;
-      if (cost === null) continue;
-      position.openValued += quantity;
-      position.openCost += cost;
+      if (cost === null) position.openUnvalued += quantity;
+      else position.openCost += cost;
     }
     return position;
   });
@@ -243,8 +245,8 @@ export function* gainsInSteps(count, rowAt, nativeDecimals, method) {
 }
 
 const SUMMED = [
-  "buys", "sells", "spent", "received", "openCost", "realised", "unmatchedProceeds",
-  "unvaluedProceeds", "unvaluedCost", "withoutValue", "withoutAmount", "wins", "matchedSells",
+  "buys", "sells", "spent", "received", "openCost", "realised", "realisedCost", "unmatchedProceeds",
+  "unvaluedProceeds", "unvaluedCost", "withoutValue", "withoutAmount", "wins", "judgedSells",
 ];
 
 function totals(positions) {

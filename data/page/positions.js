@@ -19,14 +19,14 @@ const count = (of) => (a, b) => of(a) - of(b);
 
 /** Cost of a whole token, as a quotient: compared crosswise. */
 function comparePrice(a, b) {
-  const [x, y] = [a, b].map((p) => ({ up: p.openCost * 10n ** BigInt(p.decimals), below: p.openValued }));
+  const [x, y] = [a, b].map((p) => ({ up: p.openCost * 10n ** BigInt(p.decimals), below: p.open - p.openUnvalued }));
   if (x.below === 0n || y.below === 0n) return compareUnits(x.below, 0, y.below, 0);
   return compareUnits(x.up * y.below, 0, y.up * x.below, 0);
 }
 
 const ORDERS = {
   token: (a, b) => b.token.localeCompare(a.token, "en", { sensitivity: "base", numeric: true }),
-  trades: count((p) => p.buys + p.sells + p.withoutAmount),
+  trades: count((p) => p.buys + p.sells),
   bought: quantity("bought"),
   sold: quantity("sold"),
   open: quantity("open"),
@@ -34,7 +34,7 @@ const ORDERS = {
   cost: value("openCost"),
   realised: value("realised"),
   unmatched: quantity("unmatched"),
-  wins: count((p) => (p.matchedSells === 0 ? -1 : p.wins / p.matchedSells)),
+  wins: count((p) => (p.judgedSells === 0 ? -1 : p.wins / p.judgedSells)),
   missing: count((p) => p.withoutValue + p.withoutAmount),
 };
 
@@ -68,7 +68,7 @@ export class Positions {
         },
       },
       number("trades", "Trades", (cell, row) => {
-        cell.textContent = whole(row.buys + row.sells + row.withoutAmount);
+        cell.textContent = whole(row.buys + row.sells);
         cell.title = `${row.buys} buys, ${row.sells} sells`;
       }),
       number("bought", "Bought", amount("bought")),
@@ -76,7 +76,7 @@ export class Positions {
       number("open", "Open", amount("open"), "What was bought and not sold"),
       number("price", "Average cost", (cell, row) => {
         const { decimals } = this.chain();
-        const text = priceText(row.openCost, decimals, row.openValued, row.decimals, PRICE_DIGITS);
+        const text = priceText(row.openCost, decimals, row.open - row.openUnvalued, row.decimals, PRICE_DIGITS);
         put(cell, text === null ? "–" : shorten(text, PRICE_DIGITS));
       }, "Of one open token"),
       number("cost", "Open cost", (cell, row) => {
@@ -86,14 +86,14 @@ export class Positions {
       }),
       number("realised", "Realised", (cell, row) => {
         const { decimals } = this.chain();
-        put(cell, row.matchedSells === 0 ? "–" : signed(row.realised, decimals, PLACES));
+        put(cell, row.judgedSells === 0 ? "–" : signed(row.realised, decimals, PLACES));
         cell.title = toText(row.realised, decimals);
         cell.classList.toggle("gain", row.realised > 0n);
         cell.classList.toggle("loss", row.realised < 0n);
       }),
       number("unmatched", "Unmatched", amount("unmatched"), "Sold without a buy: it came as a transfer"),
       number("wins", "Wins", (cell, row) => {
-        cell.textContent = row.matchedSells === 0 ? "–" : `${whole(row.wins)}/${whole(row.matchedSells)}`;
+        cell.textContent = row.judgedSells === 0 ? "–" : `${whole(row.wins)}/${whole(row.judgedSells)}`;
       }, "Sells with a gain, of those with a cost"),
       number("missing", "No value", (cell, row) => {
         const missing = row.withoutValue + row.withoutAmount;

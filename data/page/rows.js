@@ -119,9 +119,12 @@ function count(map, name) {
 }
 
 function byText(field) {
-  return (all) => {
+  return (all, shown) => {
     const collator = new Intl.Collator("en", { sensitivity: "base", numeric: true });
-    return (a, b, sign) => sign * collator.compare(all[a][field], all[b][field]);
+    // Few texts are different: each gets its place once.
+    const texts = [...new Set(shown.map((at) => all[at][field]))].sort(collator.compare);
+    const places = new Map(texts.map((text, place) => [text, place]));
+    return (a, b, sign) => sign * (places.get(all[a][field]) - places.get(all[b][field]));
   };
 }
 
@@ -131,9 +134,11 @@ function byText(field) {
  */
 function byNumber(field) {
   return (all, shown) => {
-    const near = new Map(shown.map((at) => [at, all[at][field] === null ? NaN : Number(all[at][field])]));
+    const near = new Float64Array(all.length);
+    for (const at of shown) near[at] = all[at][field] === null ? NaN : Number(all[at][field]);
     return (a, b, sign) => {
-      const [x, y] = [near.get(a), near.get(b)];
+      const x = near[a];
+      const y = near[b];
       if (x < y) return -sign;
       if (x > y) return sign;
       if (x === y) return sign * compareDecimals(all[a][field], all[b][field]);

@@ -1,6 +1,6 @@
 // One wallet being read: its rows, where reading stands, and how fast it goes.
 
-import { Refused } from "./api.js";
+import { Refused, estimate } from "./api.js";
 import { Rows } from "./rows.js";
 import { readHistory } from "./stream.js";
 
@@ -17,6 +17,8 @@ export class Session {
     this.error = null;
     this.cursor = null;
     this.final = null;
+    /** About how many rows there will be, where the server says. */
+    this.expected = null;
     this.stopper = null;
     this.marks = [];
   }
@@ -31,8 +33,11 @@ export class Session {
     this.rows.clear();
     this.wallet = wallet;
     this.cursor = null;
+    this.expected = null;
     this.on.rows(0);
-    return this.run();
+    const run = this.run();
+    this.expect();
+    return run;
   }
 
   stop() {
@@ -43,6 +48,19 @@ export class Session {
   resume(key) {
     if (key) this.wallet = { ...this.wallet, key };
     return this.run();
+  }
+
+  async expect() {
+    const { stopper, wallet } = this;
+    const expected = await estimate(wallet.address, wallet.chain.slug, stopper.signal);
+    if (this.wallet === wallet) this.expected = expected;
+  }
+
+  /** The part that is read; `null` where it is not known. */
+  progress() {
+    if (this.state === "complete") return 1;
+    if (this.expected === null || this.rows.length >= this.expected) return null;
+    return this.rows.length / this.expected;
   }
 
   async run() {

@@ -25,17 +25,17 @@ export function showSummary(list, { totals, positions }, { symbol, decimals }) {
     const text = (className ? signed : units)(value, decimals, PLACES);
     return entry(term, text, { title: `${toText(value, decimals)} ${symbol}`, className, unit: symbol });
   };
-  const ofSells = `${whole(totals.wins)} of ${whole(totals.matchedSells)} sells`;
+  const ofSells = `${whole(totals.wins)} of ${whole(totals.judgedSells)} sells`;
   list.replaceChildren(
     money("Realised", totals.realised, `lead ${sign(totals.realised)}`),
-    entry("Win rate", percent(totals.wins, totals.matchedSells), { title: ofSells, className: "lead" }),
+    entry("Win rate", percent(totals.wins, totals.judgedSells), { title: ofSells, className: "lead" }),
     entry("Buys · sells", `${whole(totals.buys)} · ${whole(totals.sells)}`),
     entry("Tokens", whole(positions.length)),
     money("Paid", totals.spent),
     money("Received", totals.received),
     money("Cost of what is open", totals.openCost),
-    money("Proceeds of unmatched sells", totals.unmatchedProceeds),
-    money("Proceeds of what has no cost", totals.unvaluedProceeds),
+    money("Unmatched proceeds", totals.unmatchedProceeds),
+    money("Proceeds without a cost", totals.unvaluedProceeds),
     entry("Trades without a value", whole(totals.withoutValue)),
   );
 }

@@ -15,7 +15,8 @@ function make(tag, className, role) {
 }
 
 /**
- * `columns`: `{id, title, hint, numeric, sortable, fill(cell, row)}`. `on.sort(id)`, `on.open(row)`
+ * `columns`: `{id, title, hint, numeric, sortable, fill(cell, row)}`; cells are used again, so that
+ * `fill` sets all that differs between rows. `on.sort(id)`, `on.open(row)`
  * for Enter and double click. `rowAt(place)` and `count()` tell what there is.
  */
 export class Grid {
@@ -158,7 +159,7 @@ export class Grid {
     const row = make("div", "grid-row", "row");
     const cells = new Map();
     this.columns.forEach((column, at) => {
-      const cell = make("div", "", "gridcell");
+      const cell = make("div", `c-${column.id}${column.numeric ? " num" : ""}`, "gridcell");
       cell.setAttribute("aria-colindex", at + 1);
       cell.dataset.label = column.title;
       cells.set(column.id, cell);
@@ -172,12 +173,7 @@ export class Grid {
     const row = this.rowAt(place);
     node.row.id = `${this.name}-${place}`;
     node.row.setAttribute("aria-rowindex", place + 2);
-    for (const column of this.columns) {
-      const cell = node.cells.get(column.id);
-      cell.className = `c-${column.id}${column.numeric ? " num" : ""}`;
-      cell.removeAttribute("title");
-      column.fill(cell, row);
-    }
+    for (const column of this.columns) column.fill(node.cells.get(column.id), row);
   }
 
   drop(place, node) {

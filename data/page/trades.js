@@ -11,11 +11,11 @@ const PLACES = 9;
 function number(cell, text) {
   put(cell, text === null ? "unknown" : shorten(text, PLACES));
   cell.classList.toggle("unknown", text === null);
-  if (text !== null) cell.title = text;
+  cell.title = text ?? "";
 }
 
 /** One link a cell, made once; rows are re-used. Out of the tab order: Enter opens the row. */
-function link(cell, text, href, label) {
+function link(cell, text, href) {
   let anchor = cell.firstElementChild;
   if (!anchor) {
     anchor = document.createElement("a");
@@ -25,7 +25,6 @@ function link(cell, text, href, label) {
     cell.append(anchor);
   }
   anchor.textContent = text;
-  anchor.setAttribute("aria-label", label);
   if (href) anchor.href = href;
   else anchor.removeAttribute("href");
 }
@@ -57,13 +56,14 @@ export class Trades {
         id: "side", title: "Side", sortable: true,
         fill: (cell, row) => {
           cell.textContent = row.side;
-          cell.classList.add(row.side);
+          cell.classList.toggle("buy", row.side === "buy");
+          cell.classList.toggle("sell", row.side === "sell");
         },
       },
       {
         id: "token", title: "Token", sortable: true,
         fill: (cell, row) => {
-          link(cell, row.token, tokenLink(chain(), row.mint), `${row.token}, ${row.mint}`);
+          link(cell, row.token, tokenLink(chain(), row.mint));
           cell.title = row.mint;
         },
       },
@@ -73,7 +73,7 @@ export class Trades {
       {
         id: "tx", title: "Transaction",
         fill: (cell, row) => {
-          link(cell, middle(row.signature, 5), transactionLink(chain(), row.signature), `Transaction ${row.signature}`);
+          link(cell, middle(row.signature, 5), transactionLink(chain(), row.signature));
           cell.title = row.signature;
         },
       },

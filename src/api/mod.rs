@@ -43,7 +43,6 @@ pub use server::Drained;
 use crate::history::History;
 use gate::Places;
 use metrics::Metrics;
-use site::Site;
 
 /// What an API is made of.
 #[derive(Debug)]
@@ -68,11 +67,11 @@ struct App {
     keys: Keys,
     limits: ApiLimits,
     metrics: Metrics,
-    site: Site,
     streams: Places,
     seed: u64,
     requests: AtomicU64,
     draining: AtomicBool,
+    site: site::Site,
 }
 
 impl Api {
@@ -84,11 +83,11 @@ impl Api {
             keys,
             limits,
             metrics,
-            site: Site::new(),
             streams: Places::default(),
             seed,
             requests: AtomicU64::new(1),
             draining: AtomicBool::new(false),
+            site: site::Site::new(),
         };
         Self { app: Arc::new(app) }
     }

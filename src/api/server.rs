@@ -178,7 +178,7 @@ impl Connection {
     }
 }
 
-/// A target without a path (`CONNECT host:port`) becomes the root, which only knows GET: warp's path
+/// A target without a path (`CONNECT host:port`) becomes the root, which nobody serves: warp's path
 /// filter would panic at it.
 fn with_path(mut request: Request<Incoming>) -> Request<Incoming> {
     if request.uri().path_and_query().is_none() {

@@ -1,6 +1,7 @@
 //! The page at `/` and its files, compiled in: nothing is read from disk and nothing from elsewhere.
 
 use sha2::{Digest as _, Sha256};
+use warp::Reply as _;
 use warp::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -126,7 +127,7 @@ impl Site {
         // Weak: the same tag for each coding of the body (RFC 9110, section 8.8.3).
         let tag = format!("W/\"{}\"", self.version);
         let mut response = if has_tag(&call.headers, &tag) {
-            reply::whole(StatusCode::NOT_MODIFIED, kind, Vec::new())
+            StatusCode::NOT_MODIFIED.into_response()
         } else {
             let coding = Coding::accepted(&call.headers);
             reply::whole_in(StatusCode::OK, kind, body.as_bytes().to_vec(), coding)

@@ -39,6 +39,7 @@ mod kill;
 mod pnl;
 mod program;
 mod sim;
+mod site;
 mod solana_source;
 mod store;
 mod store_files;
