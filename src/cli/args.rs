@@ -53,6 +53,8 @@ pub(super) enum Command {
     Pnl(PnlArgs),
     /// Say why a transaction is a trade of a wallet, or why it is none
     Explain(ExplainArgs),
+    /// Hold a wallet's trades against what it holds, and against what another node tells
+    Verify(VerifyArgs),
     /// Make, list and revoke API keys
     Keys(KeysArgs),
     /// Show the chains and what their endpoints can do
@@ -81,7 +83,7 @@ pub(super) struct DemoArgs {
     pub(super) node: Option<Listen>,
 }
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(super) struct WalletArgs {
     /// The wallet's address
     pub(super) address: String,
@@ -185,6 +187,18 @@ pub(super) struct ExplainArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    pub(super) wallet: WalletArgs,
+    /// Read the wallet from this node too, and list what differs
+    #[arg(long, value_name = "URL")]
+    pub(super) against: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(super) struct KeysArgs {
     #[command(subcommand)]
     pub(super) command: KeysCommand,
@@ -254,6 +268,7 @@ impl Args {
             Command::History(_)
             | Command::Pnl(_)
             | Command::Explain(_)
+            | Command::Verify(_)
             | Command::Keys(_)
             | Command::Chains(_)
             | Command::Config => None,

@@ -21,6 +21,7 @@ mod keys;
 mod keys_file;
 mod keys_watch;
 mod logging;
+mod numbers;
 mod output;
 mod parquet;
 mod pnl;
@@ -37,6 +38,7 @@ mod target;
 mod tax;
 mod thrift;
 mod units;
+mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -101,7 +103,7 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
                 args.common.data_dir.is_some() || environment.get("BLOTTER_DATA_DIR").is_some();
             runtime()?.block_on(demo::run(demo, config, registry, keep_data))
         }
-        Command::History(_) | Command::Pnl(_) | Command::Explain(_) => {
+        Command::History(_) | Command::Pnl(_) | Command::Explain(_) | Command::Verify(_) => {
             read_wallet(args, &config, &registry, environment, &mut out)
         }
         Command::Keys(args) => {
@@ -131,6 +133,7 @@ fn read_wallet(
         Command::History(args) => history::run(args, &context, &runtime()?),
         Command::Pnl(args) => pnl::run(args, &context, &runtime()?, out),
         Command::Explain(args) => explain::run(args, &context, &runtime()?, out),
+        Command::Verify(args) => verify::run(args, &context, &runtime()?, out),
         Command::Demo(_)
         | Command::Serve(_)
         | Command::Keys(_)
