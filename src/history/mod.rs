@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
-pub use crate::decode::{Note, NoteKind};
+pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use error::HistoryError;
 pub use explain::Explained;
 pub use limits::HistoryLimits;
