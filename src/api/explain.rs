@@ -182,9 +182,11 @@ impl Named<'_> {
 
     fn trades(&self) -> Vec<TradeBody> {
         let trades = self.explained.explanation.decoded.trades.iter().map(|trade| {
-            let stored = self.explained.stored.iter().find(|row| {
-                row.trade.mint == trade.mint && row.trade.side == trade.side
-            });
+            let stored = self
+                .explained
+                .stored
+                .iter()
+                .find(|row| row.trade.mint == trade.mint && row.trade.side == trade.side);
             let valued = stored.and_then(|row| row.trade.native);
             let (native, value_from) = match (trade.native, valued) {
                 (Some(native), _) if self.is_routed(trade) => (Some(native), "route"),
@@ -217,15 +219,14 @@ impl Named<'_> {
         let movements = self.explained.explanation.movements.iter().map(|movement| {
             let asset = movement.asset;
             let became = trades.iter().filter_map(|trade| {
-                let name = format!("{} {}", side(trade.side), self.symbol(Asset::Token(trade.mint)));
+                let name =
+                    format!("{} {}", side(trade.side), self.symbol(Asset::Token(trade.mint)));
                 match asset {
                     Asset::Native => trade
                         .native
                         .filter(|_| !self.is_routed(trade))
                         .map(|_| format!("{name} amountSol")),
-                    Asset::Token(mint) => {
-                        (mint == trade.mint).then(|| format!("{name} amount"))
-                    }
+                    Asset::Token(mint) => (mint == trade.mint).then(|| format!("{name} amount")),
                 }
             });
             MovementBody {
@@ -303,7 +304,8 @@ fn verdict(explanation: &Explanation) -> String {
         return "no trade: the transaction failed".to_owned();
     }
     if let Some(first) = trades.first() {
-        let rows = if trades.len() == 1 { "one row".to_owned() } else { format!("{} rows", trades.len()) };
+        let rows =
+            if trades.len() == 1 { "one row".to_owned() } else { format!("{} rows", trades.len()) };
         return format!("a trade: {rows}, on {}", first.venue);
     }
     if let Some(note) = explanation.decoded.notes.first() {

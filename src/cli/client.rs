@@ -219,7 +219,9 @@ pub(super) fn refused(answer: &GetAnswer) -> String {
         _ => "",
     };
     match serde_json::from_slice::<ErrorBody>(&answer.body) {
-        Ok(ErrorBody { error }) => format!("the server says {}: {}{hint}", error.code, error.message),
+        Ok(ErrorBody { error }) => {
+            format!("the server says {}: {}{hint}", error.code, error.message)
+        }
         Err(_) => format!("the server answers {}{hint}", answer.status),
     }
 }

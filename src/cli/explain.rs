@@ -116,7 +116,10 @@ async fn here(
     let explained =
         explained.map_err(|error| CliError::failed("the transaction cannot be read", error))?;
     let explained = explained.ok_or_else(|| {
-        CliError::plain(format!("no node of {} has this transaction among what is final", chain.slug))
+        CliError::plain(format!(
+            "no node of {} has this transaction among what is final",
+            chain.slug
+        ))
     })?;
     explanation_json(&explained, &wallet, chain)
         .map_err(|error| CliError::failed("the explanation cannot be written", error))
@@ -177,7 +180,9 @@ fn shown(text: &str) -> Result<String, CliError> {
         .map(|movement| {
             let became = match movement.became.as_slice() {
                 [] => "left out".to_owned(),
-                became => became.iter().map(|field| printable(field)).collect::<Vec<_>>().join(", "),
+                became => {
+                    became.iter().map(|field| printable(field)).collect::<Vec<_>>().join(", ")
+                }
             };
             vec![printable(&movement.asset), number(&movement.came), number(&movement.went), became]
         })
@@ -206,13 +211,14 @@ fn shown(text: &str) -> Result<String, CliError> {
             ]
         })
         .collect();
-    let columns =
-        [("WHAT", left), ("", left), ("AMOUNT", right), ("ASSET", left), ("WHY", left)];
+    let columns = [("WHAT", left), ("", left), ("AMOUNT", right), ("ASSET", left), ("WHY", left)];
     section("Left out", &columns, &rows);
     let rows: Vec<_> = body.notes.iter().map(|note| vec![printable(&note.detail)]).collect();
     section("Notes", &[("", left)], &rows);
     if !body.native_movements_known {
-        text.push_str("\nNo node tells the inner calls: movements of native coin may be missing.\n");
+        text.push_str(
+            "\nNo node tells the inner calls: movements of native coin may be missing.\n",
+        );
     }
     Ok(text)
 }

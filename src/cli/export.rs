@@ -103,8 +103,9 @@ impl Export {
                 source,
             })
         };
-        let saved: Checkpoint = serde_json::from_slice(&read(&side)?)
-            .map_err(|error| CliError::failed(format!("{} cannot be read", side.display()), error))?;
+        let saved: Checkpoint = serde_json::from_slice(&read(&side)?).map_err(|error| {
+            CliError::failed(format!("{} cannot be read", side.display()), error)
+        })?;
         if saved.subject != subject || !accepts(&saved.cursor) {
             let what = "--resume goes on with the same wallet, chain, format and limit only";
             return Err(CliError::Usage(what.to_owned()));

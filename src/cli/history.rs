@@ -32,7 +32,9 @@ pub(super) fn run(
         let target = Target::open(args.output.as_deref())?;
         let on_terminal = target.is_terminal();
         if on_terminal && args.format == Format::Parquet {
-            return Err(CliError::Usage("parquet is no text: give it a file with --output".to_owned()));
+            return Err(CliError::Usage(
+                "parquet is no text: give it a file with --output".to_owned(),
+            ));
         }
         let colour = on_terminal && context.environment.get("NO_COLOR").is_none();
         Export::begin(subject, target, args.output.as_deref(), colour)?

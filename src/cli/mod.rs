@@ -105,9 +105,11 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
                 args.common.data_dir.is_some() || environment.get("BLOTTER_DATA_DIR").is_some();
             runtime()?.block_on(demo::run(demo, config, registry, keep_data))
         }
-        Command::History(_) | Command::Pnl(_) | Command::Explain(_) | Command::Verify(_) | Command::Forget(_) => {
-            read_wallet(args, &config, &registry, environment, &mut out)
-        }
+        Command::History(_)
+        | Command::Pnl(_)
+        | Command::Explain(_)
+        | Command::Verify(_)
+        | Command::Forget(_) => read_wallet(args, &config, &registry, environment, &mut out),
         Command::Keys(args) => {
             keys::run(&args.command, &config, &registry, SystemClock.now(), &mut out)
         }

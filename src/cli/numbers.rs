@@ -33,9 +33,8 @@ mod tests {
 
     #[test]
     fn numbers_are_read_exactly() {
-        let read = |text| {
-            Number::parse(text).map(|number| (number.units.to_string(), number.decimals))
-        };
+        let read =
+            |text| Number::parse(text).map(|number| (number.units.to_string(), number.decimals));
         assert_eq!(read("0"), Some(("0".to_owned(), 0)));
         assert_eq!(read("12.050"), Some(("12050".to_owned(), 3)));
         assert_eq!(read("0.000000000000000001"), Some(("1".to_owned(), 18)));

@@ -154,7 +154,6 @@ impl Plain {
     }
 }
 
-
 impl Encode for Plain {
     fn begin(&mut self, to: &mut dyn Write) -> io::Result<()> {
         match self.format {
@@ -191,10 +190,7 @@ impl Encode for Plain {
                     let comma = if self.written == 0 { "" } else { "," };
                     write!(to, "{comma}{}", json(row)?)?;
                 }
-                Format::Ndjson
-                | Format::Parquet
-                | Format::Koinly
-                | Format::Cointracking => {}
+                Format::Ndjson | Format::Parquet | Format::Koinly | Format::Cointracking => {}
             }
             self.written += 1;
         }

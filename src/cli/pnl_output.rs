@@ -224,7 +224,8 @@ impl Report {
         ];
         let rows: Vec<Vec<String>> = self.tokens.iter().map(|token| self.cells(token)).collect();
         let text = table::format(&columns, &rows);
-        let signs = std::iter::once(Signed::ZERO).chain(self.tokens.iter().map(|t| t.position.realised));
+        let signs =
+            std::iter::once(Signed::ZERO).chain(self.tokens.iter().map(|t| t.position.realised));
         let mut coloured = String::with_capacity(text.len());
         for (line, sign) in text.lines().zip(signs) {
             match (colour, sign.is_positive(), sign.is_negative()) {
@@ -262,7 +263,10 @@ impl Report {
             let _ = writeln!(text, "{name:<22} {value}");
         };
         let value = |units: Units| format!("{} {}", self.value(units), self.native);
-        line("trades", format!("{} in {} tokens, {}", self.trades, self.tokens.len(), self.method()));
+        line(
+            "trades",
+            format!("{} in {} tokens, {}", self.trades, self.tokens.len(), self.method()),
+        );
         line("spent", value(totals.spent));
         line("received", value(totals.received));
         let realised = totals.realised.decimal(self.native_decimals);
@@ -282,10 +286,8 @@ impl Report {
                 line(name, value(units));
             }
         }
-        let counts: [(&str, fn(&Position) -> u64); 2] = [
-            ("trades without value", |p| p.unvalued),
-            ("trades without amount", |p| p.untold),
-        ];
+        let counts: [(&str, fn(&Position) -> u64); 2] =
+            [("trades without value", |p| p.unvalued), ("trades without amount", |p| p.untold)];
         for (name, count) in counts {
             let named: Vec<String> = self
                 .tokens

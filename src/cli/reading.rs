@@ -90,8 +90,7 @@ impl<'a> Reading<'a> {
         let address = parse_address(&chain, &args.address)?;
         let url = args.url.as_deref().or_else(|| context.environment.get("BLOTTER_URL"));
         let key = args.key.as_deref().or_else(|| context.environment.get("BLOTTER_KEY"));
-        let asked =
-            url.map(|url| Asked::new(url, key, &chain.slug, address, limit)).transpose()?;
+        let asked = url.map(|url| Asked::new(url, key, &chain.slug, address, limit)).transpose()?;
         let wallet = Wallet { chain: chain.id, address };
         Ok(Self { context, chain, wallet, limit, asked })
     }
@@ -195,7 +194,8 @@ pub(super) fn parse_address(chain: &Chain, text: &str) -> Result<Address, CliErr
         let other = [Family::Solana, Family::Evm, Family::Tron]
             .into_iter()
             .any(|family| family != chain.family && Address::parse(family, text).is_ok());
-        let hint = if other { "; it has the form of another chain's: name it with --chain" } else { "" };
+        let hint =
+            if other { "; it has the form of another chain's: name it with --chain" } else { "" };
         CliError::Usage(format!("{text}: {error}{hint}"))
     })
 }

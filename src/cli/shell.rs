@@ -24,9 +24,8 @@ pub(super) fn man(out: &mut dyn Write) -> Result<(), CliError> {
     let mut program = Args::command();
     program.build();
     let mut text = Vec::new();
-    let pages = std::iter::once(program.clone()).chain(
-        program.get_subcommands().filter(|command| command.get_name() != "help").cloned(),
-    );
+    let pages = std::iter::once(program.clone())
+        .chain(program.get_subcommands().filter(|command| command.get_name() != "help").cloned());
     for command in pages {
         clap_mangen::Man::new(command).render(&mut text).map_err(CliError::Output)?;
     }

@@ -105,9 +105,7 @@ impl Tax {
 
     fn against_native<'a>(&self, row: &'a TradeLine) -> Swap<'a> {
         let native = match &row.amount_sol {
-            Some(value) => {
-                Part { amount: value.get().to_owned(), currency: self.native.clone() }
-            }
+            Some(value) => Part { amount: value.get().to_owned(), currency: self.native.clone() },
             None => Part::default(),
         };
         let mut comment = format!("{}; {}", row.dex, row.token_mint);
@@ -128,10 +126,7 @@ fn text(number: &Option<Box<RawValue>>) -> Option<&str> {
 }
 
 fn part(row: &TradeLine) -> Part {
-    Part {
-        amount: text(&row.amount).unwrap_or_default().to_owned(),
-        currency: row.token.clone(),
-    }
+    Part { amount: text(&row.amount).unwrap_or_default().to_owned(), currency: row.token.clone() }
 }
 
 /// `2026-11-21T07:05:51+00:00` in parts; times are always written like this.
@@ -232,10 +227,14 @@ mod tests {
     use super::*;
     use crate::cli::args::Format;
 
-    fn row(signature: &str, side: &str, token: &str, amounts: (Option<&str>, Option<&str>)) -> TradeLine {
-        let number = |text: Option<&str>| {
-            text.and_then(|text| RawValue::from_string(text.to_owned()).ok())
-        };
+    fn row(
+        signature: &str,
+        side: &str,
+        token: &str,
+        amounts: (Option<&str>, Option<&str>),
+    ) -> TradeLine {
+        let number =
+            |text: Option<&str>| text.and_then(|text| RawValue::from_string(text.to_owned()).ok());
         TradeLine {
             signature: signature.to_owned(),
             side: side.to_owned(),

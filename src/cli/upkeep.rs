@@ -36,8 +36,8 @@ pub(super) fn backup(
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let folder = &config.storage.path;
-    let bytes = upkeep::copy(folder, &args.path, options(config))
-        .map_err(|error| failed(folder, error))?;
+    let bytes =
+        upkeep::copy(folder, &args.path, options(config)).map_err(|error| failed(folder, error))?;
     let keys = folder.join(KEYS_FILE);
     let error = |source| CliError::File { action: "copy", path: keys.clone(), source };
     if keys.exists() {

@@ -55,9 +55,9 @@ pub(super) fn run(
         differences: differences.clone(),
     };
     let text = if args.json {
-        serde_json::to_string_pretty(&report).map(|text| text + "\n").map_err(|error| {
-            CliError::failed("the result cannot be written", error)
-        })?
+        serde_json::to_string_pretty(&report)
+            .map(|text| text + "\n")
+            .map_err(|error| CliError::failed("the result cannot be written", error))?
     } else {
         report.table()
     };
@@ -68,11 +68,7 @@ pub(super) fn run(
     }
 }
 
-fn read(
-    reading: &Reading<'_>,
-    context: &Context<'_>,
-    runtime: &Runtime,
-) -> Result<Rows, CliError> {
+fn read(reading: &Reading<'_>, context: &Context<'_>, runtime: &Runtime) -> Result<Rows, CliError> {
     let mut rows = Rows::default();
     let progress = Progress::start(context.quiet);
     let outcome = runtime.block_on(reading.read(&mut rows, &progress, None))?;
@@ -178,17 +174,20 @@ async fn held(
         CliError::Usage(format!("{} is switched off in the configuration", reading.chain.slug))
     })?;
     let lane = Lane::new(0, Arc::new(Priority::interactive()));
-    let untellable = |error| CliError::failed("the node does not tell what the wallet holds", error);
+    let untellable =
+        |error| CliError::failed("the node does not tell what the wallet holds", error);
     let family = reading.chain.family;
     let (mut reports, mints): (Vec<TokenReport>, Vec<&String>) =
         (Vec::new(), rows.tokens.keys().collect());
     for group in mints.chunks(TOKENS_AT_ONCE) {
-        let parsed = |mint: &&String| match mint.parse().ok().filter(|n| Address::is_tron_asset(*n)) {
+        let parsed = |mint: &&String| match mint.parse().ok().filter(|n| Address::is_tron_asset(*n))
+        {
             Some(number) => Ok(Address::tron_asset(number)),
             None => Address::parse(family, mint),
         };
         let addresses: Result<Vec<Address>, _> = group.iter().map(parsed).collect();
-        let addresses = addresses.map_err(|error| CliError::failed("a mint cannot be read", error))?;
+        let addresses =
+            addresses.map_err(|error| CliError::failed("a mint cannot be read", error))?;
         let balances =
             source.balances(wallet.address, &addresses, &lane).await.map_err(untellable)?;
         let metas = source.tokens(&addresses, &lane).await.map_err(untellable)?;
@@ -206,9 +205,9 @@ impl Moved {
     fn report(&self, mint: &str, meta: Option<&TokenMeta>, balance: Option<Units>) -> TokenReport {
         let decimals = meta.and_then(|meta| meta.decimals);
         let sum = |numbers: &[Number], decimals| {
-            numbers.iter().try_fold(Units::ZERO, |sum, number| {
-                sum.checked_add(number.scaled(decimals)?)
-            })
+            numbers
+                .iter()
+                .try_fold(Units::ZERO, |sum, number| sum.checked_add(number.scaled(decimals)?))
         };
         let net = decimals.and_then(|decimals| {
             Some(Signed::difference(sum(&self.bought, decimals)?, sum(&self.sold, decimals)?))
@@ -231,7 +230,9 @@ impl Moved {
             _ if self.untold > 0 => "rows without an amount: nothing can be said",
             None => "the node does not tell what is held",
             Some(rest) if rest == Signed::ZERO => "agrees",
-            Some(rest) if rest.is_positive() => "more is held: transfers in, rewards, or trades before",
+            Some(rest) if rest.is_positive() => {
+                "more is held: transfers in, rewards, or trades before"
+            }
             Some(_) => "less is held: transfers out, burns, or fees of the token",
         };
         TokenReport {
@@ -255,8 +256,8 @@ fn against(
     rows: &Rows,
 ) -> Result<Vec<Difference>, CliError> {
     let chain = context.chain(&args.wallet.chain)?;
-    let node = SecretUrl::parse(url)
-        .map_err(|reason| CliError::Usage(format!("--against: {reason}")))?;
+    let node =
+        SecretUrl::parse(url).map_err(|reason| CliError::Usage(format!("--against: {reason}")))?;
     let scratch = Scratch::new()?;
     let mut config = Config::clone(context.config);
     scratch.path().clone_into(&mut config.storage.path);
@@ -339,7 +340,9 @@ impl Report {
         );
         match &self.differences {
             None => {}
-            Some(found) if found.is_empty() => text.push_str("The other node tells the same rows.\n"),
+            Some(found) if found.is_empty() => {
+                text.push_str("The other node tells the same rows.\n")
+            }
             Some(found) => {
                 for difference in found.iter().take(SHOWN_MAX) {
                     let Difference { signature, side, token_mint, what } = difference;

@@ -7,9 +7,7 @@ use super::error::HistoryError;
 use super::{History, Inner};
 use crate::decode::explain::{Asset, Explanation};
 use crate::decode::{evm, solana, tron};
-use crate::domain::{
-    Address, Height, Position, Row, Token, TradeKey, TxId, UnixSeconds, Wallet,
-};
+use crate::domain::{Address, Height, Position, Row, Token, TradeKey, TxId, UnixSeconds, Wallet};
 use crate::registry::Registry;
 use crate::store::TokenRecord;
 use crate::upstream::{FoundTx, Lane, Priority, RawTx};
@@ -42,9 +40,10 @@ impl History {
         let inner = &self.inner;
         let source = inner.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
         let lane = Lane::new(LANE, Arc::new(Priority::interactive()));
-        let found = source.transaction(tx, wallet.address, &lane).await.map_err(|error| {
-            HistoryError::UpstreamUnavailable { detail: error.to_string() }
-        })?;
+        let found = source
+            .transaction(tx, wallet.address, &lane)
+            .await
+            .map_err(|error| HistoryError::UpstreamUnavailable { detail: error.to_string() })?;
         let Some(found) = found else { return Ok(None) };
         let Some((explanation, time)) = explain(&inner.registry, &wallet, &found) else {
             return Ok(None);
@@ -55,7 +54,8 @@ impl History {
         let unknown: Vec<Address> =
             mints.into_iter().filter(|mint| !tokens.contains_key(mint)).collect();
         // Without a symbol it is explained too.
-        let told = if unknown.is_empty() { Ok(Vec::new()) } else { source.tokens(&unknown, &lane).await };
+        let told =
+            if unknown.is_empty() { Ok(Vec::new()) } else { source.tokens(&unknown, &lane).await };
         for meta in told.unwrap_or_default() {
             let token = Token { mint: meta.mint, symbol: meta.symbol, decimals: meta.decimals };
             tokens.insert(meta.mint, token);

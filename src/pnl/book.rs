@@ -121,8 +121,7 @@ impl Book {
         let taken = self.held.take(matched);
         self.let_go(matched, &taken);
         let position = &mut self.position;
-        position.unmatched =
-            position.unmatched.saturating_add(quantity.saturating_sub(matched));
+        position.unmatched = position.unmatched.saturating_add(quantity.saturating_sub(matched));
         let Some(value) = value else {
             let cost = taken.iter().filter_map(|part| part.cost).fold(Units::ZERO, plus);
             position.unvalued_cost = position.unvalued_cost.saturating_add(cost);
@@ -174,7 +173,8 @@ impl Book {
                 continue;
             };
             let before = gain.unwrap_or(Gain { proceeds: Units::ZERO, cost: Units::ZERO });
-            gain = Some(Gain { proceeds: plus(before.proceeds, got), cost: plus(before.cost, cost) });
+            gain =
+                Some(Gain { proceeds: plus(before.proceeds, got), cost: plus(before.cost, cost) });
         }
         gain
     }

@@ -271,7 +271,10 @@ fn inspect_without_writing(
     check(schema::inspect(&database.begin_read()?)?, name).map(|_| ())
 }
 
-pub(super) fn open_database(backend: &SharedBackend, options: StoreOptions) -> Result<Database, StoreError> {
+pub(super) fn open_database(
+    backend: &SharedBackend,
+    options: StoreOptions,
+) -> Result<Database, StoreError> {
     let name = &backend.name;
     let database = builder(options)
         .create_with_backend(backend.clone())

@@ -31,7 +31,8 @@ pub use queue::{Lane, Priority};
 pub use secret::{SecretText, SecretUrl};
 pub use solana::{SolanaLimits, SolanaSource};
 pub use source::{
-    FoundTx, GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
+    FoundTx, GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, Tip,
+    TokenMeta,
 };
 pub use transport::{Method, Request, Response, Transport, TransportError};
 pub use tron::{TronLimits, TronSource};

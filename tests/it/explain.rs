@@ -61,7 +61,9 @@ fn check_balance(explained: &Value, decimals: usize) {
     let left: i128 = list("leftOut")
         .iter()
         .filter(|left| left["mint"].is_null())
-        .filter(|left| ["tip", "bot fee", "beside the trade", "no trade"].contains(&text(left, "what")))
+        .filter(|left| {
+            ["tip", "bot fee", "beside the trade", "no trade"].contains(&text(left, "what"))
+        })
         .map(|left| {
             let value = units(&left["amount"], decimals);
             if left["direction"] == "in" { value } else { -value }

@@ -216,7 +216,8 @@ async fn every_form_holds_the_same_trades() {
     let nodes = vec![("sol".to_owned(), DemoNode::new(model, 1))];
     with_nodes(nodes, move |urls| {
         let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
-        let text = |format| String::from_utf8(written(&place, &wallet.to_string(), format)).unwrap();
+        let text =
+            |format| String::from_utf8(written(&place, &wallet.to_string(), format)).unwrap();
         let cells = csv(&text("csv"));
         assert_eq!(cells.len(), rows + 1);
         let json: Value = serde_json::from_str(&text("json")).unwrap();
@@ -241,7 +242,8 @@ async fn every_form_holds_the_same_trades() {
         }
 
         // One line a swap: of token for token both rows are one.
-        let signatures: std::collections::BTreeSet<&String> = swaps.iter().map(|(s, _)| s).collect();
+        let signatures: std::collections::BTreeSet<&String> =
+            swaps.iter().map(|(s, _)| s).collect();
         for (format, hash) in [("koinly", 11), ("cointracking", 12)] {
             let lines = csv(&text(format));
             assert_eq!(lines.len(), signatures.len() + 1, "{format}");
@@ -292,7 +294,8 @@ async fn a_call_that_was_killed_is_gone_on_with() {
                 assert!(started.elapsed() < PATIENCE);
             };
             if format == "parquet" {
-                while !begun(&place.path().join("blotter-data")) || started.elapsed().as_secs() < 2 {
+                while !begun(&place.path().join("blotter-data")) || started.elapsed().as_secs() < 2
+                {
                     wait(&mut child);
                 }
                 let id = child.id().to_string();

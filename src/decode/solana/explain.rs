@@ -36,14 +36,15 @@ fn native(why: Why, lamports: u64, came: bool) -> LeftOut {
 /// Over the border of the wallet's accounts, asset by asset.
 fn movements(registry: &Registry, ledger: &Ledger, tx: &Transaction) -> Vec<Movement> {
     let mut sums: Vec<(Moved, u128, u128)> = Vec::new();
-    let mut add = |asset: Moved, got: u128, gave: u128| {
-        match sums.iter_mut().find(|(known, ..)| *known == asset) {
-            Some((_, in_all, out_all)) => {
-                *in_all = in_all.saturating_add(got);
-                *out_all = out_all.saturating_add(gave);
-            }
-            None => sums.push((asset, got, gave)),
+    let mut add = |asset: Moved, got: u128, gave: u128| match sums
+        .iter_mut()
+        .find(|(known, ..)| *known == asset)
+    {
+        Some((_, in_all, out_all)) => {
+            *in_all = in_all.saturating_add(got);
+            *out_all = out_all.saturating_add(gave);
         }
+        None => sums.push((asset, got, gave)),
     };
     for flow in &ledger.flows {
         match (ledger.is_own(flow.from), ledger.is_own(flow.to)) {

@@ -43,7 +43,8 @@ fn native(trade: &NativeTrade) -> Explanation {
     let asset = |own: Own| own.address().map_or(Asset::Native, Asset::Token);
     let gave = Movement { asset: asset(sold), got: Units::ZERO, gave: paid };
     let came = bought.map(|own| Movement { asset: asset(own), got, gave: Units::ZERO });
-    let venue = FoundVenue { name: name.to_owned(), part: "no contract: the chain itself", address: None };
+    let venue =
+        FoundVenue { name: name.to_owned(), part: "no contract: the chain itself", address: None };
     Explanation {
         native_told: true,
         movements: [gave].into_iter().chain(came).collect(),

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::open::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 use super::SolanaSource;
+use super::open::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 use crate::domain::{Address, Units};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Call, CallOptions};
@@ -83,6 +83,9 @@ impl SolanaSource {
                 *sum = sum.saturating_add(amount);
             }
         }
-        Ok(mints.iter().map(|mint| held.get(&mint.to_string()).copied().or(Some(Units::ZERO))).collect())
+        Ok(mints
+            .iter()
+            .map(|mint| held.get(&mint.to_string()).copied().or(Some(Units::ZERO)))
+            .collect())
     }
 }
