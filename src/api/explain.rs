@@ -11,7 +11,7 @@ use super::handlers::{Call, find_chain};
 use super::query::{HistoryQuery, decode_segment};
 use super::reply;
 use crate::domain::{Address, Decimal, Side, Token, TxId, Units, Wallet};
-use crate::history::{Asset, Explained, Explanation, Note, NoteKind, Why};
+use crate::history::{Asset, DecodedTrade, Explained, Explanation, Note, NoteKind, Why};
 use crate::registry::Chain;
 
 type Number = Option<Box<RawValue>>;
@@ -46,7 +46,8 @@ struct TradeBody {
     amount_sol: Number,
     amount: Number,
     dex: String,
-    /// Where `amountSol` comes from: `movement`, `price` or `unknown`.
+    /// Where `amountSol` comes from: `movement` of the wallet, `route` (native coin that the swap of
+    /// two tokens went through), `price` or `unknown`.
     value_from: &'static str,
 }
 
@@ -188,6 +189,7 @@ impl Named<'_> {
                 .find(|row| row.trade.mint == trade.mint && row.trade.side == trade.side);
             let valued = stored.and_then(|row| row.trade.native);
             let (native, value_from) = match (trade.native, valued) {
+                (Some(native), _) if self.is_routed(trade) => (Some(native), "route"),
                 (Some(native), _) => (Some(native), "movement"),
                 (None, Some(native)) => (Some(native), "price"),
                 (None, None) => (None, "unknown"),
@@ -206,6 +208,12 @@ impl Named<'_> {
         trades.collect()
     }
 
+    /// Whether a row's value is that of the row on the other side: no native coin of the wallet's.
+    fn is_routed(&self, trade: &DecodedTrade) -> bool {
+        let trades = &self.explained.explanation.decoded.trades;
+        trades.iter().any(|other| other.side != trade.side && other.native == trade.native)
+    }
+
     fn movements(&self) -> Vec<MovementBody> {
         let trades = &self.explained.explanation.decoded.trades;
         let movements = self.explained.explanation.movements.iter().map(|movement| {
@@ -214,7 +222,10 @@ impl Named<'_> {
                 let name =
                     format!("{} {}", side(trade.side), self.symbol(Asset::Token(trade.mint)));
                 match asset {
-                    Asset::Native => trade.native.map(|_| format!("{name} amountSol")),
+                    Asset::Native => trade
+                        .native
+                        .filter(|_| !self.is_routed(trade))
+                        .map(|_| format!("{name} amountSol")),
                     Asset::Token(mint) => (mint == trade.mint).then(|| format!("{name} amount")),
                 }
             });

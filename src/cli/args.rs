@@ -16,7 +16,8 @@ use super::units::Rate;
 #[command(
     after_help = "Each setting of the configuration also has a variable BLOTTER_<SECTION>_<KEY>; \
 flag before variable before file before default.\n\
-Exit codes: 0 done, 1 failed, 2 wrong flags or configuration, 3 the history is not complete."
+Exit codes: 0 done, 1 failed (also: what was verified differs), 2 wrong flags or configuration, \
+3 the history is not complete."
 )]
 pub(super) struct Args {
     #[command(flatten)]
@@ -53,12 +54,24 @@ pub(super) enum Command {
     Pnl(PnlArgs),
     /// Say why a transaction is a trade of a wallet, or why it is none
     Explain(ExplainArgs),
+    /// Hold a wallet's trades against what it holds, and against what another node tells
+    Verify(VerifyArgs),
     /// Make, list and revoke API keys
     Keys(KeysArgs),
     /// Show the chains and what their endpoints can do
     Chains(ChainsArgs),
     /// Print the merged configuration, secrets hidden
     Config,
+    /// Copy the data folder's trades and keys while no server has it open
+    Backup(BackupArgs),
+    /// Give the data folder's free space back, while no server has it open
+    Compact,
+    /// Delete all that is stored of a wallet, while no server has the data folder open
+    Forget(ForgetArgs),
+    /// Print the completions for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    Man,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -81,7 +94,7 @@ pub(super) struct DemoArgs {
     pub(super) node: Option<Listen>,
 }
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(super) struct WalletArgs {
     /// The wallet's address
     pub(super) address: String,
@@ -185,6 +198,39 @@ pub(super) struct ExplainArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    pub(super) wallet: WalletArgs,
+    /// Read the wallet from this node too, and list what differs
+    #[arg(long, value_name = "URL")]
+    pub(super) against: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct BackupArgs {
+    /// Folder for the copy; nothing in it is overwritten
+    pub(super) path: PathBuf,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ForgetArgs {
+    /// The wallet's address
+    pub(super) address: String,
+    /// Chain, by slug or by name
+    #[arg(long, default_value = "sol")]
+    pub(super) chain: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct CompletionsArgs {
+    /// For which shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(super) struct KeysArgs {
     #[command(subcommand)]
     pub(super) command: KeysCommand,
@@ -254,6 +300,12 @@ impl Args {
             Command::History(_)
             | Command::Pnl(_)
             | Command::Explain(_)
+            | Command::Verify(_)
+            | Command::Backup(_)
+            | Command::Compact
+            | Command::Forget(_)
+            | Command::Completions(_)
+            | Command::Man
             | Command::Keys(_)
             | Command::Chains(_)
             | Command::Config => None,

@@ -21,6 +21,7 @@ mod keys;
 mod keys_file;
 mod keys_watch;
 mod logging;
+mod numbers;
 mod output;
 mod parquet;
 mod pnl;
@@ -30,6 +31,7 @@ mod progress;
 mod reading;
 mod secret;
 mod serve;
+mod shell;
 mod signals;
 mod sources;
 mod table;
@@ -37,6 +39,8 @@ mod target;
 mod tax;
 mod thrift;
 mod units;
+mod upkeep;
+mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -101,9 +105,11 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
                 args.common.data_dir.is_some() || environment.get("BLOTTER_DATA_DIR").is_some();
             runtime()?.block_on(demo::run(demo, config, registry, keep_data))
         }
-        Command::History(_) | Command::Pnl(_) | Command::Explain(_) => {
-            read_wallet(args, &config, &registry, environment, &mut out)
-        }
+        Command::History(_)
+        | Command::Pnl(_)
+        | Command::Explain(_)
+        | Command::Verify(_)
+        | Command::Forget(_) => read_wallet(args, &config, &registry, environment, &mut out),
         Command::Keys(args) => {
             keys::run(&args.command, &config, &registry, SystemClock.now(), &mut out)
         }
@@ -112,6 +118,10 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
             runtime()?.block_on(check::run(args.json, &config, &registry, &transport, &mut out))
         }
         Command::Chains(args) => chains::run(args.json, &config, &registry, &mut out),
+        Command::Backup(args) => upkeep::backup(args, &config, &mut out),
+        Command::Compact => upkeep::compact(&config, &mut out),
+        Command::Completions(args) => shell::completions(args.shell, &mut out),
+        Command::Man => shell::man(&mut out),
         Command::Config => config_cmd::run(&config, &registry, &mut out),
     }
 }
@@ -131,10 +141,16 @@ fn read_wallet(
         Command::History(args) => history::run(args, &context, &runtime()?),
         Command::Pnl(args) => pnl::run(args, &context, &runtime()?, out),
         Command::Explain(args) => explain::run(args, &context, &runtime()?, out),
+        Command::Verify(args) => verify::run(args, &context, &runtime()?, out),
+        Command::Forget(args) => upkeep::forget(args, &context, out),
         Command::Demo(_)
         | Command::Serve(_)
         | Command::Keys(_)
         | Command::Chains(_)
+        | Command::Backup(_)
+        | Command::Compact
+        | Command::Completions(_)
+        | Command::Man
         | Command::Config => Ok(()),
     }
 }

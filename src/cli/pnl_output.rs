@@ -13,6 +13,8 @@ use crate::pnl::{Method, Position, Signed, Totals};
 
 /// Digits of a win rate.
 const RATE_DECIMALS: u8 = 4;
+/// Tokens that the table's last lines name.
+const NAMED_MAX: usize = 20;
 
 pub(super) struct Report {
     pub(super) wallet: String,
@@ -255,13 +257,12 @@ impl Report {
     /// What stands below the table; lines about nothing are left out.
     fn summary(&self) -> String {
         let totals = &self.totals;
-        let mut text = String::new();
+        let mut text = String::from("\n");
         let mut line = |name: &str, value: String| {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{name:<22} {value}");
         };
         let value = |units: Units| format!("{} {}", self.value(units), self.native);
-        line("", String::new());
         line(
             "trades",
             format!("{} in {} tokens, {}", self.trades, self.tokens.len(), self.method()),
@@ -296,7 +297,12 @@ impl Report {
                 .collect();
             if !named.is_empty() {
                 let all: u64 = self.tokens.iter().map(|token| count(&token.position)).sum();
-                line(name, format!("{all}: {}", named.join(", ")));
+                let shown = named.get(..NAMED_MAX).unwrap_or(&named).join(", ");
+                let more = match named.len().saturating_sub(NAMED_MAX) {
+                    0 => String::new(),
+                    more => format!(" and {more} tokens more, which json and csv name"),
+                };
+                line(name, format!("{all}: {shown}{more}"));
             }
         }
         text

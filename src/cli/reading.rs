@@ -95,6 +95,14 @@ impl<'a> Reading<'a> {
         Ok(Self { context, chain, wallet, limit, asked })
     }
 
+    /// The same from the nodes, whatever server the environment names.
+    pub(super) fn of_nodes(context: &'a Context<'a>, args: &WalletArgs) -> Result<Self, CliError> {
+        let chain = context.chain(&args.chain)?.clone();
+        let address = parse_address(&chain, &args.address)?;
+        let wallet = Wallet { chain: chain.id, address };
+        Ok(Self { context, chain, wallet, limit: None, asked: None })
+    }
+
     /// Whether a cursor of an earlier call can be gone on from.
     pub(super) fn accepts(&self, cursor: &str) -> bool {
         Cursor::decode(cursor, &self.wallet).is_ok()

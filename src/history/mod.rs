@@ -29,7 +29,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
-pub use crate::decode::{Note, NoteKind};
+pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use error::HistoryError;
 pub use explain::Explained;
 pub use limits::HistoryLimits;

@@ -22,6 +22,11 @@ impl Signed {
         }
     }
 
+    /// The same with the other sign.
+    pub fn negated(self) -> Self {
+        Self { negative: !self.negative && !self.magnitude.is_zero(), ..self }
+    }
+
     pub fn is_positive(&self) -> bool {
         !self.negative && !self.magnitude.is_zero()
     }

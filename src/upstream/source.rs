@@ -212,6 +212,20 @@ impl Source {
         }
     }
 
+    /// What a wallet holds now of each token, in their order; `None` where that cannot be told.
+    pub async fn balances(
+        &self,
+        wallet: Address,
+        mints: &[Address],
+        lane: &Lane,
+    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.balances(wallet, mints, lane).await,
+            Self::Evm(source) => source.balances(wallet, mints, lane).await,
+            Self::Tron(source) => source.balances(wallet, mints, lane).await,
+        }
+    }
+
     /// Price of the native coin at each moment, in their order, as the chain's reference pools
     /// tell it. `None`: nobody can tell, now or later. An error: nothing was learned, ask again.
     pub async fn native_prices(

@@ -27,6 +27,7 @@ mod evm_corpus;
 mod evm_decode;
 mod evm_source;
 mod evm_tables;
+mod explain;
 mod export;
 mod filters;
 mod follow;

@@ -3,6 +3,7 @@
 
 mod abi;
 mod alchemy;
+mod balances;
 mod blocks;
 mod descent;
 mod discovery;
