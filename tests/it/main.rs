@@ -33,6 +33,7 @@ mod hostile_bytes;
 mod hostile_disk;
 mod hostile_secrets;
 mod kill;
+mod prices_evm;
 mod program;
 mod sim;
 mod solana_source;
