@@ -55,10 +55,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for chunk in heights.chunks(100) {
         let at: Vec<Moment> = chunk.iter().map(moment).collect();
         for (height, price) in chunk.iter().zip(source.native_prices(&at, &lane).await?) {
-            let dollars = |price: Price| Decimal {
-                units: Units::from(price.0),
-                decimals: Price::DECIMALS,
-            };
+            let dollars =
+                |price: Price| Decimal { units: Units::from(price.0), decimals: Price::DECIMALS };
             let told = price.map_or_else(|| "null".to_owned(), |p| dollars(p).to_string());
             println!("{height} {told}");
         }

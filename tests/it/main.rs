@@ -36,6 +36,7 @@ mod kill;
 mod prices_candles;
 mod prices_evm;
 mod prices_solana;
+mod prices_tron;
 mod program;
 mod sim;
 mod solana_source;

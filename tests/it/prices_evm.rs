@@ -18,6 +18,9 @@ use super::support::prices::{Errors, NoClock, lane};
 /// Those whose demo has reference pools.
 const CHAINS: [&str; 6] = ["eth", "base", "bsc", "hyperevm", "monad", "robinhood"];
 
+/// Of each chain.
+const TRADES: u64 = 300;
+
 struct World {
     registry: Arc<Registry>,
     chain: Chain,
@@ -105,12 +108,12 @@ async fn trades_for_dollars_are_worth_what_their_routes_passed_through() {
         } else {
             TradeKind::V2Hop
         };
-        let errors = world.errors(&source, kind, 1_000).await;
+        let errors = world.errors(&source, kind, TRADES).await;
         let before: u64 = calls(&source);
         println!("reference pools, {slug}: {errors}, {before} calls");
         errors.check(1, 0);
         // One range a trade, and the pools' tokens once: what no route passed through.
-        assert!(before <= 2 * 1_000 + 20, "{before} calls");
+        assert!(before <= 2 * TRADES + 20, "{before} calls");
     }
 }
 
