@@ -15,15 +15,16 @@ use super::dto::{
     ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
 };
 use super::error::ApiError;
+use super::estimate::{Received, estimate};
 use super::gate::{Place, Rate, RateState};
 use super::query::{HistoryQuery, decode_segment};
-use super::{cors, page, reply, stream};
+use super::{cors, page, reference, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, Filter, UnixMillis, Wallet};
 use crate::history::{Walk, WalkRequest, Want};
 use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const CHAIN_DEFAULT: &str = "sol";
+pub(super) const CHAIN_DEFAULT: &str = "sol";
 /// Of an unknown chain's name.
 const CHAIN_CHARS_ECHOED: usize = 40;
 
@@ -34,6 +35,10 @@ pub(super) enum Endpoint {
     History(String),
     Chains,
     Usage,
+    Estimate,
+    OpenApi,
+    Docs,
+    Llms,
     Health,
     Ready,
     Metrics,
@@ -46,11 +51,26 @@ impl Endpoint {
             Self::History(_) => "history",
             Self::Chains => "chains",
             Self::Usage => "usage",
+            Self::Estimate => "estimate",
+            Self::OpenApi => "openapi",
+            Self::Docs => "docs",
+            Self::Llms => "llms",
             Self::Health => "healthz",
             Self::Ready => "readyz",
             Self::Metrics => "metrics",
             Self::Unknown => "unknown",
         }
+    }
+}
+
+impl Endpoint {
+    /// What `Allow` says of it.
+    fn methods(&self) -> &'static str {
+        if *self == Self::Estimate { "POST, OPTIONS" } else { "GET, HEAD, OPTIONS" }
+    }
+
+    fn takes(&self, method: &Method) -> bool {
+        self.methods().split(", ").any(|known| known == method.as_str())
     }
 }
 
@@ -70,12 +90,12 @@ impl Call {
         self.app.history.clock().now()
     }
 
-    fn caller(&self) -> Result<Caller, ApiError> {
+    pub(super) fn caller(&self) -> Result<Caller, ApiError> {
         self.app.keys.caller(&self.headers, self.now()).ok_or(ApiError::Unauthorized)
     }
 
     /// Takes one request off the caller's rate; `None` for a key without one.
-    fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
+    pub(super) fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
         let Some(millis) = caller.key.rate_millis else { return Ok(None) };
         let rate = Rate::new(millis, self.app.limits.rate_burst);
         match caller.state.bucket.take(rate, Instant::now()) {
@@ -92,6 +112,7 @@ pub(super) async fn answer(
     path: String,
     headers: HeaderMap,
     query: String,
+    received: Received,
     app: Arc<App>,
 ) -> Response {
     let started = Instant::now();
@@ -99,11 +120,11 @@ pub(super) async fn answer(
     let call = Call { app, method, path, headers, query, request_id };
     let result = match () {
         () if endpoint == Endpoint::Unknown => Err(ApiError::NotFound),
-        () if call.method == Method::OPTIONS => Ok(cors::options()),
-        () if call.method != Method::GET && call.method != Method::HEAD => {
-            Err(ApiError::MethodNotAllowed)
+        () if call.method == Method::OPTIONS => Ok(cors::options(endpoint.methods())),
+        () if !endpoint.takes(&call.method) => {
+            Err(ApiError::MethodNotAllowed { allowed: endpoint.methods() })
         }
-        () => dispatch(&endpoint, &call).await,
+        () => dispatch(&endpoint, &call, received).await,
     };
     let mut response = result.unwrap_or_else(|error| {
         let code = error.kind().code;
@@ -132,11 +153,19 @@ fn known_method(method: &Method) -> &'static str {
     known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }
 
-async fn dispatch(endpoint: &Endpoint, call: &Call) -> Result<Response, ApiError> {
+async fn dispatch(
+    endpoint: &Endpoint,
+    call: &Call,
+    received: Received,
+) -> Result<Response, ApiError> {
     match endpoint {
         Endpoint::History(segment) => history(call, segment).await,
         Endpoint::Chains => chains(call),
         Endpoint::Usage => usage(call),
+        Endpoint::Estimate => estimate(call, received).await,
+        Endpoint::OpenApi => Ok(reference::openapi()),
+        Endpoint::Docs => Ok(reference::docs(&call.app.reference)),
+        Endpoint::Llms => Ok(reference::llms()),
         Endpoint::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
         Endpoint::Ready => Ok(ready(call)),
         Endpoint::Metrics => Ok(reply::metrics(call.app.metrics.render())),
@@ -199,7 +228,7 @@ impl Asked {
     }
 }
 
-fn find_chain<'a>(call: &'a Call, name: &str) -> Result<&'a Chain, ApiError> {
+pub(super) fn find_chain<'a>(call: &'a Call, name: &str) -> Result<&'a Chain, ApiError> {
     let registry = call.app.history.registry();
     registry.chain_named(name).ok_or_else(|| {
         let slugs: Vec<&str> = registry.chains().iter().map(|chain| chain.slug.as_str()).collect();

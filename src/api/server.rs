@@ -23,6 +23,7 @@ use warp::reply::Response;
 use super::App;
 use super::routes::routes;
 use super::stall::StallGuard;
+use super::visitors::Peer;
 
 /// Said without reading the request, when there is no room for one more connection.
 const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\n\
@@ -140,11 +141,12 @@ struct Connection {
 impl Connection {
     async fn serve(self, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
         let limits = &self.app.limits;
+        let peer = stream.peer_addr().ok().map(|address| Peer(address.ip()));
         // Lines are small and go out at once.
         let _ = stream.set_nodelay(true);
         let io = TokioIo::new(StallGuard::new(stream, limits.write_wait_max));
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
-        let service = service_fn(move |request| routes.call(with_path(request)));
+        let service = service_fn(move |request| routes.call(prepared(request, peer)));
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -179,8 +181,11 @@ impl Connection {
 }
 
 /// A target without a path (`CONNECT host:port`) becomes the root, which nobody serves: warp's path
-/// filter would panic at it.
-fn with_path(mut request: Request<Incoming>) -> Request<Incoming> {
+/// filter would panic at it. And who asks stands beside it.
+fn prepared(mut request: Request<Incoming>, peer: Option<Peer>) -> Request<Incoming> {
+    if let Some(peer) = peer {
+        request.extensions_mut().insert(peer);
+    }
     if request.uri().path_and_query().is_none() {
         *request.uri_mut() = Uri::from_static("/");
     }

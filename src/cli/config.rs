@@ -13,8 +13,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::config_chains::{ChainLayer, check_chain, own_chain};
+use super::config_estimates::Estimates;
 use super::environment::Environment;
 use super::units::{Size, Wait, serde_as_text};
+use crate::api::Proxies;
 use crate::registry::{OwnChain, Registry};
 
 const DEFAULTS: &str = include_str!("../../data/default.toml");
@@ -74,6 +76,8 @@ section!(Server, ServerLayer, "server", {
     heartbeat: Wait,
     shutdown_wait: Wait,
     connections: u32,
+    estimates: Estimates,
+    trusted_proxies: Proxies,
 });
 
 section!(Storage, StorageLayer, "storage", {

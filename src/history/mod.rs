@@ -5,6 +5,7 @@
 mod anchors;
 mod board;
 mod error;
+mod estimate;
 mod ingest;
 mod limits;
 mod metrics;
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
 pub use error::HistoryError;
+pub use estimate::Estimate;
 pub use limits::HistoryLimits;
 pub use metrics::{Counter, HistoryMetrics};
 pub use tasks::Tasks;

@@ -2,6 +2,7 @@
 //!
 //! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
 
+mod activity;
 mod ask;
 mod endpoint;
 mod error;
@@ -20,6 +21,7 @@ mod transport;
 mod tries;
 mod tron;
 
+pub use activity::Activity;
 pub use ask::{Ask, Reading, Reply};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;

@@ -35,6 +35,7 @@ mod hostile_bytes;
 mod hostile_disk;
 mod hostile_secrets;
 mod kill;
+mod openapi;
 mod program;
 mod sim;
 mod solana_source;

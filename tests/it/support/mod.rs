@@ -5,6 +5,7 @@ pub(crate) mod disk;
 pub(crate) mod evm_node;
 pub(crate) mod program;
 pub(crate) mod replies;
+pub(crate) mod schema;
 pub(crate) mod script;
 pub(crate) mod served;
 pub(crate) mod solana;
