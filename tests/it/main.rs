@@ -23,6 +23,7 @@ mod demo_evm;
 mod demo_evm_decode;
 mod demo_evm_source;
 mod demo_faults;
+mod dropin;
 mod evm_corpus;
 mod evm_decode;
 mod evm_source;

@@ -248,3 +248,28 @@ async fn the_reference_page_has_it_all() {
     let llms = world.send("GET", "/llms.txt", &[]).await;
     assert!(text(&llms).contains("/v1/wallets/{address}/history"));
 }
+
+/// The board and the alerts ask for nothing that is not measured.
+#[tokio::test]
+async fn every_metric_of_the_board_is_measured() {
+    let world = World::new();
+    world.get("/v1/chains").await;
+    let measured = world.get("/metrics").await;
+    let measured = text(&measured);
+    let board = include_str!("../../docs/grafana.json");
+    let _: Value = serde_json::from_str(board).unwrap();
+    let mut names = BTreeSet::new();
+    for text in [board, include_str!("../../docs/alerts.yaml")] {
+        for (at, _) in text.match_indices("blotter_") {
+            let end = text[at..].find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap();
+            names.insert(&text[at..at + end]);
+        }
+    }
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        let family =
+            ["_total", "_bucket", "_info"].into_iter().find_map(|end| name.strip_suffix(end));
+        let line = format!("# TYPE {} ", family.unwrap_or(name));
+        assert!(measured.contains(&line), "{name}");
+    }
+}
