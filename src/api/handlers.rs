@@ -15,9 +15,10 @@ use super::dto::{
     ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
 };
 use super::error::ApiError;
+use super::estimate::{Received, estimate};
 use super::gate::{Place, Rate, RateState};
 use super::query::{HistoryQuery, decode_segment};
-use super::{cors, explain, page, reply, stream};
+use super::{cors, explain, page, reference, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, Filter, UnixMillis, Wallet};
 use crate::history::{Walk, WalkRequest, Want};
 use crate::registry::Chain;
@@ -36,6 +37,10 @@ pub(super) enum Endpoint {
     Explain(String, String),
     Chains,
     Usage,
+    Estimate,
+    OpenApi,
+    Docs,
+    Llms,
     Health,
     Ready,
     Metrics,
@@ -54,12 +59,27 @@ impl Endpoint {
             Self::Explain(..) => "explain",
             Self::Chains => "chains",
             Self::Usage => "usage",
+            Self::Estimate => "estimate",
+            Self::OpenApi => "openapi",
+            Self::Docs => "docs",
+            Self::Llms => "llms",
             Self::Health => "healthz",
             Self::Ready => "readyz",
             Self::Metrics => "metrics",
             Self::Page | Self::PageFile { .. } => "page",
             Self::Unknown => "unknown",
         }
+    }
+}
+
+impl Endpoint {
+    /// What `Allow` says of it.
+    fn methods(&self) -> &'static str {
+        if *self == Self::Estimate { "POST, OPTIONS" } else { "GET, HEAD, OPTIONS" }
+    }
+
+    fn takes(&self, method: &Method) -> bool {
+        self.methods().split(", ").any(|known| known == method.as_str())
     }
 }
 
@@ -101,6 +121,7 @@ pub(super) async fn answer(
     path: String,
     headers: HeaderMap,
     query: String,
+    received: Received,
     app: Arc<App>,
 ) -> Response {
     let started = Instant::now();
@@ -108,11 +129,11 @@ pub(super) async fn answer(
     let call = Call { app, method, path, headers, query, request_id };
     let result = match () {
         () if endpoint == Endpoint::Unknown => Err(ApiError::NotFound),
-        () if call.method == Method::OPTIONS => Ok(cors::options()),
-        () if call.method != Method::GET && call.method != Method::HEAD => {
-            Err(ApiError::MethodNotAllowed)
+        () if call.method == Method::OPTIONS => Ok(cors::options(endpoint.methods())),
+        () if !endpoint.takes(&call.method) => {
+            Err(ApiError::MethodNotAllowed { allowed: endpoint.methods() })
         }
-        () => dispatch(&endpoint, &call).await,
+        () => dispatch(&endpoint, &call, received).await,
     };
     let mut response = result.unwrap_or_else(|error| {
         let code = error.kind().code;
@@ -141,12 +162,20 @@ fn known_method(method: &Method) -> &'static str {
     known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }
 
-async fn dispatch(endpoint: &Endpoint, call: &Call) -> Result<Response, ApiError> {
+async fn dispatch(
+    endpoint: &Endpoint,
+    call: &Call,
+    received: Received,
+) -> Result<Response, ApiError> {
     match endpoint {
         Endpoint::History(segment) => history(call, segment).await,
         Endpoint::Explain(segment, signature) => explain::answer(call, segment, signature).await,
         Endpoint::Chains => chains(call),
         Endpoint::Usage => usage(call),
+        Endpoint::Estimate => estimate(call, received).await,
+        Endpoint::OpenApi => Ok(reference::openapi()),
+        Endpoint::Docs => Ok(reference::docs(&call.app.reference)),
+        Endpoint::Llms => Ok(reference::llms()),
         Endpoint::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
         Endpoint::Ready => Ok(ready(call)),
         Endpoint::Metrics => Ok(reply::metrics(call.app.metrics.render())),

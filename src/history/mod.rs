@@ -5,6 +5,7 @@
 mod anchors;
 mod board;
 mod error;
+mod estimate;
 mod explain;
 mod ingest;
 mod limits;
@@ -31,6 +32,7 @@ use tokio::time::Instant;
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use error::HistoryError;
+pub use estimate::Estimate;
 pub use explain::Explained;
 pub use limits::HistoryLimits;
 pub use metrics::{Counter, HistoryMetrics, Values};

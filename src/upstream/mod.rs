@@ -2,6 +2,7 @@
 //!
 //! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
 
+mod activity;
 mod ask;
 mod candles;
 mod endpoint;
@@ -22,6 +23,7 @@ mod transport;
 mod tries;
 mod tron;
 
+pub use activity::Activity;
 pub use ask::{Ask, Reading, Reply};
 pub use candles::Candles;
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};

@@ -2,6 +2,7 @@
 //! fetched ahead, native flows from whoever knows them.
 
 mod abi;
+mod activity;
 mod alchemy;
 mod balances;
 mod blocks;

@@ -2,6 +2,7 @@
 //!
 //! A slot is atomic: it is delivered only when every list has shown what lies below it.
 
+mod activity;
 mod balances;
 mod blocks;
 mod fetch;

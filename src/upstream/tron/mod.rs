@@ -3,6 +3,7 @@
 //!
 //! A block is atomic: it is delivered only when every list has shown what lies below it.
 
+mod activity;
 mod balances;
 mod blocks;
 mod fetch;

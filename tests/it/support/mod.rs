@@ -8,6 +8,7 @@ pub(crate) mod mangle;
 pub(crate) mod prices;
 pub(crate) mod program;
 pub(crate) mod replies;
+pub(crate) mod schema;
 pub(crate) mod script;
 pub(crate) mod served;
 pub(crate) mod solana;
