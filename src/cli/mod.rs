@@ -21,6 +21,7 @@ mod keys_watch;
 mod logging;
 mod output;
 mod probe;
+mod probe_tron;
 mod progress;
 mod secret;
 mod serve;

@@ -34,4 +34,4 @@ pub use source::{
     GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
 };
 pub use transport::{Method, Request, Response, Transport, TransportError};
-pub use tron::{TronLimits, TronSource};
+pub use tron::{TronLimits, TronSource, tron_reading, tron_rpc_reading};
