@@ -84,6 +84,7 @@ fn chunk(id: WalletId, number: u64, from: u64, size: u64, trades: u64) -> Chunk 
         trades: (from..end).map(|at| trade(number, at, trades)).collect(),
         tokens: vec![],
         accounts: vec![],
+        anchors: None,
         checked_at: None,
     }
 }

@@ -39,6 +39,7 @@ async fn main() -> Result<(), StoreError> {
             trades: (0..10).map(trade).collect(),
             tokens: vec![],
             accounts: vec![],
+            anchors: None,
             checked_at: None,
         })
         .await?;

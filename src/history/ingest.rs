@@ -51,6 +51,7 @@ impl Ingest<'_> {
             trades: traded.into_iter().flat_map(Traded::into_rows).collect(),
             tokens,
             accounts: raw.accounts,
+            anchors: None,
             checked_at,
         })
     }

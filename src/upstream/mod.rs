@@ -31,7 +31,7 @@ pub use queue::{Lane, Priority};
 pub use secret::{SecretText, SecretUrl};
 pub use solana::{SolanaLimits, SolanaSource};
 pub use source::{
-    GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
+    GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, Tip, TokenMeta,
 };
 pub use transport::{Method, Request, Response, Transport, TransportError};
 pub use tron::{TronLimits, TronSource, tron_reading, tron_rpc_reading};

@@ -41,6 +41,16 @@ pub struct RawChunk {
     pub resume: Option<Resume>,
     /// What is newly known of the wallet's accounts.
     pub accounts: Vec<SourceAccount>,
+    /// With the first chunk of a read from the head, where the nodes tell it.
+    pub tip: Option<Tip>,
+}
+
+/// The newest final block as it was before anything else was read: should the chain lose anything
+/// that was read below it, this hash differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tip {
+    pub height: Height,
+    pub hash: [u8; 32],
 }
 
 /// A transaction in its family's shape, with its block time.

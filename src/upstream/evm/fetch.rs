@@ -70,7 +70,7 @@ impl EvmSource {
         fetched.retain(|one| one.tx.succeeded);
         self.add_native(&wallet, &mut fetched, &blocks, &options).await;
         let txs = timed(fetched, &times)?;
-        Ok(RawChunk { low, high, txs, resume, accounts: Vec::new() })
+        Ok(RawChunk { low, high, txs, resume, accounts: Vec::new(), tip: None })
     }
 
     /// Of those that only brought something: the ones that the wallet sent or ran, or that came

@@ -24,7 +24,7 @@ use crate::domain::{Height, Resume};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
-use crate::upstream::source::{GapRequest, RawChunk, RawTx};
+use crate::upstream::source::{GapRequest, RawChunk, RawTx, Tip};
 
 enum Event {
     Opened(Result<Opening, UpstreamError>),
@@ -49,6 +49,8 @@ pub(in crate::upstream) struct TronReader {
     /// What went wrong while nobody waited.
     failure: Option<UpstreamError>,
     eager: bool,
+    /// To be told with the first chunk.
+    tip: Option<Tip>,
     ended: bool,
     /// Nodes keep blocks only from here: what lies below stays unknown.
     cut: Option<Height>,
@@ -81,6 +83,7 @@ impl TronReader {
             flights: FuturesUnordered::new(),
             failure: None,
             eager: false,
+            tip: None,
             ended: false,
             cut: None,
             delivered: 0,
@@ -156,7 +159,8 @@ impl TronReader {
     fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
         match event {
             Event::Opened(opening) => {
-                let Opening { high, top_at, low_at } = opening?;
+                let Opening { high, top_at, low_at, tip } = opening?;
+                self.tip = tip;
                 if high < self.request.low {
                     self.ended = true;
                     return Ok(());
@@ -378,6 +382,7 @@ impl TronReader {
             txs: txs.into_iter().map(raw).collect(),
             resume: self.timeline.edge().filter(|_| by_time && !self.ended).map(hint),
             accounts: Vec::new(),
+            tip: self.tip.take(),
         })
     }
 }

@@ -122,6 +122,7 @@ impl World {
             trades,
             tokens,
             accounts: vec![],
+            anchors: None,
             checked_at: Some(NOW),
         };
         let written = self.store.write_chunk(chunk).await.unwrap();

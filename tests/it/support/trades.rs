@@ -44,6 +44,7 @@ pub(crate) fn chunk(id: WalletId, low: Height, high: Height, trades: Vec<Trade>)
         trades,
         tokens: vec![],
         accounts: vec![],
+        anchors: None,
         checked_at: None,
     }
 }
