@@ -63,16 +63,14 @@ impl Asked {
 
     /// By JSON-RPC, else by the first block: a chain's number is the end of that block's id.
     pub(super) async fn tron_identity(&self, chain: &Chain) -> Result<String, String> {
-        let told = match self.tron_rpc("eth_chainId", json!([])).await {
-            Ok(told) => told.as_str().unwrap_or_default().to_owned(),
-            Err(_) => {
-                let block = self.tron_post("wallet/getblockbynum", json!({"num": 0})).await?;
-                let id = block.get("blockID").and_then(Value::as_str).unwrap_or_default();
-                let end = id.len().checked_sub(8).and_then(|from| id.get(from..));
-                let end = end.ok_or("the first block is not told")?;
-                u32::from_str_radix(end, 16)
-                    .map_or_else(|_| end.to_owned(), |id| format!("{id:#x}"))
-            }
+        let told = if let Ok(told) = self.tron_rpc("eth_chainId", json!([])).await {
+            told.as_str().unwrap_or_default().to_owned()
+        } else {
+            let block = self.tron_post("wallet/getblockbynum", json!({"num": 0})).await?;
+            let id = block.get("blockID").and_then(Value::as_str).unwrap_or_default();
+            let end = id.len().checked_sub(8).and_then(|from| id.get(from..));
+            let end = end.ok_or("the first block is not told")?;
+            u32::from_str_radix(end, 16).map_or_else(|_| end.to_owned(), |id| format!("{id:#x}"))
         };
         match chain.chain_id.map(|id| format!("{id:#x}")) {
             Some(expected) if expected != told => {
