@@ -9,6 +9,7 @@ use crate::domain::Height;
 use super::keys::{Key, Role, account};
 use super::model::{SolanaModel, Subject};
 use super::params::{Options, RpcError, at_least_confirmed, key, number, signature, string};
+use super::references;
 use super::wallet::WalletHistory;
 use super::{slots, wire};
 
@@ -76,6 +77,7 @@ impl Desk<'_> {
             "getVersion" => Ok(b"{\"feature-set\":3640012085,\"solana-core\":\"3.0.6\"}".to_vec()),
             "getGenesisHash" => Ok(format!("\"{}\"", self.node.genesis_hash).into_bytes()),
             "getSlot" => plain(self.head_for(Options::at(self.params, 0))?),
+            "getLatestBlockhash" => self.latest_blockhash(),
             "getBlockHeight" => {
                 plain(slots::block_height(self.head_for(Options::at(self.params, 0))?))
             }
@@ -128,6 +130,21 @@ impl Desk<'_> {
         Ok(())
     }
 
+    /// Of the newest slot that has a block.
+    fn latest_blockhash(&self) -> Reply {
+        let head = self.head_for(Options::at(self.params, 0))?;
+        let slot = if slots::has_block(head) { head } else { head.saturating_sub(1) };
+        let mut out = format!(
+            "{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{slot}}},\"value\":{{\"blockhash\":"
+        )
+        .into_bytes();
+        wire::quoted_key(&mut out, &self.model.block_hash(slot));
+        out.extend_from_slice(b",\"lastValidBlockHeight\":");
+        wire::number(&mut out, slots::block_height(slot).saturating_add(150));
+        out.extend_from_slice(b"}}");
+        Ok(out)
+    }
+
     fn block_time(&self) -> Reply {
         let slot = number(self.params, 0)?;
         self.check_slot(slot)?;
@@ -141,9 +158,10 @@ impl Desk<'_> {
         self.check_slot(slot)?;
         let signatures = match options.text("transactionDetails") {
             Some("signatures") => Some(self.block_signatures(slot)),
-            Some("none") => None,
+            Some("none" | "accounts") => None,
             _ => {
-                let message = "this node answers transactionDetails signatures and none only";
+                let message =
+                    "this node answers transactionDetails accounts, signatures and none only";
                 return Err(RpcError::invalid(message));
             }
         };
@@ -165,6 +183,11 @@ impl Desk<'_> {
         if let Some(signatures) = signatures {
             out.extend_from_slice(b",\"signatures\":");
             wire::list(&mut out, &signatures, wire::quoted_signature);
+        }
+        if options.text("transactionDetails") == Some("accounts") {
+            out.extend_from_slice(b",\"transactions\":");
+            let swaps = Value::from(references::swaps(self.model.seed(), slot));
+            out.extend_from_slice(swaps.to_string().as_bytes());
         }
         out.push(b'}');
         Ok(out)
