@@ -18,7 +18,10 @@ async fn get(world: &World, path: &str, headers: &[(&str, &str)]) -> Response<By
 /// The values of `src` and `href`.
 fn links(html: &str) -> Vec<&str> {
     let after = html.split("src=\"").skip(1).chain(html.split("href=\"").skip(1));
-    after.map(|rest| rest.split('"').next().unwrap()).filter(|link| !link.starts_with('#')).collect()
+    after
+        .map(|rest| rest.split('"').next().unwrap())
+        .filter(|link| !link.starts_with('#'))
+        .collect()
 }
 
 /// The files that a script imports, which lie beside it.
