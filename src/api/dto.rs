@@ -95,6 +95,23 @@ pub(super) struct UsageKey<'a> {
 }
 
 #[derive(Debug, Serialize)]
+pub(super) struct Estimates {
+    pub(super) addresses: Vec<EstimateRow>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EstimateRow {
+    pub(super) address: String,
+    /// `exact` or `approximate`.
+    pub(super) estimate_type: &'static str,
+    pub(super) estimated_trade_count: u64,
+    pub(super) estimated_seconds: u64,
+    /// Empty without a key.
+    pub(super) sample_trades: Option<Box<serde_json::value::RawValue>>,
+}
+
+#[derive(Debug, Serialize)]
 pub(super) struct Health {
     pub(super) status: &'static str,
 }
