@@ -53,7 +53,9 @@ export class Session {
   async expect() {
     const { stopper, wallet } = this;
     const expected = await estimate(wallet.address, wallet.chain.slug, stopper.signal);
-    if (this.wallet === wallet) this.expected = expected;
+    if (this.wallet !== wallet) return;
+    this.expected = expected;
+    this.on.rows(0);
   }
 
   /** The part that is read; `null` where it is not known. */

@@ -197,7 +197,7 @@ fn hang_up_on_guessers<T>(mut answer: Response<T>, refused: &AtomicU32, most: u3
     answer
 }
 
-/// A target without a path (`CONNECT host:port`) becomes the root, which nobody serves: warp's path
+/// A target without a path (`CONNECT host:port`) becomes the root, which only knows GET: warp's path
 /// filter would panic at it. And who asks stands beside it.
 fn prepared(mut request: Request<Incoming>, peer: Option<Peer>) -> Request<Incoming> {
     if let Some(peer) = peer {

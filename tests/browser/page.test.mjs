@@ -219,7 +219,7 @@ test("progress is told where the server knows about how much there is", async ()
   await ask(page, wallet());
   await waitState(page, "Failed");
   assert.match(await page.textContent("#ask-error"), /used up/);
-  assert.equal(await page.textContent("#expected"), ` of about ${about.toLocaleString("en-US")}`);
+  await page.waitForFunction((text) => document.getElementById("expected").textContent === text, ` of about ${about.toLocaleString("en-US")}`);
   const part = await page.$eval("#progress", (progress) => progress.value);
   assert.ok(part > 0 && part <= 0.5, `${part}`);
   assert.equal(seen.requests.filter(({ url }) => url.includes("estimate"))[0].headers.authorization, undefined);
