@@ -24,6 +24,7 @@ use warp::reply::Response as Answer;
 use super::App;
 use super::routes::routes;
 use super::stall::StallGuard;
+use super::visitors::Peer;
 
 /// Said without reading the request, when there is no room for one more connection.
 const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\n\
@@ -141,6 +142,7 @@ struct Connection {
 impl Connection {
     async fn serve(self, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
         let limits = &self.app.limits;
+        let peer = stream.peer_addr().ok().map(|address| Peer(address.ip()));
         // Lines are small and go out at once.
         let _ = stream.set_nodelay(true);
         let io = TokioIo::new(StallGuard::new(stream, limits.write_wait_max));
@@ -148,7 +150,7 @@ impl Connection {
         let (refused, most) = (AtomicU32::new(0), limits.refusals_per_connection_max);
         let refused = Arc::new(refused);
         let service = service_fn(move |request| {
-            let (answer, refused) = (routes.call(with_path(request)), Arc::clone(&refused));
+            let (answer, refused) = (routes.call(prepared(request, peer)), Arc::clone(&refused));
             async move { answer.await.map(|answer| hang_up_on_guessers(answer, &refused, most)) }
         });
         let mut connection = pin!(
@@ -196,8 +198,11 @@ fn hang_up_on_guessers<T>(mut answer: Response<T>, refused: &AtomicU32, most: u3
 }
 
 /// A target without a path (`CONNECT host:port`) becomes the root, which nobody serves: warp's path
-/// filter would panic at it.
-fn with_path(mut request: Request<Incoming>) -> Request<Incoming> {
+/// filter would panic at it. And who asks stands beside it.
+fn prepared(mut request: Request<Incoming>, peer: Option<Peer>) -> Request<Incoming> {
+    if let Some(peer) = peer {
+        request.extensions_mut().insert(peer);
+    }
     if request.uri().path_and_query().is_none() {
         *request.uri_mut() = Uri::from_static("/");
     }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::config::{Config, Server, Storage};
+use super::config::{Config, Prices, Server, Storage};
 use super::config_chains::{ChainLayer, Endpoint};
 use super::engine::history_limits;
 use super::errors::CliError;
@@ -18,6 +18,7 @@ use crate::upstream::{EvmLimits, PoolLimits, SolanaLimits, TronLimits};
 struct Shown<'a> {
     server: &'a Server,
     storage: &'a Storage,
+    prices: &'a Prices,
     chains: BTreeMap<&'a str, ChainLayer>,
 }
 
@@ -36,7 +37,8 @@ pub(super) fn run(
             shown.rpc = Some(urls.map(Endpoint::plain).collect());
         }
     }
-    let shown = Shown { server: &config.server, storage: &config.storage, chains };
+    let Config { server, storage, prices, .. } = config;
+    let shown = Shown { server, storage, prices, chains };
     let text = toml::to_string(&shown)
         .map_err(|error| CliError::failed("cannot write the configuration", error))?;
     let head = match &config.file {
