@@ -504,4 +504,23 @@ mod tests {
             Err(ConfigError::Read { .. })
         ));
     }
+
+    proptest::proptest! {
+        /// Whatever stands in the file: a configuration, or an error that shows no value.
+        #[test]
+        fn no_text_makes_a_reader_panic(
+            at in proptest::prelude::any::<proptest::sample::Index>(),
+            odd in proptest::sample::select(vec!["", "\0", "\u{202e}", "= ", "[[", "\"", "-1", "9e999", "[server]", "\n"]),
+        ) {
+            let secret = "[chains.sol]\nrpc = [\"https://host/planted-secret\"]\n";
+            let text = format!("{DEFAULTS}{secret}");
+            let at = at.index(text.len());
+            proptest::prop_assume!(text.is_char_boundary(at));
+            for changed in [format!("{}{odd}{}", &text[..at], &text[at..]), text[..at].to_owned(), odd.to_owned()] {
+                if let Err(error) = Layer::parse(&changed, FILE_NAME) {
+                    proptest::prop_assert!(!error.to_string().contains("planted"), "{}", error);
+                }
+            }
+        }
+    }
 }

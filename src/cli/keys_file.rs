@@ -398,4 +398,23 @@ mod tests {
         assert!(matches!(keys.create(Terms::default(), NOW), Err(KeysError::Wrong { .. })));
         assert_eq!(fs::read_to_string(&path).unwrap(), "[[key]]\nid = 5\n");
     }
+
+    proptest::proptest! {
+        /// Whatever stands in the file: its keys, or an error that shows nothing of a line's value.
+        #[test]
+        fn no_text_makes_a_reader_panic(
+            at in proptest::prelude::any::<proptest::sample::Index>(),
+            odd in proptest::sample::select(vec!["", "\0", "\u{202e}", "= ", "[[", "\"", "-1", "9e999", "[keys]", "\n"]),
+        ) {
+            let (_temp, keys) = folder();
+            keys.create(Terms { quota: Some(5), name: Some("planted-name".into()), ..Terms::default() }, NOW).unwrap();
+            let text = fs::read_to_string(keys.folder.join(FILE_NAME)).unwrap();
+            let at = at.index(text.len());
+            proptest::prop_assume!(text.is_char_boundary(at));
+            let changed = format!("{}{odd}{}", &text[..at], &text[at..]);
+            let _ = keys.parse(&changed);
+            let _ = keys.parse(&text[..at]);
+            let _ = keys.parse(odd);
+        }
+    }
 }

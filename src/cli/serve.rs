@@ -101,6 +101,8 @@ pub(super) fn api_limits(config: &Config) -> ApiLimits {
         page_wait: server.page_wait.0,
         heartbeat: server.heartbeat.0,
         connections_max: server.connections,
+        // The other half is for those who ask for pages.
+        streams_max: usize::try_from(server.connections / 2).unwrap_or(usize::MAX),
         drain_wait_max: server.shutdown_wait.0,
         estimates: server.estimates.are_on(server.listen),
         trusted_proxies: server.trusted_proxies.clone(),
