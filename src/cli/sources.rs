@@ -55,7 +55,8 @@ pub(super) fn sources(
         let source = match chain.family {
             Family::Solana => {
                 let genesis_hash = chain.genesis_hash.clone();
-                Source::Solana(SolanaSource::new(rpc, genesis_hash, SolanaLimits::default()))
+                let source = SolanaSource::new(rpc, genesis_hash, SolanaLimits::default());
+                Source::Solana(source.with_references(chain))
             }
             Family::Evm => {
                 let lists = Lists::of(config, chain)?;

@@ -36,6 +36,15 @@ pub struct ReferenceId {
     pub id: [u8; 32],
 }
 
+/// The two token accounts of a Solana pool of the wrapped coin and a stablecoin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferenceVaults {
+    pub native: Address,
+    pub stable: Address,
+    /// What the pool keeps of what comes in, in millionths.
+    pub fee: u32,
+}
+
 /// One chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
@@ -73,6 +82,8 @@ pub struct Chain {
     pub reference_pools: Vec<Address>,
     /// EVM: the same in contracts that hold many pools (Uniswap V4), of the coin as such.
     pub reference_ids: Vec<ReferenceId>,
+    /// Solana: reference pools by their vaults.
+    pub reference_vaults: Vec<ReferenceVaults>,
     /// EVM and Tron: blocks below a height in which a reference pool's state counts as the one at it.
     pub reference_blocks: u64,
     /// What a price service calls the native coin.
@@ -89,6 +100,14 @@ pub struct Chain {
 #[serde(deny_unknown_fields)]
 struct File {
     chain: Vec<ChainRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VaultRow {
+    native: String,
+    stable: String,
+    fee: u32,
 }
 
 #[derive(Deserialize)]
@@ -127,6 +146,8 @@ struct ChainRow {
     reference_pools: Vec<String>,
     #[serde(default)]
     reference_ids: Vec<IdRow>,
+    #[serde(default)]
+    reference_vaults: Vec<VaultRow>,
     reference_blocks: Option<u64>,
     price_coin: Option<String>,
     explorer: String,
@@ -195,6 +216,7 @@ impl From<OwnChain> for Chain {
             stablecoins: Vec::new(),
             reference_pools: Vec::new(),
             reference_ids: Vec::new(),
+            reference_vaults: Vec::new(),
             reference_blocks: REFERENCE_BLOCKS,
             price_coin: None,
             explorer: String::new(),
@@ -229,6 +251,12 @@ impl Chain {
             Ok(ReferenceId { manager, stable, id })
         };
         let reference_ids = row.reference_ids.iter().map(of_id).collect::<Result<_, _>>()?;
+        let of_vaults = |row: &VaultRow| {
+            let (native, stable) = (address(&row.native)?, address(&row.stable)?);
+            Ok(ReferenceVaults { native, stable, fee: row.fee })
+        };
+        let reference_vaults =
+            row.reference_vaults.iter().map(of_vaults).collect::<Result<_, RegistryError>>()?;
         let (mirrors, stablecoins) = (addresses(&row.mirrors)?, addresses(&row.stablecoins)?);
         Ok(Self {
             id: ChainId(row.id),
@@ -251,6 +279,7 @@ impl Chain {
             stablecoins,
             reference_pools,
             reference_ids,
+            reference_vaults,
             reference_blocks: row.reference_blocks.unwrap_or(REFERENCE_BLOCKS).max(1),
             price_coin: row.price_coin,
             explorer: row.explorer,

@@ -1,6 +1,6 @@
 //! Events of reference pools: by the nodes' logs, else by the open data gateway.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
@@ -10,6 +10,7 @@ use super::{EvmSource, ReferencePool, portal_wire, wire};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
 use crate::upstream::ask::Ask;
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions, Pool};
 use crate::upstream::reference::{self, PoolEvent, Range, TOPICS};
@@ -18,6 +19,8 @@ use crate::upstream::reference::{self, PoolEvent, Range, TOPICS};
 const QUERIES_MAX: usize = 50;
 /// Blocks of one query at first: pools that everybody uses have several events in each.
 const BLOCKS_FIRST: u64 = 2_000;
+/// Failures of one node after which it is left out.
+const FAILURES_MAX: u32 = 3;
 /// Answers of the gateway for one range, each of which may stop early.
 const STREAMS_MAX: usize = 64;
 
@@ -123,6 +126,7 @@ impl EvmSource {
         options: &CallOptions,
     ) -> Result<(), UpstreamError> {
         let mut without = BTreeSet::new();
+        let mut failures: HashMap<EndpointId, u32> = HashMap::new();
         let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
         while let Some(high) = left.iter().map(|range| range.1).max() {
             let Some(choice) = self.log_choice(high, &without) else { return Err(last) };
@@ -131,9 +135,14 @@ impl EvmSource {
             if let Err(error) =
                 self.ask_events(emitters, &asked, choice, left, events, options).await
             {
+                let failed = failures.entry(choice.on).or_default();
+                *failed += 1;
+                // What was read is kept; one answer that makes no sense is not the end of it.
+                if error.is_final() || *failed >= FAILURES_MAX {
+                    without.insert(choice.on);
+                    self.note_log_failure(choice.on);
+                }
                 last = error;
-                without.insert(choice.on);
-                self.note_log_failure(choice.on);
             }
         }
         Ok(())
@@ -156,7 +165,8 @@ impl EvmSource {
         let mut answers = self.inner.pool.batch(&calls, &options).await;
         if choice.asks_head {
             let answer = answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))?;
-            let head = wire::number(&answer.result).unwrap_or(0);
+            let head = wire::number(&answer.result)
+                .ok_or_else(|| self.malformed(choice.on, "eth_blockNumber gave no number"))?;
             self.note_log_head(choice.on, head);
             let high = asked.iter().map(|range| range.1).max().unwrap_or(0);
             if head < high {

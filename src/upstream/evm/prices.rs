@@ -7,7 +7,7 @@ use super::{EvmSource, ReferencePool, abi, lock, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
 use crate::upstream::error::UpstreamError;
-use crate::upstream::pool::{Call, CallOptions};
+use crate::upstream::pool::{Answer, Call, CallOptions};
 use crate::upstream::queue::Lane;
 use crate::upstream::reference::{self, DECIMALS_MAX, Told};
 
@@ -112,15 +112,9 @@ impl EvmSource {
             pools.iter().flat_map(|to| TOKENS.map(|selector| call((to, selector)))).collect();
         let mut told = Vec::with_capacity(calls.len());
         for answer in self.inner.pool.batch(&calls, options).await {
-            told.push(match answer {
-                Ok(answer) => {
-                    let text: Option<String> = serde_json::from_str(answer.result.get()).ok();
-                    let word = text.as_deref().and_then(wire::word);
-                    word.and_then(|word| wire::account_of(&word))
-                }
-                Err(UpstreamError::Rpc { .. }) => None,
-                Err(error) => return Err(error),
-            });
+            let data = self.returned(answer)?;
+            let word = data.first_chunk::<32>();
+            told.push(word.and_then(wire::account_of));
         }
         let (pairs, _) = told.as_chunks::<2>();
         Ok(pairs.iter().map(|[first, second]| Some([(*first)?, (*second)?])).collect())
@@ -139,18 +133,27 @@ impl EvmSource {
         let calls: Vec<Call> = coins.iter().map(call).collect();
         let mut decimals = HashMap::new();
         for (coin, answer) in coins.into_iter().zip(self.inner.pool.batch(&calls, options).await) {
-            let answer = match answer {
-                Ok(answer) => answer,
-                Err(UpstreamError::Rpc { .. }) => continue,
-                Err(error) => return Err(error),
-            };
-            let text: Option<String> = serde_json::from_str(answer.result.get()).ok();
-            let data = text.and_then(|text| hex::decode(text.strip_prefix("0x")?).ok());
-            let told = data.as_deref().and_then(abi::decimals);
+            let told = abi::decimals(&self.returned(answer)?);
             if let Some(told) = told.filter(|told| *told <= DECIMALS_MAX) {
                 decimals.insert(coin, told);
             }
         }
         Ok(decimals)
+    }
+
+    /// What a contract gave; nothing where it reverts or is none. Whatever else comes says nothing
+    /// of the contract.
+    fn returned(&self, answer: Result<Answer, UpstreamError>) -> Result<Vec<u8>, UpstreamError> {
+        let answer = match answer {
+            Err(UpstreamError::Rpc { message, .. })
+                if message.to_lowercase().contains("revert") =>
+            {
+                return Ok(Vec::new());
+            }
+            answer => answer?,
+        };
+        let text: Option<String> = serde_json::from_str(answer.result.get()).ok();
+        let data = text.and_then(|text| hex::decode(text.strip_prefix("0x")?).ok());
+        data.ok_or_else(|| self.malformed(answer.endpoint, "eth_call gave no data"))
     }
 }

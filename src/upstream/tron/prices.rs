@@ -145,7 +145,7 @@ impl TronSource {
                 // What is said of all of them.
                 Err(UpstreamError::Rpc { code, message, endpoint }) => {
                     let error = RpcError { code, message };
-                    left.extend(halves(&asked, &error).ok_or(UpstreamError::Rpc {
+                    left.extend(smaller(&asked, &error).ok_or(UpstreamError::Rpc {
                         endpoint,
                         code,
                         message: error.message,
@@ -172,7 +172,7 @@ impl TronSource {
                         }));
                     }
                     Err(error) => {
-                        let parts = halves(std::slice::from_ref(range), &error);
+                        let parts = smaller(std::slice::from_ref(range), &error);
                         let RpcError { code, message } = error;
                         let endpoint = self.inner.pool.label(endpoint);
                         left.extend(parts.ok_or(UpstreamError::Rpc { endpoint, code, message })?);
@@ -186,11 +186,17 @@ impl TronSource {
     }
 }
 
-/// Smaller ranges where the node says that these are too large and they can be split.
-fn halves(ranges: &[Range], error: &RpcError) -> Option<Vec<Range>> {
+/// Smaller ranges where the node says that these are too large and they can be split: of as many
+/// blocks as it names, else halves.
+fn smaller(ranges: &[Range], error: &RpcError) -> Option<Vec<Range>> {
     let can_split = ranges.iter().any(|(low, high)| low < high);
+    let named = wire::range_named(&error.message);
     (wire::is_too_much(&error.message) && can_split).then(|| {
-        let part = |range: &Range| reference::split(*range, (range.1 - range.0).div_ceil(2));
+        let part = |range: &Range| {
+            let blocks = range.1 - range.0;
+            let fits = named.filter(|named| *named <= blocks);
+            reference::split(*range, fits.unwrap_or(blocks.div_ceil(2)))
+        };
         ranges.iter().flat_map(part).collect()
     })
 }
