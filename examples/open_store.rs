@@ -41,6 +41,7 @@ async fn main() -> Result<(), StoreError> {
             trades: (0..10).map(trade).collect(),
             tokens: vec![],
             accounts: vec![],
+            anchors: None,
             prices: vec![],
             checked_at: None,
         })

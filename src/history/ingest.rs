@@ -56,6 +56,7 @@ impl Ingest<'_> {
             trades,
             tokens,
             accounts: raw.accounts,
+            anchors: None,
             prices,
             checked_at,
         })

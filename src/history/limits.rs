@@ -56,10 +56,15 @@ pub struct HistoryLimits {
     pub spans_max: usize,
     /// Hashes kept per wallet to notice a reorganisation.
     pub anchors_max: usize,
+    /// Counts of filtered rows that are kept for the next page.
+    pub tallies_kept_max: usize,
     /// How often counted usage is written down.
     pub usage_flush_every: Duration,
     /// (key, wallet) pairs whose delivered ranges stay in memory after they were written down.
     pub usage_wallets_cached_max: usize,
+    /// Delivered ranges of one (key, wallet); above it neighbours are joined, and what stands between
+    /// them is read for free.
+    pub usage_ranges_max: usize,
 }
 
 impl Default for HistoryLimits {
@@ -92,8 +97,10 @@ impl Default for HistoryLimits {
             cut_retry_after: Duration::from_secs(600),
             spans_max: 64,
             anchors_max: 64,
+            tallies_kept_max: 256,
             usage_flush_every: Duration::from_millis(500),
             usage_wallets_cached_max: 10_000,
+            usage_ranges_max: 16_384,
         }
     }
 }

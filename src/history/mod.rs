@@ -5,6 +5,8 @@
 mod anchors;
 mod board;
 mod error;
+mod estimate;
+mod explain;
 mod ingest;
 mod limits;
 mod metrics;
@@ -27,7 +29,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
+pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use error::HistoryError;
+pub use estimate::Estimate;
+pub use explain::Explained;
 pub use limits::HistoryLimits;
 pub use metrics::{Counter, HistoryMetrics, Values};
 pub use tasks::Tasks;
@@ -71,6 +77,7 @@ struct Inner {
     tasks: Tasks,
     metrics: Arc<HistoryMetrics>,
     usage: Usage,
+    tallies: walk::Tallies,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
@@ -89,9 +96,14 @@ impl History {
     pub fn new(parts: HistoryParts) -> Self {
         let HistoryParts { store, registry, sources, candles, clock, limits, tasks } = parts;
         let inner = Arc::new(Inner {
-            usage: Usage::new(store.clone(), limits.usage_wallets_cached_max),
+            usage: Usage::new(
+                store.clone(),
+                limits.usage_wallets_cached_max,
+                limits.usage_ranges_max,
+            ),
             background_places: Arc::new(Semaphore::new(limits.background_loads_max)),
             metrics: Arc::default(),
+            tallies: walk::Tallies::default(),
             boards: Mutex::default(),
             prices_rest: Mutex::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),

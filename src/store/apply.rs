@@ -101,6 +101,9 @@ impl<'txn> Tables<'txn> {
             resume: chunk.resume.clone(),
         });
         state.checked_at = chunk.checked_at.or(state.checked_at);
+        if let Some(anchors) = &chunk.anchors {
+            self.put_anchors(chunk.id, anchors)?;
+        }
         self.tokens(known, &chunk.tokens)?;
         for account in &chunk.accounts {
             let key = account_key(chunk.id, &account.account);

@@ -24,6 +24,7 @@ mod prices;
 mod record;
 mod rows;
 mod schema;
+pub mod upkeep;
 mod values;
 mod view;
 mod writer;

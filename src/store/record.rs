@@ -63,6 +63,8 @@ pub struct Chunk {
     pub tokens: Vec<TokenRecord>,
     /// Replace those of the same account.
     pub accounts: Vec<SourceAccount>,
+    /// Replace those of the wallet.
+    pub anchors: Option<Vec<Anchor>>,
     /// Prices of the wallet's chain that were met on the way.
     pub prices: Vec<PriceRecord>,
     pub checked_at: Option<UnixMillis>,

@@ -79,6 +79,17 @@ impl View {
         self.noted(self.read_rows(id, after, floor, limit))
     }
 
+    /// Up to `limit` rows in front of `than`, which is before them in time, oldest first; all rows
+    /// from the oldest one on for [`Position::Start`].
+    pub fn newer_rows(
+        &self,
+        id: WalletId,
+        than: Position,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.noted(self.read_newer_rows(id, than, limit))
+    }
+
     /// How many rows stand above `height`, counted from the newest until the first one at or below
     /// it, at most `limit`.
     pub fn count_above(&self, id: WalletId, height: Height, limit: u64) -> Result<u64, StoreError> {
@@ -249,14 +260,35 @@ impl View {
             if key.value() == start.bytes() {
                 continue;
             }
-            let key = read_row_key(key.value(), family)
-                .ok_or_else(|| corrupt(TRADES, "a key that is none"))?;
+            let key = row_key(key.value(), family)?;
             if key.height < floor {
                 break;
             }
             rows.push(names.row(key, value.value())?);
         }
         Ok(rows)
+    }
+
+    fn read_newer_rows(
+        &self,
+        id: WalletId,
+        than: Position,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        let end = match than {
+            Position::Start => RowKey::end(id),
+            Position::After(key) => RowKey::new(id, &key),
+        };
+        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
+        let mut names = Names::new(self);
+        let newer = table.range(RowKey::start(id).bytes()..end.bytes())?.rev().take(limit);
+        newer
+            .map(|entry| {
+                let (key, value) = entry?;
+                names.row(row_key(key.value(), family)?, value.value())
+            })
+            .collect()
     }
 
     fn read_count_above(
@@ -458,6 +490,10 @@ impl View {
             None => Ok(Vec::new()),
         }
     }
+}
+
+fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey, StoreError> {
+    read_row_key(bytes, family).ok_or_else(|| corrupt(TRADES, "a key that is none"))
 }
 
 /// Tokens and venues of one slice: first what the slice has just met, then the memo, then the

@@ -82,7 +82,8 @@ fn buy_line() -> String {
 /// The cursor behind one of the two trades.
 fn cursor_after(at: usize) -> String {
     let position = Position::After(two_trades()[at].key);
-    Cursor { head: Some(HEAD), filter: FilterTag::default(), position }.encode(&owner())
+    Cursor { head: Some(HEAD), filter: FilterTag::default(), live: false, position }
+        .encode(&owner())
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use crate::upstream::source::HashCheck;
 pub(super) struct Head {
     pub(super) height: Height,
     pub(super) millis: u64,
+    pub(super) hash: [u8; 32],
 }
 
 impl TronSource {
@@ -25,7 +26,7 @@ impl TronSource {
         let block = self.read_block(&reply)?;
         let block =
             block.ok_or_else(|| self.malformed(reply.endpoint, "getnowblock gave no block"))?;
-        Ok(Head { height: block.height, millis: block.millis })
+        Ok(Head { height: block.height, millis: block.millis, hash: block.hash })
     }
 
     /// Milliseconds of the block at a height; `None` where no node tells.
@@ -108,6 +109,33 @@ impl TronSource {
             Err(error) if error.is_final() => Ok(None),
             told => told,
         }
+    }
+
+    /// The lowest block from `low` to `high` that is told, and `low` itself where that is; `None`
+    /// where none is. What is kept has no holes.
+    pub(super) async fn first_kept(
+        &self,
+        low: Height,
+        high: Height,
+        options: &CallOptions,
+    ) -> Result<Option<Height>, UpstreamError> {
+        // Nodes do not agree on whether the first block of all can be asked for.
+        if self.header(low.max(1).min(high), options).await?.is_some() {
+            return Ok(Some(low));
+        }
+        if self.header(high, options).await?.is_none() {
+            return Ok(None);
+        }
+        let (mut missing, mut told) = (low, high);
+        while told - missing > 1 {
+            let middle = missing.midpoint(told);
+            if self.header(middle, options).await?.is_some() {
+                told = middle;
+            } else {
+                missing = middle;
+            }
+        }
+        Ok(Some(told))
     }
 
     pub(super) async fn whole_block(

@@ -24,10 +24,13 @@ use crate::domain::{Height, Resume};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
-use crate::upstream::source::{GapRequest, RawChunk, RawTx};
+use crate::upstream::source::{GapRequest, RawChunk, RawTx, Tip};
 
 enum Event {
     Opened(Result<Opening, UpstreamError>),
+    /// The lowest wanted block that nodes keep, asked for where nothing else tells how far down
+    /// events go.
+    Kept(Result<Option<Height>, UpstreamError>),
     Page(usize, Result<(Page, EndpointId), UpstreamError>),
     Searched(Vec<Window>, Result<Vec<Found>, UpstreamError>),
     Fetched(Key, Result<Fetched, UpstreamError>),
@@ -46,7 +49,11 @@ pub(in crate::upstream) struct TronReader {
     /// What went wrong while nobody waited.
     failure: Option<UpstreamError>,
     eager: bool,
+    /// To be told with the first chunk.
+    tip: Option<Tip>,
     ended: bool,
+    /// Nodes keep blocks only from here: what lies below stays unknown.
+    cut: Option<Height>,
     /// Transactions delivered so far: the run-ahead of a reader that is not eager.
     delivered: usize,
     /// Grows, so that the first rows come early and later commits are few.
@@ -76,7 +83,9 @@ impl TronReader {
             flights: FuturesUnordered::new(),
             failure: None,
             eager: false,
+            tip: None,
             ended: false,
+            cut: None,
             delivered: 0,
             chunk_min: 1,
             source,
@@ -97,7 +106,10 @@ impl TronReader {
                 return Err(error);
             }
             if self.ended {
-                return Ok(None);
+                return match self.cut.take() {
+                    Some(first) => Err(UpstreamError::HistoryCut { first }),
+                    None => Ok(None),
+                };
             }
             self.ask(false);
             if self.flights.is_empty() {
@@ -147,7 +159,8 @@ impl TronReader {
     fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
         match event {
             Event::Opened(opening) => {
-                let Opening { high, top_at, low_at } = opening?;
+                let Opening { high, top_at, low_at, tip } = opening?;
+                self.tip = tip;
                 if high < self.request.low {
                     self.ended = true;
                     return Ok(());
@@ -156,6 +169,7 @@ impl TronReader {
                 self.lister = Some(Lister::index(top_at, low_at));
                 Ok(())
             }
+            Event::Kept(kept) => self.search_from(kept?),
             Event::Page(number, page) => self.page(number, page),
             Event::Searched(windows, found) => self.searched(windows, found),
             Event::Fetched(key, fetched) => self.fetched(&key, fetched),
@@ -174,9 +188,12 @@ impl TronReader {
             // No node keeps lists by address: by events then, from where this came to.
             Err(error) if error.is_final() => {
                 tracing::info!(%error, "no lists by address: events are searched");
+                self.lister = None;
+                let (source, options) = (self.source.clone(), self.options.clone());
                 let (low, high) = (self.request.low, self.timeline.next_high());
-                self.timeline = Timeline::new(low, high);
-                self.lister = Some(Lister::events(&self.source, low, high));
+                self.flights.push(Box::pin(async move {
+                    Event::Kept(source.first_kept(low, high, &options).await)
+                }));
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -188,6 +205,17 @@ impl TronReader {
             return Ok(());
         }
         self.timeline.add(page.rows);
+        Ok(())
+    }
+
+    /// Goes on by events, down to what nodes keep: a search below that finds nothing, and proves
+    /// nothing.
+    fn search_from(&mut self, kept: Option<Height>) -> Result<(), UpstreamError> {
+        let (low, high) = (self.request.low, self.timeline.next_high());
+        let Some(kept) = kept else { return Err(UpstreamError::HistoryCut { first: high + 1 }) };
+        self.cut = (kept > low).then_some(kept);
+        self.timeline = Timeline::new(kept, high);
+        self.lister = Some(Lister::events(&self.source, kept, high));
         Ok(())
     }
 
@@ -354,6 +382,7 @@ impl TronReader {
             txs: txs.into_iter().map(raw).collect(),
             resume: self.timeline.edge().filter(|_| by_time && !self.ended).map(hint),
             accounts: Vec::new(),
+            tip: self.tip.take(),
         })
     }
 }

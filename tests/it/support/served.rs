@@ -123,6 +123,7 @@ impl World {
             trades,
             tokens,
             accounts: vec![],
+            anchors: None,
             prices: vec![],
             checked_at: Some(NOW),
         };

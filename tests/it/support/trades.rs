@@ -46,6 +46,7 @@ pub(crate) fn chunk(id: WalletId, low: Height, high: Height, trades: Vec<Trade>)
         trades,
         tokens: vec![],
         accounts: vec![],
+        anchors: None,
         prices: vec![],
         checked_at: None,
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults};
 use blotter::domain::{
-    Address, ChainId, Clock, Cursor, KeyId, Row, Side, TxId, Units, UnixMillis, Wallet,
+    Address, ChainId, Clock, Cursor, Filter, KeyId, Row, Side, TxId, Units, UnixMillis, Wallet,
 };
 use blotter::history::{
     End, History, HistoryLimits, HistoryParts, Step, Tasks, Walk, WalkRequest, Want,
@@ -166,7 +166,16 @@ impl World {
 
     pub(crate) fn request(wallet: Wallet, want: Want) -> WalkRequest {
         let window = Duration::from_secs(3600);
-        WalkRequest { wallet, key: KeyId(1), quota: None, resume: None, want, window }
+        WalkRequest {
+            wallet,
+            key: KeyId(1),
+            quota: None,
+            resume: None,
+            filter: Filter::default(),
+            follow: false,
+            want,
+            window,
+        }
     }
 
     pub(crate) fn walk(&self, wallet: Wallet, want: Want, resume: Option<Cursor>) -> Walk {
