@@ -90,7 +90,7 @@ impl Default for HistoryLimits {
             value_wait_max: Duration::from_secs(3),
             values_rest: Duration::from_secs(30),
             values_check_every: Duration::from_secs(10),
-            values_check_max: 200,
+            values_check_max: 50,
             values_ask_max: Duration::from_secs(60),
             values_pause_max: Duration::from_secs(300),
             values_rows_around_max: 200,

@@ -16,7 +16,7 @@ use crate::domain::{
     ValueSource,
 };
 use crate::registry::Chain;
-use crate::store::{PriceRecord, StoreError, TokenRecord, WalletId};
+use crate::store::{KeptCandle, PriceRecord, StoreError, TokenRecord, WalletId};
 use crate::upstream::{Lane, Source, UpstreamError};
 
 /// Native coin that transactions moved beside tokens.
@@ -31,8 +31,8 @@ pub(super) trait Quoting: Sync {
     /// As the candle source tells; `None` where none is configured.
     fn candles(&self, at: &[UnixSeconds]) -> impl Future<Output = Option<Prices>> + Send;
     fn learned(&self, from: UnixSeconds, to: UnixSeconds) -> Result<Vec<LearnedPrice>, StoreError>;
-    /// What the candle source told before; the outer `None` where it was not asked.
-    fn kept_candle(&self, minute: Minute) -> Result<Option<Option<Price>>, StoreError>;
+    /// What the candle source told before.
+    fn kept_candle(&self, minute: Minute) -> Result<KeptCandle, StoreError>;
 }
 
 /// What became of a question.
@@ -138,8 +138,9 @@ async fn candles(
     let (mut told, mut unasked) = (HashMap::new(), Vec::new());
     for minute in minutes {
         match doors.kept_candle(minute)? {
-            Some(price) => drop(told.insert(minute, price)),
-            None => unasked.push(minute),
+            KeptCandle::Price(price) => drop(told.insert(minute, Some(price))),
+            KeptCandle::Nothing => drop(told.insert(minute, None)),
+            KeptCandle::Unasked => unasked.push(minute),
         }
     }
     if !unasked.is_empty() {
@@ -262,7 +263,7 @@ fn by_tokens(
         let beside = beside.get(&first.key.tx).copied().unwrap_or_default();
         all.push(match valuing::by_token(rows, beside, &others) {
             Told::Later if !beside.is_zero() => Told::Nothing,
-            told => told,
+            told @ (Told::Value(_) | Told::Later | Told::Nothing) => told,
         });
     }
     Ok(all)
@@ -291,7 +292,7 @@ impl Quoting for Doors<'_> {
         self.inner.store.view()?.learned_prices(self.chain.id, from, to)
     }
 
-    fn kept_candle(&self, minute: Minute) -> Result<Option<Option<Price>>, StoreError> {
+    fn kept_candle(&self, minute: Minute) -> Result<KeptCandle, StoreError> {
         self.inner.store.view()?.candle(self.chain.id, minute)
     }
 }
@@ -371,5 +372,168 @@ impl Inner {
     pub(super) fn rest_prices(&self, chain: ChainId, time: Duration) {
         let mut rests = self.prices_rest.lock().unwrap_or_else(PoisonError::into_inner);
         rests.insert(chain, Instant::now() + time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    const AT: Moment = Moment { height: 9, time: UnixSeconds(1_700_000_000) };
+    const WAIT: Duration = Duration::from_secs(3);
+
+    #[derive(Debug, Clone, Copy)]
+    enum Answer {
+        Price(u128),
+        Nobody,
+        Fails,
+        Silent,
+    }
+
+    impl Answer {
+        async fn give(self, count: usize) -> Prices {
+            match self {
+                Self::Price(price) => Ok(vec![Some(Price(price)); count]),
+                Self::Nobody => Ok(vec![None; count]),
+                Self::Fails => Err(UpstreamError::Unavailable { attempts: 1, last: String::new() }),
+                Self::Silent => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Sources that answer as they are told, and note who was asked.
+    struct Script {
+        reference: Answer,
+        learned: Vec<u128>,
+        candles: Option<Answer>,
+        kept: KeptCandle,
+        asked: Mutex<Vec<&'static str>>,
+    }
+
+    impl Quoting for Script {
+        async fn reference(&self, at: &[Moment]) -> Prices {
+            self.asked.lock().unwrap().push("reference");
+            self.reference.give(at.len()).await
+        }
+
+        async fn candles(&self, at: &[UnixSeconds]) -> Option<Prices> {
+            assert!(at.iter().all(|time| time.0 % 60 == 0), "by the minute");
+            self.asked.lock().unwrap().push("candles");
+            match self.candles {
+                Some(answer) => Some(answer.give(at.len()).await),
+                None => None,
+            }
+        }
+
+        fn learned(
+            &self,
+            from: UnixSeconds,
+            to: UnixSeconds,
+        ) -> Result<Vec<LearnedPrice>, StoreError> {
+            assert_eq!((from.0, to.0), (AT.time.0 - 300, AT.time.0 + 300));
+            self.asked.lock().unwrap().push("learned");
+            let price = |(price, tag): (&u128, u64)| LearnedPrice {
+                time: AT.time,
+                price: Price(*price),
+                tag,
+            };
+            Ok(self.learned.iter().zip(0..).map(price).collect())
+        }
+
+        fn kept_candle(&self, _: Minute) -> Result<KeptCandle, StoreError> {
+            Ok(self.kept)
+        }
+    }
+
+    fn script(reference: Answer) -> Script {
+        let (learned, asked) = (Vec::new(), Mutex::default());
+        Script { reference, learned, candles: None, kept: KeptCandle::Unasked, asked }
+    }
+
+    async fn quote(script: &Script) -> (Quote, Vec<&'static str>) {
+        let quotes = quotes(script, &[AT], &[], Some(Instant::now() + WAIT)).await.unwrap();
+        (quotes.at(AT), std::mem::take(&mut script.asked.lock().unwrap()))
+    }
+
+    fn told(price: u128, source: ValueSource) -> Quote {
+        Quote::Price(Price(price), source)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_source_is_asked_only_where_the_one_before_cannot_tell() {
+        let all = |reference| Script {
+            learned: vec![21, 21],
+            candles: Some(Answer::Price(30)),
+            ..script(reference)
+        };
+        let first = quote(&all(Answer::Price(10))).await;
+        assert_eq!(first, (told(10, ValueSource::ReferencePool), vec!["reference"]));
+        let second = quote(&all(Answer::Nobody)).await;
+        assert_eq!(second, (told(21, ValueSource::Learned), vec!["reference", "learned"]));
+        let third = quote(&Script { learned: vec![21], ..all(Answer::Nobody) }).await;
+        let order = vec!["reference", "learned", "candles"];
+        assert_eq!(third, (told(30, ValueSource::Candle), order.clone()));
+        let none = quote(&Script { candles: None, learned: vec![], ..all(Answer::Nobody) }).await;
+        assert_eq!(none, (Quote::Nobody, order));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_that_fails_is_no_reason_to_ask_the_next_one() {
+        for reference in [Answer::Fails, Answer::Silent] {
+            let candles = Some(Answer::Price(30));
+            let begun = Instant::now();
+            let found =
+                quote(&Script { candles, learned: vec![21, 21], ..script(reference) }).await;
+            assert_eq!(found, (Quote::Later, vec!["reference"]));
+            assert!(begun.elapsed() <= WAIT);
+        }
+        for candles in [Answer::Fails, Answer::Silent] {
+            let begun = Instant::now();
+            let found = quote(&Script { candles: Some(candles), ..script(Answer::Nobody) }).await;
+            assert_eq!(found.0, Quote::Later);
+            assert!(begun.elapsed() <= WAIT);
+        }
+        let nobody = Some(Answer::Nobody);
+        let found = quote(&Script { candles: nobody, ..script(Answer::Nobody) }).await;
+        assert_eq!(found.0, Quote::Nobody);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_candle_said_of_a_minute_is_kept_and_not_asked_again() {
+        let candles = Some(Answer::Price(30));
+        let fresh = Script { candles, ..script(Answer::Nobody) };
+        let later = Moment { height: 10, time: UnixSeconds(AT.time.0 + 1) };
+        let at = Minute::of(AT.time);
+        let deadline = Some(Instant::now() + WAIT);
+        let asked = candles_of(&fresh, &[AT, later], deadline).await;
+        assert_eq!(asked, [PriceRecord::Candle(at, Some(Price(30)))], "two of one minute");
+        for (kept, expected) in [
+            (KeptCandle::Price(Price(31)), told(31, ValueSource::Candle)),
+            (KeptCandle::Nothing, Quote::Nobody),
+        ] {
+            let found = quote(&Script { candles, kept, ..script(Answer::Nobody) }).await;
+            assert_eq!(found, (expected, vec!["reference", "learned"]));
+        }
+    }
+
+    async fn candles_of(
+        script: &Script,
+        open: &[Moment],
+        deadline: Option<Instant>,
+    ) -> Vec<PriceRecord> {
+        let mut found = Quotes::default();
+        candles(script, open, deadline.unwrap(), &mut found).await.unwrap();
+        assert!(!found.all_later());
+        found.news
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_asked_while_the_sources_rest() {
+        let script = script(Answer::Price(10));
+        let found = quotes(&script, &[AT], &[], None).await.unwrap();
+        assert_eq!(found.at(AT), Quote::Later);
+        assert!(script.asked.lock().unwrap().is_empty());
     }
 }

@@ -91,10 +91,9 @@ pub(super) fn told(rows: &mut [Trade]) {
         _ => false,
     };
     for row in rows.iter_mut() {
-        row.valued = match ValueSource::told(row.native) {
-            ValueSource::Direct if routed => ValueSource::Route,
-            source => source,
-        };
+        let source = ValueSource::told(row.native);
+        let routed = routed && source.is_of_transaction();
+        row.valued = if routed { ValueSource::Route } else { source };
     }
 }
 

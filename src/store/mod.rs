@@ -40,8 +40,9 @@ use crate::domain::{Height, Wallet};
 
 pub use error::StoreError;
 pub use record::{
-    Anchor, Chunk, DeliveredRange, NewValue, Pending, PriceRecord, StoreStats, TokenRecord,
-    UsageUpdate, WalletId, WalletPatch, WalletRecord, WantedPlace, WantedValue, Written,
+    Anchor, Chunk, DeliveredRange, KeptCandle, NewValue, Pending, PriceRecord, StoreStats,
+    TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, WantedPlace, WantedValue,
+    Written,
 };
 pub use view::View;
 

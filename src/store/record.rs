@@ -78,6 +78,16 @@ pub enum PriceRecord {
     Candle(Minute, Option<Price>),
 }
 
+/// What is kept of the candle source's answers about a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptCandle {
+    /// It was not asked, or its answer has gone since.
+    Unasked,
+    /// It has no price.
+    Nothing,
+    Price(Price),
+}
+
 /// A row that has waited for its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewValue {

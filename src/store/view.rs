@@ -6,8 +6,8 @@ use std::sync::Arc;
 use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::domain::{
-    Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Price, Row,
-    SourceAccount, Token, Trade, TradeKey, UnixMillis, UnixSeconds, Wallet,
+    Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Row, SourceAccount,
+    Token, Trade, TradeKey, UnixMillis, UnixSeconds, Wallet,
 };
 
 use super::codec::{self, StoredTrade, WalletState, corrupt};
@@ -27,8 +27,8 @@ use super::schema::{
     WANTED_VALUE,
 };
 use super::{
-    DeliveredRange, LIMITS, Pending, StoreError, StoreStats, TokenRecord, WalletId, WalletRecord,
-    WantedPlace, WantedValue,
+    DeliveredRange, KeptCandle, LIMITS, Pending, StoreError, StoreStats, TokenRecord, WalletId,
+    WalletRecord, WantedPlace, WantedValue,
 };
 
 /// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
@@ -148,12 +148,8 @@ impl View {
         self.noted(self.read_learned(chain, from, to))
     }
 
-    /// What the candle source told of a minute; the outer `None` where it was not asked.
-    pub fn candle(
-        &self,
-        chain: ChainId,
-        minute: Minute,
-    ) -> Result<Option<Option<Price>>, StoreError> {
+    /// What the candle source told of a minute.
+    pub fn candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
         self.noted(self.read_candle(chain, minute))
     }
 
@@ -448,14 +444,11 @@ impl View {
         Ok(prices)
     }
 
-    fn read_candle(
-        &self,
-        chain: ChainId,
-        minute: Minute,
-    ) -> Result<Option<Option<Price>>, StoreError> {
+    fn read_candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
         match self.txn.open_table(MINUTE_TO_CANDLE)?.get((chain.0, minute.0))? {
-            Some(bytes) => codec::decode_candle(CANDLES, bytes.value()).map(Some),
-            None => Ok(None),
+            Some(bytes) => Ok(codec::decode_candle(CANDLES, bytes.value())?
+                .map_or(KeptCandle::Nothing, KeptCandle::Price)),
+            None => Ok(KeptCandle::Unasked),
         }
     }
 

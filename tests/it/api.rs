@@ -580,6 +580,7 @@ async fn metrics_are_open_metrics_text() {
         "blotter_http_stream_lines_total 2",
         "blotter_http_trades_total 3",
         "blotter_trades_delivered_total 3",
+        "blotter_values_total{source=\"route\"} 0",
         "blotter_store_trades 3",
         "blotter_upstream_endpoint_resting{chain=\"sol\",endpoint=\"0\"} 0",
     ] {

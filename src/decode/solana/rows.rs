@@ -16,7 +16,7 @@ use crate::registry::ProgramKind;
 /// The rows of a transaction while its swaps are added up.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    rows: Vec<Sum>,
+    sums: Vec<Sum>,
     /// Lamports of all swaps; `unvalued` where one does not tell its part.
     native: i128,
     unvalued: bool,
@@ -61,19 +61,19 @@ impl Rows {
             } else {
                 routed.map(|value| if *units > 0 { -value } else { value })
             };
-            if let Some(row) = self.rows.iter_mut().find(|row| row.mint == *mint) {
+            if let Some(row) = self.sums.iter_mut().find(|row| row.mint == *mint) {
                 row.units += units;
                 row.native = row.native.zip(native).map(|(a, b)| a + b);
                 continue;
             }
             let venue = venue(*mint);
-            self.rows.push(Sum { mint: *mint, units: *units, native, venue });
+            self.sums.push(Sum { mint: *mint, units: *units, native, venue });
         }
     }
 
     pub(super) fn finish(self, scene: &Scene<'_>, ledger: &Ledger, notes: Vec<Note>) -> Decoded {
         let mut decoded = Decoded { notes, ..Decoded::default() };
-        for row in self.rows.iter().filter(|row| row.units != 0) {
+        for row in self.sums.iter().filter(|row| row.units != 0) {
             let Some(key) = ledger.mints.get(row.mint) else { continue };
             let mint = Address::Solana(*key);
             let side = if row.units > 0 { Side::Buy } else { Side::Sell };
@@ -91,7 +91,7 @@ impl Rows {
             let told = scene.tx.tokens.iter().find(|token| token.mint == *key);
             decoded.decimals.extend(told.map(|token| (mint, token.decimals)));
         }
-        if decoded.trades.is_empty() && !self.rows.is_empty() {
+        if decoded.trades.is_empty() && !self.sums.is_empty() {
             let detail = "what was bought was sold again".to_owned();
             decoded.notes.push(Note { kind: NoteKind::RoundTrip, detail });
         }

@@ -65,12 +65,13 @@ impl Truth {
 }
 
 impl Fact {
-    /// The native value of a token for a token may be unknown, never another one.
+    /// The native value of a token for a token may be unknown or worked out by a price; what its
+    /// transaction tells is never another one.
     pub(super) fn is_told_by(&self, row: &Row) -> bool {
         let (trade, key) = (&row.trade, row.trade.key);
         (key.height, key.time, key.tx, key.leg) == (self.slot, self.time, self.tx, self.leg)
             && (trade.side, trade.mint, trade.units) == (self.side, self.mint, Some(self.units))
-            && trade.native.or(self.native) == self.native
+            && (trade.valued.is_derived() || trade.native.or(self.native) == self.native)
     }
 }
 
