@@ -103,7 +103,7 @@ fn display(out: &mut Vec<u8>, value: &impl std::fmt::Display) {
 }
 
 /// The first and last four characters of a mint, in place of a symbol that no one knows.
-fn short(mint: &str) -> String {
+pub(super) fn short(mint: &str) -> String {
     let end = mint.len().saturating_sub(4);
     match (mint.get(..4), mint.get(end..)) {
         (Some(first), Some(last)) => format!("{first}…{last}"),
@@ -153,7 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Address, Family, Token, Trade, TradeKey, TxId, Units};
+    use crate::domain::{Address, Family, Token, Trade, TradeKey, TxId, Units, ValueSource};
 
     const MINT: &str = "DezXAZ8z7PnrnRJjz3wXBoRgixCa6xjnB7YaB1pPB263";
 
@@ -173,6 +173,7 @@ mod tests {
             mint,
             units: units.map(Units::from),
             native: native.map(Units::from),
+            valued: ValueSource::told(native.map(Units::from)),
             venue: venue.into(),
         };
         Row { trade, token: Arc::new(token) }

@@ -13,9 +13,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::config_chains::{ChainLayer, check_chain, own_chain};
+use super::config_estimates::Estimates;
 use super::environment::Environment;
 use super::secret::OptionalUrl;
 use super::units::{Rate, Size, Wait, serde_as_text};
+use crate::api::Proxies;
 use crate::registry::{OwnChain, Registry};
 
 const DEFAULTS: &str = include_str!("../../data/default.toml");
@@ -75,6 +77,8 @@ section!(Server, ServerLayer, "server", {
     heartbeat: Wait,
     shutdown_wait: Wait,
     connections: u32,
+    estimates: Estimates,
+    trusted_proxies: Proxies,
 });
 
 section!(Storage, StorageLayer, "storage", {

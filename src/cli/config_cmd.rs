@@ -12,7 +12,7 @@ use super::errors::CliError;
 use super::secret::SecretUrl;
 use super::serve::api_limits;
 use crate::registry::Registry;
-use crate::upstream::{PoolLimits, SolanaLimits};
+use crate::upstream::{EvmLimits, PoolLimits, SolanaLimits, TronLimits};
 
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -55,6 +55,8 @@ fn built_in_limits(config: &Config) -> String {
         format!("{:#?}", api_limits(config)),
         format!("{:#?}", PoolLimits::default()),
         format!("{:#?}", SolanaLimits::default()),
+        format!("{:#?}", EvmLimits::default()),
+        format!("{:#?}", TronLimits::default()),
     ];
     let lines = layers.iter().flat_map(|layer| layer.lines());
     let lines: Vec<String> = lines.map(|line| format!("# {line}\n")).collect();

@@ -81,7 +81,6 @@ pub(super) fn sources(
 }
 
 /// The price service, where one is configured.
-#[expect(dead_code, reason = "handed to the history together with its valuing stage")]
 pub(super) fn candles(
     config: &Config,
     registry: &Registry,

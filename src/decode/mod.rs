@@ -1,6 +1,7 @@
 //! From a raw transaction to trades and notes: pure functions that never fail and do no I/O.
 
 pub mod evm;
+pub mod explain;
 pub mod solana;
 pub mod tron;
 
@@ -26,6 +27,9 @@ pub struct Decoded {
     pub notes: Vec<Note>,
     /// Decimals of the tokens in `trades`, where the transaction tells them.
     pub decimals: Vec<(Address, u8)>,
+    /// Native coin that the wallet gave or got beside tokens that it both gave and got: what it
+    /// gave for a token is then more than the other tokens. The largest number where it is not told.
+    pub beside: Units,
 }
 
 /// One token that the wallet gave or got.

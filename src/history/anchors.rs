@@ -2,12 +2,28 @@
 
 use crate::domain::Height;
 use crate::store::Anchor;
+use crate::upstream::{HashCheck, RawChunk, RawTx, Tip};
 
-/// Adds a hash and thins the rest so that their distances from the newest one double.
+/// Hashes from the newest down of which each that stands on the chain shows that the one below does
+/// too. The newest does not yet: its chain may have lost what the one below it stands for before it
+/// was told. So both are held against the chain together, at the next refresh.
+pub(super) const LOOSE: usize = 2;
+
+/// The block to be kept for a chunk that was read from the head: it must lie above all rows.
+pub(super) fn of_tip(chunk: &RawChunk) -> Option<Anchor> {
+    let Tip { height, hash } = chunk.tip?;
+    let newest = chunk.txs.first().map(RawTx::height);
+    let lies_above = newest.is_none_or(|newest| newest <= height) && chunk.low <= height;
+    lies_above.then_some(Anchor { height, hash })
+}
+
+/// Adds a hash and thins the rest so that their distances from the newest one double. The one that
+/// was the newest stays until it was held against the chain together with its follower.
 pub(super) fn add(anchors: &[Anchor], new: Anchor, max: usize) -> Vec<Anchor> {
     let mut all: Vec<Anchor> =
         anchors.iter().copied().filter(|anchor| anchor.height < new.height).collect();
     all.sort_by_key(|anchor| anchor.height);
+    let last = all.pop();
     let mut kept = Vec::with_capacity(all.len() + 1);
     let mut bucket = None;
     // From the oldest up, so that the one kept of each distance is the one that stays longest.
@@ -18,6 +34,7 @@ pub(super) fn add(anchors: &[Anchor], new: Anchor, max: usize) -> Vec<Anchor> {
             kept.push(anchor);
         }
     }
+    kept.extend(last);
     kept.push(new);
     let surplus = kept.len().saturating_sub(max.max(1));
     kept.split_off(surplus)
@@ -30,15 +47,61 @@ pub(super) fn newest_first(anchors: &[Anchor]) -> Vec<Anchor> {
     all
 }
 
-/// The height above which everything is cut, given the newest hash that still holds.
-pub(super) fn cut_above(last_good: Option<Height>) -> Height {
-    last_good.unwrap_or(0)
+/// What holding hashes against the chain, from the newest down, has come to.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    checked: usize,
+    differs: bool,
+    last_good: Option<Height>,
+}
+
+impl Verdict {
+    /// Takes in the next lower one. True where those below need not be looked at.
+    pub(super) fn add(&mut self, height: Height, check: HashCheck) -> bool {
+        self.checked += 1;
+        match check {
+            // What stands above on the chain says nothing of what was read before it was told.
+            HashCheck::Differs => (self.differs, self.last_good) = (true, None),
+            HashCheck::Same => self.last_good = self.last_good.or(Some(height)),
+            HashCheck::Unknown => {}
+        }
+        let is_settled = self.last_good.is_some() || !self.differs;
+        self.checked >= LOOSE && is_settled
+    }
+
+    /// The height above which everything is to be read again.
+    pub(super) fn cut_above(&self) -> Option<Height> {
+        self.differs.then_some(self.last_good.unwrap_or(0))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn judge(checks: &[HashCheck]) -> (usize, Option<Height>) {
+        let (mut verdict, mut asked) = (Verdict::default(), 0);
+        for (height, check) in (1..=10).rev().zip(checks) {
+            asked += 1;
+            if verdict.add(height, *check) {
+                break;
+            }
+        }
+        (asked, verdict.cut_above())
+    }
+
+    #[test]
+    fn two_that_stand_end_the_look_and_one_that_differs_goes_on_to_the_next_good_one() {
+        use HashCheck::{Differs, Same, Unknown};
+        assert_eq!(judge(&[Same, Same, Differs]), (2, None));
+        assert_eq!(judge(&[Unknown, Unknown, Differs]), (2, None));
+        assert_eq!(judge(&[Same, Differs, Differs, Same, Same]), (4, Some(7)));
+        assert_eq!(judge(&[Differs, Same, Same]), (2, Some(9)));
+        assert_eq!(judge(&[Differs, Unknown, Same]), (3, Some(8)));
+        assert_eq!(judge(&[Differs, Differs]), (2, Some(0)));
+        assert_eq!(judge(&[Same]), (1, None));
+    }
 
     proptest! {
         /// However often heights are added: few are kept, the newest is among them, and for any

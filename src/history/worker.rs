@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use super::Inner;
-use super::anchors;
+use super::anchors::{self, Verdict};
 use super::board::Board;
 use super::error::HistoryError;
 use super::ingest::{Ingest, IngestError};
@@ -16,7 +17,7 @@ use super::pump::Pump;
 use crate::decode;
 use crate::domain::{Gap, Height, UnixMillis};
 use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
-use crate::upstream::{GapRequest, HashCheck, Lane, RawChunk, Source, UpstreamError};
+use crate::upstream::{GapRequest, Lane, RawChunk, RawTx, Source, UpstreamError};
 
 /// Readers that one worker keeps open for gaps that take turns.
 const PUMPS_MAX: usize = 3;
@@ -208,9 +209,11 @@ impl Worker {
             self.board.tell_news();
             return Ok(());
         };
-        let newest = raw.txs.first().map(crate::upstream::RawTx::height);
-        let stored = self.store(record, raw, Some(checked_at), at).await?;
-        if let Some(height) = newest.filter(|_| stored) {
+        let newest = raw.txs.first().map(RawTx::height);
+        let has_rows = newest.is_some() || raw.low > low;
+        let anchor = anchors::of_tip(&raw).filter(|_| has_rows);
+        let stored = self.store(record, raw, Some(checked_at), at, anchor).await?;
+        if let Some(height) = newest.filter(|_| stored && anchor.is_none()) {
             self.anchor(record, height);
         }
         Ok(())
@@ -233,7 +236,7 @@ impl Worker {
         }
         let Some(fetched) = self.fetch(at).await? else { return Ok(()) };
         match fetched {
-            Some(raw) => drop(self.store(record, raw, None, at).await?),
+            Some(raw) => drop(self.store(record, raw, None, at, None).await?),
             None => drop(self.pumps.remove(at)),
         }
         Ok(())
@@ -295,10 +298,14 @@ impl Worker {
         raw: RawChunk,
         checked_at: Option<UnixMillis>,
         at: usize,
+        anchor: Option<Anchor>,
     ) -> Result<bool, IngestError> {
         let low = raw.low;
+        let reached = raw.txs.last().map(|tx| (tx.height(), tx.time()));
         let Self { inner, source, lane, .. } = &*self;
-        let chunk = Ingest { inner, source, lane, record }.chunk(raw, checked_at).await?;
+        let mut chunk = Ingest { inner, source, lane, record }.chunk(raw, checked_at).await?;
+        let max = inner.limits.anchors_max;
+        chunk.anchors = anchor.map(|anchor| anchors::add(&record.anchors, anchor, max));
         let written = inner.store.write_chunk(chunk).await?;
         if matches!(written, Written::Stale) {
             inner.metrics.chunks_stale.add(1);
@@ -312,7 +319,7 @@ impl Worker {
             None => {}
         }
         self.pause = self.inner.limits.retry_pause_min;
-        self.board.tell_news();
+        self.board.tell_reached(reached);
         Ok(true)
     }
 
@@ -321,8 +328,8 @@ impl Worker {
         Ok(written.map(drop)?)
     }
 
-    /// Keeps the hash of a block, to be held against the chain at a later refresh. On the side:
-    /// the next chunk does not wait for it.
+    /// Keeps the hash of a block where none was told before the rows were read: what is taken back
+    /// between them goes unnoticed. On the side: the next chunk does not wait for it.
     fn anchor(&self, record: &WalletRecord, height: Height) {
         let (inner, source, lane) =
             (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
@@ -346,23 +353,26 @@ impl Worker {
 
     /// Holds the kept hashes against the chain; where one differs, cuts back to the last good one.
     async fn has_reorganised(&self, record: &WalletRecord) -> Result<bool, IngestError> {
-        let mut last_good = None;
-        let mut differs = false;
-        for anchor in anchors::newest_first(&record.anchors) {
-            match self.source.check_hash(anchor.height, anchor.hash, &self.lane).await? {
-                HashCheck::Differs => differs = true,
-                HashCheck::Same => {
-                    last_good = Some(anchor.height);
-                    break;
-                }
-                HashCheck::Unknown if differs => {}
-                HashCheck::Unknown => break,
+        let kept = anchors::newest_first(&record.anchors);
+        let check = |anchor: Anchor| async move {
+            let checked = self.source.check_hash(anchor.height, anchor.hash, &self.lane).await;
+            checked.map(|check| (anchor.height, check))
+        };
+        let mut verdict = Verdict::default();
+        let (loose, rest) = kept.split_at(kept.len().min(anchors::LOOSE));
+        let first = try_join_all(loose.iter().map(|anchor| check(*anchor))).await?;
+        let mut settled = rest.is_empty();
+        for (height, told) in first {
+            settled |= verdict.add(height, told);
+        }
+        for anchor in rest {
+            if settled {
+                break;
             }
+            let (height, told) = check(*anchor).await?;
+            settled = verdict.add(height, told);
         }
-        if !differs {
-            return Ok(false);
-        }
-        let above = anchors::cut_above(last_good);
+        let Some(above) = verdict.cut_above() else { return Ok(false) };
         tracing::warn!(above, "the chain was reorganised: reading again from there");
         self.inner.metrics.reorganisations.add(1);
         self.inner.store.cut_back(record.id, above).await?;

@@ -271,14 +271,18 @@ fn inspect_without_writing(
     check(schema::inspect(&database.begin_read()?)?, name).map(|_| ())
 }
 
-fn open_database(backend: &SharedBackend, options: StoreOptions) -> Result<Database, StoreError> {
+pub(super) fn open_database(
+    backend: &SharedBackend,
+    options: StoreOptions,
+) -> Result<Database, StoreError> {
     let name = &backend.name;
     let database = builder(options)
         .create_with_backend(backend.clone())
         .map_err(|error| refuse(error, name))?;
     let found = schema::inspect(&database.begin_read()?)?;
-    if check(found, name)? == Found::Empty {
-        schema::initialize(&database)?;
+    match check(found, name)? {
+        Found::Empty => schema::initialize(&database)?,
+        Found::Current | Found::NotOurs => schema::complete(&database)?,
     }
     Ok(database)
 }
@@ -314,13 +318,13 @@ fn refuse(error: DatabaseError, name: &str) -> StoreError {
 }
 
 #[cfg(unix)]
-fn create_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 #[cfg(not(unix))]
-fn create_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).create(folder)
 }
 

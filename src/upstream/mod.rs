@@ -2,6 +2,7 @@
 //!
 //! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
 
+mod activity;
 mod ask;
 mod candles;
 mod endpoint;
@@ -22,6 +23,7 @@ mod transport;
 mod tries;
 mod tron;
 
+pub use activity::Activity;
 pub use ask::{Ask, Reading, Reply};
 pub use candles::Candles;
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
@@ -34,7 +36,8 @@ pub use queue::{Lane, Priority};
 pub use secret::{SecretText, SecretUrl};
 pub use solana::{SolanaLimits, SolanaSource};
 pub use source::{
-    GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, TokenMeta,
+    FoundTx, GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, Tip,
+    TokenMeta,
 };
 pub use transport::{Method, Request, Response, Transport, TransportError};
 pub use tron::{TronLimits, TronSource};

@@ -12,7 +12,9 @@ use super::tron::{TronReader, TronSource};
 use crate::decode::evm;
 use crate::decode::solana;
 use crate::decode::tron;
-use crate::domain::{Address, Height, Moment, Price, Resume, SourceAccount, TxId, UnixSeconds};
+use crate::domain::{
+    Address, Height, Moment, Price, Resume, SourceAccount, TxId, Units, UnixSeconds,
+};
 
 /// The heights of a wallet that are to be read.
 #[derive(Debug, Clone)]
@@ -41,6 +43,16 @@ pub struct RawChunk {
     pub resume: Option<Resume>,
     /// What is newly known of the wallet's accounts.
     pub accounts: Vec<SourceAccount>,
+    /// With the first chunk of a read from the head, where the nodes tell it.
+    pub tip: Option<Tip>,
+}
+
+/// The newest final block as it was before anything else was read: should the chain lose anything
+/// that was read below it, this hash differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tip {
+    pub height: Height,
+    pub hash: [u8; 32],
 }
 
 /// A transaction in its family's shape, with its block time.
@@ -52,6 +64,13 @@ pub enum RawTx {
 }
 
 impl RawTx {
+    /// Of its block.
+    pub fn time(&self) -> UnixSeconds {
+        match self {
+            Self::Solana(_, time) | Self::Evm(_, time) | Self::Tron(_, time) => *time,
+        }
+    }
+
     pub fn height(&self) -> Height {
         match self {
             Self::Solana(tx, _) => tx.slot(),
@@ -59,6 +78,13 @@ impl RawTx {
             Self::Tron(tx, _) => tx.call.block,
         }
     }
+}
+
+/// One transaction, with what the network took for it where that is told apart.
+#[derive(Debug)]
+pub struct FoundTx {
+    pub raw: RawTx,
+    pub fee: Option<Units>,
 }
 
 /// What a token is called, as far as the chain tells.
@@ -114,6 +140,25 @@ impl Source {
         }
     }
 
+    /// One transaction as a wallet sees it; `None` where no node has it.
+    pub async fn transaction(
+        &self,
+        id: TxId,
+        wallet: Address,
+        lane: &Lane,
+    ) -> Result<Option<FoundTx>, UpstreamError> {
+        match (self, id, wallet) {
+            (Self::Solana(source), TxId::Solana(_), _) => source.single(id, lane).await,
+            (Self::Evm(source), TxId::Evm(hash), Address::Evm(wallet)) => {
+                source.single(hash, &wallet, lane).await
+            }
+            (Self::Tron(source), TxId::Tron(id), Address::Tron(wallet)) => {
+                source.single(id, &wallet, lane).await
+            }
+            (Self::Solana(_) | Self::Evm(_) | Self::Tron(_), ..) => Ok(None),
+        }
+    }
+
     /// Hash of the block at a height; `None` where there is no block.
     pub async fn block_hash(
         &self,
@@ -164,6 +209,20 @@ impl Source {
             Self::Solana(source) => source.tokens(mints, lane).await,
             Self::Evm(source) => source.tokens(mints, lane).await,
             Self::Tron(source) => source.tokens(mints, lane).await,
+        }
+    }
+
+    /// What a wallet holds now of each token, in their order; `None` where that cannot be told.
+    pub async fn balances(
+        &self,
+        wallet: Address,
+        mints: &[Address],
+        lane: &Lane,
+    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.balances(wallet, mints, lane).await,
+            Self::Evm(source) => source.balances(wallet, mints, lane).await,
+            Self::Tron(source) => source.balances(wallet, mints, lane).await,
         }
     }
 

@@ -77,6 +77,7 @@ impl Desk<'_> {
             "getVersion" => Ok(b"{\"feature-set\":3640012085,\"solana-core\":\"3.0.6\"}".to_vec()),
             "getGenesisHash" => Ok(format!("\"{}\"", self.node.genesis_hash).into_bytes()),
             "getSlot" => plain(self.head_for(Options::at(self.params, 0))?),
+            "getLatestBlockhash" => self.latest_blockhash(),
             "getBlockHeight" => {
                 plain(slots::block_height(self.head_for(Options::at(self.params, 0))?))
             }
@@ -127,6 +128,21 @@ impl Desk<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// Of the newest slot that has a block.
+    fn latest_blockhash(&self) -> Reply {
+        let head = self.head_for(Options::at(self.params, 0))?;
+        let slot = if slots::has_block(head) { head } else { head.saturating_sub(1) };
+        let mut out = format!(
+            "{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{slot}}},\"value\":{{\"blockhash\":"
+        )
+        .into_bytes();
+        wire::quoted_key(&mut out, &self.model.block_hash(slot));
+        out.extend_from_slice(b",\"lastValidBlockHeight\":");
+        wire::number(&mut out, slots::block_height(slot).saturating_add(150));
+        out.extend_from_slice(b"}}");
+        Ok(out)
     }
 
     fn block_time(&self) -> Reply {

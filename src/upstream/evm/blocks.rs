@@ -13,26 +13,49 @@ use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
 use crate::upstream::queue::Lane;
-use crate::upstream::source::HashCheck;
+use crate::upstream::source::{HashCheck, Tip};
 
 impl EvmSource {
     pub(in crate::upstream) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
         self.final_head(&CallOptions::new(lane.clone())).await
     }
 
+    /// The newest final block, with its hash where a node tells it.
+    pub(super) async fn final_tip(
+        &self,
+        options: &CallOptions,
+    ) -> Result<(Height, Option<Tip>), UpstreamError> {
+        let (height, tip) = self.tagged_head(options).await?;
+        if tip.is_some() {
+            return Ok((height, tip));
+        }
+        let block = self.block_at(height, options).await.ok().flatten();
+        Ok((height, block.map(|(block, _)| Tip { height, hash: block.hash })))
+    }
+
     /// The newest block that cannot be taken back.
-    pub(super) async fn final_head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+    async fn final_head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+        Ok(self.tagged_head(options).await?.0)
+    }
+
+    async fn tagged_head(
+        &self,
+        options: &CallOptions,
+    ) -> Result<(Height, Option<Tip>), UpstreamError> {
         let chain = &self.inner.chain;
         let tag = match chain.finality {
             Finality::Finalized => "finalized",
             Finality::Safe => "safe",
-            Finality::Depth(depth) => return self.head_below(depth, options).await,
+            Finality::Depth(depth) => return Ok((self.head_below(depth, options).await?, None)),
         };
         match self.block(json!(tag), options).await {
-            Ok(Some((block, _))) => Ok(block.number),
+            Ok(Some((block, _))) => {
+                let tip = Tip { height: block.number, hash: block.hash };
+                Ok((block.number, Some(tip)))
+            }
             // Nodes that do not know the tag answer null or refuse it.
             Ok(None) | Err(UpstreamError::Rpc { .. } | UpstreamError::NotSupported { .. }) => {
-                self.head_below(chain.index_lag, options).await
+                Ok((self.head_below(chain.index_lag, options).await?, None))
             }
             Err(error) => Err(error),
         }

@@ -70,7 +70,21 @@ impl EvmSource {
         fetched.retain(|one| one.tx.succeeded);
         self.add_native(&wallet, &mut fetched, &blocks, &options).await;
         let txs = timed(fetched, &times)?;
-        Ok(RawChunk { low, high, txs, resume, accounts: Vec::new() })
+        Ok(RawChunk { low, high, txs, resume, accounts: Vec::new(), tip: None })
+    }
+
+    /// One transaction, with what the network took for it. A failed one is given too.
+    pub(super) async fn fetch_one(
+        &self,
+        wallet: &Account,
+        candidate: Candidate,
+        options: &CallOptions,
+    ) -> Result<Option<(RawTx, Option<Units>)>, UpstreamError> {
+        let (mut fetched, times) = self.fetch_timed(vec![Wanted::new(candidate)], options).await?;
+        // That the wallet has no other one in its block is not known.
+        self.add_native(wallet, &mut fetched, &HashMap::new(), options).await;
+        let fee = fetched.first().and_then(|one| one.fee);
+        Ok(timed(fetched, &times)?.pop().map(|tx| (tx, fee)))
     }
 
     /// Of those that only brought something: the ones that the wallet sent or ran, or that came

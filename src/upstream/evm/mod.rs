@@ -2,7 +2,9 @@
 //! fetched ahead, native flows from whoever knows them.
 
 mod abi;
+mod activity;
 mod alchemy;
+mod balances;
 mod blocks;
 mod descent;
 mod discovery;
@@ -26,6 +28,7 @@ mod portal_wire;
 mod prices;
 mod ranges;
 mod reader;
+mod single;
 mod subject;
 mod texts;
 mod tokens;

@@ -15,6 +15,7 @@ use crate::domain::Height;
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
+use crate::upstream::source::Tip;
 
 /// A node of another chain is left alone this long.
 const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
@@ -37,6 +38,8 @@ pub(super) struct Opened {
     pub(super) kind: Discovery,
     pub(super) lister: Lister,
     pub(super) high: Height,
+    /// Where it is read from the head.
+    pub(super) tip: Option<Tip>,
 }
 
 /// What a look at the nodes' chain came to.
@@ -96,19 +99,19 @@ impl EvmSource {
         };
         let mut lister = Lister::new(kind, self, listing)?;
         let Some(high) = *high else {
-            let high = self.reach(kind, &lister, options).await?;
+            let (high, tip) = self.reach(kind, &lister, options).await?;
             lister.set_high(high);
-            return Ok(Opened { kind, lister, high });
+            return Ok(Opened { kind, lister, high, tip });
         };
         // `LogLister` looks itself how far each node has come.
         if kind != Discovery::Logs && self.list_head(kind) < high {
-            let reached = self.reach(kind, &lister, options).await?;
+            let (reached, _) = self.reach(kind, &lister, options).await?;
             if reached < high {
                 let last = format!("{kind} knows blocks up to {reached} only, of {high}");
                 return Err(UpstreamError::Unavailable { attempts: 1, last });
             }
         }
-        Ok(Opened { kind, lister, high })
+        Ok(Opened { kind, lister, high, tip: None })
     }
 
     /// How far up a list tells everything that is final.
@@ -117,16 +120,16 @@ impl EvmSource {
         kind: Discovery,
         lister: &Lister,
         options: &CallOptions,
-    ) -> Result<Height, UpstreamError> {
-        let (told, head) = join(lister.head(), self.final_head(options)).await;
-        let head = head?;
+    ) -> Result<(Height, Option<Tip>), UpstreamError> {
+        let (told, head) = join(lister.head(), self.final_tip(options)).await;
+        let (head, tip) = head?;
         let reached = match told? {
             Some(told) => head.min(told),
             None if kind == Discovery::Logs => head,
             None => head.saturating_sub(self.inner.chain.index_lag),
         };
         self.note_list_head(kind, reached);
-        Ok(reached)
+        Ok((reached, tip))
     }
 
     /// Asks each endpoint once whether it is a node of this chain; others are left alone.

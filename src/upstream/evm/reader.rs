@@ -19,7 +19,7 @@ use crate::decode::evm::Account;
 use crate::domain::{Address, Height, Resume};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
-use crate::upstream::source::{GapRequest, RawChunk};
+use crate::upstream::source::{GapRequest, RawChunk, Tip};
 
 type Chunk = Result<RawChunk, UpstreamError>;
 type Listed = (Lister, Result<Option<Window>, UpstreamError>);
@@ -54,6 +54,8 @@ pub(in crate::upstream) struct EvmReader {
     run_ahead: usize,
     chunk_size: usize,
     eager: bool,
+    /// To be told with the first chunk.
+    tip: Option<Tip>,
 }
 
 impl std::fmt::Debug for EvmReader {
@@ -89,6 +91,7 @@ impl EvmReader {
             run_ahead: limits.run_ahead_first,
             chunk_size: limits.chunk_first,
             eager: false,
+            tip: None,
             source,
             request,
         }
@@ -101,7 +104,8 @@ impl EvmReader {
     /// The next chunk, newest first; `None` after the last one. Cancel safe.
     pub(in crate::upstream) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
         loop {
-            if let Some((count, chunk)) = self.ready.pop_front() {
+            if let Some((count, mut chunk)) = self.ready.pop_front() {
+                chunk.tip = self.tip.take();
                 let limits = &self.source.inner.limits;
                 self.under_way = self.under_way.saturating_sub(count);
                 self.run_ahead = (self.run_ahead * 2).min(limits.run_ahead_max);
@@ -200,7 +204,8 @@ impl EvmReader {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Opened(Ok(Opened { kind, lister, high })) => {
+            Event::Opened(Ok(Opened { kind, lister, high, tip })) => {
+                self.tip = tip.or(self.tip);
                 self.listing = if high < self.request.low {
                     Listing::Done
                 } else {

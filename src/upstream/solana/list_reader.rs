@@ -23,7 +23,7 @@ use crate::domain::{Address, Family, Height, Resume, SourceAccount, TxId, UnixSe
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
-use crate::upstream::source::{GapRequest, RawChunk, RawTx};
+use crate::upstream::source::{GapRequest, RawChunk, RawTx, Tip};
 
 enum Event {
     Opened(Result<Opening, UpstreamError>),
@@ -64,6 +64,8 @@ pub(super) struct ListReader {
     delivered: usize,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
+    /// To be told with the first chunk.
+    tip: Option<Tip>,
     /// Accounts to be told of with the next chunk.
     news: HashMap<[u8; 32], SourceAccount>,
     known: HashMap<[u8; 32], SourceAccount>,
@@ -103,6 +105,7 @@ impl ListReader {
             eager: false,
             delivered: 0,
             chunk_min: 1,
+            tip: None,
             news: HashMap::new(),
             known: request.accounts.iter().map(|known| (known.account, *known)).collect(),
             source,
@@ -227,7 +230,8 @@ impl ListReader {
     }
 
     fn opened(&mut self, opening: Opening) {
-        let Opening { head, endpoint, accounts } = opening;
+        let Opening { head, endpoint, accounts, tip } = opening;
+        self.tip = tip;
         if head < self.request.low {
             self.phase = Phase::Ended;
             return;
@@ -243,11 +247,10 @@ impl ListReader {
             if !same || self.request.low == 0 {
                 self.list_account(account, head);
                 let oldest = known.and_then(|known| known.oldest);
-                // A balance of above the head would hide what changed it from the next read.
-                if at <= head {
-                    let news = SourceAccount { account, amount: Some(amount), oldest };
-                    self.news.insert(account, news);
-                }
+                // A balance of above the head would hide what changed it from the next read; that
+                // there is the account must be known to whoever reads on below.
+                let amount = (at <= head).then_some(amount);
+                self.news.insert(account, SourceAccount { account, amount, oldest });
             }
         }
         for known in gone.into_values().filter(|known| known.amount.is_some()) {
@@ -507,6 +510,7 @@ impl ListReader {
             txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
             resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
             accounts,
+            tip: self.tip.take(),
         }
     }
 }

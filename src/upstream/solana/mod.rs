@@ -2,6 +2,8 @@
 //!
 //! A slot is atomic: it is delivered only when every list has shown what lies below it.
 
+mod activity;
+mod balances;
 mod blocks;
 mod fetch;
 mod limits;
@@ -12,6 +14,7 @@ mod open;
 mod price_wire;
 mod prices;
 mod reader;
+mod single;
 mod timeline;
 mod tokens;
 mod whole;

@@ -12,9 +12,10 @@ use crate::domain::{Address, Height};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
+use crate::upstream::source::Tip;
 
-const TOKEN_PROGRAM: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
-const TOKEN_2022_PROGRAM: &str = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
+pub(super) const TOKEN_PROGRAM: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+pub(super) const TOKEN_2022_PROGRAM: &str = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
 /// Bytes of a mint and of a token account under the first token program (SPL Token source).
 const MINT_BYTES: usize = 82;
 const TOKEN_ACCOUNT_BYTES: usize = 165;
@@ -29,6 +30,7 @@ pub(super) struct Opening {
     pub(super) endpoint: EndpointId,
     /// Open token accounts with their balances; `None` where no node lists them.
     pub(super) accounts: Option<Vec<Balance>>,
+    pub(super) tip: Option<Tip>,
 }
 
 impl SolanaSource {
@@ -53,8 +55,11 @@ impl SolanaSource {
         first: bool,
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
-        let mut calls =
-            vec![Call { method: "getSlot", params: json!([{"commitment": "finalized"}]) }];
+        let finalized = || json!([{"commitment": "finalized"}]);
+        let mut calls = vec![
+            Call { method: "getSlot", params: finalized() },
+            Call { method: "getLatestBlockhash", params: finalized() },
+        ];
         let owner = wallet.to_string();
         for program in [TOKEN_PROGRAM, TOKEN_2022_PROGRAM] {
             calls.push(Call { method: "getTokenAccountsByOwner", params: owned(&owner, program) });
@@ -68,6 +73,7 @@ impl SolanaSource {
         let slot = next()?;
         let head = wire::number(&slot.result)
             .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
+        let tip = tip(next());
         let accounts = self.both(next(), next())?;
         // Balances of a node that lags tell nothing of what moved them above its own head.
         let told = accounts.as_ref().map_or(head, |(known_to, _)| head.min(*known_to));
@@ -75,7 +81,7 @@ impl SolanaSource {
         if first {
             self.inspect(next())?;
         }
-        Ok(Opening { head: told, endpoint: slot.endpoint, accounts })
+        Ok(Opening { head: told, endpoint: slot.endpoint, accounts, tip })
     }
 
     /// The accounts of both token programs with the slot up to which both are known; none where
@@ -186,6 +192,12 @@ impl SolanaSource {
 enum Nodes {
     AsBefore,
     SomeLeftOut,
+}
+
+/// The newest block; `None` where no node tells it now, for the rows do not depend on it.
+fn tip(told: Result<Answer, UpstreamError>) -> Option<Tip> {
+    let (height, hash) = wire::latest_blockhash(&told.ok()?.result)?;
+    Some(Tip { height, hash })
 }
 
 fn owned(owner: &str, program: &str) -> Value {

@@ -11,7 +11,7 @@ use super::whole;
 use super::whole_reader::{WholeReader, WholeStep};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
-use crate::upstream::source::{GapRequest, RawChunk};
+use crate::upstream::source::{GapRequest, RawChunk, Tip};
 
 /// Reads one gap of a Solana wallet.
 pub(in crate::upstream) struct SolanaReader {
@@ -22,6 +22,8 @@ pub(in crate::upstream) struct SolanaReader {
     whole: Option<Box<WholeReader>>,
     lists: Option<Box<ListReader>>,
     eager: bool,
+    /// Told by whole pages before the lists took over.
+    tip: Option<Tip>,
 }
 
 impl std::fmt::Debug for SolanaReader {
@@ -47,7 +49,7 @@ impl SolanaReader {
                 }
             }
         }
-        Self { source, request, probe, whole, lists: None, eager: false }
+        Self { source, request, probe, whole, lists: None, eager: false, tip: None }
     }
 
     pub(in crate::upstream) fn set_eager(&mut self, eager: bool) {
@@ -65,18 +67,25 @@ impl SolanaReader {
                     WholeStep::Chunk(chunk) => return Ok(Some(*chunk)),
                     WholeStep::End => return Ok(None),
                     WholeStep::Lists(rest) => {
+                        self.tip = whole.take_tip();
                         self.whole = None;
                         self.request = *rest;
                     }
                 }
             }
-            let Self { source, request, probe, lists, eager, .. } = self;
+            let Self { source, request, probe, lists, eager, tip, .. } = self;
             let lists = lists.get_or_insert_with(|| {
                 let mut lists = Box::new(ListReader::new(source.clone(), request.clone()));
                 lists.set_eager(*eager);
                 lists
             });
-            let Some(asked) = probe else { return lists.next().await };
+            let Some(asked) = probe else {
+                let mut chunk = lists.next().await?;
+                if let Some(chunk) = &mut chunk {
+                    chunk.tip = chunk.tip.or_else(|| tip.take());
+                }
+                return Ok(chunk);
+            };
             let offered = tokio::select! {
                 biased;
                 offered = asked => offered,

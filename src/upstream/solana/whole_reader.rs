@@ -13,7 +13,7 @@ use crate::domain::{Height, SourceAccount};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
-use crate::upstream::source::{GapRequest, RawChunk, RawTx};
+use crate::upstream::source::{GapRequest, RawChunk, RawTx, Tip};
 
 enum Event {
     Opened(Result<Opening, UpstreamError>),
@@ -41,6 +41,7 @@ pub(super) struct WholeReader {
     accounts: Vec<SourceAccount>,
     /// The same, until a chunk has told them.
     news: Vec<SourceAccount>,
+    tip: Option<Tip>,
 }
 
 impl WholeReader {
@@ -52,8 +53,8 @@ impl WholeReader {
             let (wallet, first) = (request.wallet, request.first);
             async move { Event::Opened(source.open(wallet, first, &options).await) }.boxed()
         });
-        let (accounts, news) = (Vec::new(), Vec::new());
-        Self { source, request, options, whole, flight, arrived: None, accounts, news }
+        let (accounts, news, tip) = (Vec::new(), Vec::new(), None);
+        Self { source, request, options, whole, flight, arrived: None, accounts, news, tip }
     }
 
     pub(super) async fn next(&mut self) -> Result<WholeStep, UpstreamError> {
@@ -67,6 +68,7 @@ impl WholeReader {
                         txs: chunk.txs.into_iter().map(|(tx, t)| RawTx::Solana(tx, t)).collect(),
                         resume: None,
                         accounts: std::mem::take(&mut self.news),
+                        tip: self.tip.take(),
                     })));
                 }
                 if whole.next_high() < self.request.low.max(whole::FIRST_SLOT) {
@@ -80,6 +82,11 @@ impl WholeReader {
                 return Ok(step);
             }
         }
+    }
+
+    /// The tip that no chunk has told yet.
+    pub(super) fn take_tip(&mut self) -> Option<Tip> {
+        self.tip.take()
     }
 
     /// Works on what is under way; never ready.
@@ -122,19 +129,21 @@ impl WholeReader {
     fn absorb(&mut self) -> Result<Option<WholeStep>, UpstreamError> {
         match (self.arrived.take(), &mut self.whole) {
             (Some(Event::Opened(opening)), _) => {
-                let Opening { head, accounts, .. } = opening?;
+                let Opening { head, accounts, tip, .. } = opening?;
                 if head < self.request.low {
                     return Ok(Some(WholeStep::End));
                 }
+                self.tip = tip;
                 let accounts = accounts.unwrap_or_default();
+                // A balance of above the head would hide what changed it from the next read; that
+                // there is the account must be known to whoever reads on below.
                 let seen = |balance: &Balance| SourceAccount {
                     account: balance.account,
-                    amount: Some(balance.amount),
+                    amount: (balance.at <= head).then_some(balance.amount),
                     oldest: None,
                 };
                 self.accounts = accounts.iter().map(seen).collect();
-                // A balance of above the head would hide what changed it from the next read.
-                self.news = accounts.iter().filter(|one| one.at <= head).map(seen).collect();
+                self.news = self.accounts.clone();
                 self.request.high = Some(head);
                 if head < whole::FIRST_SLOT {
                     return Ok(Some(self.rest(head)));

@@ -123,6 +123,17 @@ pub(super) fn accounts(raw: &RawValue) -> Result<Vec<Option<Account<'_>>>, serde
     Ok(serde_json::from_str::<InContext<Vec<Option<Account<'_>>>>>(raw.get())?.value)
 }
 
+#[derive(Deserialize)]
+struct LatestBlockhash {
+    blockhash: String,
+}
+
+/// `getLatestBlockhash`: the slot of the newest block, and its hash.
+pub(super) fn latest_blockhash(raw: &RawValue) -> Option<(Height, [u8; 32])> {
+    let told: InContext<LatestBlockhash> = serde_json::from_str(raw.get()).ok()?;
+    Some((told.context.slot, pubkey(&told.value.blockhash)?))
+}
+
 /// A bare number: `getSlot`, `getFirstAvailableBlock`, `getBlockTime`.
 pub(super) fn number(raw: &RawValue) -> Option<u64> {
     serde_json::from_str(raw.get()).ok()

@@ -17,6 +17,7 @@ use crate::upstream::source::HashCheck;
 pub(super) struct Head {
     pub(super) height: Height,
     pub(super) millis: u64,
+    pub(super) hash: [u8; 32],
 }
 
 impl TronSource {
@@ -25,7 +26,7 @@ impl TronSource {
         let block = self.read_block(&reply)?;
         let block =
             block.ok_or_else(|| self.malformed(reply.endpoint, "getnowblock gave no block"))?;
-        Ok(Head { height: block.height, millis: block.millis })
+        Ok(Head { height: block.height, millis: block.millis, hash: block.hash })
     }
 
     /// Milliseconds of the block at a height; `None` where no node tells.

@@ -3,6 +3,8 @@
 //!
 //! A block is atomic: it is delivered only when every list has shown what lies below it.
 
+mod activity;
+mod balances;
 mod blocks;
 mod fetch;
 mod limits;
@@ -12,6 +14,7 @@ mod logs;
 mod open;
 mod prices;
 mod reader;
+mod single;
 mod timeline;
 mod tokens;
 mod wire;

@@ -14,7 +14,7 @@ use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::jsonrpc::Outcome;
 use crate::upstream::pool::CallOptions;
-use crate::upstream::source::GapRequest;
+use crate::upstream::source::{GapRequest, Tip};
 
 /// A node of another chain is left alone this long.
 const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
@@ -27,6 +27,7 @@ pub(super) struct Opening {
     pub(super) top_at: u64,
     /// Milliseconds: blocks from the lowest wanted one on are not earlier.
     pub(super) low_at: u64,
+    pub(super) tip: Option<Tip>,
 }
 
 impl TronSource {
@@ -44,8 +45,8 @@ impl TronSource {
         };
         self.check_chain(options).await?;
         let (top, low_at) = join(self.top(request.high, resume_at, options), low_at).await;
-        let (high, top_at) = top?;
-        Ok(Opening { high, top_at, low_at: low_at?.unwrap_or(0) })
+        let (high, top_at, tip) = top?;
+        Ok(Opening { high, top_at, low_at: low_at?.unwrap_or(0), tip })
     }
 
     async fn top(
@@ -53,21 +54,22 @@ impl TronSource {
         high: Option<Height>,
         resume_at: Option<u64>,
         options: &CallOptions,
-    ) -> Result<(Height, u64), UpstreamError> {
+    ) -> Result<(Height, u64, Option<Tip>), UpstreamError> {
         if let (Some(high), Some(at)) = (high, resume_at) {
-            return Ok((high, at));
+            return Ok((high, at, None));
         }
         let told = match high {
-            Some(high) => self.time_of(high, options).await?.map(|at| (high, at)),
+            Some(high) => self.time_of(high, options).await?.map(|at| (high, at, None)),
             None => None,
         };
         if let Some(told) = told {
             return Ok(told);
         }
         // Lists do not tell how far they have come: they may lack the newest blocks.
-        let Head { height, millis } = self.solid_head(options).await?;
+        let Head { height, millis, hash } = self.solid_head(options).await?;
         let settled = height.saturating_sub(self.inner.index_lag);
-        Ok((high.map_or(settled, |high| high.min(settled)), millis))
+        let tip = high.is_none().then_some(Tip { height, hash });
+        Ok((high.map_or(settled, |high| high.min(settled)), millis, tip))
     }
 
     /// Asks each endpoint once which chain it is of; those that do not say are believed.

@@ -24,7 +24,7 @@ use crate::domain::{Height, Resume};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
-use crate::upstream::source::{GapRequest, RawChunk, RawTx};
+use crate::upstream::source::{GapRequest, RawChunk, RawTx, Tip};
 
 enum Event {
     Opened(Result<Opening, UpstreamError>),
@@ -46,6 +46,8 @@ pub(in crate::upstream) struct TronReader {
     /// What went wrong while nobody waited.
     failure: Option<UpstreamError>,
     eager: bool,
+    /// To be told with the first chunk.
+    tip: Option<Tip>,
     ended: bool,
     /// Transactions delivered so far: the run-ahead of a reader that is not eager.
     delivered: usize,
@@ -76,6 +78,7 @@ impl TronReader {
             flights: FuturesUnordered::new(),
             failure: None,
             eager: false,
+            tip: None,
             ended: false,
             delivered: 0,
             chunk_min: 1,
@@ -147,7 +150,8 @@ impl TronReader {
     fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
         match event {
             Event::Opened(opening) => {
-                let Opening { high, top_at, low_at } = opening?;
+                let Opening { high, top_at, low_at, tip } = opening?;
+                self.tip = tip;
                 if high < self.request.low {
                     self.ended = true;
                     return Ok(());
@@ -354,6 +358,7 @@ impl TronReader {
             txs: txs.into_iter().map(raw).collect(),
             resume: self.timeline.edge().filter(|_| by_time && !self.ended).map(hint),
             accounts: Vec::new(),
+            tip: self.tip.take(),
         })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blotter::demo::solana::{Crowd, NodeOptions, SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
-use blotter::domain::{ChainId, Clock, Height, KeyId, Position, UnixMillis, Wallet};
+use blotter::domain::{ChainId, Clock, KeyId, UnixMillis, Wallet};
 use blotter::history::{History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::Registry;
 use blotter::store::{Store, StoreOptions};
@@ -148,30 +148,11 @@ impl World {
         let wallet = dice.pick(&self.wallets);
         let deep = usize::try_from(dice.range(0, 30)).unwrap();
         let Some(trade) = self.model.truth(wallet.address).take(deep + 1).last() else { return };
-        if !self.is_anchored(trade.slot) {
-            return;
-        }
         self.model.reorg(trade.slot);
         self.forked = true;
         for (truth, wallet) in self.truths.borrow_mut().iter_mut().zip(&self.wallets) {
             truth.fork(&self.model, wallet.address);
         }
-    }
-
-    /// Whether each wallet with rows from a slot on keeps a block hash by which it can notice that
-    /// they were replaced: what a node never told cannot be held against it.
-    fn is_anchored(&self, slot: Height) -> bool {
-        let Ok(view) = self.store.view() else { return false };
-        self.wallets.iter().all(|wallet| match view.wallet(wallet) {
-            Ok(Some(record)) => {
-                let top = view.rows(record.id, Position::Start, 0, 1);
-                let has_rows =
-                    top.is_ok_and(|rows| rows.iter().any(|r| r.trade.key.height >= slot));
-                !has_rows || record.anchors.iter().any(|anchor| anchor.height >= slot)
-            }
-            Ok(None) => true,
-            Err(_) => false,
-        })
     }
 
     pub(super) fn set_faults(&self, mut of: impl FnMut() -> Faults) {
@@ -241,6 +222,7 @@ fn service(
         store: store.clone(),
         registry,
         sources: HashMap::from([(SOL, source)]),
+        candles: None,
         clock,
         limits: setup.limits.clone(),
         tasks: Tasks::new(),
