@@ -9,7 +9,6 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use blotter::domain::{Clock, Decimal, Moment, Price, Units, UnixMillis, UnixSeconds};
 use blotter::registry::Registry;
@@ -18,13 +17,13 @@ use blotter::upstream::{
     PoolLimits, Priority, Source,
 };
 
+/// Only tells how long to wait where a node names a date to come back at: not here.
 #[derive(Debug)]
-struct WallClock;
+struct NoClock;
 
-impl Clock for WallClock {
+impl Clock for NoClock {
     fn now(&self) -> UnixMillis {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        UnixMillis(u64::MAX)
     }
 }
 
@@ -39,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let chain = registry.chain_named(&slug).ok_or("no such chain")?.clone();
     let transport = Arc::new(HttpTransport::new()?);
     let endpoints = vec![EndpointConfig::new(url)];
-    let rpc = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(WallClock), 1);
+    let rpc = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 1);
     let source = Source::Evm(EvmSource::new(EvmParts {
         chain,
         registry,

@@ -71,7 +71,7 @@ fn reference_pools_are_pools_of_the_coin_and_a_stablecoin() {
     }
 }
 
-/// By SunSwap V3's factory and the hash of its pools' code (sun-protocol's contracts).
+/// By `SunSwap` V3's factory and the hash of its pools' code (sun-protocol's contracts).
 #[test]
 fn reference_pools_of_tron_follow_from_their_factory() {
     let deployer = hex::decode("c2708485c99cd8cf058de1a9a7e3c2d8261a995c").unwrap();

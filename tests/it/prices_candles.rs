@@ -1,6 +1,8 @@
 //! Native prices by a price service, which a test stands in for: it keeps records of a price that
 //! the test knows, and answers as the documented service does.
 
+#![expect(clippy::print_stderr, reason = "shows how far estimates are off")]
+
 use std::sync::{Arc, Mutex};
 
 use blotter::demo::evm::EvmModel;
@@ -85,7 +87,7 @@ impl Transport for Service {
 }
 
 fn candles(service: &Arc<Service>) -> Candles {
-    let transport: Arc<dyn Transport> = Arc::clone(service) as Arc<dyn Transport>;
+    let transport: Arc<dyn Transport> = Arc::<Service>::clone(service);
     let endpoints = vec![EndpointConfig::new("https://prices.test")];
     let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 7);
     Candles::new(pool, &Registry::embedded().unwrap())
@@ -105,7 +107,7 @@ async fn estimates_are_near_the_truth() {
             errors.add(told.map(|told| Units::from(told.0)), Units::from(service.truth(time.0).0));
         }
         let asked = service.asked.lock().unwrap();
-        println!("candles every {every} s: {errors}, {} requests for 1,000", asked.len());
+        eprintln!("candles every {every} s: {errors}, {} requests for 1,000", asked.len());
         errors.check(1_000, 0);
         assert!(asked.len() <= 70 && asked.iter().all(|url| url.len() < 2_048), "{}", asked.len());
     }

@@ -107,7 +107,7 @@ fn source(blocks_max: u64) -> (Source, Arc<Node>) {
     let chain = Registry::embedded().unwrap().chain_named("tron").unwrap().clone();
     let node = Arc::new(Node { chain: chain.clone(), blocks_max, queries: Mutex::default() });
     let endpoints = vec![EndpointConfig::new("https://tron.test")];
-    let transport: Arc<dyn Transport> = Arc::clone(&node) as Arc<dyn Transport>;
+    let transport: Arc<dyn Transport> = Arc::<Node>::clone(&node);
     let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 7);
     (Source::Tron(TronSource::new(pool, &chain, TronLimits::default())), node)
 }
@@ -117,8 +117,8 @@ fn at(heights: &[u64]) -> Vec<Moment> {
 }
 
 /// Of what the price would be right at a height with an event.
-fn exact(height: u64) -> Option<Price> {
-    Some(Price(u128::from(price(height)) * 10_000_000))
+fn exact(height: u64) -> Price {
+    Price(u128::from(price(height)) * 10_000_000)
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,11 +126,11 @@ async fn the_state_of_a_pair_is_the_price_at_a_height() {
     for blocks_max in [5_000, 7] {
         let (source, node) = source(blocks_max);
         let told = source.native_prices(&at(&[8_000_014, 8_000_019, 8_000_023]), &lane()).await;
-        assert_eq!(told.unwrap(), [exact(8_000_010), exact(8_000_010), exact(8_000_020)]);
+        assert_eq!(told.unwrap(), [8_000_010, 8_000_010, 8_000_020].map(|at| Some(exact(at))));
         assert_eq!(*node.queries.lock().unwrap(), if blocks_max == 7 { 5 } else { 1 });
         // In the block of an event: between what it was and what it became.
         let told = source.native_prices(&at(&[8_000_010]), &lane()).await.unwrap();
-        assert_eq!(told[0], exact(8_000_005));
+        assert_eq!(told[0], Some(exact(8_000_005)));
     }
 }
 
@@ -138,5 +138,5 @@ async fn the_state_of_a_pair_is_the_price_at_a_height() {
 async fn a_quiet_pair_is_looked_at_further_back_and_then_it_says_nothing() {
     let (source, _) = source(5_000);
     let told = source.native_prices(&at(&[10_000_100, 10_009_000]), &lane()).await.unwrap();
-    assert_eq!(told, [exact(9_999_990), None]);
+    assert_eq!(told, [Some(exact(9_999_990)), None]);
 }

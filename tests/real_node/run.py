@@ -80,7 +80,9 @@ def row_key(row):
 def dollar_worth(trade, wallet):
     """Native coin that a trade without a native side is worth, by its dollars at the lab's price."""
     sides = [t for t in wallet["trades"] if t["signature"] == trade["signature"] and t["symbol"] == "USDC"]
-    return Decimal(sides[0]["amount"]) / DOLLARS_PER_COIN if sides else None
+    # The lab's coin has 18 decimals, whatever the chain that it is shown as.
+    scale = 18 - DECIMALS[wallet["chain"]]
+    return (Decimal(sides[0]["amount"]) / DOLLARS_PER_COIN).scaleb(scale) if sides else None
 
 
 def measure_prices(program, node, truth):

@@ -23,6 +23,8 @@ const GRID: u64 = 64;
 /// Slots, from the grid's downwards, that are looked at until one holds a swap: about one in two
 /// does, in pools that everybody uses.
 const SLOTS_MAX: u64 = 8;
+/// What the pool calls an answer that is longer than is taken.
+const TOO_LARGE: i64 = 413;
 /// Blocks asked for at once: each is some megabytes.
 const PARALLEL: usize = 4;
 /// Prices of grid slots that are kept.
@@ -118,7 +120,12 @@ impl SolanaSource {
             let asked = self.inner.pool.call("getBlock", json!([slot, how]), options);
             let answer = match asked.await {
                 Ok(answer) => answer,
-                Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => continue,
+                // No block, or one that is longer than an answer may be.
+                Err(UpstreamError::Rpc { code, .. })
+                    if NO_BLOCK.contains(&code) || code == TOO_LARGE =>
+                {
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             let price = price_wire::price(&answer.result, pools, mints)
