@@ -167,7 +167,7 @@ impl Named<'_> {
             Asset::Native => self.chain.native.symbol.clone(),
             Asset::Token(mint) => {
                 let symbol = self.token(&mint).and_then(|token| token.symbol.as_ref());
-                symbol.map_or_else(|| super::rows::short(&mint.to_string()), |s| s.to_string())
+                symbol.map_or_else(|| super::rows::short(&mint.to_string()), ToString::to_string)
             }
         }
     }

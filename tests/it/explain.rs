@@ -6,7 +6,7 @@ use blotter::registry::Registry;
 use serde_json::Value;
 
 use crate::support::loops::with_nodes;
-use crate::support::program::Place;
+use crate::support::program::{Place, Server};
 
 /// Numbers as their texts, because a reader of floats would round them.
 fn json(text: &str) -> Value {
@@ -72,6 +72,39 @@ fn check_balance(explained: &Value, decimals: usize) {
     assert_eq!(moved, rows + left, "{explained:#}");
 }
 
+fn refusals_and_the_command_line(
+    place: &Place,
+    server: &Server,
+    key: &str,
+    wallet: &str,
+    kinds: &[(String, TxKind)],
+    node: &str,
+) {
+    // What is wrong is told by name.
+    let explain = |path: &str| server.get(&format!("/v1/wallets/{path}"), key);
+    assert_eq!(explain(&format!("{wallet}/explain/abc")).status, 400);
+    let unknown = format!("{}1", &kinds[0].0[..kinds[0].0.len() - 1]);
+    assert_eq!(explain(&format!("{wallet}/explain/{unknown}")).status, 404);
+    let path = format!("/v1/wallets/{wallet}/explain/{}", kinds[0].0);
+    assert_eq!(server.get(&path, "wrong").status, 401);
+    // The command line says the same, by the server and by the node.
+    let trade = kinds.iter().find(|(_, kind)| matches!(kind, TxKind::Trade(_))).unwrap();
+    let args = ["explain", &trade.0, "--wallet", wallet, "--json"];
+    let url = server.url();
+    let asked = place.run(&[&args[..], &["--url", &url, "--key", key]].concat());
+    assert_eq!((asked.code, asked.stderr.as_str()), (Some(0), ""));
+    let own = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", node);
+    let ran = own.run(&args);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(json(&ran.stdout), json(&asked.stdout));
+    let shown = own.run(&args[..4]).stdout;
+    for part in ["a trade", "Movements of the wallet", "Venues", "BECAME"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    let ran = own.run(&["explain", "abc", "--wallet", wallet]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_transaction_of_a_solana_wallet_is_explained() {
     let model = SolanaModel::new(51);
@@ -125,29 +158,7 @@ async fn every_transaction_of_a_solana_wallet_is_explained() {
             }
         }
         assert!(traded > 20 && fees > 20, "{traded} trades, {fees} fees");
-        // What is wrong is told by name.
-        let explain = |path: &str| server.get(&format!("/v1/wallets/{path}"), &key);
-        assert_eq!(explain(&format!("{wallet}/explain/abc")).status, 400);
-        let unknown = format!("{}1", &kinds[0].0[..kinds[0].0.len() - 1]);
-        assert_eq!(explain(&format!("{wallet}/explain/{unknown}")).status, 404);
-        let path = format!("/v1/wallets/{wallet}/explain/{}", kinds[0].0);
-        assert_eq!(server.get(&path, "wrong").status, 401);
-        // The command line says the same, by the server and by the node.
-        let trade = kinds.iter().find(|(_, kind)| matches!(kind, TxKind::Trade(_))).unwrap();
-        let args = ["explain", &trade.0, "--wallet", &wallet, "--json"];
-        let url = server.url();
-        let asked = place.run(&[&args[..], &["--url", &url, "--key", &key]].concat());
-        assert_eq!((asked.code, asked.stderr.as_str()), (Some(0), ""));
-        let own = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
-        let ran = own.run(&args);
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-        assert_eq!(json(&ran.stdout), json(&asked.stdout));
-        let shown = own.run(&args[..4]).stdout;
-        for part in ["a trade", "Movements of the wallet", "Venues", "BECAME"] {
-            assert!(shown.contains(part), "{shown}");
-        }
-        let ran = own.run(&["explain", "abc", "--wallet", &wallet]);
-        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        refusals_and_the_command_line(&place, &server, &key, &wallet, &kinds, &urls[0]);
     })
     .await;
 }
