@@ -1,6 +1,6 @@
 //! Transactions explained, on the command line and over HTTP, and a wallet verified.
 
-use blotter::demo::solana::{SolanaModel, TradeKind, TxKind, WalletPlan};
+use blotter::demo::solana::{SolanaModel, TxKind, WalletPlan};
 use blotter::demo::{DemoChains, DemoNode, evm};
 use blotter::registry::Registry;
 use serde_json::Value;
@@ -120,6 +120,10 @@ async fn every_transaction_of_a_solana_wallet_is_explained() {
             (row.signature.to_string(), row.native.map(|units| units.to_string().parse().unwrap()))
         })
         .collect();
+    let mut legs: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+    for row in model.truth(wallet) {
+        *legs.entry(row.signature.to_string()).or_default() += 1;
+    }
     let nodes = vec![("sol".to_owned(), DemoNode::new(model, 1))];
     with_nodes(nodes, move |urls| {
         let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
@@ -148,8 +152,8 @@ async fn every_transaction_of_a_solana_wallet_is_explained() {
             traded += 1;
             assert!(!explained["venues"].as_array().unwrap().is_empty(), "{explained:#}");
             let rows = explained["trades"].as_array().unwrap();
-            let both = *kind == TxKind::Trade(TradeKind::JupiterUsdc);
-            assert_eq!(rows.len(), if both { 2 } else { 1 });
+            let both = legs[signature] == 2;
+            assert_eq!(rows.len(), legs[signature]);
             if let Some(truth) = native[signature] {
                 assert_eq!(units(&rows[0]["amountSol"], 9), truth);
                 let became = explained["movements"].to_string();
