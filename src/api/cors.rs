@@ -9,8 +9,6 @@ use warp::http::header::{
 };
 use warp::reply::Response;
 
-use super::error::ALLOWED_METHODS;
-
 const ANYBODY: HeaderValue = HeaderValue::from_static("*");
 /// What a page may send beside what every request may have.
 const SENT: HeaderValue =
@@ -29,10 +27,10 @@ pub(super) fn allow(headers: &mut HeaderMap) {
 }
 
 /// What a path answers, for OPTIONS and for the question that a browser asks beforehand.
-pub(super) fn options() -> Response {
+pub(super) fn options(methods: &'static str) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
-    let methods = HeaderValue::from_static(ALLOWED_METHODS);
+    let methods = HeaderValue::from_static(methods);
     headers.insert(ALLOW, methods.clone());
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, SENT);

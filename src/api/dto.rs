@@ -41,6 +41,8 @@ pub(super) struct ChainRow<'a> {
     pub(super) name: &'a str,
     pub(super) family: crate::domain::Family,
     pub(super) native: NativeCoin<'a>,
+    /// Site that shows transactions to people; null where none is known.
+    pub(super) explorer: Option<&'a str>,
     /// `live` or `disabled`.
     pub(super) status: &'static str,
     /// Null where the chain is disabled.
@@ -90,6 +92,23 @@ pub(super) struct Usage<'a> {
 pub(super) struct UsageKey<'a> {
     pub(super) id: &'a str,
     pub(super) name: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Estimates {
+    pub(super) addresses: Vec<EstimateRow>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EstimateRow {
+    pub(super) address: String,
+    /// `exact` or `approximate`.
+    pub(super) estimate_type: &'static str,
+    pub(super) estimated_trade_count: u64,
+    pub(super) estimated_seconds: u64,
+    /// Empty without a key.
+    pub(super) sample_trades: Option<Box<serde_json::value::RawValue>>,
 }
 
 #[derive(Debug, Serialize)]

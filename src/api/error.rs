@@ -22,21 +22,29 @@ pub(super) enum ApiError {
     #[error("parameter limit: expected an integer; values below 1 count as 1, there is no maximum")]
     InvalidLimit,
     #[error(
-        "parameter cursor: it is damaged, or was given for another wallet or chain; send it \
-         exactly as received"
+        "parameter cursor: it is damaged, or was given for another wallet, chain or filter, or by a \
+         stream with follow=1; send it exactly as received, with the same parameters"
     )]
     InvalidCursor,
     #[error("parameter {name}: {rule}")]
     InvalidParameter { name: &'static str, rule: &'static str },
+    #[error("parameter token: {rule}")]
+    InvalidToken { rule: AddressError },
     #[error("send a valid API key as `Authorization: Bearer <API_KEY>` or as `x-api-key`")]
     Unauthorized,
     #[error("this key may not read chain {slug}")]
     ChainNotAllowed { slug: String },
     #[error("there is nothing at this path; see GET /v1/wallets/{{address}}/history")]
     NotFound,
-    #[error("this path answers {ALLOWED_METHODS} only")]
-    MethodNotAllowed,
-    #[error("the key's rate of requests is used up")]
+    #[error("this path answers {allowed} only")]
+    MethodNotAllowed { allowed: &'static str },
+    #[error("addresses[{at}]: {rule}")]
+    InvalidAddressAt { at: usize, rule: AddressError },
+    #[error("body: {rule}")]
+    InvalidBody { rule: String },
+    #[error("estimates are switched off here; see `estimates` in the configuration")]
+    EstimatesDisabled,
+    #[error("the rate of requests is used up")]
     RateLimited { state: RateState, wait: Duration },
     #[error("the key has {max} streams open, which is its maximum; close one first")]
     TooManyStreams { max: u32 },
@@ -45,9 +53,6 @@ pub(super) enum ApiError {
     #[error("{0}")]
     History(HistoryError),
 }
-
-/// Of every route.
-pub(super) const ALLOWED_METHODS: &str = "GET, HEAD, OPTIONS";
 
 impl From<HistoryError> for ApiError {
     fn from(error: HistoryError) -> Self {
@@ -94,6 +99,9 @@ const UNAUTHORIZED: Kind =
     kind(StatusCode::UNAUTHORIZED, "INVALID_SESSION", "unauthorized", "Unauthorized");
 const CHAIN_NOT_ALLOWED: Kind =
     kind(StatusCode::FORBIDDEN, "FORBIDDEN", "chain_not_allowed", "Chain not allowed");
+const INVALID_BODY: Kind = invalid("invalid_body", "Invalid request body");
+const ESTIMATES_DISABLED: Kind =
+    kind(StatusCode::FORBIDDEN, "FORBIDDEN", "estimates_disabled", "Estimates switched off");
 const NOT_FOUND: Kind = kind(StatusCode::NOT_FOUND, "NOT_FOUND", "not_found", "Not found");
 const METHOD_NOT_ALLOWED: Kind = kind(
     StatusCode::METHOD_NOT_ALLOWED,
@@ -127,15 +135,19 @@ const INTERNAL: Kind =
 impl ApiError {
     pub(super) fn kind(&self) -> Kind {
         match self {
-            Self::InvalidAddress { .. } | Self::UnreadableAddress => INVALID_ADDRESS,
+            Self::InvalidAddress { .. }
+            | Self::InvalidAddressAt { .. }
+            | Self::UnreadableAddress => INVALID_ADDRESS,
+            Self::InvalidBody { .. } => INVALID_BODY,
+            Self::EstimatesDisabled => ESTIMATES_DISABLED,
             Self::UnknownChain { .. } => UNKNOWN_CHAIN,
             Self::InvalidLimit => INVALID_LIMIT,
             Self::InvalidCursor => INVALID_CURSOR,
-            Self::InvalidParameter { .. } => INVALID_PARAMETER,
+            Self::InvalidParameter { .. } | Self::InvalidToken { .. } => INVALID_PARAMETER,
             Self::Unauthorized => UNAUTHORIZED,
             Self::ChainNotAllowed { .. } => CHAIN_NOT_ALLOWED,
             Self::NotFound => NOT_FOUND,
-            Self::MethodNotAllowed => METHOD_NOT_ALLOWED,
+            Self::MethodNotAllowed { .. } => METHOD_NOT_ALLOWED,
             Self::RateLimited { .. } => RATE_LIMITED,
             Self::TooManyStreams { .. } => TOO_MANY_STREAMS,
             Self::StreamsFull => OVERLOADED,

@@ -15,10 +15,11 @@ use super::dto::{
     ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
 };
 use super::error::ApiError;
+use super::estimate::{Received, estimate};
 use super::gate::{Place, Rate, RateState};
 use super::query::{HistoryQuery, decode_segment};
-use super::{cors, explain, page, reply, stream};
-use crate::domain::{Address, ChainId, Cursor, UnixMillis, Wallet};
+use super::{cors, explain, page, reference, reply, stream};
+use crate::domain::{Address, ChainId, Cursor, Filter, UnixMillis, Wallet};
 use crate::history::{Walk, WalkRequest, Want};
 use crate::registry::Chain;
 
@@ -36,9 +37,18 @@ pub(super) enum Endpoint {
     Explain(String, String),
     Chains,
     Usage,
+    Estimate,
+    OpenApi,
+    Docs,
+    Llms,
     Health,
     Ready,
     Metrics,
+    Page,
+    PageFile {
+        version: String,
+        name: String,
+    },
     Unknown,
 }
 
@@ -49,11 +59,27 @@ impl Endpoint {
             Self::Explain(..) => "explain",
             Self::Chains => "chains",
             Self::Usage => "usage",
+            Self::Estimate => "estimate",
+            Self::OpenApi => "openapi",
+            Self::Docs => "docs",
+            Self::Llms => "llms",
             Self::Health => "healthz",
             Self::Ready => "readyz",
             Self::Metrics => "metrics",
+            Self::Page | Self::PageFile { .. } => "page",
             Self::Unknown => "unknown",
         }
+    }
+}
+
+impl Endpoint {
+    /// What `Allow` says of it.
+    fn methods(&self) -> &'static str {
+        if *self == Self::Estimate { "POST, OPTIONS" } else { "GET, HEAD, OPTIONS" }
+    }
+
+    fn takes(&self, method: &Method) -> bool {
+        self.methods().split(", ").any(|known| known == method.as_str())
     }
 }
 
@@ -95,6 +121,7 @@ pub(super) async fn answer(
     path: String,
     headers: HeaderMap,
     query: String,
+    received: Received,
     app: Arc<App>,
 ) -> Response {
     let started = Instant::now();
@@ -102,11 +129,11 @@ pub(super) async fn answer(
     let call = Call { app, method, path, headers, query, request_id };
     let result = match () {
         () if endpoint == Endpoint::Unknown => Err(ApiError::NotFound),
-        () if call.method == Method::OPTIONS => Ok(cors::options()),
-        () if call.method != Method::GET && call.method != Method::HEAD => {
-            Err(ApiError::MethodNotAllowed)
+        () if call.method == Method::OPTIONS => Ok(cors::options(endpoint.methods())),
+        () if !endpoint.takes(&call.method) => {
+            Err(ApiError::MethodNotAllowed { allowed: endpoint.methods() })
         }
-        () => dispatch(&endpoint, &call).await,
+        () => dispatch(&endpoint, &call, received).await,
     };
     let mut response = result.unwrap_or_else(|error| {
         let code = error.kind().code;
@@ -135,15 +162,25 @@ fn known_method(method: &Method) -> &'static str {
     known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }
 
-async fn dispatch(endpoint: &Endpoint, call: &Call) -> Result<Response, ApiError> {
+async fn dispatch(
+    endpoint: &Endpoint,
+    call: &Call,
+    received: Received,
+) -> Result<Response, ApiError> {
     match endpoint {
         Endpoint::History(segment) => history(call, segment).await,
         Endpoint::Explain(segment, signature) => explain::answer(call, segment, signature).await,
         Endpoint::Chains => chains(call),
         Endpoint::Usage => usage(call),
+        Endpoint::Estimate => estimate(call, received).await,
+        Endpoint::OpenApi => Ok(reference::openapi()),
+        Endpoint::Docs => Ok(reference::docs(&call.app.reference)),
+        Endpoint::Llms => Ok(reference::llms()),
         Endpoint::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
         Endpoint::Ready => Ok(ready(call)),
         Endpoint::Metrics => Ok(reply::metrics(call.app.metrics.render())),
+        Endpoint::Page => Ok(call.app.site.page(call)),
+        Endpoint::PageFile { version, name } => call.app.site.file(call, version, name),
         Endpoint::Unknown => Err(ApiError::NotFound),
     }
 }
@@ -160,8 +197,12 @@ pub(super) struct Asked {
     /// Present: page mode.
     pub(super) limit: Option<u64>,
     pub(super) cursor: Option<Cursor>,
+    pub(super) filter: Filter,
+    pub(super) follow: bool,
     /// As the client sent it.
     pub(super) path: String,
+    /// The filter's parameters, to be sent again with the next page's cursor.
+    pub(super) filter_query: String,
     pub(super) coding: Coding,
 }
 
@@ -175,15 +216,25 @@ impl Asked {
         let address = Address::parse(chain.family, &decode_segment(segment)?)
             .map_err(|rule| ApiError::InvalidAddress { rule })?;
         let wallet = Wallet { chain: chain.id, address };
+        let filter = query.filter.on(chain.family)?;
         let cursor = query.cursor.map(|text| Cursor::decode(&text, &wallet)).transpose();
+        let cursor = cursor.map_err(|_| ApiError::InvalidCursor)?;
+        let fits =
+            |cursor: &Cursor| cursor.filter == filter.tag() && (query.follow || !cursor.live);
+        if cursor.as_ref().is_some_and(|cursor| !fits(cursor)) {
+            return Err(ApiError::InvalidCursor);
+        }
         Ok(Self {
             wallet,
             wallet_text: address.to_string(),
             chain: chain.slug.clone(),
             native_decimals: chain.native.decimals,
             limit: query.limit,
-            cursor: cursor.map_err(|_| ApiError::InvalidCursor)?,
+            cursor,
+            filter,
+            follow: query.follow,
             path: call.path.clone(),
+            filter_query: query.filter.repeated(),
             coding: Coding::accepted(&call.headers),
         })
     }
@@ -247,6 +298,8 @@ fn open(
         key: caller.key.id,
         quota: caller.key.quota,
         resume: asked.cursor,
+        filter: asked.filter.clone(),
+        follow: asked.follow,
         want,
         window,
     })?)
@@ -325,6 +378,7 @@ fn chain_row(chain: &Chain, upstream: Option<Upstream>) -> ChainRow<'_> {
         name: &chain.name,
         family: chain.family,
         native: NativeCoin { symbol: &chain.native.symbol, decimals: chain.native.decimals },
+        explorer: Some(chain.explorer.as_str()).filter(|site| !site.is_empty()),
         status: if upstream.is_some() { "live" } else { "disabled" },
         upstream,
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::visitors::Proxies;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiLimits {
     /// A stream ends after this time, with a cursor where the history is not complete.
@@ -32,6 +34,8 @@ pub struct ApiLimits {
     /// Request line and headers together.
     pub header_bytes_max: usize,
     pub headers_max: usize,
+    /// Answers that refuse a key on one connection; with the last one it is closed.
+    pub refusals_per_connection_max: u32,
     /// Unsent bytes of one connection above which no more of its answer is produced.
     pub write_buffer_bytes: usize,
     /// A client that accepts no byte for this long is dropped.
@@ -40,6 +44,23 @@ pub struct ApiLimits {
     pub drain_wait_max: Duration,
     /// Longest pause after the system refused to accept a connection.
     pub accept_pause_max: Duration,
+    /// Whether estimates are answered, which needs no key.
+    pub estimates: bool,
+    pub trusted_proxies: Proxies,
+    /// Wallets of one estimate; each is one call to a node at most.
+    pub estimate_addresses_max: usize,
+    pub estimate_body_bytes_max: usize,
+    pub estimate_body_wait_max: Duration,
+    /// A node that takes longer leaves an estimate at what is stored.
+    pub estimate_wait_max: Duration,
+    /// Requests for estimates of one address without a key, in a thousand seconds.
+    pub estimate_rate_millis: u64,
+    /// Wallets estimated for all, in a thousand seconds.
+    pub estimate_calls_millis: u64,
+    /// What may be saved up of both, as time.
+    pub estimate_burst: Duration,
+    /// Addresses whose rate is remembered.
+    pub visitors_max: usize,
 }
 
 impl Default for ApiLimits {
@@ -59,10 +80,21 @@ impl Default for ApiLimits {
             header_wait_max: Duration::from_secs(30),
             header_bytes_max: 32 * 1024,
             headers_max: 64,
+            refusals_per_connection_max: 10,
             write_buffer_bytes: 64 * 1024,
             write_wait_max: Duration::from_secs(30),
             drain_wait_max: Duration::from_secs(10),
             accept_pause_max: Duration::from_secs(1),
+            estimates: true,
+            trusted_proxies: Proxies::default(),
+            estimate_addresses_max: 20,
+            estimate_body_bytes_max: 16 * 1024,
+            estimate_body_wait_max: Duration::from_secs(10),
+            estimate_wait_max: Duration::from_secs(5),
+            estimate_rate_millis: 500,
+            estimate_calls_millis: 4000,
+            estimate_burst: Duration::from_secs(10),
+            visitors_max: 10_000,
         }
     }
 }

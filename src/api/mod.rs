@@ -12,6 +12,7 @@ mod coding;
 mod cors;
 mod dto;
 mod error;
+mod estimate;
 mod explain;
 mod gate;
 mod handlers;
@@ -19,12 +20,15 @@ mod limits;
 mod metrics;
 mod page;
 mod query;
+mod reference;
 mod reply;
 mod routes;
 mod rows;
 mod server;
+mod site;
 mod stall;
 mod stream;
+mod visitors;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -38,10 +42,12 @@ pub use auth::{KeyInfo, KeyRing, Keys};
 pub use explain::explanation_json;
 pub use limits::ApiLimits;
 pub use server::Drained;
+pub use visitors::Proxies;
 
 use crate::history::History;
-use gate::Places;
+use gate::{Bucket, Places};
 use metrics::Metrics;
+use visitors::Visitors;
 
 /// What an API is made of.
 #[derive(Debug)]
@@ -67,9 +73,15 @@ struct App {
     limits: ApiLimits,
     metrics: Metrics,
     streams: Places,
+    visitors: Visitors,
+    /// The calls to nodes that estimates may make.
+    estimates: Bucket,
+    /// The reference page.
+    reference: String,
     seed: u64,
     requests: AtomicU64,
     draining: AtomicBool,
+    site: site::Site,
 }
 
 impl Api {
@@ -82,9 +94,13 @@ impl Api {
             limits,
             metrics,
             streams: Places::default(),
+            visitors: Visitors::default(),
+            estimates: Bucket::default(),
+            reference: reference::page(),
             seed,
             requests: AtomicU64::new(1),
             draining: AtomicBool::new(false),
+            site: site::Site::new(),
         };
         Self { app: Arc::new(app) }
     }

@@ -71,9 +71,10 @@ impl Page {
         let headers = response.headers_mut();
         reply::put_as_of(headers, self.walk.as_of());
         if goes_on {
-            let Asked { path, chain, .. } = &self.asked;
+            let Asked { path, chain, filter_query, .. } = &self.asked;
             let (size, cursor) = (self.size, self.cursor());
-            let next = format!("<{path}?chain={chain}&limit={size}&cursor={cursor}>; rel=\"next\"");
+            let query = format!("chain={chain}&limit={size}{filter_query}&cursor={cursor}");
+            let next = format!("<{path}?{query}>; rel=\"next\"");
             reply::put(headers, LINK, &next);
         }
         Ok(response)

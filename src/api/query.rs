@@ -3,12 +3,23 @@
 //! Parameters that are not known are ignored, so that clients written for a later version work;
 //! a known one that stands twice is refused, because either value could be meant.
 
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
 use super::error::ApiError;
+use crate::domain::{Address, Family, Filter, Side, UnixSeconds};
 
 /// The largest integer that every JSON reader holds exactly; a larger `limit` counts as this one.
 pub(super) const LIMIT_MAX: u64 = (1 << 53) - 1;
 /// `limit` without a value.
 const LIMIT_DEFAULT: u64 = 1000;
+const DEX_BYTES_MAX: usize = 128;
+/// Of `2026-01-31`.
+const DATE_CHARS: usize = 10;
 
 /// The parameters of a history request, decoded and not yet checked against each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,11 +28,25 @@ pub(super) struct HistoryQuery {
     /// Present: page mode.
     pub(super) limit: Option<u64>,
     pub(super) cursor: Option<String>,
+    pub(super) filter: FilterQuery,
+    /// After the history, what is new.
+    pub(super) follow: bool,
+}
+
+/// The parameters that choose among rows. The token is read once its chain is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct FilterQuery {
+    pub(super) token: Option<String>,
+    pub(super) side: Option<Side>,
+    pub(super) dex: Option<String>,
+    pub(super) from: Option<UnixSeconds>,
+    pub(super) to: Option<UnixSeconds>,
 }
 
 impl HistoryQuery {
     pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
-        let mut raw = [("chain", None), ("limit", None), ("cursor", None)];
+        let mut raw = ["chain", "limit", "cursor", "token", "side", "dex", "from", "to", "follow"]
+            .map(|name| (name, None));
         for pair in query.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decode(name);
@@ -31,12 +56,124 @@ impl HistoryQuery {
                 return Err(ApiError::InvalidParameter { name, rule: "it may stand once only" });
             }
         }
-        let [chain, limit, cursor] = raw.map(|(name, value)| value.map(|value| text(name, value)));
-        let limit = limit.transpose()?.map(|limit| parse_limit(&limit)).transpose()?;
+        let [chain, limit, cursor, token, side, dex, from, to, follow] =
+            raw.map(|(name, value)| value.map(|value| text(name, value)).transpose());
+        let limit = limit?.map(|limit| parse_limit(&limit)).transpose()?;
+        let filter = FilterQuery {
+            token: token?,
+            side: side?.map(|side| parse_side(&side)).transpose()?,
+            dex: dex?.map(parse_dex).transpose()?,
+            from: from?.map(|time| parse_time("from", &time)).transpose()?,
+            to: to?.map(|time| parse_time("to", &time)).transpose()?,
+        };
+        let follow = follow?.map(|follow| parse_follow(&follow)).transpose()?.unwrap_or(false);
         // Clients that keep the cursor in a variable send an empty one first.
-        let cursor = cursor.transpose()?.filter(|cursor| !cursor.is_empty());
-        Ok(Self { chain: chain.transpose()?, limit, cursor })
+        let cursor = cursor?.filter(|cursor| !cursor.is_empty());
+        Self { chain: chain?, limit, cursor, filter, follow }.agreeing()
     }
+
+    /// Refuses parameters that do not go together.
+    fn agreeing(self) -> Result<Self, ApiError> {
+        let FilterQuery { from, to, .. } = &self.filter;
+        let empty = from.zip(*to).is_some_and(|(from, to)| to <= from);
+        match self.follow {
+            _ if empty => wrong("to", "it has to be later than from"),
+            true if self.limit.is_some() => {
+                wrong("follow", "only a stream follows: leave limit out")
+            }
+            true if to.is_some() => wrong("follow", "what is new has no end: leave to out"),
+            _ => Ok(self),
+        }
+    }
+}
+
+impl FilterQuery {
+    /// The filter on a chain of this family.
+    pub(super) fn on(&self, family: Family) -> Result<Filter, ApiError> {
+        let token = self.token.as_deref().map(|token| parse_token(family, token)).transpose()?;
+        let venue = self.dex.as_deref().map(|dex| Arc::from(dex.to_lowercase()));
+        Ok(Filter { token, side: self.side, venue, from: self.from, to: self.to })
+    }
+
+    /// The same parameters once more, to stand behind others.
+    pub(super) fn repeated(&self) -> String {
+        let side = self.side.map(|side| match side {
+            Side::Buy => "buy".to_owned(),
+            Side::Sell => "sell".to_owned(),
+        });
+        let time = |time: Option<UnixSeconds>| time.map(|time| time.0.to_string());
+        let given = [
+            ("token", self.token.clone()),
+            ("side", side),
+            ("dex", self.dex.clone()),
+            ("from", time(self.from)),
+            ("to", time(self.to)),
+        ];
+        let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        given.map(|(name, value)| format!("&{name}={}", escape(&value))).collect()
+    }
+}
+
+const fn wrong<T>(name: &'static str, rule: &'static str) -> Result<T, ApiError> {
+    Err(ApiError::InvalidParameter { name, rule })
+}
+
+/// As rows show it: an address, or the number of a TRC-10 token.
+fn parse_token(family: Family, text: &str) -> Result<Address, ApiError> {
+    if family == Family::Tron
+        && let Ok(number) = text.parse()
+        && Address::is_tron_asset(number)
+    {
+        return Ok(Address::tron_asset(number));
+    }
+    Address::parse(family, text).map_err(|rule| ApiError::InvalidToken { rule })
+}
+
+fn parse_side(text: &str) -> Result<Side, ApiError> {
+    match text.to_ascii_lowercase().as_str() {
+        "buy" => Ok(Side::Buy),
+        "sell" => Ok(Side::Sell),
+        _ => wrong("side", "expected buy or sell"),
+    }
+}
+
+fn parse_dex(text: String) -> Result<String, ApiError> {
+    let fits = !text.trim().is_empty() && text.len() <= DEX_BYTES_MAX;
+    if fits { Ok(text) } else { wrong("dex", "expected a venue's name as in a trade's dex") }
+}
+
+fn parse_follow(text: &str) -> Result<bool, ApiError> {
+    match text {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        _ => wrong("follow", "expected 1 or 0"),
+    }
+}
+
+/// Whole seconds: a fraction counts as the next one, before which no trade of that second stands.
+fn parse_time(name: &'static str, text: &str) -> Result<UnixSeconds, ApiError> {
+    const RULE: &str = "expected unix seconds, or a date or time of ISO 8601 from 1970 to 2106 \
+                        such as 2026-01-31 or 2026-01-31T12:00:00Z";
+    let seconds = if text.bytes().all(|b| b.is_ascii_digit()) {
+        text.parse().ok()
+    } else {
+        iso_seconds(text)
+    };
+    match seconds {
+        Some(seconds) => Ok(UnixSeconds(seconds)),
+        None => wrong(name, RULE),
+    }
+}
+
+fn iso_seconds(text: &str) -> Option<u32> {
+    // The sign of an offset that was not percent-encoded has become a space.
+    let text = text.replace(' ', "+");
+    let time = text.parse::<Timestamp>().ok().or_else(|| {
+        let day = text.parse::<Date>().ok().filter(|_| text.len() == DATE_CHARS)?;
+        Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    })?;
+    let fraction = i64::from(time.subsec_nanosecond() > 0);
+    u32::try_from(time.as_second() + fraction).ok()
 }
 
 fn text(name: &'static str, bytes: Vec<u8>) -> Result<String, ApiError> {
@@ -65,6 +202,19 @@ fn parse_limit(text: &str) -> Result<u64, ApiError> {
 /// The address of the path.
 pub(super) fn decode_segment(segment: &str) -> Result<String, ApiError> {
     String::from_utf8(unescape(segment, false)).map_err(|_| ApiError::UnreadableAddress)
+}
+
+/// Percent-encoding of everything that could mean something in a URL.
+fn escape(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+        out
+    })
 }
 
 fn decode(text: &str) -> Vec<u8> {
@@ -138,6 +288,71 @@ mod tests {
         assert_eq!(HistoryQuery::parse("chain=sol&ch%61in=eth"), twice("chain"));
         let query = HistoryQuery::parse("a=1&a=2&&=&%ff=%ff&Limit=3&chain=sol").unwrap();
         assert_eq!(query, HistoryQuery { chain: Some("sol".into()), ..HistoryQuery::default() });
+    }
+
+    #[track_caller]
+    fn refused(query: &str, name: &str) {
+        let error = HistoryQuery::parse(query).expect_err(query);
+        assert!(error.message().starts_with(&format!("parameter {name}: ")), "{error}");
+    }
+
+    #[test]
+    fn filters_say_what_is_wrong_with_them() {
+        for (name, values) in [
+            ("side", "|bought|buy,sell|%20buy"),
+            ("dex", "|%20"),
+            (
+                "from",
+                "|-1|1.5|4294967296|2026|2026-13-01|2026-01-31T12:00:00|yesterday|1767225600000",
+            ),
+            ("to", "|2026-1-1|1969-12-31T23:59:59Z"),
+            ("follow", "|2|yes"),
+        ] {
+            for value in values.split('|') {
+                refused(&format!("{name}={value}"), name);
+            }
+        }
+        refused("from=10&to=10", "to");
+        refused("follow=1&limit=5", "follow");
+        refused("follow=1&to=5", "follow");
+    }
+
+    #[test]
+    fn times_are_read_in_every_form_that_answers_have() {
+        for text in [
+            "1767225600",
+            "2026-01-01",
+            "2026-01-01T00:00:00Z",
+            "2026-01-01T00:00:00%2B00:00",
+            "2026-01-01T00:00:00+00:00",
+            "2026-01-01T01:00:00+01:00",
+            "2025-12-31T23:59:59.5Z",
+        ] {
+            let query = HistoryQuery::parse(&format!("from={text}")).unwrap();
+            assert_eq!(query.filter.from, Some(UnixSeconds(1_767_225_600)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tokens_form_is_its_chains() {
+        let token = |family, text: &str| {
+            let filter = FilterQuery { token: Some(text.to_owned()), ..FilterQuery::default() };
+            filter.on(family).map(|filter| filter.token.map(|token| token.to_string()))
+        };
+        let usdt = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t";
+        assert_eq!(token(Family::Tron, usdt), Ok(Some(usdt.to_owned())));
+        assert_eq!(token(Family::Tron, "1002000"), Ok(Some("1002000".to_owned())));
+        assert!(token(Family::Evm, usdt).is_err());
+        assert!(token(Family::Solana, "BONK").is_err());
+    }
+
+    #[test]
+    fn a_filter_is_repeated_as_it_was_meant() {
+        let query = "dex=Orca+%26+Co&side=SELL&from=2026-01-01&token=a%2Fb";
+        let filter = HistoryQuery::parse(query).unwrap().filter;
+        let again = filter.repeated();
+        assert_eq!(again, "&token=a%2Fb&side=sell&dex=Orca%20%26%20Co&from=1767225600");
+        assert_eq!(HistoryQuery::parse(&again).unwrap().filter, filter);
     }
 
     #[test]

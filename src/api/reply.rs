@@ -17,7 +17,7 @@ use warp::reply::Response;
 
 use super::coding::Coding;
 use super::dto::{ErrorBody, ErrorObject};
-use super::error::{ALLOWED_METHODS, ApiError};
+use super::error::ApiError;
 use super::gate::{RateState, whole_seconds};
 use super::handlers::Call;
 use crate::history::AsOf;
@@ -125,16 +125,20 @@ pub(super) fn error(call: &Call, error: &ApiError) -> Response {
         ApiError::Unauthorized => {
             headers.insert(WWW_AUTHENTICATE, CHALLENGE);
         }
-        ApiError::MethodNotAllowed => {
-            headers.insert(ALLOW, HeaderValue::from_static(ALLOWED_METHODS));
+        ApiError::MethodNotAllowed { allowed } => {
+            headers.insert(ALLOW, HeaderValue::from_static(allowed));
         }
         ApiError::RateLimited { state, .. } => put_rate(headers, *state),
         ApiError::InvalidAddress { .. }
+        | ApiError::InvalidAddressAt { .. }
+        | ApiError::InvalidBody { .. }
+        | ApiError::EstimatesDisabled
         | ApiError::UnreadableAddress
         | ApiError::UnknownChain { .. }
         | ApiError::InvalidLimit
         | ApiError::InvalidCursor
         | ApiError::InvalidParameter { .. }
+        | ApiError::InvalidToken { .. }
         | ApiError::ChainNotAllowed { .. }
         | ApiError::NotFound
         | ApiError::TooManyStreams { .. }

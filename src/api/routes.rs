@@ -9,6 +9,7 @@ use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use super::App;
+use super::estimate::Received;
 use super::handlers::{Endpoint, answer};
 
 /// Every request is answered; nothing is rejected.
@@ -19,9 +20,15 @@ pub(super) fn routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
         .and(warp::path::full().map(|path: FullPath| path.as_str().to_owned()))
         .and(warp::header::headers_cloned())
         .and(warp::query::raw().or(warp::any().map(String::new)).unify())
+        .and(received())
         .and(warp::any().map(move || Arc::clone(&app)))
         .then(answer)
         .boxed()
+}
+
+/// The rest of a request, read only where it is wanted.
+fn received() -> impl Filter<Extract = (Received,), Error = Rejection> + Clone {
+    warp::ext::optional().and(warp::body::stream()).map(Received::new)
 }
 
 fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone {
@@ -29,6 +36,7 @@ fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone 
     let chains = versioned().and(warp::path!("chains")).map(|| Endpoint::Chains);
     let explain = versioned().and(warp::path!("wallets" / String / "explain" / String));
     let usage = versioned().and(warp::path!("usage")).map(|| Endpoint::Usage);
+    let estimate = versioned().and(warp::path!("billing" / "estimate")).map(|| Endpoint::Estimate);
     history
         .map(Endpoint::History)
         .or(explain.map(Endpoint::Explain))
@@ -37,11 +45,24 @@ fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone 
         .unify()
         .or(usage)
         .unify()
+        .or(estimate)
+        .unify()
+        .or(warp::path!("openapi.json").map(|| Endpoint::OpenApi))
+        .unify()
+        .or(warp::path!("docs").map(|| Endpoint::Docs))
+        .unify()
+        .or(warp::path!("llms.txt").map(|| Endpoint::Llms))
+        .unify()
         .or(warp::path!("healthz").map(|| Endpoint::Health))
         .unify()
         .or(warp::path!("readyz").map(|| Endpoint::Ready))
         .unify()
         .or(warp::path!("metrics").map(|| Endpoint::Metrics))
+        .unify()
+        .or(warp::path::end().map(|| Endpoint::Page))
+        .unify()
+        .or(warp::path!("page" / String / String)
+            .map(|version, name| Endpoint::PageFile { version, name }))
         .unify()
         .or(warp::any().map(|| Endpoint::Unknown))
         .unify()

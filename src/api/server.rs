@@ -5,24 +5,26 @@ use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
-use hyper::{Request, Uri};
+use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 use warp::filters::BoxedFilter;
-use warp::reply::Response;
+use warp::reply::Response as Answer;
 
 use super::App;
 use super::routes::routes;
 use super::stall::StallGuard;
+use super::visitors::Peer;
 
 /// Said without reading the request, when there is no room for one more connection.
 const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\n\
@@ -94,7 +96,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 struct Server {
     app: Arc<App>,
-    routes: BoxedFilter<(Response,)>,
+    routes: BoxedFilter<(Answer,)>,
     places: Arc<Semaphore>,
     phase: watch::Sender<Phase>,
 }
@@ -133,18 +135,24 @@ impl Server {
 
 struct Connection {
     app: Arc<App>,
-    routes: BoxedFilter<(Response,)>,
+    routes: BoxedFilter<(Answer,)>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Connection {
     async fn serve(self, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
         let limits = &self.app.limits;
+        let peer = stream.peer_addr().ok().map(|address| Peer(address.ip()));
         // Lines are small and go out at once.
         let _ = stream.set_nodelay(true);
         let io = TokioIo::new(StallGuard::new(stream, limits.write_wait_max));
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
-        let service = service_fn(move |request| routes.call(with_path(request)));
+        let (refused, most) = (AtomicU32::new(0), limits.refusals_per_connection_max);
+        let refused = Arc::new(refused);
+        let service = service_fn(move |request| {
+            let (answer, refused) = (routes.call(prepared(request, peer)), Arc::clone(&refused));
+            async move { answer.await.map(|answer| hang_up_on_guessers(answer, &refused, most)) }
+        });
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -178,9 +186,23 @@ impl Connection {
     }
 }
 
+/// Counts the keys that were refused on a connection, and closes it after the last one that it may
+/// try.
+fn hang_up_on_guessers<T>(mut answer: Response<T>, refused: &AtomicU32, most: u32) -> Response<T> {
+    if answer.status() == StatusCode::UNAUTHORIZED
+        && refused.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= most
+    {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
 /// A target without a path (`CONNECT host:port`) becomes the root, which nobody serves: warp's path
-/// filter would panic at it.
-fn with_path(mut request: Request<Incoming>) -> Request<Incoming> {
+/// filter would panic at it. And who asks stands beside it.
+fn prepared(mut request: Request<Incoming>, peer: Option<Peer>) -> Request<Incoming> {
+    if let Some(peer) = peer {
+        request.extensions_mut().insert(peer);
+    }
     if request.uri().path_and_query().is_none() {
         *request.uri_mut() = Uri::from_static("/");
     }

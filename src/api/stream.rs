@@ -91,6 +91,9 @@ impl Lines {
                 self.rows.rows(out, rows);
                 out.extend_from_slice(b"],\"cursor\":");
                 string(out, &self.cursor());
+                if self.walk.is_live() {
+                    out.extend_from_slice(b",\"live\":true");
+                }
                 out.extend_from_slice(b"}\n");
                 let written = u64::try_from(rows.len()).unwrap_or(u64::MAX);
                 self.app.metrics.trades_written.inc_by(written);

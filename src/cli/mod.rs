@@ -9,6 +9,7 @@ mod clock;
 mod config;
 mod config_chains;
 mod config_cmd;
+mod config_estimates;
 mod demo;
 mod engine;
 mod environment;

@@ -15,7 +15,7 @@ use super::keys::unknown_chain;
 use super::output::{Ending, TradeLine};
 use super::progress::Progress;
 use super::signals;
-use crate::domain::{Address, Cursor, Family, KeyId, Wallet};
+use crate::domain::{Address, Cursor, Family, Filter, KeyId, Wallet};
 use crate::history::{End, History, HistoryError, Step, Walk, WalkRequest, Want};
 use crate::registry::{Chain, Registry};
 use crate::upstream::Transport;
@@ -141,6 +141,8 @@ impl<'a> Reading<'a> {
             key: KeyId::LOCAL,
             quota: None,
             resume: resume.map_err(unusable)?,
+            filter: Filter::default(),
+            follow: false,
             want: left.map_or(Want::All, Want::Rows),
             window: WINDOW_MAX,
         };

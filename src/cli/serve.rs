@@ -102,6 +102,8 @@ pub(super) fn api_limits(config: &Config) -> ApiLimits {
         heartbeat: server.heartbeat.0,
         connections_max: server.connections,
         drain_wait_max: server.shutdown_wait.0,
+        estimates: server.estimates.are_on(server.listen),
+        trusted_proxies: server.trusted_proxies.clone(),
         ..ApiLimits::default()
     }
 }

@@ -8,8 +8,12 @@ use super::{Family, Height, TradeKey, TxId, UnixSeconds, Wallet};
 
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
+/// What is told of the head, and whether the walk follows the chain above it.
+const HEAD_NONE: u8 = 0;
+const HEAD_KNOWN: u8 = 1;
+const HEAD_LIVE: u8 = 2;
 
-/// Which filter a walk is bound to: 0 is none.
+/// Which filter a walk is bound to, by [`super::Filter::tag`]: 0 is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FilterTag(pub u32);
 
@@ -27,6 +31,9 @@ pub struct Cursor {
     /// The height that the walk started from; `None` while no source has told one.
     pub head: Option<Height>,
     pub filter: FilterTag,
+    /// The walk follows the chain: everything up to the head was delivered, and above it,
+    /// upwards, everything up to the position, which is the newest row delivered.
+    pub live: bool,
     pub position: Position,
 }
 
@@ -40,9 +47,9 @@ impl Cursor {
         let mut bytes = vec![VERSION];
         bytes.extend(self.filter.0.to_be_bytes());
         match self.head {
-            None => bytes.push(0),
+            None => bytes.push(HEAD_NONE),
             Some(head) => {
-                bytes.push(1);
+                bytes.push(if self.live { HEAD_LIVE } else { HEAD_KNOWN });
                 bytes.extend(head.to_be_bytes());
             }
         }
@@ -76,11 +83,13 @@ fn read(mut body: &[u8], family: Family) -> Option<Cursor> {
         return None;
     }
     let filter = FilterTag(u32::from_be_bytes(take(body)?));
-    let head = match take::<1>(body)? {
-        [0] => None,
-        [1] => Some(u64::from_be_bytes(take(body)?)),
+    let [kind] = take::<1>(body)?;
+    let head = match kind {
+        HEAD_NONE => None,
+        HEAD_KNOWN | HEAD_LIVE => Some(u64::from_be_bytes(take(body)?)),
         _ => return None,
     };
+    let live = kind == HEAD_LIVE;
     let position = if body.is_empty() {
         Position::Start
     } else {
@@ -92,7 +101,7 @@ fn read(mut body: &[u8], family: Family) -> Option<Cursor> {
             tx: TxId::from_bytes(family, body)?,
         })
     };
-    Some(Cursor { head, filter, position })
+    Some(Cursor { head, filter, live, position })
 }
 
 fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
@@ -129,8 +138,12 @@ mod tests {
                 let (time, tx) = (UnixSeconds(time), TxId::Solana(tx));
                 Position::After(TradeKey { time, height, index, tx, leg })
             });
-        (any::<Option<u64>>(), any::<u32>(), prop_oneof![Just(Position::Start), key]).prop_map(
-            |(head, filter, position)| Cursor { head, filter: FilterTag(filter), position },
+        let position = prop_oneof![Just(Position::Start), key];
+        (any::<Option<u64>>(), any::<u32>(), any::<bool>(), position).prop_map(
+            |(head, filter, live, position)| {
+                let live = live && head.is_some();
+                Cursor { head, filter: FilterTag(filter), live, position }
+            },
         )
     }
 

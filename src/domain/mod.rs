@@ -4,6 +4,7 @@ mod address;
 mod amount;
 mod coverage;
 mod cursor;
+mod filter;
 mod price;
 mod source;
 mod time;
@@ -13,10 +14,11 @@ pub use address::{Address, AddressError, TxId};
 pub use amount::{Decimal, Units};
 pub use coverage::{Coverage, Gap, Height, Resume, Span};
 pub use cursor::{Cursor, CursorError, FilterTag, Position};
-pub use price::{Moment, Price};
+pub use filter::Filter;
+pub use price::{LearnedPrice, Minute, Moment, Price};
 pub use source::SourceAccount;
 pub use time::{Clock, UnixMillis, UnixSeconds};
-pub use trade::{Row, Side, Token, Trade, TradeKey};
+pub use trade::{Row, Side, Token, Trade, TradeKey, ValueSource};
 
 /// Number of a chain's row in `data/chains.toml`; stored in keys, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

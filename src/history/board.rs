@@ -7,7 +7,7 @@ use tokio::sync::{Notify, watch};
 
 use super::error::HistoryError;
 use super::plan::Demand;
-use crate::domain::{Height, Wallet};
+use crate::domain::{Height, UnixSeconds, Wallet};
 use crate::store::Pending;
 use crate::upstream::Priority;
 
@@ -19,6 +19,8 @@ pub(super) struct Progress {
     /// Counts failures, with the last one.
     pub(super) failures: u64,
     pub(super) failure: Option<HistoryError>,
+    /// The oldest transaction of the latest chunk.
+    pub(super) reached: Option<(Height, UnixSeconds)>,
 }
 
 #[derive(Debug, Default)]
@@ -110,6 +112,14 @@ impl Board {
     /// Tells the readers to look at the store again.
     pub(super) fn tell_news(&self) {
         self.progress.send_modify(|progress| progress.news += 1);
+    }
+
+    /// The same, with the oldest transaction that was read.
+    pub(super) fn tell_reached(&self, reached: Option<(Height, UnixSeconds)>) {
+        self.progress.send_modify(|progress| {
+            progress.news += 1;
+            progress.reached = reached.or(progress.reached);
+        });
     }
 
     pub(super) fn tell_failure(&self, error: HistoryError) {

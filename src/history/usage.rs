@@ -22,6 +22,7 @@ pub(super) struct Usage {
     store: Store,
     keys: Mutex<HashMap<KeyId, KeyUsage>>,
     wallets_cached_max: usize,
+    ranges_max: usize,
 }
 
 /// Rows that a walk is about to hand out: `keys` are adjacent, right behind `after`.
@@ -36,8 +37,8 @@ pub(super) struct Delivery<'a> {
 }
 
 impl Usage {
-    pub(super) fn new(store: Store, wallets_cached_max: usize) -> Self {
-        Self { store, keys: Mutex::default(), wallets_cached_max }
+    pub(super) fn new(store: Store, wallets_cached_max: usize, ranges_max: usize) -> Self {
+        Self { store, keys: Mutex::default(), wallets_cached_max, ranges_max }
     }
 
     /// Counts a delivery and says how many of its rows the quota allows.
@@ -54,6 +55,7 @@ impl Usage {
             return Ok(0);
         };
         if join(ranges, delivery.after, delivered) {
+            bound(ranges, self.ranges_max);
             usage.dirty.insert(delivery.wallet);
         }
         usage.total += counted;
@@ -167,6 +169,18 @@ fn join(ranges: &mut Vec<DeliveredRange>, after: Position, keys: &[TradeKey]) ->
     true
 }
 
+/// Joins neighbours two by two where there are too many; reading with a filter makes many.
+fn bound(ranges: &mut Vec<DeliveredRange>, max: usize) {
+    if ranges.len() <= max.max(1) {
+        return;
+    }
+    let pairs = ranges.chunks(2).filter_map(|pair| {
+        let (first, last) = (pair.first()?, pair.last()?);
+        Some(DeliveredRange { from: first.from, to: last.to })
+    });
+    *ranges = pairs.collect();
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -218,6 +232,17 @@ mod tests {
         assert!(join(&mut ranges, Position::After(key(1)), &[key(2), key(3)]));
         assert!(!join(&mut ranges, Position::After(key(0)), &[key(1)]));
         assert_eq!(ranges, [DeliveredRange { from: key(0), to: key(3) }]);
+    }
+
+    #[test]
+    fn too_many_ranges_are_joined_and_nothing_delivered_is_forgotten() {
+        let one = |at| DeliveredRange { from: key(at), to: key(at) };
+        let mut ranges: Vec<_> = (0..5).map(|at| one(2 * at)).collect();
+        bound(&mut ranges, 5);
+        assert_eq!(ranges.len(), 5);
+        bound(&mut ranges, 4);
+        let joined = |from, to| DeliveredRange { from: key(from), to: key(to) };
+        assert_eq!(ranges, [joined(0, 2), joined(4, 6), one(8)]);
     }
 
     #[test]

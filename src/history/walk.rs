@@ -1,4 +1,8 @@
-//! A reader's walk through one wallet's history: newest first, never across a gap.
+//! A reader's walk through one wallet's history: newest first, never across a gap; then, where it
+//! follows the chain, what is new, oldest first.
+
+mod live;
+mod tally;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +16,13 @@ use super::error::HistoryError;
 use super::plan::Demand;
 use super::usage::Delivery;
 use crate::domain::{
-    Cursor, FilterTag, Height, KeyId, Position, Row, TradeKey, UnixMillis, UnixSeconds, Wallet,
+    Cursor, Filter, FilterTag, Height, KeyId, Position, Row, TradeKey, UnixMillis, UnixSeconds,
+    Wallet,
 };
 use crate::store::{View, WalletRecord};
+use tally::Tally;
+
+pub(super) use tally::Tallies;
 
 /// How much of the history a walk asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +40,11 @@ pub struct WalkRequest {
     pub key: KeyId,
     /// Trades that the key may be counted in all.
     pub quota: Option<u64>,
+    /// A cursor of a walk with the same filter.
     pub resume: Option<Cursor>,
+    pub filter: Filter,
+    /// After the history, what is new is delivered until the window ends. Wants all of it.
+    pub follow: bool,
     pub want: Want,
     /// The walk ends after this time, whatever is left.
     pub window: Duration,
@@ -41,12 +53,13 @@ pub struct WalkRequest {
 /// What comes next on a walk.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// At least one row, in order; [`Walk::cursor`] is now the point behind the last one.
+    /// Rows in order; [`Walk::cursor`] is now the point behind the last one. None only once: where
+    /// a walk that follows has delivered the history and [`Walk::is_live`] from now on.
     Rows(Vec<Row>),
     End(End),
 }
 
-/// How a walk ended.
+/// How a walk ended. Under a filter, counts and times are of the rows that it lets through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     /// The whole history down from the walk's head is stored.
@@ -83,6 +96,15 @@ pub struct Walk {
     settled: bool,
     position: Position,
     left: u64,
+    tag: FilterTag,
+    live: bool,
+    /// All that the filter's `from` lets through is known to be stored, whatever is below.
+    from_reached: bool,
+    /// Counts what the filter lets through: while rows are delivered in a walk from the beginning,
+    /// else at the end.
+    tally: Option<Tally>,
+    /// It was settled how the walk ends.
+    ending: Option<Option<HistoryError>>,
 }
 
 /// What the store says at one moment.
@@ -100,11 +122,13 @@ impl Walk {
         let failures_seen = progress.borrow_and_update().failures;
         let now = Instant::now();
         let position = request.resume.map_or(Position::Start, |cursor| cursor.position);
+        let live = request.follow && request.resume.is_some_and(|cursor| cursor.live);
         // A cursor from before the first row has delivered nothing: it begins anew.
         let head = match position {
-            Position::Start => None,
-            Position::After(_) => request.resume.and_then(|cursor| cursor.head),
+            Position::Start if !live => None,
+            Position::Start | Position::After(_) => request.resume.and_then(|cursor| cursor.head),
         };
+        let counts = !request.filter.is_none() && position == Position::Start && !live;
         let left = match request.want {
             Want::All => u64::MAX,
             Want::Rows(rows) => rows,
@@ -115,6 +139,11 @@ impl Walk {
             head_deadline: now + inner.limits.head_wait_max,
             deadline: now + request.window,
             settled: head.is_some(),
+            tag: request.filter.tag(),
+            tally: counts.then(Tally::default),
+            live,
+            from_reached: false,
+            ending: None,
             inner,
             request,
             demand,
@@ -128,7 +157,13 @@ impl Walk {
 
     /// Where the walk stands; a later walk goes on from exactly there.
     pub fn cursor(&self) -> Cursor {
-        Cursor { head: self.head, filter: FilterTag::default(), position: self.position }
+        let Self { head, tag, live, position, .. } = *self;
+        Cursor { head, filter: tag, live, position }
+    }
+
+    /// The history is delivered; rows are now new ones, oldest first.
+    pub fn is_live(&self) -> bool {
+        self.live
     }
 
     /// Known as soon as anything of the wallet is stored.
@@ -147,19 +182,47 @@ impl Walk {
     /// The next rows, or the end. Cancel safe: a caller may drop the future and call again.
     pub async fn next(&mut self) -> Step {
         loop {
-            if self.inner.tasks.is_cancelled() {
-                return self.end(Some(HistoryError::ShuttingDown));
+            if let Some(error) = self.ending.clone() {
+                self.finish_tally().await;
+                return self.end(error);
             }
-            match self.look() {
-                Err(error) => return self.end(Some(error)),
-                Ok(Look::Rows(rows)) => return self.deliver(rows),
-                Ok(Look::Bottom) => return self.end(None),
-                Ok(Look::Edge(edge)) => {
-                    self.ask(edge);
-                    if let Some(step) = self.wait().await {
-                        return step;
-                    }
+            match self.turn().await {
+                Ok(Some(rows)) => return Step::Rows(rows),
+                Ok(None) => {}
+                Err(error) => self.ending = Some(Some(error)),
+            }
+        }
+    }
+
+    /// One look at the store and what follows from it.
+    async fn turn(&mut self) -> Result<Option<Vec<Row>>, HistoryError> {
+        if self.inner.tasks.is_cancelled() {
+            return Err(HistoryError::ShuttingDown);
+        }
+        let look = if self.live { self.look_live()? } else { self.look()? };
+        match look {
+            Look::Rows(rows) => {
+                let rows = if self.live { self.deliver_live(rows)? } else { self.deliver(rows)? };
+                if !rows.is_empty() {
+                    self.inner.metrics.rows_delivered.add(rows.len());
+                    return Ok(Some(rows));
                 }
+                // The filter let none through: others come first, and so does the end.
+                if Instant::now() >= self.deadline {
+                    self.ending = Some(None);
+                }
+                tokio::task::yield_now().await;
+                Ok(None)
+            }
+            Look::Bottom if self.request.follow => self.go_live().map(Some),
+            Look::Bottom => {
+                self.ending = Some(None);
+                Ok(None)
+            }
+            Look::Edge(edge) => {
+                self.ask(edge);
+                self.wait().await?;
+                Ok(None)
             }
         }
     }
@@ -182,28 +245,68 @@ impl Walk {
             Position::After(key) => key.height.min(head),
         };
         let Some(floor) = record.coverage.run_low(from) else { return Ok(Look::Edge(Some(from))) };
-        let limit = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let limit = limit.min(self.inner.limits.rows_per_step_max);
-        let rows = view.rows(record.id, self.from(&view, &record, head)?, floor, limit)?;
+        let mut limit = self.inner.limits.rows_per_step_max;
+        if self.request.filter.is_none() {
+            limit = limit.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        }
+        let mut rows = view.rows(record.id, self.from(&view, &record, head)?, floor, limit)?;
+        if self.cut_at_from(&mut rows) && rows.is_empty() {
+            self.from_reached = true;
+            return Ok(Look::Bottom);
+        }
+        self.from_reached = self.is_from_reached(from, floor);
         Ok(match floor {
             _ if !rows.is_empty() => Look::Rows(rows),
             0 if record.coverage.is_complete(head) => Look::Bottom,
             // Below all is known, but above, between the head and here, something was cut away.
             0 => Look::Edge(Some(head)),
+            _ if self.from_reached => Look::Bottom,
             _ => Look::Edge(Some(floor)),
         })
     }
 
-    /// Where the next rows begin: what was stored above the head since it was settled stands behind
-    /// a gap maybe, and is for later walks.
+    /// Leaves out what is older than the filter lets through; true where there was such a row.
+    fn cut_at_from(&self, rows: &mut Vec<Row>) -> bool {
+        let end = rows.iter().position(|row| self.request.filter.ends_at(&row.trade.key));
+        rows.truncate(end.unwrap_or(rows.len()));
+        end.is_some()
+    }
+
+    /// Whether a transaction between these heights, which are all covered, is older than what the
+    /// filter lets through; it need not be a trade.
+    fn is_from_reached(&self, high: Height, low: Height) -> bool {
+        let reached = self.progress.borrow().reached;
+        let Some((from, (height, time))) = self.request.filter.from.zip(reached) else {
+            return false;
+        };
+        time < from && low <= height && height <= high
+    }
+
+    /// Where the next rows begin.
     fn from(
         &self,
         view: &View,
         record: &WalletRecord,
         head: Height,
     ) -> Result<Position, HistoryError> {
-        let mut position = self.position;
-        if position != Position::Start || record.coverage.top().is_none_or(|top| top <= head) {
+        match self.position {
+            Position::Start => self.beginning(view, record, head),
+            Position::After(_) => Ok(self.position),
+        }
+    }
+
+    /// Where the first row of the walk stands: what was stored above the head since it was settled
+    /// stands behind a gap maybe, and is for later walks.
+    fn beginning(
+        &self,
+        view: &View,
+        record: &WalletRecord,
+        head: Height,
+    ) -> Result<Position, HistoryError> {
+        let WalkRequest { wallet, filter, .. } = &self.request;
+        let begin = filter.begins_behind(wallet.address.family());
+        let mut position = begin.map_or(Position::Start, Position::After);
+        if record.coverage.top().is_none_or(|top| top <= head) {
             return Ok(position);
         }
         loop {
@@ -242,69 +345,99 @@ impl Walk {
         self.settled
     }
 
-    fn deliver(&mut self, mut rows: Vec<Row>) -> Step {
-        let keys: Vec<TradeKey> = rows.iter().map(|row| row.trade.key).collect();
-        match self.count(&keys) {
-            Err(error) => return self.end(Some(error)),
-            Ok(0) => return self.end(Some(HistoryError::QuotaExceeded)),
-            Ok(allowed) => rows.truncate(allowed),
+    /// Takes what the filter lets through, as far as the page and the quota reach. Usage is kept by
+    /// runs of neighbours.
+    fn deliver(&mut self, mut rows: Vec<Row>) -> Result<Vec<Row>, HistoryError> {
+        let mut keep = Vec::with_capacity(rows.len());
+        let matches = |row: &Row| self.request.filter.matches(&row.trade);
+        let runs: Vec<(bool, Vec<TradeKey>)> = rows
+            .chunk_by(|row, next| matches(row) == matches(next))
+            .map(|run| {
+                (run.first().is_some_and(matches), run.iter().map(|r| r.trade.key).collect())
+            })
+            .collect();
+        for (wanted, mut keys) in runs {
+            if !wanted {
+                keep.extend(keys.iter().map(|_| false));
+                self.pass(&keys, 0);
+                continue;
+            }
+            keys.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+            let allowed = self.count(self.position, &keys)?;
+            if allowed == 0 && !keys.is_empty() && !keep.contains(&true) {
+                return Err(HistoryError::QuotaExceeded);
+            }
+            keep.extend((0..allowed).map(|_| true));
+            self.pass(keys.get(..allowed).unwrap_or(&keys), allowed);
+            if allowed < keys.len() || self.left == 0 {
+                break;
+            }
         }
-        if let Some(row) = rows.last() {
-            self.position = Position::After(row.trade.key);
-        }
-        self.left = self.left.saturating_sub(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+        let mut keep = keep.into_iter();
+        rows.retain(|_| keep.next().unwrap_or(false));
         self.demand.update(|demand| demand.edge = None);
-        self.inner.metrics.rows_delivered.add(rows.len());
-        Step::Rows(rows)
+        Ok(rows)
     }
 
-    fn count(&self, keys: &[TradeKey]) -> Result<usize, HistoryError> {
+    /// Goes behind a run of rows, of which so many were delivered: all or none.
+    fn pass(&mut self, run: &[TradeKey], delivered: usize) {
+        let Some(last) = run.last() else { return };
+        self.position = Position::After(*last);
+        let delivered = u64::try_from(delivered).unwrap_or(u64::MAX);
+        self.left = self.left.saturating_sub(delivered);
+        if let Some(tally) = &mut self.tally {
+            tally.pass(*last, delivered);
+        }
+    }
+
+    /// Counts rows and says how many of them the quota allows.
+    fn count(&self, after: Position, keys: &[TradeKey]) -> Result<usize, HistoryError> {
         let record = self.record(&self.inner.view()?)?.ok_or(HistoryError::Internal)?;
         let WalkRequest { key, quota, .. } = self.request;
-        let delivery = Delivery { key, quota, wallet: record.id, after: self.position, keys };
-        Ok(self.inner.usage.deliver(delivery)?)
+        Ok(self.inner.usage.deliver(Delivery { key, quota, wallet: record.id, after, keys })?)
     }
 
     fn ask(&self, edge: Option<Height>) {
         self.demand.update(|demand| {
             demand.edge = edge;
-            demand.fresh = !self.settled || edge.is_none();
+            demand.fresh = self.live || !self.settled || edge.is_none();
         });
     }
 
-    /// Waits for news; a step where the walk ends instead.
-    async fn wait(&mut self) -> Option<Step> {
+    /// Waits for news.
+    async fn wait(&mut self) -> Result<(), HistoryError> {
         let settling = !self.settled && Instant::now() < self.head_deadline;
         let until = if settling { self.deadline.min(self.head_deadline) } else { self.deadline };
         let mut progress = self.progress.clone();
         let stopped = tokio::select! {
             biased;
-            () = self.inner.tasks.cancelled() => Some(HistoryError::ShuttingDown),
-            _ = timeout_at(until, progress.changed()) => None,
+            () = self.inner.tasks.cancelled() => true,
+            _ = timeout_at(until, progress.changed()) => false,
         };
         self.progress = progress;
-        if let Some(error) = stopped {
-            return Some(self.end(Some(error)));
+        if stopped {
+            return Err(HistoryError::ShuttingDown);
         }
         let failure = {
             let news = self.progress.borrow_and_update();
             (news.failures > self.failures_seen).then(|| news.failure.clone()).flatten()
         };
         if let Some(error) = failure {
-            return self.fail(error);
+            self.fail(error)?;
+        } else if Instant::now() >= self.deadline {
+            self.ending = Some(None);
         }
-        (Instant::now() >= self.deadline).then(|| self.end(None))
+        Ok(())
     }
 
-    /// After a failed load: the walk first goes on with what is stored, then ends.
-    fn fail(&mut self, error: HistoryError) -> Option<Step> {
-        match self.look() {
-            Ok(Look::Rows(_) | Look::Bottom) => {
-                self.failures_seen = self.progress.borrow().failures;
-                None
-            }
-            Ok(Look::Edge(_)) | Err(_) => Some(self.end(Some(error))),
+    /// After a failed load: the walk first goes on with what is stored, then ends. One that follows
+    /// waits for the next try.
+    fn fail(&mut self, error: HistoryError) -> Result<(), HistoryError> {
+        if !self.live && !matches!(self.look()?, Look::Rows(_) | Look::Bottom) {
+            return Err(error);
         }
+        self.failures_seen = self.progress.borrow().failures;
+        Ok(())
     }
 
     fn end(&mut self, error: Option<HistoryError>) -> Step {
@@ -315,7 +448,7 @@ impl Walk {
             first_trade: None,
             error: Some(error),
         });
-        if self.request.want == Want::All && !end.complete {
+        if self.request.want == Want::All && !end.complete && !self.live {
             self.inner.go_on_in_background(&self.request, end.error.as_ref());
         }
         Step::End(end)
@@ -324,8 +457,12 @@ impl Walk {
     fn summary(&self, error: Option<HistoryError>) -> Result<End, HistoryError> {
         let view = self.inner.view()?;
         let none = End { complete: false, more: true, trade_count: 0, first_trade: None, error };
+        if !self.request.filter.is_none() {
+            return Ok(self.summary_of(&self.tally.unwrap_or_default(), none));
+        }
         let Some(record) = self.record(&view)? else { return Ok(none) };
-        let Some(head) = self.head.filter(|head| record.coverage.is_complete(*head)) else {
+        let is_whole = |head: &Height| !self.live && record.coverage.is_complete(*head);
+        let Some(head) = self.head.filter(is_whole) else {
             return Ok(End { trade_count: record.count, ..none });
         };
         let above = view.count_above(record.id, head, u64::MAX)?;

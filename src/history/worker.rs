@@ -301,6 +301,7 @@ impl Worker {
         anchor: Option<Anchor>,
     ) -> Result<bool, IngestError> {
         let low = raw.low;
+        let reached = raw.txs.last().map(|tx| (tx.height(), tx.time()));
         let Self { inner, source, lane, .. } = &*self;
         let mut chunk = Ingest { inner, source, lane, record }.chunk(raw, checked_at).await?;
         let max = inner.limits.anchors_max;
@@ -318,7 +319,7 @@ impl Worker {
             None => {}
         }
         self.pause = self.inner.limits.retry_pause_min;
-        self.board.tell_news();
+        self.board.tell_reached(reached);
         Ok(true)
     }
 

@@ -2,7 +2,9 @@
 //!
 //! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
 
+mod activity;
 mod ask;
+mod candles;
 mod endpoint;
 mod error;
 mod evm;
@@ -12,6 +14,7 @@ mod limits;
 mod policy;
 mod pool;
 mod queue;
+mod reference;
 mod secret;
 mod send;
 mod solana;
@@ -20,7 +23,9 @@ mod transport;
 mod tries;
 mod tron;
 
+pub use activity::Activity;
 pub use ask::{Ask, Reading, Reply};
+pub use candles::Candles;
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;
 pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};

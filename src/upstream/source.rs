@@ -64,6 +64,13 @@ pub enum RawTx {
 }
 
 impl RawTx {
+    /// Of its block.
+    pub fn time(&self) -> UnixSeconds {
+        match self {
+            Self::Solana(_, time) | Self::Evm(_, time) | Self::Tron(_, time) => *time,
+        }
+    }
+
     pub fn height(&self) -> Height {
         match self {
             Self::Solana(tx, _) => tx.slot(),

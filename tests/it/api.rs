@@ -62,7 +62,12 @@ async fn wrong_requests_are_told_what_is_wrong() {
 #[tokio::test]
 async fn a_cursor_is_refused_for_another_wallet() {
     let world = World::new();
-    let cursor = Cursor { head: Some(1), filter: FilterTag::default(), position: Position::Start };
+    let cursor = Cursor {
+        head: Some(1),
+        filter: FilterTag::default(),
+        live: false,
+        position: Position::Start,
+    };
     let text = cursor.encode(&wallet(1));
     let response = world.get(&format!("{}?cursor={text}", path(&wallet(2)))).await;
     assert_error(&response, 400, "VALIDATION_ERROR", "invalid_cursor");
@@ -332,7 +337,8 @@ async fn a_stream_of_a_silent_node_beats_and_then_gives_a_cursor() {
     let started = Instant::now();
     let response = world.get(&path(&wallet(7))).await;
     assert_eq!(started.elapsed().as_secs(), 55);
-    let start = Cursor { head: None, filter: FilterTag::default(), position: Position::Start };
+    let start =
+        Cursor { head: None, filter: FilterTag::default(), live: false, position: Position::Start };
     assert_eq!(
         text(&response),
         format!(
@@ -587,8 +593,12 @@ async fn metrics_are_open_metrics_text() {
 async fn a_cursor_from_before_the_first_row_begins_anew() {
     let world = World::new();
     world.fill(&wallet(1), 0, trades(3), vec![]).await;
-    let cursor =
-        Cursor { head: Some(HEAD), filter: FilterTag::default(), position: Position::Start };
+    let cursor = Cursor {
+        head: Some(HEAD),
+        filter: FilterTag::default(),
+        live: false,
+        position: Position::Start,
+    };
     let path = format!("{}?cursor={}", path(&wallet(1)), cursor.encode(&wallet(1)));
     assert_eq!(trades_of(&lines(&world.get(&path).await)).len(), 3);
 }

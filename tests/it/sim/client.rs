@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blotter::domain::{Cursor, KeyId};
+use blotter::domain::{Cursor, Filter, KeyId};
 use blotter::history::{End, HistoryError, Step, WalkRequest, Want};
 use tokio::time::sleep;
 
@@ -73,6 +73,8 @@ impl Client {
             key: self.key,
             quota: None,
             resume: self.walk.cursor.map(told),
+            filter: Filter::default(),
+            follow: false,
             want: self.page.map_or(Want::All, Want::Rows),
             window: Duration::from_secs(self.dice.pick(&[1, 5, 20, 55])),
         };

@@ -1,0 +1,127 @@
+//! `POST /v1/billing/estimate`: how large wallets are, before they are read. Open without a key,
+//! so that everything about it is bounded.
+
+use bytes::{Buf, Bytes};
+use futures_util::future::join_all;
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt as _};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+use warp::http::StatusCode;
+use warp::reply::Response;
+
+use super::auth::has_credentials;
+use super::dto::{EstimateRow, Estimates};
+use super::error::ApiError;
+use super::gate::Rate;
+use super::handlers::{CHAIN_DEFAULT, Call, find_chain};
+use super::reply;
+use super::rows::RowEncoder;
+use super::visitors::{Peer, client, take};
+use crate::domain::{Address, Wallet};
+use crate::history::Estimate;
+
+/// What a request brings beside its head.
+pub(super) struct Received {
+    pub(super) peer: Option<Peer>,
+    body: BoxStream<'static, Option<Bytes>>,
+}
+
+impl Received {
+    pub(super) fn new<B: Buf, E>(
+        peer: Option<Peer>,
+        body: impl Stream<Item = Result<B, E>> + Send + 'static,
+    ) -> Self {
+        let piece = |piece: Result<B, E>| {
+            piece.ok().map(|mut piece| piece.copy_to_bytes(piece.remaining()))
+        };
+        Self { peer, body: body.map(piece).boxed() }
+    }
+
+    async fn whole(mut self, max: usize) -> Result<Vec<u8>, ApiError> {
+        let mut whole = Vec::new();
+        while let Some(piece) = self.body.next().await {
+            let piece = piece.ok_or_else(|| wrong("it ended early"))?;
+            if whole.len() + piece.len() > max {
+                return Err(wrong(format!("it is longer than {max} bytes")));
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Asked {
+    addresses: Vec<String>,
+    chain: Option<String>,
+}
+
+fn wrong(rule: impl Into<String>) -> ApiError {
+    ApiError::InvalidBody { rule: rule.into() }
+}
+
+pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response, ApiError> {
+    let limits = &call.app.limits;
+    if !limits.estimates {
+        return Err(ApiError::EstimatesDisabled);
+    }
+    let caller = if has_credentials(&call.headers) { Some(call.caller()?) } else { None };
+    let rate = if let Some(caller) = &caller {
+        call.take(caller)?
+    } else {
+        let who = client(received.peer, &call.headers, &limits.trusted_proxies);
+        let rate = Rate::new(limits.estimate_rate_millis, limits.estimate_burst);
+        Some(call.app.visitors.take(who, rate, limits.visitors_max)?)
+    };
+    let body =
+        timeout(limits.estimate_body_wait_max, received.whole(limits.estimate_body_bytes_max));
+    let body = body.await.map_err(|_| wrong("it did not arrive in time"))??;
+    let asked: Asked = serde_json::from_slice(&body)
+        .map_err(|_| wrong("expected JSON such as {\"addresses\":[\"…\"],\"chain\":\"sol\"}"))?;
+    let max = limits.estimate_addresses_max;
+    if asked.addresses.is_empty() || asked.addresses.len() > max {
+        return Err(wrong(format!("addresses has to hold 1 to {max}")));
+    }
+    let chain = find_chain(call, asked.chain.as_deref().unwrap_or(CHAIN_DEFAULT))?;
+    if caller.as_ref().is_some_and(|caller| !caller.may_read(chain.id)) {
+        return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
+    }
+    let mut wallets = Vec::with_capacity(asked.addresses.len());
+    for (at, text) in asked.addresses.iter().enumerate() {
+        let address = Address::parse(chain.family, text)
+            .map_err(|rule| ApiError::InvalidAddressAt { at, rule })?;
+        wallets.push(Wallet { chain: chain.id, address });
+    }
+    let budget = Rate::new(limits.estimate_calls_millis, limits.estimate_burst);
+    for _ in &wallets {
+        take(&call.app.estimates, budget)?;
+    }
+    let history = &call.app.history;
+    let told = wallets.iter().map(|wallet| history.estimate(*wallet, limits.estimate_wait_max));
+    let mut rows = Vec::with_capacity(wallets.len());
+    for (wallet, estimate) in wallets.iter().zip(join_all(told).await) {
+        rows.push(row(wallet, &estimate?, chain.native.decimals, caller.is_some()));
+    }
+    let mut response = reply::json(StatusCode::OK, &Estimates { addresses: rows });
+    if let Some(state) = rate {
+        reply::put_rate(response.headers_mut(), state);
+    }
+    Ok(response)
+}
+
+fn row(wallet: &Wallet, estimate: &Estimate, decimals: u8, with_sample: bool) -> EstimateRow {
+    let sample = if with_sample { estimate.sample.as_slice() } else { &[] };
+    let mut out = b"[".to_vec();
+    RowEncoder::new(decimals).rows(&mut out, sample);
+    out.push(b']');
+    EstimateRow {
+        address: wallet.address.to_string(),
+        estimate_type: if estimate.is_exact { "exact" } else { "approximate" },
+        estimated_trade_count: estimate.trades,
+        estimated_seconds: estimate.seconds,
+        // The encoder writes JSON only.
+        sample_trades: String::from_utf8(out).ok().and_then(|t| RawValue::from_string(t).ok()),
+    }
+}

@@ -1,0 +1,158 @@
+//! Who asks without a key: the address of the connection, or what a trusted proxy says of it.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use warp::http::HeaderMap;
+
+use super::error::ApiError;
+use super::gate::{Bucket, Rate, RateState};
+
+const FORWARDED_FOR: &str = "x-forwarded-for";
+/// Of an IPv6 address, what one household or server mostly has to itself.
+const V6_PREFIX_BITS: u32 = 64;
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// Addresses whose `x-forwarded-for` is believed: none, or a list such as `127.0.0.1, 10.0.0.0/8`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Proxies(Vec<(IpAddr, u32)>);
+
+impl Proxies {
+    fn hold(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.iter().any(|(net, bits)| match (address, net) {
+            (IpAddr::V4(one), IpAddr::V4(net)) => {
+                shares(one.to_bits().into(), net.to_bits().into(), 32, *bits)
+            }
+            (IpAddr::V6(one), IpAddr::V6(net)) => shares(one.to_bits(), net.to_bits(), 128, *bits),
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        })
+    }
+}
+
+/// Whether two numbers of so many bits begin alike.
+fn shares(one: u128, other: u128, width: u32, bits: u32) -> bool {
+    (one ^ other).checked_shr(width.saturating_sub(bits)).unwrap_or(0) == 0
+}
+
+impl FromStr for Proxies {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const RULE: &str = "expected IP addresses or networks such as \"127.0.0.1, 10.0.0.0/8\"";
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let net = |part: &str| {
+            let (address, bits) = part.split_once('/').unwrap_or((part, ""));
+            let address: IpAddr = address.parse().ok()?;
+            let width = if address.is_ipv4() { 32 } else { 128 };
+            let bits = if bits.is_empty() { width } else { bits.parse().ok()? };
+            (bits <= width).then_some((address, bits))
+        };
+        parts.map(net).collect::<Option<_>>().map(Self).ok_or(RULE)
+    }
+}
+
+impl std::fmt::Display for Proxies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, (address, bits)) in self.0.iter().enumerate() {
+            let comma = if at > 0 { ", " } else { "" };
+            write!(f, "{comma}{address}/{bits}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The client's address: the last hop that is no trusted proxy. What stands further left is the
+/// client's own word.
+pub(super) fn client(peer: Option<Peer>, headers: &HeaderMap, proxies: &Proxies) -> IpAddr {
+    let Some(Peer(mut client)) = peer else { return IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+    let told: Vec<&str> =
+        headers.get_all(FORWARDED_FOR).iter().filter_map(|v| v.to_str().ok()).collect();
+    for hop in told.join(",").rsplit(',') {
+        let Some(next) = proxies.hold(client).then(|| hop.trim().parse().ok()).flatten() else {
+            break;
+        };
+        client = next;
+    }
+    household(client.to_canonical())
+}
+
+fn household(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX << (128 - V6_PREFIX_BITS);
+            IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & mask))
+        }
+    }
+}
+
+/// What each visitor has used up.
+#[derive(Debug, Default)]
+pub(super) struct Visitors(Mutex<HashMap<IpAddr, Arc<Bucket>>>);
+
+impl Visitors {
+    pub(super) fn take(&self, who: IpAddr, rate: Rate, max: usize) -> Result<RateState, ApiError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= max && !known.contains_key(&who) {
+            // The budget of all bounds what this forgives.
+            known.clear();
+        }
+        let bucket = Arc::clone(known.entry(who).or_default());
+        drop(known);
+        take(&bucket, rate)
+    }
+}
+
+/// One request off a bucket.
+pub(super) fn take(bucket: &Bucket, rate: Rate) -> Result<RateState, ApiError> {
+    bucket
+        .take(rate, Instant::now())
+        .map_err(|(state, wait): (RateState, Duration)| ApiError::RateLimited { state, wait })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(peer: &str, forwarded: &[&str], proxies: &str, expected: &str) {
+        let mut headers = HeaderMap::new();
+        for value in forwarded {
+            headers.append(FORWARDED_FOR, value.parse().unwrap());
+        }
+        let told = client(Some(Peer(peer.parse().unwrap())), &headers, &proxies.parse().unwrap());
+        assert_eq!(told, expected.parse::<IpAddr>().unwrap(), "{peer} {forwarded:?} {proxies}");
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_is_believed() {
+        check("9.9.9.9", &["1.1.1.1"], "", "9.9.9.9");
+        check("9.9.9.9", &["1.1.1.1"], "10.0.0.0/8", "9.9.9.9");
+        check("10.1.2.3", &["1.1.1.1"], "10.0.0.0/8", "1.1.1.1");
+        check("::ffff:10.1.2.3", &["1.1.1.1"], "10.0.0.0/8", "1.1.1.1");
+        check("10.1.2.3", &["6.6.6.6, 1.1.1.1"], "10.0.0.0/8", "1.1.1.1");
+        check("10.1.2.3", &["6.6.6.6", "1.1.1.1, 10.9.9.9"], "10.0.0.0/8", "1.1.1.1");
+        check("10.1.2.3", &["1.1.1.1, junk"], "10.0.0.0/8", "10.1.2.3");
+        check("10.1.2.3", &[], "10.0.0.0/8", "10.1.2.3");
+        check("::1", &["2001:db8:1:2:3:4:5:6"], "::1", "2001:db8:1:2::");
+    }
+
+    #[test]
+    fn networks_are_read_and_shown() {
+        for wrong in ["x", "10.0.0.0/33", "::/129", "10.0.0.0/", "1.1.1.1;2.2.2.2"] {
+            let read: Result<Proxies, _> = wrong.parse();
+            assert!(read.is_err() || wrong.ends_with('/'), "{wrong}");
+        }
+        let all: Proxies = "0.0.0.0/0, ::1".parse().unwrap();
+        assert!(all.hold("8.8.8.8".parse().unwrap()) && !all.hold("::2".parse().unwrap()));
+        assert_eq!(all.to_string(), "0.0.0.0/0, ::1/128");
+    }
+}

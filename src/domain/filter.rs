@@ -1,0 +1,150 @@
+//! Which rows of a history a reader wants.
+
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{Address, Family, FilterTag, Side, Trade, TradeKey, TxId, UnixSeconds};
+
+/// All that is set has to hold; nothing set is every row.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Filter {
+    pub token: Option<Address>,
+    pub side: Option<Side>,
+    /// A venue's name in lower case: rows are compared without regard to case.
+    pub venue: Option<Arc<str>>,
+    /// Rows of this time and later ones.
+    pub from: Option<UnixSeconds>,
+    /// Rows before this time.
+    pub to: Option<UnixSeconds>,
+}
+
+impl Filter {
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn matches(&self, trade: &Trade) -> bool {
+        self.token.is_none_or(|token| token == trade.mint)
+            && self.side.is_none_or(|side| side == trade.side)
+            && self.from.is_none_or(|from| trade.key.time >= from)
+            && self.to.is_none_or(|to| trade.key.time < to)
+            && self.venue.as_deref().is_none_or(|venue| is_venue(&trade.venue, venue))
+    }
+
+    /// True for a row below which, in a history that is newest first, none can match.
+    pub fn ends_at(&self, key: &TradeKey) -> bool {
+        self.from.is_some_and(|from| key.time < from)
+    }
+
+    /// The last place of a history at which a row is still too new to match.
+    pub fn begins_behind(&self, family: Family) -> Option<TradeKey> {
+        let tx = match family {
+            Family::Solana => TxId::Solana([u8::MAX; 64]),
+            Family::Evm => TxId::Evm([u8::MAX; 32]),
+            Family::Tron => TxId::Tron([u8::MAX; 32]),
+        };
+        Some(TradeKey { time: self.to?, height: 0, index: 0, tx, leg: u16::MAX })
+    }
+
+    /// What a cursor keeps of it: cursors of another filter are refused by it.
+    pub fn tag(&self) -> FilterTag {
+        if self.is_none() {
+            return FilterTag::default();
+        }
+        let mut hash = Sha256::new();
+        let mut part = |name: u8, bytes: &[u8]| {
+            // Each part begins with its name and its length, so that no two filters look alike.
+            hash.update([name]);
+            hash.update(bytes.len().to_be_bytes());
+            hash.update(bytes);
+        };
+        if let Some(token) = &self.token {
+            part(1, token.bytes());
+        }
+        match self.side {
+            Some(Side::Buy) => part(2, b"buy"),
+            Some(Side::Sell) => part(2, b"sell"),
+            None => {}
+        }
+        if let Some(venue) = &self.venue {
+            part(3, venue.as_bytes());
+        }
+        if let Some(UnixSeconds(from)) = self.from {
+            part(4, &from.to_be_bytes());
+        }
+        if let Some(UnixSeconds(to)) = self.to {
+            part(5, &to.to_be_bytes());
+        }
+        let digest: [u8; 32] = hash.finalize().into();
+        let tag = digest.first_chunk().map_or(1, |first| u32::from_be_bytes(*first));
+        FilterTag(tag.max(1))
+    }
+}
+
+fn is_venue(name: &str, lower: &str) -> bool {
+    name.eq_ignore_ascii_case(lower) || (!name.is_ascii() && name.to_lowercase() == lower)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::domain::{Units, ValueSource};
+
+    fn trade(time: u32, side: Side, venue: &str) -> Trade {
+        let tx = TxId::Solana([7; 64]);
+        Trade {
+            key: TradeKey { time: UnixSeconds(time), height: 5, index: 0, tx, leg: 0 },
+            side,
+            mint: Address::Solana([1; 32]),
+            units: Some(Units::from(1_u64)),
+            native: None,
+            valued: ValueSource::Direct,
+            venue: venue.into(),
+        }
+    }
+
+    fn filters() -> Vec<Filter> {
+        let none = Filter::default();
+        vec![
+            none.clone(),
+            Filter { token: Some(Address::Solana([1; 32])), ..none.clone() },
+            Filter { token: Some(Address::Solana([2; 32])), ..none.clone() },
+            Filter { side: Some(Side::Buy), ..none.clone() },
+            Filter { side: Some(Side::Sell), ..none.clone() },
+            Filter { venue: Some("pumpswap".into()), ..none.clone() },
+            Filter { venue: Some("öl".into()), ..none.clone() },
+            Filter { from: Some(UnixSeconds(100)), ..none.clone() },
+            Filter { to: Some(UnixSeconds(100)), ..none.clone() },
+            Filter { from: Some(UnixSeconds(99)), to: Some(UnixSeconds(101)), ..none },
+        ]
+    }
+
+    #[test]
+    fn each_part_decides() {
+        let at = |time, side, venue| {
+            let trade = trade(time, side, venue);
+            filters().iter().map(|filter| u8::from(filter.matches(&trade))).collect::<Vec<_>>()
+        };
+        assert_eq!(at(100, Side::Buy, "PumpSwap"), [1, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+        assert_eq!(at(99, Side::Sell, "ÖL"), [1, 1, 0, 0, 1, 0, 1, 0, 1, 1]);
+        assert_eq!(at(101, Side::Sell, "Orca"), [1, 1, 0, 0, 1, 0, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn tags_tell_filters_apart() {
+        let tags: HashSet<u32> = filters().iter().map(|filter| filter.tag().0).collect();
+        assert_eq!(tags.len(), filters().len());
+        assert_eq!(Filter::default().tag(), FilterTag::default());
+    }
+
+    #[test]
+    fn what_is_too_new_stands_above_the_beginning() {
+        let filter = Filter { to: Some(UnixSeconds(100)), ..Filter::default() };
+        let begin = filter.begins_behind(Family::Solana).unwrap();
+        assert!(trade(100, Side::Buy, "").key < begin);
+        assert!(trade(99, Side::Buy, "").key > begin);
+    }
+}

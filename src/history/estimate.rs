@@ -1,0 +1,75 @@
+//! How large a wallet is, told before it is read: from what is stored, else by one call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::History;
+use super::error::HistoryError;
+use crate::domain::{Position, Row, Wallet};
+use crate::upstream::{Activity, Lane, Priority, UpstreamError};
+
+/// Transactions that a fresh load gets through in a second, roughly, with a good node.
+const TRANSACTIONS_PER_SECOND: u64 = 200;
+/// Newest stored rows that are shown.
+const SAMPLE_ROWS: usize = 3;
+/// Asks for nobody in particular.
+const LANE: u64 = 0;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// The history is stored: the count is what it holds.
+    pub is_exact: bool,
+    pub trades: u64,
+    /// Until a stream of it would be complete.
+    pub seconds: u64,
+    pub sample: Vec<Row>,
+}
+
+impl History {
+    /// What is stored of the wallet, and where that is not all, what one call to a node tells; a
+    /// node that does not answer in time leaves it at what is stored.
+    pub async fn estimate(
+        &self,
+        wallet: Wallet,
+        patience: Duration,
+    ) -> Result<Estimate, HistoryError> {
+        let source = self.inner.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
+        let stored = self.stored(wallet)?;
+        if stored.is_exact {
+            return Ok(stored);
+        }
+        let lane = Lane::new(LANE, Arc::new(Priority::interactive()));
+        let asked = tokio::select! {
+            biased;
+            () = self.inner.tasks.cancelled() => return Err(HistoryError::ShuttingDown),
+            asked = timeout(patience, source.activity(wallet.address, &lane)) => asked,
+        };
+        match asked {
+            Ok(Ok(Activity { transactions, .. })) => Ok(Estimate {
+                trades: stored.trades.max(transactions),
+                seconds: transactions.div_ceil(TRANSACTIONS_PER_SECOND),
+                ..stored
+            }),
+            Ok(Err(UpstreamError::NotAWallet { reason })) => {
+                Err(HistoryError::NotAWallet { detail: reason })
+            }
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "an estimate is made from what is stored");
+                Ok(stored)
+            }
+            Err(_) => Ok(stored),
+        }
+    }
+
+    fn stored(&self, wallet: Wallet) -> Result<Estimate, HistoryError> {
+        let none = Estimate { is_exact: false, trades: 0, seconds: 0, sample: Vec::new() };
+        let view = self.inner.view()?;
+        let Some(record) = view.wallet(&wallet)? else { return Ok(none) };
+        let Some(top) = record.coverage.top() else { return Ok(none) };
+        let floor = record.coverage.run_low(top).unwrap_or(top);
+        let sample = view.rows(record.id, Position::Start, floor, SAMPLE_ROWS)?;
+        Ok(Estimate { is_exact: floor == 0, trades: record.count, seconds: 0, sample })
+    }
+}

@@ -1,0 +1,75 @@
+//! After the history: what is new, oldest first, as its heights become final and whole.
+
+use super::{Look, Walk};
+use crate::domain::{Position, Row, TradeKey};
+use crate::history::error::HistoryError;
+use crate::history::plan::Demand;
+
+impl Walk {
+    /// The history down from the head is delivered; from now on the position is the newest row.
+    /// The empty step tells the reader.
+    pub(super) fn go_live(&mut self) -> Result<Vec<Row>, HistoryError> {
+        let view = self.inner.view()?;
+        let (record, head) = self.record(&view)?.zip(self.head).ok_or(HistoryError::Internal)?;
+        let newest = view.rows(record.id, self.beginning(&view, &record, head)?, 0, 1)?;
+        self.position =
+            newest.first().map_or(Position::Start, |row| Position::After(row.trade.key));
+        self.live = true;
+        self.tally = None;
+        self.demand.update(|demand| *demand = Demand { fresh: true, ..Demand::default() });
+        Ok(Vec::new())
+    }
+
+    /// Rows above the head, once no gap is left between it and the newest height known.
+    pub(super) fn look_live(&mut self) -> Result<Look, HistoryError> {
+        let view = self.inner.view()?;
+        let Some(record) = view.wallet(&self.request.wallet)? else {
+            return Ok(Look::Edge(None));
+        };
+        if !self.settle(&record) {
+            return Ok(Look::Edge(None));
+        }
+        let Some((head, top)) = self.head.zip(record.coverage.top()) else {
+            return Ok(Look::Edge(None));
+        };
+        if top <= head {
+            return Ok(Look::Edge(None));
+        }
+        if record.coverage.run_low(top).is_none_or(|low| low > head + 1) {
+            return Ok(Look::Edge(Some(top)));
+        }
+        let limit = self.inner.limits.rows_per_step_max;
+        let rows = view.newer_rows(record.id, self.position, limit)?;
+        if rows.is_empty() {
+            self.head = Some(top);
+            return Ok(Look::Edge(None));
+        }
+        Ok(Look::Rows(rows))
+    }
+
+    /// As [`Walk::deliver`], upwards: a row joins the one below it where that was delivered too.
+    pub(super) fn deliver_live(&mut self, rows: Vec<Row>) -> Result<Vec<Row>, HistoryError> {
+        let mut delivered: Vec<Row> = Vec::with_capacity(rows.len());
+        let is_all = self.request.filter.is_none();
+        for row in rows {
+            let key = row.trade.key;
+            if self.request.filter.matches(&row.trade) {
+                let below = match self.position {
+                    Position::After(below) if is_all => Some(below),
+                    Position::Start | Position::After(_) => None,
+                };
+                let keys: Vec<TradeKey> = [key].into_iter().chain(below).collect();
+                if self.count(Position::Start, &keys)? == 0 {
+                    if delivered.is_empty() {
+                        return Err(HistoryError::QuotaExceeded);
+                    }
+                    break;
+                }
+                delivered.push(row);
+            }
+            self.position = Position::After(key);
+        }
+        self.demand.update(|demand| demand.edge = None);
+        Ok(delivered)
+    }
+}

@@ -1,0 +1,137 @@
+//! Counts what a filter lets through, in slices, so that no wallet is too large for it; what was
+//! counted is kept for the next page.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::{End, Walk};
+use crate::domain::{Filter, Height, Position, TradeKey};
+use crate::history::error::HistoryError;
+use crate::store::{WalletId, WalletRecord};
+
+/// The rows that match from a walk's head down to some place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tally {
+    below: Position,
+    matched: u64,
+    /// The oldest one that matches.
+    last: Option<TradeKey>,
+    /// All that can match was seen.
+    whole: bool,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { below: Position::Start, matched: 0, last: None, whole: false }
+    }
+}
+
+impl Tally {
+    /// Goes behind rows down to this one, of which so many match: all or none.
+    pub(super) fn pass(&mut self, last: TradeKey, matched: u64) {
+        self.below = Position::After(last);
+        self.matched += matched;
+        if matched > 0 {
+            self.last = Some(last);
+        }
+    }
+}
+
+/// A finished or unfinished tally holds for one state of a wallet only.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct TallyKey {
+    wallet: WalletId,
+    epoch: u64,
+    head: Height,
+    filter: Filter,
+}
+
+/// The tallies of late, with the wallet's number of rows at that time.
+#[derive(Debug, Default)]
+pub(in crate::history) struct Tallies(Mutex<HashMap<TallyKey, (Tally, u64)>>);
+
+impl Tallies {
+    fn find(&self, key: &TallyKey, rows: u64) -> Option<Tally> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Rows that come in below an unfinished one are still to be counted.
+        kept.get(key).filter(|(tally, at)| !tally.whole || *at == rows).map(|(tally, _)| *tally)
+    }
+
+    fn keep(&self, key: TallyKey, tally: Tally, rows: u64, max: usize) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= max && !kept.contains_key(&key) {
+            kept.clear();
+        }
+        kept.insert(key, (tally, rows));
+    }
+}
+
+impl Walk {
+    /// Counts on to the end of what is stored without a gap. Cancel safe.
+    pub(super) async fn finish_tally(&mut self) {
+        if self.request.filter.is_none() {
+            return;
+        }
+        while !self.inner.tasks.is_cancelled() {
+            match self.count_slice() {
+                Ok(false) => tokio::task::yield_now().await,
+                Ok(true) => return,
+                Err(error) => {
+                    tracing::error!(%error, "the rows of a filter could not be counted");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// True where nothing is left to be counted for now.
+    fn count_slice(&mut self) -> Result<bool, HistoryError> {
+        let view = self.inner.view()?;
+        let Some((record, head)) = self.record(&view)?.zip(self.head) else { return Ok(true) };
+        let Some(floor) = record.coverage.run_low(head) else { return Ok(true) };
+        let limits = &self.inner.limits;
+        let key = self.tally_key(&record, head);
+        let kept = self.inner.tallies.find(&key, record.count);
+        let mut tally = kept.or(self.tally).unwrap_or_default();
+        if !tally.whole {
+            let from = match tally.below {
+                Position::Start => self.beginning(&view, &record, head)?,
+                Position::After(_) => tally.below,
+            };
+            let mut rows = view.rows(record.id, from, floor, limits.rows_per_step_max)?;
+            let is_last = rows.len() < limits.rows_per_step_max;
+            let ended = self.cut_at_from(&mut rows);
+            for row in &rows {
+                let matched = u64::from(self.request.filter.matches(&row.trade));
+                tally.pass(row.trade.key, matched);
+            }
+            tally.whole = ended || (is_last && (floor == 0 || self.from_reached));
+            self.inner.tallies.keep(key, tally, record.count, limits.tallies_kept_max);
+            self.tally = Some(tally);
+            return Ok(tally.whole || is_last);
+        }
+        self.tally = Some(tally);
+        Ok(true)
+    }
+
+    fn tally_key(&self, record: &WalletRecord, head: Height) -> TallyKey {
+        let filter = self.request.filter.clone();
+        TallyKey { wallet: record.id, epoch: record.epoch, head, filter }
+    }
+
+    pub(super) fn summary_of(&self, tally: &Tally, none: End) -> End {
+        let more = tally.last.is_some_and(|last| match self.position {
+            Position::Start => true,
+            Position::After(key) => key < last,
+        });
+        let is_cut = none.error.is_some() && more;
+        let complete = tally.whole && !self.live && !is_cut;
+        End {
+            complete,
+            more: more || !complete,
+            trade_count: tally.matched,
+            first_trade: tally.last.filter(|_| complete).map(|key| key.time),
+            error: none.error.filter(|_| !complete),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Filters beside the contract: what they let through is what the model's rows say, page by page
+//! and as a stream; counts, usage and cursors are of those rows.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use blotter::api::ApiLimits;
+use blotter::demo::Faults;
+use blotter::demo::solana::{TrueTrade, WalletPlan};
+use blotter::domain::{Filter, KeyId, Side, Trade, UnixSeconds, Wallet};
+use blotter::history::{Step, WalkRequest, Want};
+use serde_json::Value;
+
+use crate::support::served::{
+    World, header, json, key, lines, path, text, trade, trades, trades_of, wallet,
+};
+use crate::support::world::{Build, World as Demo, facts, finish};
+
+fn signatures(rows: &[Value]) -> Vec<String> {
+    rows.iter().map(|row| row["signature"].as_str().unwrap().to_owned()).collect()
+}
+
+fn expected(count: u32, wanted: impl Fn(u32, &Trade) -> bool) -> Vec<String> {
+    let all = (0..count).rev().map(|number| (number, trade(number)));
+    all.filter(|(number, trade)| wanted(*number, trade))
+        .map(|(_, t)| t.key.tx.to_string())
+        .collect()
+}
+
+/// Reads pages by their `Link` headers.
+async fn page_through(world: &World, first: String) -> Vec<Value> {
+    let (mut pages, mut next) = (Vec::new(), Some(first));
+    while let Some(path) = next {
+        let response = world.get(&path).await;
+        assert_eq!(response.status(), 200, "{}", text(&response));
+        let link = header(&response, "link").map(str::to_owned);
+        pages.push(json(&response));
+        next = link.map(|link| {
+            let end = link.strip_suffix(">; rel=\"next\"").unwrap();
+            end.strip_prefix('<').unwrap().to_owned()
+        });
+        assert_eq!(next.is_some(), pages.last().unwrap().get("cursor").is_some());
+        assert!(pages.len() < 1000, "the walk does not end");
+    }
+    pages
+}
+
+#[tokio::test]
+async fn streams_and_pages_hold_the_rows_that_match() {
+    const COUNT: u32 = 2500;
+    let world = World::new();
+    let wallet = wallet(1);
+    world.fill(&wallet, 0, trades(COUNT), vec![]).await;
+    let mint = trade(3).mint;
+    let time = |number: u32| trade(number).key.time.0;
+    let cases: Vec<(String, Vec<String>)> = vec![
+        (format!("token={mint}"), expected(COUNT, |_, t| t.mint == mint)),
+        ("side=sell".into(), expected(COUNT, |_, t| t.side == Side::Sell)),
+        ("dex=RAYDIUM".into(), expected(COUNT, |_, _| true)),
+        ("dex=orca".into(), vec![]),
+        (format!("from={}", time(2400)), expected(COUNT, |n, _| n >= 2400)),
+        (format!("to={}", time(70)), expected(COUNT, |n, _| n < 70)),
+        (
+            format!("from={}&to={}", time(1200), trade(1300).key.time),
+            expected(COUNT, |n, _| (1200..1300).contains(&n)),
+        ),
+        (
+            format!("side=buy&token={mint}&dex=Raydium&from={}&to={}", time(900), time(2101)),
+            expected(COUNT, |n, t| {
+                t.side == Side::Buy && t.mint == mint && (900..2101).contains(&n)
+            }),
+        ),
+        (format!("from={}", time(COUNT)), vec![]),
+        ("to=0".into(), vec![]),
+    ];
+    for (query, expected) in cases {
+        let stream = lines(&world.get(&format!("{}?{query}", path(&wallet))).await);
+        let rows = trades_of(&stream);
+        assert_eq!(signatures(&rows), expected, "{query}");
+        let last = stream.last().unwrap();
+        assert_eq!(last["complete"], true, "{query}");
+        assert_eq!(last["tradeCount"], expected.len(), "{query}");
+        let oldest = rows.last().map_or(Value::Null, |row| row["blockTime"].clone());
+        assert_eq!(last["firstTrade"], oldest, "{query}");
+
+        for limit in [100, 5000] {
+            let first = format!("{}?limit={limit}&{query}", path(&wallet));
+            let pages = if limit == 100 {
+                page_through(&world, first).await
+            } else {
+                vec![json(&world.get(&first).await)]
+            };
+            assert_eq!(signatures(&trades_of(&pages)), expected, "{query}");
+            for page in &pages {
+                assert_eq!(page["tradeCount"], expected.len(), "{query} {limit}");
+                assert_eq!(page["totalPages"], expected.len().div_ceil(limit), "{query} {limit}");
+                assert_eq!(page["complete"], true);
+            }
+            assert_eq!(pages.len(), expected.len().div_ceil(limit).max(1), "{query} {limit}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_behind_any_line_with_the_same_filter_only() {
+    let world = World::new();
+    let wallet = wallet(1);
+    world.fill(&wallet, 0, trades(3000), vec![]).await;
+    let base = format!("{}?side=sell", path(&wallet));
+    let stream = lines(&world.get(&base).await);
+    let all = trades_of(&stream);
+    let mut seen = 0;
+    for line in &stream[..stream.len() - 1] {
+        seen += line["trades"].as_array().unwrap().len();
+        let cursor = line["cursor"].as_str().unwrap();
+        let rest = lines(&world.get(&format!("{base}&cursor={cursor}")).await);
+        assert_eq!(trades_of(&rest), all[seen..]);
+        assert_eq!(rest.last().unwrap(), stream.last().unwrap());
+        for other in ["side=buy", "", "side=sell&dex=orca", "side=sell&from=5"] {
+            let response = world.get(&format!("{}?{other}&cursor={cursor}", path(&wallet))).await;
+            assert_eq!(response.status(), 400, "{other}");
+            assert_eq!(json(&response)["type"], "/errors/invalid_cursor");
+        }
+    }
+    assert_eq!(seen, all.len());
+}
+
+#[tokio::test]
+async fn a_wrong_filter_is_told_by_name() {
+    let world = World::new();
+    for (query, name) in [
+        ("token=BONK", "token"),
+        ("side=up", "side"),
+        ("dex=", "dex"),
+        ("from=soon", "from"),
+        ("to=2026-02-30", "to"),
+        ("from=5&to=4", "to"),
+        ("follow=maybe", "follow"),
+        ("follow=1&limit=3", "follow"),
+        ("side=buy&side=buy", "side"),
+    ] {
+        let response = world.get(&format!("{}?{query}", path(&wallet(1)))).await;
+        assert_eq!(response.status(), 400, "{query}");
+        let body = json(&response);
+        assert_eq!(body["type"], "/errors/invalid_parameter", "{query}");
+        let message = body["detail"].as_str().unwrap();
+        assert!(message.starts_with(&format!("parameter {name}: ")), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn rows_count_once_by_whatever_filter_they_come() {
+    let keys = [("counted", key(7, |_| {})), ("small", key(8, |key| key.quota = Some(50)))];
+    let world = World::with(ApiLimits::default(), &keys);
+    let wallet = wallet(1);
+    world.fill(&wallet, 0, trades(600), vec![]).await;
+    let sells = expected(600, |_, t| t.side == Side::Sell).len();
+    let steps = [
+        ("?side=sell", sells),
+        ("?side=sell&limit=1000", sells),
+        ("?dex=none", sells),
+        ("?side=buy", 600),
+        ("", 600),
+    ];
+    for (query, total) in steps {
+        world.get_as("counted", &format!("{}{query}", path(&wallet))).await;
+        let usage = json(&world.get_as("counted", "/v1/usage").await);
+        assert_eq!(usage["tradesCounted"], total, "{query}");
+    }
+    let stream = lines(&world.get_as("small", &format!("{}?side=sell", path(&wallet))).await);
+    let all = expected(600, |_, t| t.side == Side::Sell);
+    assert_eq!(signatures(&trades_of(&stream)), all[..50]);
+    let last = stream.last().unwrap();
+    assert_eq!(last["error"]["code"], "QUOTA_EXCEEDED");
+    assert_eq!(last["complete"], false);
+}
+
+/// One thread serves all: while it looks for one row among many, others have their turns.
+#[tokio::test]
+async fn a_rare_row_in_a_large_wallet_keeps_nobody_waiting() {
+    const COUNT: u32 = 40_000;
+    let world = World::new();
+    let wallet = wallet(1);
+    let mut all = trades(COUNT);
+    all.last_mut().unwrap().venue = "Rare".into();
+    world.fill(&wallet, 0, all, vec![]).await;
+    let (done, turns) = (AtomicBool::new(false), AtomicU64::new(0));
+    let others = async {
+        while !done.load(Ordering::Relaxed) {
+            turns.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    };
+    let asked = async {
+        let page = json(&world.get(&format!("{}?limit=10&dex=rare", path(&wallet))).await);
+        done.store(true, Ordering::Relaxed);
+        page
+    };
+    let (page, ()) = tokio::join!(asked, others);
+    assert_eq!(signatures(&trades_of(&[page.clone()])), expected(COUNT, |n, _| n == 0));
+    assert_eq!((&page["tradeCount"], page.get("cursor")), (&Value::from(1), None));
+    // A slice holds 1,000 rows.
+    assert!(turns.load(Ordering::Relaxed) >= 40, "{turns:?}");
+}
+
+/// The model's rows that match, newest first.
+fn truth(world: &Demo, wallet: Wallet, wanted: impl Fn(&TrueTrade) -> bool) -> Vec<String> {
+    let rows = world.model.truth(wallet.address).filter(|row| wanted(row));
+    rows.map(|row| row.signature.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_older_than_from_is_not_loaded() {
+    let world = Build::default().world();
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let wallet = world.add("old", WalletPlan::trades(20_000));
+    let from = world.model.truth(wallet.address).nth(150).unwrap().time;
+    let filter = Filter { from: Some(from), ..Filter::default() };
+    let request = WalkRequest { filter, ..Demo::request(wallet, Want::All) };
+    let (rows, end) = finish(&mut world.history.walk(request).unwrap()).await;
+    let told: Vec<String> = facts(&rows).iter().map(|fact| fact.0.to_string()).collect();
+    let expected = truth(&world, wallet, |row| row.time >= from);
+    assert_eq!(told, expected);
+    assert!(end.complete && !end.more && end.error.is_none(), "{end:?}");
+    assert_eq!(end.trade_count, u64::try_from(expected.len()).unwrap());
+    assert_eq!(end.first_trade, rows.last().map(|row| row.trade.key.time));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let calls = world.nodes[0].stats().calls_of("getTransaction");
+    assert!(calls <= 4_000, "{calls} transactions fetched for {} rows", expected.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wallet_that_loads_while_it_is_filtered_gives_all_that_match() {
+    let world = Build::default().world();
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let wallet = world.add("loads", WalletPlan::trades(900));
+    let venue = world.model.truth(wallet.address).nth(10).unwrap().venue;
+    let filter = Filter {
+        venue: Some(venue.to_lowercase().into()),
+        to: Some(UnixSeconds(world.model.truth(wallet.address).nth(100).unwrap().time.0)),
+        ..Filter::default()
+    };
+    let expected = truth(&world, wallet, |row| row.venue == venue && Some(row.time) < filter.to);
+    assert!(expected.len() > 10);
+    let (mut told, mut resume) = (Vec::new(), None);
+    loop {
+        let request =
+            WalkRequest { filter: filter.clone(), resume, ..Demo::request(wallet, Want::Rows(7)) };
+        let mut walk = world.history.walk(request).unwrap();
+        let end = loop {
+            match walk.next().await {
+                Step::Rows(rows) => {
+                    told.extend(facts(&rows).iter().map(|fact| fact.0.to_string()));
+                }
+                Step::End(end) => break end,
+            }
+        };
+        resume = Some(walk.cursor());
+        if end.complete && !end.more {
+            assert_eq!(end.trade_count, u64::try_from(expected.len()).unwrap());
+            break;
+        }
+    }
+    assert_eq!(told, expected);
+    let counted = world.history.usage(KeyId(1)).unwrap();
+    assert_eq!(counted, u64::try_from(expected.len()).unwrap());
+}

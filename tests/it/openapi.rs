@@ -1,0 +1,275 @@
+//! The OpenAPI document against the server: every route and status that it describes is there, and
+//! what is answered is what it says.
+
+use std::collections::BTreeSet;
+
+use blotter::api::ApiLimits;
+use blotter::domain::ChainId;
+use blotter::history::HistoryLimits;
+use bytes::Bytes;
+use serde_json::Value;
+use warp::http::Response;
+
+use crate::support::schema::check;
+use crate::support::served::{KEY, World, header, json, key, path, text, trades, wallet};
+use crate::support::source::Node;
+
+fn document() -> Value {
+    serde_json::from_str(include_str!("../../data/openapi.json")).unwrap()
+}
+
+/// Headers of every answer by HTTP itself and by what is said once for all paths.
+const COMMON: [&str; 10] = [
+    "content-type",
+    "content-length",
+    "content-encoding",
+    "cache-control",
+    "vary",
+    "x-accel-buffering",
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "x-content-type-options",
+    "content-security-policy",
+];
+
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    match value["$ref"].as_str() {
+        Some(at) => document.pointer(&at[1..]).unwrap(),
+        None => value,
+    }
+}
+
+/// Holds an answer against what the document says of its path, method and status.
+#[track_caller]
+fn described(document: &Value, route: &str, method: &str, response: &Response<Bytes>) {
+    let status = response.status().as_u16().to_string();
+    let told = &document["paths"][route][method]["responses"][&status];
+    assert!(told.is_object(), "{method} {route} does not tell of {status}: {}", text(response));
+    let told = resolved(document, told);
+    for name in response.headers().keys().map(|name| name.as_str()) {
+        let is_told = told["headers"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .any(|known| known.eq_ignore_ascii_case(name));
+        assert!(is_told || COMMON.contains(&name), "{route} {status}: header {name}");
+    }
+    let kind = header(response, "content-type").unwrap().split(';').next().unwrap();
+    let schema = &told["content"][kind]["schema"];
+    assert!(schema.is_object(), "{route} {status}: {kind}");
+    if kind.ends_with("json") && !kind.ends_with("ndjson") {
+        check(document, schema, &json(response)).unwrap();
+    } else if kind.ends_with("ndjson") {
+        for line in text(response).lines().filter(|line| !line.is_empty()) {
+            check(document, schema, &serde_json::from_str(line).unwrap()).unwrap();
+        }
+    }
+}
+
+async fn post(world: &World, body: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
+    let mut request =
+        warp::test::request().method("POST").path("/v1/billing/estimate").body(body.to_owned());
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.reply(&world.api.routes()).await
+}
+
+const HISTORY: &str = "/v1/wallets/{address}/history";
+
+#[tokio::test(start_paused = true)]
+async fn what_is_answered_is_what_is_described() {
+    let document = document();
+    let keys = [
+        ("poor", key(2, |key| key.quota = Some(0))),
+        ("slow", key(3, |key| key.rate_millis = Some(1))),
+        ("narrow", key(4, |key| key.chains = Some(vec![ChainId(2)]))),
+        ("busy", key(5, |key| key.streams = Some(0))),
+    ];
+    let world = World::with(ApiLimits::default(), &keys);
+    let wallet = wallet(1);
+    world.fill(&wallet, 0, trades(1500), vec![]).await;
+    let path = path(&wallet);
+    let mut seen = BTreeSet::new();
+    let mut history = |response: &Response<Bytes>| {
+        described(&document, HISTORY, "get", response);
+        seen.insert(response.status().as_u16());
+    };
+    for query in ["", "?limit=10", "?limit=1200", "?limit=2000", "?side=sell", "?limit=7&dex=none"]
+    {
+        history(&world.get(&format!("{path}{query}")).await);
+    }
+    history(&world.get(&path.replace("/v1", "/api/v1")).await);
+    // A node that says nothing, so that the stream has to be resumed.
+    history(&world.get(&crate::support::served::path(&crate::support::served::wallet(9))).await);
+    for query in ["?limit=x", "?chain=doge", "?chain=eth", "?cursor=x", "?from=x", "?follow=2"] {
+        history(&world.get(&format!("{path}{query}")).await);
+    }
+    history(&world.send("GET", &path, &[]).await);
+    history(&world.get_as("poor", &format!("{path}?limit=5")).await);
+    history(&world.get_as("narrow", &path).await);
+    history(&world.get_as("busy", &path).await);
+    history(&world.get_as("slow", &format!("{path}?limit=1")).await);
+    history(&world.get_as("slow", &format!("{path}?limit=1")).await);
+    history(&world.send("POST", &path, &[]).await);
+    world.history.stop();
+    history(&world.get(&path).await);
+    assert_eq!(seen, BTreeSet::from([200, 400, 401, 402, 403, 405, 429, 503]));
+
+    let refuses = World::on(Node::Refuses, HistoryLimits::default(), ApiLimits::default(), &[]);
+    let unknown = crate::support::served::path(&crate::support::served::wallet(3));
+    let response = refuses.get(&format!("{unknown}?limit=5")).await;
+    assert_eq!(response.status(), 503);
+    described(&document, HISTORY, "get", &response);
+    described(&document, HISTORY, "get", &refuses.get(&unknown).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_is_what_stands_beside_the_history() {
+    let document = document();
+    let keys = [("slow", key(3, |key| key.rate_millis = Some(1)))];
+    let world = World::with(ApiLimits::default(), &keys);
+    for path in document["paths"].as_object().unwrap().keys().filter(|path| !path.contains('{')) {
+        if document["paths"][path].get("get").is_some() {
+            let response = world.get(path).await;
+            assert_eq!(response.status(), 200, "{path}");
+            described(&document, path, "get", &response);
+            described(&document, path, "get", &world.send("PUT", path, &[]).await);
+        }
+    }
+    described(&document, "/v1/chains", "get", &world.send("GET", "/v1/chains", &[]).await);
+    for path in ["/v1/chains", "/v1/usage"] {
+        described(&document, path, "get", &world.get_as("wrong", path).await);
+    }
+    world.get_as("slow", "/v1/usage").await;
+    described(&document, "/v1/usage", "get", &world.get_as("slow", "/v1/usage").await);
+    world.history.stop();
+    let response = world.get("/readyz").await;
+    assert_eq!(response.status(), 503);
+    described(&document, "/readyz", "get", &response);
+}
+
+#[tokio::test(start_paused = true)]
+async fn and_so_are_estimates() {
+    let document = document();
+    let keys = [("narrow", key(4, |key| key.chains = Some(vec![ChainId(2)])))];
+    let world = World::with(ApiLimits::default(), &keys);
+    let wallet = wallet(1);
+    world.fill(&wallet, 0, trades(30), vec![]).await;
+    let good = format!("{{\"addresses\":[\"{}\"]}}", wallet.address);
+    let bearer = format!("Bearer {KEY}");
+    let key = [("authorization", &*bearer)];
+    let mut seen = BTreeSet::new();
+    let mut estimate = |response: Response<Bytes>| {
+        described(&document, "/v1/billing/estimate", "post", &response);
+        seen.insert(response.status().as_u16());
+    };
+    estimate(post(&world, &good, &key).await);
+    estimate(post(&world, "{", &key).await);
+    estimate(post(&world, &good, &[("x-api-key", "wrong")]).await);
+    estimate(post(&world, &good, &[("x-api-key", "narrow")]).await);
+    estimate(world.send("GET", "/v1/billing/estimate", &[]).await);
+    for _ in 0..7 {
+        estimate(post(&world, &good, &[]).await);
+    }
+    world.history.stop();
+    estimate(post(&world, "{\"addresses\":[\"11111111111111111111111111111112\"]}", &key).await);
+    assert_eq!(seen, BTreeSet::from([200, 400, 401, 403, 405, 429, 503]));
+    let limits = ApiLimits { estimates: false, ..ApiLimits::default() };
+    let off = post(&World::with(limits, &[]), &good, &[]).await;
+    assert_eq!(json(&off)["type"], "/errors/estimates_disabled");
+    described(&document, "/v1/billing/estimate", "post", &off);
+}
+
+/// Each code of an error that the sources can give is in the document, and no other one.
+#[test]
+fn every_code_of_an_error_is_described() {
+    let source = include_str!("../../src/api/error.rs");
+    let start = source.find("const INVALID_ADDRESS").unwrap();
+    let end = source.find("impl ApiError").unwrap();
+    let lower = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let codes: BTreeSet<String> = source[start..end]
+        .split('"')
+        .skip(1)
+        .step_by(2)
+        .filter(lower)
+        .map(|code| format!("/errors/{code}"))
+        .collect();
+    let document = document();
+    let told = &document["components"]["schemas"]["Error"]["properties"]["type"]["enum"];
+    let told: BTreeSet<String> =
+        told.as_array().unwrap().iter().map(|code| code.as_str().unwrap().to_owned()).collect();
+    assert_eq!(told, codes);
+}
+
+/// Each route of the sources is in the document.
+#[test]
+fn every_route_is_described() {
+    let source = include_str!("../../src/api/routes.rs");
+    let document = document();
+    let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
+    let mut found = 0;
+    for part in source.split("warp::path!(").skip(1) {
+        let inside = part.split(')').next().unwrap();
+        let segments: Vec<&str> = inside.split(" / ").map(|s| s.trim_matches('"')).collect();
+        // What the page at the root is made of is nobody's interface.
+        if segments[0] == "page" {
+            continue;
+        }
+        let is_it = |path: &&&String| {
+            let known: Vec<&str> = path.trim_start_matches("/v1").split('/').skip(1).collect();
+            known.len() == segments.len()
+                && known.iter().zip(&segments).all(|(known, segment)| {
+                    known == segment || (known.starts_with('{') && *segment == "String")
+                })
+        };
+        assert!(paths.iter().any(|path| is_it(&path)), "{inside} is not described");
+        found += 1;
+    }
+    assert_eq!(found, paths.len(), "a path is described that is no route");
+}
+
+/// The page names each path, parameter and shape, and needs no other site.
+#[tokio::test]
+async fn the_reference_page_has_it_all() {
+    let world = World::new();
+    let page = world.send("GET", "/docs", &[]).await;
+    let page = text(&page);
+    let document = document();
+    let names = ["paths", "components/parameters", "components/schemas"];
+    for group in names {
+        for name in document.pointer(&format!("/{group}")).unwrap().as_object().unwrap().keys() {
+            assert!(page.contains(name.as_str()), "{name}");
+        }
+    }
+    for other in ["http://", "https://", "<script", "src="] {
+        assert!(!page.contains(other), "{other}");
+    }
+    let llms = world.send("GET", "/llms.txt", &[]).await;
+    assert!(text(&llms).contains("/v1/wallets/{address}/history"));
+}
+
+/// The board and the alerts ask for nothing that is not measured.
+#[tokio::test]
+async fn every_metric_of_the_board_is_measured() {
+    let world = World::new();
+    world.get("/v1/chains").await;
+    let measured = world.get("/metrics").await;
+    let measured = text(&measured);
+    let board = include_str!("../../docs/grafana.json");
+    let _: Value = serde_json::from_str(board).unwrap();
+    let mut names = BTreeSet::new();
+    for text in [board, include_str!("../../docs/alerts.yaml")] {
+        for (at, _) in text.match_indices("blotter_") {
+            let end = text[at..].find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap();
+            names.insert(&text[at..at + end]);
+        }
+    }
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        let family =
+            ["_total", "_bucket", "_info"].into_iter().find_map(|end| name.strip_suffix(end));
+        let line = format!("# TYPE {} ", family.unwrap_or(name));
+        assert!(measured.contains(&line), "{name}");
+    }
+}
