@@ -47,7 +47,8 @@ struct TradeBody {
     amount: Number,
     dex: String,
     /// Where `amountSol` comes from: `movement` of the wallet, `route` (native coin that the swap of
-    /// two tokens went through), `price` or `unknown`.
+    /// two tokens went through), `order` (an account of the wallet's order gave it), `unknown`, or
+    /// the source of a stored value that the transaction itself does not tell.
     value_from: &'static str,
 }
 
@@ -167,7 +168,7 @@ impl Named<'_> {
             Asset::Native => self.chain.native.symbol.clone(),
             Asset::Token(mint) => {
                 let symbol = self.token(&mint).and_then(|token| token.symbol.as_ref());
-                symbol.map_or_else(|| super::rows::short(&mint.to_string()), |s| s.to_string())
+                symbol.map_or_else(|| super::rows::short(&mint.to_string()), ToString::to_string)
             }
         }
     }
@@ -187,11 +188,11 @@ impl Named<'_> {
                 .stored
                 .iter()
                 .find(|row| row.trade.mint == trade.mint && row.trade.side == trade.side);
-            let valued = stored.and_then(|row| row.trade.native);
-            let (native, value_from) = match (trade.native, valued) {
+            let (native, value_from) = match (trade.native, stored) {
                 (Some(native), _) if self.is_routed(trade) => (Some(native), "route"),
+                (Some(native), _) if self.is_from_order() => (Some(native), "order"),
                 (Some(native), _) => (Some(native), "movement"),
-                (None, Some(native)) => (Some(native), "price"),
+                (None, Some(row)) => (row.trade.native, row.trade.valued.name()),
                 (None, None) => (None, "unknown"),
             };
             let asset = Asset::Token(trade.mint);
@@ -212,6 +213,12 @@ impl Named<'_> {
     fn is_routed(&self, trade: &DecodedTrade) -> bool {
         let trades = &self.explained.explanation.decoded.trades;
         trades.iter().any(|other| other.side != trade.side && other.native == trade.native)
+    }
+
+    /// Whether native coin of a row was given by an order's account.
+    fn is_from_order(&self) -> bool {
+        let left_out = &self.explained.explanation.left_out;
+        left_out.iter().any(|left| left.why == Why::FromOrder && left.asset == Asset::Native)
     }
 
     fn movements(&self) -> Vec<MovementBody> {
@@ -281,6 +288,10 @@ fn why(why: Why) -> (&'static str, &'static str) {
         Why::Beside => (
             "beside the trade",
             "a transfer, rent of others' accounts, or a fee that is no part of the swap",
+        ),
+        Why::FromOrder => (
+            "from an order",
+            "an account of the wallet's order gave it; it left the wallet in an earlier transaction",
         ),
         Why::NoTrade => ("no trade", "what moved was not exchanged for something else"),
     }

@@ -135,35 +135,23 @@ async fn by_server(asked: &Asked, tx: TxId) -> Result<String, CliError> {
         .map_err(|error| CliError::failed("the server's answer is no text", error))
 }
 
-fn number(number: &Number) -> String {
-    number.as_ref().map_or_else(|| "?".to_owned(), |number| printable(number.get()))
+fn number(number: Option<&RawValue>) -> String {
+    number.map_or_else(|| "?".to_owned(), |number| printable(number.get()))
+}
+
+/// A heading, and columns below it; nothing where there is no row.
+fn section(text: &mut String, name: &str, columns: &[(&str, Align)], rows: &[Vec<String>]) {
+    if !rows.is_empty() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n{name}\n{}", table::format(columns, rows));
+    }
 }
 
 fn shown(text: &str) -> Result<String, CliError> {
     let body: Body = serde_json::from_str(text)
         .map_err(|error| CliError::failed("the explanation cannot be read", error))?;
     let mut text = format!("{}\n{}\n", printable(&body.verdict), printable(&body.block_time));
-    let mut section = |name: &str, columns: &[(&str, Align)], rows: &[Vec<String>]| {
-        if !rows.is_empty() {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "\n{name}\n{}", table::format(columns, rows));
-        }
-    };
     let (left, right) = (Align::Left, Align::Right);
-    let rows: Vec<_> = body
-        .trades
-        .iter()
-        .map(|trade| {
-            vec![
-                printable(&trade.side),
-                number(&trade.amount),
-                printable(&trade.token),
-                number(&trade.amount_sol),
-                printable(&trade.dex),
-                printable(&trade.value_from),
-            ]
-        })
-        .collect();
     let value = format!("VALUE {}", body.native);
     let columns = [
         ("SIDE", left),
@@ -173,52 +161,73 @@ fn shown(text: &str) -> Result<String, CliError> {
         ("DEX", left),
         ("VALUE FROM", left),
     ];
-    section("Rows", &columns, &rows);
-    let rows: Vec<_> = body
-        .movements
-        .iter()
-        .map(|movement| {
-            let became = match movement.became.as_slice() {
-                [] => "left out".to_owned(),
-                became => {
-                    became.iter().map(|field| printable(field)).collect::<Vec<_>>().join(", ")
-                }
-            };
-            vec![printable(&movement.asset), number(&movement.came), number(&movement.went), became]
-        })
-        .collect();
+    section(&mut text, "Rows", &columns, &cells(&body.trades));
     let columns = [("ASSET", left), ("CAME", right), ("WENT", right), ("BECAME", left)];
-    section("Movements of the wallet", &columns, &rows);
-    let rows: Vec<_> = body
-        .venues
-        .iter()
-        .map(|venue| {
-            let address = venue.address.as_deref().unwrap_or("-");
-            vec![printable(&venue.name), printable(&venue.part), printable(address)]
-        })
-        .collect();
-    section("Venues", &[("NAME", left), ("PART", left), ("ADDRESS", left)], &rows);
-    let rows: Vec<_> = body
-        .left_out
-        .iter()
-        .map(|left| {
-            vec![
-                printable(&left.what),
-                printable(&left.direction),
-                number(&left.amount),
-                printable(&left.asset),
-                printable(&left.why),
-            ]
-        })
-        .collect();
+    section(&mut text, "Movements of the wallet", &columns, &cells(&body.movements));
+    let columns = [("NAME", left), ("PART", left), ("ADDRESS", left)];
+    section(&mut text, "Venues", &columns, &cells(&body.venues));
     let columns = [("WHAT", left), ("", left), ("AMOUNT", right), ("ASSET", left), ("WHY", left)];
-    section("Left out", &columns, &rows);
-    let rows: Vec<_> = body.notes.iter().map(|note| vec![printable(&note.detail)]).collect();
-    section("Notes", &[("", left)], &rows);
+    section(&mut text, "Left out", &columns, &cells(&body.left_out));
+    section(&mut text, "Notes", &[("", left)], &cells(&body.notes));
     if !body.native_movements_known {
-        text.push_str(
-            "\nNo node tells the inner calls: movements of native coin may be missing.\n",
-        );
+        let missing = "No node tells the inner calls: movements of native coin may be missing.";
+        let _ = writeln!(text, "\n{missing}");
     }
     Ok(text)
+}
+
+/// One line of a table.
+trait Cells {
+    fn cells(&self) -> Vec<String>;
+}
+
+fn cells(rows: &[impl Cells]) -> Vec<Vec<String>> {
+    rows.iter().map(Cells::cells).collect()
+}
+
+impl Cells for Trade {
+    fn cells(&self) -> Vec<String> {
+        vec![
+            printable(&self.side),
+            number(self.amount.as_deref()),
+            printable(&self.token),
+            number(self.amount_sol.as_deref()),
+            printable(&self.dex),
+            printable(&self.value_from),
+        ]
+    }
+}
+
+impl Cells for Movement {
+    fn cells(&self) -> Vec<String> {
+        let became: Vec<String> = self.became.iter().map(|field| printable(field)).collect();
+        let became = if became.is_empty() { "left out".to_owned() } else { became.join(", ") };
+        let (came, went) = (number(self.came.as_deref()), number(self.went.as_deref()));
+        vec![printable(&self.asset), came, went, became]
+    }
+}
+
+impl Cells for Venue {
+    fn cells(&self) -> Vec<String> {
+        let address = self.address.as_deref().unwrap_or("-");
+        vec![printable(&self.name), printable(&self.part), printable(address)]
+    }
+}
+
+impl Cells for LeftOut {
+    fn cells(&self) -> Vec<String> {
+        vec![
+            printable(&self.what),
+            printable(&self.direction),
+            number(self.amount.as_deref()),
+            printable(&self.asset),
+            printable(&self.why),
+        ]
+    }
+}
+
+impl Cells for Note {
+    fn cells(&self) -> Vec<String> {
+        vec![printable(&self.detail)]
+    }
 }

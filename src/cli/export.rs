@@ -151,12 +151,10 @@ impl Export {
         self.encoder.pause(&mut self.target).map_err(CliError::Output)?;
         self.save()?;
         let rows = self.rows;
-        Err(match short {
-            CliError::Incomplete(reason) => CliError::Incomplete(format!(
-                "{reason}; {rows} rows are kept, the same call with --resume goes on"
-            )),
-            other => other,
-        })
+        let CliError::Incomplete(reason) = short else { return Err(short) };
+        Err(CliError::Incomplete(format!(
+            "{reason}; {rows} rows are kept, the same call with --resume goes on"
+        )))
     }
 
     /// After a failure: what can be gone on with stays, half a file does not.

@@ -248,7 +248,7 @@ fn page(column: &Column, rows: &[TradeLine]) -> io::Result<Vec<u8>> {
 }
 
 fn millis(time: &str) -> Option<i64> {
-    time.parse::<jiff::Timestamp>().ok().map(|time| time.as_millisecond())
+    time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
 }
 
 /// Runs of equal levels of one bit: twice the run's length, then the level.

@@ -54,7 +54,7 @@ struct Rows {
     tokens: Vec<Token>,
     by_mint: HashMap<String, usize>,
     /// Newest first, as they come.
-    rows: Vec<Row>,
+    entries: Vec<Row>,
 }
 
 struct Token {
@@ -73,7 +73,7 @@ struct Row {
 
 impl Rows {
     fn new(native_decimals: u8) -> Self {
-        Self { native_decimals, tokens: Vec::new(), by_mint: HashMap::new(), rows: Vec::new() }
+        Self { native_decimals, tokens: Vec::new(), by_mint: HashMap::new(), entries: Vec::new() }
     }
 
     fn token(&mut self, line: &TradeLine) -> usize {
@@ -106,13 +106,13 @@ impl Rows {
         if let (Some(quantity), Some(token)) = (quantity, self.tokens.get_mut(token)) {
             token.decimals = token.decimals.max(quantity.decimals);
         }
-        self.rows.push(Row { token, side, quantity, native });
+        self.entries.push(Row { token, side, quantity, native });
         Some(())
     }
 
     fn report(self, reading: &Reading<'_>, method: Method, ending: &Ending) -> Report {
         let mut books: Vec<Book> = self.tokens.iter().map(|_| Book::new(method)).collect();
-        for row in self.rows.iter().rev() {
+        for row in self.entries.iter().rev() {
             let (Some(book), Some(token)) = (books.get_mut(row.token), self.tokens.get(row.token))
             else {
                 continue;
@@ -133,7 +133,7 @@ impl Rows {
             native: reading.chain.native.symbol.clone(),
             native_decimals: self.native_decimals,
             method,
-            trades: u64::try_from(self.rows.len()).unwrap_or(u64::MAX),
+            trades: u64::try_from(self.entries.len()).unwrap_or(u64::MAX),
             first_trade: ending.first_trade.clone(),
             totals,
             tokens,
@@ -152,6 +152,6 @@ impl RowSink for Rows {
     }
 
     fn written(&self) -> u64 {
-        u64::try_from(self.rows.len()).unwrap_or(u64::MAX)
+        u64::try_from(self.entries.len()).unwrap_or(u64::MAX)
     }
 }

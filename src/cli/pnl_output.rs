@@ -38,6 +38,7 @@ pub(super) struct TokenReport {
 }
 
 type Number = Box<RawValue>;
+type Count = fn(&Position) -> u64;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -88,7 +89,7 @@ struct Sums {
     win_rate: Option<Number>,
 }
 
-fn raw(text: impl ToString) -> Result<Number, CliError> {
+fn raw(text: &impl ToString) -> Result<Number, CliError> {
     RawValue::from_string(text.to_string())
         .map_err(|error| CliError::failed("a number cannot be written", error))
 }
@@ -130,7 +131,7 @@ impl Report {
 
     fn token<'a>(&self, token: &'a TokenReport) -> Result<TokenBody<'a>, CliError> {
         let position = &token.position;
-        let quantity = |units| raw(Decimal { units, decimals: token.decimals });
+        let quantity = |units| raw(&Decimal { units, decimals: token.decimals });
         let mut sums = Totals::default();
         sums.add(position);
         let average = position.average_cost(token.decimals);
@@ -141,14 +142,14 @@ impl Report {
             sold: quantity(position.sold)?,
             open: quantity(position.open)?,
             open_unvalued: quantity(position.open_unvalued)?,
-            average_cost: average.map(|cost| raw(self.value(cost))).transpose()?,
+            average_cost: average.map(|cost| raw(&self.value(cost))).transpose()?,
             unmatched: quantity(position.unmatched)?,
             sums: self.sums(&sums)?,
         })
     }
 
     fn sums(&self, totals: &Totals) -> Result<Sums, CliError> {
-        let value = |units| raw(self.value(units));
+        let value = |units| raw(&self.value(units));
         Ok(Sums {
             buys: totals.buys,
             sells: totals.sells,
@@ -156,7 +157,7 @@ impl Report {
             without_value: totals.unvalued,
             spent: value(totals.spent)?,
             received: value(totals.received)?,
-            realised: raw(totals.realised.decimal(self.native_decimals))?,
+            realised: raw(&totals.realised.decimal(self.native_decimals))?,
             realised_cost: value(totals.cost)?,
             open_cost: value(totals.open_cost)?,
             unmatched_proceeds: value(totals.unmatched_proceeds)?,
@@ -164,7 +165,7 @@ impl Report {
             unvalued_cost: value(totals.unvalued_cost)?,
             judged_sells: totals.judged,
             wins: totals.wins,
-            win_rate: rate(totals.wins, totals.judged).map(raw).transpose()?,
+            win_rate: rate(totals.wins, totals.judged).as_ref().map(raw).transpose()?,
         })
     }
 
@@ -228,11 +229,13 @@ impl Report {
             std::iter::once(Signed::ZERO).chain(self.tokens.iter().map(|t| t.position.realised));
         let mut coloured = String::with_capacity(text.len());
         for (line, sign) in text.lines().zip(signs) {
-            match (colour, sign.is_positive(), sign.is_negative()) {
-                (true, true, _) => coloured.push_str(&format!("\u{1b}[32m{line}\u{1b}[0m\n")),
-                (true, _, true) => coloured.push_str(&format!("\u{1b}[31m{line}\u{1b}[0m\n")),
-                _ => coloured.push_str(&format!("{line}\n")),
-            }
+            let paint = match (colour, sign.is_positive(), sign.is_negative()) {
+                (true, true, _) => ("\u{1b}[32m", "\u{1b}[0m"),
+                (true, _, true) => ("\u{1b}[31m", "\u{1b}[0m"),
+                _ => ("", ""),
+            };
+            // Writing to a String cannot fail.
+            let _ = writeln!(coloured, "{}{line}{}", paint.0, paint.1);
         }
         coloured + &self.summary()
     }
@@ -286,7 +289,7 @@ impl Report {
                 line(name, value(units));
             }
         }
-        let counts: [(&str, fn(&Position) -> u64); 2] =
+        let counts: [(&str, Count); 2] =
             [("trades without value", |p| p.unvalued), ("trades without amount", |p| p.untold)];
         for (name, count) in counts {
             let named: Vec<String> = self

@@ -1,6 +1,7 @@
 //! What people see while they wait, on stderr and only on a terminal.
 
 use std::cell::Cell;
+use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const RATE_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct Progress(Option<Bar>);
 
 struct Bar {
-    bar: ProgressBar,
+    shown: ProgressBar,
     began: Instant,
     /// Rows that were there when it began, from an earlier call.
     first: Cell<Option<u64>>,
@@ -37,7 +38,7 @@ impl Progress {
         bar.set_message("asking the chain");
         bar.enable_steady_tick(TICK);
         let (first, total, asked_total) = (Cell::default(), Cell::default(), Cell::default());
-        Self(Some(Bar { bar, began: Instant::now(), first, total, asked_total }))
+        Self(Some(Bar { shown: bar, began: Instant::now(), first, total, asked_total }))
     }
 
     /// So many trades, back to that time.
@@ -46,7 +47,7 @@ impl Progress {
         let first = bar.first.get().unwrap_or(trades);
         bar.first.set(Some(first));
         let (news, took) = (trades.saturating_sub(first), bar.began.elapsed());
-        bar.bar.set_message(message(trades, bar.total.get(), news, took, oldest));
+        bar.shown.set_message(message(trades, bar.total.get(), news, took, oldest));
     }
 
     /// Whether it would help to know how many there are.
@@ -78,11 +79,12 @@ fn message(trades: u64, total: Option<u64>, news: u64, took: Duration, oldest: &
     }
     let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     let rate = news.saturating_mul(1000).checked_div(millis).unwrap_or_default();
-    text.push_str(&format!(", {} a second", HumanCount(rate)));
+    // Writing to a String cannot fail.
+    let _ = write!(text, ", {} a second", HumanCount(rate));
     if let Some(total) = total {
         let left = total.saturating_sub(trades);
         let millis = millis.saturating_mul(left).checked_div(news).unwrap_or_default();
-        text.push_str(&format!(", {} left", HumanDuration(Duration::from_millis(millis))));
+        let _ = write!(text, ", {} left", HumanDuration(Duration::from_millis(millis)));
     }
     text
 }
@@ -90,7 +92,7 @@ fn message(trades: u64, total: Option<u64>, news: u64, took: Duration, oldest: &
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
-            bar.bar.finish_and_clear();
+            bar.shown.finish_and_clear();
         }
     }
 }

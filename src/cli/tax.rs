@@ -92,7 +92,7 @@ impl Tax {
     fn swaps<'a>(&self, rows: &'a [TradeLine]) -> Vec<Swap<'a>> {
         if let [one, other] = rows
             && one.side != other.side
-            && text(&one.amount_sol) == text(&other.amount_sol)
+            && text(one.amount_sol.as_deref()) == text(other.amount_sol.as_deref())
             && one.amount.is_some()
             && other.amount.is_some()
         {
@@ -121,12 +121,15 @@ impl Tax {
     }
 }
 
-fn text(number: &Option<Box<RawValue>>) -> Option<&str> {
-    number.as_deref().map(RawValue::get)
+fn text(number: Option<&RawValue>) -> Option<&str> {
+    number.map(RawValue::get)
 }
 
 fn part(row: &TradeLine) -> Part {
-    Part { amount: text(&row.amount).unwrap_or_default().to_owned(), currency: row.token.clone() }
+    Part {
+        amount: text(row.amount.as_deref()).unwrap_or_default().to_owned(),
+        currency: row.token.clone(),
+    }
 }
 
 /// `2026-11-21T07:05:51+00:00` in parts; times are always written like this.

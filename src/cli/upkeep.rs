@@ -20,12 +20,15 @@ fn options(config: &Config) -> StoreOptions {
 
 /// What to do next stands in the text.
 fn failed(folder: &Path, error: StoreError) -> CliError {
-    let what = match &error {
-        StoreError::Locked { .. } => "a server has the data folder open: stop it first".to_owned(),
-        StoreError::Io(source) if source.kind() == std::io::ErrorKind::NotFound => {
-            format!("there is no store in {}; name the folder with --data-dir", folder.display())
-        }
-        _ => "the store cannot be used".to_owned(),
+    let is_missing = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
+    let what = if let StoreError::Locked { .. } = &error {
+        "a server has the data folder open: stop it first".to_owned()
+    } else if let StoreError::Io(source) = &error
+        && is_missing(source)
+    {
+        format!("there is no store in {}; name the folder with --data-dir", folder.display())
+    } else {
+        "the store cannot be used".to_owned()
     };
     CliError::failed(what, error)
 }

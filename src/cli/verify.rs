@@ -49,10 +49,10 @@ pub(super) fn run(
     };
     let report = Report {
         wallet: reading.wallet.address.to_string(),
-        chain: reading.chain.slug.clone(),
+        chain: reading.chain.slug,
         trades: rows.count,
         tokens,
-        differences: differences.clone(),
+        differences,
     };
     let text = if args.json {
         serde_json::to_string_pretty(&report)
@@ -62,7 +62,7 @@ pub(super) fn run(
         report.table()
     };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)?;
-    match differences.map_or(0, |found| found.len()) {
+    match report.differences.as_ref().map_or(0, Vec::len) {
         0 => Ok(()),
         count => Err(CliError::plain(format!("the other node tells {count} rows otherwise"))),
     }
@@ -216,7 +216,7 @@ impl Moved {
         if let (Some(net), Some(balance)) = (net, balance) {
             // Held, plus what was sold, less what was bought.
             let mut sum = Signed::difference(balance, Units::ZERO);
-            sum += net.negated();
+            sum += -net;
             rest = Some(sum);
         }
         let raw = |text: String| RawValue::from_string(text).ok();
@@ -341,7 +341,7 @@ impl Report {
         match &self.differences {
             None => {}
             Some(found) if found.is_empty() => {
-                text.push_str("The other node tells the same rows.\n")
+                text.push_str("The other node tells the same rows.\n");
             }
             Some(found) => {
                 for difference in found.iter().take(SHOWN_MAX) {

@@ -71,6 +71,9 @@ pub enum Why {
     NotExchanged,
     /// Native coin beside the trade: a transfer, a fee of a program outside the swap, a rest.
     Beside,
+    /// What a row gave and the wallet did not: an account of its order held it since an earlier
+    /// transaction.
+    FromOrder,
     /// What moved was no trade.
     NoTrade,
 }
@@ -125,11 +128,25 @@ impl Explanation {
                 // A row without its value or amount: nothing is known to be left.
                 _ if row.is_some_and(|row| row.units.is_none()) => continue,
                 Asset::Native if !self.native_told || self.is_unvalued() => continue,
+                _ if came && self.gave_less_than_rows(asset) => Why::FromOrder,
                 Asset::Native => Why::Beside,
                 Asset::Token(_) => Why::NotExchanged,
             };
             self.left_out.push(LeftOut { why, asset, units, came });
         }
+    }
+
+    /// Whether the wallet itself gave less of an asset than its rows say.
+    fn gave_less_than_rows(&self, asset: Asset) -> bool {
+        let of_row = |trade: &DecodedTrade| match asset {
+            Asset::Native if trade.side == Side::Buy => trade.native,
+            Asset::Token(mint) if trade.side == Side::Sell && trade.mint == mint => trade.units,
+            Asset::Native | Asset::Token(_) => None,
+        };
+        let rows = self.decoded.trades.iter().filter_map(of_row);
+        let rows = rows.fold(Units::ZERO, Units::saturating_add);
+        let moved = self.movements.iter().find(|movement| movement.asset == asset);
+        moved.map_or(Units::ZERO, |movement| movement.gave) < rows
     }
 
     /// Whether a row against native coin lacks its value.

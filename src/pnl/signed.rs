@@ -1,7 +1,7 @@
 //! An exact amount that may be below zero.
 
 use std::fmt;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Neg};
 
 use crate::domain::{Decimal, Units};
 
@@ -22,11 +22,6 @@ impl Signed {
         }
     }
 
-    /// The same with the other sign.
-    pub fn negated(self) -> Self {
-        Self { negative: !self.negative && !self.magnitude.is_zero(), ..self }
-    }
-
     pub fn is_positive(&self) -> bool {
         !self.negative && !self.magnitude.is_zero()
     }
@@ -42,6 +37,14 @@ impl Signed {
     /// With its point set.
     pub fn decimal(self, decimals: u8) -> SignedDecimal {
         SignedDecimal { negative: self.negative, part: Decimal { units: self.magnitude, decimals } }
+    }
+}
+
+impl Neg for Signed {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self { negative: !self.negative && !self.magnitude.is_zero(), ..self }
     }
 }
 

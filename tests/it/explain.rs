@@ -1,12 +1,12 @@
 //! Transactions explained, on the command line and over HTTP, and a wallet verified.
 
-use blotter::demo::solana::{SolanaModel, TradeKind, TxKind, WalletPlan};
+use blotter::demo::solana::{SolanaModel, TxKind, WalletPlan};
 use blotter::demo::{DemoChains, DemoNode, evm};
 use blotter::registry::Registry;
 use serde_json::Value;
 
 use crate::support::loops::with_nodes;
-use crate::support::program::Place;
+use crate::support::program::{Place, Server};
 
 /// Numbers as their texts, because a reader of floats would round them.
 fn json(text: &str) -> Value {
@@ -47,7 +47,7 @@ fn check_balance(explained: &Value, decimals: usize) {
         .map(|movement| units(&movement["came"], decimals) - units(&movement["went"], decimals))
         .sum();
     let trades = list("trades");
-    let told = ["movement", "route"];
+    let told = ["movement", "route", "order"];
     if trades.iter().any(|trade| !told.contains(&text(trade, "valueFrom"))) {
         return;
     }
@@ -62,7 +62,8 @@ fn check_balance(explained: &Value, decimals: usize) {
         .iter()
         .filter(|left| left["mint"].is_null())
         .filter(|left| {
-            ["tip", "bot fee", "beside the trade", "no trade"].contains(&text(left, "what"))
+            ["tip", "bot fee", "beside the trade", "from an order", "no trade"]
+                .contains(&text(left, "what"))
         })
         .map(|left| {
             let value = units(&left["amount"], decimals);
@@ -70,6 +71,39 @@ fn check_balance(explained: &Value, decimals: usize) {
         })
         .sum();
     assert_eq!(moved, rows + left, "{explained:#}");
+}
+
+fn refusals_and_the_command_line(
+    place: &Place,
+    server: &Server,
+    key: &str,
+    wallet: &str,
+    kinds: &[(String, TxKind)],
+    node: &str,
+) {
+    // What is wrong is told by name.
+    let explain = |path: &str| server.get(&format!("/v1/wallets/{path}"), key);
+    assert_eq!(explain(&format!("{wallet}/explain/abc")).status, 400);
+    let unknown = format!("{}1", &kinds[0].0[..kinds[0].0.len() - 1]);
+    assert_eq!(explain(&format!("{wallet}/explain/{unknown}")).status, 404);
+    let path = format!("/v1/wallets/{wallet}/explain/{}", kinds[0].0);
+    assert_eq!(server.get(&path, "wrong").status, 401);
+    // The command line says the same, by the server and by the node.
+    let trade = kinds.iter().find(|(_, kind)| matches!(kind, TxKind::Trade(_))).unwrap();
+    let args = ["explain", &trade.0, "--wallet", wallet, "--json"];
+    let url = server.url();
+    let asked = place.run(&[&args[..], &["--url", &url, "--key", key]].concat());
+    assert_eq!((asked.code, asked.stderr.as_str()), (Some(0), ""));
+    let own = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", node);
+    let ran = own.run(&args);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(json(&ran.stdout), json(&asked.stdout));
+    let shown = own.run(&args[..4]).stdout;
+    for part in ["a trade", "Movements of the wallet", "Venues", "BECAME"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    let ran = own.run(&["explain", "abc", "--wallet", wallet]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,6 +121,10 @@ async fn every_transaction_of_a_solana_wallet_is_explained() {
             (row.signature.to_string(), row.native.map(|units| units.to_string().parse().unwrap()))
         })
         .collect();
+    let mut legs: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+    for row in model.truth(wallet) {
+        *legs.entry(row.signature.to_string()).or_default() += 1;
+    }
     let nodes = vec![("sol".to_owned(), DemoNode::new(model, 1))];
     with_nodes(nodes, move |urls| {
         let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
@@ -115,39 +153,27 @@ async fn every_transaction_of_a_solana_wallet_is_explained() {
             traded += 1;
             assert!(!explained["venues"].as_array().unwrap().is_empty(), "{explained:#}");
             let rows = explained["trades"].as_array().unwrap();
-            let both = *kind == TxKind::Trade(TradeKind::JupiterUsdc);
-            assert_eq!(rows.len(), if both { 2 } else { 1 });
+            let both = legs[signature] == 2;
+            assert_eq!(rows.len(), legs[signature]);
             if let Some(truth) = native[signature] {
                 assert_eq!(units(&rows[0]["amountSol"], 9), truth);
                 let became = explained["movements"].to_string();
-                assert_eq!(became.contains("amountSol"), !both, "{became}");
-                assert_eq!(rows[0]["valueFrom"], if both { "route" } else { "movement" });
+                let by_order = explained["leftOut"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .any(|left| left["what"] == "from an order" && left["mint"].is_null());
+                assert!(both || by_order != became.contains("amountSol"), "{explained:#}");
+                let from = match (both, by_order) {
+                    (true, _) => "route",
+                    (false, true) => "order",
+                    (false, false) => "movement",
+                };
+                assert_eq!(rows[0]["valueFrom"], from, "{explained:#}");
             }
         }
         assert!(traded > 20 && fees > 20, "{traded} trades, {fees} fees");
-        // What is wrong is told by name.
-        let explain = |path: &str| server.get(&format!("/v1/wallets/{path}"), &key);
-        assert_eq!(explain(&format!("{wallet}/explain/abc")).status, 400);
-        let unknown = format!("{}1", &kinds[0].0[..kinds[0].0.len() - 1]);
-        assert_eq!(explain(&format!("{wallet}/explain/{unknown}")).status, 404);
-        let path = format!("/v1/wallets/{wallet}/explain/{}", kinds[0].0);
-        assert_eq!(server.get(&path, "wrong").status, 401);
-        // The command line says the same, by the server and by the node.
-        let trade = kinds.iter().find(|(_, kind)| matches!(kind, TxKind::Trade(_))).unwrap();
-        let args = ["explain", &trade.0, "--wallet", &wallet, "--json"];
-        let url = server.url();
-        let asked = place.run(&[&args[..], &["--url", &url, "--key", &key]].concat());
-        assert_eq!((asked.code, asked.stderr.as_str()), (Some(0), ""));
-        let own = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
-        let ran = own.run(&args);
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-        assert_eq!(json(&ran.stdout), json(&asked.stdout));
-        let shown = own.run(&args[..4]).stdout;
-        for part in ["a trade", "Movements of the wallet", "Venues", "BECAME"] {
-            assert!(shown.contains(part), "{shown}");
-        }
-        let ran = own.run(&["explain", "abc", "--wallet", &wallet]);
-        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        refusals_and_the_command_line(&place, &server, &key, &wallet, &kinds, &urls[0]);
     })
     .await;
 }

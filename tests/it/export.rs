@@ -230,7 +230,7 @@ async fn every_form_holds_the_same_trades() {
         let (count, columns) = parquet(&place.path().join("out.parquet"));
         assert_eq!(usize::try_from(count).unwrap(), rows);
         for (at, cells) in cells.iter().enumerate().skip(1) {
-            for (name, cell) in cells_by_name(&cells_head(), cells) {
+            for (name, cell) in cells_by_name(cells) {
                 let found = &columns[name][at - 1];
                 if name == "blockTime" {
                     let time: jiff::Timestamp = cell.parse().unwrap();
@@ -262,11 +262,8 @@ fn cells_head() -> [&'static str; 8] {
     ["signature", "side", "token", "tokenMint", "amountSol", "amount", "dex", "blockTime"]
 }
 
-fn cells_by_name<'a>(
-    head: &[&'static str; 8],
-    cells: &'a [String],
-) -> impl Iterator<Item = (&'static str, &'a String)> {
-    head.to_vec().into_iter().zip(cells)
+fn cells_by_name(cells: &[String]) -> impl Iterator<Item = (&'static str, &String)> {
+    cells_head().into_iter().zip(cells)
 }
 
 #[cfg(unix)]
