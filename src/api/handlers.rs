@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::estimate::{Received, estimate};
 use super::gate::{Place, Rate, RateState};
 use super::query::{HistoryQuery, decode_segment};
-use super::{cors, page, reference, reply, stream};
+use super::{cors, explain, page, reference, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, Filter, UnixMillis, Wallet};
 use crate::history::{Walk, WalkRequest, Want};
 use crate::registry::Chain;
@@ -33,6 +33,8 @@ const CHAIN_CHARS_ECHOED: usize = 40;
 pub(super) enum Endpoint {
     /// With the address segment as it stands in the path.
     History(String),
+    /// Address and signature.
+    Explain(String, String),
     Chains,
     Usage,
     Estimate,
@@ -49,6 +51,7 @@ impl Endpoint {
     fn label(&self) -> &'static str {
         match self {
             Self::History(_) => "history",
+            Self::Explain(..) => "explain",
             Self::Chains => "chains",
             Self::Usage => "usage",
             Self::Estimate => "estimate",
@@ -160,6 +163,7 @@ async fn dispatch(
 ) -> Result<Response, ApiError> {
     match endpoint {
         Endpoint::History(segment) => history(call, segment).await,
+        Endpoint::Explain(segment, signature) => explain::answer(call, segment, signature).await,
         Endpoint::Chains => chains(call),
         Endpoint::Usage => usage(call),
         Endpoint::Estimate => estimate(call, received).await,

@@ -13,6 +13,7 @@ mod cors;
 mod dto;
 mod error;
 mod estimate;
+mod explain;
 mod gate;
 mod handlers;
 mod limits;
@@ -37,6 +38,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 pub use auth::{KeyInfo, KeyRing, Keys};
+pub use explain::explanation_json;
 pub use limits::ApiLimits;
 pub use server::Drained;
 pub use visitors::Proxies;

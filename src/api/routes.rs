@@ -34,10 +34,13 @@ fn received() -> impl Filter<Extract = (Received,), Error = Rejection> + Clone {
 fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone {
     let history = versioned().and(warp::path!("wallets" / String / "history"));
     let chains = versioned().and(warp::path!("chains")).map(|| Endpoint::Chains);
+    let explain = versioned().and(warp::path!("wallets" / String / "explain" / String));
     let usage = versioned().and(warp::path!("usage")).map(|| Endpoint::Usage);
     let estimate = versioned().and(warp::path!("billing" / "estimate")).map(|| Endpoint::Estimate);
     history
         .map(Endpoint::History)
+        .or(explain.map(Endpoint::Explain))
+        .unify()
         .or(chains)
         .unify()
         .or(usage)

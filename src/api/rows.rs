@@ -103,7 +103,7 @@ fn display(out: &mut Vec<u8>, value: &impl std::fmt::Display) {
 }
 
 /// The first and last four characters of a mint, in place of a symbol that no one knows.
-fn short(mint: &str) -> String {
+pub(super) fn short(mint: &str) -> String {
     let end = mint.len().saturating_sub(4);
     match (mint.get(..4), mint.get(end..)) {
         (Some(first), Some(last)) => format!("{first}…{last}"),

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use super::config::{Flags, Listen};
 use super::keys_file::ShownId;
@@ -15,7 +16,8 @@ use super::units::Rate;
 #[command(
     after_help = "Each setting of the configuration also has a variable BLOTTER_<SECTION>_<KEY>; \
 flag before variable before file before default.\n\
-Exit codes: 0 done, 1 failed, 2 wrong flags or configuration, 3 the history is not complete."
+Exit codes: 0 done, 1 failed (also: what was verified differs), 2 wrong flags or configuration, \
+3 the history is not complete."
 )]
 pub(super) struct Args {
     #[command(flatten)]
@@ -35,6 +37,9 @@ pub(super) struct Common {
     /// Logs as JSON lines; what is logged: BLOTTER_LOG, e.g. "info" or "blotter=debug"
     #[arg(long, global = true)]
     pub(super) log_json: bool,
+    /// Nothing but results and errors: no progress
+    #[arg(long, short, global = true)]
+    pub(super) quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -45,12 +50,28 @@ pub(super) enum Command {
     Serve(ServeArgs),
     /// Read the history of one wallet
     History(HistoryArgs),
+    /// Work out what a wallet's trades gained and what is still open
+    Pnl(PnlArgs),
+    /// Say why a transaction is a trade of a wallet, or why it is none
+    Explain(ExplainArgs),
+    /// Hold a wallet's trades against what it holds, and against what another node tells
+    Verify(VerifyArgs),
     /// Make, list and revoke API keys
     Keys(KeysArgs),
     /// Show the chains and what their endpoints can do
     Chains(ChainsArgs),
     /// Print the merged configuration, secrets hidden
     Config,
+    /// Copy the data folder's trades and keys while no server has it open
+    Backup(BackupArgs),
+    /// Give the data folder's free space back, while no server has it open
+    Compact,
+    /// Delete all that is stored of a wallet, while no server has the data folder open
+    Forget(ForgetArgs),
+    /// Print the completions for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    Man,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -73,13 +94,25 @@ pub(super) struct DemoArgs {
     pub(super) node: Option<Listen>,
 }
 
-#[derive(Debug, ClapArgs)]
-pub(super) struct HistoryArgs {
+#[derive(Debug, Clone, ClapArgs)]
+pub(super) struct WalletArgs {
     /// The wallet's address
     pub(super) address: String,
     /// Chain, by slug or by name
     #[arg(long, default_value = "sol")]
     pub(super) chain: String,
+    /// Ask a running server instead of the nodes [variable: BLOTTER_URL]
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// The API key for --url [variable: BLOTTER_KEY]
+    #[arg(long, value_name = "KEY")]
+    pub(super) key: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HistoryArgs {
+    #[command(flatten)]
+    pub(super) wallet: WalletArgs,
     /// Stop after this many trades
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<u64>,
@@ -89,15 +122,13 @@ pub(super) struct HistoryArgs {
     /// Write to this file, which appears only when it is whole
     #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Ask a running server instead of the nodes [variable: BLOTTER_URL]
-    #[arg(long, value_name = "URL")]
-    pub(super) url: Option<String>,
-    /// The API key for --url [variable: BLOTTER_KEY]
-    #[arg(long, value_name = "KEY")]
-    pub(super) key: Option<String>,
+    /// Go on with the file of --output where an earlier call of the same was cut
+    #[arg(long)]
+    pub(super) resume: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Format {
     /// Columns for people
     Table,
@@ -107,6 +138,96 @@ pub(super) enum Format {
     Json,
     /// Comma-separated, with a header line
     Csv,
+    /// Apache Parquet: amounts as text with every digit, times as UTC timestamps
+    Parquet,
+    /// Koinly's universal CSV: one line a swap
+    Koinly,
+    /// CoinTracking's CSV: one line a swap
+    Cointracking,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct PnlArgs {
+    #[command(flatten)]
+    pub(super) wallet: WalletArgs,
+    /// Which units are sold first
+    #[arg(long, value_enum, default_value_t = PnlMethod::Fifo)]
+    pub(super) method: PnlMethod,
+    /// How to write the result
+    #[arg(long, value_enum, default_value_t = PnlFormat::Table)]
+    pub(super) format: PnlFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum PnlMethod {
+    /// First in, first out
+    Fifo,
+    /// At the average cost
+    Average,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum PnlFormat {
+    /// Columns for people
+    Table,
+    /// One JSON object
+    Json,
+    /// Comma-separated, with a header line, one line a token
+    Csv,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ExplainArgs {
+    /// The transaction: a signature, or a hash
+    pub(super) signature: String,
+    /// For whom: the wallet's address
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) wallet: String,
+    /// Chain, by slug or by name
+    #[arg(long, default_value = "sol")]
+    pub(super) chain: String,
+    /// Ask a running server instead of the nodes [variable: BLOTTER_URL]
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// The API key for --url [variable: BLOTTER_KEY]
+    #[arg(long, value_name = "KEY")]
+    pub(super) key: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    pub(super) wallet: WalletArgs,
+    /// Read the wallet from this node too, and list what differs
+    #[arg(long, value_name = "URL")]
+    pub(super) against: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct BackupArgs {
+    /// Folder for the copy; nothing in it is overwritten
+    pub(super) path: PathBuf,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ForgetArgs {
+    /// The wallet's address
+    pub(super) address: String,
+    /// Chain, by slug or by name
+    #[arg(long, default_value = "sol")]
+    pub(super) chain: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct CompletionsArgs {
+    /// For which shell
+    pub(super) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -176,7 +297,18 @@ impl Args {
         let listen = match &self.command {
             Command::Serve(serve) => serve.listen,
             Command::Demo(demo) => demo.listen,
-            Command::History(_) | Command::Keys(_) | Command::Chains(_) | Command::Config => None,
+            Command::History(_)
+            | Command::Pnl(_)
+            | Command::Explain(_)
+            | Command::Verify(_)
+            | Command::Backup(_)
+            | Command::Compact
+            | Command::Forget(_)
+            | Command::Completions(_)
+            | Command::Man
+            | Command::Keys(_)
+            | Command::Chains(_)
+            | Command::Config => None,
         };
         Flags { config: self.common.config.clone(), data_dir: self.common.data_dir.clone(), listen }
     }

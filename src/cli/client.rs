@@ -10,13 +10,13 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::errors::CliError;
-use super::history::Outcome;
 use super::http_get::{GetAnswer, get};
-use super::output::{Ending, TradeLine, Writer};
+use super::output::{Ending, TradeLine};
 use super::progress::Progress;
+use super::reading::{Outcome, RowSink};
 use super::secret::SecretUrl;
 use super::signals;
-use crate::domain::Address;
+use crate::domain::{Address, TxId};
 
 /// Rows of one page: few requests, and a body that can be held in memory.
 const PAGE_ROWS: u64 = 10_000;
@@ -83,6 +83,16 @@ impl Asked {
         Ok(Self { base, key, chain, address, limit })
     }
 
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(super) fn explain_url(&self, tx: TxId) -> String {
+        let Self { base, address, chain, .. } = self;
+        let base = base.expose();
+        format!("{base}/v1/wallets/{address}/explain/{tx}?chain={chain}")
+    }
+
     fn page_url(&self, rows: u64, cursor: Option<&str>) -> String {
         let Self { base, address, chain, .. } = self;
         // Cursors are base64url: nothing in them needs escaping.
@@ -96,11 +106,12 @@ impl Asked {
 /// reached.
 pub(super) async fn read(
     asked: &Asked,
-    writer: &mut Writer<'_>,
+    writer: &mut dyn RowSink,
     progress: &Progress,
+    resume: Option<String>,
 ) -> Result<Outcome, CliError> {
     let mut reading =
-        Reading { cursor: None, oldest: None, trade_count: 0, news_at: Instant::now() };
+        Reading { cursor: resume, oldest: None, trade_count: 0, news_at: Instant::now() };
     let stop = signals::stop()?;
     tokio::pin!(stop);
     loop {
@@ -142,19 +153,21 @@ impl Reading {
     fn take(
         &mut self,
         page: Page,
-        writer: &mut Writer<'_>,
+        writer: &mut dyn RowSink,
         progress: &Progress,
     ) -> Result<(), CliError> {
         // The last page has no cursor; its rows then stand behind the one before it.
         let is_last = page.cursor.is_none();
         let cursor = page.cursor.or_else(|| self.cursor.take());
         let shown = cursor.as_deref().unwrap_or_default();
-        writer.rows(&page.trades, shown).map_err(CliError::Output)?;
+        let oldest = page.trades.last().map(|last| last.block_time.clone());
+        writer.rows(page.trades, shown)?;
         self.cursor = cursor.filter(|_| !is_last);
         self.trade_count = page.trade_count;
-        if let Some(last) = page.trades.last() {
-            progress.reached(writer.written(), &last.block_time);
-            self.oldest = Some(last.block_time.clone());
+        progress.total(page.complete.then_some(page.trade_count));
+        if let Some(oldest) = oldest {
+            progress.reached(writer.written(), &oldest);
+            self.oldest = Some(oldest);
             self.news_at = Instant::now();
         }
         Ok(())
@@ -199,13 +212,23 @@ async fn page_once(asked: &Asked, url: &str) -> Result<Page, Miss> {
     })
 }
 
+/// What the server says instead of an answer.
+pub(super) fn refused(answer: &GetAnswer) -> String {
+    let hint = match answer.status {
+        StatusCode::UNAUTHORIZED => "; `blotter keys create` makes a key",
+        _ => "",
+    };
+    match serde_json::from_slice::<ErrorBody>(&answer.body) {
+        Ok(ErrorBody { error }) => {
+            format!("the server says {}: {}{hint}", error.code, error.message)
+        }
+        Err(_) => format!("the server answers {}{hint}", answer.status),
+    }
+}
+
 /// What an answer other than a page means.
 fn refusal(answer: &GetAnswer) -> Miss {
-    let status = answer.status;
-    let reason = match serde_json::from_slice::<ErrorBody>(&answer.body) {
-        Ok(ErrorBody { error }) => format!("the server says {}: {}", error.code, error.message),
-        Err(_) => format!("the server answers {status}"),
-    };
+    let (status, reason) = (answer.status, refused(answer));
     if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
         Miss::Passing(reason, answer.retry_after.unwrap_or_default())
     } else {

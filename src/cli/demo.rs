@@ -32,10 +32,10 @@ const SAMPLE_NAME: &str = "sample";
 const HEAD_EVERY: Duration = Duration::from_secs(1);
 
 /// A folder that goes when the demo ends.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Self, CliError> {
+    pub(super) fn new() -> Result<Self, CliError> {
         let path = std::env::temp_dir().join(format!("blotter-demo-{:016x}", random_seed()?));
         create_private_folder(&path).map_err(|source| CliError::File {
             action: "create",
@@ -45,7 +45,7 @@ impl Scratch {
         Ok(Self(path))
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.0
     }
 }

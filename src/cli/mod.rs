@@ -14,22 +14,34 @@ mod demo;
 mod engine;
 mod environment;
 mod errors;
+mod explain;
+mod export;
 mod history;
 mod http_get;
 mod keys;
 mod keys_file;
 mod keys_watch;
 mod logging;
+mod numbers;
 mod output;
+mod parquet;
+mod pnl;
+mod pnl_output;
 mod probe;
 mod progress;
+mod reading;
 mod secret;
 mod serve;
+mod shell;
 mod signals;
 mod sources;
 mod table;
 mod target;
+mod tax;
+mod thrift;
 mod units;
+mod upkeep;
+mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -45,6 +57,7 @@ use args::{Args, Command};
 use clock::SystemClock;
 use environment::Environment;
 use errors::CliError;
+use reading::Context;
 
 /// Runs the program with the process's own arguments and environment.
 pub fn run() -> ExitCode {
@@ -93,9 +106,11 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
                 args.common.data_dir.is_some() || environment.get("BLOTTER_DATA_DIR").is_some();
             runtime()?.block_on(demo::run(demo, config, registry, keep_data))
         }
-        Command::History(args) => {
-            history::run(args, &config, &registry, environment, &http()?, &runtime()?)
-        }
+        Command::History(_)
+        | Command::Pnl(_)
+        | Command::Explain(_)
+        | Command::Verify(_)
+        | Command::Forget(_) => read_wallet(args, &config, &registry, environment, &mut out),
         Command::Keys(args) => {
             keys::run(&args.command, &config, &registry, SystemClock.now(), &mut out)
         }
@@ -104,7 +119,40 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
             runtime()?.block_on(check::run(args.json, &config, &registry, &transport, &mut out))
         }
         Command::Chains(args) => chains::run(args.json, &config, &registry, &mut out),
+        Command::Backup(args) => upkeep::backup(args, &config, &mut out),
+        Command::Compact => upkeep::compact(&config, &mut out),
+        Command::Completions(args) => shell::completions(args.shell, &mut out),
+        Command::Man => shell::man(&mut out),
         Command::Config => config_cmd::run(&config, &registry, &mut out),
+    }
+}
+
+/// The commands that read wallets.
+fn read_wallet(
+    args: &Args,
+    config: &config::Config,
+    registry: &Arc<Registry>,
+    environment: &Environment,
+    out: &mut dyn std::io::Write,
+) -> Result<(), CliError> {
+    let transport = http()?;
+    let quiet = args.common.quiet;
+    let context = Context { config, registry, environment, transport: &transport, quiet };
+    match &args.command {
+        Command::History(args) => history::run(args, &context, &runtime()?),
+        Command::Pnl(args) => pnl::run(args, &context, &runtime()?, out),
+        Command::Explain(args) => explain::run(args, &context, &runtime()?, out),
+        Command::Verify(args) => verify::run(args, &context, &runtime()?, out),
+        Command::Forget(args) => upkeep::forget(args, &context, out),
+        Command::Demo(_)
+        | Command::Serve(_)
+        | Command::Keys(_)
+        | Command::Chains(_)
+        | Command::Backup(_)
+        | Command::Compact
+        | Command::Completions(_)
+        | Command::Man
+        | Command::Config => Ok(()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The four forms in which `blotter history` writes trades.
+//! The forms in which trades are written; the plain ones are here.
 //!
 //! `ndjson` and `json` have the shapes of the API's stream and page. Rows are written as they come;
 //! only `json` could need them all, and does not: what is known last stands last.
@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::args::Format;
+use super::export::Subject;
+use super::parquet::RowGroup;
 use crate::domain::{Decimal, Row, Side, Token};
 
 /// A trade in the API's shape. Numbers stay text, so that no digit is lost.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TradeLine {
     pub(super) signature: String,
@@ -84,8 +86,39 @@ fn number(decimal: Decimal) -> Option<Box<RawValue>> {
 }
 
 /// Writes one history in one form.
-pub(super) struct Writer<'a> {
-    to: &'a mut dyn Write,
+pub(super) trait Encode {
+    fn begin(&mut self, to: &mut dyn Write) -> io::Result<()>;
+
+    /// Writes rows; `cursor` stands behind the last of them.
+    fn rows(&mut self, to: &mut dyn Write, rows: Vec<TradeLine>, cursor: &str) -> io::Result<()>;
+
+    fn end(&mut self, to: &mut dyn Write, ending: &Ending) -> io::Result<()>;
+
+    /// Writes what is held back and can be written before the end.
+    fn pause(&mut self, _to: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// What a later call needs to go on behind what is written; `None` at a moment at which it
+    /// could not.
+    fn state(&self) -> Option<State> {
+        Some(State::default())
+    }
+
+    fn restore(&mut self, state: State, rows: u64);
+}
+
+/// What an encoder keeps from one call to the next.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub(super) struct State {
+    /// Rows that wait for those behind them.
+    pub(super) held: Vec<TradeLine>,
+    /// What the end of a Parquet file has to list.
+    pub(super) groups: Vec<RowGroup>,
+}
+
+/// Table, CSV, NDJSON and JSON.
+pub(super) struct Plain {
     format: Format,
     wallet: String,
     /// Symbol of the chain's coin, for the table's head.
@@ -94,91 +127,10 @@ pub(super) struct Writer<'a> {
     written: u64,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(
-        to: &'a mut dyn Write,
-        format: Format,
-        wallet: String,
-        native: String,
-        colour: bool,
-    ) -> Self {
-        Self { to, format, wallet, native, colour, written: 0 }
-    }
-
-    pub(super) fn written(&self) -> u64 {
-        self.written
-    }
-
-    pub(super) fn begin(&mut self) -> io::Result<()> {
-        match self.format {
-            Format::Table => {
-                let value = format!("VALUE {}", self.native);
-                let line =
-                    table_line(["TIME", "SIDE", "AMOUNT", "TOKEN", &value, "DEX", "SIGNATURE"]);
-                writeln!(self.to, "{line}")
-            }
-            Format::Csv => {
-                writeln!(self.to, "signature,side,token,tokenMint,amountSol,amount,dex,blockTime")
-            }
-            Format::Json => {
-                write!(self.to, "{{\"wallet\":{},\"trades\":[", json(&self.wallet)?)
-            }
-            Format::Ndjson => Ok(()),
-        }
-    }
-
-    /// Writes rows and hands them on at once; `cursor` stands behind the last of them.
-    pub(super) fn rows(&mut self, rows: &[TradeLine], cursor: &str) -> io::Result<()> {
-        if self.format == Format::Ndjson && !rows.is_empty() {
-            let (trades, cursor) = (json(&rows)?, json(&cursor)?);
-            writeln!(self.to, "{{\"trades\":{trades},\"cursor\":{cursor}}}")?;
-        }
-        for row in rows {
-            match self.format {
-                Format::Table => {
-                    let line = self.coloured(row);
-                    writeln!(self.to, "{line}")?;
-                }
-                Format::Csv => writeln!(self.to, "{}", csv_line(row))?,
-                Format::Json => {
-                    let comma = if self.written == 0 { "" } else { "," };
-                    write!(self.to, "{comma}{}", json(row)?)?;
-                }
-                Format::Ndjson => {}
-            }
-            self.written += 1;
-        }
-        self.to.flush()
-    }
-
-    pub(super) fn end(&mut self, ending: &Ending) -> io::Result<()> {
-        let first_trade = ending.first_trade.as_deref();
-        match self.format {
-            Format::Table | Format::Csv => {}
-            Format::Json => {
-                let mut tail = format!(
-                    "],\"complete\":{},\"tradeCount\":{},\"firstTrade\":{}",
-                    ending.complete,
-                    ending.trade_count,
-                    json(&first_trade)?
-                );
-                if let Some(cursor) = &ending.cursor {
-                    let _ = write!(tail, ",\"cursor\":{}", json(cursor)?);
-                }
-                writeln!(self.to, "{tail}}}")?;
-            }
-            Format::Ndjson => {
-                let line = FinalLine {
-                    complete: ending.complete,
-                    trade_count: ending.trade_count,
-                    wallet: &self.wallet,
-                    first_trade,
-                    cursor: ending.cursor.as_deref(),
-                };
-                writeln!(self.to, "{}", json(&line)?)?;
-            }
-        }
-        self.to.flush()
+impl Plain {
+    pub(super) fn new(subject: &Subject, colour: bool) -> Self {
+        let (wallet, native) = (subject.wallet.clone(), subject.native.clone());
+        Self { format: subject.format, wallet, native, colour, written: 0 }
     }
 
     fn coloured(&self, row: &TradeLine) -> String {
@@ -202,7 +154,89 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn json<T: Serialize + ?Sized>(value: &T) -> io::Result<String> {
+impl Encode for Plain {
+    fn begin(&mut self, to: &mut dyn Write) -> io::Result<()> {
+        match self.format {
+            Format::Table => {
+                let value = format!("VALUE {}", self.native);
+                let line =
+                    table_line(["TIME", "SIDE", "AMOUNT", "TOKEN", &value, "DEX", "SIGNATURE"]);
+                writeln!(to, "{line}")
+            }
+            Format::Csv => {
+                writeln!(to, "signature,side,token,tokenMint,amountSol,amount,dex,blockTime")
+            }
+            Format::Json => {
+                write!(to, "{{\"wallet\":{},\"trades\":[", json(&self.wallet)?)
+            }
+            Format::Ndjson | Format::Parquet | Format::Koinly | Format::Cointracking => Ok(()),
+        }
+    }
+
+    /// Hands the rows on at once.
+    fn rows(&mut self, to: &mut dyn Write, rows: Vec<TradeLine>, cursor: &str) -> io::Result<()> {
+        if self.format == Format::Ndjson && !rows.is_empty() {
+            let (trades, cursor) = (json(&rows)?, json(&cursor)?);
+            writeln!(to, "{{\"trades\":{trades},\"cursor\":{cursor}}}")?;
+        }
+        for row in &rows {
+            match self.format {
+                Format::Table => {
+                    let line = self.coloured(row);
+                    writeln!(to, "{line}")?;
+                }
+                Format::Csv => writeln!(to, "{}", csv_line(row))?,
+                Format::Json => {
+                    let comma = if self.written == 0 { "" } else { "," };
+                    write!(to, "{comma}{}", json(row)?)?;
+                }
+                Format::Ndjson | Format::Parquet | Format::Koinly | Format::Cointracking => {}
+            }
+            self.written += 1;
+        }
+        to.flush()
+    }
+
+    fn end(&mut self, to: &mut dyn Write, ending: &Ending) -> io::Result<()> {
+        let first_trade = ending.first_trade.as_deref();
+        match self.format {
+            Format::Table
+            | Format::Csv
+            | Format::Parquet
+            | Format::Koinly
+            | Format::Cointracking => {}
+            Format::Json => {
+                let mut tail = format!(
+                    "],\"complete\":{},\"tradeCount\":{},\"firstTrade\":{}",
+                    ending.complete,
+                    ending.trade_count,
+                    json(&first_trade)?
+                );
+                if let Some(cursor) = &ending.cursor {
+                    let _ = write!(tail, ",\"cursor\":{}", json(cursor)?);
+                }
+                writeln!(to, "{tail}}}")?;
+            }
+            Format::Ndjson => {
+                let line = FinalLine {
+                    complete: ending.complete,
+                    trade_count: ending.trade_count,
+                    wallet: &self.wallet,
+                    first_trade,
+                    cursor: ending.cursor.as_deref(),
+                };
+                writeln!(to, "{}", json(&line)?)?;
+            }
+        }
+        to.flush()
+    }
+
+    fn restore(&mut self, _state: State, rows: u64) {
+        self.written = rows;
+    }
+}
+
+pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> io::Result<String> {
     serde_json::to_string(value).map_err(io::Error::other)
 }
 
@@ -212,7 +246,7 @@ fn table_line([time, side, amount, token, value, dex, signature]: [&str; 7]) -> 
 }
 
 /// Symbols are anybody's text: nothing in them may steer the terminal.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
@@ -233,9 +267,9 @@ fn csv_line(row: &TradeLine) -> String {
     .join(",")
 }
 
-/// Quoted where needed (RFC 4180). A symbol that a spreadsheet would take for a formula is led by
-/// an apostrophe.
-fn csv_text(text: &str) -> String {
+/// A cell, quoted where needed (RFC 4180). Symbols are anybody's text: one that a spreadsheet would
+/// take for a formula is led by an apostrophe.
+pub(super) fn csv_text(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };
     if text.contains(['"', ',', '\n', '\r']) {
@@ -265,19 +299,24 @@ mod tests {
     #[track_caller]
     fn check(format: Format, expected: &str) {
         let mut text = Vec::new();
-        let (wallet, native) = ("W".to_owned(), "SOL".to_owned());
-        let mut writer = Writer::new(&mut text, format, wallet, native, false);
-        writer.begin().unwrap();
-        writer
-            .rows(&[trade("BONK", Some("0.000000000000000001")), trade("=1+1", None)], "c1")
-            .unwrap();
+        let subject = Subject {
+            wallet: "W".to_owned(),
+            chain: "sol".to_owned(),
+            native: "SOL".to_owned(),
+            format,
+            limit: None,
+        };
+        let mut writer = Plain::new(&subject, false);
+        writer.begin(&mut text).unwrap();
+        let rows = vec![trade("BONK", Some("0.000000000000000001")), trade("=1+1", None)];
+        writer.rows(&mut text, rows, "c1").unwrap();
         let ending = Ending {
             complete: false,
             trade_count: 2,
             first_trade: None,
             cursor: Some("c1".to_owned()),
         };
-        writer.end(&ending).unwrap();
+        writer.end(&mut text, &ending).unwrap();
         assert_eq!(String::from_utf8(text).unwrap(), expected);
     }
 

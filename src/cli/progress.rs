@@ -1,18 +1,33 @@
 //! What people see while they wait, on stderr and only on a terminal.
 
+use std::cell::Cell;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use tokio::time::Instant;
 
 const TICK: Duration = Duration::from_millis(120);
+/// The total is asked for no more often.
+const TOTAL_EVERY: Duration = Duration::from_secs(1);
+/// A rate over less time tells nothing.
+const RATE_AFTER: Duration = Duration::from_secs(1);
 
-pub(super) struct Progress(Option<ProgressBar>);
+pub(super) struct Progress(Option<Bar>);
+
+struct Bar {
+    bar: ProgressBar,
+    began: Instant,
+    /// Rows that were there when it began, from an earlier call.
+    first: Cell<Option<u64>>,
+    total: Cell<Option<u64>>,
+    asked_total: Cell<Option<Instant>>,
+}
 
 impl Progress {
-    /// Silent where stderr is no terminal, or where rows are written to the same one.
-    pub(super) fn start(rows_on_terminal: bool) -> Self {
-        if rows_on_terminal || !std::io::stderr().is_terminal() {
+    /// Silent where that is asked for, and where stderr is no terminal.
+    pub(super) fn start(silent: bool) -> Self {
+        if silent || !std::io::stderr().is_terminal() {
             return Self(None);
         }
         let bar = ProgressBar::new_spinner();
@@ -21,21 +36,79 @@ impl Progress {
         }
         bar.set_message("asking the chain");
         bar.enable_steady_tick(TICK);
-        Self(Some(bar))
+        let (first, total, asked_total) = (Cell::default(), Cell::default(), Cell::default());
+        Self(Some(Bar { bar, began: Instant::now(), first, total, asked_total }))
     }
 
     /// So many trades, back to that time.
     pub(super) fn reached(&self, trades: u64, oldest: &str) {
+        let Some(bar) = &self.0 else { return };
+        let first = bar.first.get().unwrap_or(trades);
+        bar.first.set(Some(first));
+        let (news, took) = (trades.saturating_sub(first), bar.began.elapsed());
+        bar.bar.set_message(message(trades, bar.total.get(), news, took, oldest));
+    }
+
+    /// Whether it would help to know how many there are.
+    pub(super) fn wants_total(&self) -> bool {
+        self.0.as_ref().is_some_and(|bar| {
+            let recent = bar.asked_total.get().is_some_and(|at| at.elapsed() < TOTAL_EVERY);
+            bar.total.get().is_none() && !recent
+        })
+    }
+
+    /// How many there are in all, where that is known.
+    pub(super) fn total(&self, total: Option<u64>) {
         if let Some(bar) = &self.0 {
-            bar.set_message(format!("{} trades, back to {oldest}", HumanCount(trades)));
+            bar.asked_total.set(Some(Instant::now()));
+            bar.total.set(total);
         }
     }
+}
+
+/// `1,000 of 5,000 trades, back to …, 500 a second, 8 seconds left`.
+fn message(trades: u64, total: Option<u64>, news: u64, took: Duration, oldest: &str) -> String {
+    let count = HumanCount(trades);
+    let mut text = match total {
+        Some(total) => format!("{count} of {} trades, back to {oldest}", HumanCount(total)),
+        None => format!("{count} trades, back to {oldest}"),
+    };
+    if took < RATE_AFTER || news == 0 {
+        return text;
+    }
+    let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let rate = news.saturating_mul(1000).checked_div(millis).unwrap_or_default();
+    text.push_str(&format!(", {} a second", HumanCount(rate)));
+    if let Some(total) = total {
+        let left = total.saturating_sub(trades);
+        let millis = millis.saturating_mul(left).checked_div(news).unwrap_or_default();
+        text.push_str(&format!(", {} left", HumanDuration(Duration::from_millis(millis))));
+    }
+    text
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
+            bar.bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_rate_and_time_left_where_they_are_known() {
+        let at = |total, news, seconds| {
+            message(1_500, total, news, Duration::from_secs(seconds), "2026-11-21")
+        };
+        assert_eq!(at(None, 1_000, 0), "1,500 trades, back to 2026-11-21");
+        assert_eq!(at(None, 1_000, 2), "1,500 trades, back to 2026-11-21, 500 a second");
+        assert_eq!(
+            at(Some(6_500), 1_000, 2),
+            "1,500 of 6,500 trades, back to 2026-11-21, 500 a second, 10 seconds left"
+        );
     }
 }

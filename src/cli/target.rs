@@ -1,7 +1,7 @@
 //! Where a command's rows go: stdout, or a file that appears only when it is whole.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal as _, Seek as _, SeekFrom, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use super::errors::CliError;
@@ -14,20 +14,48 @@ pub(super) enum Target {
     File { writer: BufWriter<File>, part: PathBuf, path: PathBuf },
 }
 
+fn part_path(path: &Path) -> PathBuf {
+    let mut part = path.as_os_str().to_owned();
+    part.push(PART_SUFFIX);
+    PathBuf::from(part)
+}
+
 impl Target {
     pub(super) fn open(path: Option<&Path>) -> Result<Self, CliError> {
         let Some(path) = path else {
             return Ok(Self::Stdout(BufWriter::new(io::stdout().lock())));
         };
-        let mut part = path.as_os_str().to_owned();
-        part.push(PART_SUFFIX);
-        let part = PathBuf::from(part);
+        let part = part_path(path);
         let file = File::create(&part).map_err(|source| CliError::File {
             action: "create",
             path: part.clone(),
             source,
         })?;
         Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
+    }
+
+    /// The half-written file of an earlier call, cut to the bytes that are known to be whole.
+    pub(super) fn reopen(path: &Path, bytes: u64) -> Result<Self, CliError> {
+        let part = part_path(path);
+        let error = |source| CliError::File { action: "go on with", path: part.clone(), source };
+        let mut file = OpenOptions::new().write(true).open(&part).map_err(error)?;
+        let found = file.metadata().map_err(error)?.len();
+        if found < bytes {
+            let what = format!("{} is shorter than it was: begin without --resume", part.display());
+            return Err(CliError::plain(what));
+        }
+        file.set_len(bytes).map_err(error)?;
+        file.seek(SeekFrom::End(0)).map_err(error)?;
+        Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
+    }
+
+    /// Hands all on to the disk, and tells how many bytes that is.
+    pub(super) fn sync(&mut self) -> Result<u64, CliError> {
+        self.flush().map_err(CliError::Output)?;
+        let Self::File { writer, .. } = self else { return Ok(0) };
+        let file = writer.get_ref();
+        file.sync_data().map_err(CliError::Output)?;
+        Ok(file.metadata().map_err(CliError::Output)?.len())
     }
 
     pub(super) fn is_terminal(&self) -> bool {

@@ -1,6 +1,7 @@
 //! From a raw transaction to trades and notes: pure functions that never fail and do no I/O.
 
 pub mod evm;
+pub mod explain;
 pub mod solana;
 pub mod tron;
 

@@ -109,6 +109,19 @@ impl TxId {
         })
     }
 
+    /// Reads the text form of a family: base58, or hex of 32 bytes with `0x` (EVM) and without or
+    /// with it (Tron).
+    pub fn parse(family: Family, text: &str) -> Option<Self> {
+        let hash = |text: &str| hex::decode(text).ok().filter(|bytes| bytes.len() == 32);
+        match family {
+            Family::Solana => Self::parse_solana(text),
+            Family::Evm => Self::from_bytes(family, &hash(text.strip_prefix("0x")?)?),
+            Family::Tron => {
+                Self::from_bytes(family, &hash(text.strip_prefix("0x").unwrap_or(text))?)
+            }
+        }
+    }
+
     /// Base58 of 64 bytes.
     pub fn parse_solana(text: &str) -> Option<Self> {
         let mut bytes = [0; 64];

@@ -6,6 +6,7 @@ mod anchors;
 mod board;
 mod error;
 mod estimate;
+mod explain;
 mod ingest;
 mod limits;
 mod metrics;
@@ -24,8 +25,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
 
+pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
+pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use error::HistoryError;
 pub use estimate::Estimate;
+pub use explain::Explained;
 pub use limits::HistoryLimits;
 pub use metrics::{Counter, HistoryMetrics};
 pub use tasks::Tasks;

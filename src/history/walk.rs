@@ -173,6 +173,12 @@ impl Walk {
         Some(AsOf { height, at: record.checked_at? })
     }
 
+    /// How many trades there are in all, once that is known.
+    pub fn known_total(&self) -> Option<u64> {
+        self.head?;
+        self.summary(None).ok().filter(|end| end.complete).map(|end| end.trade_count)
+    }
+
     /// The next rows, or the end. Cancel safe: a caller may drop the future and call again.
     pub async fn next(&mut self) -> Step {
         loop {

@@ -271,7 +271,10 @@ fn inspect_without_writing(
     check(schema::inspect(&database.begin_read()?)?, name).map(|_| ())
 }
 
-fn open_database(backend: &SharedBackend, options: StoreOptions) -> Result<Database, StoreError> {
+pub(super) fn open_database(
+    backend: &SharedBackend,
+    options: StoreOptions,
+) -> Result<Database, StoreError> {
     let name = &backend.name;
     let database = builder(options)
         .create_with_backend(backend.clone())
@@ -314,13 +317,13 @@ fn refuse(error: DatabaseError, name: &str) -> StoreError {
 }
 
 #[cfg(unix)]
-fn create_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 #[cfg(not(unix))]
-fn create_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).create(folder)
 }
 

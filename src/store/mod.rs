@@ -21,6 +21,7 @@ mod memo;
 mod record;
 mod rows;
 mod schema;
+pub mod upkeep;
 mod view;
 mod writer;
 

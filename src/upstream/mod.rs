@@ -33,7 +33,8 @@ pub use queue::{Lane, Priority};
 pub use secret::{SecretText, SecretUrl};
 pub use solana::{SolanaLimits, SolanaSource};
 pub use source::{
-    GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, Tip, TokenMeta,
+    FoundTx, GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, Tip,
+    TokenMeta,
 };
 pub use transport::{Method, Request, Response, Transport, TransportError};
 pub use tron::{TronLimits, TronSource};

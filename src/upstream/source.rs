@@ -12,7 +12,9 @@ use super::tron::{TronReader, TronSource};
 use crate::decode::evm;
 use crate::decode::solana;
 use crate::decode::tron;
-use crate::domain::{Address, Height, Moment, Price, Resume, SourceAccount, TxId, UnixSeconds};
+use crate::domain::{
+    Address, Height, Moment, Price, Resume, SourceAccount, TxId, Units, UnixSeconds,
+};
 
 /// The heights of a wallet that are to be read.
 #[derive(Debug, Clone)]
@@ -78,6 +80,13 @@ impl RawTx {
     }
 }
 
+/// One transaction, with what the network took for it where that is told apart.
+#[derive(Debug)]
+pub struct FoundTx {
+    pub raw: RawTx,
+    pub fee: Option<Units>,
+}
+
 /// What a token is called, as far as the chain tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenMeta {
@@ -131,6 +140,25 @@ impl Source {
         }
     }
 
+    /// One transaction as a wallet sees it; `None` where no node has it.
+    pub async fn transaction(
+        &self,
+        id: TxId,
+        wallet: Address,
+        lane: &Lane,
+    ) -> Result<Option<FoundTx>, UpstreamError> {
+        match (self, id, wallet) {
+            (Self::Solana(source), TxId::Solana(_), _) => source.single(id, lane).await,
+            (Self::Evm(source), TxId::Evm(hash), Address::Evm(wallet)) => {
+                source.single(hash, &wallet, lane).await
+            }
+            (Self::Tron(source), TxId::Tron(id), Address::Tron(wallet)) => {
+                source.single(id, &wallet, lane).await
+            }
+            (Self::Solana(_) | Self::Evm(_) | Self::Tron(_), ..) => Ok(None),
+        }
+    }
+
     /// Hash of the block at a height; `None` where there is no block.
     pub async fn block_hash(
         &self,
@@ -181,6 +209,20 @@ impl Source {
             Self::Solana(source) => source.tokens(mints, lane).await,
             Self::Evm(source) => source.tokens(mints, lane).await,
             Self::Tron(source) => source.tokens(mints, lane).await,
+        }
+    }
+
+    /// What a wallet holds now of each token, in their order; `None` where that cannot be told.
+    pub async fn balances(
+        &self,
+        wallet: Address,
+        mints: &[Address],
+        lane: &Lane,
+    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.balances(wallet, mints, lane).await,
+            Self::Evm(source) => source.balances(wallet, mints, lane).await,
+            Self::Tron(source) => source.balances(wallet, mints, lane).await,
         }
     }
 

@@ -47,7 +47,15 @@ const LAYERS: &[Layer] = &[
         imports: &[
             "domain", "registry", "pnl", "decode", "store", "upstream", "history", "api", "demo",
         ],
-        crates: &["clap", "indicatif", "toml", "hyper", "hyper_util"],
+        crates: &[
+            "clap",
+            "clap_complete",
+            "clap_mangen",
+            "indicatif",
+            "toml",
+            "hyper",
+            "hyper_util",
+        ],
     },
 ];
 

@@ -15,6 +15,7 @@
 //!
 //! Amounts come from movement alone; events say that it is a trade, and where.
 
+mod explain;
 mod ledger;
 mod native;
 mod pools;
@@ -27,6 +28,7 @@ mod transaction;
 mod values;
 mod words;
 
+pub use explain::explain;
 pub use raw::{RawError, parse};
 pub use trace::{parse_flat_trace, parse_trace};
 pub use transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};

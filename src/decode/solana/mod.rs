@@ -21,6 +21,7 @@ mod action;
 mod balances;
 mod base58;
 mod events;
+mod explain;
 mod frames;
 mod json;
 mod orders;
@@ -32,6 +33,7 @@ mod swaps;
 mod transaction;
 mod wire;
 
+pub use explain::explain;
 pub use raw::{RawError, parse};
 pub use transaction::Transaction;
 

@@ -1,12 +1,14 @@
 //! Tron: from a transaction with its info to trades. Contracts there run as on EVM chains, with
 //! the same events, so most of it is the EVM decoder's work.
 
+mod explain;
 mod native;
 mod payout;
 mod raw;
 mod told;
 mod transaction;
 
+pub use explain::explain;
 pub use raw::{RawError, account, asset, parse};
 pub use transaction::{Asset, AssetMove, ExchangeId, NativeTrade, Transaction};
 

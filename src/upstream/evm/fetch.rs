@@ -73,6 +73,20 @@ impl EvmSource {
         Ok(RawChunk { low, high, txs, resume, accounts: Vec::new(), tip: None })
     }
 
+    /// One transaction, with what the network took for it. A failed one is given too.
+    pub(super) async fn fetch_one(
+        &self,
+        wallet: &Account,
+        candidate: Candidate,
+        options: &CallOptions,
+    ) -> Result<Option<(RawTx, Option<Units>)>, UpstreamError> {
+        let (mut fetched, times) = self.fetch_timed(vec![Wanted::new(candidate)], options).await?;
+        // That the wallet has no other one in its block is not known.
+        self.add_native(wallet, &mut fetched, &HashMap::new(), options).await;
+        let fee = fetched.first().and_then(|one| one.fee);
+        Ok(timed(fetched, &times)?.pop().map(|tx| (tx, fee)))
+    }
+
     /// Of those that only brought something: the ones that the wallet sent or ran, or that came
     /// through a known contract. Costs one light call each.
     async fn worth_fetching(

@@ -4,6 +4,7 @@
 mod abi;
 mod activity;
 mod alchemy;
+mod balances;
 mod blocks;
 mod descent;
 mod discovery;
@@ -26,6 +27,7 @@ mod portal_wire;
 mod prices;
 mod ranges;
 mod reader;
+mod single;
 mod subject;
 mod texts;
 mod tokens;

@@ -126,7 +126,7 @@ fn page_call(request: &PageRequest) -> Call {
     Call { method: "getSignaturesForAddress", params: json!([address, how]) }
 }
 
-fn transaction_call(id: TxId) -> Call {
+pub(super) fn transaction_call(id: TxId) -> Call {
     let how = json!({
         "encoding": "json",
         "commitment": "finalized",

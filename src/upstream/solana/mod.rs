@@ -3,6 +3,7 @@
 //! A slot is atomic: it is delivered only when every list has shown what lies below it.
 
 mod activity;
+mod balances;
 mod blocks;
 mod fetch;
 mod limits;
@@ -12,6 +13,7 @@ mod listing;
 mod open;
 mod prices;
 mod reader;
+mod single;
 mod timeline;
 mod tokens;
 mod whole;

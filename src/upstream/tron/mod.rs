@@ -4,6 +4,7 @@
 //! A block is atomic: it is delivered only when every list has shown what lies below it.
 
 mod activity;
+mod balances;
 mod blocks;
 mod fetch;
 mod limits;
@@ -13,6 +14,7 @@ mod logs;
 mod open;
 mod prices;
 mod reader;
+mod single;
 mod timeline;
 mod tokens;
 mod wire;

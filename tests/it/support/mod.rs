@@ -3,6 +3,7 @@
 pub(crate) mod bounds;
 pub(crate) mod disk;
 pub(crate) mod evm_node;
+pub(crate) mod loops;
 pub(crate) mod program;
 pub(crate) mod replies;
 pub(crate) mod schema;

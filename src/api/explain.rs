@@ -1,0 +1,327 @@
+//! `GET /v1/wallets/{address}/explain/{signature}`: why a transaction is a trade of a wallet, or why
+//! it is none.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use warp::http::StatusCode;
+use warp::reply::Response;
+
+use super::error::ApiError;
+use super::handlers::{Call, find_chain};
+use super::query::{HistoryQuery, decode_segment};
+use super::reply;
+use crate::domain::{Address, Decimal, Side, Token, TxId, Units, Wallet};
+use crate::history::{Asset, DecodedTrade, Explained, Explanation, Note, NoteKind, Why};
+use crate::registry::Chain;
+
+type Number = Option<Box<RawValue>>;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    signature: String,
+    wallet: String,
+    chain: &'a str,
+    native: &'a str,
+    height: u64,
+    block_time: String,
+    is_trade: bool,
+    /// In one sentence.
+    verdict: String,
+    trades: Vec<TradeBody>,
+    movements: Vec<MovementBody>,
+    /// False: movements of native coin may be missing.
+    native_movements_known: bool,
+    venues: Vec<VenueBody<'a>>,
+    left_out: Vec<LeftOutBody>,
+    notes: Vec<NoteBody<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TradeBody {
+    side: &'static str,
+    token: String,
+    token_mint: String,
+    amount_sol: Number,
+    amount: Number,
+    dex: String,
+    /// Where `amountSol` comes from: `movement` of the wallet, `route` (native coin that the swap of
+    /// two tokens went through), `price` or `unknown`.
+    value_from: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MovementBody {
+    asset: String,
+    /// Null for native coin.
+    mint: Option<String>,
+    came: Number,
+    went: Number,
+    /// The fields that it became, as `buy BONK amount`; empty where it is in no row.
+    became: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct VenueBody<'a> {
+    name: &'a str,
+    part: &'static str,
+    address: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LeftOutBody {
+    what: &'static str,
+    asset: String,
+    mint: Option<String>,
+    amount: Number,
+    /// `in` or `out`.
+    direction: &'static str,
+    why: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct NoteBody<'a> {
+    kind: &'static str,
+    detail: &'a str,
+}
+
+pub(super) async fn answer(
+    call: &Call,
+    segment: &str,
+    signature: &str,
+) -> Result<Response, ApiError> {
+    let caller = call.caller()?;
+    let rate = call.take(&caller)?;
+    let query = HistoryQuery::parse(&call.query)?;
+    let chain = find_chain(call, query.chain.as_deref().unwrap_or(super::handlers::CHAIN_DEFAULT))?;
+    if !caller.may_read(chain.id) {
+        return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
+    }
+    let address = Address::parse(chain.family, &decode_segment(segment)?)
+        .map_err(|rule| ApiError::InvalidAddress { rule })?;
+    let rule = "it is no transaction of this chain: base58 of 64 bytes, or hex of 32 bytes";
+    let tx = TxId::parse(chain.family, signature)
+        .ok_or(ApiError::InvalidParameter { name: "signature", rule })?;
+    let wallet = Wallet { chain: chain.id, address };
+    let explained = call.app.history.explain(wallet, tx).await?.ok_or(ApiError::NotFound)?;
+    let body = body(&explained, &wallet, chain);
+    let mut response = reply::json(StatusCode::OK, &body);
+    if let Some(state) = rate {
+        reply::put_rate(response.headers_mut(), state);
+    }
+    Ok(response)
+}
+
+/// The same as a text, for the command line.
+pub fn explanation_json(
+    explained: &Explained,
+    wallet: &Wallet,
+    chain: &Chain,
+) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&body(explained, wallet, chain))
+}
+
+fn body<'a>(explained: &'a Explained, wallet: &Wallet, chain: &'a Chain) -> Body<'a> {
+    let explanation = &explained.explanation;
+    let named = Named { explained, chain };
+    let notes = explanation.decoded.notes.iter().map(note);
+    let venues = explanation.venues.iter().map(|venue| VenueBody {
+        name: &venue.name,
+        part: venue.part,
+        address: venue.address.map(|address| address.to_string()),
+    });
+    Body {
+        signature: explained.tx.to_string(),
+        wallet: wallet.address.to_string(),
+        chain: &chain.slug,
+        native: &chain.native.symbol,
+        height: explained.height,
+        block_time: explained.time.to_string(),
+        is_trade: !explanation.decoded.trades.is_empty(),
+        verdict: verdict(explanation),
+        trades: named.trades(),
+        movements: named.movements(),
+        native_movements_known: explanation.native_told,
+        venues: venues.collect(),
+        left_out: named.left_out(),
+        notes: notes.collect(),
+    }
+}
+
+/// Writes assets by their names.
+struct Named<'a> {
+    explained: &'a Explained,
+    chain: &'a Chain,
+}
+
+impl Named<'_> {
+    fn token(&self, mint: &Address) -> Option<&Token> {
+        self.explained.tokens.get(mint)
+    }
+
+    fn symbol(&self, asset: Asset) -> String {
+        match asset {
+            Asset::Native => self.chain.native.symbol.clone(),
+            Asset::Token(mint) => {
+                let symbol = self.token(&mint).and_then(|token| token.symbol.as_ref());
+                symbol.map_or_else(|| super::rows::short(&mint.to_string()), |s| s.to_string())
+            }
+        }
+    }
+
+    fn number(&self, asset: Asset, units: Option<Units>) -> Number {
+        let decimals = match asset {
+            Asset::Native => self.chain.native.decimals,
+            Asset::Token(mint) => self.token(&mint)?.decimals?,
+        };
+        RawValue::from_string(Decimal { units: units?, decimals }.to_string()).ok()
+    }
+
+    fn trades(&self) -> Vec<TradeBody> {
+        let trades = self.explained.explanation.decoded.trades.iter().map(|trade| {
+            let stored = self
+                .explained
+                .stored
+                .iter()
+                .find(|row| row.trade.mint == trade.mint && row.trade.side == trade.side);
+            let valued = stored.and_then(|row| row.trade.native);
+            let (native, value_from) = match (trade.native, valued) {
+                (Some(native), _) if self.is_routed(trade) => (Some(native), "route"),
+                (Some(native), _) => (Some(native), "movement"),
+                (None, Some(native)) => (Some(native), "price"),
+                (None, None) => (None, "unknown"),
+            };
+            let asset = Asset::Token(trade.mint);
+            TradeBody {
+                side: side(trade.side),
+                token: self.symbol(asset),
+                token_mint: trade.mint.to_string(),
+                amount_sol: self.number(Asset::Native, native),
+                amount: self.number(asset, trade.units),
+                dex: trade.venue.to_string(),
+                value_from,
+            }
+        });
+        trades.collect()
+    }
+
+    /// Whether a row's value is that of the row on the other side: no native coin of the wallet's.
+    fn is_routed(&self, trade: &DecodedTrade) -> bool {
+        let trades = &self.explained.explanation.decoded.trades;
+        trades.iter().any(|other| other.side != trade.side && other.native == trade.native)
+    }
+
+    fn movements(&self) -> Vec<MovementBody> {
+        let trades = &self.explained.explanation.decoded.trades;
+        let movements = self.explained.explanation.movements.iter().map(|movement| {
+            let asset = movement.asset;
+            let became = trades.iter().filter_map(|trade| {
+                let name =
+                    format!("{} {}", side(trade.side), self.symbol(Asset::Token(trade.mint)));
+                match asset {
+                    Asset::Native => trade
+                        .native
+                        .filter(|_| !self.is_routed(trade))
+                        .map(|_| format!("{name} amountSol")),
+                    Asset::Token(mint) => (mint == trade.mint).then(|| format!("{name} amount")),
+                }
+            });
+            MovementBody {
+                asset: self.symbol(asset),
+                mint: mint(asset),
+                came: self.number(asset, Some(movement.got)),
+                went: self.number(asset, Some(movement.gave)),
+                became: became.collect(),
+            }
+        });
+        movements.collect()
+    }
+
+    fn left_out(&self) -> Vec<LeftOutBody> {
+        let all = self.explained.explanation.left_out.iter().map(|left| {
+            let (what, why) = why(left.why);
+            LeftOutBody {
+                what,
+                asset: self.symbol(left.asset),
+                mint: mint(left.asset),
+                amount: self.number(left.asset, Some(left.units)),
+                direction: if left.came { "in" } else { "out" },
+                why,
+            }
+        });
+        all.collect()
+    }
+}
+
+fn mint(asset: Asset) -> Option<String> {
+    match asset {
+        Asset::Native => None,
+        Asset::Token(mint) => Some(mint.to_string()),
+    }
+}
+
+fn side(side: Side) -> &'static str {
+    match side {
+        Side::Buy => "buy",
+        Side::Sell => "sell",
+    }
+}
+
+fn why(why: Why) -> (&'static str, &'static str) {
+    match why {
+        Why::NetworkFee => ("network fee", "the network takes it for any transaction"),
+        Why::Tip => ("tip", "paid to a relay for inclusion, beside the swap"),
+        Why::BotFee => ("bot fee", "a bot's or a wallet program's own fee, beside the swap"),
+        Why::Rent => ("rent", "put into new accounts of the wallet; it is still the wallet's"),
+        Why::RentBack => ("rent given back", "it was the wallet's own before"),
+        Why::NotExchanged => ("transfer", "no venue exchanged this token"),
+        Why::Beside => (
+            "beside the trade",
+            "a transfer, rent of others' accounts, or a fee that is no part of the swap",
+        ),
+        Why::NoTrade => ("no trade", "what moved was not exchanged for something else"),
+    }
+}
+
+fn note(note: &Note) -> NoteBody<'_> {
+    let kind = match note.kind {
+        NoteKind::OneSided => "one_sided",
+        NoteKind::Liquidity => "liquidity",
+        NoteKind::Conversion => "conversion",
+        NoteKind::Order => "order",
+        NoteKind::RoundTrip => "round_trip",
+        NoteKind::Unvalued => "unvalued",
+    };
+    NoteBody { kind, detail: &note.detail }
+}
+
+fn verdict(explanation: &Explanation) -> String {
+    let trades = &explanation.decoded.trades;
+    if explanation.failed {
+        return "no trade: the transaction failed".to_owned();
+    }
+    if let Some(first) = trades.first() {
+        let rows =
+            if trades.len() == 1 { "one row".to_owned() } else { format!("{} rows", trades.len()) };
+        return format!("a trade: {rows}, on {}", first.venue);
+    }
+    if let Some(note) = explanation.decoded.notes.first() {
+        return format!("no trade: {}", note.detail);
+    }
+    if explanation.movements.is_empty() {
+        return "no trade: nothing of the wallet's moved".to_owned();
+    }
+    if explanation.venues.is_empty() {
+        return "no trade: no known venue ran".to_owned();
+    }
+    let came = explanation.movements.iter().any(|movement| movement.got > movement.gave);
+    let went = explanation.movements.iter().any(|movement| movement.gave > movement.got);
+    match (came, went) {
+        (true, false) => "no trade: the wallet only got".to_owned(),
+        (false, true) => "no trade: the wallet only gave".to_owned(),
+        (true, true) | (false, false) => "no trade: no venue exchanged what moved".to_owned(),
+    }
+}

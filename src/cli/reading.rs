@@ -1,0 +1,226 @@
+//! Reads one wallet's history for a command: from the data folder and the nodes, or through a
+//! running server.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::args::WalletArgs;
+use super::client::{self, Asked};
+use super::config::Config;
+use super::engine::Engine;
+use super::environment::Environment;
+use super::errors::CliError;
+use super::keys::unknown_chain;
+use super::output::{Ending, TradeLine};
+use super::progress::Progress;
+use super::signals;
+use crate::domain::{Address, Cursor, Family, Filter, KeyId, Wallet};
+use crate::history::{End, History, HistoryError, Step, Walk, WalkRequest, Want};
+use crate::registry::{Chain, Registry};
+use crate::upstream::Transport;
+
+/// Longest that one call reads.
+const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Takes a history's rows as they come, newest first.
+pub(super) trait RowSink {
+    /// `cursor` stands behind the last of them.
+    fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError>;
+
+    /// Rows taken so far, those of an earlier call that is gone on with among them.
+    fn written(&self) -> u64;
+}
+
+/// How the reading of a history ended.
+pub(super) struct Outcome {
+    pub(super) ending: Ending,
+    /// Why what was asked for is not all there.
+    pub(super) short: Option<CliError>,
+}
+
+/// What the commands that read a wallet share.
+pub(super) struct Context<'a> {
+    pub(super) config: &'a Config,
+    pub(super) registry: &'a Arc<Registry>,
+    pub(super) environment: &'a Environment,
+    pub(super) transport: &'a Arc<dyn Transport>,
+    pub(super) quiet: bool,
+}
+
+impl Context<'_> {
+    /// The chain of that name, where this build reads it.
+    pub(super) fn chain(&self, name: &str) -> Result<&Chain, CliError> {
+        let registry = self.registry;
+        let chain = registry.chain_named(name).ok_or_else(|| unknown_chain(name, registry))?;
+        match self.config.chains.get(&chain.slug) {
+            Some(settings) if settings.enabled == Some(false) => {
+                Err(CliError::Usage(format!("{} is switched off in the configuration", chain.slug)))
+            }
+            _ => Ok(chain),
+        }
+    }
+
+    /// Whether results on stdout are for people's eyes, in colour.
+    pub(super) fn colour_on_stdout(&self) -> bool {
+        std::io::stdout().is_terminal() && self.environment.get("NO_COLOR").is_none()
+    }
+
+    pub(super) fn engine(&self) -> Result<Engine, CliError> {
+        Engine::open(self.config, Arc::clone(self.registry), self.transport)
+    }
+}
+
+/// One wallet, and where it is asked for.
+pub(super) struct Reading<'a> {
+    context: &'a Context<'a>,
+    pub(super) chain: Chain,
+    pub(super) wallet: Wallet,
+    limit: Option<u64>,
+    asked: Option<Asked>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(
+        context: &'a Context<'a>,
+        args: &WalletArgs,
+        limit: Option<u64>,
+    ) -> Result<Self, CliError> {
+        let chain = context.chain(&args.chain)?.clone();
+        let address = parse_address(&chain, &args.address)?;
+        let url = args.url.as_deref().or_else(|| context.environment.get("BLOTTER_URL"));
+        let key = args.key.as_deref().or_else(|| context.environment.get("BLOTTER_KEY"));
+        let asked = url.map(|url| Asked::new(url, key, &chain.slug, address, limit)).transpose()?;
+        let wallet = Wallet { chain: chain.id, address };
+        Ok(Self { context, chain, wallet, limit, asked })
+    }
+
+    /// The same from the nodes, whatever server the environment names.
+    pub(super) fn of_nodes(context: &'a Context<'a>, args: &WalletArgs) -> Result<Self, CliError> {
+        let chain = context.chain(&args.chain)?.clone();
+        let address = parse_address(&chain, &args.address)?;
+        let wallet = Wallet { chain: chain.id, address };
+        Ok(Self { context, chain, wallet, limit: None, asked: None })
+    }
+
+    /// Whether a cursor of an earlier call can be gone on from.
+    pub(super) fn accepts(&self, cursor: &str) -> bool {
+        Cursor::decode(cursor, &self.wallet).is_ok()
+    }
+
+    /// Hands on all rows, or those behind a cursor.
+    pub(super) async fn read(
+        &self,
+        sink: &mut dyn RowSink,
+        progress: &Progress,
+        resume: Option<String>,
+    ) -> Result<Outcome, CliError> {
+        if let Some(asked) = &self.asked {
+            return client::read(asked, sink, progress, resume).await;
+        }
+        let engine = self.context.engine()?;
+        let outcome = self.read_here(&engine.history, sink, progress, resume).await;
+        let closed = engine.close().await;
+        let outcome = outcome?;
+        closed?;
+        Ok(outcome)
+    }
+
+    async fn read_here(
+        &self,
+        history: &History,
+        sink: &mut dyn RowSink,
+        progress: &Progress,
+        resume: Option<String>,
+    ) -> Result<Outcome, CliError> {
+        let unusable = |error| CliError::failed("the cursor cannot be used", error);
+        let resume = resume.map(|text| Cursor::decode(&text, &self.wallet)).transpose();
+        let left = self.limit.map(|limit| limit.saturating_sub(sink.written()));
+        let request = WalkRequest {
+            wallet: self.wallet,
+            key: KeyId::LOCAL,
+            quota: None,
+            resume: resume.map_err(unusable)?,
+            filter: Filter::default(),
+            follow: false,
+            want: left.map_or(Want::All, Want::Rows),
+            window: WINDOW_MAX,
+        };
+        let walk = history
+            .walk(request)
+            .map_err(|error| CliError::failed("the history cannot be read", error))?;
+        self.follow(walk, sink, progress).await
+    }
+
+    /// Hands on a walk's rows until it ends or a signal comes.
+    async fn follow(
+        &self,
+        mut walk: Walk,
+        sink: &mut dyn RowSink,
+        progress: &Progress,
+    ) -> Result<Outcome, CliError> {
+        let stop = signals::stop()?;
+        tokio::pin!(stop);
+        let native_decimals = self.chain.native.decimals;
+        loop {
+            let step = tokio::select! {
+                step = walk.next() => step,
+                () = &mut stop => Step::End(End {
+                    complete: false,
+                    more: true,
+                    trade_count: sink.written(),
+                    first_trade: None,
+                    error: Some(HistoryError::ShuttingDown),
+                }),
+            };
+            let cursor = walk.cursor().encode(&self.wallet);
+            match step {
+                Step::Rows(rows) => {
+                    let lines = rows.iter().map(|row| TradeLine::of_row(row, native_decimals));
+                    sink.rows(lines.collect(), &cursor)?;
+                    if let Some(row) = rows.last() {
+                        progress.reached(sink.written(), &row.trade.key.time.to_string());
+                    }
+                    if progress.wants_total() {
+                        progress.total(walk.known_total());
+                    }
+                }
+                Step::End(end) => return Ok(outcome(end, cursor, self.limit, sink.written())),
+            }
+        }
+    }
+}
+
+pub(super) fn parse_address(chain: &Chain, text: &str) -> Result<Address, CliError> {
+    Address::parse(chain.family, text).map_err(|error| {
+        let other = [Family::Solana, Family::Evm, Family::Tron]
+            .into_iter()
+            .any(|family| family != chain.family && Address::parse(family, text).is_ok());
+        let hint =
+            if other { "; it has the form of another chain's: name it with --chain" } else { "" };
+        CliError::Usage(format!("{text}: {error}{hint}"))
+    })
+}
+
+fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcome {
+    let reached_limit = limit.is_some_and(|limit| written >= limit);
+    let short = match end.error {
+        None if end.complete || reached_limit => None,
+        None => Some(CliError::Incomplete("the time for one call is over".to_owned())),
+        Some(_) if reached_limit => None,
+        Some(HistoryError::ShuttingDown) => {
+            Some(CliError::Incomplete("stopped; what was read is kept".to_owned()))
+        }
+        Some(error @ (HistoryError::NotAWallet { .. } | HistoryError::Store { .. })) => {
+            Some(CliError::plain(error.to_string()))
+        }
+        Some(error) => Some(CliError::Incomplete(error.to_string())),
+    };
+    let ending = Ending {
+        complete: end.complete,
+        trade_count: end.trade_count,
+        first_trade: end.first_trade.map(|time| time.to_string()),
+        cursor: Some(cursor).filter(|_| end.more || !end.complete),
+    };
+    Outcome { ending, short }
+}

@@ -1,0 +1,126 @@
+//! Thrift's compact protocol, as far as Parquet's metadata need it (thrift-compact-protocol.md).
+
+/// Types of fields and list elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    True,
+    False,
+    I32,
+    I64,
+    Binary,
+    List,
+    Struct,
+}
+
+impl Type {
+    fn number(self) -> u8 {
+        match self {
+            Self::True => 1,
+            Self::False => 2,
+            Self::I32 => 5,
+            Self::I64 => 6,
+            Self::Binary => 8,
+            Self::List => 9,
+            Self::Struct => 12,
+        }
+    }
+}
+
+/// Writes one struct; fields are given in ascending order.
+#[derive(Debug, Default)]
+pub(super) struct Struct {
+    bytes: Vec<u8>,
+    last: u8,
+}
+
+impl Struct {
+    fn field(&mut self, number: u8, kind: Type) {
+        let step = number.saturating_sub(self.last);
+        self.last = number;
+        // Fields of these structs are never more than 15 apart.
+        self.bytes.push((step << 4) | kind.number());
+    }
+
+    pub(super) fn boolean(&mut self, number: u8, value: bool) {
+        self.field(number, if value { Type::True } else { Type::False });
+    }
+
+    pub(super) fn i32(&mut self, number: u8, value: i32) {
+        self.field(number, Type::I32);
+        zigzag(&mut self.bytes, i64::from(value));
+    }
+
+    pub(super) fn i64(&mut self, number: u8, value: u64) {
+        self.field(number, Type::I64);
+        zigzag(&mut self.bytes, i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn text(&mut self, number: u8, value: &str) {
+        self.field(number, Type::Binary);
+        binary(&mut self.bytes, value);
+    }
+
+    pub(super) fn structure(&mut self, number: u8, value: Self) {
+        self.field(number, Type::Struct);
+        self.bytes.extend(value.finish());
+    }
+
+    pub(super) fn structures(&mut self, number: u8, values: Vec<Self>) {
+        self.list(number, Type::Struct, values.len());
+        for value in values {
+            self.bytes.extend(value.finish());
+        }
+    }
+
+    pub(super) fn i32s(&mut self, number: u8, values: &[i32]) {
+        self.list(number, Type::I32, values.len());
+        for value in values {
+            zigzag(&mut self.bytes, i64::from(*value));
+        }
+    }
+
+    pub(super) fn texts(&mut self, number: u8, values: &[&str]) {
+        self.list(number, Type::Binary, values.len());
+        for value in values {
+            binary(&mut self.bytes, value);
+        }
+    }
+
+    fn list(&mut self, number: u8, of: Type, len: usize) {
+        self.field(number, Type::List);
+        match u8::try_from(len) {
+            Ok(len) if len < 15 => self.bytes.push((len << 4) | of.number()),
+            _ => {
+                self.bytes.push(0xf0 | of.number());
+                varint(&mut self.bytes, u64::try_from(len).unwrap_or(u64::MAX));
+            }
+        }
+    }
+
+    /// With the byte that ends a struct.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.bytes.push(0);
+        self.bytes
+    }
+}
+
+pub(super) fn varint(bytes: &mut Vec<u8>, mut value: u64) {
+    loop {
+        let low = u8::try_from(value & 0x7f).unwrap_or_default();
+        value >>= 7;
+        if value == 0 {
+            bytes.push(low);
+            return;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+fn zigzag(bytes: &mut Vec<u8>, value: i64) {
+    varint(bytes, ((value << 1) ^ (value >> 63)).cast_unsigned());
+}
+
+fn binary(bytes: &mut Vec<u8>, value: &str) {
+    varint(bytes, u64::try_from(value.len()).unwrap_or(u64::MAX));
+    bytes.extend_from_slice(value.as_bytes());
+}

@@ -1,0 +1,75 @@
+//! `blotter backup`, `compact` and `forget`: for a data folder that no server has open.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use super::args::{BackupArgs, ForgetArgs};
+use super::config::Config;
+use super::errors::CliError;
+use super::reading::{Context, parse_address};
+use crate::domain::Wallet;
+use crate::store::{StoreError, StoreOptions, upkeep};
+
+const KEYS_FILE: &str = "keys.toml";
+
+fn options(config: &Config) -> StoreOptions {
+    let cache_bytes = usize::try_from(config.storage.cache.0).unwrap_or(usize::MAX);
+    StoreOptions { cache_bytes }
+}
+
+/// What to do next stands in the text.
+fn failed(folder: &Path, error: StoreError) -> CliError {
+    let what = match &error {
+        StoreError::Locked { .. } => "a server has the data folder open: stop it first".to_owned(),
+        StoreError::Io(source) if source.kind() == std::io::ErrorKind::NotFound => {
+            format!("there is no store in {}; name the folder with --data-dir", folder.display())
+        }
+        _ => "the store cannot be used".to_owned(),
+    };
+    CliError::failed(what, error)
+}
+
+pub(super) fn backup(
+    args: &BackupArgs,
+    config: &Config,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let folder = &config.storage.path;
+    let bytes =
+        upkeep::copy(folder, &args.path, options(config)).map_err(|error| failed(folder, error))?;
+    let keys = folder.join(KEYS_FILE);
+    let error = |source| CliError::File { action: "copy", path: keys.clone(), source };
+    if keys.exists() {
+        // Its owner alone may read it, and a copy keeps that.
+        fs::copy(&keys, args.path.join(KEYS_FILE)).map_err(error)?;
+    }
+    let path = args.path.display();
+    writeln!(out, "copied {bytes} bytes to {path}; `--data-dir {path}` opens it")
+        .map_err(CliError::Output)
+}
+
+pub(super) fn compact(config: &Config, out: &mut dyn Write) -> Result<(), CliError> {
+    let folder = &config.storage.path;
+    let (before, after) =
+        upkeep::compact(folder, options(config)).map_err(|error| failed(folder, error))?;
+    writeln!(out, "{before} bytes before, {after} after").map_err(CliError::Output)
+}
+
+pub(super) fn forget(
+    args: &ForgetArgs,
+    context: &Context<'_>,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let chain = context.chain(&args.chain)?;
+    let address = parse_address(chain, &args.address)?;
+    let wallet = Wallet { chain: chain.id, address };
+    let folder = &context.config.storage.path;
+    let rows = upkeep::forget(folder, options(context.config), &wallet)
+        .map_err(|error| failed(folder, error))?;
+    let text = match rows {
+        Some(rows) => format!("forgot {address} on {} with {rows} rows", chain.slug),
+        None => format!("nothing is stored of {address} on {}", chain.slug),
+    };
+    writeln!(out, "{text}").map_err(CliError::Output)
+}

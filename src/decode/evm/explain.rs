@@ -1,0 +1,119 @@
+//! An EVM transaction explained.
+
+use super::decode;
+use super::ledger::{Asset as Moved, Flow, Ledger};
+use super::scene::Scene;
+use super::transaction::{Account, NativeFlows, Transaction};
+use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
+use crate::domain::{Address, Units};
+use crate::registry::{Chain, ContractKind, EventKind, EvmTables};
+
+/// What moved for the wallet, and why it became the rows that `decode` gives. `fee` is what the
+/// network took of the sender, where that is known.
+pub fn explain(
+    tables: &EvmTables,
+    chain: &Chain,
+    wallet: &Account,
+    tx: &Transaction,
+    fee: Option<Units>,
+) -> Explanation {
+    let mut explanation = Explanation { failed: !tx.succeeded, ..Explanation::default() };
+    if let Some(units) = fee.filter(|_| tx.from == *wallet) {
+        let (why, asset) = (Why::NetworkFee, Asset::Native);
+        explanation.left_out.push(LeftOut { why, asset, units, came: false });
+    }
+    let Ok(wrapped) = chain.wrapped_native.bytes().try_into() else { return explanation };
+    if !tx.succeeded {
+        return explanation;
+    }
+    let mirrors: Vec<Account> =
+        chain.mirrors.iter().filter_map(|mirror| mirror.bytes().try_into().ok()).collect();
+    let ledger = Ledger::read(tx, wrapped, &mirrors);
+    let scene = Scene::read(tables, chain, tx, &ledger);
+    explanation.decoded = decode(tables, chain, wallet, tx);
+    let net = matches!(tx.native, NativeFlows::Net { .. });
+    explanation.native_told = ledger.native_known || net;
+    explanation.movements = movements(chain, &ledger, wallet, tx);
+    explanation.venues = venues(&scene);
+    explanation.settle();
+    explanation
+}
+
+fn movements(chain: &Chain, ledger: &Ledger, wallet: &Account, tx: &Transaction) -> Vec<Movement> {
+    let mut native = Flow::default();
+    let mut tokens = Vec::new();
+    for (asset, flow) in ledger.of(wallet) {
+        let told_by_balance = matches!(tx.native, NativeFlows::Net { .. });
+        match asset {
+            Moved::Native if told_by_balance => {}
+            _ if ledger.is_measure(asset) => {
+                native.got = native.got.saturating_add(flow.got);
+                native.gave = native.gave.saturating_add(flow.gave);
+            }
+            Moved::Token(token) => tokens.push((token, flow)),
+            Moved::Native => {}
+        }
+    }
+    if let NativeFlows::Net { gained, lost } = tx.native {
+        native.got = native.got.saturating_add(gained);
+        native.gave = native.gave.saturating_add(lost);
+    }
+    let native = (native != Flow::default()).then_some(Movement {
+        asset: Asset::Native,
+        got: native.got,
+        gave: native.gave,
+    });
+    let token = |(token, flow): (Account, Flow)| {
+        let mint = Address::from_bytes(chain.family, &token)?;
+        Some(Movement { asset: Asset::Token(mint), got: flow.got, gave: flow.gave })
+    };
+    native.into_iter().chain(tokens.into_iter().filter_map(token)).collect()
+}
+
+fn venues(scene: &Scene<'_>) -> Vec<FoundVenue> {
+    let mut venues = Vec::new();
+    let address = |account: &Account| Address::from_bytes(scene.chain.family, account);
+    if let (Some(contract), Some(to)) = (scene.called, &scene.tx.to) {
+        let (name, part) = (contract.name.to_string(), called(contract.kind));
+        venues.push(FoundVenue { name, part, address: address(to) });
+    }
+    for venue in &scene.venues {
+        let found = FoundVenue {
+            name: venue.name(scene.chain).to_string(),
+            part: part(venue.event.kind),
+            address: address(&venue.log.address),
+        };
+        FoundVenue::push_new(&mut venues, found);
+    }
+    venues
+}
+
+fn called(kind: ContractKind) -> &'static str {
+    match kind {
+        ContractKind::Router => "called: router",
+        ContractKind::Exchange => "called: exchange",
+        ContractKind::Launchpad => "called: launchpad",
+        ContractKind::Settlement => "called: fills signed orders",
+        ContractKind::EntryPoint => "called: runs operations of smart accounts",
+        ContractKind::EthFlow => "called: places orders for native coin",
+        ContractKind::Vault => "called: holds the assets of pools",
+        ContractKind::Positions => "called: positions of liquidity",
+        ContractKind::Conversion => "called: conversion at a fixed price",
+        ContractKind::Part => "called: part of a venue",
+    }
+}
+
+fn part(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Pool => "pool exchanged",
+        EventKind::Curve => "price curve of a launchpad exchanged",
+        EventKind::Router => "router exchanged through others",
+        EventKind::Fill => "signed order filled",
+        EventKind::CowTrade => "order settled",
+        EventKind::Liquidity => "liquidity changed: no trade",
+        EventKind::Position => "position of liquidity grew: no trade",
+        EventKind::Conversion => "conversion at a fixed price: no trade",
+        EventKind::Bridge => "sent to another chain: no trade",
+        EventKind::Operation => "smart account did something by itself",
+    }
+}

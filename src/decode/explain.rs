@@ -1,0 +1,160 @@
+//! Why a transaction holds the trades that it holds: what moved for the wallet, which venues ran,
+//! and what of it is in no row.
+//!
+//! Built on what the decoders know, by a way of its own: decoding costs nothing more for it.
+
+use std::collections::BTreeMap;
+
+use super::{Decoded, DecodedTrade};
+use crate::domain::{Address, Side, Units};
+
+/// A transaction as one wallet sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Explanation {
+    /// It failed: nothing moved but its fee.
+    pub failed: bool,
+    pub decoded: Decoded,
+    pub movements: Vec<Movement>,
+    /// Whether the movements of native coin are all of them.
+    pub native_told: bool,
+    pub venues: Vec<FoundVenue>,
+    pub left_out: Vec<LeftOut>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Asset {
+    /// The chain's coin, loose or wrapped.
+    Native,
+    Token(Address),
+}
+
+/// What the wallet's accounts got and gave of one asset over their border.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Movement {
+    pub asset: Asset,
+    pub got: Units,
+    pub gave: Units,
+}
+
+/// A program or contract of the tables that took part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundVenue {
+    pub name: String,
+    /// What it did there.
+    pub part: &'static str,
+    pub address: Option<Address>,
+}
+
+/// Something that moved and is in no row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftOut {
+    pub why: Why,
+    pub asset: Asset,
+    pub units: Units,
+    /// It came to the wallet.
+    pub came: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// What the network took for the transaction, priority included.
+    NetworkFee,
+    /// A relay's tip for inclusion.
+    Tip,
+    /// A bot's or a wallet program's own fee.
+    BotFee,
+    /// Put into new accounts of the wallet, or of others, so that they may exist.
+    Rent,
+    /// The same given back by accounts that were closed.
+    RentBack,
+    /// A token that no venue exchanged.
+    NotExchanged,
+    /// Native coin beside the trade: a transfer, a fee of a program outside the swap, a rest.
+    Beside,
+    /// What moved was no trade.
+    NoTrade,
+}
+
+/// What came less what went, before the sign is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Balance {
+    pub(super) got: Units,
+    pub(super) gave: Units,
+}
+
+impl Balance {
+    /// The amount, and whether it came; `None` where both are the same.
+    pub(super) fn rest(self) -> Option<(Units, bool)> {
+        match self.got.checked_sub(self.gave) {
+            Some(rest) if rest.is_zero() => None,
+            Some(rest) => Some((rest, true)),
+            None => Some((self.gave.saturating_sub(self.got), false)),
+        }
+    }
+
+    pub(super) fn add(&mut self, units: Units, came: bool) {
+        let sum = if came { &mut self.got } else { &mut self.gave };
+        *sum = sum.saturating_add(units);
+    }
+}
+
+impl Explanation {
+    /// Lists what the rows and what is named already leave of the movements.
+    pub(super) fn settle(&mut self) {
+        let mut left: BTreeMap<Asset, Balance> = BTreeMap::new();
+        for Movement { asset, got, gave } in &self.movements {
+            let balance = left.entry(*asset).or_default();
+            balance.add(*got, true);
+            balance.add(*gave, false);
+        }
+        for trade in &self.decoded.trades {
+            take_row(&mut left, trade);
+        }
+        // What the network took is no movement over the border, and rent stays the wallet's own.
+        for out in &self.left_out {
+            if matches!(out.why, Why::Tip | Why::BotFee) {
+                left.entry(out.asset).or_default().add(out.units, !out.came);
+            }
+        }
+        let is_trade = !self.decoded.trades.is_empty();
+        for (asset, balance) in left {
+            let Some((units, came)) = balance.rest() else { continue };
+            let row = self.decoded.trades.iter().find(|trade| Asset::Token(trade.mint) == asset);
+            let why = match asset {
+                _ if !is_trade => Why::NoTrade,
+                // A row without its value or amount: nothing is known to be left.
+                _ if row.is_some_and(|row| row.units.is_none()) => continue,
+                Asset::Native if !self.native_told || self.is_unvalued() => continue,
+                Asset::Native => Why::Beside,
+                Asset::Token(_) => Why::NotExchanged,
+            };
+            self.left_out.push(LeftOut { why, asset, units, came });
+        }
+    }
+
+    /// Whether a row against native coin lacks its value.
+    fn is_unvalued(&self) -> bool {
+        let trades = &self.decoded.trades;
+        let both = |side| trades.iter().any(|trade| trade.side == side);
+        let token_for_token = both(Side::Buy) && both(Side::Sell);
+        !token_for_token && trades.iter().any(|trade| trade.native.is_none())
+    }
+}
+
+fn take_row(left: &mut BTreeMap<Asset, Balance>, trade: &DecodedTrade) {
+    let bought = trade.side == Side::Buy;
+    let mut take = |asset, units: Option<Units>, came: bool| {
+        // Taken out of what is left, so it stands on the other side.
+        left.entry(asset).or_default().add(units.unwrap_or_default(), !came);
+    };
+    take(Asset::Token(trade.mint), trade.units, bought);
+    take(Asset::Native, trade.native, !bought);
+}
+
+impl FoundVenue {
+    pub(super) fn push_new(venues: &mut Vec<Self>, venue: Self) {
+        if !venues.contains(&venue) {
+            venues.push(venue);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A Solana transaction explained.
+
+use super::balances::{Asset as Moved, Flow, Ledger, Means};
+use super::decode;
+use super::raw::Key;
+use super::scene::Scene;
+use super::transaction::Transaction;
+use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
+use crate::domain::{Address, Units};
+use crate::registry::{AccountKind, ProgramKind, Registry, SolanaTables};
+
+/// What moved for the wallet, and why it became the rows that `decode` gives.
+pub fn explain(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Explanation {
+    let ledger = Ledger::new(tx, wallet);
+    let mut explanation =
+        Explanation { failed: tx.failed, native_told: true, ..Explanation::default() };
+    if ledger.wallet == Some(0) {
+        explanation.left_out.push(native(Why::NetworkFee, tx.fee, false));
+    }
+    if tx.failed {
+        return explanation;
+    }
+    explanation.decoded = decode(registry, wallet, tx);
+    explanation.movements = movements(registry, &ledger, tx);
+    explanation.venues = venues(registry.solana(), tx);
+    explanation.left_out.extend(fees(registry.solana(), &ledger, tx));
+    explanation.left_out.extend(rent(&ledger));
+    explanation.settle();
+    explanation
+}
+
+fn native(why: Why, lamports: u64, came: bool) -> LeftOut {
+    LeftOut { why, asset: Asset::Native, units: Units::from(lamports), came }
+}
+
+/// Over the border of the wallet's accounts, asset by asset.
+fn movements(registry: &Registry, ledger: &Ledger, tx: &Transaction) -> Vec<Movement> {
+    let mut sums: Vec<(Moved, u128, u128)> = Vec::new();
+    let mut add = |asset: Moved, got: u128, gave: u128| match sums
+        .iter_mut()
+        .find(|(known, ..)| *known == asset)
+    {
+        Some((_, in_all, out_all)) => {
+            *in_all = in_all.saturating_add(got);
+            *out_all = out_all.saturating_add(gave);
+        }
+        None => sums.push((asset, got, gave)),
+    };
+    for flow in &ledger.flows {
+        match (ledger.is_own(flow.from), ledger.is_own(flow.to)) {
+            (true, false) => add(flow.asset, 0, u128::from(flow.amount)),
+            (false, true) => add(flow.asset, u128::from(flow.received), 0),
+            (true, true) | (false, false) => {}
+        }
+    }
+    // Lamports that programs gave without an instruction.
+    let told = Scene::new(tx, registry.solana()).map_or(0, |scene| scene.uninstructed(ledger));
+    if told > 0 {
+        add(Moved::Native, told.unsigned_abs(), 0);
+    }
+    let movement = |(asset, got, gave): (Moved, u128, u128)| {
+        let asset = match asset {
+            Moved::Native => Asset::Native,
+            Moved::Token(mint) => Asset::Token(Address::Solana(*ledger.mints.get(mint)?)),
+        };
+        Some(Movement { asset, got: Units::from(got), gave: Units::from(gave) })
+    };
+    sums.into_iter().filter_map(movement).collect()
+}
+
+fn venues(tables: &SolanaTables, tx: &Transaction) -> Vec<FoundVenue> {
+    let mut venues = Vec::new();
+    for instruction in &tx.instructions {
+        let Some(key) = tx.key(instruction.program) else { continue };
+        let Some(program) = tables.program(key) else { continue };
+        let venue = FoundVenue {
+            name: program.name.to_string(),
+            part: part(program.kind),
+            address: Some(Address::Solana(*key)),
+        };
+        FoundVenue::push_new(&mut venues, venue);
+    }
+    venues
+}
+
+fn part(kind: ProgramKind) -> &'static str {
+    match kind {
+        ProgramKind::Amm => "pool",
+        ProgramKind::Curve => "price curve of a launchpad",
+        ProgramKind::OrderBook => "order book",
+        ProgramKind::Aggregator => "aggregator: routes a swap through venues",
+        ProgramKind::Router => "router of a trading bot",
+        ProgramKind::Limit => "orders that keepers fill",
+        ProgramKind::Dca => "orders in instalments that keepers fill",
+        ProgramKind::Rfq => "market maker that signs its quote",
+        ProgramKind::Conversion => "conversion at a fixed price: no trade",
+        ProgramKind::Part => "part that venues call",
+    }
+}
+
+/// Tips and bots' fees, by the table of their accounts.
+fn fees(tables: &SolanaTables, ledger: &Ledger, tx: &Transaction) -> Vec<LeftOut> {
+    let fee = |flow: &Flow| {
+        let left = ledger.is_own(flow.from) && !ledger.is_own(flow.to);
+        let to: &Key = tx.key(flow.to.filter(|_| left)?)?;
+        let why = match (tables.account(to)?, flow.asset) {
+            (AccountKind::Tip, Moved::Native) => Why::Tip,
+            (AccountKind::BotFee, Moved::Native) => Why::BotFee,
+            (AccountKind::Tip | AccountKind::BotFee | AccountKind::ProtocolFee, _) => return None,
+        };
+        Some(native(why, flow.amount, false))
+    };
+    ledger.flows.iter().filter_map(fee).collect()
+}
+
+/// Lamports that the wallet's own accounts hold so that they may exist: put in and given back.
+fn rent(ledger: &Ledger) -> Vec<LeftOut> {
+    let mut put = 0_u64;
+    let mut back = 0_u64;
+    for flow in &ledger.flows {
+        if !(ledger.is_own(flow.from) && ledger.is_own(flow.to)) {
+            continue;
+        }
+        let wrapped = flow.to.is_some_and(|to| ledger.account(to).wrapped);
+        match flow.means {
+            Means::Create if !wrapped => put = put.saturating_add(flow.amount),
+            Means::Create => {
+                let rent = flow.to.map_or(0, |to| ledger.account(to).rent());
+                put = put.saturating_add(rent.min(flow.amount));
+            }
+            Means::Close { rent } => back = back.saturating_add(rent),
+            Means::Pay | Means::Transfer | Means::Mint | Means::Burn => {}
+        }
+    }
+    let put = (put > 0).then(|| native(Why::Rent, put, false));
+    let back = (back > 0).then(|| native(Why::RentBack, back, true));
+    put.into_iter().chain(back).collect()
+}

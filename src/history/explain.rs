@@ -1,0 +1,141 @@
+//! One transaction of a wallet explained: read anew from a node, held against what is stored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::error::HistoryError;
+use super::{History, Inner};
+use crate::decode::explain::{Asset, Explanation};
+use crate::decode::{evm, solana, tron};
+use crate::domain::{Address, Height, Position, Row, Token, TradeKey, TxId, UnixSeconds, Wallet};
+use crate::registry::Registry;
+use crate::store::TokenRecord;
+use crate::upstream::{FoundTx, Lane, Priority, RawTx};
+
+/// Asks for nobody in particular.
+const LANE: u64 = 0;
+/// Rows of one transaction that are looked at.
+const ROWS_MAX: usize = 256;
+
+/// What a transaction was for a wallet, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explained {
+    pub tx: TxId,
+    pub height: Height,
+    pub time: UnixSeconds,
+    pub explanation: Explanation,
+    /// What is known of the tokens that it names.
+    pub tokens: BTreeMap<Address, Token>,
+    /// Its rows as they are served, where the wallet's history holds any.
+    pub stored: Vec<Row>,
+}
+
+impl History {
+    /// `None` where no node has the transaction. Nothing is stored by it.
+    pub async fn explain(
+        &self,
+        wallet: Wallet,
+        tx: TxId,
+    ) -> Result<Option<Explained>, HistoryError> {
+        let inner = &self.inner;
+        let source = inner.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
+        let lane = Lane::new(LANE, Arc::new(Priority::interactive()));
+        let found = source
+            .transaction(tx, wallet.address, &lane)
+            .await
+            .map_err(|error| HistoryError::UpstreamUnavailable { detail: error.to_string() })?;
+        let Some(found) = found else { return Ok(None) };
+        let Some((explanation, time)) = explain(&inner.registry, &wallet, &found) else {
+            return Ok(None);
+        };
+        let height = found.raw.height();
+        let mints = named(&explanation);
+        let mut tokens = inner.known_tokens(&wallet, &mints, &explanation)?;
+        let unknown: Vec<Address> =
+            mints.into_iter().filter(|mint| !tokens.contains_key(mint)).collect();
+        // Without a symbol it is explained too.
+        let told =
+            if unknown.is_empty() { Ok(Vec::new()) } else { source.tokens(&unknown, &lane).await };
+        for meta in told.unwrap_or_default() {
+            let token = Token { mint: meta.mint, symbol: meta.symbol, decimals: meta.decimals };
+            tokens.insert(meta.mint, token);
+        }
+        let stored = inner.rows_of(&wallet, tx, height, time)?;
+        Ok(Some(Explained { tx, height, time, explanation, tokens, stored }))
+    }
+}
+
+impl Inner {
+    fn known_tokens(
+        &self,
+        wallet: &Wallet,
+        mints: &[Address],
+        explanation: &Explanation,
+    ) -> Result<BTreeMap<Address, Token>, HistoryError> {
+        let view = self.view()?;
+        let mut tokens = BTreeMap::new();
+        for &mint in mints {
+            let told = explanation.decoded.decimals.iter().find(|(of, _)| *of == mint);
+            let told = told.map(|(_, decimals)| *decimals);
+            let Some(TokenRecord { symbol, decimals, .. }) = view.token(wallet.chain, &mint)?
+            else {
+                continue;
+            };
+            tokens.insert(mint, Token { mint, symbol, decimals: decimals.or(told) });
+        }
+        Ok(tokens)
+    }
+
+    /// The stored rows of one transaction.
+    fn rows_of(
+        &self,
+        wallet: &Wallet,
+        tx: TxId,
+        height: Height,
+        time: UnixSeconds,
+    ) -> Result<Vec<Row>, HistoryError> {
+        let view = self.view()?;
+        let Some(record) = view.wallet(wallet)? else { return Ok(Vec::new()) };
+        // Right before the first row that this block may have.
+        let before = TradeKey { time, height, index: u32::MAX, tx, leg: u16::MAX };
+        let rows = view.rows(record.id, Position::After(before), height, ROWS_MAX)?;
+        Ok(rows.into_iter().filter(|row| row.trade.key.tx == tx).collect())
+    }
+}
+
+fn explain(
+    registry: &Registry,
+    wallet: &Wallet,
+    found: &FoundTx,
+) -> Option<(Explanation, UnixSeconds)> {
+    let chain = registry.chain(wallet.chain)?;
+    Some(match (&found.raw, wallet.address) {
+        (RawTx::Solana(tx, time), Address::Solana(wallet)) => {
+            (solana::explain(registry, &wallet, tx), *time)
+        }
+        (RawTx::Evm(tx, time), Address::Evm(account)) => {
+            (evm::explain(registry.evm(), chain, &account, tx, found.fee), *time)
+        }
+        (RawTx::Tron(tx, time), Address::Tron(account)) => {
+            (tron::explain(registry.tron(), chain, &account, tx), *time)
+        }
+        (RawTx::Solana(..) | RawTx::Evm(..) | RawTx::Tron(..), _) => return None,
+    })
+}
+
+/// Every token that is spoken of.
+fn named(explanation: &Explanation) -> Vec<Address> {
+    let moved = explanation.movements.iter().map(|movement| movement.asset);
+    let left = explanation.left_out.iter().map(|left| left.asset);
+    let mut mints: Vec<Address> = moved
+        .chain(left)
+        .filter_map(|asset| match asset {
+            Asset::Token(mint) => Some(mint),
+            Asset::Native => None,
+        })
+        .chain(explanation.decoded.trades.iter().map(|trade| trade.mint))
+        .collect();
+    mints.sort_unstable();
+    mints.dedup();
+    mints
+}

@@ -1,0 +1,89 @@
+//! What a token's rows come to, and all tokens together.
+
+use super::share::multiply_divide;
+use super::signed::Signed;
+use crate::domain::Units;
+
+/// One token. Quantities are in the unit of the entries, values in base units of native coin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Position {
+    pub buys: u64,
+    pub sells: u64,
+    /// Rows without an amount: nothing else here holds anything of them.
+    pub untold: u64,
+    /// Rows with an amount and without a native value.
+    pub unvalued: u64,
+    pub bought: Units,
+    pub sold: Units,
+    /// Paid in buys, got in sells, where that is told.
+    pub spent: Units,
+    pub received: Units,
+    /// Of what was sold with a value and had been bought with one: proceeds less cost.
+    pub realised: Signed,
+    /// The cost in it.
+    pub cost: Units,
+    /// Got for what had been bought without a value.
+    pub unvalued_proceeds: Units,
+    /// Cost of what was sold without a value.
+    pub unvalued_cost: Units,
+    /// Sold without having been bought before, and what was got for it.
+    pub unmatched: Units,
+    pub unmatched_proceeds: Units,
+    /// Still held by the rows; of it, bought without a value.
+    pub open: Units,
+    pub open_unvalued: Units,
+    pub open_cost: Units,
+    /// Sells with a part that counts in `realised`, and those of them with a gain.
+    pub judged: u64,
+    pub wins: u64,
+}
+
+impl Position {
+    /// What one whole token still held at a known cost was bought for, rounded down to a base unit
+    /// of native coin. `decimals` are those of the quantities.
+    pub fn average_cost(&self, decimals: u8) -> Option<Units> {
+        let held = self.open.saturating_sub(self.open_unvalued);
+        let whole = Units::from(10).checked_pow(Units::from(decimals))?;
+        multiply_divide(self.open_cost, whole, held)
+    }
+}
+
+/// All tokens of a wallet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    pub buys: u64,
+    pub sells: u64,
+    pub untold: u64,
+    pub unvalued: u64,
+    pub spent: Units,
+    pub received: Units,
+    pub realised: Signed,
+    pub cost: Units,
+    pub unvalued_proceeds: Units,
+    pub unvalued_cost: Units,
+    pub unmatched_proceeds: Units,
+    pub open_cost: Units,
+    pub judged: u64,
+    pub wins: u64,
+}
+
+impl Totals {
+    /// Native coin in existence is far below the width of the integer.
+    pub fn add(&mut self, position: &Position) {
+        let sum = |total: &mut Units, part: Units| *total = total.saturating_add(part);
+        self.buys += position.buys;
+        self.sells += position.sells;
+        self.untold += position.untold;
+        self.unvalued += position.unvalued;
+        sum(&mut self.spent, position.spent);
+        sum(&mut self.received, position.received);
+        self.realised += position.realised;
+        sum(&mut self.cost, position.cost);
+        sum(&mut self.unvalued_proceeds, position.unvalued_proceeds);
+        sum(&mut self.unvalued_cost, position.unvalued_cost);
+        sum(&mut self.unmatched_proceeds, position.unmatched_proceeds);
+        sum(&mut self.open_cost, position.open_cost);
+        self.judged += position.judged;
+        self.wins += position.wins;
+    }
+}

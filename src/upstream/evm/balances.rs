@@ -1,0 +1,50 @@
+//! What a wallet holds of tokens now.
+
+use serde_json::json;
+
+use super::EvmSource;
+use super::wire;
+use crate::domain::{Address, Units};
+use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::{Call, CallOptions};
+use crate::upstream::queue::Lane;
+
+/// `balanceOf(address)`.
+const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
+const WORD: usize = 32;
+
+impl EvmSource {
+    /// `None` where the contract does not tell.
+    pub(in crate::upstream) async fn balances(
+        &self,
+        wallet: Address,
+        mints: &[Address],
+        lane: &Lane,
+    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let mut data = BALANCE_OF.to_vec();
+        data.extend([0; WORD - 20]);
+        data.extend(wallet.bytes());
+        let call = |mint: &Address| Call {
+            method: "eth_call",
+            params: json!([{"to": wire::hex(mint.bytes()), "data": wire::hex(&data)}, "latest"]),
+        };
+        let calls: Vec<Call> = mints.iter().map(call).collect();
+        let mut balances = Vec::with_capacity(mints.len());
+        for answer in self.inner.pool.batch(&calls, &options).await {
+            balances.push(match answer {
+                Ok(answer) => balance(answer.result.get()),
+                // It reverts, or it is no token.
+                Err(UpstreamError::Rpc { .. }) => None,
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(balances)
+    }
+}
+
+fn balance(json: &str) -> Option<Units> {
+    let text: String = serde_json::from_str(json).ok()?;
+    let bytes = hex::decode(text.strip_prefix("0x")?).ok()?;
+    bytes.first_chunk::<WORD>().map(|word| Units::from_be_bytes(*word))
+}

@@ -1,0 +1,54 @@
+//! What a wallet holds of tokens now.
+
+use serde_json::json;
+
+use super::TronSource;
+use crate::domain::{Address, Units};
+use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::CallOptions;
+use crate::upstream::queue::Lane;
+
+/// `balanceOf(address)`, and what leads a 20-byte argument.
+const BALANCE_OF: &str = "0x70a08231000000000000000000000000";
+const WORD: usize = 32;
+
+impl TronSource {
+    /// `None` where the contract does not tell, where the node speaks no JSON-RPC, and for TRC-10
+    /// tokens, which have no contract.
+    pub(in crate::upstream) async fn balances(
+        &self,
+        wallet: Address,
+        mints: &[Address],
+        lane: &Lane,
+    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let data = format!("{BALANCE_OF}{}", hex::encode(wallet.bytes()));
+        let mut balances = Vec::with_capacity(mints.len());
+        for group in mints.chunks(self.inner.limits.tokens_batch.max(1)) {
+            let call = |mint: &Address| {
+                let to = format!("0x{}", hex::encode(mint.bytes()));
+                ("eth_call", json!([{"to": to, "data": data}, "latest"]))
+            };
+            let calls: Vec<_> = group.iter().map(call).collect();
+            let answers = match self.rpc("eth_call", &calls, &options).await {
+                Ok((answers, _)) => answers,
+                Err(error) if error.is_final() => {
+                    balances.extend(group.iter().map(|_| None));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            balances.extend(group.iter().zip(answers).map(|(mint, answer)| {
+                let is_contract = mint.as_tron_asset().is_none();
+                answer.ok().filter(|_| is_contract).and_then(|raw| balance(raw.get()))
+            }));
+        }
+        Ok(balances)
+    }
+}
+
+fn balance(json: &str) -> Option<Units> {
+    let text: String = serde_json::from_str(json).ok()?;
+    let bytes = hex::decode(text.strip_prefix("0x")?).ok()?;
+    bytes.first_chunk::<WORD>().map(|word| Units::from_be_bytes(*word))
+}

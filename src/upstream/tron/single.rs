@@ -1,0 +1,29 @@
+//! One transaction by its id.
+
+use super::TronSource;
+use super::fetch::Fetched;
+use super::wire::Seen;
+use crate::decode::evm::{Account, Word};
+use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::CallOptions;
+use crate::upstream::queue::Lane;
+use crate::upstream::source::{FoundTx, RawTx};
+
+impl TronSource {
+    /// `None` where no node has it among what is solid, or where it failed.
+    pub(in crate::upstream) async fn single(
+        &self,
+        id: Word,
+        wallet: &Account,
+        lane: &Lane,
+    ) -> Result<Option<FoundTx>, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        match self.fetch(id, wallet, Seen::default(), true, &options).await? {
+            Fetched::Transaction(tx) => {
+                let time = tx.time;
+                Ok(Some(FoundTx { raw: RawTx::Tron(tx, time), fee: None }))
+            }
+            Fetched::Unwanted(_) | Fetched::Missing => Ok(None),
+        }
+    }
+}

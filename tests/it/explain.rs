@@ -1,0 +1,258 @@
+//! Transactions explained, on the command line and over HTTP, and a wallet verified.
+
+use blotter::demo::solana::{SolanaModel, TradeKind, TxKind, WalletPlan};
+use blotter::demo::{DemoChains, DemoNode, evm};
+use blotter::registry::Registry;
+use serde_json::Value;
+
+use crate::support::loops::with_nodes;
+use crate::support::program::Place;
+
+/// Numbers as their texts, because a reader of floats would round them.
+fn json(text: &str) -> Value {
+    let (mut quoted, mut exact, mut number) = (false, String::new(), false);
+    let mut last = ' ';
+    for c in text.chars() {
+        if c == '"' && last != '\\' {
+            quoted = !quoted;
+        }
+        let digit = !quoted && (c.is_ascii_digit() || (number && c == '.') || c == '-');
+        if digit != number {
+            exact.push('"');
+            number = digit;
+        }
+        exact.push(c);
+        last = c;
+    }
+    serde_json::from_str(&exact).unwrap_or_else(|error| panic!("{error}: {exact}"))
+}
+
+/// Native coin in base units: all digits, the point moved.
+fn units(number: &Value, decimals: usize) -> i128 {
+    let text = number.as_str().unwrap();
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    format!("{whole}{part:0<decimals$}").parse().unwrap()
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap()
+}
+
+/// What moved of native coin is what the rows have and what was left out, to the last unit.
+fn check_balance(explained: &Value, decimals: usize) {
+    let list = |name: &str| explained[name].as_array().unwrap().clone();
+    let moved: i128 = list("movements")
+        .iter()
+        .filter(|movement| movement["mint"].is_null())
+        .map(|movement| units(&movement["came"], decimals) - units(&movement["went"], decimals))
+        .sum();
+    let trades = list("trades");
+    let told = ["movement", "route"];
+    if trades.iter().any(|trade| !told.contains(&text(trade, "valueFrom"))) {
+        return;
+    }
+    let rows: i128 = trades
+        .iter()
+        .map(|trade| {
+            let value = units(&trade["amountSol"], decimals);
+            if trade["side"] == "buy" { -value } else { value }
+        })
+        .sum();
+    let left: i128 = list("leftOut")
+        .iter()
+        .filter(|left| left["mint"].is_null())
+        .filter(|left| {
+            ["tip", "bot fee", "beside the trade", "no trade"].contains(&text(left, "what"))
+        })
+        .map(|left| {
+            let value = units(&left["amount"], decimals);
+            if left["direction"] == "in" { value } else { -value }
+        })
+        .sum();
+    assert_eq!(moved, rows + left, "{explained:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_transaction_of_a_solana_wallet_is_explained() {
+    let model = SolanaModel::new(51);
+    let wallet = model.add_named("explained", WalletPlan::trades(60));
+    let kinds: Vec<(String, TxKind)> = model
+        .signatures(wallet)
+        .take(60)
+        .map(|id| (id.to_string(), model.kind_of(&id).unwrap()))
+        .collect();
+    let native: std::collections::HashMap<String, Option<i128>> = model
+        .truth(wallet)
+        .map(|row| {
+            (row.signature.to_string(), row.native.map(|units| units.to_string().parse().unwrap()))
+        })
+        .collect();
+    let nodes = vec![("sol".to_owned(), DemoNode::new(model, 1))];
+    with_nodes(nodes, move |urls| {
+        let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
+        let server = place.serve(&["serve", "--listen", "127.0.0.1:0"]);
+        let key = server.stderr.lines().find(|line| line.starts_with("blt_")).unwrap().to_owned();
+        let wallet = wallet.to_string();
+        let (mut traded, mut fees) = (0, 0);
+        for (signature, kind) in &kinds {
+            let path = format!("/v1/wallets/{wallet}/explain/{signature}?chain=sol");
+            let answer = server.get(&path, &key);
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            let explained = json(&answer.body);
+            let is_trade = matches!(kind, TxKind::Trade(_));
+            assert_eq!(explained["isTrade"], is_trade, "{kind:?}: {explained:#}");
+            let verdict = text(&explained, "verdict");
+            assert_eq!(verdict.starts_with("a trade"), is_trade, "{verdict}");
+            if *kind == TxKind::Failed {
+                assert!(verdict.contains("failed"));
+                continue;
+            }
+            check_balance(&explained, 9);
+            fees += usize::from(explained.to_string().contains("network fee"));
+            if !is_trade {
+                continue;
+            }
+            traded += 1;
+            assert!(!explained["venues"].as_array().unwrap().is_empty(), "{explained:#}");
+            let rows = explained["trades"].as_array().unwrap();
+            let both = *kind == TxKind::Trade(TradeKind::JupiterUsdc);
+            assert_eq!(rows.len(), if both { 2 } else { 1 });
+            if let Some(truth) = native[signature] {
+                assert_eq!(units(&rows[0]["amountSol"], 9), truth);
+                let became = explained["movements"].to_string();
+                assert_eq!(became.contains("amountSol"), !both, "{became}");
+                assert_eq!(rows[0]["valueFrom"], if both { "route" } else { "movement" });
+            }
+        }
+        assert!(traded > 20 && fees > 20, "{traded} trades, {fees} fees");
+        // What is wrong is told by name.
+        let explain = |path: &str| server.get(&format!("/v1/wallets/{path}"), &key);
+        assert_eq!(explain(&format!("{wallet}/explain/abc")).status, 400);
+        let unknown = format!("{}1", &kinds[0].0[..kinds[0].0.len() - 1]);
+        assert_eq!(explain(&format!("{wallet}/explain/{unknown}")).status, 404);
+        let path = format!("/v1/wallets/{wallet}/explain/{}", kinds[0].0);
+        assert_eq!(server.get(&path, "wrong").status, 401);
+        // The command line says the same, by the server and by the node.
+        let trade = kinds.iter().find(|(_, kind)| matches!(kind, TxKind::Trade(_))).unwrap();
+        let args = ["explain", &trade.0, "--wallet", &wallet, "--json"];
+        let url = server.url();
+        let asked = place.run(&[&args[..], &["--url", &url, "--key", &key]].concat());
+        assert_eq!((asked.code, asked.stderr.as_str()), (Some(0), ""));
+        let own = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
+        let ran = own.run(&args);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        assert_eq!(json(&ran.stdout), json(&asked.stdout));
+        let shown = own.run(&args[..4]).stdout;
+        for part in ["a trade", "Movements of the wallet", "Venues", "BECAME"] {
+            assert!(shown.contains(part), "{shown}");
+        }
+        let ran = own.run(&["explain", "abc", "--wallet", &wallet]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_evm_wallets_transactions_are_explained() {
+    let chains = DemoChains::new(52, &Registry::embedded().unwrap());
+    let eth = chains.evm("eth").unwrap();
+    let wallet = eth.add_named("explained", evm::WalletPlan::trades(25));
+    let all: Vec<(String, bool)> =
+        eth.transactions_of(wallet).map(|(id, trade)| (id.to_string(), trade)).collect();
+    let trades: std::collections::HashSet<String> =
+        eth.truth(wallet).map(|row| row.hash.to_string()).collect();
+    let rpc = chains.paths("eth").unwrap().rpc;
+    let nodes = chains.nodes().into_iter().filter(|(path, _)| *path == rpc).collect();
+    with_nodes(nodes, move |urls| {
+        let place = Place::new().variable("BLOTTER_CHAINS_ETH_RPC", &urls[0]);
+        let wallet = wallet.to_string();
+        for (hash, _) in all.iter().take(30) {
+            let args = ["explain", hash, "--wallet", &wallet, "--chain", "eth", "--json"];
+            let ran = place.run(&args);
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{hash}");
+            let explained = json(&ran.stdout);
+            assert_eq!(explained["isTrade"], trades.contains(hash), "{explained:#}");
+            if explained["nativeMovementsKnown"] == true {
+                check_balance(&explained, 18);
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wallet_is_verified_against_its_node_and_another() {
+    let model = SolanaModel::new(53);
+    let wallet = model.add_named("verified", WalletPlan::trades(80));
+    let rows = model.truth(wallet).count();
+    let other = SolanaModel::new(53);
+    other.add_named("verified", WalletPlan::trades(80));
+    other.set_head(other.head() - 400_000_000 / 4);
+    let nodes = vec![
+        ("sol".to_owned(), DemoNode::new(model.clone(), 1)),
+        ("same".to_owned(), DemoNode::new(model, 2)),
+        ("less".to_owned(), DemoNode::new(other, 3)),
+    ];
+    with_nodes(nodes, move |urls| {
+        let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
+        let wallet = wallet.to_string();
+        let args = ["verify", wallet.as_str(), "--json", "--against"];
+        let ran = place.run(&[&args[..], &[&urls[1]]].concat());
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", ran.stdout);
+        let report = json(&ran.stdout);
+        assert_eq!(report["trades"], rows.to_string());
+        assert_eq!(report["differences"], Value::Array(Vec::new()));
+        for token in report["tokens"].as_array().unwrap() {
+            assert!(!token["held"].is_null() && !token["byTrades"].is_null(), "{token}");
+        }
+        // A chain that is shorter knows less.
+        let ran = place.run(&[&args[..], &[&urls[2]]].concat());
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        let report = json(&ran.stdout);
+        let found = report["differences"].as_array().unwrap();
+        assert!(!found.is_empty());
+        assert!(found.iter().all(|one| one["what"] == "only here"), "{found:?}");
+    })
+    .await;
+}
+
+#[test]
+fn the_store_is_kept_up_and_the_shell_is_served() {
+    let place = Place::new();
+    let ran = place.run(&["backup", "copy"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("--data-dir"), "{}", ran.stderr);
+    let server = place.serve(&["serve", "--listen", "127.0.0.1:0"]);
+    let wallet = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
+    for args in [&["backup", "copy"][..], &["compact"], &["forget", wallet]] {
+        let ran = place.run(args);
+        assert_eq!(ran.code, Some(1), "{args:?}");
+        assert!(ran.stderr.contains("stop it first"), "{}", ran.stderr);
+    }
+    drop(server);
+    let ran = place.run(&["backup", "copy"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(place.path().join("copy/keys.toml").exists());
+    assert_eq!(place.run(&["keys", "list", "--data-dir", "copy"]).code, Some(0));
+    assert_eq!(place.run(&["backup", "copy"]).code, Some(1), "nothing is overwritten");
+    assert_eq!(place.run(&["compact"]).code, Some(0));
+    let ran = place.run(&["forget", wallet]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stdout.contains("nothing is stored"), "{}", ran.stdout);
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = place.run(&["completions", shell]);
+        assert_eq!(ran.code, Some(0));
+        assert!(ran.stdout.contains("explain"), "{shell}");
+    }
+    let ran = place.run(&["man"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stdout.contains(".TH blotter") && ran.stdout.contains("koinly"), "{}", ran.stdout);
+    // An address of another chain says what to do.
+    let evm = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+    let ran = place.run(&["history", evm]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("--chain"), "{}", ran.stderr);
+    // A server without a key for it.
+    let ran = place.run(&["pnl", wallet, "--url", "http://127.0.0.1:9"]);
+    assert!(ran.stderr.contains("BLOTTER_KEY"), "{}", ran.stderr);
+}
