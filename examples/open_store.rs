@@ -5,7 +5,8 @@
 #![expect(clippy::print_stdout, reason = "it shows what it does")]
 
 use blotter::domain::{
-    Address, ChainId, Position, Side, Trade, TradeKey, TxId, Units, UnixSeconds, Wallet,
+    Address, ChainId, Position, Side, Trade, TradeKey, TxId, Units, UnixSeconds, ValueSource,
+    Wallet,
 };
 use blotter::store::{Chunk, Store, StoreError, StoreOptions};
 
@@ -18,6 +19,7 @@ fn trade(height: u8) -> Trade {
         mint: Address::Solana([7; 32]),
         units: Some(Units::from(1_000_000)),
         native: Some(Units::from(25_000)),
+        valued: ValueSource::Direct,
         venue: "Raydium".into(),
     }
 }
@@ -40,6 +42,7 @@ async fn main() -> Result<(), StoreError> {
             tokens: vec![],
             accounts: vec![],
             anchors: None,
+            prices: vec![],
             checked_at: None,
         })
         .await?;

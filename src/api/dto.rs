@@ -41,6 +41,8 @@ pub(super) struct ChainRow<'a> {
     pub(super) name: &'a str,
     pub(super) family: crate::domain::Family,
     pub(super) native: NativeCoin<'a>,
+    /// Site that shows transactions to people; null where none is known.
+    pub(super) explorer: Option<&'a str>,
     /// `live` or `disabled`.
     pub(super) status: &'static str,
     /// Null where the chain is disabled.

@@ -44,6 +44,11 @@ pub(super) enum Endpoint {
     Health,
     Ready,
     Metrics,
+    Page,
+    PageFile {
+        version: String,
+        name: String,
+    },
     Unknown,
 }
 
@@ -61,6 +66,7 @@ impl Endpoint {
             Self::Health => "healthz",
             Self::Ready => "readyz",
             Self::Metrics => "metrics",
+            Self::Page | Self::PageFile { .. } => "page",
             Self::Unknown => "unknown",
         }
     }
@@ -173,6 +179,8 @@ async fn dispatch(
         Endpoint::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
         Endpoint::Ready => Ok(ready(call)),
         Endpoint::Metrics => Ok(reply::metrics(call.app.metrics.render())),
+        Endpoint::Page => Ok(call.app.site.page(call)),
+        Endpoint::PageFile { version, name } => call.app.site.file(call, version, name),
         Endpoint::Unknown => Err(ApiError::NotFound),
     }
 }
@@ -370,6 +378,7 @@ fn chain_row(chain: &Chain, upstream: Option<Upstream>) -> ChainRow<'_> {
         name: &chain.name,
         family: chain.family,
         native: NativeCoin { symbol: &chain.native.symbol, decimals: chain.native.decimals },
+        explorer: Some(chain.explorer.as_str()).filter(|site| !site.is_empty()),
         status: if upstream.is_some() { "live" } else { "disabled" },
         upstream,
     }

@@ -34,6 +34,8 @@ pub struct ApiLimits {
     /// Request line and headers together.
     pub header_bytes_max: usize,
     pub headers_max: usize,
+    /// Answers that refuse a key on one connection; with the last one it is closed.
+    pub refusals_per_connection_max: u32,
     /// Unsent bytes of one connection above which no more of its answer is produced.
     pub write_buffer_bytes: usize,
     /// A client that accepts no byte for this long is dropped.
@@ -78,6 +80,7 @@ impl Default for ApiLimits {
             header_wait_max: Duration::from_secs(30),
             header_bytes_max: 32 * 1024,
             headers_max: 64,
+            refusals_per_connection_max: 10,
             write_buffer_bytes: 64 * 1024,
             write_wait_max: Duration::from_secs(30),
             drain_wait_max: Duration::from_secs(10),

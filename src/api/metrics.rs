@@ -122,6 +122,7 @@ impl Collector for HistoryCollector {
         for (name, help, value) in counters {
             counter(&mut encoder, name, help, value.get())?;
         }
+        self.values(&mut encoder)?;
         gauge(&mut encoder, "workers", "Wallets with a worker", metrics.workers.get())?;
         gauge(&mut encoder, "walks", "Open walks", metrics.walks.get())?;
         if let Ok(stats) = self.0.store_stats() {
@@ -144,6 +145,16 @@ struct Calls<'a> {
 }
 
 impl HistoryCollector {
+    fn values(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let help = "Trades stored or completed, by how their native value was found";
+        let mut family = encoder.encode_descriptor("values", help, None, MetricType::Counter)?;
+        for (source, count) in self.0.metrics().values.iter() {
+            let labels = [("source", source.name())];
+            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
     /// Endpoints are numbered in the order of the configuration: their names are not for everyone.
     fn upstream(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let (mut calls, mut resting) = (Vec::new(), Vec::new());

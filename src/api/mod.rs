@@ -25,6 +25,7 @@ mod reply;
 mod routes;
 mod rows;
 mod server;
+mod site;
 mod stall;
 mod stream;
 mod visitors;
@@ -80,6 +81,7 @@ struct App {
     seed: u64,
     requests: AtomicU64,
     draining: AtomicBool,
+    site: site::Site,
 }
 
 impl Api {
@@ -98,6 +100,7 @@ impl Api {
             seed,
             requests: AtomicU64::new(1),
             draining: AtomicBool::new(false),
+            site: site::Site::new(),
         };
         Self { app: Arc::new(app) }
     }

@@ -59,6 +59,11 @@ fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone 
         .unify()
         .or(warp::path!("metrics").map(|| Endpoint::Metrics))
         .unify()
+        .or(warp::path::end().map(|| Endpoint::Page))
+        .unify()
+        .or(warp::path!("page" / String / String)
+            .map(|version, name| Endpoint::PageFile { version, name }))
+        .unify()
         .or(warp::any().map(|| Endpoint::Unknown))
         .unify()
 }

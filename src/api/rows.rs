@@ -153,7 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Address, Family, Token, Trade, TradeKey, TxId, Units};
+    use crate::domain::{Address, Family, Token, Trade, TradeKey, TxId, Units, ValueSource};
 
     const MINT: &str = "DezXAZ8z7PnrnRJjz3wXBoRgixCa6xjnB7YaB1pPB263";
 
@@ -173,6 +173,7 @@ mod tests {
             mint,
             units: units.map(Units::from),
             native: native.map(Units::from),
+            valued: ValueSource::told(native.map(Units::from)),
             venue: venue.into(),
         };
         Row { trade, token: Arc::new(token) }

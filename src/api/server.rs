@@ -5,20 +5,21 @@ use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
-use hyper::{Request, Uri};
+use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 use warp::filters::BoxedFilter;
-use warp::reply::Response;
+use warp::reply::Response as Answer;
 
 use super::App;
 use super::routes::routes;
@@ -95,7 +96,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 struct Server {
     app: Arc<App>,
-    routes: BoxedFilter<(Response,)>,
+    routes: BoxedFilter<(Answer,)>,
     places: Arc<Semaphore>,
     phase: watch::Sender<Phase>,
 }
@@ -134,7 +135,7 @@ impl Server {
 
 struct Connection {
     app: Arc<App>,
-    routes: BoxedFilter<(Response,)>,
+    routes: BoxedFilter<(Answer,)>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -146,7 +147,12 @@ impl Connection {
         let _ = stream.set_nodelay(true);
         let io = TokioIo::new(StallGuard::new(stream, limits.write_wait_max));
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
-        let service = service_fn(move |request| routes.call(prepared(request, peer)));
+        let (refused, most) = (AtomicU32::new(0), limits.refusals_per_connection_max);
+        let refused = Arc::new(refused);
+        let service = service_fn(move |request| {
+            let (answer, refused) = (routes.call(prepared(request, peer)), Arc::clone(&refused));
+            async move { answer.await.map(|answer| hang_up_on_guessers(answer, &refused, most)) }
+        });
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -178,6 +184,17 @@ impl Connection {
         }
         tracing::debug!(%error, "a connection ended early");
     }
+}
+
+/// Counts the keys that were refused on a connection, and closes it after the last one that it may
+/// try.
+fn hang_up_on_guessers<T>(mut answer: Response<T>, refused: &AtomicU32, most: u32) -> Response<T> {
+    if answer.status() == StatusCode::UNAUTHORIZED
+        && refused.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= most
+    {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
 }
 
 /// A target without a path (`CONNECT host:port`) becomes the root, which nobody serves: warp's path

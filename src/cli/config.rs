@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::config_chains::{ChainLayer, check_chain, own_chain};
 use super::config_estimates::Estimates;
 use super::environment::Environment;
-use super::units::{Size, Wait, serde_as_text};
+use super::secret::OptionalUrl;
+use super::units::{Rate, Size, Wait, serde_as_text};
 use crate::api::Proxies;
 use crate::registry::{OwnChain, Registry};
 
@@ -85,6 +86,11 @@ section!(Storage, StorageLayer, "storage", {
     cache: Size,
 });
 
+section!(Prices, PricesLayer, "prices", {
+    candles: OptionalUrl,
+    candles_rate: Rate,
+});
+
 /// Where to listen: an address and a port; port 0 takes a free one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Listen(pub(super) SocketAddr);
@@ -122,6 +128,7 @@ pub(super) struct Flags {
 pub(super) struct Config {
     pub(super) server: Server,
     pub(super) storage: Storage,
+    pub(super) prices: Prices,
     /// By slug, only those that were configured.
     pub(super) chains: BTreeMap<String, ChainLayer>,
     /// The file that was read.
@@ -145,6 +152,8 @@ struct Layer {
     server: ServerLayer,
     #[serde(default)]
     storage: StorageLayer,
+    #[serde(default)]
+    prices: PricesLayer,
     #[serde(default)]
     chains: BTreeMap<toml::Spanned<String>, ChainLayer>,
 }
@@ -173,6 +182,7 @@ impl Layer {
         Self {
             server: self.server.over(below.server),
             storage: self.storage.over(below.storage),
+            prices: self.prices.over(below.prices),
             chains,
         }
     }
@@ -225,6 +235,7 @@ pub(super) fn load(
     Ok(Config {
         server: merged.server.finish()?,
         storage: merged.storage.finish()?,
+        prices: merged.prices.finish()?,
         chains,
         file,
         unused_variables,
@@ -251,6 +262,7 @@ fn flag_layer(flags: &Flags) -> Layer {
     Layer {
         server: ServerLayer { listen: flags.listen, ..ServerLayer::default() },
         storage: StorageLayer { path: flags.data_dir.clone(), ..StorageLayer::default() },
+        prices: PricesLayer::default(),
         chains: BTreeMap::new(),
     }
 }
@@ -369,6 +381,17 @@ mod tests {
         assert_eq!(config.server.stream_window, Wait(Duration::from_secs(55)));
         assert_eq!(config.storage.cache, Size(256 << 20));
         assert!(config.chains.is_empty() && config.file.is_none());
+        assert!(config.prices.candles.0.is_none(), "nobody is told of trades unasked");
+    }
+
+    #[test]
+    fn a_price_service_is_named_or_left_out() {
+        let variables = [("BLOTTER_PRICES_CANDLES", "https://prices.example")];
+        let file = "[prices]\ncandles_rate = 0.5\n";
+        let prices = merged(&Flags::default(), &variables, Some(file)).unwrap().prices;
+        assert_eq!(prices.candles.to_string(), "https://prices.example");
+        assert_eq!(prices.candles_rate, Rate { millis: 500 });
+        check_error(&[], "[prices]\ncandles = 'defillama'\n", &["line 2 (candles)", "http"]);
     }
 
     #[test]

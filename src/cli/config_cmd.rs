@@ -5,19 +5,20 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::config::{Config, Server, Storage};
+use super::config::{Config, Prices, Server, Storage};
 use super::config_chains::{ChainLayer, Endpoint};
 use super::engine::history_limits;
 use super::errors::CliError;
 use super::secret::SecretUrl;
 use super::serve::api_limits;
 use crate::registry::Registry;
-use crate::upstream::{PoolLimits, SolanaLimits};
+use crate::upstream::{EvmLimits, PoolLimits, SolanaLimits, TronLimits};
 
 #[derive(Serialize)]
 struct Shown<'a> {
     server: &'a Server,
     storage: &'a Storage,
+    prices: &'a Prices,
     chains: BTreeMap<&'a str, ChainLayer>,
 }
 
@@ -36,7 +37,8 @@ pub(super) fn run(
             shown.rpc = Some(urls.map(Endpoint::plain).collect());
         }
     }
-    let shown = Shown { server: &config.server, storage: &config.storage, chains };
+    let Config { server, storage, prices, .. } = config;
+    let shown = Shown { server, storage, prices, chains };
     let text = toml::to_string(&shown)
         .map_err(|error| CliError::failed("cannot write the configuration", error))?;
     let head = match &config.file {
@@ -53,6 +55,8 @@ fn built_in_limits(config: &Config) -> String {
         format!("{:#?}", api_limits(config)),
         format!("{:#?}", PoolLimits::default()),
         format!("{:#?}", SolanaLimits::default()),
+        format!("{:#?}", EvmLimits::default()),
+        format!("{:#?}", TronLimits::default()),
     ];
     let lines = layers.iter().flat_map(|layer| layer.lines());
     let lines: Vec<String> = lines.map(|line| format!("# {line}\n")).collect();

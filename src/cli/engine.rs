@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::clock::SystemClock;
 use super::config::Config;
 use super::errors::CliError;
-use super::sources::sources;
+use super::sources::{candles, sources};
 use crate::history::{History, HistoryLimits, HistoryParts, Tasks};
 use crate::registry::Registry;
 use crate::store::{Store, StoreError, StoreOptions};
@@ -36,12 +36,14 @@ impl Engine {
             };
             CliError::failed(what, error)
         })?;
+        let candles = candles(config, &registry, transport)?;
         let sources = sources(config, &registry, transport)?;
         let tasks = Tasks::new();
         let history = History::new(HistoryParts {
             store,
             registry,
             sources,
+            candles,
             clock: Arc::new(SystemClock),
             limits: history_limits(config),
             tasks: tasks.clone(),

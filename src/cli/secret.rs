@@ -13,6 +13,10 @@ const KEY_SEGMENT_CHARS_MIN: usize = 16;
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct SecretUrl(String);
 
+/// An endpoint's address, or nothing where the text is empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OptionalUrl(pub(super) Option<SecretUrl>);
+
 /// A header value or key.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct SecretText(String);
@@ -71,6 +75,22 @@ impl fmt::Display for SecretUrl {
 fn is_key_like(segment: &str) -> bool {
     segment.len() >= KEY_SEGMENT_CHARS_MIN && segment.contains(|c: char| c.is_ascii_digit())
 }
+
+impl std::str::FromStr for OptionalUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        if text.is_empty() { Ok(Self(None)) } else { SecretUrl::parse(text).map(Some).map(Self) }
+    }
+}
+
+impl fmt::Display for OptionalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |url| url.fmt(f))
+    }
+}
+
+super::units::serde_as_text!(OptionalUrl);
 
 impl fmt::Debug for SecretUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

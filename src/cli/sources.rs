@@ -13,8 +13,8 @@ use super::units::Rate;
 use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
 use crate::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, SecretText,
-    SolanaLimits, SolanaSource, Source, Transport, TronLimits, TronSource,
+    Candles, Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits,
+    SecretText, SolanaLimits, SolanaSource, Source, Transport, TronLimits, TronSource,
 };
 
 /// The chains that the configuration does not switch off.
@@ -55,7 +55,8 @@ pub(super) fn sources(
         let source = match chain.family {
             Family::Solana => {
                 let genesis_hash = chain.genesis_hash.clone();
-                Source::Solana(SolanaSource::new(rpc, genesis_hash, SolanaLimits::default()))
+                let source = SolanaSource::new(rpc, genesis_hash, SolanaLimits::default());
+                Source::Solana(source.with_references(chain))
             }
             Family::Evm => {
                 let lists = Lists::of(config, chain)?;
@@ -77,6 +78,19 @@ pub(super) fn sources(
         sources.insert(chain.id, source);
     }
     Ok(sources)
+}
+
+/// The price service, where one is configured.
+pub(super) fn candles(
+    config: &Config,
+    registry: &Registry,
+    transport: &Arc<dyn Transport>,
+) -> Result<Option<Candles>, CliError> {
+    let Some(url) = &config.prices.candles.0 else { return Ok(None) };
+    let rate = Some(config.prices.candles_rate);
+    let endpoint = Endpoint { rate, ..Endpoint::plain(url.clone()) };
+    let pool = pool(&[endpoint], transport, PoolLimits::default())?;
+    Ok(Some(Candles::new(pool, registry)))
 }
 
 /// Where an EVM chain's wallets are looked up, and in which order.

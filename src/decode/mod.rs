@@ -27,6 +27,9 @@ pub struct Decoded {
     pub notes: Vec<Note>,
     /// Decimals of the tokens in `trades`, where the transaction tells them.
     pub decimals: Vec<(Address, u8)>,
+    /// Native coin that the wallet gave or got beside tokens that it both gave and got: what it
+    /// gave for a token is then more than the other tokens. The largest number where it is not told.
+    pub beside: Units,
 }
 
 /// One token that the wallet gave or got.

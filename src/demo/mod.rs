@@ -23,6 +23,7 @@ mod service;
 pub mod solana;
 mod timeline;
 mod transport;
+mod walk;
 
 pub use chains::{DemoChains, DemoPaths, DemoWallet};
 pub use faults::{Faults, Rate};

@@ -91,7 +91,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::domain::Units;
+    use crate::domain::{Units, ValueSource};
 
     fn trade(time: u32, side: Side, venue: &str) -> Trade {
         let tx = TxId::Solana([7; 64]);
@@ -101,6 +101,7 @@ mod tests {
             mint: Address::Solana([1; 32]),
             units: Some(Units::from(1_u64)),
             native: None,
+            valued: ValueSource::Direct,
             venue: venue.into(),
         }
     }

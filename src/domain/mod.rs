@@ -15,10 +15,10 @@ pub use amount::{Decimal, Units};
 pub use coverage::{Coverage, Gap, Height, Resume, Span};
 pub use cursor::{Cursor, CursorError, FilterTag, Position};
 pub use filter::Filter;
-pub use price::{Moment, Price};
+pub use price::{LearnedPrice, Minute, Moment, Price};
 pub use source::SourceAccount;
 pub use time::{Clock, UnixMillis, UnixSeconds};
-pub use trade::{Row, Side, Token, Trade, TradeKey};
+pub use trade::{Row, Side, Token, Trade, TradeKey, ValueSource};
 
 /// Number of a chain's row in `data/chains.toml`; stored in keys, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

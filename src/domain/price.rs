@@ -18,3 +18,27 @@ pub struct Moment {
     pub height: Height,
     pub time: UnixSeconds,
 }
+
+/// A minute of the clock, counted from 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Minute(pub u32);
+
+impl Minute {
+    pub fn of(time: UnixSeconds) -> Self {
+        Self(time.0 / 60)
+    }
+
+    /// Its first second.
+    pub fn start(self) -> UnixSeconds {
+        UnixSeconds(self.0.saturating_mul(60))
+    }
+}
+
+/// A price that a trade told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LearnedPrice {
+    pub time: UnixSeconds,
+    pub price: Price,
+    /// Of the transaction's id: the same one teaches once, whoever's history it is read from.
+    pub tag: u64,
+}

@@ -37,6 +37,70 @@ impl PartialOrd for TradeKey {
     }
 }
 
+/// How a trade's native value was found, or why it has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ValueSource {
+    /// Native coin changed hands for it. Of rows in the first stored form also [`Self::Route`]:
+    /// that form does not tell them apart.
+    Direct,
+    /// One token was traded for another, and the route passed through the native coin.
+    Route,
+    /// Its dollars, at the price that the chain's reference pools told.
+    ReferencePool,
+    /// Its dollars, at a price that trades of any wallet told.
+    Learned,
+    /// Its dollars, at the price that the configured candle source told.
+    Candle,
+    /// By what one of its tokens was worth in another trade of the wallet in the same minute.
+    Token,
+    /// None yet: a source failed, and is asked again.
+    Pending,
+    /// None: nobody could tell.
+    Unknown,
+}
+
+impl ValueSource {
+    pub const ALL: [Self; 8] = [
+        Self::Direct,
+        Self::Route,
+        Self::ReferencePool,
+        Self::Learned,
+        Self::Candle,
+        Self::Token,
+        Self::Pending,
+        Self::Unknown,
+    ];
+
+    /// As metrics and explanations name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Route => "route",
+            Self::ReferencePool => "reference_pool",
+            Self::Learned => "learned",
+            Self::Candle => "candle",
+            Self::Token => "token",
+            Self::Pending => "pending",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Of a row about which only its own transaction was asked.
+    pub const fn told(native: Option<Units>) -> Self {
+        if native.is_some() { Self::Direct } else { Self::Unknown }
+    }
+
+    /// Whether the transaction itself tells the value.
+    pub const fn is_of_transaction(self) -> bool {
+        matches!(self, Self::Direct | Self::Route)
+    }
+
+    /// Whether the value was worked out by a price.
+    pub const fn is_derived(self) -> bool {
+        matches!(self, Self::ReferencePool | Self::Learned | Self::Candle | Self::Token)
+    }
+}
+
 /// One buy or sell of one token, as decoded and stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trade {
@@ -47,6 +111,8 @@ pub struct Trade {
     pub units: Option<Units>,
     /// Native value in the chain's smallest unit; `None` where it cannot be told.
     pub native: Option<Units>,
+    /// How `native` was found; not shown in the contract's rows.
+    pub valued: ValueSource,
     pub venue: Arc<str>,
 }
 

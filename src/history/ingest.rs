@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Inner;
 use super::error::HistoryError;
+use super::pricing::{self, Doors};
+use super::valuing;
 use crate::decode::{self, Decoded};
-use crate::domain::{Address, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, Wallet};
+use crate::domain::{
+    Address, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, ValueSource, Wallet,
+};
 use crate::registry::Registry;
-use crate::store::{Chunk, StoreError, TokenRecord, View, WalletRecord};
+use crate::store::{Chunk, PriceRecord, StoreError, TokenRecord, View, WalletRecord};
 use crate::upstream::{Lane, RawChunk, RawTx, Source, UpstreamError};
 
 /// Transactions decoded before other tasks get a turn.
@@ -41,6 +45,7 @@ impl Ingest<'_> {
         let mut traded = self.decode(&raw.txs).await;
         self.order(&mut traded).await?;
         let tokens = self.tokens(&traded).await?;
+        let (trades, prices) = self.value(traded, &tokens).await?;
         Ok(Chunk {
             id: self.record.id,
             epoch: self.record.epoch,
@@ -48,12 +53,39 @@ impl Ingest<'_> {
             high: raw.high,
             decoder: decode::version(self.record.wallet.address.family()),
             resume: raw.resume,
-            trades: traded.into_iter().flat_map(Traded::into_rows).collect(),
+            trades,
             tokens,
             accounts: raw.accounts,
             anchors: None,
+            prices,
             checked_at,
         })
+    }
+
+    /// Rows with their values, and the prices met on the way.
+    async fn value(
+        &self,
+        traded: Vec<Traded>,
+        tokens: &[TokenRecord],
+    ) -> Result<(Vec<Trade>, Vec<PriceRecord>), IngestError> {
+        let beside = traded.iter().map(|one| (one.tx, one.decoded.beside)).collect();
+        let mut trades: Vec<Trade> = Vec::new();
+        for one in traded {
+            let mut rows: Vec<Trade> = one.into_rows().collect();
+            valuing::told(&mut rows);
+            trades.append(&mut rows);
+        }
+        let Self { inner, source, lane, record } = *self;
+        let chain = inner.registry.chain(record.wallet.chain);
+        let mut prices = Vec::new();
+        if let Some(chain) = chain {
+            let doors = Doors { inner, chain, source, lane };
+            prices = pricing::value(&doors, record.id, &mut trades, &beside, tokens).await?;
+        }
+        for trade in &trades {
+            inner.metrics.values.add(trade.valued);
+        }
+        Ok((trades, prices))
     }
 
     async fn decode(&self, txs: &[RawTx]) -> Vec<Traded> {
@@ -216,6 +248,7 @@ impl Traded {
             mint: trade.mint,
             units: trade.units,
             native: trade.native,
+            valued: ValueSource::told(trade.native),
             venue: trade.venue,
         })
     }

@@ -36,6 +36,20 @@ pub struct HistoryLimits {
     pub tokens_check_max: usize,
     /// A token without a symbol is asked for again after this long.
     pub token_retry_after: Duration,
+    /// Longest wait of a chunk for the prices that its rows need; what lacks one then is stored
+    /// without a value, and asked for on the side.
+    pub value_wait_max: Duration,
+    /// After a wait in vain the next chunks of the chain do not wait for this long.
+    pub values_rest: Duration,
+    /// How often values are asked for that a source failed to tell, how many transactions at a
+    /// time, and how long for.
+    pub values_check_every: Duration,
+    pub values_check_max: usize,
+    pub values_ask_max: Duration,
+    /// Longest pause of a chain whose sources keep failing.
+    pub values_pause_max: Duration,
+    /// Stored rows that are looked at for what a token was worth.
+    pub values_rows_around_max: usize,
     /// A history that the nodes have cut is tried again after this long.
     pub cut_retry_after: Duration,
     /// Spans of one wallet; above it the topmost gap is closed before a new span begins.
@@ -73,6 +87,13 @@ impl Default for HistoryLimits {
             tokens_check_every: Duration::from_secs(10),
             tokens_check_max: 200,
             token_retry_after: Duration::from_secs(3600),
+            value_wait_max: Duration::from_secs(3),
+            values_rest: Duration::from_secs(30),
+            values_check_every: Duration::from_secs(10),
+            values_check_max: 200,
+            values_ask_max: Duration::from_secs(60),
+            values_pause_max: Duration::from_secs(300),
+            values_rows_around_max: 200,
             cut_retry_after: Duration::from_secs(600),
             spans_max: 64,
             anchors_max: 64,

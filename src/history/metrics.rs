@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::domain::ValueSource;
+
 /// Everything is a count since the start, but for the two gauges.
 #[derive(Debug, Default)]
 pub struct HistoryMetrics {
@@ -15,6 +17,8 @@ pub struct HistoryMetrics {
     pub load_failures: Counter,
     pub worker_panics: Counter,
     pub reorganisations: Counter,
+    /// Rows stored or filled, by how their native value was found.
+    pub values: Values,
     /// Gauge: wallets with a worker.
     pub workers: Counter,
     /// Gauge: open walks.
@@ -23,6 +27,23 @@ pub struct HistoryMetrics {
 
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
+
+/// One counter for each way.
+#[derive(Debug, Default)]
+pub struct Values([Counter; ValueSource::ALL.len()]);
+
+impl Values {
+    pub fn iter(&self) -> impl Iterator<Item = (ValueSource, u64)> {
+        ValueSource::ALL.into_iter().zip(self.0.iter().map(Counter::get))
+    }
+
+    pub(super) fn add(&self, source: ValueSource) {
+        let counters = ValueSource::ALL.into_iter().zip(&self.0);
+        for (_, counter) in counters.filter(|(known, _)| *known == source) {
+            counter.add(1);
+        }
+    }
+}
 
 impl Counter {
     pub fn get(&self) -> u64 {

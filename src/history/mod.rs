@@ -12,10 +12,13 @@ mod limits;
 mod metrics;
 mod names;
 mod plan;
+mod pricing;
 mod pump;
+mod refill;
 mod roster;
 mod tasks;
 mod usage;
+mod valuing;
 mod walk;
 mod worker;
 
@@ -24,6 +27,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
@@ -31,14 +35,14 @@ pub use error::HistoryError;
 pub use estimate::Estimate;
 pub use explain::Explained;
 pub use limits::HistoryLimits;
-pub use metrics::{Counter, HistoryMetrics};
+pub use metrics::{Counter, HistoryMetrics, Values};
 pub use tasks::Tasks;
 pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
 
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
 use crate::store::{Store, StoreStats, View};
-use crate::upstream::{Source, SourceStatus};
+use crate::upstream::{Candles, Source, SourceStatus};
 use board::Board;
 use plan::Demand;
 use usage::Usage;
@@ -50,6 +54,8 @@ pub struct HistoryParts {
     pub registry: Arc<Registry>,
     /// One source for each chain that can be read.
     pub sources: HashMap<ChainId, Source>,
+    /// Asked for prices that the chains do not tell.
+    pub candles: Option<Candles>,
     pub clock: Arc<dyn Clock>,
     pub limits: HistoryLimits,
     pub tasks: Tasks,
@@ -65,6 +71,7 @@ struct Inner {
     store: Store,
     registry: Arc<Registry>,
     sources: HashMap<ChainId, Source>,
+    candles: Option<Candles>,
     clock: Arc<dyn Clock>,
     limits: HistoryLimits,
     tasks: Tasks,
@@ -74,6 +81,8 @@ struct Inner {
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
+    /// Chains whose prices were waited for in vain, until when.
+    prices_rest: Mutex<HashMap<ChainId, Instant>>,
 }
 
 impl fmt::Debug for Inner {
@@ -85,7 +94,7 @@ impl fmt::Debug for Inner {
 impl History {
     /// Starts the engine and its usage writer.
     pub fn new(parts: HistoryParts) -> Self {
-        let HistoryParts { store, registry, sources, clock, limits, tasks } = parts;
+        let HistoryParts { store, registry, sources, candles, clock, limits, tasks } = parts;
         let inner = Arc::new(Inner {
             usage: Usage::new(
                 store.clone(),
@@ -96,10 +105,12 @@ impl History {
             metrics: Arc::default(),
             tallies: walk::Tallies::default(),
             boards: Mutex::default(),
+            prices_rest: Mutex::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),
             store,
             registry,
             sources,
+            candles,
             clock,
             limits,
             tasks,
@@ -107,6 +118,7 @@ impl History {
         let flusher = Arc::clone(&inner);
         inner.tasks.spawn(async move { flusher.flush_usage().await });
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
+        inner.tasks.spawn(Arc::clone(&inner).complete_values());
         Self { inner }
     }
 

@@ -28,6 +28,23 @@ pub enum Finality {
     Depth(u64),
 }
 
+/// A pool of the native coin and a stablecoin in a contract that holds many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferenceId {
+    pub manager: Address,
+    pub stable: Address,
+    pub id: [u8; 32],
+}
+
+/// The two token accounts of a Solana pool of the wrapped coin and a stablecoin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferenceVaults {
+    pub native: Address,
+    pub stable: Address,
+    /// What the pool keeps of what comes in, in millionths.
+    pub fee: u32,
+}
+
 /// One chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
@@ -61,8 +78,16 @@ pub struct Chain {
     pub mirrors: Vec<Address>,
     /// Tokens worth one US dollar.
     pub stablecoins: Vec<Address>,
-    /// EVM: pools of the wrapped coin and a stablecoin, by which dollars become the coin.
+    /// EVM and Tron: pools of the wrapped coin and a stablecoin, by which dollars become the coin.
     pub reference_pools: Vec<Address>,
+    /// EVM: the same in contracts that hold many pools (Uniswap V4), of the coin as such.
+    pub reference_ids: Vec<ReferenceId>,
+    /// Solana: reference pools by their vaults.
+    pub reference_vaults: Vec<ReferenceVaults>,
+    /// EVM and Tron: blocks below a height in which a reference pool's state counts as the one at it.
+    pub reference_blocks: u64,
+    /// What a price service calls the native coin.
+    pub price_coin: Option<String>,
     /// Site that shows transactions to people.
     pub explorer: String,
     /// Heights kept below a head that the source of a list does not tell itself.
@@ -75,6 +100,22 @@ pub struct Chain {
 #[serde(deny_unknown_fields)]
 struct File {
     chain: Vec<ChainRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VaultRow {
+    native: String,
+    stable: String,
+    fee: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IdRow {
+    manager: String,
+    stable: String,
+    id: String,
 }
 
 #[derive(Deserialize)]
@@ -103,6 +144,12 @@ struct ChainRow {
     stablecoins: Vec<String>,
     #[serde(default)]
     reference_pools: Vec<String>,
+    #[serde(default)]
+    reference_ids: Vec<IdRow>,
+    #[serde(default)]
+    reference_vaults: Vec<VaultRow>,
+    reference_blocks: Option<u64>,
+    price_coin: Option<String>,
     explorer: String,
     index_lag: u64,
     verified: String,
@@ -143,6 +190,8 @@ const OWN_ID_MIN: u16 = 1 << 15;
 /// Decimals of the native coin of every EVM chain, and what the index of an unknown one may lag.
 const OWN_DECIMALS: u8 = 18;
 const OWN_INDEX_LAG: u64 = 64;
+/// `reference_blocks` where a row has none.
+const REFERENCE_BLOCKS: u64 = 16;
 
 impl From<OwnChain> for Chain {
     fn from(own: OwnChain) -> Self {
@@ -166,6 +215,10 @@ impl From<OwnChain> for Chain {
             mirrors: Vec::new(),
             stablecoins: Vec::new(),
             reference_pools: Vec::new(),
+            reference_ids: Vec::new(),
+            reference_vaults: Vec::new(),
+            reference_blocks: REFERENCE_BLOCKS,
+            price_coin: None,
             explorer: String::new(),
             index_lag: OWN_INDEX_LAG,
             verified: "never".to_owned(),
@@ -190,6 +243,20 @@ impl Chain {
         let wrapped_native = address(&row.wrapped_native)?;
         let multicall = row.multicall.as_ref().map(address).transpose()?;
         let reference_pools = addresses(&row.reference_pools)?;
+        let of_id = |row: &IdRow| {
+            let mut id = [0; 32];
+            hex::decode_to_slice(row.id.trim_start_matches("0x"), &mut id)
+                .map_err(|e| RegistryError::new("chains", format!("{}: {e}", row.id)))?;
+            let (manager, stable) = (address(&row.manager)?, address(&row.stable)?);
+            Ok(ReferenceId { manager, stable, id })
+        };
+        let reference_ids = row.reference_ids.iter().map(of_id).collect::<Result<_, _>>()?;
+        let of_vaults = |row: &VaultRow| {
+            let (native, stable) = (address(&row.native)?, address(&row.stable)?);
+            Ok(ReferenceVaults { native, stable, fee: row.fee })
+        };
+        let reference_vaults =
+            row.reference_vaults.iter().map(of_vaults).collect::<Result<_, RegistryError>>()?;
         let (mirrors, stablecoins) = (addresses(&row.mirrors)?, addresses(&row.stablecoins)?);
         Ok(Self {
             id: ChainId(row.id),
@@ -211,6 +278,10 @@ impl Chain {
             mirrors,
             stablecoins,
             reference_pools,
+            reference_ids,
+            reference_vaults,
+            reference_blocks: row.reference_blocks.unwrap_or(REFERENCE_BLOCKS).max(1),
+            price_coin: row.price_coin,
             explorer: row.explorer,
             index_lag: row.index_lag,
             verified: row.verified,

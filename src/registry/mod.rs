@@ -4,7 +4,7 @@ mod chains;
 mod evm;
 mod solana;
 
-pub use chains::{Chain, Finality, NativeCoin, OwnChain};
+pub use chains::{Chain, Finality, NativeCoin, OwnChain, ReferenceId, ReferenceVaults};
 pub use evm::{Contract, ContractKind, Event, EventKind, EvmTables, Factory, Payout, PoolSalt};
 pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 

@@ -2,18 +2,23 @@
 
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
-use crate::domain::{Family, Height, Span, Trade, TxId, Wallet};
+use crate::domain::{ChainId, Family, Height, Span, Trade, TxId, Wallet};
 
 use super::codec::{self, WalletState, corrupt};
 use super::intern::{Known, Names, next_id};
-use super::key::{account_key, address_key, usage_key};
+use super::key::{RowKey, account_key, address_key, usage_key};
+use super::prices::Prices;
 use super::rows::Rows;
 use super::schema::names::{ANCHORS, STATES, WALLETS};
 use super::schema::{
     ACCOUNT_TO_STATE, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
     WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
 };
-use super::{Anchor, Chunk, StoreError, TokenRecord, UsageUpdate, WalletId, WalletPatch, Written};
+use super::values::{self, Gone, Wanted};
+use super::{
+    Anchor, Chunk, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
+    WalletPatch, Written,
+};
 
 /// All tables of one write transaction.
 pub(super) struct Tables<'txn> {
@@ -27,6 +32,8 @@ pub(super) struct Tables<'txn> {
     accounts: Table<'txn, [u8; 36], &'static [u8]>,
     ranges: Table<'txn, (u64, u32), &'static [u8]>,
     totals: Table<'txn, u64, u64>,
+    wanted: Wanted<'txn>,
+    prices: Prices<'txn>,
 }
 
 impl<'txn> Tables<'txn> {
@@ -42,6 +49,8 @@ impl<'txn> Tables<'txn> {
             accounts: txn.open_table(ACCOUNT_TO_STATE)?,
             ranges: txn.open_table(USAGE_TO_RANGES)?,
             totals: txn.open_table(KEY_TO_TOTAL)?,
+            wanted: Wanted::open(txn)?,
+            prices: Prices::open(txn)?,
         })
     }
 
@@ -69,14 +78,21 @@ impl<'txn> Tables<'txn> {
             return Ok(Written::Stale);
         }
         let trades = in_order(chunk, &wallet)?;
-        self.clear(chunk.id, &mut state, chunk.low, chunk.high)?;
-        let (id, chain, names) = (chunk.id, wallet.chain, &mut self.names);
+        let (id, chain) = (chunk.id, wallet.chain);
+        let gone = self.clear(id, chain, &mut state, chunk.low, chunk.high)?;
         let ordered = self.rows.keep_order(id, &trades)?;
         state.disordered |= !ordered;
-        state.count += if ordered && trades.len() >= RUN_ROWS_MIN {
-            self.rows.append(id, chain, &trades, names, known)?
+        let row = |trade: &&Trade| {
+            Ok((RowKey::new(id, &trade.key), self.names.stored(known, chain, trade)?))
+        };
+        let mut rows = trades.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
+        values::keep(&gone, &mut rows)?;
+        self.wanted.add(chain, &rows)?;
+        self.prices.put(chain, &chunk.prices)?;
+        state.count += if ordered && rows.len() >= RUN_ROWS_MIN {
+            self.rows.append(&rows)?
         } else {
-            self.rows.insert(id, chain, &trades, names, known)?
+            self.rows.insert(&rows)?
         };
         state.coverage.insert(Span {
             low: chunk.low,
@@ -111,7 +127,8 @@ impl<'txn> Tables<'txn> {
             if low > high {
                 return Err(StoreError::Invalid("a range of heights that ends before it begins"));
             }
-            self.clear(id, &mut state, low, high)?;
+            let chain = self.wallet(id)?.chain;
+            self.clear(id, chain, &mut state, low, high)?;
             state.coverage.remove(low, high);
         }
         state.cut = patch.cut.unwrap_or(state.cut);
@@ -135,7 +152,8 @@ impl<'txn> Tables<'txn> {
     pub(super) fn cut_back(&mut self, id: WalletId, above: Height) -> Result<u64, StoreError> {
         let mut state = self.state(id)?;
         if let Some(low) = above.checked_add(1) {
-            self.clear(id, &mut state, low, Height::MAX)?;
+            let chain = self.wallet(id)?.chain;
+            self.clear(id, chain, &mut state, low, Height::MAX)?;
         }
         state.coverage.cut_above(above);
         state.epoch += 1;
@@ -169,19 +187,47 @@ impl<'txn> Tables<'txn> {
         Ok(())
     }
 
-    /// Deletes the rows between two inclusive heights. Rows exist only at covered heights, so a
-    /// back-fill below everything reads nothing here.
+    /// Values for rows that have waited for them. The prices are kept whatever becomes of the rows.
+    pub(super) fn values(
+        &mut self,
+        id: WalletId,
+        epoch: u64,
+        new: &[NewValue],
+        prices: &[PriceRecord],
+    ) -> Result<Written, StoreError> {
+        let (wallet, state) = (self.wallet(id)?, self.state(id)?);
+        self.prices.put(wallet.chain, prices)?;
+        if state.epoch != epoch {
+            return Ok(Written::Stale);
+        }
+        let keys: Vec<RowKey> = new.iter().map(|new| RowKey::new(id, &new.key)).collect();
+        for (key, new) in keys.iter().zip(new) {
+            self.rows.fill(key, new)?;
+        }
+        for key in &keys {
+            if !self.rows.waits(key)? {
+                self.wanted.remove(wallet.chain, key.bytes())?;
+            }
+        }
+        Ok(Written::Stored { count: state.count, coverage: state.coverage })
+    }
+
+    /// Deletes the rows between two inclusive heights, and hands back those that have a value, or
+    /// wait for one, which their transactions do not tell. Rows exist only at covered heights, so
+    /// a back-fill below everything reads nothing here.
     fn clear(
         &mut self,
         id: WalletId,
+        chain: ChainId,
         state: &mut WalletState,
         low: Height,
         high: Height,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<Gone>, StoreError> {
+        let mut gone = Vec::new();
         for span in state.coverage.spans() {
             let (low, high) = (low.max(span.low), high.min(span.high));
             if low <= high && state.count > 0 {
-                let deleted = self.rows.delete(id, low, high, state.disordered)?;
+                let deleted = self.rows.delete(id, low, high, state.disordered, &mut gone)?;
                 state.count = state
                     .count
                     .checked_sub(deleted)
@@ -189,7 +235,8 @@ impl<'txn> Tables<'txn> {
             }
         }
         state.disordered &= state.count > 0;
-        Ok(())
+        self.wanted.forget(chain, &gone)?;
+        Ok(gone)
     }
 
     fn wallet(&self, id: WalletId) -> Result<Wallet, StoreError> {

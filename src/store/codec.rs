@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bincode::{BorrowDecode, Decode, Encode};
 
 use crate::domain::{
-    Address, ChainId, Coverage, Family, KeyId, Resume, Side, SourceAccount, Span, TradeKey, Units,
-    UnixMillis, Wallet,
+    Address, ChainId, Coverage, Family, KeyId, LearnedPrice, Price, Resume, Side, SourceAccount,
+    Span, TradeKey, Units, UnixMillis, UnixSeconds, ValueSource, Wallet,
 };
 
 use super::key::{RowKey, read_row_key};
@@ -19,6 +19,8 @@ use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId};
 /// More than any value has; a damaged length then fails before it allocates.
 const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const V1: u8 = 1;
+/// Of trades, whose flags tell since then how the value was found.
+const V2: u8 = 2;
 
 /// The changing part of a wallet's record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,6 +42,7 @@ pub(super) struct StoredTrade {
     pub(super) venue: u32,
     pub(super) units: Option<Units>,
     pub(super) native: Option<Units>,
+    pub(super) valued: ValueSource,
 }
 
 #[derive(Encode, Decode)]
@@ -93,8 +96,21 @@ struct TokenV1 {
     asked_at_ms: Option<u64>,
 }
 
+#[derive(Encode, Decode)]
+struct LearnedV1 {
+    time: u32,
+    price: u128,
+    tag: u64,
+}
+
+#[derive(Encode, Decode)]
+struct CandleV1 {
+    price: Option<u128>,
+}
+
+/// The fields of both versions; they differ in what the flags may hold.
 #[derive(Encode, BorrowDecode)]
-struct TradeV1<'a> {
+struct Trade<'a> {
     flags: u8,
     token: u32,
     venue: u32,
@@ -106,7 +122,9 @@ struct TradeV1<'a> {
 const SELL: u8 = 1;
 const HAS_UNITS: u8 = 2;
 const HAS_NATIVE: u8 = 4;
-const FLAGS: u8 = SELL | HAS_UNITS | HAS_NATIVE;
+const FLAGS_V1: u8 = SELL | HAS_UNITS | HAS_NATIVE;
+/// From this bit on: the number of how the value was found, in the second version.
+const SOURCE_AT: u8 = 3;
 
 /// Keys of the first and the last row, as in the table of trades.
 #[derive(Encode, Decode)]
@@ -220,18 +238,19 @@ pub(super) fn encode_trade(trade: &StoredTrade, into: &mut Vec<u8>) -> Result<()
     let mut flags = if trade.side == Side::Sell { SELL } else { 0 };
     flags |= if units.is_some() { HAS_UNITS } else { 0 };
     flags |= if native.is_some() { HAS_NATIVE } else { 0 };
-    let stored = TradeV1 {
+    flags |= number_of(trade.valued) << SOURCE_AT;
+    let stored = Trade {
         flags,
         token: trade.token,
         venue: trade.venue,
         units: units.as_ref().map_or(&[], minimal),
         native: native.as_ref().map_or(&[], minimal),
     };
-    encode_into(&stored, into)
+    encode_into(V2, &stored, into)
 }
 
 pub(super) fn decode_trade(table: &'static str, bytes: &[u8]) -> Result<StoredTrade, StoreError> {
-    let stored: TradeV1<'_> = decode(table, bytes)?;
+    let (version, stored): (u8, Trade<'_>) = decode_up_to(V2, table, bytes)?;
     let amount = |flag: u8, bytes: &[u8]| match (stored.flags & flag, bytes) {
         (0, []) => Ok(None),
         (0, _) => Err(corrupt(table, "an amount that should not be there")),
@@ -239,16 +258,77 @@ pub(super) fn decode_trade(table: &'static str, bytes: &[u8]) -> Result<StoredTr
             .map(Some)
             .ok_or_else(|| corrupt(table, "an amount of more than 256 bits")),
     };
-    if stored.flags & !FLAGS != 0 {
+    if version == V1 && stored.flags & !FLAGS_V1 != 0 {
         return Err(corrupt(table, "unknown flags"));
     }
+    let native = amount(HAS_NATIVE, stored.native)?;
+    let valued = match version {
+        V1 => ValueSource::told(native),
+        _ => source_of(stored.flags >> SOURCE_AT).ok_or_else(|| corrupt(table, "unknown flags"))?,
+    };
     Ok(StoredTrade {
         side: if stored.flags & SELL == 0 { Side::Buy } else { Side::Sell },
         token: stored.token,
         venue: stored.venue,
         units: amount(HAS_UNITS, stored.units)?,
-        native: amount(HAS_NATIVE, stored.native)?,
+        native,
+        valued,
     })
+}
+
+/// Whether a stored trade has, or waits for, a value that its transaction does not tell.
+pub(super) fn is_valued_beside(bytes: &[u8]) -> bool {
+    let [V2, flags, ..] = bytes else { return false };
+    source_of(flags >> SOURCE_AT)
+        .is_some_and(|source| source.is_derived() || source == ValueSource::Pending)
+}
+
+/// Numbers in the file, never reused.
+const fn number_of(source: ValueSource) -> u8 {
+    match source {
+        ValueSource::Unknown => 0,
+        ValueSource::Direct => 1,
+        ValueSource::Route => 2,
+        ValueSource::ReferencePool => 3,
+        ValueSource::Learned => 4,
+        ValueSource::Candle => 5,
+        ValueSource::Token => 6,
+        ValueSource::Pending => 7,
+    }
+}
+
+fn source_of(number: u8) -> Option<ValueSource> {
+    ValueSource::ALL.into_iter().find(|source| number_of(*source) == number)
+}
+
+pub(super) fn encode_learned(prices: &[LearnedPrice]) -> Result<Vec<u8>, StoreError> {
+    let one = |p: &LearnedPrice| LearnedV1 { time: p.time.0, price: p.price.0, tag: p.tag };
+    encode(&prices.iter().map(one).collect::<Vec<_>>())
+}
+
+pub(super) fn decode_learned(
+    table: &'static str,
+    bytes: &[u8],
+) -> Result<Vec<LearnedPrice>, StoreError> {
+    let stored: Vec<LearnedV1> = decode(table, bytes)?;
+    let one = |LearnedV1 { time, price, tag }| LearnedPrice {
+        time: UnixSeconds(time),
+        price: Price(price),
+        tag,
+    };
+    Ok(stored.into_iter().map(one).collect())
+}
+
+pub(super) fn encode_candle(price: Option<Price>) -> Result<Vec<u8>, StoreError> {
+    encode(&CandleV1 { price: price.map(|price| price.0) })
+}
+
+pub(super) fn decode_candle(
+    table: &'static str,
+    bytes: &[u8],
+) -> Result<Option<Price>, StoreError> {
+    let CandleV1 { price } = decode(table, bytes)?;
+    Ok(price.map(Price))
 }
 
 pub(super) fn encode_ranges(
@@ -304,13 +384,13 @@ fn minimal(bytes: &[u8; 32]) -> &[u8] {
 
 fn encode(value: &impl Encode) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::new();
-    encode_into(value, &mut bytes)?;
+    encode_into(V1, value, &mut bytes)?;
     Ok(bytes)
 }
 
-fn encode_into(value: &impl Encode, into: &mut Vec<u8>) -> Result<(), StoreError> {
+fn encode_into(version: u8, value: &impl Encode, into: &mut Vec<u8>) -> Result<(), StoreError> {
     into.clear();
-    into.push(V1);
+    into.push(version);
     bincode::encode_into_std_write(value, into, bincode::config::standard())
         .map(|_| ())
         .map_err(|error| StoreError::Engine(error.to_string()))
@@ -320,14 +400,25 @@ fn decode<'a, T: BorrowDecode<'a, ()>>(
     table: &'static str,
     bytes: &'a [u8],
 ) -> Result<T, StoreError> {
-    let body = match bytes.split_first() {
-        Some((&V1, body)) => body,
-        Some((&found, _)) if found > V1 => return Err(StoreError::NewerRecord { table, found }),
-        Some((_, _)) | None => return Err(corrupt(table, "no version")),
+    decode_up_to(V1, table, bytes).map(|(_, value)| value)
+}
+
+/// A value of any version up to `newest`, with its version.
+fn decode_up_to<'a, T: BorrowDecode<'a, ()>>(
+    newest: u8,
+    table: &'static str,
+    bytes: &'a [u8],
+) -> Result<(u8, T), StoreError> {
+    let (version, body) = match bytes.split_first() {
+        Some((&found, _)) if found > newest => {
+            return Err(StoreError::NewerRecord { table, found });
+        }
+        Some((0, _)) | None => return Err(corrupt(table, "no version")),
+        Some((&version, body)) => (version, body),
     };
     let config = bincode::config::standard().with_limit::<VALUE_BYTES_MAX>();
     match bincode::borrow_decode_from_slice(body, config) {
-        Ok((value, read)) if read == body.len() => Ok(value),
+        Ok((value, read)) if read == body.len() => Ok((version, value)),
         Ok(_) => Err(corrupt(table, "bytes after the end")),
         Err(error) => Err(corrupt(table, error)),
     }
@@ -338,7 +429,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{TradeKey, TxId, UnixSeconds};
+    use crate::domain::TxId;
 
     const T: &str = "test";
 
@@ -352,10 +443,11 @@ mod tests {
         #[test]
         fn a_trade_comes_back_with_all_256_bits(
             sell in any::<bool>(), token in any::<u32>(), venue in any::<u32>(),
-            units in units(), native in units(),
+            units in units(), native in units(), source in 0..8_usize,
         ) {
             let side = if sell { Side::Sell } else { Side::Buy };
-            let trade = StoredTrade { side, token, venue, units, native };
+            let valued = ValueSource::ALL[source];
+            let trade = StoredTrade { side, token, venue, units, native, valued };
             let mut bytes = Vec::new();
             encode_trade(&trade, &mut bytes).unwrap();
             prop_assert_eq!(decode_trade(T, &bytes).unwrap(), trade);
@@ -369,7 +461,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            for version in [None, Some(V1)] {
+            for version in [None, Some(V1), Some(V2)] {
                 let bytes: Vec<u8> = version.into_iter().chain(bytes.iter().copied()).collect();
                 let _ = decode_trade(T, &bytes);
                 let _ = decode_state(T, &bytes);
@@ -379,6 +471,9 @@ mod tests {
                 let _ = decode_pending(T, &bytes);
                 let _ = decode_account(T, [0; 32], &bytes);
                 let _ = decode_ranges(T, Family::Evm, &bytes);
+                let _ = decode_learned(T, &bytes);
+                let _ = decode_candle(T, &bytes);
+                let _ = is_valued_beside(&bytes);
             }
         }
     }
@@ -443,17 +538,43 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_a_trade_are_these() {
-        let trade = StoredTrade {
+    fn every_version_of_a_trade_is_read() {
+        let trade = |native: Option<u64>, valued| StoredTrade {
             side: Side::Sell,
             token: 300,
             venue: 7,
             units: Some(Units::from(0x0102_u64)),
-            native: None,
+            native: native.map(Units::from),
+            valued,
         };
-        let mut bytes = Vec::new();
-        encode_trade(&trade, &mut bytes).unwrap();
-        // Version, flags, token as u16 behind its marker, venue, two digits, none.
-        assert_eq!(bytes, [1, 3, 251, 44, 1, 7, 2, 1, 2, 0]);
+        // Version, flags, token as u16 behind its marker, venue, two digits, none or one.
+        let (old, valued) =
+            ([1, 3, 251, 44, 1, 7, 2, 1, 2, 0], [1, 7, 251, 44, 1, 7, 2, 1, 2, 1, 9]);
+        assert_eq!(decode_trade(T, &old).unwrap(), trade(None, ValueSource::Unknown));
+        assert_eq!(decode_trade(T, &valued).unwrap(), trade(Some(9), ValueSource::Direct));
+        let newer = trade(Some(9), ValueSource::Candle);
+        let bytes = [2, 7 | 5 << 3, 251, 44, 1, 7, 2, 1, 2, 1, 9];
+        assert_eq!(decode_trade(T, &bytes).unwrap(), newer);
+        let mut written = Vec::new();
+        encode_trade(&newer, &mut written).unwrap();
+        assert_eq!(written, bytes);
+        // The first version knows no sources, and the second none behind the last.
+        assert!(decode_trade(T, &[1, 3 | 1 << 3, 1, 7, 2, 1, 2, 0]).is_err());
+        assert!(decode_trade(T, &[2, 3 | 8 << 3, 1, 7, 2, 1, 2, 0]).is_err());
+        assert!(matches!(
+            decode_trade(T, &[3, 3, 1, 7, 2, 1, 2, 0]),
+            Err(StoreError::NewerRecord { found: 3, .. })
+        ));
+    }
+
+    #[test]
+    fn prices_come_back_as_they_went() {
+        let learned =
+            [LearnedPrice { time: UnixSeconds(7), price: Price(u128::MAX), tag: u64::MAX }];
+        let bytes = encode_learned(&learned).unwrap();
+        assert_eq!(decode_learned(T, &bytes).unwrap(), learned);
+        for price in [None, Some(Price(5))] {
+            assert_eq!(decode_candle(T, &encode_candle(price).unwrap()).unwrap(), price);
+        }
     }
 }

@@ -280,8 +280,9 @@ pub(super) fn open_database(
         .create_with_backend(backend.clone())
         .map_err(|error| refuse(error, name))?;
     let found = schema::inspect(&database.begin_read()?)?;
-    if check(found, name)? == Found::Empty {
-        schema::initialize(&database)?;
+    match check(found, name)? {
+        Found::Empty => schema::initialize(&database)?,
+        Found::Current | Found::NotOurs => schema::complete(&database)?,
     }
     Ok(database)
 }

@@ -66,6 +66,7 @@ impl<'txn> Names<'txn> {
             venue: self.venue(known, &trade.venue)?,
             units: trade.units,
             native: trade.native,
+            valued: trade.valued,
         })
     }
 

@@ -121,6 +121,28 @@ pub(super) fn token_of_wanted(key: &[u8; 14]) -> Option<u32> {
     Some(u32::from_be_bytes(array(key, 10)?))
 }
 
+/// The key without its leg: what the rows of one transaction share.
+pub(super) fn transaction_of(row_key: &[u8]) -> &[u8] {
+    row_key.get(..row_key.len().saturating_sub(LEG_BYTES)).unwrap_or(&[])
+}
+
+/// The id of the transaction, as bytes.
+pub(super) fn tx_of(row_key: &[u8]) -> &[u8] {
+    transaction_of(row_key).get(TX_AT..).unwrap_or(&[])
+}
+
+/// Chain, then what the rows of a transaction share.
+pub(super) fn wanted_value_key(chain: ChainId, row_key: &[u8]) -> Vec<u8> {
+    [&chain.0.to_be_bytes(), transaction_of(row_key)].concat()
+}
+
+/// The wallet of a [`wanted_value_key`], and bounds around the rows of its transaction.
+pub(super) fn rows_of_wanted(key: &[u8]) -> Option<(WalletId, Vec<u8>, Vec<u8>)> {
+    let start = key.get(2..)?;
+    let id = WalletId(u32::from_be_bytes(array(start, 0)?));
+    Some((id, start.to_vec(), [start, &[0xFF; LEG_BYTES + 1]].concat()))
+}
+
 /// API key, then wallet.
 pub(super) fn usage_key(key: KeyId, id: WalletId) -> (u64, u32) {
     (key.0, id.0)

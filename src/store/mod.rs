@@ -7,6 +7,8 @@
 //! - A write that carries another epoch than the wallet's changes nothing.
 //! - A chunk replaces: rows between its heights are deleted, whether or not times and heights agree
 //!   (`rows.rs`); one that lies below everything stored reads nothing.
+//! - A value that its transaction does not tell is given once: a chunk that replaces its row with
+//!   the same one keeps it.
 //! - What reopens heights deletes their rows. A reader that keeps to a `floor` never crosses a gap.
 //! - Numbers of wallets, tokens and venues are never given twice.
 //! - Reading never waits for writing; no lock is held across an await.
@@ -18,10 +20,12 @@ mod file;
 mod intern;
 mod key;
 mod memo;
+mod prices;
 mod record;
 mod rows;
 mod schema;
 pub mod upkeep;
+mod values;
 mod view;
 mod writer;
 
@@ -36,8 +40,8 @@ use crate::domain::{Height, Wallet};
 
 pub use error::StoreError;
 pub use record::{
-    Anchor, Chunk, DeliveredRange, Pending, StoreStats, TokenRecord, UsageUpdate, WalletId,
-    WalletPatch, WalletRecord, Written,
+    Anchor, Chunk, DeliveredRange, NewValue, Pending, PriceRecord, StoreStats, TokenRecord,
+    UsageUpdate, WalletId, WalletPatch, WalletRecord, WantedPlace, WantedValue, Written,
 };
 pub use view::View;
 
@@ -58,6 +62,10 @@ struct Limits {
     memo_entries: usize,
     /// Tokens and venues each that one slice keeps at hand.
     slice_names: usize,
+    /// Minutes, over all chains, whose learned prices are kept, and as many of candles.
+    price_minutes: u64,
+    /// Learned prices of one minute.
+    prices_per_minute: usize,
 }
 
 const LIMITS: Limits = Limits {
@@ -66,6 +74,8 @@ const LIMITS: Limits = Limits {
     interned: 65_536,
     memo_entries: 16_384,
     slice_names: 256,
+    price_minutes: 100_000,
+    prices_per_minute: 8,
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -201,6 +211,19 @@ impl Store {
     pub async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<(), StoreError> {
         let (reply, answer) = Reply::new();
         self.ask(Job::Tokens(tokens, reply), answer).await
+    }
+
+    /// Gives values to rows that wait for them, and keeps the prices met on the way. A row that has
+    /// a value, or changed meanwhile, stays as it is.
+    pub async fn write_values(
+        &self,
+        id: WalletId,
+        epoch: u64,
+        values: Vec<NewValue>,
+        prices: Vec<PriceRecord>,
+    ) -> Result<Written, StoreError> {
+        let (reply, answer) = Reply::new();
+        self.ask(Job::Values(id, epoch, Box::new((values, prices)), reply), answer).await
     }
 
     /// Writes what was sent, closes the file and ends the writer; further calls get `Closed`, and

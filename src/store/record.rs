@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::domain::{
-    Address, ChainId, Coverage, Height, KeyId, Resume, SourceAccount, Trade, TradeKey, UnixMillis,
-    Wallet,
+    Address, ChainId, Coverage, Height, KeyId, LearnedPrice, Minute, Price, Resume, SourceAccount,
+    Trade, TradeKey, Units, UnixMillis, ValueSource, Wallet,
 };
 
 /// Number of a wallet in this file: ascending from 0, never reused.
@@ -65,8 +65,44 @@ pub struct Chunk {
     pub accounts: Vec<SourceAccount>,
     /// Replace those of the wallet.
     pub anchors: Option<Vec<Anchor>>,
+    /// Prices of the wallet's chain that were met on the way.
+    pub prices: Vec<PriceRecord>,
     pub checked_at: Option<UnixMillis>,
 }
+
+/// A price of a chain's native coin to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PriceRecord {
+    Learned(LearnedPrice),
+    /// What the candle source told of a minute; the first answer stays.
+    Candle(Minute, Option<Price>),
+}
+
+/// A row that has waited for its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewValue {
+    pub key: TradeKey,
+    /// As the row had them when its value was worked out: another decoder may have changed it.
+    pub units: Option<Units>,
+    pub native: Option<Units>,
+    pub valued: ValueSource,
+}
+
+/// A stored transaction with a row that waits for its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedValue {
+    pub id: WalletId,
+    /// Of the wallet when this was read.
+    pub epoch: u64,
+    /// All its rows.
+    pub trades: Vec<Trade>,
+    /// Where it stands among those that wait.
+    pub place: WantedPlace,
+}
+
+/// A place among the transactions that wait for values.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WantedPlace(pub(super) Vec<u8>);
 
 /// Changes to a wallet's record; `None` leaves a field as it is.
 #[derive(Debug, Clone, Default)]

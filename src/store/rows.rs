@@ -9,13 +9,14 @@ use std::ops::Bound;
 
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
-use crate::domain::{ChainId, Height, Trade, UnixSeconds};
+use crate::domain::{Height, Trade, UnixSeconds, ValueSource};
 
-use super::codec::encode_trade;
-use super::intern::{Known, Names};
-use super::key::{RowKey, height_of, time_of};
+use super::codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
+use super::key::{RowKey, height_of, time_of, transaction_of};
 use super::schema::ROW_KEY_TO_TRADE;
-use super::{StoreError, WalletId};
+use super::schema::names::TRADES;
+use super::values::Gone;
+use super::{NewValue, StoreError, WalletId};
 
 pub(super) struct Rows<'txn> {
     table: Table<'txn, &'static [u8], &'static [u8]>,
@@ -27,13 +28,15 @@ impl<'txn> Rows<'txn> {
         Ok(Self { table: txn.open_table(ROW_KEY_TO_TRADE)?, buffer: Vec::new() })
     }
 
-    /// Deletes a wallet's rows between two inclusive heights and tells how many there were.
+    /// Deletes a wallet's rows between two inclusive heights and tells how many there were. Those
+    /// with a value of their own, or waiting for one, are added to `gone`.
     pub(super) fn delete(
         &mut self,
         id: WalletId,
         low: Height,
         high: Height,
         disordered: bool,
+        gone: &mut Vec<Gone>,
     ) -> Result<u64, StoreError> {
         let (start, end) = if disordered {
             (RowKey::start(id), RowKey::end(id))
@@ -46,8 +49,11 @@ impl<'txn> Rows<'txn> {
             (start, end)
         };
         let mut deleted = 0;
-        self.table.retain_in(start.bytes()..end.bytes(), |key, _| {
+        self.table.retain_in(start.bytes()..end.bytes(), |key, value| {
             let inside = height_of(key).is_some_and(|height| low <= height && height <= high);
+            if inside && is_valued_beside(value) {
+                gone.push((key.to_vec(), value.to_vec()));
+            }
             deleted += u64::from(inside);
             !inside
         })?;
@@ -119,48 +125,58 @@ impl<'txn> Rows<'txn> {
             && height_of(key.value()).is_some_and(|height| height < last.key.height))
     }
 
-    /// Adds sorted trades, none of which is stored, with no stored row between them.
+    /// Adds sorted rows, none of which is stored, with no stored row between them.
     ///
     /// Through a cursor: long runs that are inserted row by row leave every page half empty where
     /// several wallets load at once, since only the right edge of the whole tree fills up.
-    pub(super) fn append(
-        &mut self,
-        id: WalletId,
-        chain: ChainId,
-        trades: &[&Trade],
-        names: &mut Names<'_>,
-        known: &mut Known,
-    ) -> Result<u64, StoreError> {
-        let Some(first) = trades.first() else { return Ok(0) };
-        let first = RowKey::new(id, &first.key);
+    pub(super) fn append(&mut self, rows: &[(RowKey, StoredTrade)]) -> Result<u64, StoreError> {
+        let Some((first, _)) = rows.first() else { return Ok(0) };
         let mut cursor = self.table.upper_bound_mut(Bound::Excluded(first.bytes()))?;
-        for trade in trades {
-            let stored = names.stored(known, chain, trade)?;
-            encode_trade(&stored, &mut self.buffer)?;
-            cursor.insert_before(RowKey::new(id, &trade.key).bytes(), self.buffer.as_slice())?;
+        for (key, row) in rows {
+            encode_trade(row, &mut self.buffer)?;
+            cursor.insert_before(key.bytes(), self.buffer.as_slice())?;
         }
         cursor.close()?;
-        Ok(u64::try_from(trades.len()).unwrap_or(u64::MAX))
+        Ok(u64::try_from(rows.len()).unwrap_or(u64::MAX))
     }
 
-    /// Adds trades wherever they belong and tells how many keys were new.
-    pub(super) fn insert(
-        &mut self,
-        id: WalletId,
-        chain: ChainId,
-        trades: &[&Trade],
-        names: &mut Names<'_>,
-        known: &mut Known,
-    ) -> Result<u64, StoreError> {
+    /// Adds rows wherever they belong and tells how many keys were new.
+    pub(super) fn insert(&mut self, rows: &[(RowKey, StoredTrade)]) -> Result<u64, StoreError> {
         let mut added = 0;
-        for trade in trades {
-            let stored = names.stored(known, chain, trade)?;
-            encode_trade(&stored, &mut self.buffer)?;
-            let key = RowKey::new(id, &trade.key);
+        for (key, row) in rows {
+            encode_trade(row, &mut self.buffer)?;
             let replaced = self.table.insert(key.bytes(), self.buffer.as_slice())?.is_some();
             added += u64::from(!replaced);
         }
         Ok(added)
+    }
+
+    /// Gives a row its value, where it is there, as it was, and waits for one.
+    pub(super) fn fill(&mut self, key: &RowKey, new: &NewValue) -> Result<(), StoreError> {
+        let old = match self.table.get(key.bytes())? {
+            Some(bytes) => decode_trade(TRADES, bytes.value())?,
+            None => return Ok(()),
+        };
+        if old.valued != ValueSource::Pending || old.units != new.units {
+            return Ok(());
+        }
+        let row = StoredTrade { native: new.native, valued: new.valued, ..old };
+        self.insert(&[(*key, row)]).map(drop)
+    }
+
+    /// Whether a row of the transaction of `key` waits for its value.
+    pub(super) fn waits(&self, key: &RowKey) -> Result<bool, StoreError> {
+        let start = transaction_of(key.bytes());
+        for entry in self.table.range(start..)? {
+            let (row, value) = entry?;
+            if transaction_of(row.value()) != start {
+                break;
+            }
+            if decode_trade(TRADES, value.value())?.valued == ValueSource::Pending {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -1,6 +1,9 @@
 //! The tables of the file and the check that a file is one of ours.
 
-use redb::{Database, ReadTransaction, TableDefinition, TableHandle as _, WriteTransaction};
+use redb::{
+    Database, ReadTransaction, ReadableDatabase as _, TableDefinition, TableHandle as _,
+    WriteTransaction,
+};
 
 use super::StoreError;
 
@@ -20,6 +23,9 @@ pub(super) mod names {
     pub(in crate::store) const WANTED: &str = "wanted_token";
     pub(in crate::store) const VENUES: &str = "venue_id_to_name";
     pub(in crate::store) const RANGES: &str = "usage_to_ranges";
+    pub(in crate::store) const WANTED_VALUES: &str = "wanted_value";
+    pub(in crate::store) const LEARNED: &str = "minute_to_learned";
+    pub(in crate::store) const CANDLES: &str = "minute_to_candle";
 }
 
 const FORMAT: &str = "format";
@@ -61,6 +67,21 @@ pub(super) const USAGE_TO_RANGES: TableDefinition<'_, (u64, u32), &[u8]> =
     TableDefinition::new(names::RANGES);
 /// API key to trades delivered.
 pub(super) const KEY_TO_TOTAL: TableDefinition<'_, u64, u64> = TableDefinition::new("key_to_total");
+
+/// Chain, then a row's key without its leg: transactions with a row that waits for its value.
+pub(super) const WANTED_VALUE: TableDefinition<'_, &[u8], ()> =
+    TableDefinition::new(names::WANTED_VALUES);
+/// Chain and minute to the prices that trades told.
+pub(super) const MINUTE_TO_LEARNED: TableDefinition<'_, (u16, u32), &[u8]> =
+    TableDefinition::new(names::LEARNED);
+/// In which order the minutes came, so that the first of them goes first.
+pub(super) const ORDER_TO_LEARNED: TableDefinition<'_, u64, (u16, u32)> =
+    TableDefinition::new("order_to_learned");
+/// Chain and minute to what the candle source told.
+pub(super) const MINUTE_TO_CANDLE: TableDefinition<'_, (u16, u32), &[u8]> =
+    TableDefinition::new(names::CANDLES);
+pub(super) const ORDER_TO_CANDLE: TableDefinition<'_, u64, (u16, u32)> =
+    TableDefinition::new("order_to_candle");
 
 /// What an opened file turned out to be.
 #[derive(Debug, PartialEq, Eq)]
@@ -104,6 +125,22 @@ pub(super) fn initialize(database: &Database) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Adds the tables that a file of an earlier program lacks.
+pub(super) fn complete(database: &Database) -> Result<(), StoreError> {
+    let txn = database.begin_read()?;
+    let later = [WANTED_VALUE.name(), MINUTE_TO_LEARNED.name(), MINUTE_TO_CANDLE.name()];
+    let found: Vec<String> = txn.list_tables()?.map(|table| table.name().to_owned()).collect();
+    drop(txn);
+    if later.iter().all(|name| found.iter().any(|found| found == name)) {
+        return Ok(());
+    }
+    let mut txn = database.begin_write()?;
+    txn.set_quick_repair(true);
+    create_tables(&txn)?;
+    txn.commit()?;
+    Ok(())
+}
+
 fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
     txn.open_table(WALLET_TO_ID)?;
     txn.open_table(WALLET_ID_TO_WALLET)?;
@@ -119,5 +156,10 @@ fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
     txn.open_table(VENUE_ID_TO_NAME)?;
     txn.open_table(USAGE_TO_RANGES)?;
     txn.open_table(KEY_TO_TOTAL)?;
+    txn.open_table(WANTED_VALUE)?;
+    txn.open_table(MINUTE_TO_LEARNED)?;
+    txn.open_table(ORDER_TO_LEARNED)?;
+    txn.open_table(MINUTE_TO_CANDLE)?;
+    txn.open_table(ORDER_TO_CANDLE)?;
     Ok(())
 }

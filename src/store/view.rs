@@ -6,26 +6,29 @@ use std::sync::Arc;
 use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::domain::{
-    Address, ChainId, Family, Height, KeyId, Position, Row, SourceAccount, Token, Trade, TradeKey,
-    UnixMillis, UnixSeconds, Wallet,
+    Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Price, Row,
+    SourceAccount, Token, Trade, TradeKey, UnixMillis, UnixSeconds, Wallet,
 };
 
 use super::codec::{self, StoredTrade, WalletState, corrupt};
 use super::file::Shared;
 use super::key::{
-    RowKey, account_key, address_key, height_of, read_row_key, time_of, token_of_wanted, usage_key,
-    wanted_key,
+    RowKey, account_key, address_key, height_of, read_row_key, rows_of_wanted, time_of,
+    token_of_wanted, usage_key, wanted_key,
 };
 use super::schema::names::{
-    ACCOUNTS, ANCHORS, PENDING, RANGES, STATES, TOKENS, TRADES, VENUES, WALLETS, WANTED,
+    ACCOUNTS, ANCHORS, CANDLES, LEARNED, PENDING, RANGES, STATES, TOKENS, TRADES, VENUES, WALLETS,
+    WANTED, WANTED_VALUES,
 };
 use super::schema::{
-    ACCOUNT_TO_STATE, KEY_TO_TOTAL, ROW_KEY_TO_TRADE, TOKEN_ID_TO_TOKEN, TOKEN_TO_ID,
-    USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
-    WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_TOKEN,
+    ACCOUNT_TO_STATE, KEY_TO_TOTAL, MINUTE_TO_CANDLE, MINUTE_TO_LEARNED, ROW_KEY_TO_TRADE,
+    TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS,
+    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_TOKEN,
+    WANTED_VALUE,
 };
 use super::{
     DeliveredRange, LIMITS, Pending, StoreError, StoreStats, TokenRecord, WalletId, WalletRecord,
+    WantedPlace, WantedValue,
 };
 
 /// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
@@ -112,6 +115,46 @@ impl View {
         limit: usize,
     ) -> Result<Vec<TokenRecord>, StoreError> {
         self.noted(self.read_wanted(chain, asked_before, limit))
+    }
+
+    /// Up to `limit` rows of a wallet between two times, both inclusive, newest first.
+    pub fn rows_between(
+        &self,
+        id: WalletId,
+        newest: UnixSeconds,
+        oldest: UnixSeconds,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.noted(self.read_rows_between(id, newest, oldest, limit))
+    }
+
+    /// Up to `limit` transactions of a chain behind a place that wait for values.
+    pub fn wanted_values(
+        &self,
+        chain: ChainId,
+        behind: &WantedPlace,
+        limit: usize,
+    ) -> Result<Vec<WantedValue>, StoreError> {
+        self.noted(self.read_wanted_values(chain, behind, limit))
+    }
+
+    /// Prices that trades told between two times, both inclusive, by minute and then by tag.
+    pub fn learned_prices(
+        &self,
+        chain: ChainId,
+        from: UnixSeconds,
+        to: UnixSeconds,
+    ) -> Result<Vec<LearnedPrice>, StoreError> {
+        self.noted(self.read_learned(chain, from, to))
+    }
+
+    /// What the candle source told of a minute; the outer `None` where it was not asked.
+    pub fn candle(
+        &self,
+        chain: ChainId,
+        minute: Minute,
+    ) -> Result<Option<Option<Price>>, StoreError> {
+        self.noted(self.read_candle(chain, minute))
     }
 
     /// What the source remembers of a wallet, by account.
@@ -321,6 +364,101 @@ impl View {
         Ok(tokens)
     }
 
+    fn read_rows_between(
+        &self,
+        id: WalletId,
+        newest: UnixSeconds,
+        oldest: UnixSeconds,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let start = RowKey::at(id, newest, Height::MAX);
+        let end = match oldest.0.checked_sub(1) {
+            Some(before) => RowKey::at(id, UnixSeconds(before), Height::MAX),
+            None => RowKey::end(id),
+        };
+        self.rows_in(id, start.bytes(), end.bytes(), limit)
+    }
+
+    /// Rows of a wallet between two bounds, the second exclusive.
+    fn rows_in(
+        &self,
+        id: WalletId,
+        start: &[u8],
+        end: &[u8],
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
+        let mut names = Names::new(self);
+        let mut rows = Vec::new();
+        for entry in table.range(start..end)?.take(limit) {
+            let (key, value) = entry?;
+            let key = read_row_key(key.value(), family)
+                .ok_or_else(|| corrupt(TRADES, "a key that is none"))?;
+            rows.push(names.row(key, value.value())?);
+        }
+        Ok(rows)
+    }
+
+    fn read_wanted_values(
+        &self,
+        chain: ChainId,
+        behind: &WantedPlace,
+        limit: usize,
+    ) -> Result<Vec<WantedValue>, StoreError> {
+        let first = chain.0.to_be_bytes();
+        let from = behind.0.as_slice().max(first.as_slice());
+        let table = self.txn.open_table(WANTED_VALUE)?;
+        let mut wanted = Vec::new();
+        for entry in table.range(from..)? {
+            let key = entry?.0;
+            let key = key.value();
+            if wanted.len() >= limit || !key.starts_with(&first) {
+                break;
+            }
+            if key == behind.0 {
+                continue;
+            }
+            let Some((id, start, end)) = rows_of_wanted(key) else {
+                return Err(corrupt(WANTED_VALUES, "a short key"));
+            };
+            let state = self.txn.open_table(WALLET_ID_TO_STATE)?.get(id.0)?;
+            let state = state.ok_or(StoreError::UnknownWallet(id))?;
+            let epoch = codec::decode_state(STATES, state.value())?.epoch;
+            let rows = self.rows_in(id, &start, &end, usize::MAX)?;
+            let trades = rows.into_iter().map(|row| row.trade).collect();
+            wanted.push(WantedValue { id, epoch, trades, place: WantedPlace(key.to_vec()) });
+        }
+        Ok(wanted)
+    }
+
+    fn read_learned(
+        &self,
+        chain: ChainId,
+        from: UnixSeconds,
+        to: UnixSeconds,
+    ) -> Result<Vec<LearnedPrice>, StoreError> {
+        let (first, last) = (Minute::of(from).0, Minute::of(to).0);
+        let table = self.txn.open_table(MINUTE_TO_LEARNED)?;
+        let mut prices = Vec::new();
+        for entry in table.range((chain.0, first)..=(chain.0, last))? {
+            let minute = codec::decode_learned(LEARNED, entry?.1.value())?;
+            prices.extend(minute.into_iter().filter(|p| from <= p.time && p.time <= to));
+        }
+        Ok(prices)
+    }
+
+    fn read_candle(
+        &self,
+        chain: ChainId,
+        minute: Minute,
+    ) -> Result<Option<Option<Price>>, StoreError> {
+        match self.txn.open_table(MINUTE_TO_CANDLE)?.get((chain.0, minute.0))? {
+            Some(bytes) => codec::decode_candle(CANDLES, bytes.value()).map(Some),
+            None => Ok(None),
+        }
+    }
+
     fn read_accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, StoreError> {
         let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
         let table = self.txn.open_table(ACCOUNT_TO_STATE)?;
@@ -379,9 +517,10 @@ impl<'a> Names<'a> {
     }
 
     fn row(&mut self, key: TradeKey, value: &[u8]) -> Result<Row, StoreError> {
-        let StoredTrade { side, token, venue, units, native } = codec::decode_trade(TRADES, value)?;
+        let StoredTrade { side, token, venue, units, native, valued } =
+            codec::decode_trade(TRADES, value)?;
         let (token, venue) = (self.token(token)?, self.venue(venue)?);
-        let trade = Trade { key, side, mint: token.mint, units, native, venue };
+        let trade = Trade { key, side, mint: token.mint, units, native, valued, venue };
         Ok(Row { trade, token })
     }
 

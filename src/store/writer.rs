@@ -11,7 +11,10 @@ use crate::domain::{Height, Wallet};
 use super::apply::Tables;
 use super::file::Shared;
 use super::intern::Known;
-use super::{Chunk, LIMITS, StoreError, TokenRecord, UsageUpdate, WalletId, WalletPatch, Written};
+use super::{
+    Chunk, LIMITS, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
+    WalletPatch, Written,
+};
 
 /// A request with the way back to its caller. A caller that has gone changes nothing: what was
 /// sent is written.
@@ -23,6 +26,7 @@ pub(super) enum Job {
     CutBack(WalletId, Height, Reply<u64>),
     Usage(Vec<UsageUpdate>, Reply<()>),
     Tokens(Vec<TokenRecord>, Reply<()>),
+    Values(WalletId, u64, Box<(Vec<NewValue>, Vec<PriceRecord>)>, Reply<Written>),
     /// Only wakes the writer, which opens a failed file again.
     Mend,
     /// Answered when all that came before is durable and the file is closed.
@@ -66,6 +70,9 @@ impl Job {
                 tables.tokens(known, tokens)?;
                 reply.outcome = Some(());
             }
+            Self::Values(id, epoch, new, reply) => {
+                reply.outcome = Some(tables.values(*id, *epoch, &new.0, &new.1)?);
+            }
             Self::Mend | Self::Close(_) => {}
         }
         Ok(())
@@ -74,7 +81,9 @@ impl Job {
     fn settle(self, committed: Result<(), StoreError>) {
         match self {
             Self::Intern(_, reply) => reply.settle(committed),
-            Self::Chunk(_, reply) | Self::Patch(.., reply) => reply.settle(committed),
+            Self::Chunk(_, reply) | Self::Patch(.., reply) | Self::Values(.., reply) => {
+                reply.settle(committed);
+            }
             Self::CutBack(.., reply) => reply.settle(committed),
             Self::Usage(_, reply) | Self::Tokens(_, reply) => reply.settle(committed),
             Self::Mend | Self::Close(_) => {}
@@ -85,7 +94,7 @@ impl Job {
     fn wallet(&self) -> Option<WalletId> {
         match self {
             Self::Chunk(chunk, _) => Some(chunk.id),
-            Self::Patch(id, ..) | Self::CutBack(id, ..) => Some(*id),
+            Self::Patch(id, ..) | Self::CutBack(id, ..) | Self::Values(id, ..) => Some(*id),
             Self::Intern(..) | Self::Usage(..) | Self::Tokens(..) | Self::Mend | Self::Close(_) => {
                 None
             }
@@ -98,6 +107,7 @@ impl Job {
             Self::Chunk(chunk, _) => 1 + chunk.trades.len(),
             Self::Usage(updates, _) => 1 + updates.len(),
             Self::Tokens(tokens, _) => 1 + tokens.len(),
+            Self::Values(_, _, new, _) => 1 + new.0.len() + new.1.len(),
             Self::Intern(..)
             | Self::Patch(..)
             | Self::CutBack(..)
@@ -150,7 +160,8 @@ impl Writer {
                     | Job::Patch(..)
                     | Job::CutBack(..)
                     | Job::Usage(..)
-                    | Job::Tokens(..) => batch.push(job),
+                    | Job::Tokens(..)
+                    | Job::Values(..) => batch.push(job),
                 }
                 let room = weight < LIMITS.joined_records;
                 next = if room { self.jobs.try_recv().ok() } else { None };

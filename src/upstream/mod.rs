@@ -4,6 +4,7 @@
 
 mod activity;
 mod ask;
+mod candles;
 mod endpoint;
 mod error;
 mod evm;
@@ -13,6 +14,7 @@ mod limits;
 mod policy;
 mod pool;
 mod queue;
+mod reference;
 mod secret;
 mod send;
 mod solana;
@@ -23,6 +25,7 @@ mod tron;
 
 pub use activity::Activity;
 pub use ask::{Ask, Reading, Reply};
+pub use candles::Candles;
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;
 pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};

@@ -11,50 +11,13 @@ use blotter::upstream::{Pool, PoolLimits, Request, Response, Transport, Transpor
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use crate::support::mangle::{Dice, mangle};
 use crate::support::script::{Epoch, at, calls, lane};
 use crate::support::served::{KEY, key, ring};
 use crate::support::world::Build;
 
-/// splitmix64
-fn next(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *seed;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-fn below(seed: &mut u64, bound: usize) -> usize {
-    usize::try_from(next(seed) % u64::try_from(bound.max(1)).unwrap()).unwrap()
-}
-
 fn rounds(usual: u64) -> u64 {
     std::env::var("BLOTTER_FUZZ_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
-}
-
-/// One to four changes: a byte, a cut, a piece twice, a number beyond range, nesting.
-fn mutate(bytes: &mut Vec<u8>, seed: &mut u64) {
-    for _ in 0..=below(seed, 4) {
-        let (from, to) = (below(seed, bytes.len() + 1), below(seed, bytes.len() + 1));
-        let (from, to) = (from.min(to), from.max(to));
-        match below(seed, 7) {
-            0 => bytes.truncate(from),
-            1 => drop(bytes.drain(from..to)),
-            2 => {
-                let piece = bytes[from..to].to_vec();
-                bytes.splice(from..from, piece);
-            }
-            3 => drop(bytes.splice(from..to, b"-99999999999999999999e999".iter().copied())),
-            4 => drop(bytes.splice(from..from, "[{\"a\":".repeat(200).into_bytes())),
-            5 => drop(bytes.splice(from..to, [0xff, 0, 0x80])),
-            _ => {
-                if let Some(byte) = bytes.get_mut(from) {
-                    *byte ^= 1 << below(seed, 8);
-                }
-            }
-        }
-        bytes.truncate(1 << 16);
-    }
 }
 
 #[test]
@@ -66,24 +29,24 @@ fn a_cursor_is_what_was_given_or_none() {
         chain: ChainId(1),
         address: blotter::domain::Address::parse(family, text).unwrap(),
     };
-    let mut seed = 1;
+    let mut seed = Dice(1);
     for round in 0..rounds(50_000) {
         let mut id = [0; 64];
-        id.fill_with(|| u8::try_from(next(&mut seed) & 0xff).unwrap());
+        id.fill_with(|| u8::try_from(seed.roll() & 0xff).unwrap());
         let key = TradeKey {
-            time: UnixSeconds(u32::try_from(next(&mut seed) >> 32).unwrap()),
-            height: next(&mut seed),
-            index: u32::try_from(next(&mut seed) >> 32).unwrap(),
+            time: UnixSeconds(u32::try_from(seed.roll() >> 32).unwrap()),
+            height: seed.roll(),
+            index: u32::try_from(seed.roll() >> 32).unwrap(),
             tx: TxId::Solana(id),
             leg: u16::try_from(round % 7).unwrap(),
         };
-        let head = (round % 3 > 0).then(|| next(&mut seed));
+        let head = (round % 3 > 0).then(|| seed.roll());
         let position = if round % 4 > 0 { Position::After(key) } else { Position::Start };
         let cursor = Cursor { head, filter: FilterTag::default(), live: false, position };
         let given = cursor.encode(&wallet);
         assert_eq!(Cursor::decode(&given, &wallet), Ok(cursor));
         let mut changed = given.clone().into_bytes();
-        mutate(&mut changed, &mut seed);
+        mangle(&mut changed, &mut seed);
         let changed = String::from_utf8_lossy(&changed).into_owned();
         if changed != given {
             assert!(Cursor::decode(&changed, &wallet).is_err(), "{given} {changed}");
@@ -93,7 +56,7 @@ fn a_cursor_is_what_was_given_or_none() {
 
 /// Answers rightly, then changes the bytes.
 #[derive(Debug)]
-struct Mangler(Mutex<u64>);
+struct Mangler(Mutex<Dice>);
 
 impl Transport for Mangler {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
@@ -105,8 +68,8 @@ impl Transport for Mangler {
         };
         let mut body = answer.to_string().into_bytes();
         let mut seed = self.0.lock().unwrap();
-        mutate(&mut body, &mut seed);
-        let status = [200, 200, 200, 429, 500][below(&mut seed, 5)];
+        mangle(&mut body, &mut seed);
+        let status = [200, 200, 200, 429, 500][seed.below(5)];
         let response = Response { status, retry_after: None, body: body.into() };
         Box::pin(std::future::ready(Ok(response)))
     }
@@ -115,7 +78,7 @@ impl Transport for Mangler {
 #[tokio::test(start_paused = true)]
 async fn an_envelope_in_ruins_ends_in_an_error_and_in_time() {
     for seed in 0..rounds(300) {
-        let transport: Arc<dyn Transport> = Arc::new(Mangler(Mutex::new(seed)));
+        let transport: Arc<dyn Transport> = Arc::new(Mangler(Mutex::new(Dice(seed))));
         let pool = Pool::new(vec![at("one")], transport, PoolLimits::default(), Arc::new(Epoch), 1);
         let asked = calls(7);
         let options = lane(1);
@@ -133,10 +96,10 @@ async fn a_query_in_ruins_is_a_clients_error() {
     let routes = api.routes();
     let wallet = world.add("fuzzed", blotter::demo::solana::WalletPlan::trades(3)).address;
     let good = format!("/v1/wallets/{wallet}/history?chain=sol&limit=2&cursor=AbC-_");
-    let (mut seed, mut refused) = (7, 0);
+    let (mut seed, mut refused) = (Dice(7), 0);
     for _ in 0..rounds(1500) {
         let mut target = good.clone().into_bytes();
-        mutate(&mut target, &mut seed);
+        mangle(&mut target, &mut seed);
         let target: String = target
             .iter()
             .map(|b| if b.is_ascii_graphic() { char::from(*b) } else { '%' })

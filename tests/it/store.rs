@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use blotter::domain::{
     Address, ChainId, Height, KeyId, Position, Resume, Side, SourceAccount, Trade, TradeKey, TxId,
-    Units, UnixMillis, UnixSeconds, Wallet,
+    Units, UnixMillis, UnixSeconds, ValueSource, Wallet,
 };
 use blotter::store::{
     Anchor, Chunk, DeliveredRange, Pending, Store, StoreError, TokenRecord, UsageUpdate, WalletId,
@@ -193,6 +193,7 @@ async fn each_family_keeps_its_ids_and_256_bit_amounts() {
             mint: address,
             units: Some(Units::MAX),
             native: Some(Units::ZERO),
+            valued: ValueSource::Direct,
             venue: "".into(),
         };
         store.write_chunk(chunk(id, 0, Height::MAX, vec![trade.clone()])).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use blotter::domain::{
     Address, ChainId, Height, KeyId, Position, Resume, Side, SourceAccount, Trade, TradeKey, TxId,
-    Units, UnixMillis, UnixSeconds, Wallet,
+    Units, UnixMillis, UnixSeconds, ValueSource, Wallet,
 };
 use blotter::store::{
     Anchor, Chunk, DeliveredRange, FILE_NAME, Pending, Store, StoreError, TokenRecord, UsageUpdate,
@@ -194,7 +194,8 @@ fn fixture_trade(tx: TxId, mint: Address, height: Height, units: Option<Units>) 
     };
     let side = if units.is_some() { Side::Buy } else { Side::Sell };
     let native = units.map(|units| units >> 1_usize);
-    Trade { key, side, mint, units, native, venue: "Raydium".into() }
+    let valued = ValueSource::told(native);
+    Trade { key, side, mint, units, native, valued, venue: "Raydium".into() }
 }
 
 fn fixtures(ids: &[blotter::store::WalletId; 3]) -> Vec<Fixture> {

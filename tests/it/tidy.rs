@@ -254,7 +254,8 @@ fn every_test_file_is_listed_in_main() {
 fn every_data_file_is_embedded() {
     let sources = rust_files("src");
     for path in files(&root().join("data")) {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let below = path.strip_prefix(root().join("data")).unwrap();
+        let name = below.to_string_lossy().replace('\\', "/");
         let embedded = |(_, text): &(String, String)| {
             text.contains(&format!("data/{name}\"")) && text.contains("include_")
         };

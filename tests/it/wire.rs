@@ -6,7 +6,7 @@ use std::time::Duration;
 use blotter::api::{ApiLimits, Drained};
 use blotter::domain::{
     Address, Cursor, Family, FilterTag, Position, Side, Trade, TradeKey, TxId, Units, UnixSeconds,
-    Wallet,
+    ValueSource, Wallet,
 };
 use blotter::history::HistoryLimits;
 use blotter::store::TokenRecord;
@@ -33,7 +33,8 @@ fn known_trade(time: u32, side: Side, mint: &str, tx: u8) -> Trade {
     let key =
         TradeKey { time: UnixSeconds(time), height, index: 0, tx: TxId::Solana([tx; 64]), leg: 0 };
     let venue = "Raydium".into();
-    Trade { key, side, mint: solana(mint), units: None, native: None, venue }
+    let valued = ValueSource::Unknown;
+    Trade { key, side, mint: solana(mint), units: None, native: None, valued, venue }
 }
 
 /// A sell of BONK in full and an older buy of which little is known.
@@ -41,6 +42,7 @@ fn two_trades() -> Vec<Trade> {
     let sell = Trade {
         units: Some(Units::from(123_456_789_u64)),
         native: Some(Units::from(1_500_000_000_u64)),
+        valued: ValueSource::Direct,
         ..known_trade(1_700_000_100, Side::Sell, BONK, 1)
     };
     let buy = Trade {

@@ -2,6 +2,7 @@
 """Holds a running blotter against trades made on a real EVM node with real contracts.
 
     python3 tests/real_node/run.py BLOTTER [--heavy N] [--chain eth|tron] [--no-internal] [--no-index] [--suspend-every N]
+                                        [--prices PROGRAM]
 
 BLOTTER is the program to test; with --chain tron the node is shown to it as a Tron node (tron_facade.py, whose options
 the last three are). The lab beside this file starts anvil, deploys Uniswap v2, v3, v4, routers and others
@@ -9,8 +10,11 @@ at their mainnet addresses, trades with several wallets and writes down what the
 dependencies must be installed: `npm ci --ignore-scripts --legacy-peer-deps` in lab/). Then, for every wallet:
 
   - each trade of the truth file is a row with exactly that amount, and with exactly that native amount where the wallet
-    itself gave or got it; where it did not, the row's value is exactly the route's or null;
+    itself gave or got it; where it did not, the row's value is exactly the route's or, where it passed through none,
+    null or within 3 % of what the dollars on the other side were worth;
   - what is no trade has no row;
+  - with --prices (the example `native_price`): for every trade against dollars whose native side is known, that side is
+    hidden, told by the reference pools' price alone, and compared: median below 0.3 %, 99th percentile below 2 %;
   - a stream that is cut again and again and resumed from its last cursor gives the same rows, each once.
 """
 import argparse, json, os, pathlib, signal, socket, subprocess, sys, tempfile, time, urllib.parse, urllib.request
@@ -23,6 +27,8 @@ LAB = pathlib.Path(__file__).parent / "lab"
 # Decimals of the coin, and what one unit of it is in the lab's truth.
 DECIMALS = {"eth": 18, "tron": 6}
 CUT_EVERY = 997
+# What every pool of the lab begins with.
+DOLLARS_PER_COIN = 2500
 
 
 def free_port():
@@ -71,6 +77,37 @@ def row_key(row):
     return row["signature"].lower().removeprefix("0x"), row["side"], row["tokenMint"].lower()
 
 
+def dollar_worth(trade, wallet):
+    """Native coin that a trade without a native side is worth, by its dollars at the lab's price."""
+    sides = [t for t in wallet["trades"] if t["signature"] == trade["signature"] and t["symbol"] == "USDC"]
+    return Decimal(sides[0]["amount"]) / DOLLARS_PER_COIN if sides else None
+
+
+def measure_prices(program, node, truth):
+    """How far the reference pools' price is off where the native side is known."""
+    sides = [
+        t
+        for wallet in truth["wallets"]
+        for t in wallet["trades"]
+        if t["symbol"] == "USDC" and t["amountNativeRaw"] is not None and Decimal(t["amount"]) >= 1
+    ]
+    heights = sorted({t["blockNumber"] for t in sides})
+    told = {}
+    for at in range(0, len(heights), 500):
+        command = [program, "eth", node, *map(str, heights[at : at + 500])]
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n")
+        told |= {int(line.split()[0]): line.split()[1] for line in lines if line}
+    prices = [(t, Decimal(told[t["blockNumber"]])) for t in sides if told[t["blockNumber"]] != "null"]
+    errors = sorted(
+        abs(Decimal(t["amount"]) / price * 10**18 / abs(Decimal(t["amountNativeRaw"])) - 1) * 100 for t, price in prices
+    )
+    missing = len(sides) - len(errors)
+    median, high = errors[len(errors) // 2], errors[(len(errors) - 1) * 99 // 100]
+    print(f"reference pools: {len(errors)} trades told, {missing} not; median {median:.3f} % off, 99th percentile {high:.3f} %")
+    failures = [] if median < Decimal("0.3") and high < 2 else ["the reference pools' price is too far off"]
+    return failures + (["too many without a price"] if missing * 20 > len(sides) else [])
+
+
 def judge(wallet, rows, final, truth):
     """What is wrong with the rows of a wallet, as texts."""
     wrong = []
@@ -89,9 +126,14 @@ def judge(wallet, rows, final, truth):
         native = None if raw is None else Decimal(raw).scaleb(-DECIMALS[wallet["chain"]])
         own = (t["amountNativeBasis"] or "").startswith("wallet")
         same = {"amount": Decimal(str(row["amount"])) == Decimal(t["amount"])}
-        same["amountSol"] = (row["amountSol"] is None and not own) or (
-            row["amountSol"] is not None and Decimal(str(row["amountSol"])) == native
-        )
+        told = None if row["amountSol"] is None else Decimal(str(row["amountSol"]))
+        if told is None:
+            same["amountSol"] = not own
+        elif native is None:
+            worth = dollar_worth(t, wallet)
+            same["amountSol"] = worth is not None and abs(told - worth) <= worth * 3 / 100
+        else:
+            same["amountSol"] = told == native
         same["dex"] = bool(row["dex"]) and not row["dex"].startswith("0x")
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(t["blockTime"]))
         same["blockTime"] = row["blockTime"] == seconds
@@ -139,6 +181,7 @@ def main():
     ap.add_argument("--chain", choices=DECIMALS, default="eth")
     ap.add_argument("--no-internal", action="store_true")
     ap.add_argument("--no-index", action="store_true")
+    ap.add_argument("--prices", metavar="PROGRAM", help="the example native_price")
     ap.add_argument("--suspend-every", type=int, default=0)
     a = ap.parse_args()
     blotter = os.path.abspath(a.blotter)
@@ -166,6 +209,8 @@ def main():
             url = line_with(serve, "listening on").split()[-1]
             started = time.monotonic()
             failures, count = check(url, json.loads(made.stdout)["key"], truth)
+            if a.prices and a.chain == "eth":
+                failures += measure_prices(os.path.abspath(a.prices), node, truth)
             for failure in failures[:40]:
                 print("  wrong:", failure)
             print(f"{count} rows in {time.monotonic() - started:.1f} s, {len(failures)} wrong")

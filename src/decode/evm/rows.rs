@@ -29,6 +29,13 @@ pub(super) fn rows(
     } else {
         own.measure
     };
+    if !against_native {
+        decoded.beside = match own.measure {
+            Measure::None => Units::ZERO,
+            Measure::Gave(units) | Measure::Got(units) => units,
+            Measure::Unknown => own.told.gave.abs_diff(own.told.got),
+        };
+    }
     let natives = values::of_legs(scene, ledger, legs, measure);
     for (leg, native) in legs.iter().zip(natives) {
         let Some(mint) = Address::from_bytes(scene.chain.family, &leg.token) else { continue };

@@ -17,6 +17,9 @@ use crate::registry::ProgramKind;
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<Sum>,
+    /// Lamports of all swaps; `unvalued` where one does not tell its part.
+    native: i128,
+    unvalued: bool,
 }
 
 #[derive(Debug)]
@@ -48,6 +51,8 @@ impl Rows {
     /// Native that the wallet gave or got belongs to a row only where the swap moved a single
     /// token; what a swap of two tokens was `routed` through is the value of both.
     fn add_net(&mut self, net: &Net, routed: Option<i128>, venue: impl Fn(usize) -> Arc<str>) {
+        self.native += net.native;
+        self.unvalued |= net.unvalued;
         let moved = || net.tokens.iter().filter(|(_, sum)| *sum != 0);
         let single = moved().count() == 1;
         for (mint, units) in moved() {
@@ -91,6 +96,11 @@ impl Rows {
             decoded.notes.push(Note { kind: NoteKind::RoundTrip, detail });
         }
         decoded.trades.sort_by_key(|trade| (trade.side == Side::Buy, trade.mint));
+        let has = |side| decoded.trades.iter().any(|trade| trade.side == side);
+        if has(Side::Buy) && has(Side::Sell) {
+            let told = Units::from(self.native.unsigned_abs());
+            decoded.beside = if self.unvalued { Units::MAX } else { told };
+        }
         decoded
     }
 }

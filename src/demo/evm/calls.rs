@@ -36,6 +36,14 @@ pub(super) fn call(desk: &Desk<'_>) -> Answer {
 /// What a contract gives; `None` where it reverts.
 fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>> {
     let places = model.places();
+    if places.references.iter().any(|one| one.pool == *to) {
+        let asked: [u8; 4] = *data.first_chunk()?;
+        let (wrapped, dollar) = (places.wrapped, places.dollar.token);
+        let (first, second) = (wrapped.min(dollar), wrapped.max(dollar));
+        let is = |signature| asked == places.signatures.selector(signature);
+        let token = if is("token0()") { Some(first) } else { is("token1()").then_some(second) };
+        return token.map(|token| Arg::Of(token).word().to_vec());
+    }
     let Some(coin) = Coin::of(places, to) else {
         // An account without code gives nothing, and does not fail.
         return model.wallet(to).map(|_| Vec::new());

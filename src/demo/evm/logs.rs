@@ -12,9 +12,13 @@ use crate::domain::Height;
 use super::model::EvmModel;
 use super::node::{Answer, Desk, LimitTexts};
 use super::places::{Account, Word};
+use super::references::Reference;
 use super::tx::Log;
 use super::wallet::WalletHistory;
 use super::wire;
+
+/// Blocks of one query about reference pools, whose swaps are made up block by block.
+const REFERENCE_BLOCKS_MAX: u64 = 100_000;
 
 /// One position of a filter: any of these; `None`: whatever.
 type Choice<T> = Option<Vec<T>>;
@@ -34,6 +38,10 @@ impl Filter {
         self.addresses.as_ref().is_none_or(|choice| choice.contains(&log.address))
             && self.topics.len() <= log.topics.len()
             && self.topics.iter().enumerate().all(|(at, choice)| any(choice, at))
+    }
+
+    pub(super) fn is_about_references(&self, model: &EvmModel) -> bool {
+        Reference::named(model.places(), self).is_some()
     }
 
     /// Whose histories hold all that fits.
@@ -95,6 +103,21 @@ pub(super) fn get(desk: &Desk<'_>) -> Answer {
     }
     let range = (low, high.min(desk.newest));
     let mut found: BTreeMap<(Height, u64), Value> = BTreeMap::new();
+    if let Some(swaps) = desk.model.reference_swaps(&filter, range) {
+        if range.1.saturating_sub(range.0) > REFERENCE_BLOCKS_MAX {
+            return Err(too_many(desk.node.texts, (low, high), low + REFERENCE_BLOCKS_MAX, 10_000));
+        }
+        for tx in swaps {
+            for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {
+                let value = wire::log(desk.model, &tx, at, log, desk.node.log_times);
+                found.insert((tx.spot.height, wire::log_index(&tx, at)), value);
+            }
+            if let Some(most) = desk.node.logs_max.filter(|most| found.len() > *most) {
+                return Err(too_many(desk.node.texts, (low, high), tx.spot.height, most));
+            }
+        }
+        return Ok(found.into_values().collect());
+    }
     for wallet in filter.wallets(desk.model) {
         for tx in desk.model.transactions(&wallet, range) {
             for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {

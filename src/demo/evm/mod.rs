@@ -12,6 +12,7 @@ mod orders;
 mod places;
 mod pools;
 mod portal;
+mod references;
 mod script;
 mod trades;
 mod transfers;

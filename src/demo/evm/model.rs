@@ -6,11 +6,13 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::demo::mix;
 use crate::demo::timeline::Class;
-use crate::domain::{Address, Height, Side, TxId, Units, UnixSeconds};
+use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
 use crate::registry::Chain;
 
 use super::coins::Coin;
+use super::logs::Filter;
 use super::places::{Account, Made, Places, Word};
+use super::references::{self, Reference};
 use super::script::{Against, Content, Script, State as Holding, TradeSpec};
 use super::trades::larger_v2;
 use super::tx::Tx;
@@ -164,6 +166,12 @@ impl EvmModel {
         u8::try_from(last.map_or(0, |at| at + 1)).unwrap_or(u8::MAX)
     }
 
+    /// Trillionths of a dollar that a whole native coin is worth at a height: what a trade against
+    /// dollars is worth by construction.
+    pub fn price_at(&self, height: Height) -> Price {
+        Price(self.inner.places.price(height))
+    }
+
     pub fn block_hash(&self, height: Height) -> Word {
         let fork = u64::from(self.fork(height));
         mix::key(self.inner.places.seed ^ BLOCK_TAG, &[height, fork])
@@ -273,7 +281,11 @@ impl EvmModel {
         let script = self.script(wallet);
         let tx = match script.content(number) {
             Content::Funding(amount) => noise::funding(script, amount),
-            Content::Trade(spec) => trades::build(script, wallet.trades_below(number), spec),
+            Content::Trade(spec) => {
+                let places = &self.inner.places;
+                let spec = spec.at_price(places, places.price(spot.height));
+                trades::build(script, wallet.trades_below(number), spec)
+            }
             Content::Failed(n) => noise::failed(script, n),
             Content::Noise(kind, round) => noise::build(script, kind, round),
         };
@@ -291,6 +303,26 @@ impl EvmModel {
         let end = wallet.count_at(high);
         (first..end.max(first))
             .filter_map(|number| Some(self.found(wallet, number, wallet.spot(number)?)))
+    }
+
+    /// Swaps of strangers in reference pools, where a filter is about those alone; oldest first.
+    pub(super) fn reference_swaps(
+        &self,
+        filter: &Filter,
+        (low, high): (Height, Height),
+    ) -> Option<impl Iterator<Item = Found>> {
+        let places = &self.inner.places;
+        let pools = Reference::named(places, filter)?;
+        Some((low..=high).flat_map(move |height| {
+            let swaps = pools.clone().into_iter().filter_map(move |(at, pool)| {
+                let tx = pool.swap(places, at, height)?;
+                let index = references::INDEX + at;
+                let parts = [height, u64::from(at), u64::from(self.fork(height)), 23];
+                let hash = mix::key(places.seed ^ HASH_TAG, &parts);
+                Some(Found { tx, hash, spot: Spot { height, index }, nonce: 0 })
+            });
+            swaps.collect::<Vec<_>>()
+        }))
     }
 
     /// What a wallet has after a block.
@@ -328,8 +360,9 @@ impl EvmModel {
         if !matches!(wallet.class(number), Class::Trade(_)) {
             return Vec::new();
         }
-        let spec = self.script(wallet).trade(wallet.trades_below(number));
         let places = &self.inner.places;
+        let spec = self.script(wallet).trade(wallet.trades_below(number));
+        let spec = spec.at_price(places, places.price(spot.height));
         let venue = venue(places, &spec);
         let row = |leg, side, coin: Coin, units: u128, native: Option<u128>| TrueTrade {
             hash: TxId::Evm(self.hash(&wallet.address, number, spot.height)),

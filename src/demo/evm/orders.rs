@@ -67,8 +67,9 @@ fn route(stage: &mut Stage<'_>, fee: u32, sums: (Sum, Sum)) {
 /// Another order of the same batch, now and then.
 fn stranger(deal: &Deal<'_>) -> Option<([u8; 20], Sum, Sum)> {
     let chance = deal.chance(12);
-    let amount = 1_000_000 + u128::from(chance % 900_000);
-    let sums = (deal.wrapped(amount * 1_000_000_000), deal.dollars(amount));
+    let dollars = 50 * deal.script.places.dollar_unit() + u128::from(chance % 900_000);
+    let native = deal.script.places.wei(dollars, deal.spec.price);
+    let sums = (deal.wrapped(native), deal.dollars(dollars));
     chance.is_multiple_of(3).then(|| (deal.made(Made::Stranger), sums.0, sums.1))
 }
 

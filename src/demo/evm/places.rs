@@ -2,8 +2,11 @@
 
 use sha3::{Digest as _, Keccak256};
 
+use super::references::Reference;
 use super::tx::Signatures;
 use crate::demo::mix;
+use crate::demo::walk;
+use crate::domain::Units;
 use crate::registry::{Chain, Finality};
 
 pub(super) type Account = [u8; 20];
@@ -15,6 +18,8 @@ const ANCHOR_TIME: u64 = 1_767_225_600;
 const UNFINAL: u64 = 64;
 /// Where histories begin that say nothing else: this part of the chain's height.
 const FIRST_PART: u64 = 4;
+/// Around which the coin's price moves, in trillionths of a dollar.
+const PRICE_MIDDLE: u128 = 3_000_000_000_000_000;
 
 /// keccak256 of the pairs' and pools' creation code (`Uniswap/v2-core`, `v3-core`; `PancakeSwap` V2).
 const UNISWAP_V2_CODE: &str = "96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f";
@@ -228,6 +233,7 @@ pub(super) struct Places {
     pub(super) settlement: Account,
     pub(super) entry_point: Account,
     pub(super) launchpad: Account,
+    pub(super) references: Vec<Reference>,
     pub(super) multicall: Account,
     pub(super) has_l1_fee: bool,
     /// Blocks that the newest one is above the final one.
@@ -248,14 +254,21 @@ impl Places {
         let (symbol, decimals) = row.dollar.unwrap_or(("USDC", 6));
         let stable = chain.stablecoins.first().and_then(|coin| coin.bytes().try_into().ok());
         let token = stable.unwrap_or_else(|| made(seed, Made::Dollar, 0));
+        let wrapped = chain.wrapped_native.bytes().try_into().unwrap_or_default();
+        let v2 = row.v2.as_ref().map(amm);
+        let pair = v2.map(|v2| v2.pool(seed, [wrapped, token], None));
+        let references = chain.reference_pools.iter().filter_map(|pool| {
+            let pool: Account = pool.bytes().try_into().ok()?;
+            Some(Reference { pool, is_pair: pair == Some(pool) })
+        });
         let other = Amm { name: "Uniswap V3", router: made(seed, Made::Router, 3), maker: None };
         Self {
             signatures: Signatures::default(),
             chain_id,
             native: chain.native.symbol.clone(),
-            wrapped: chain.wrapped_native.bytes().try_into().unwrap_or_default(),
+            wrapped,
             dollar: Dollar { token, symbol, decimals },
-            v2: row.v2.as_ref().map(amm),
+            v2,
             v3: row.v3.as_ref().map_or(other, amm),
             v4: row
                 .v4
@@ -265,6 +278,7 @@ impl Places {
             settlement: account(COW_SETTLEMENT),
             entry_point: account(ENTRY_POINT),
             launchpad: row.launchpad.map_or_else(|| made(seed, Made::Router, 4), account),
+            references: references.collect(),
             multicall: account(MULTICALL3),
             has_l1_fee: row.has_l1_fee,
             unfinal: match chain.finality {
@@ -309,6 +323,30 @@ impl Places {
         }
     }
 
+    /// Trillionths of a dollar for a whole coin at a height.
+    pub(super) fn price(&self, height: u64) -> u128 {
+        walk::price(self.seed, PRICE_MIDDLE, self.time(height))
+    }
+
+    /// Wei for base units of the dollar at a price.
+    pub(super) fn wei(&self, dollars: u128, price: u128) -> u128 {
+        /// 18 decimals of the coin and 12 of the price.
+        const SCALE: u128 = 10_u128.pow(30);
+        let wei = Units::from(dollars) * Units::from(SCALE)
+            / Units::from(self.dollar_unit())
+            / Units::from(price.max(1));
+        wei.try_into().unwrap_or(u128::MAX)
+    }
+
+    /// Base units of a dollar.
+    pub(super) fn dollar_unit(&self) -> u128 {
+        10_u128.pow(u32::from(self.dollar.decimals))
+    }
+
+    pub(super) fn block_millis(&self) -> u64 {
+        self.block_millis.max(1)
+    }
+
     /// Whether an account is a contract that everybody uses, and so nobody's wallet.
     pub(super) fn is_public(&self, account: &Account) -> bool {
         let amms = [self.v2, Some(self.v3)].into_iter().flatten().map(|amm| amm.router);
@@ -322,7 +360,8 @@ impl Places {
             self.launchpad,
             self.multicall,
         ];
-        own.into_iter().chain(amms).chain(v4).any(|public| public == *account)
+        let pools = self.references.iter().map(|one| one.pool);
+        own.into_iter().chain(amms).chain(v4).chain(pools).any(|public| public == *account)
     }
 
     /// An address that belongs to this chain.

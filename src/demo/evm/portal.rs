@@ -145,11 +145,16 @@ fn matches(
         let named = pick.from.as_ref().or(pick.to.as_ref());
         let all = match named {
             Some(named) => named.iter().filter_map(|account| model.wallet(account)).collect(),
+            None if pick.filter.is_about_references(model) => continue,
             None => pick.filter.wallets(model),
         };
         wallets.extend(all.into_iter().map(|wallet| (wallet.address, wallet)));
     }
     let mut matches = Vec::new();
+    for swaps in picks.iter().filter_map(|pick| model.reference_swaps(&pick.filter, range)) {
+        let part = |found: Found| Some((found.spot, selected(&found, picks, fields)?));
+        matches.extend(swaps.filter_map(part).take(most + 1));
+    }
     for wallet in wallets.values() {
         let (mut count, mut last) = (0, None);
         for found in model.transactions(wallet, range) {

@@ -108,6 +108,25 @@ pub(super) struct TradeSpec {
     pub(super) against: Against,
     /// Chance for what does not count.
     pub(super) chance: u64,
+    /// Trillionths of a dollar for a whole coin when it happened.
+    pub(super) price: u128,
+}
+
+impl TradeSpec {
+    /// Of the coin that routes pass through, what the pool of the dollar keeps, as a part.
+    const HOP_FEE: u128 = 2_000;
+
+    /// At the price of its height: what the wallet moved stays, what the route passed through
+    /// follows.
+    pub(super) fn at_price(mut self, places: &Places, price: u128) -> Self {
+        self.price = price;
+        if let Against::Dollar { units, hop: Some(hop) } = &mut self.against {
+            let fair = places.wei(*units, price);
+            let fee = fair / Self::HOP_FEE;
+            *hop = if self.side == Side::Buy { fair - fee } else { fair + fee };
+        }
+        self
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +224,7 @@ impl Script<'_> {
             units,
             against,
             chance: self.dice([lane, cycle, step], 1).next(),
+            price: 0,
         }
     }
 

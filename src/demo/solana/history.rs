@@ -13,6 +13,7 @@ use crate::domain::Side;
 use super::TradeKind;
 use super::keys::Known;
 use super::pools::{self, Venue};
+use super::references;
 use super::tokens::{SPL_TOKENS, Token};
 use super::tx::Version;
 use super::wallet::WalletHistory;
@@ -30,6 +31,8 @@ const USDC_STEPS_ONLY: &[u64] = &[2, 3, 4, 5];
 /// Micro-USDC that one such trade moves, give or take a half.
 const USDC_MOVE: u64 = 60_000_000;
 const SOL: u64 = 1_000_000_000;
+/// What a pool of SOL and USDC keeps, as a part.
+const HOP_FEE: u64 = 2_500;
 
 /// A trade in the making.
 #[derive(Debug, Clone, Copy)]
@@ -183,7 +186,14 @@ impl Script<'_> {
         let usdc = self.usdc(lane, cycle, step);
         let fair = u128::from(units) * 1000 / u128::from(token.rate(self.seed).max(1));
         let fair = u64::try_from(fair).unwrap_or(SOL);
-        let gross = (fair / 100).max(200) * dice.range(90, 110);
+        let fair = (fair / 100).max(200) * dice.range(90, 110);
+        let slot = self.wallet.spot(number).map_or(0, |spot| spot.slot);
+        let price = references::price(self.seed, slot);
+        // What dollars pass through is worth them, but for a fee of the pool.
+        let gross = usdc.map_or(fair, |usdc| {
+            let worth = references::lamports(usdc.units(), price).max(2_000);
+            if side == Side::Buy { worth - worth / HOP_FEE } else { worth + worth / HOP_FEE }
+        });
         let signed = !matches!(kind, TradeKind::Settlement | TradeKind::LimitFill);
         TradeSpec {
             kind,
@@ -202,7 +212,7 @@ impl Script<'_> {
                 gross,
                 usdc.map(UsdcMove::units),
                 &mut dice,
-                self.seed,
+                (self.seed, price),
             ),
             bot_fee: if signed && dice.percent(25) { gross / 100 } else { 0 },
             tip: if signed && dice.percent(30) { dice.range(10_000, 2_000_000) } else { 0 },

@@ -24,6 +24,10 @@ macro_rules! known {
 }
 
 known! {
+    WhirlpoolVaultSol = "EUuUbDcafPrmVTD5M6qoJAoyyNbihBhugADAxRMn5he9",
+    WhirlpoolVaultUsdc = "2WLWEuKDgkDUccTpbwYp1GToYktiSB1cXvreHUwiSUVP",
+    RaydiumV4VaultSol = "DQyrAcCrDXQ7NeoqGgDCZwBvWDcYmFCjSb9JtteuvPpz",
+    RaydiumV4VaultUsdc = "HLmqeL62xR1QoZ1HKKbXRrdN1p3phKpxRMb2VVopvBBz",
     System = "11111111111111111111111111111111",
     ComputeBudget = "ComputeBudget111111111111111111111111111111",
     Token = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
@@ -80,7 +84,11 @@ impl Known {
     pub(super) fn is_program(self) -> bool {
         !matches!(
             self,
-            Self::RaydiumV4Authority
+            Self::WhirlpoolVaultSol
+                | Self::WhirlpoolVaultUsdc
+                | Self::RaydiumV4VaultSol
+                | Self::RaydiumV4VaultUsdc
+                | Self::RaydiumV4Authority
                 | Self::JupiterEvents
                 | Self::WrappedSol
                 | Self::Usdc

@@ -14,6 +14,7 @@ mod paging;
 mod params;
 mod pools;
 mod pump;
+mod references;
 mod rpc;
 mod slots;
 mod tokens;

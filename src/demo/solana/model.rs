@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::demo::mix;
-use crate::domain::{Address, Height, Side, TxId, Units, UnixSeconds};
+use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
 
 use super::build::{self, build};
 use super::history::{Content, Script, Spec, TradeSpec};
 use super::keys::{Key, Known, Role, account};
+use super::references;
 use super::tokens::Token;
 use super::wallet::{Spot, WalletHistory, WalletPlan};
 use super::wire::{self, Envelope};
@@ -164,6 +165,12 @@ impl SolanaModel {
         let state = self.read();
         let last = state.forks.iter().rposition(|from| *from <= slot);
         u32::try_from(last.map_or(0, |at| at + 1)).unwrap_or(u32::MAX)
+    }
+
+    /// Trillionths of a dollar that one SOL is worth at a slot: what a trade against dollars is
+    /// worth by construction.
+    pub fn price_at(&self, slot: Height) -> Price {
+        Price(references::price(self.inner.seed, slot))
     }
 
     pub fn block_hash(&self, slot: Height) -> [u8; 32] {

@@ -6,6 +6,7 @@ use crate::domain::Side;
 use super::TradeKind;
 use super::history::{Hop, Route};
 use super::keys::{Known, Role, account};
+use super::references;
 use super::tokens::Token;
 use super::tx::{Acc, Tx};
 
@@ -77,13 +78,13 @@ pub(super) fn route(
     gross: u64,
     usdc: Option<u64>,
     dice: &mut Dice,
-    seed: u64,
+    (seed, price): (u64, u128),
 ) -> Route {
     let base = (token, units);
     let sol = (Token::WrappedSol, gross);
     let path: [Option<(Token, u64)>; 4] = match kind {
         TradeKind::JupiterSol => {
-            let middle = (Token::Usdc, (gross / 1000).max(1) * Token::Usdc.rate(seed));
+            let middle = (Token::Usdc, references::usdc(gross, price).max(1));
             let other = Token::Coin(dice.pick(0, &[1, 2, 3, 4, 5, 6, 7]) * 2 + 1);
             let shorter = other == token || token.is_2022();
             match dice.range(1, if shorter { 2 } else { 3 }) {

@@ -9,6 +9,7 @@ use crate::domain::Height;
 use super::keys::{Key, Role, account};
 use super::model::{SolanaModel, Subject};
 use super::params::{Options, RpcError, at_least_confirmed, key, number, signature, string};
+use super::references;
 use super::wallet::WalletHistory;
 use super::{slots, wire};
 
@@ -157,9 +158,10 @@ impl Desk<'_> {
         self.check_slot(slot)?;
         let signatures = match options.text("transactionDetails") {
             Some("signatures") => Some(self.block_signatures(slot)),
-            Some("none") => None,
+            Some("none" | "accounts") => None,
             _ => {
-                let message = "this node answers transactionDetails signatures and none only";
+                let message =
+                    "this node answers transactionDetails accounts, signatures and none only";
                 return Err(RpcError::invalid(message));
             }
         };
@@ -181,6 +183,11 @@ impl Desk<'_> {
         if let Some(signatures) = signatures {
             out.extend_from_slice(b",\"signatures\":");
             wire::list(&mut out, &signatures, wire::quoted_signature);
+        }
+        if options.text("transactionDetails") == Some("accounts") {
+            out.extend_from_slice(b",\"transactions\":");
+            let swaps = Value::from(references::swaps(self.model.seed(), slot));
+            out.extend_from_slice(swaps.to_string().as_bytes());
         }
         out.push(b'}');
         Ok(out)

@@ -22,6 +22,7 @@ mod logs;
 mod merge;
 mod native;
 mod open;
+mod pool_events;
 mod portal;
 mod portal_wire;
 mod prices;
@@ -31,7 +32,7 @@ mod single;
 mod subject;
 mod texts;
 mod tokens;
-mod wire;
+pub(super) mod wire;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,6 +48,7 @@ use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::pool::Pool;
 use super::queue::Lane;
+use super::reference::Pool as ReferencePool;
 use super::source::{GapRequest, SourceStatus, TokenMeta};
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height};
@@ -94,6 +96,8 @@ struct Inner {
     log_nodes: Mutex<LogNodes>,
     /// Up to which heights nobody had traces and states, and until when that is believed.
     pruned: Mutex<HashMap<Past, (Height, Instant)>>,
+    /// The reference pools with what they exchange, once that was asked.
+    references: Mutex<Option<Arc<Vec<ReferencePool>>>>,
 }
 
 /// What may be left alone for a while.
@@ -125,6 +129,7 @@ impl EvmSource {
             list_heads: Mutex::default(),
             log_nodes: Mutex::default(),
             pruned: Mutex::default(),
+            references: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }

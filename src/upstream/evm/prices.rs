@@ -1,18 +1,159 @@
 //! Price of the native coin, as the chain's reference pools told it.
 
-use super::EvmSource;
-use crate::domain::{Moment, Price};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::{EvmSource, ReferencePool, abi, lock, wire};
+use crate::decode::evm::Account;
+use crate::domain::{Height, Moment, Price};
 use crate::upstream::error::UpstreamError;
+use crate::upstream::pool::{Answer, Call, CallOptions};
 use crate::upstream::queue::Lane;
+use crate::upstream::reference::{self, DECIMALS_MAX, Told};
+
+/// `token0()` and `token1()` (Uniswap/v2-core, v3-core).
+const TOKENS: [[u8; 4]; 2] = [[0x0d, 0xfe, 0x16, 0x81], [0xd2, 0x12, 0x20, 0xa7]];
 
 impl EvmSource {
-    /// No reference is read yet: nobody can tell.
-    #[expect(clippy::unused_async, reason = "reading a reference will wait for nodes")]
     pub(in crate::upstream) async fn native_prices(
         &self,
         at: &[Moment],
-        _lane: &Lane,
+        lane: &Lane,
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
-        Ok(vec![None; at.len()])
+        let options = CallOptions::new(lane.clone());
+        let pools = self.references(&options).await?;
+        let heights: BTreeSet<Height> = at.iter().map(|moment| moment.height).collect();
+        if pools.is_empty() || heights.is_empty() {
+            return Ok(vec![None; at.len()]);
+        }
+        let near = self.inner.chain.reference_blocks;
+        let mut prices: HashMap<Height, Price> = HashMap::new();
+        let mut open = heights;
+        for blocks in [near, near.saturating_mul(reference::WIDER)] {
+            let events = self.pool_events(&pools, &open, blocks, &options).await?;
+            open.retain(|height| {
+                let low = height.saturating_sub(blocks);
+                match reference::told(&pools, &events, low, *height) {
+                    Told::Price(price) => prices.insert(*height, price).is_some(),
+                    Told::Disagree => false,
+                    Told::Nothing => true,
+                }
+            });
+            if open.is_empty() {
+                break;
+            }
+        }
+        Ok(at.iter().map(|moment| prices.get(&moment.height).copied()).collect())
+    }
+
+    /// The pools of the chain's row that are what it says, asked once.
+    async fn references(
+        &self,
+        options: &CallOptions,
+    ) -> Result<Arc<Vec<ReferencePool>>, UpstreamError> {
+        if let Some(known) = lock(&self.inner.references).clone() {
+            return Ok(known);
+        }
+        let chain = &self.inner.chain;
+        let account = |bytes: &[u8]| -> Option<Account> { bytes.try_into().ok() };
+        let emitters: Vec<Account> =
+            chain.reference_pools.iter().filter_map(|pool| account(pool.bytes())).collect();
+        let stables: Vec<Account> =
+            chain.stablecoins.iter().filter_map(|coin| account(coin.bytes())).collect();
+        let mut found: Vec<(Account, Option<[u8; 32]>, bool, Account)> = Vec::new();
+        let native = account(chain.wrapped_native.bytes()).unwrap_or_default();
+        for (emitter, tokens) in emitters.iter().zip(self.tokens_of(&emitters, options).await?) {
+            match tokens {
+                Some([one, stable]) if one == native && stables.contains(&stable) => {
+                    found.push((*emitter, None, true, stable));
+                }
+                Some([stable, one]) if one == native && stables.contains(&stable) => {
+                    found.push((*emitter, None, false, stable));
+                }
+                Some(_) | None => {
+                    let (chain, pool) = (&chain.slug, wire::hex(emitter));
+                    tracing::warn!(
+                        chain,
+                        pool,
+                        "a reference pool is not one of the coin and a stablecoin"
+                    );
+                }
+            }
+        }
+        for row in &chain.reference_ids {
+            let ends = (account(row.manager.bytes()), account(row.stable.bytes()));
+            if let (Some(manager), Some(stable)) = ends {
+                // The coin as such is the zero address, which is below every other.
+                found.push((manager, Some(row.id), true, stable));
+            }
+        }
+        let decimals = self.decimals_of(found.iter().map(|one| one.3), options).await?;
+        let pools = found.into_iter().filter_map(|(emitter, id, native_first, stable)| {
+            let stable_decimals = *decimals.get(&stable)?;
+            let native_decimals = chain.native.decimals;
+            Some(ReferencePool { emitter, id, native_first, native_decimals, stable_decimals })
+        });
+        let pools = Arc::new(pools.collect::<Vec<_>>());
+        *lock(&self.inner.references) = Some(Arc::clone(&pools));
+        Ok(pools)
+    }
+
+    /// What each pool says that it exchanges; `None` where it says nothing of the kind.
+    async fn tokens_of(
+        &self,
+        pools: &[Account],
+        options: &CallOptions,
+    ) -> Result<Vec<Option<[Account; 2]>>, UpstreamError> {
+        let call = |(to, selector): (&Account, [u8; 4])| {
+            let query = serde_json::json!({"to": wire::hex(to), "data": wire::hex(&selector)});
+            Call { method: "eth_call", params: serde_json::json!([query, "latest"]) }
+        };
+        let calls: Vec<Call> =
+            pools.iter().flat_map(|to| TOKENS.map(|selector| call((to, selector)))).collect();
+        let mut told = Vec::with_capacity(calls.len());
+        for answer in self.inner.pool.batch(&calls, options).await {
+            let data = self.returned(answer)?;
+            let word = data.first_chunk::<32>();
+            told.push(word.and_then(wire::account_of));
+        }
+        let (pairs, _) = told.as_chunks::<2>();
+        Ok(pairs.iter().map(|[first, second]| Some([(*first)?, (*second)?])).collect())
+    }
+
+    async fn decimals_of(
+        &self,
+        coins: impl Iterator<Item = Account>,
+        options: &CallOptions,
+    ) -> Result<HashMap<Account, u8>, UpstreamError> {
+        let coins: Vec<Account> = coins.collect::<BTreeSet<_>>().into_iter().collect();
+        let call = |to: &Account| {
+            let query = serde_json::json!({"to": wire::hex(to), "data": wire::hex(&abi::DECIMALS)});
+            Call { method: "eth_call", params: serde_json::json!([query, "latest"]) }
+        };
+        let calls: Vec<Call> = coins.iter().map(call).collect();
+        let mut decimals = HashMap::new();
+        for (coin, answer) in coins.into_iter().zip(self.inner.pool.batch(&calls, options).await) {
+            let told = abi::decimals(&self.returned(answer)?);
+            if let Some(told) = told.filter(|told| *told <= DECIMALS_MAX) {
+                decimals.insert(coin, told);
+            }
+        }
+        Ok(decimals)
+    }
+
+    /// What a contract gave; nothing where it reverts or is none. Whatever else comes says nothing
+    /// of the contract.
+    fn returned(&self, answer: Result<Answer, UpstreamError>) -> Result<Vec<u8>, UpstreamError> {
+        let answer = match answer {
+            Err(UpstreamError::Rpc { message, .. })
+                if message.to_lowercase().contains("revert") =>
+            {
+                return Ok(Vec::new());
+            }
+            answer => answer?,
+        };
+        let text: Option<String> = serde_json::from_str(answer.result.get()).ok();
+        let data = text.and_then(|text| hex::decode(text.strip_prefix("0x")?).ok());
+        data.ok_or_else(|| self.malformed(answer.endpoint, "eth_call gave no data"))
     }
 }

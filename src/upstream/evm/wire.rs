@@ -30,14 +30,14 @@ pub(super) fn word(text: &str) -> Option<Word> {
     Some(word)
 }
 
-pub(super) fn account(text: &str) -> Option<Account> {
+pub(in crate::upstream) fn account(text: &str) -> Option<Account> {
     let mut account = [0; 20];
     hex::decode_to_slice(text.strip_prefix("0x")?, &mut account).ok()?;
     Some(account)
 }
 
 /// The low 20 bytes of a topic.
-pub(super) fn account_of(word: &Word) -> Option<Account> {
+pub(in crate::upstream) fn account_of(word: &Word) -> Option<Account> {
     word.last_chunk().copied()
 }
 
@@ -90,15 +90,15 @@ pub(super) fn block(raw: &RawValue) -> Result<Option<BlockHead>, ()> {
 
 /// One log of `eth_getLogs`, as far as finding transactions needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FoundLog {
-    pub(super) address: Account,
-    pub(super) topics: Vec<Word>,
-    pub(super) data: Vec<u8>,
-    pub(super) block: Height,
-    pub(super) hash: Word,
-    pub(super) index: Option<u32>,
+pub(in crate::upstream) struct FoundLog {
+    pub(in crate::upstream) address: Account,
+    pub(in crate::upstream) topics: Vec<Word>,
+    pub(in crate::upstream) data: Vec<u8>,
+    pub(in crate::upstream) block: Height,
+    pub(in crate::upstream) hash: Word,
+    pub(in crate::upstream) index: Option<u32>,
     /// Only newer nodes tell it.
-    pub(super) time: Option<UnixSeconds>,
+    pub(in crate::upstream) time: Option<UnixSeconds>,
 }
 
 #[derive(Deserialize)]
@@ -117,7 +117,7 @@ struct RawLog<'a> {
 }
 
 /// `None` where it is no list of logs. Logs that a reorganisation took back are left out.
-pub(super) fn logs(raw: &RawValue) -> Option<Vec<FoundLog>> {
+pub(in crate::upstream) fn logs(raw: &RawValue) -> Option<Vec<FoundLog>> {
     let all: Vec<RawLog<'_>> = serde_json::from_str(raw.get()).ok()?;
     all.iter().filter(|log| !log.removed).map(found).collect()
 }

@@ -16,7 +16,7 @@ use crate::upstream::source::HashCheck;
 
 /// Error codes for a slot without a block: skipped, or missing in long-term storage
 /// (agave `rpc-client-api`, custom errors -32007 and -32009).
-const NO_BLOCK: [i64; 2] = [-32007, -32009];
+pub(super) const NO_BLOCK: [i64; 2] = [-32007, -32009];
 
 impl SolanaSource {
     pub(in crate::upstream) async fn block_hash(

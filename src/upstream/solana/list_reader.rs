@@ -247,11 +247,10 @@ impl ListReader {
             if !same || self.request.low == 0 {
                 self.list_account(account, head);
                 let oldest = known.and_then(|known| known.oldest);
-                // A balance of above the head would hide what changed it from the next read.
-                if at <= head {
-                    let news = SourceAccount { account, amount: Some(amount), oldest };
-                    self.news.insert(account, news);
-                }
+                // A balance of above the head would hide what changed it from the next read; that
+                // there is the account must be known to whoever reads on below.
+                let amount = (at <= head).then_some(amount);
+                self.news.insert(account, SourceAccount { account, amount, oldest });
             }
         }
         for known in gone.into_values().filter(|known| known.amount.is_some()) {

@@ -11,6 +11,7 @@ mod list;
 mod list_reader;
 mod listing;
 mod open;
+mod price_wire;
 mod prices;
 mod reader;
 mod single;
@@ -33,11 +34,14 @@ use super::pool::{CallOptions, Pool};
 use super::queue::Lane;
 use super::source::{GapRequest, SourceStatus};
 use crate::domain::Height;
+use crate::registry::Chain;
+use prices::References;
 
 /// Solana by JSON-RPC nodes. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SolanaSource {
     inner: Arc<Inner>,
+    references: Arc<References>,
 }
 
 #[derive(Debug)]
@@ -57,7 +61,13 @@ impl SolanaSource {
     pub fn new(pool: Pool, genesis_hash: Option<String>, limits: SolanaLimits) -> Self {
         let (checked, readers, whole) = (Mutex::default(), AtomicUsize::new(0), Mutex::default());
         let inner = Inner { pool, limits, genesis_hash, checked, readers, whole };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
+    }
+
+    /// Prices are told by the reference pools of the chain's row.
+    #[must_use]
+    pub fn with_references(self, chain: &Chain) -> Self {
+        Self { references: Arc::new(References::of(chain)), ..self }
     }
 
     pub(super) fn read(&self, request: GapRequest) -> SolanaReader {

@@ -135,14 +135,15 @@ impl WholeReader {
                 }
                 self.tip = tip;
                 let accounts = accounts.unwrap_or_default();
+                // A balance of above the head would hide what changed it from the next read; that
+                // there is the account must be known to whoever reads on below.
                 let seen = |balance: &Balance| SourceAccount {
                     account: balance.account,
-                    amount: Some(balance.amount),
+                    amount: (balance.at <= head).then_some(balance.amount),
                     oldest: None,
                 };
                 self.accounts = accounts.iter().map(seen).collect();
-                // A balance of above the head would hide what changed it from the next read.
-                self.news = accounts.iter().filter(|one| one.at <= head).map(seen).collect();
+                self.news = self.accounts.clone();
                 self.request.high = Some(head);
                 if head < whole::FIRST_SLOT {
                     return Ok(Some(self.rest(head)));

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 pub use limits::TronLimits;
+use prices::References;
 pub(super) use reader::TronReader;
 use serde_json::Value;
 
@@ -34,9 +35,10 @@ use super::error::UpstreamError;
 use super::jsonrpc::{self, Outcome};
 use super::pool::{CallOptions, Pool};
 use super::queue::Lane;
+use super::reference::Pool as ReferencePool;
 use super::source::{GapRequest, SourceStatus};
 use crate::decode::tron::{Asset, ExchangeId};
-use crate::domain::Height;
+use crate::domain::{Address, Height};
 use crate::registry::Chain;
 
 /// Tron by nodes that speak its HTTP API. Cheap to clone.
@@ -58,10 +60,21 @@ struct Inner {
     /// What the protocol's exchanges exchange; it never changes.
     exchanges: Mutex<HashMap<ExchangeId, [Asset; 2]>>,
     readers: AtomicUsize,
+    /// The chain row's pools, and those of them that are what it says, once that was asked.
+    references: References,
+    known_references: Mutex<Option<Arc<Vec<ReferencePool>>>>,
 }
 
 impl TronSource {
     pub fn new(pool: Pool, chain: &Chain, limits: TronLimits) -> Self {
+        let account = |address: &Address| address.bytes().try_into().ok();
+        let references = References {
+            pools: chain.reference_pools.iter().filter_map(account).collect(),
+            stables: chain.stablecoins.iter().filter_map(account).collect(),
+            wrapped: account(&chain.wrapped_native).unwrap_or_default(),
+            native_decimals: chain.native.decimals,
+            blocks: chain.reference_blocks,
+        };
         let inner = Inner {
             pool,
             limits,
@@ -70,6 +83,8 @@ impl TronSource {
             checked: Mutex::default(),
             exchanges: Mutex::default(),
             readers: AtomicUsize::new(0),
+            references,
+            known_references: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }

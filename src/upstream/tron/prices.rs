@@ -1,18 +1,213 @@
-//! Price of the native coin, as the chain's reference pools told it.
+//! Price of the native coin, as the chain's reference pools told it: by the nodes' JSON-RPC, which
+//! speaks of pools as EVM chains do.
 
-use super::TronSource;
-use crate::domain::{Moment, Price};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::{TronSource, wire};
+use crate::decode::evm::Account;
+use crate::domain::{Height, Moment, Price};
 use crate::upstream::error::UpstreamError;
+use crate::upstream::evm::wire as evm_wire;
+use crate::upstream::jsonrpc::{Outcome, RpcError};
+use crate::upstream::pool::CallOptions;
 use crate::upstream::queue::Lane;
+use crate::upstream::reference::{self, DECIMALS_MAX, Pool, PoolEvent, Range, TOPICS, Told};
+
+/// `token0()`, `token1()` and `decimals()`.
+const FIRST: &str = "0x0dfe1681";
+const SECOND: &str = "0xd21220a7";
+const DECIMALS: &str = "0x313ce567";
+
+/// What is known of the chain's row.
+#[derive(Debug)]
+pub(super) struct References {
+    pub(super) pools: Vec<Account>,
+    pub(super) stables: Vec<Account>,
+    pub(super) wrapped: Account,
+    pub(super) native_decimals: u8,
+    pub(super) blocks: u64,
+}
 
 impl TronSource {
-    /// No reference is read yet: nobody can tell.
-    #[expect(clippy::unused_async, reason = "reading a reference will wait for nodes")]
     pub(in crate::upstream) async fn native_prices(
         &self,
         at: &[Moment],
-        _lane: &Lane,
+        lane: &Lane,
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
-        Ok(vec![None; at.len()])
+        let options = CallOptions::new(lane.clone());
+        let mut open: BTreeSet<Height> = at.iter().map(|moment| moment.height).collect();
+        let pools = self.references(&options).await?;
+        if pools.is_empty() || open.is_empty() {
+            return Ok(vec![None; at.len()]);
+        }
+        let near = self.inner.references.blocks;
+        let mut prices: HashMap<Height, Price> = HashMap::new();
+        for blocks in [near, near.saturating_mul(reference::WIDER)] {
+            let events = self.pool_events(&pools, &open, blocks, &options).await?;
+            open.retain(|height| {
+                let low = height.saturating_sub(blocks);
+                match reference::told(&pools, &events, low, *height) {
+                    Told::Price(price) => prices.insert(*height, price).is_some(),
+                    Told::Disagree => false,
+                    Told::Nothing => true,
+                }
+            });
+            if open.is_empty() {
+                break;
+            }
+        }
+        Ok(at.iter().map(|moment| prices.get(&moment.height).copied()).collect())
     }
+
+    async fn references(&self, options: &CallOptions) -> Result<Arc<Vec<Pool>>, UpstreamError> {
+        let known = &self.inner.known_references;
+        if let Some(known) = known.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Ok(known);
+        }
+        let row = &self.inner.references;
+        let mut pools = Vec::new();
+        for emitter in &row.pools {
+            let sides = self.constants(&[(*emitter, FIRST), (*emitter, SECOND)], options).await?;
+            let side = |at: usize| {
+                let word = sides.get(at)?.as_deref()?.first_chunk::<32>()?;
+                evm_wire::account_of(word)
+            };
+            let (native_first, stable) = match (side(0), side(1)) {
+                (Some(one), Some(stable)) if one == row.wrapped => (true, stable),
+                (Some(stable), Some(one)) if one == row.wrapped => (false, stable),
+                _ => continue,
+            };
+            let told = self.constants(&[(stable, DECIMALS)], options).await?;
+            let word = told.first().and_then(|data| data.as_deref()?.first_chunk::<32>().copied());
+            let decimals: Option<u8> =
+                word.and_then(|word| crate::domain::Units::from_be_bytes(word).try_into().ok());
+            let (true, Some(stable_decimals)) =
+                (row.stables.contains(&stable), decimals.filter(|told| *told <= DECIMALS_MAX))
+            else {
+                continue;
+            };
+            let native_decimals = row.native_decimals;
+            pools.push(Pool {
+                emitter: *emitter,
+                id: None,
+                native_first,
+                native_decimals,
+                stable_decimals,
+            });
+        }
+        let pools = Arc::new(pools);
+        *known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&pools));
+        Ok(pools)
+    }
+
+    /// What contracts answer to calls without arguments; `None` where one does not.
+    async fn constants(
+        &self,
+        asked: &[(Account, &str)],
+        options: &CallOptions,
+    ) -> Result<Vec<Option<Vec<u8>>>, UpstreamError> {
+        let call = |(to, data): &(Account, &str)| {
+            let to = format!("0x{}", hex::encode(to));
+            ("eth_call", json!([{"to": to, "data": data}, "latest"]))
+        };
+        let calls: Vec<_> = asked.iter().map(call).collect();
+        let (answers, _) = self.rpc("eth_call", &calls, options).await?;
+        let data = |answer: &Outcome| {
+            let text: String = serde_json::from_str(answer.as_ref().ok()?.get()).ok()?;
+            hex::decode(text.strip_prefix("0x")?).ok()
+        };
+        Ok(answers.iter().map(data).collect())
+    }
+
+    async fn pool_events(
+        &self,
+        pools: &[Pool],
+        heights: &BTreeSet<Height>,
+        blocks: u64,
+        options: &CallOptions,
+    ) -> Result<Vec<PoolEvent>, UpstreamError> {
+        let limits = &self.inner.limits;
+        let emitters: Vec<Account> = pools.iter().map(|pool| pool.emitter).collect();
+        let ranges = reference::ranges(heights, blocks);
+        let mut left: VecDeque<Range> =
+            ranges.into_iter().flat_map(|r| reference::split(r, limits.logs_range_max)).collect();
+        let mut events = Vec::new();
+        while !left.is_empty() {
+            let count = left.len().min(limits.logs_batch_max.max(1));
+            let asked: Vec<Range> = left.drain(..count).collect();
+            let calls: Vec<_> =
+                asked.iter().map(|range| ("eth_getLogs", filter(&emitters, *range))).collect();
+            let (answers, endpoint) = match self.rpc("eth_getLogs", &calls, options).await {
+                Ok(answered) => answered,
+                // What is said of all of them.
+                Err(UpstreamError::Rpc { code, message, endpoint }) => {
+                    let error = RpcError { code, message };
+                    left.extend(smaller(&asked, &error).ok_or(UpstreamError::Rpc {
+                        endpoint,
+                        code,
+                        message: error.message,
+                    })?);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            for (range, answer) in asked.iter().zip(answers) {
+                match answer {
+                    Ok(result) => {
+                        let found = evm_wire::logs(&result)
+                            .filter(|all| {
+                                all.iter().all(|l| (range.0..=range.1).contains(&l.block))
+                            })
+                            .ok_or_else(|| {
+                                self.malformed(endpoint, "eth_getLogs gave no events")
+                            })?;
+                        events.extend(found.into_iter().map(|log| PoolEvent {
+                            height: log.block,
+                            emitter: log.address,
+                            topics: log.topics,
+                            data: log.data,
+                        }));
+                    }
+                    Err(error) => {
+                        let parts = smaller(std::slice::from_ref(range), &error);
+                        let RpcError { code, message } = error;
+                        let endpoint = self.inner.pool.label(endpoint);
+                        left.extend(parts.ok_or(UpstreamError::Rpc { endpoint, code, message })?);
+                    }
+                }
+            }
+        }
+        // Stable: inside a block they stay in the order in which they came.
+        events.sort_by_key(|event| event.height);
+        Ok(events)
+    }
+}
+
+/// Smaller ranges where the node says that these are too large and they can be split: of as many
+/// blocks as it names, else halves.
+fn smaller(ranges: &[Range], error: &RpcError) -> Option<Vec<Range>> {
+    let can_split = ranges.iter().any(|(low, high)| low < high);
+    let named = wire::range_named(&error.message);
+    (wire::is_too_much(&error.message) && can_split).then(|| {
+        let part = |range: &Range| {
+            let blocks = range.1 - range.0;
+            let fits = named.filter(|named| *named <= blocks);
+            reference::split(*range, fits.unwrap_or(blocks.div_ceil(2)))
+        };
+        ranges.iter().flat_map(part).collect()
+    })
+}
+
+fn filter(emitters: &[Account], (low, high): Range) -> Value {
+    let emitters: Vec<String> =
+        emitters.iter().map(|emitter| format!("0x{}", hex::encode(emitter))).collect();
+    json!([{
+        "fromBlock": format!("{low:#x}"),
+        "toBlock": format!("{high:#x}"),
+        "address": emitters,
+        "topics": [TOPICS],
+    }])
 }

@@ -222,6 +222,7 @@ fn service(
         store: store.clone(),
         registry,
         sources: HashMap::from([(SOL, source)]),
+        candles: None,
         clock,
         limits: setup.limits.clone(),
         tasks: Tasks::new(),

@@ -4,6 +4,8 @@ pub(crate) mod bounds;
 pub(crate) mod disk;
 pub(crate) mod evm_node;
 pub(crate) mod loops;
+pub(crate) mod mangle;
+pub(crate) mod prices;
 pub(crate) mod program;
 pub(crate) mod replies;
 pub(crate) mod schema;

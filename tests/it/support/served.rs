@@ -8,7 +8,7 @@ use std::time::Duration;
 use blotter::api::{Api, ApiLimits, ApiParts, Drained, KeyInfo, KeyRing, Keys};
 use blotter::domain::{
     Address, ChainId, Clock, Height, KeyId, Side, Trade, TradeKey, TxId, Units, UnixMillis,
-    UnixSeconds, Wallet,
+    UnixSeconds, ValueSource, Wallet,
 };
 use blotter::history::{History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::Registry;
@@ -92,6 +92,7 @@ impl World {
         let history = History::new(HistoryParts {
             store: store.clone(),
             sources: HashMap::from([(SOL, source::solana(node, &registry, Arc::clone(&clock)))]),
+            candles: None,
             registry,
             clock,
             limits: history_limits,
@@ -123,6 +124,7 @@ impl World {
             tokens,
             accounts: vec![],
             anchors: None,
+            prices: vec![],
             checked_at: Some(NOW),
         };
         let written = self.store.write_chunk(chunk).await.unwrap();
@@ -241,6 +243,7 @@ pub(crate) fn trade(number: u32) -> Trade {
         mint,
         units: Some(Units::from(number)),
         native: Some(Units::from(u64::from(number) * 1_000_000)),
+        valued: ValueSource::Direct,
         venue: "Raydium".into(),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blotter::domain::{
     Address, ChainId, Coverage, Height, Position, Side, Span, Trade, TradeKey, TxId, Units,
-    UnixSeconds, Wallet,
+    UnixSeconds, ValueSource, Wallet,
 };
 use blotter::store::{Chunk, Store, StoreOptions, WalletId, Written};
 
@@ -23,12 +23,14 @@ pub(crate) fn trade(time: u32, height: Height, tx: u8) -> Trade {
         tx: TxId::Solana([tx; 64]),
         leg: u16::from(tx % 2),
     };
+    let native = (!tx.is_multiple_of(3)).then(|| Units::MAX >> usize::from(tx));
     Trade {
         key,
         side: if tx.is_multiple_of(2) { Side::Buy } else { Side::Sell },
         mint: Address::Solana([tx % 7; 32]),
         units: (!tx.is_multiple_of(5)).then(|| Units::from(u64::from(tx) * height)),
-        native: (!tx.is_multiple_of(3)).then(|| Units::MAX >> usize::from(tx)),
+        native,
+        valued: ValueSource::told(native),
         venue: ["Raydium", "Orca", "Meteora"][usize::from(tx % 3)].into(),
     }
 }
@@ -45,6 +47,7 @@ pub(crate) fn chunk(id: WalletId, low: Height, high: Height, trades: Vec<Trade>)
         tokens: vec![],
         accounts: vec![],
         anchors: None,
+        prices: vec![],
         checked_at: None,
     }
 }

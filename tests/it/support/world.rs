@@ -16,7 +16,7 @@ use blotter::history::{
 use blotter::registry::Registry;
 use blotter::store::{Store, StoreOptions};
 use blotter::upstream::{
-    EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
+    Candles, EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
 };
 use tokio::time::Instant;
 
@@ -43,6 +43,7 @@ pub(crate) struct World {
     pub(crate) limits: HistoryLimits,
     clock: Arc<dyn Clock>,
     disk: Disk,
+    candles: Option<Arc<dyn Transport>>,
 }
 
 /// A store's bytes, which outlive the service that has it open.
@@ -83,12 +84,14 @@ pub(crate) struct Build {
     pub(crate) concurrency: Option<usize>,
     pub(crate) limits: HistoryLimits,
     pub(crate) solana: SolanaLimits,
+    /// Where a price service is asked.
+    pub(crate) candles: Option<Arc<dyn Transport>>,
 }
 
 impl Default for Build {
     fn default() -> Self {
         let (limits, solana) = (HistoryLimits::default(), SolanaLimits::default());
-        Self { seed: 1, nodes: 1, batch: None, concurrency: None, limits, solana }
+        Self { seed: 1, nodes: 1, batch: None, concurrency: None, limits, solana, candles: None }
     }
 }
 
@@ -101,7 +104,8 @@ impl Build {
         let clock: Arc<dyn Clock> = Arc::new(TestClock(Instant::now()));
         let disk = Disk::default();
         let (history, store) = service(&self, &nodes, &clock, &disk);
-        World { model, nodes, history, store, limits: self.limits, clock, disk }
+        let Self { limits, candles, .. } = self;
+        World { model, nodes, history, store, limits, clock, disk, candles }
     }
 }
 
@@ -124,11 +128,18 @@ fn service(
     let registry = Arc::new(Registry::embedded().unwrap());
     let genesis = registry.chain(ChainId(1)).unwrap().genesis_hash.clone();
     let source = Source::Solana(SolanaSource::new(pool, genesis, build.solana.clone()));
+    let candles = build.candles.as_ref().map(|transport| {
+        let endpoints = vec![EndpointConfig::new("http://prices.test".to_owned())];
+        let limits = PoolLimits::default();
+        let pool = Pool::new(endpoints, Arc::clone(transport), limits, Arc::clone(clock), 7);
+        Candles::new(pool, &registry)
+    });
     let store = Store::in_step(disk.clone(), StoreOptions { cache_bytes: 4 << 20 }).unwrap();
     let history = History::new(HistoryParts {
         store: store.clone(),
         registry,
         sources: HashMap::from([(ChainId(1), source)]),
+        candles,
         clock: Arc::clone(clock),
         limits: build.limits.clone(),
         tasks: Tasks::new(),
@@ -143,14 +154,14 @@ impl World {
 
     /// Stops the service as a shutdown would and starts another one on the same disk and nodes.
     pub(crate) async fn restart(self) -> Self {
-        let Self { model, nodes, history, store, limits, clock, disk } = self;
+        let Self { model, nodes, history, store, limits, clock, disk, candles } = self;
         history.stop();
         assert!(history.tasks().shutdown(Duration::from_secs(5)).await, "tasks end in time");
         history.close().await.unwrap();
         drop((history, store));
-        let build = Build { limits: limits.clone(), ..Build::default() };
+        let build = Build { limits: limits.clone(), candles: candles.clone(), ..Build::default() };
         let (history, store) = service(&build, &nodes, &clock, &disk);
-        Self { model, nodes, history, store, limits, clock, disk }
+        Self { model, nodes, history, store, limits, clock, disk, candles }
     }
 
     pub(crate) fn request(wallet: Wallet, want: Want) -> WalkRequest {
@@ -190,10 +201,12 @@ impl World {
     }
 }
 
+/// What rows say. The model tells what the transactions tell: a value by a price is none there.
 pub(crate) fn facts(rows: &[Row]) -> Vec<Fact> {
     let fact = |row: &Row| {
         let t = &row.trade;
-        (t.key.tx, t.side, t.mint, t.units, t.native, t.key.leg)
+        let native = t.native.filter(|_| !t.valued.is_derived());
+        (t.key.tx, t.side, t.mint, t.units, native, t.key.leg)
     };
     rows.iter().map(fact).collect()
 }

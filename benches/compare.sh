@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The real binary beside its limits and its peers, in one run: prints one table of ratios.
+# usage: bash benches/compare.sh [--short] [arguments of compare/compare.py]
+# Installs nginx, wrk, PostgreSQL and Node from Debian where they are missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing=()
+command -v nginx >/dev/null || missing+=(nginx-light)
+command -v wrk >/dev/null || missing+=(wrk)
+command -v npm >/dev/null || missing+=(nodejs npm)
+compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
+if [ "${#missing[@]}" -gt 0 ]; then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"
+fi
+
+arguments=()
+if [ "${1:-}" = --short ]; then
+    shift
+    arguments+=(--trades 20000 --scale 100000 --rounds 3)
+fi
+cargo build --release --locked
+fill=$(cargo bench --bench fill --no-run --message-format json 2>/dev/null | python3 -c '
+import json, sys
+for line in sys.stdin:
+    built = json.loads(line)
+    if built.get("executable") and built["target"]["name"] == "fill":
+        print(built["executable"])')
+python3 benches/compare/compare.py ./target/release/blotter --fill "$fill" "${arguments[@]}" "$@"

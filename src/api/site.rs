@@ -1,0 +1,149 @@
+//! The page at `/` and its files, compiled in: nothing is read from disk and nothing from elsewhere.
+
+use sha2::{Digest as _, Sha256};
+use warp::Reply as _;
+use warp::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use warp::http::{HeaderMap, StatusCode};
+use warp::reply::Response;
+
+use super::coding::Coding;
+use super::error::ApiError;
+use super::handlers::Call;
+use super::reply;
+
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
+const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
+const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
+
+/// The page runs its own files only, speaks to its own server only, and is shown in no frame.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+     img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+/// Explorers need not know which page a link stood on.
+const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
+const OPENER_POLICY: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("cross-origin-opener-policy"),
+    HeaderValue::from_static("same-origin"),
+);
+/// The page itself is asked for each time, and mostly answered by 304.
+const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
+/// Files have their version in their path.
+const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+
+const INDEX: &str = include_str!("../../data/page/index.html");
+/// Stands in the page where the version of its files belongs.
+const VERSION_MARK: &str = "{version}";
+
+/// One file beside the page.
+struct File {
+    name: &'static str,
+    body: &'static str,
+}
+
+const fn file(name: &'static str, body: &'static str) -> File {
+    File { name, body }
+}
+
+const FILES: &[File] = &[
+    file("address.js", include_str!("../../data/page/address.js")),
+    file("api.js", include_str!("../../data/page/api.js")),
+    file("app.js", include_str!("../../data/page/app.js")),
+    file("chart.js", include_str!("../../data/page/chart.js")),
+    file("decimal.js", include_str!("../../data/page/decimal.js")),
+    file("explorer.js", include_str!("../../data/page/explorer.js")),
+    file("export.js", include_str!("../../data/page/export.js")),
+    file("filters.js", include_str!("../../data/page/filters.js")),
+    file("format.js", include_str!("../../data/page/format.js")),
+    file("icon.svg", include_str!("../../data/page/icon.svg")),
+    file("json.js", include_str!("../../data/page/json.js")),
+    file("keys.js", include_str!("../../data/page/keys.js")),
+    file("layout.css", include_str!("../../data/page/layout.css")),
+    file("pnl.js", include_str!("../../data/page/pnl.js")),
+    file("positions.js", include_str!("../../data/page/positions.js")),
+    file("rows.js", include_str!("../../data/page/rows.js")),
+    file("session.js", include_str!("../../data/page/session.js")),
+    file("stream.js", include_str!("../../data/page/stream.js")),
+    file("style.css", include_str!("../../data/page/style.css")),
+    file("summary.js", include_str!("../../data/page/summary.js")),
+    file("table.css", include_str!("../../data/page/table.css")),
+    file("table.js", include_str!("../../data/page/table.js")),
+    file("theme.js", include_str!("../../data/page/theme.js")),
+    file("trades.js", include_str!("../../data/page/trades.js")),
+];
+
+/// The page as this build has it.
+#[derive(Debug)]
+pub(super) struct Site {
+    /// Of all files together, so that a page never mixes files of two builds.
+    version: String,
+    index: String,
+}
+
+impl Site {
+    pub(super) fn new() -> Self {
+        let mut digest = Sha256::new_with_prefix(INDEX);
+        for File { name, body } in FILES {
+            digest.update(name);
+            digest.update(body);
+        }
+        let version: String = hex::encode(digest.finalize()).chars().take(16).collect();
+        let index = INDEX.replace(VERSION_MARK, &version);
+        Self { version, index }
+    }
+
+    pub(super) fn page(&self, call: &Call) -> Response {
+        let mut response = self.answer(call, HTML, &self.index, ASK_AGAIN);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+        headers.insert(REFERRER_POLICY, NO_REFERRER);
+        let (name, value) = OPENER_POLICY;
+        headers.insert(name, value);
+        response
+    }
+
+    pub(super) fn file(
+        &self,
+        call: &Call,
+        version: &str,
+        name: &str,
+    ) -> Result<Response, ApiError> {
+        let file = FILES.iter().find(|file| file.name == name && version == self.version);
+        let File { name, body } = file.ok_or(ApiError::NotFound)?;
+        let kind = match name.rsplit_once('.') {
+            Some((_, "css")) => CSS,
+            Some((_, "svg")) => SVG,
+            _ => SCRIPT,
+        };
+        Ok(self.answer(call, kind, body, FOR_EVER))
+    }
+
+    fn answer(&self, call: &Call, kind: HeaderValue, body: &str, keep: HeaderValue) -> Response {
+        // Weak: the same tag for each coding of the body (RFC 9110, section 8.8.3).
+        let tag = format!("W/\"{}\"", self.version);
+        let mut response = if has_tag(&call.headers, &tag) {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            let coding = Coding::accepted(&call.headers);
+            reply::whole_in(StatusCode::OK, kind, body.as_bytes().to_vec(), coding)
+        };
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, keep);
+        headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+        reply::put(headers, ETAG, &tag);
+        response
+    }
+}
+
+/// Whether the client has this version already (RFC 9110, section 13.1.2).
+fn has_tag(headers: &HeaderMap, tag: &str) -> bool {
+    let opaque = tag.trim_start_matches("W/");
+    let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut tags = values.flat_map(|value| value.split(',')).map(str::trim);
+    tags.any(|one| one == "*" || one.trim_start_matches("W/") == opaque)
+}

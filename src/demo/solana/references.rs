@@ -1,0 +1,109 @@
+//! Reference pools: strangers swap SOL for dollars in them every few slots, at the price of the
+//! time. Blocks that are asked for with accounts show these swaps alone.
+
+use serde_json::{Value, json};
+
+use crate::demo::mix::Dice;
+use crate::demo::{base58, walk};
+
+use super::keys::{Known, Role, account};
+use super::slots;
+use super::tokens::Token;
+
+/// Around which the price moves, in trillionths of a dollar.
+const PRICE_MIDDLE: u128 = 150_000_000_000_000;
+/// By how many millionths a pool's own price may be off: what its fee lets stand.
+const BAND: u64 = 300;
+const MILLION: u128 = 1_000_000;
+
+/// Accounts of pools on mainnet, and what each keeps of what comes in, in millionths.
+const POOLS: [(Known, Known, u128); 2] = [
+    (Known::WhirlpoolVaultSol, Known::WhirlpoolVaultUsdc, 400),
+    (Known::RaydiumV4VaultSol, Known::RaydiumV4VaultUsdc, 2_500),
+];
+
+/// Trillionths of a dollar for one SOL at a slot.
+pub(super) fn price(seed: u64, slot: u64) -> u128 {
+    walk::price(seed, PRICE_MIDDLE, slots::time(slot))
+}
+
+/// Micro-USDC for lamports at a price, and the other way round.
+pub(super) fn usdc(lamports: u64, price: u128) -> u64 {
+    u64::try_from(u128::from(lamports) * price / 1_000_000_000_000_000).unwrap_or(u64::MAX)
+}
+
+pub(super) fn lamports(usdc: u64, price: u128) -> u64 {
+    let lamports = u128::from(usdc) * 1_000_000_000_000_000 / price.max(1);
+    u64::try_from(lamports).unwrap_or(u64::MAX)
+}
+
+/// The swaps of a slot's block, as `transactionDetails: "accounts"` shows them.
+pub(super) fn swaps(seed: u64, slot: u64) -> Vec<Value> {
+    let mut swaps = Vec::new();
+    for (number, pool) in (0..).zip(POOLS) {
+        let mut dice = Dice::new(seed, &[slot, number, 29]);
+        for _ in 0..dice.range(0, 2) {
+            swaps.push(swap(seed, slot, pool, &mut dice));
+        }
+    }
+    swaps
+}
+
+fn swap(
+    seed: u64,
+    slot: u64,
+    (sol, usdc_vault, fee): (Known, Known, u128),
+    dice: &mut Dice,
+) -> Value {
+    let offset = u128::from(dice.range(0, 2 * BAND));
+    let price = price(seed, slot) / MILLION * (MILLION - u128::from(BAND) + offset);
+    let fair = dice.range(20_000_000, 900_000_000_000);
+    let (held, worth) = (80_000_000_000_000_u64, 12_000_000_000_000_u64);
+    // What comes in holds the fee.
+    let with_fee = |amount: u64| {
+        let amount = u128::from(amount) * MILLION / (MILLION - fee);
+        u64::try_from(amount).unwrap_or(u64::MAX)
+    };
+    let (sol_after, usdc_after) = if dice.percent(50) {
+        (held - fair, worth + with_fee(usdc(fair, price)))
+    } else {
+        (held + with_fee(fair), worth - usdc(fair, price))
+    };
+    let user = account(seed, Role::Stranger, [dice.next() % 1_000, 5]);
+    let mut signature = [0; 64];
+    crate::demo::mix::fill(dice.next(), &mut signature);
+    let text = |bytes: &[u8]| {
+        let mut out = Vec::new();
+        base58::encode(bytes, &mut out);
+        String::from_utf8(out).unwrap_or_default()
+    };
+    let key = |pubkey: &[u8], signer: bool| json!({"pubkey": text(pubkey), "signer": signer, "source": "transaction", "writable": true});
+    let balance = |at: u64, token: Token, amount: u64| {
+        json!({
+            "accountIndex": at, "mint": text(&token.mint()), "programId": Known::Token.text(),
+            "uiTokenAmount": {
+                "amount": amount.to_string(), "decimals": token.decimals(),
+                "uiAmountString": amount.to_string(),
+            },
+        })
+    };
+    let balances = |native: u64, dollars: u64| {
+        json!([balance(1, Token::WrappedSol, native), balance(2, Token::Usdc, dollars)])
+    };
+    json!({
+        "meta": {
+            "err": null, "status": {"Ok": null}, "fee": 5_000,
+            "preBalances": [9_000_000_000_u64, 2_039_280, 2_039_280],
+            "postBalances": [8_999_995_000_u64, 2_039_280, 2_039_280],
+            "preTokenBalances": balances(held, worth),
+            "postTokenBalances": balances(sol_after, usdc_after),
+        },
+        "transaction": {
+            "accountKeys": [
+                key(&user, true), key(&sol.key(), false), key(&usdc_vault.key(), false),
+            ],
+            "signatures": [text(&signature)],
+        },
+        "version": 0,
+    })
+}

@@ -1,0 +1,375 @@
+//! Asks for the prices that rows need, in a fixed order: the chain's reference pools, what trades
+//! told, the candle source. One is asked only where the one before says that nobody can tell.
+
+use std::collections::{BTreeSet, HashMap};
+use std::future::Future;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::Inner;
+use super::error::HistoryError;
+use super::valuing::{self, Coins, LEARNED_AGE_MAX, TOKEN_AGE_MAX, Told};
+use crate::domain::{
+    Address, ChainId, LearnedPrice, Minute, Moment, Price, Trade, TxId, Units, UnixSeconds,
+    ValueSource,
+};
+use crate::registry::Chain;
+use crate::store::{PriceRecord, StoreError, TokenRecord, WalletId};
+use crate::upstream::{Lane, Source, UpstreamError};
+
+/// Native coin that transactions moved beside tokens.
+pub(super) type Beside = HashMap<TxId, Units>;
+
+type Prices = Result<Vec<Option<Price>>, UpstreamError>;
+
+/// Where prices of a chain come from.
+pub(super) trait Quoting: Sync {
+    /// As the chain's reference pools tell.
+    fn reference(&self, at: &[Moment]) -> impl Future<Output = Prices> + Send;
+    /// As the candle source tells; `None` where none is configured.
+    fn candles(&self, at: &[UnixSeconds]) -> impl Future<Output = Option<Prices>> + Send;
+    fn learned(&self, from: UnixSeconds, to: UnixSeconds) -> Result<Vec<LearnedPrice>, StoreError>;
+    /// What the candle source told before; the outer `None` where it was not asked.
+    fn kept_candle(&self, minute: Minute) -> Result<Option<Option<Price>>, StoreError>;
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quote {
+    Price(Price, ValueSource),
+    /// Nobody can tell, now or later.
+    Nobody,
+    /// A source failed, or did not answer in time.
+    Later,
+}
+
+/// The answers of one round.
+#[derive(Debug, Default)]
+pub(super) struct Quotes {
+    by_moment: HashMap<Moment, Quote>,
+    /// What the candle source told.
+    pub(super) news: Vec<PriceRecord>,
+    /// A source did not answer in time.
+    pub(super) late: bool,
+}
+
+impl Quotes {
+    fn at(&self, moment: Moment) -> Quote {
+        self.by_moment.get(&moment).copied().unwrap_or(Quote::Later)
+    }
+
+    /// Whether every question has to be asked again.
+    pub(super) fn all_later(&self) -> bool {
+        self.by_moment.values().all(|quote| *quote == Quote::Later)
+    }
+}
+
+/// The moments at which a price would give rows a value, each once.
+pub(super) fn moments(coins: &Coins<'_>, trades: &[Trade]) -> Vec<Moment> {
+    let wanting = transactions(trades)
+        .filter(|rows| valuing::wants_price(coins, rows) && valuing::knows_decimals(coins, rows));
+    let all: BTreeSet<Moment> = wanting.filter_map(|rows| rows.first().map(moment)).collect();
+    all.into_iter().collect()
+}
+
+fn moment(trade: &Trade) -> Moment {
+    Moment { height: trade.key.height, time: trade.key.time }
+}
+
+/// The rows of each transaction; they stand together.
+fn transactions(trades: &[Trade]) -> impl Iterator<Item = &[Trade]> {
+    trades.chunk_by(|a, b| a.key.tx == b.key.tx)
+}
+
+/// Asks, until `deadline` at most; without one nobody is asked and everything is for later.
+/// `own` are prices that were just told and are not stored yet.
+pub(super) async fn quotes(
+    doors: &impl Quoting,
+    moments: &[Moment],
+    own: &[LearnedPrice],
+    deadline: Option<Instant>,
+) -> Result<Quotes, StoreError> {
+    let mut quotes = Quotes::default();
+    let (Some(deadline), false) = (deadline, moments.is_empty()) else { return Ok(quotes) };
+    let Some(told) = in_time(doors.reference(moments), deadline, &mut quotes.late).await else {
+        return Ok(quotes);
+    };
+    if told.len() != moments.len() {
+        return Ok(quotes);
+    }
+    let mut open = Vec::new();
+    for (moment, price) in moments.iter().zip(told) {
+        let quote = match price {
+            Some(price) => Some(Quote::Price(price, ValueSource::ReferencePool)),
+            None => learned(doors, moment.time, own)?,
+        };
+        match quote {
+            Some(quote) => drop(quotes.by_moment.insert(*moment, quote)),
+            None => open.push(*moment),
+        }
+    }
+    candles(doors, &open, deadline, &mut quotes).await?;
+    Ok(quotes)
+}
+
+fn learned(
+    doors: &impl Quoting,
+    time: UnixSeconds,
+    own: &[LearnedPrice],
+) -> Result<Option<Quote>, StoreError> {
+    let from = UnixSeconds(time.0.saturating_sub(LEARNED_AGE_MAX));
+    let to = UnixSeconds(time.0.saturating_add(LEARNED_AGE_MAX));
+    let mut around = doors.learned(from, to)?;
+    around.extend(own);
+    let price = valuing::learned_at(&around, time);
+    Ok(price.map(|price| Quote::Price(price, ValueSource::Learned)))
+}
+
+/// By the minute: what was told of one is kept, so that it stays the same.
+async fn candles(
+    doors: &impl Quoting,
+    open: &[Moment],
+    deadline: Instant,
+    quotes: &mut Quotes,
+) -> Result<(), StoreError> {
+    let minutes: BTreeSet<Minute> = open.iter().map(|moment| Minute::of(moment.time)).collect();
+    let (mut told, mut unasked) = (HashMap::new(), Vec::new());
+    for minute in minutes {
+        match doors.kept_candle(minute)? {
+            Some(price) => drop(told.insert(minute, price)),
+            None => unasked.push(minute),
+        }
+    }
+    if !unasked.is_empty() {
+        let times: Vec<UnixSeconds> = unasked.iter().map(|minute| minute.start()).collect();
+        let asked = async { doors.candles(&times).await.transpose() };
+        let answer = in_time(asked, deadline, &mut quotes.late).await;
+        match answer {
+            Some(None) => told.extend(unasked.into_iter().map(|minute| (minute, None))),
+            Some(Some(prices)) if prices.len() == unasked.len() => {
+                for (minute, price) in unasked.into_iter().zip(prices) {
+                    quotes.news.push(PriceRecord::Candle(minute, price));
+                    told.insert(minute, price);
+                }
+            }
+            Some(Some(_)) | None => {}
+        }
+    }
+    for moment in open {
+        let quote = match told.get(&Minute::of(moment.time)) {
+            Some(Some(price)) => Quote::Price(*price, ValueSource::Candle),
+            Some(None) => Quote::Nobody,
+            None => Quote::Later,
+        };
+        quotes.by_moment.insert(*moment, quote);
+    }
+    Ok(())
+}
+
+/// The answer of a source; `None` where it failed or was too slow.
+async fn in_time<T>(
+    asked: impl Future<Output = Result<T, UpstreamError>>,
+    deadline: Instant,
+    late: &mut bool,
+) -> Option<T> {
+    match timeout_at(deadline, asked).await {
+        Ok(Ok(answer)) => Some(answer),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "prices were not told; they are asked for again");
+            None
+        }
+        Err(_) => {
+            *late = true;
+            None
+        }
+    }
+}
+
+/// Gives the rows of one wallet what the quotes and its other trades tell; what still lacks a
+/// value then waits for one, or has none.
+pub(super) fn settle(
+    coins: &Coins<'_>,
+    trades: &mut [Trade],
+    beside: &Beside,
+    quotes: &Quotes,
+    around: impl Fn(UnixSeconds, UnixSeconds) -> Result<Vec<Trade>, StoreError>,
+) -> Result<(), StoreError> {
+    for rows in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx) {
+        by_price(coins, rows, beside, quotes);
+    }
+    let told = by_tokens(trades, beside, around)?;
+    for (rows, told) in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx).zip(told) {
+        for row in rows.iter_mut().filter(|row| row.native.is_none()) {
+            (row.native, row.valued) = match told {
+                Told::Value(value) => (Some(value), ValueSource::Token),
+                Told::Later => (None, ValueSource::Pending),
+                Told::Nothing => (None, row.valued),
+            };
+        }
+    }
+    Ok(())
+}
+
+fn by_price(coins: &Coins<'_>, rows: &mut [Trade], beside: &Beside, quotes: &Quotes) {
+    let Some(first) = rows.first() else { return };
+    let beside = beside.get(&first.key.tx).copied().unwrap_or_default();
+    let waits = if !valuing::wants_price(coins, rows) {
+        false
+    } else if !valuing::knows_decimals(coins, rows) {
+        true
+    } else {
+        match quotes.at(moment(first)) {
+            Quote::Later => true,
+            Quote::Nobody => false,
+            Quote::Price(price, source) => {
+                valuing::by_price(coins, rows, beside, price, source);
+                false
+            }
+        }
+    };
+    // What came beside is not stored: whether it was more than a fee can be told now or never.
+    let mixed = !rows.iter().all(|row| coins.is_stable(&row.mint));
+    for row in rows.iter_mut().filter(|row| row.native.is_none()) {
+        let fillable = beside.is_zero() || (mixed && coins.is_stable(&row.mint));
+        row.valued = if waits && fillable { ValueSource::Pending } else { ValueSource::Unknown };
+    }
+}
+
+/// What other trades tell of each transaction.
+fn by_tokens(
+    trades: &[Trade],
+    beside: &Beside,
+    around: impl Fn(UnixSeconds, UnixSeconds) -> Result<Vec<Trade>, StoreError>,
+) -> Result<Vec<Told>, StoreError> {
+    let mut by_mint: HashMap<Address, Vec<&Trade>> = HashMap::new();
+    for trade in trades {
+        by_mint.entry(trade.mint).or_default().push(trade);
+    }
+    let mut all = Vec::new();
+    for rows in transactions(trades) {
+        let waits = rows.iter().any(|row| row.valued == ValueSource::Pending);
+        let (Some(first), false) = (rows.first(), waits || !valuing::wants_token(rows)) else {
+            all.push(Told::Nothing);
+            continue;
+        };
+        let time = first.key.time.0;
+        let newest = UnixSeconds(time.saturating_add(TOKEN_AGE_MAX));
+        let stored = around(newest, UnixSeconds(time.saturating_sub(TOKEN_AGE_MAX)))?;
+        let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
+        let others: Vec<&Trade> = read.chain(&stored).collect();
+        let beside = beside.get(&first.key.tx).copied().unwrap_or_default();
+        all.push(match valuing::by_token(rows, beside, &others) {
+            Told::Later if !beside.is_zero() => Told::Nothing,
+            told => told,
+        });
+    }
+    Ok(all)
+}
+
+/// The doors of a running engine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Doors<'a> {
+    pub(super) inner: &'a Inner,
+    pub(super) chain: &'a Chain,
+    pub(super) source: &'a Source,
+    pub(super) lane: &'a Lane,
+}
+
+impl Quoting for Doors<'_> {
+    async fn reference(&self, at: &[Moment]) -> Prices {
+        self.source.native_prices(at, self.lane).await
+    }
+
+    async fn candles(&self, at: &[UnixSeconds]) -> Option<Prices> {
+        let candles = self.inner.candles.as_ref()?;
+        Some(candles.prices(&self.chain.slug, at, self.lane).await)
+    }
+
+    fn learned(&self, from: UnixSeconds, to: UnixSeconds) -> Result<Vec<LearnedPrice>, StoreError> {
+        self.inner.store.view()?.learned_prices(self.chain.id, from, to)
+    }
+
+    fn kept_candle(&self, minute: Minute) -> Result<Option<Option<Price>>, StoreError> {
+        self.inner.store.view()?.candle(self.chain.id, minute)
+    }
+}
+
+impl<'a> Doors<'a> {
+    /// The chain's coins, with the decimals of the stablecoins among some trades.
+    pub(super) fn coins(
+        &self,
+        trades: &[Trade],
+        tokens: &[TokenRecord],
+    ) -> Result<Coins<'a>, StoreError> {
+        let mut coins = Coins { chain: self.chain, decimals: HashMap::new() };
+        let mints: BTreeSet<Address> =
+            trades.iter().map(|trade| trade.mint).filter(|mint| coins.is_stable(mint)).collect();
+        let view = self.inner.store.view()?;
+        for mint in mints {
+            let fresh = tokens.iter().find(|token| token.mint == mint);
+            let decimals = match fresh.and_then(|token| token.decimals) {
+                Some(decimals) => Some(decimals),
+                None => view.token(self.chain.id, &mint)?.and_then(|token| token.decimals),
+            };
+            coins.decimals.extend(decimals.map(|decimals| (mint, decimals)));
+        }
+        Ok(coins)
+    }
+
+    /// Stored trades of a wallet between two times.
+    pub(super) fn around(
+        &self,
+        id: WalletId,
+        newest: UnixSeconds,
+        oldest: UnixSeconds,
+    ) -> Result<Vec<Trade>, StoreError> {
+        let max = self.inner.limits.values_rows_around_max;
+        let rows = self.inner.store.view()?.rows_between(id, newest, oldest, max)?;
+        Ok(rows.into_iter().map(|row| row.trade).collect())
+    }
+}
+
+/// Gives the rows of a chunk their values; a bounded wait, which does not repeat where it was in
+/// vain lately. Returns the prices to be kept.
+pub(super) async fn value(
+    doors: &Doors<'_>,
+    id: WalletId,
+    trades: &mut [Trade],
+    beside: &Beside,
+    tokens: &[TokenRecord],
+) -> Result<Vec<PriceRecord>, HistoryError> {
+    let Doors { inner, chain, .. } = *doors;
+    let coins = doors.coins(trades, tokens)?;
+    let of = |rows: &[Trade]| {
+        let tx = rows.first().map(|row| row.key.tx);
+        tx.and_then(|tx| beside.get(&tx).copied()).unwrap_or_default()
+    };
+    let own: Vec<LearnedPrice> =
+        transactions(trades).filter_map(|rows| valuing::teaches(&coins, rows, of(rows))).collect();
+    let moments = moments(&coins, trades);
+    let deadline =
+        (!inner.prices_rest(chain.id)).then(|| Instant::now() + inner.limits.value_wait_max);
+    let quotes = quotes(doors, &moments, &own, deadline).await?;
+    if quotes.late {
+        inner.rest_prices(chain.id, inner.limits.values_rest);
+    }
+    settle(&coins, trades, beside, &quotes, |newest, oldest| doors.around(id, newest, oldest))?;
+    let own = own.into_iter().map(PriceRecord::Learned);
+    Ok(own.chain(quotes.news).collect())
+}
+
+impl Inner {
+    /// Whether the prices of a chain were waited for in vain lately.
+    fn prices_rest(&self, chain: ChainId) -> bool {
+        let rests = self.prices_rest.lock().unwrap_or_else(PoisonError::into_inner);
+        rests.get(&chain).is_some_and(|until| Instant::now() < *until)
+    }
+
+    /// No chunk waits for the chain's prices until then.
+    pub(super) fn rest_prices(&self, chain: ChainId, time: Duration) {
+        let mut rests = self.prices_rest.lock().unwrap_or_else(PoisonError::into_inner);
+        rests.insert(chain, Instant::now() + time);
+    }
+}

@@ -1,0 +1,143 @@
+//! Values that a source failed to tell when their trades were stored.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Inner;
+use super::error::HistoryError;
+use super::pricing::{self, Beside, Doors, Quotes};
+use crate::domain::{ChainId, Trade, ValueSource};
+use crate::registry::Chain;
+use crate::store::{NewValue, PriceRecord, WalletId, WantedPlace, WantedValue};
+use crate::upstream::{Lane, Priority, Source};
+
+/// Asks for nobody in particular.
+const LANE: u64 = 0;
+
+/// How far the filling of a chain has come.
+#[derive(Debug)]
+struct State {
+    behind: WantedPlace,
+    /// Of the next one, after a failure.
+    pause: Duration,
+    until: Option<Instant>,
+}
+
+impl Inner {
+    /// Asks again, now and then, until the tasks are asked to end.
+    pub(super) async fn complete_values(self: Arc<Self>) {
+        let mut states: HashMap<ChainId, State> = HashMap::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = self.tasks.cancelled() => return,
+                () = tokio::time::sleep(self.limits.values_check_every) => {}
+            }
+            for (id, source) in &self.sources {
+                let Some(chain) = self.registry.chain(*id) else { continue };
+                let pause = self.limits.values_check_every;
+                let fresh = State { behind: WantedPlace::default(), pause, until: None };
+                let state = states.entry(*id).or_insert(fresh);
+                tokio::select! {
+                    biased;
+                    () = self.tasks.cancelled() => return,
+                    filled = self.fill_chain(chain, source, state) => if let Err(error) = filled {
+                        tracing::warn!(%error, "trades without a value could not be completed");
+                    },
+                }
+            }
+        }
+    }
+
+    /// Goes through those that wait, from where it stopped to the end, while sources answer.
+    async fn fill_chain(
+        &self,
+        chain: &Chain,
+        source: &Source,
+        state: &mut State,
+    ) -> Result<(), HistoryError> {
+        if state.until.is_some_and(|until| Instant::now() < until) {
+            return Ok(());
+        }
+        let lane = Lane::new(LANE, Arc::new(Priority::background()));
+        let doors = Doors { inner: self, chain, source, lane: &lane };
+        loop {
+            let max = self.limits.values_check_max;
+            let wanted = self.view()?.wanted_values(chain.id, &state.behind, max)?;
+            let is_last = wanted.len() < max;
+            let last = wanted.last().map(|wanted| wanted.place.clone());
+            state.behind = last.filter(|_| !is_last).unwrap_or_default();
+            if !wanted.is_empty() && !self.fill(&doors, wanted).await? {
+                state.until = Some(Instant::now() + state.pause);
+                state.pause = (state.pause * 2).min(self.limits.values_pause_max);
+                return Ok(());
+            }
+            (state.until, state.pause) = (None, self.limits.values_check_every);
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Asks for all prices at once, then fills wallet by wallet. False where nothing was told.
+    async fn fill(
+        &self,
+        doors: &Doors<'_>,
+        wanted: Vec<WantedValue>,
+    ) -> Result<bool, HistoryError> {
+        let mut wallets: BTreeMap<(WalletId, u64), Vec<Trade>> = BTreeMap::new();
+        for one in wanted {
+            wallets.entry((one.id, one.epoch)).or_default().extend(one.trades);
+        }
+        let all: Vec<Trade> = wallets.values().flatten().cloned().collect();
+        let coins = doors.coins(&all, &[])?;
+        let moments = pricing::moments(&coins, &all);
+        let deadline = Instant::now() + self.limits.values_ask_max;
+        let mut quotes = pricing::quotes(doors, &moments, &[], Some(deadline)).await?;
+        let failed = !moments.is_empty() && quotes.all_later();
+        let mut news = std::mem::take(&mut quotes.news);
+        for ((id, epoch), trades) in wallets {
+            let news = std::mem::take(&mut news);
+            self.fill_wallet(doors, (id, epoch), trades, &quotes, news).await?;
+        }
+        Ok(!failed)
+    }
+
+    async fn fill_wallet(
+        &self,
+        doors: &Doors<'_>,
+        (id, epoch): (WalletId, u64),
+        mut trades: Vec<Trade>,
+        quotes: &Quotes,
+        news: Vec<PriceRecord>,
+    ) -> Result<(), HistoryError> {
+        let waiting: Vec<bool> =
+            trades.iter().map(|trade| trade.valued == ValueSource::Pending).collect();
+        let coins = doors.coins(&trades, &[])?;
+        let around = |newest, oldest| doors.around(id, newest, oldest);
+        pricing::settle(&coins, &mut trades, &Beside::new(), quotes, around)?;
+        let settled = trades
+            .iter()
+            .zip(waiting)
+            .filter(|(trade, waited)| *waited && trade.valued != ValueSource::Pending);
+        let values: Vec<NewValue> = settled
+            .map(|(trade, _)| NewValue {
+                key: trade.key,
+                units: trade.units,
+                native: trade.native,
+                valued: trade.valued,
+            })
+            .collect();
+        if values.is_empty() && news.is_empty() {
+            return Ok(());
+        }
+        for value in &values {
+            self.metrics.values.add(value.valued);
+        }
+        self.store.write_values(id, epoch, values, news).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,529 @@
+//! Pure: native values of rows whose transactions do not tell them. Integers only; every division
+//! rounds down.
+
+use std::collections::HashMap;
+
+use ruint::{Uint, UintTryFrom as _};
+
+use crate::domain::{
+    Address, LearnedPrice, Price, Side, Trade, TxId, Units, UnixSeconds, ValueSource,
+};
+use crate::registry::Chain;
+
+/// Native coin beside two tokens is a fee while it is at most one part in so many of the value;
+/// more is a part of the price, and what it bought has no value by the tokens alone.
+const BESIDE_PART_MIN: u64 = 100;
+/// Two values of one transaction that are further apart than this factor are both refused.
+const SIDES_FACTOR_MAX: u64 = 2;
+/// A trade of fewer dollars teaches no price: rounding and fees weigh too much in it.
+const LEARNED_DOLLARS_MIN: u64 = 10;
+/// How far from a trade, before or after, learned prices count.
+pub(super) const LEARNED_AGE_MAX: u32 = 300;
+/// A learned price that differs from the middle of those around it by more than one part in so
+/// many is refused.
+const LEARNED_OFF_PART: u64 = 20;
+/// So many learned prices must agree, and of so many nearest ones the middle is taken.
+const LEARNED_COUNT_MIN: usize = 2;
+const LEARNED_COUNT_MAX: usize = 3;
+/// How far from a trade, before or after, another one tells what a token was worth.
+pub(super) const TOKEN_AGE_MAX: u32 = 60;
+/// A trade says nothing of amounts that are more than so many times its own.
+const TOKEN_TIMES_MAX: u64 = 10;
+/// Longer decimals are not met; powers of ten up to here fit.
+const DECIMALS_MAX: u8 = 36;
+
+type Wide = Uint<512, 8>;
+
+/// What is known of a chain's coins.
+#[derive(Debug)]
+pub(super) struct Coins<'a> {
+    pub(super) chain: &'a Chain,
+    /// Decimals of the stablecoins that are met.
+    pub(super) decimals: HashMap<Address, u8>,
+}
+
+impl Coins<'_> {
+    pub(super) fn is_stable(&self, mint: &Address) -> bool {
+        self.chain.stablecoins.contains(mint)
+    }
+
+    fn decimals(&self, mint: &Address) -> Option<u8> {
+        self.decimals.get(mint).copied().filter(|decimals| *decimals <= DECIMALS_MAX)
+    }
+
+    /// Native value of a stablecoin's amount. Each counts as one dollar.
+    fn worth(&self, row: &Trade, price: Price) -> Option<Units> {
+        let decimals = self.decimals(&row.mint)?;
+        let coin = self.chain.native.decimals.checked_add(Price::DECIMALS)?;
+        let dollars = Wide::from(row.units?).checked_mul(ten_to(coin)?)?;
+        narrow(dollars.checked_div(ten_to(decimals)?.checked_mul(Wide::from(price.0))?)?)
+    }
+
+    /// The price at which a stablecoin's amount was exchanged for native coin.
+    fn price(&self, row: &Trade) -> Option<Price> {
+        let (units, native) = (row.units?, row.native?);
+        let decimals = self.decimals(&row.mint)?;
+        if Wide::from(units) < Wide::from(LEARNED_DOLLARS_MIN) * ten_to(decimals)? {
+            return None;
+        }
+        let coin = self.chain.native.decimals.checked_add(Price::DECIMALS)?;
+        let dollars = Wide::from(units).checked_mul(ten_to(coin)?)?;
+        let price = dollars.checked_div(ten_to(decimals)?.checked_mul(Wide::from(native))?)?;
+        let price = u128::try_from(price).ok()?;
+        (price > 0).then_some(Price(price))
+    }
+}
+
+fn ten_to(exponent: u8) -> Option<Wide> {
+    (exponent <= 2 * DECIMALS_MAX).then(|| Wide::from(10).pow(Wide::from(exponent)))
+}
+
+/// No value is nothing: less than the smallest unit is not told.
+fn narrow(wide: Wide) -> Option<Units> {
+    Units::uint_try_from(wide).ok().filter(|units| !units.is_zero())
+}
+
+/// Notes of the rows of one transaction how their transaction tells their values.
+pub(super) fn told(rows: &mut [Trade]) {
+    let routed = match rows {
+        // One token for another at one value: what the route passed through.
+        [one, other] => one.side != other.side && one.native == other.native,
+        _ => false,
+    };
+    for row in rows.iter_mut() {
+        row.valued = match ValueSource::told(row.native) {
+            ValueSource::Direct if routed => ValueSource::Route,
+            source => source,
+        };
+    }
+}
+
+/// Whether the price of the native coin would give one of the rows a value.
+pub(super) fn wants_price(coins: &Coins<'_>, rows: &[Trade]) -> bool {
+    rows.iter().any(|row| row.native.is_none() && row.units.is_some() && coins.is_stable(&row.mint))
+}
+
+/// Whether the stablecoins among rows that lack a value tell their decimals.
+pub(super) fn knows_decimals(coins: &Coins<'_>, rows: &[Trade]) -> bool {
+    let mut stable = rows.iter().filter(|row| coins.is_stable(&row.mint));
+    stable.all(|row| row.native.is_some() || coins.decimals.contains_key(&row.mint))
+}
+
+/// Gives stablecoins their worth, and what was traded for nothing but stablecoins theirs.
+pub(super) fn by_price(
+    coins: &Coins<'_>,
+    rows: &mut [Trade],
+    beside: Units,
+    price: Price,
+    source: ValueSource,
+) {
+    let worths: Vec<Option<Units>> = rows
+        .iter()
+        .map(|row| coins.is_stable(&row.mint).then(|| coins.worth(row, price)).flatten())
+        .collect();
+    let sums = [Side::Sell, Side::Buy].map(|side| side_sum(rows, &worths, side));
+    let [given, got] = sums;
+    if let (Some(given), Some(got)) = (given, got)
+        && far_apart(given, got)
+    {
+        return;
+    }
+    let count = |side| rows.iter().filter(|row| row.side == side).count();
+    let (sells, buys) = (count(Side::Sell), count(Side::Buy));
+    for (row, own) in rows.iter_mut().zip(worths) {
+        // What was given tells the value of both where both sides could.
+        let (other, alone) = match row.side {
+            Side::Buy => (given, buys == 1),
+            Side::Sell => (got.filter(|_| given.is_none()), sells == 1),
+        };
+        let other = other.filter(|sum| alone && !is_part(beside, *sum));
+        if row.native.is_none()
+            && let Some(value) = other.or(own)
+        {
+            (row.native, row.valued) = (Some(value), source);
+        }
+    }
+}
+
+/// What a side of nothing but stablecoins is worth.
+fn side_sum(rows: &[Trade], worths: &[Option<Units>], side: Side) -> Option<Units> {
+    let mut sum = None;
+    for (_, worth) in rows.iter().zip(worths).filter(|(row, _)| row.side == side) {
+        sum = Some(sum.unwrap_or(Units::ZERO).checked_add((*worth)?)?);
+    }
+    sum
+}
+
+fn far_apart(a: Units, b: Units) -> bool {
+    let over = |a: Units, b: Units| a > b.saturating_mul(Units::from(SIDES_FACTOR_MAX));
+    over(a, b) || over(b, a)
+}
+
+/// Whether native coin beside tokens of this value is more than a fee.
+fn is_part(beside: Units, value: Units) -> bool {
+    beside.saturating_mul(Units::from(BESIDE_PART_MIN)) > value
+}
+
+/// The price that a transaction teaches: of its one stablecoin, where native coin was exchanged
+/// for it and nothing else came beside.
+pub(super) fn teaches(coins: &Coins<'_>, rows: &[Trade], beside: Units) -> Option<LearnedPrice> {
+    let mut stable = rows.iter().filter(|row| coins.is_stable(&row.mint));
+    let row = stable.next().filter(|row| row.valued.is_of_transaction())?;
+    if stable.next().is_some() || row.native.is_none_or(|native| is_part(beside, native)) {
+        return None;
+    }
+    Some(LearnedPrice { time: row.key.time, price: coins.price(row)?, tag: tag(&row.key.tx) })
+}
+
+fn tag(tx: &TxId) -> u64 {
+    tx.bytes().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+/// The price at a time out of those that trades told around it: the middle of the nearest ones
+/// that agree with the rest. `None` where too few do.
+pub(super) fn learned_at(around: &[LearnedPrice], time: UnixSeconds) -> Option<Price> {
+    let near = |price: &&LearnedPrice| price.time.0.abs_diff(time.0) <= LEARNED_AGE_MAX;
+    let mut near: Vec<&LearnedPrice> = around.iter().filter(near).collect();
+    near.sort_by_key(|price| (price.tag, price.price));
+    near.dedup_by_key(|price| price.tag);
+    let middle = middle(near.iter().map(|price| price.price).collect())?;
+    near.retain(|price| {
+        let off = Wide::from(price.price.0.abs_diff(middle.0));
+        off * Wide::from(LEARNED_OFF_PART) <= Wide::from(middle.0)
+    });
+    if near.len() < LEARNED_COUNT_MIN {
+        return None;
+    }
+    near.sort_by_key(|price| (price.time.0.abs_diff(time.0), price.price, price.tag));
+    near.truncate(LEARNED_COUNT_MAX);
+    self::middle(near.iter().map(|price| price.price).collect())
+}
+
+/// The middle one; of an even number the lower of the two in the middle.
+fn middle(mut prices: Vec<Price>) -> Option<Price> {
+    prices.sort_unstable();
+    prices.get(prices.len().checked_sub(1)? / 2).copied()
+}
+
+/// What another trade says of a token, for a transaction of one token for one other that nothing
+/// else values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Value(Units),
+    /// A trade that could tell waits for its own value.
+    Later,
+    Nothing,
+}
+
+/// Whether [`by_token`] may give the rows of a transaction a value.
+pub(super) fn wants_token(rows: &[Trade]) -> bool {
+    matches!(rows, [one, other] if one.side != other.side
+        && rows.iter().all(|row| row.native.is_none() && row.units.is_some()))
+}
+
+/// The value of one token for one other by what one of them was worth within a minute in another
+/// trade of the wallet. What was given counts before what was got; where both tell and disagree,
+/// neither is believed.
+pub(super) fn by_token(rows: &[Trade], beside: Units, others: &[&Trade]) -> Told {
+    if !wants_token(rows) {
+        return Told::Nothing;
+    }
+    let mut told: Vec<(Side, Told)> =
+        rows.iter().map(|row| (row.side, token_worth(row, others))).collect();
+    told.sort_by_key(|(side, _)| *side == Side::Buy);
+    let values: Vec<Units> = told
+        .iter()
+        .filter_map(|(_, told)| match told {
+            Told::Value(value) => Some(*value),
+            Told::Later | Told::Nothing => None,
+        })
+        .collect();
+    if told.iter().any(|(_, told)| *told == Told::Later) {
+        return Told::Later;
+    }
+    match values.as_slice() {
+        [given, got] if far_apart(*given, *got) => Told::Nothing,
+        [value, ..] if !is_part(beside, *value) => Told::Value(*value),
+        _ => Told::Nothing,
+    }
+}
+
+/// A row's worth by the nearest trade of the same token.
+fn token_worth(row: &Trade, others: &[&Trade]) -> Told {
+    let Some(units) = row.units else { return Told::Nothing };
+    let fits = |other: &&&Trade| {
+        other.mint == row.mint
+            && other.key.tx != row.key.tx
+            && other.key.time.0.abs_diff(row.key.time.0) <= TOKEN_AGE_MAX
+            && other.units.is_some_and(|known| {
+                !known.is_zero() && units <= known.saturating_mul(Units::from(TOKEN_TIMES_MAX))
+            })
+    };
+    let nearest = |other: &&&Trade| {
+        let distance = other.key.time.0.abs_diff(row.key.time.0);
+        (distance, std::cmp::Reverse(other.units), other.key)
+    };
+    // Only what hangs on nothing that this server happens to hold.
+    let firm = |other: &&&Trade| {
+        other.valued.is_of_transaction() || other.valued == ValueSource::ReferencePool
+    };
+    let fitting = || others.iter().filter(fits);
+    let waits = |other: &&Trade| other.valued == ValueSource::Pending;
+    if fitting().any(waits) {
+        return Told::Later;
+    }
+    let Some(other) = fitting().filter(firm).min_by_key(nearest) else { return Told::Nothing };
+    let worth = || {
+        let product = Wide::from(units).checked_mul(Wide::from(other.native?))?;
+        narrow(product.checked_div(Wide::from(other.units?))?)
+    };
+    worth().map_or(Told::Nothing, Told::Value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Family, TradeKey};
+    use crate::registry::Registry;
+
+    const USDC: &str = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48";
+    const DAI: &str = "0x6B175474E89094C44Da98b954EedeAC495271d0F";
+    /// 2,000 dollars.
+    const PRICE: Price = Price(2_000 * 10_u128.pow(12));
+    const DAY: u32 = 1_700_000_000;
+
+    fn mint(text: &str) -> Address {
+        Address::parse(Family::Evm, text).unwrap()
+    }
+
+    fn coin(number: u8) -> Address {
+        Address::Evm([number; 20])
+    }
+
+    fn with_coins(run: impl FnOnce(&Coins<'_>)) {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("eth").unwrap();
+        run(&Coins { chain, decimals: HashMap::from([(mint(USDC), 6), (mint(DAI), 18)]) });
+    }
+
+    fn row(side: Side, mint: Address, units: u128, native: Option<u128>) -> Trade {
+        let native = native.map(Units::from);
+        Trade {
+            key: TradeKey {
+                time: UnixSeconds(DAY),
+                height: 1,
+                index: 0,
+                tx: TxId::Evm([1; 32]),
+                leg: 0,
+            },
+            side,
+            mint,
+            units: Some(Units::from(units)),
+            native,
+            valued: ValueSource::told(native),
+            venue: "Uniswap".into(),
+        }
+    }
+
+    fn at(mut row: Trade, seconds: i32, tx: u8) -> Trade {
+        row.key.time = UnixSeconds(DAY.checked_add_signed(seconds).unwrap());
+        row.key.tx = TxId::Evm([tx; 32]);
+        row
+    }
+
+    fn natives(rows: &[Trade]) -> Vec<Option<u128>> {
+        rows.iter().map(|row| row.native.map(|native| native.to())).collect()
+    }
+
+    fn priced(coins: &Coins<'_>, mut rows: Vec<Trade>, beside: u128) -> Vec<Option<u128>> {
+        let source = ValueSource::ReferencePool;
+        by_price(coins, &mut rows, Units::from(beside), PRICE, source);
+        for row in &rows {
+            let expected = if row.native.is_some() { source } else { ValueSource::Unknown };
+            assert!(row.valued == expected || row.valued.is_of_transaction());
+        }
+        natives(&rows)
+    }
+
+    const E: u128 = 10_u128.pow(18);
+
+    #[test]
+    fn dollars_at_two_thousand_are_these_coins() {
+        use Side::{Buy, Sell};
+        let (usdc, dai, x) = (mint(USDC), mint(DAI), coin(9));
+        with_coins(|coins| {
+            // 3,000 USDC are one and a half coins, on both rows.
+            let rows = vec![row(Sell, usdc, 3_000_000_000, None), row(Buy, x, 7, None)];
+            assert_eq!(priced(coins, rows, 0), [Some(E * 3 / 2); 2]);
+            let rows = vec![row(Sell, x, 7, None), row(Buy, dai, 3_000 * E, None)];
+            assert_eq!(priced(coins, rows, 0), [Some(E * 3 / 2); 2]);
+            // 1,000 USDC and 500 DAI for one token.
+            let rows = vec![
+                row(Sell, usdc, 1_000_000_000, None),
+                row(Sell, dai, 500 * E, None),
+                row(Buy, x, 7, None),
+            ];
+            assert_eq!(priced(coins, rows, 0), [Some(E / 2), Some(E / 4), Some(E * 3 / 4)]);
+            // For two tokens: nobody knows which part is whose.
+            let rows = vec![
+                row(Sell, usdc, 1_000_000_000, None),
+                row(Buy, x, 7, None),
+                row(Buy, coin(8), 7, None),
+            ];
+            assert_eq!(priced(coins, rows, 0), [Some(E / 2), None, None]);
+            // With another token: what was got is worth more than the dollars.
+            let rows = vec![
+                row(Sell, usdc, 1_000_000_000, None),
+                row(Sell, coin(8), 7, None),
+                row(Buy, x, 7, None),
+            ];
+            assert_eq!(priced(coins, rows, 0), [Some(E / 2), None, None]);
+            // One for the other: what was given counts.
+            let rows = vec![row(Sell, usdc, 1_000_000, None), row(Buy, dai, E * 99 / 100, None)];
+            assert_eq!(priced(coins, rows, 0), [Some(E / 2_000); 2]);
+            // Unless one of them was not worth a dollar.
+            let rows = vec![row(Sell, usdc, 1_000_000, None), row(Buy, dai, E * 3, None)];
+            assert_eq!(priced(coins, rows, 0), [None; 2]);
+            // What the transaction told stays.
+            let rows = vec![row(Sell, usdc, 1_000_000, Some(5)), row(Buy, x, 7, None)];
+            assert_eq!(priced(coins, rows, 0), [Some(5), Some(E / 2_000)]);
+        });
+    }
+
+    #[test]
+    fn native_coin_beside_the_dollars_is_a_fee_or_a_part_of_the_price() {
+        with_coins(|coins| {
+            let rows = || {
+                let sold = row(Side::Sell, mint(USDC), 2_000_000_000, None);
+                vec![sold, row(Side::Buy, coin(9), 7, None)]
+            };
+            assert_eq!(priced(coins, rows(), E / 100), [Some(E); 2]);
+            assert_eq!(priced(coins, rows(), E / 99), [Some(E), None]);
+            assert_eq!(priced(coins, rows(), u128::MAX), [Some(E), None]);
+        });
+    }
+
+    #[test]
+    fn division_rounds_down_and_nothing_overflows() {
+        with_coins(|coins| {
+            let worth = |units, price| {
+                let mut one = row(Side::Sell, mint(USDC), 0, None);
+                one.units = Some(units);
+                coins.worth(&one, Price(price))
+            };
+            // A millionth of a dollar at 3,000 dollars: 10^18 / (3 * 10^9) wei.
+            assert_eq!(
+                worth(Units::from(1), 3_000 * 10_u128.pow(12)),
+                Some(Units::from(333_333_333))
+            );
+            assert_eq!(worth(Units::ZERO, PRICE.0), None, "nothing is no value");
+            assert_eq!(worth(Units::MAX, 1), None, "more than 256 bits");
+            assert_eq!(worth(Units::from(1), 0), None, "no price");
+            // 2^256 - 1 is 2^128 - 1 times 2^128 + 1.
+            let expected = ((Units::from(1) << 128_usize) + Units::from(1))
+                * Units::from(10).pow(Units::from(24));
+            assert_eq!(worth(Units::MAX, u128::MAX), Some(expected));
+        });
+    }
+
+    #[test]
+    fn one_token_for_another_at_one_value_went_through_native_coin() {
+        use Side::{Buy, Sell};
+        let valued = |mut rows: Vec<Trade>| {
+            told(&mut rows);
+            rows.iter().map(|row| row.valued).collect::<Vec<_>>()
+        };
+        let (x, y) = (coin(8), coin(9));
+        let routed = vec![row(Sell, x, 1, Some(5)), row(Buy, y, 1, Some(5))];
+        assert_eq!(valued(routed), [ValueSource::Route; 2]);
+        let twice = vec![row(Sell, x, 1, Some(5)), row(Buy, y, 1, Some(4))];
+        assert_eq!(valued(twice), [ValueSource::Direct; 2]);
+        assert_eq!(valued(vec![row(Sell, x, 1, Some(5))]), [ValueSource::Direct]);
+        let none = vec![row(Sell, x, 1, None), row(Buy, y, 1, None)];
+        assert_eq!(valued(none), [ValueSource::Unknown; 2]);
+    }
+
+    #[test]
+    fn only_clear_trades_of_dollars_teach_a_price() {
+        with_coins(|coins| {
+            let price = |rows: &[Trade], beside: u128| {
+                teaches(coins, rows, Units::from(beside)).map(|price| price.price)
+            };
+            // 4,000 USDC for two coins.
+            let usdc = |units, native| row(Side::Sell, mint(USDC), units, native);
+            let sold = usdc(4_000_000_000, Some(2 * E));
+            assert_eq!(price(std::slice::from_ref(&sold), 0), Some(PRICE));
+            let routed = [sold.clone(), row(Side::Buy, coin(9), 1, Some(2 * E))];
+            assert_eq!(price(&routed, 0), Some(PRICE));
+            assert_eq!(price(&routed, E / 10), None, "something else came beside");
+            assert_eq!(price(&[usdc(10_000_000, Some(E / 200))], 0), Some(PRICE));
+            assert_eq!(price(&[usdc(9_999_999, Some(E / 200))], 0), None, "dust");
+            assert_eq!(price(&[usdc(4_000_000_000, None)], 0), None);
+            let mut worked_out = sold.clone();
+            worked_out.valued = ValueSource::ReferencePool;
+            assert_eq!(price(&[worked_out], 0), None, "its value hangs on a price itself");
+            assert_eq!(price(&[row(Side::Sell, coin(9), 4, Some(E))], 0), None);
+            let dai = row(Side::Sell, mint(DAI), 10 * E, Some(E));
+            assert_eq!(price(&[sold, dai], 0), None, "two stablecoins");
+        });
+    }
+
+    fn learned(seconds: i32, price: u128, tag: u64) -> LearnedPrice {
+        let time = UnixSeconds(DAY.checked_add_signed(seconds).unwrap());
+        LearnedPrice { time, price: Price(price), tag }
+    }
+
+    #[test]
+    fn learned_prices_count_where_they_agree_nearby() {
+        let at = |prices: &[LearnedPrice]| {
+            let found = learned_at(prices, UnixSeconds(DAY)).map(|price| price.0);
+            let back: Vec<_> = prices.iter().rev().copied().collect();
+            assert_eq!(learned_at(&back, UnixSeconds(DAY)).map(|price| price.0), found);
+            found
+        };
+        assert_eq!(at(&[]), None);
+        assert_eq!(at(&[learned(0, 1000, 1)]), None, "one alone is not believed");
+        assert_eq!(at(&[learned(0, 1000, 1), learned(0, 1000, 1)]), None, "the same trade twice");
+        assert_eq!(at(&[learned(0, 1000, 1), learned(9, 1010, 2)]), Some(1000));
+        assert_eq!(at(&[learned(0, 1000, 1), learned(301, 1010, 2)]), None, "too old");
+        // The middle of the three nearest.
+        let four =
+            [learned(1, 1004, 1), learned(2, 1002, 2), learned(-3, 1003, 3), learned(99, 1, 4)];
+        assert_eq!(at(&four), Some(1003));
+        // A wild one is left out, however near; two that disagree are no two.
+        let wild = [learned(0, 2000, 1), learned(20, 1000, 2), learned(30, 1001, 3)];
+        assert_eq!(at(&wild), Some(1000));
+        assert_eq!(at(&[learned(0, 1000, 1), learned(9, 1060, 2)]), None);
+    }
+
+    #[test]
+    fn a_token_that_was_priced_within_a_minute_values_the_other() {
+        use Side::{Buy, Sell};
+        let (x, y) = (coin(8), coin(9));
+        let swap = [row(Sell, x, 500, None), row(Buy, y, 80, None)];
+        let told =
+            |others: &[Trade]| by_token(&swap, Units::ZERO, &others.iter().collect::<Vec<_>>());
+        let value = |native: u128| Told::Value(Units::from(native));
+        // 100 x were bought for 7: 500 are worth 35.
+        assert_eq!(told(&[at(row(Buy, x, 100, Some(7)), -60, 2)]), value(35));
+        assert_eq!(told(&[at(row(Buy, x, 100, Some(7)), -61, 2)]), Told::Nothing, "too old");
+        assert_eq!(told(&[at(row(Buy, x, 49, Some(7)), -1, 2)]), Told::Nothing, "too small");
+        assert_eq!(told(&[row(Buy, x, 100, Some(7))]), Told::Nothing, "the swap itself");
+        // The nearest one; what was given before what was got.
+        let near = at(row(Sell, x, 100, Some(8)), 5, 3);
+        let got = at(row(Sell, y, 80, Some(30)), 1, 4);
+        assert_eq!(told(&[at(row(Buy, x, 100, Some(7)), -6, 2), near.clone()]), value(40));
+        assert_eq!(told(&[got.clone(), near.clone()]), value(40));
+        assert_eq!(told(std::slice::from_ref(&got)), value(30));
+        // Sides that disagree are refused.
+        assert_eq!(told(&[at(row(Sell, y, 80, Some(19)), 1, 4), near.clone()]), Told::Nothing);
+        // A value that hangs on what the server holds is no price; one that waits is waited for.
+        let mut other = near.clone();
+        other.valued = ValueSource::Learned;
+        assert_eq!(told(&[other.clone()]), Told::Nothing);
+        (other.native, other.valued) = (None, ValueSource::Pending);
+        assert_eq!(told(&[other, got]), Told::Later);
+        // Coin beside the tokens was a part of the price.
+        assert_eq!(by_token(&swap, Units::from(1), &[&near]), Told::Nothing);
+    }
+}

@@ -1,0 +1,78 @@
+//! Values of rows that their transactions do not tell: given once, kept when the rows are read
+//! again, and waited for where a source failed.
+
+use std::collections::HashMap;
+
+use redb::{Table, WriteTransaction};
+
+use crate::domain::{ChainId, ValueSource};
+
+use super::StoreError;
+use super::codec::{self, StoredTrade};
+use super::key::{RowKey, tx_of, wanted_value_key};
+use super::schema::WANTED_VALUE;
+use super::schema::names::TRADES;
+
+/// A deleted row, key and value, whose transaction does not tell its value.
+pub(super) type Gone = (Vec<u8>, Vec<u8>);
+
+/// The transactions with a row that waits.
+pub(super) struct Wanted<'txn> {
+    table: Table<'txn, &'static [u8], ()>,
+}
+
+impl<'txn> Wanted<'txn> {
+    pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
+        Ok(Self { table: txn.open_table(WANTED_VALUE)? })
+    }
+
+    pub(super) fn add(
+        &mut self,
+        chain: ChainId,
+        rows: &[(RowKey, StoredTrade)],
+    ) -> Result<(), StoreError> {
+        for (key, _) in rows.iter().filter(|(_, row)| row.valued == ValueSource::Pending) {
+            self.table.insert(wanted_value_key(chain, key.bytes()).as_slice(), ())?;
+        }
+        Ok(())
+    }
+
+    /// The rows of these transactions are no more.
+    pub(super) fn forget(&mut self, chain: ChainId, gone: &[Gone]) -> Result<(), StoreError> {
+        gone.iter().try_for_each(|(key, _)| self.remove(chain, key))
+    }
+
+    pub(super) fn remove(&mut self, chain: ChainId, row_key: &[u8]) -> Result<(), StoreError> {
+        self.table.remove(wanted_value_key(chain, row_key).as_slice())?;
+        Ok(())
+    }
+}
+
+/// Gives rows the values that they had before they were replaced, where the transaction is still
+/// read as it was: the same tokens in the same amounts, and no value told by itself.
+pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<(), StoreError> {
+    let mut given: HashMap<&[u8], Vec<StoredTrade>> = HashMap::new();
+    for (key, value) in gone {
+        let old = codec::decode_trade(TRADES, value)?;
+        if old.valued.is_derived() {
+            given.entry(tx_of(key)).or_default().push(old);
+        }
+    }
+    for rows in rows.chunk_by_mut(|(a, _), (b, _)| tx_of(a.bytes()) == tx_of(b.bytes())) {
+        let tx = rows.first().map(|(key, _)| tx_of(key.bytes()).to_vec()).unwrap_or_default();
+        let Some(given) = given.get(tx.as_slice()) else { continue };
+        let fits = |old: &StoredTrade, new: &StoredTrade| {
+            let what = |row: &StoredTrade| (row.token, row.side, row.units);
+            what(old) == what(new) && !new.valued.is_of_transaction()
+        };
+        if !given.iter().all(|old| rows.iter().any(|(_, new)| fits(old, new))) {
+            continue;
+        }
+        for (_, new) in rows {
+            if let Some(old) = given.iter().find(|old| fits(old, new)) {
+                (new.native, new.valued) = (old.native, old.valued);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,381 @@
+//! Pure: what events of reference pools tell of a native coin's price. The same for EVM chains and
+//! Tron, whose pools are of the same make.
+//!
+//! A pool's state after an event is taken, not the amounts that were exchanged: those hold the fee
+//! and the trade's own push, to one side or the other. Between two events a pool stands still, so
+//! the state that the last one left is the price at every block until the next, and nothing above a
+//! block changes what is told of it: a trade at the head has the same value now and later.
+
+use std::collections::BTreeSet;
+
+use crate::decode::evm::{Account, Word};
+use crate::domain::{Height, Price, Units};
+
+/// keccak256 of `Sync(uint112,uint112)`: a pair's reserves (Uniswap/v2-core, `IUniswapV2Pair`).
+const SYNC: &str = "0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1";
+/// keccak256 of `Swap(address,address,int256,int256,uint160,uint128,int24)` (Uniswap/v3-core).
+const SWAP_V3: &str = "0xc42079f94a6350d7e6235f29174924f928cc2ac818eb64fed8004e115fbcca67";
+/// The same with two amounts of protocol fees behind (pancakeswap/pancake-v3-contracts).
+const SWAP_PANCAKE: &str = "0x19b47279256b2a23a1665c810c8d55a1758940ee09377d4f8d26497a3577dc83";
+/// keccak256 of `Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)`
+/// (Uniswap/v4-core, `IPoolManager`).
+const SWAP_V4: &str = "0x40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f";
+/// First topics of the events that are read.
+pub(super) const TOPICS: [&str; 4] = [SYNC, SWAP_V3, SWAP_PANCAKE, SWAP_V4];
+
+/// Whole dollars on a pool's stable side below which its price says little: a pool that was
+/// drained, or has no liquidity at its price.
+const DEPTH_MIN: u64 = 10_000;
+/// No coin is worth more: a million dollars.
+const PRICE_MAX: Price = Price(1_000_000_000_000_000_000);
+/// Blocks further out, times the chain's own number, where none near holds an event.
+pub(super) const WIDER: u64 = 16;
+/// Parts of a hundred by which an event may differ from the middle one of its neighbours.
+const NEIGHBOUR_PERCENT: u128 = 20;
+/// Parts of a hundred by which pools may differ from each other.
+const POOLS_PERCENT: u128 = 5;
+
+/// Squares of prices with 96 binary places, times powers of ten.
+type Wide = ruint::Uint<512, 8>;
+
+/// Inclusive heights.
+pub(super) type Range = (Height, Height);
+
+/// The blocks that tell the prices at some heights: so many below each, joined where they touch.
+pub(super) fn ranges(heights: &BTreeSet<Height>, blocks: u64) -> Vec<Range> {
+    let mut ranges: Vec<Range> = Vec::new();
+    for &high in heights {
+        let low = high.saturating_sub(blocks);
+        match ranges.last_mut().filter(|last| low <= last.1.saturating_add(1)) {
+            Some(last) => last.1 = high,
+            None => ranges.push((low, high)),
+        }
+    }
+    ranges
+}
+
+/// Parts of at most so many blocks.
+pub(super) fn split((low, high): Range, blocks: u64) -> Vec<Range> {
+    let blocks = blocks.max(1);
+    let parts = (high - low) / blocks + 1;
+    (0..parts)
+        .map(|at| low + at * blocks)
+        .map(|low| (low, high.min(low.saturating_add(blocks - 1))))
+        .collect()
+}
+
+/// A pool of the native coin and a stablecoin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pool {
+    /// Who emits its events.
+    pub(super) emitter: Account,
+    /// Its name where one contract holds many pools.
+    pub(super) id: Option<Word>,
+    /// The native coin is the first of the two.
+    pub(super) native_first: bool,
+    pub(super) native_decimals: u8,
+    pub(super) stable_decimals: u8,
+}
+
+/// An event of a pool, in the order of the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PoolEvent {
+    pub(super) height: Height,
+    pub(super) emitter: Account,
+    pub(super) topics: Vec<Word>,
+    pub(super) data: Vec<u8>,
+}
+
+/// What a pool's last event of a block left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Left {
+    height: Height,
+    price: Price,
+}
+
+/// Price at a height.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Price(Price),
+    /// No event near enough: one has to look further out.
+    Nothing,
+    /// There are prices, but they contradict each other.
+    Disagree,
+}
+
+/// By the pools' state at that height, of events in the blocks from `low` on.
+pub(super) fn told(pools: &[Pool], events: &[PoolEvent], low: Height, at: Height) -> Told {
+    agreed(pools.iter().filter_map(|pool| {
+        let left = left(pool, events, low, at);
+        let (own, before): (Vec<Left>, Vec<Left>) = left.iter().partition(|one| one.height == at);
+        match (before.last(), own.last()) {
+            // What was looked up happened somewhere between the two.
+            (Some(entering), Some(leaving)) => between(entering.price, leaving.price, 1, 2),
+            (Some(one), None) | (None, Some(one)) => Some(one.price),
+            (None, None) => None,
+        }
+    }))
+}
+
+/// What each block's last event left, without those that stand out from their neighbours.
+fn left(pool: &Pool, events: &[PoolEvent], low: Height, high: Height) -> Vec<Left> {
+    let mut left: Vec<Left> = Vec::new();
+    let in_range = |event: &&PoolEvent| (low..=high).contains(&event.height);
+    for event in events.iter().filter(in_range) {
+        let Some(price) = price(pool, event) else { continue };
+        let one = Left { height: event.height, price };
+        match left.last_mut().filter(|last| last.height == event.height) {
+            Some(last) => *last = one,
+            None => left.push(one),
+        }
+    }
+    let mut sorted: Vec<Price> = left.iter().map(|one| one.price).collect();
+    sorted.sort_unstable();
+    if let Some(middle) = sorted.get(sorted.len() / 2).filter(|_| sorted.len() > 2) {
+        left.retain(|one| is_within(one.price, *middle, NEIGHBOUR_PERCENT));
+    }
+    left
+}
+
+/// The middle one of the pools' prices, the first of two; two of them at least must say about the
+/// same where there are several.
+fn agreed(prices: impl Iterator<Item = Price>) -> Told {
+    let prices: Vec<Price> = prices.collect();
+    let mut sorted = prices.clone();
+    sorted.sort_unstable();
+    let middle = match prices.as_slice() {
+        [] => return Told::Nothing,
+        [one] | [one, _] => *one,
+        _ => sorted.get(sorted.len() / 2).copied().unwrap_or(Price(0)),
+    };
+    let agree = prices.iter().filter(|one| is_within(**one, middle, POOLS_PERCENT)).count();
+    if prices.len() > 1 && agree < 2 { Told::Disagree } else { Told::Price(middle) }
+}
+
+fn is_within(one: Price, other: Price, percent: u128) -> bool {
+    one.0.abs_diff(other.0).saturating_mul(100) <= other.0.saturating_mul(percent)
+}
+
+/// The price `done` of `span` on the way from one to the other.
+pub(super) fn between(from: Price, to: Price, done: u64, span: u64) -> Option<Price> {
+    if span == 0 {
+        return Some(to);
+    }
+    let (done, span) = (u128::from(done), u128::from(span));
+    let step = from.0.abs_diff(to.0).checked_mul(done)? / span;
+    let price = if to >= from { from.0.checked_add(step) } else { from.0.checked_sub(step) };
+    price.map(Price)
+}
+
+/// The price that an event left in a pool; `None` where it is another's, or of a pool too small.
+fn price(pool: &Pool, event: &PoolEvent) -> Option<Price> {
+    if event.emitter != pool.emitter {
+        return None;
+    }
+    let (words, _) = event.data.as_chunks::<32>();
+    let number = |at: usize| words.get(at).map(|word| Units::from_be_bytes(*word));
+    let topic = format!("0x{}", hex::encode(event.topics.first()?));
+    match (topic.as_str(), pool.id) {
+        (SYNC, None) => of_reserves(pool, number(0)?, number(1)?),
+        (SWAP_V3 | SWAP_PANCAKE, None) => of_root(pool, number(2)?, number(3)?),
+        (SWAP_V4, Some(id)) if event.topics.get(1) == Some(&id) => {
+            of_root(pool, number(2)?, number(3)?)
+        }
+        _ => None,
+    }
+}
+
+fn of_reserves(pool: &Pool, first: Units, second: Units) -> Option<Price> {
+    let (native, stable) = if pool.native_first { (first, second) } else { (second, first) };
+    is_deep(pool, stable.to())?;
+    ratio(pool, stable.to(), native.to())
+}
+
+/// `root`: the square root of the price of the first in the second, with 96 binary places;
+/// `liquidity`: of the range that the price is in.
+fn of_root(pool: &Pool, root: Units, liquidity: Units) -> Option<Price> {
+    let (root, liquidity): (Wide, Wide) = (root.to(), liquidity.to());
+    if root.is_zero() || root.bit_len() > 160 || liquidity.bit_len() > 128 {
+        return None;
+    }
+    let one = Wide::ONE << 96;
+    let (square, one_square) = (root * root, Wide::ONE << 192);
+    if pool.native_first {
+        is_deep(pool, liquidity * root / one)?;
+        ratio(pool, square, one_square)
+    } else {
+        is_deep(pool, liquidity * one / root)?;
+        ratio(pool, one_square, square)
+    }
+}
+
+fn is_deep(pool: &Pool, stable: Wide) -> Option<()> {
+    (stable >= Wide::from(DEPTH_MIN) * power(pool.stable_decimals)).then_some(())
+}
+
+/// Base units of the stablecoin for base units of the native coin, as a price.
+fn ratio(pool: &Pool, stable: Wide, native: Wide) -> Option<Price> {
+    let whole = power(pool.native_decimals) * power(Price::DECIMALS);
+    let above = stable.checked_mul(whole)?;
+    let below = native.checked_mul(power(pool.stable_decimals))?;
+    let price: u128 = above.checked_div(below)?.try_into().ok()?;
+    (1..=PRICE_MAX.0).contains(&price).then_some(Price(price))
+}
+
+/// Tokens have at most so many decimals here: more would leave no room in 512 bits.
+pub(super) const DECIMALS_MAX: u8 = 24;
+
+fn power(decimals: u8) -> Wide {
+    Wide::from(10).pow(Wide::from(decimals.min(DECIMALS_MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sha3::{Digest as _, Keccak256};
+
+    use super::*;
+
+    const POOL: Pool = Pool {
+        emitter: [1; 20],
+        id: None,
+        native_first: false,
+        native_decimals: 18,
+        stable_decimals: 6,
+    };
+
+    fn topic(text: &str) -> Word {
+        let mut word = [0; 32];
+        hex::decode_to_slice(text.trim_start_matches("0x"), &mut word).unwrap();
+        word
+    }
+
+    fn event(height: Height, topic0: &str, words: &[Units]) -> PoolEvent {
+        let data = words.iter().flat_map(Units::to_be_bytes::<32>).collect();
+        PoolEvent { height, emitter: POOL.emitter, topics: vec![topic(topic0)], data }
+    }
+
+    /// A pair of so many dollars a coin.
+    fn sync(height: Height, dollars: u64) -> PoolEvent {
+        let reserves = [Units::from(dollars) * Units::from(1_000_000_000_u64), ether(1_000)];
+        event(height, SYNC, &reserves)
+    }
+
+    fn ether(whole: u64) -> Units {
+        Units::from(whole) * Units::from(10).pow(Units::from(18))
+    }
+
+    fn dollars(whole: u64) -> Price {
+        Price(u128::from(whole) * 1_000_000_000_000)
+    }
+
+    #[test]
+    fn topics_are_the_hashes_of_their_events() {
+        let events = [
+            "Sync(uint112,uint112)",
+            "Swap(address,address,int256,int256,uint160,uint128,int24)",
+            "Swap(address,address,int256,int256,uint160,uint128,int24,uint128,uint128)",
+            "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)",
+        ];
+        for (known, event) in TOPICS.iter().zip(events) {
+            assert_eq!(*known, format!("0x{}", hex::encode(Keccak256::digest(event))));
+        }
+    }
+
+    /// Mainnet's USDC/WETH pool at 3,000 dollars: the square root of 10¹² / 3000 (18 - 6 decimals),
+    /// times 2⁹⁶.
+    #[test]
+    fn a_root_gives_the_price_whichever_coin_is_first() {
+        let root: Units = "1446501726624926496477173928747177".parse().unwrap();
+        let deep = Units::from(1_u64 << 62);
+        let swap = event(7, SWAP_V3, &[Units::ZERO, Units::ZERO, root, deep]);
+        let told = price(&POOL, &swap).unwrap();
+        assert!(is_within(told, dollars(3_000), 1), "{told:?}");
+        assert!(told.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{told:?}");
+        // Read the other way round it is more than any coin is worth.
+        assert_eq!(price(&Pool { native_first: true, ..POOL }, &swap), None);
+        let inverse: Units = (Units::ONE << 192) / root;
+        let swap = event(7, SWAP_PANCAKE, &[Units::ZERO, Units::ZERO, inverse, deep]);
+        let told = price(&Pool { native_first: true, ..POOL }, &swap).unwrap();
+        assert!(told.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{told:?}");
+    }
+
+    #[test]
+    fn pools_that_hold_next_to_nothing_say_nothing() {
+        assert_eq!(price(&POOL, &sync(1, 3_000)), Some(dollars(3_000)));
+        assert_eq!(price(&POOL, &sync(1, 9)), None, "9,000 dollars");
+        let root: Units = "1446501726624926496477173928747177".parse().unwrap();
+        let none = event(1, SWAP_V3, &[Units::ZERO, Units::ZERO, root, Units::ZERO]);
+        assert_eq!(price(&POOL, &none), None);
+    }
+
+    #[test]
+    fn one_contract_holds_many_pools() {
+        let pool = Pool { id: Some([9; 32]), ..POOL };
+        let root: Units = "1446501726624926496477173928747177".parse().unwrap();
+        let deep = Units::from(1_u64 << 62);
+        let mut swap = event(1, SWAP_V4, &[Units::ZERO, Units::ZERO, root, deep]);
+        swap.topics.push([9; 32]);
+        assert!(price(&pool, &swap).is_some());
+        assert_eq!(price(&POOL, &swap), None);
+        swap.topics[1] = [8; 32];
+        assert_eq!(price(&pool, &swap), None);
+    }
+
+    #[test]
+    fn the_last_state_counts_and_in_the_own_block_both() {
+        let events = [sync(10, 3_000), sync(12, 3_100), sync(12, 3_050), sync(14, 3_150)];
+        let at = |at| told(&[POOL], &events, 5, at);
+        assert_eq!(at(9), Told::Nothing);
+        assert_eq!(at(10), Told::Price(dollars(3_000)));
+        assert_eq!(at(11), Told::Price(dollars(3_000)));
+        assert_eq!(at(12), Told::Price(dollars(3_025)), "between what it was and what it became");
+        assert_eq!(at(13), Told::Price(dollars(3_050)));
+        assert_eq!(told(&[POOL], &events, 13, 13), Told::Nothing, "too old");
+    }
+
+    #[test]
+    fn what_stands_out_is_refused() {
+        let events = [sync(1, 3_000), sync(2, 3_010), sync(3, 9_000)];
+        assert_eq!(told(&[POOL], &events, 0, 4), Told::Price(dollars(3_010)));
+        let other = Pool { emitter: [2; 20], ..POOL };
+        let third = Pool { emitter: [3; 20], ..POOL };
+        let of = |pool: &Pool, dollars| PoolEvent { emitter: pool.emitter, ..sync(1, dollars) };
+        let events = [sync(1, 3_000), of(&other, 3_400), of(&third, 3_010)];
+        assert_eq!(told(&[POOL, other.clone()], &events, 0, 2), Told::Disagree);
+        let all = [POOL, other, third];
+        assert_eq!(told(&all, &events, 0, 2), Told::Price(dollars(3_010)));
+    }
+
+    #[test]
+    fn windows_that_touch_are_read_as_one() {
+        let heights = |all: &[Height]| all.iter().copied().collect::<BTreeSet<_>>();
+        assert_eq!(ranges(&heights(&[3, 100, 105, 112]), 5), [(0, 3), (95, 105), (107, 112)]);
+        assert_eq!(ranges(&heights(&[100, 106]), 5), [(95, 106)]);
+        assert_eq!(split((10, 19), 4), [(10, 13), (14, 17), (18, 19)]);
+        assert_eq!(split((10, 19), 10), [(10, 19)]);
+        assert_eq!(split((7, 7), 0), [(7, 7)]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_read_or_refused(
+            data in proptest::collection::vec(any::<u8>(), 0..200), topic0 in 0_usize..4,
+            native_first in any::<bool>(), stable_decimals in any::<u8>(),
+        ) {
+            let event = PoolEvent {
+                height: 1, emitter: POOL.emitter, topics: vec![topic(TOPICS[topic0]); 2], data,
+            };
+            for id in [None, Some(topic(TOPICS[topic0]))] {
+                let _ = price(&Pool { id, native_first, stable_decimals, ..POOL }, &event);
+            }
+        }
+
+        #[test]
+        fn between_lies_between(from in 1_u128..1 << 90, to in 1_u128..1 << 90, span in 1_u64..999, part in 0_u64..999) {
+            let done = part.min(span);
+            let told = between(Price(from), Price(to), done, span).unwrap().0;
+            prop_assert!((from.min(to)..=from.max(to)).contains(&told));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Native prices from reference pools of the demo EVM chains, held against trades whose native
+//! side is known: it is hidden, told by the price, and compared.
+
+use std::sync::Arc;
+
+use blotter::demo::evm::{
+    EvmModel, LimitTexts, NodeOptions, PortalOptions, TradeKind, TrueTrade, WalletPlan,
+};
+use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
+use blotter::domain::{Moment, Price, Units};
+use blotter::registry::{Chain, Registry};
+use blotter::upstream::{
+    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, Source, Transport,
+};
+
+use super::support::prices::{Errors, NoClock, lane};
+
+/// Those whose demo has reference pools.
+const CHAINS: [&str; 6] = ["eth", "base", "bsc", "hyperevm", "monad", "robinhood"];
+
+/// Of each chain.
+const TRADES: u64 = 300;
+
+struct World {
+    registry: Arc<Registry>,
+    chain: Chain,
+    model: EvmModel,
+    rpc: DemoNode,
+    portal: DemoNode,
+}
+
+fn world(slug: &str) -> World {
+    let registry = Arc::new(Registry::embedded().unwrap());
+    let chain = registry.chain_named(slug).unwrap().clone();
+    let model = EvmModel::new(11, &chain);
+    let rpc = DemoNode::evm(model.clone(), 1);
+    let portal = DemoNode::portal(model.clone(), 3);
+    World { registry, chain, model, rpc, portal }
+}
+
+impl World {
+    fn source(&self, with_portal: bool) -> Source {
+        let mounts = [("demo.test/rpc", &self.rpc), ("demo.test/portal", &self.portal)];
+        let mounts = mounts.map(|(name, node)| (name.to_owned(), node.clone()));
+        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        let pool = |path: &str| {
+            let url = format!("https://demo.test/{path}");
+            let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
+            let (transport, limits) = (Arc::clone(&transport), PoolLimits::default());
+            Pool::new(vec![endpoint], transport, limits, Arc::new(NoClock), 7)
+        };
+        Source::Evm(EvmSource::new(EvmParts {
+            chain: self.chain.clone(),
+            registry: Arc::clone(&self.registry),
+            rpc: pool("rpc"),
+            explorer: None,
+            portal: with_portal.then(|| pool("portal")),
+            discovery: vec![Discovery::Logs],
+            limits: EvmLimits::default(),
+        }))
+    }
+
+    /// What the wallet's routes exchanged for dollars: base units, and the native coin they passed
+    /// through, or what it was worth where they passed through none.
+    fn dollar_sides(&self, kind: TradeKind, trades: u64) -> Vec<(Moment, Units, Units)> {
+        let plan = WalletPlan { only: Some(kind), ..WalletPlan::trades(trades) };
+        let wallet = self.model.add_named("dollars", plan);
+        let dollar = self.chain.stablecoins[0];
+        let rows = self.model.truth(wallet).filter(|row| row.token == dollar);
+        rows.map(|row: TrueTrade| {
+            let moment = Moment { height: row.height, time: row.time };
+            let worth = row
+                .native
+                .unwrap_or_else(|| self.native(row.units, self.model.price_at(row.height)));
+            (moment, row.units, worth)
+        })
+        .collect()
+    }
+
+    fn native(&self, dollars: Units, price: Price) -> Units {
+        let decimals = if self.chain.slug == "bsc" { 18 } else { 6 };
+        let power = |digits: u32| Units::from(10).pow(Units::from(digits));
+        dollars * power(30) / power(decimals) / Units::from(price.0)
+    }
+
+    async fn errors(&self, source: &Source, kind: TradeKind, trades: u64) -> Errors {
+        let sides = self.dollar_sides(kind, trades);
+        assert!(sides.len() > 100, "{} of {kind:?}", sides.len());
+        let mut errors = Errors::default();
+        for chunk in sides.chunks(100) {
+            let at: Vec<Moment> = chunk.iter().map(|side| side.0).collect();
+            let prices = source.native_prices(&at, &lane()).await.unwrap();
+            for ((_, dollars, truth), price) in chunk.iter().zip(prices) {
+                errors.add(price.map(|price| self.native(*dollars, price)), *truth);
+            }
+        }
+        errors
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn trades_for_dollars_are_worth_what_their_routes_passed_through() {
+    for slug in CHAINS {
+        let world = world(slug);
+        let source = world.source(false);
+        let kind = if slug == "hyperevm" || slug == "monad" {
+            TradeKind::V3Dollar
+        } else {
+            TradeKind::V2Hop
+        };
+        let errors = world.errors(&source, kind, TRADES).await;
+        let before: u64 = calls(&source);
+        println!("reference pools, {slug}: {errors}, {before} calls");
+        errors.check(1, 0);
+        // One range a trade, and the pools' tokens once: what no route passed through.
+        assert!(before <= 2 * TRADES + 20, "{before} calls");
+    }
+}
+
+fn calls(source: &Source) -> u64 {
+    source.status().endpoints.iter().flat_map(|one| one.calls.values()).map(|n| n.sent).sum()
+}
+
+/// Each by itself, all at once, by nodes that take few blocks, and by a gateway: the same.
+#[tokio::test(start_paused = true)]
+async fn a_price_depends_on_its_height_alone() {
+    let world = world("base");
+    let mut at: Vec<Moment> =
+        world.dollar_sides(TradeKind::V3Dollar, 120).into_iter().map(|side| side.0).collect();
+    // Some in the same window, and at the head.
+    let one = at[7];
+    at.extend((0..20).map(|n| Moment { height: one.height + n * 3, ..one }));
+    at.push(Moment { height: world.model.head(), time: world.model.time_of(world.model.head()) });
+    let together = world.source(false).native_prices(&at, &lane()).await.unwrap();
+    assert!(together.iter().all(Option::is_some));
+    let source = world.source(false);
+    for (moment, expected) in at.iter().zip(&together).step_by(5) {
+        let alone = source.native_prices(&[*moment], &lane()).await.unwrap();
+        assert_eq!(alone, [*expected]);
+    }
+    for texts in [LimitTexts::Alchemy, LimitTexts::PublicNode, LimitTexts::Curt] {
+        world.rpc.set_options(NodeOptions {
+            log_blocks_max: Some(5),
+            texts,
+            ..NodeOptions::default()
+        });
+        let narrow = world.source(false).native_prices(&at, &lane()).await.unwrap();
+        assert_eq!(narrow, together, "{texts:?}");
+    }
+    world.rpc.set_options(NodeOptions { logs: false, ..NodeOptions::default() });
+    world.portal.set_options(PortalOptions { transactions_max: 7, ..PortalOptions::default() });
+    let gateway = world.source(true).native_prices(&at, &lane()).await.unwrap();
+    assert_eq!(gateway, together, "by the gateway");
+    // What nodes cannot tell is no price of nothing.
+    assert!(world.source(false).native_prices(&at, &lane()).await.is_err());
+    world.model.advance(5_000);
+    world.rpc.set_options(NodeOptions::default());
+    let later = world.source(false).native_prices(&at, &lane()).await.unwrap();
+    assert_eq!(later, together, "what comes later changes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_can_tell_there_is_no_price() {
+    let mut world = world("base");
+    let old = Moment { height: 1_000, time: world.model.time_of(1_000) };
+    world.chain.reference_pools.clear();
+    let source = world.source(false);
+    assert_eq!(source.native_prices(&[old], &lane()).await.unwrap(), [None]);
+    assert_eq!(calls(&source), 0);
+    // Contracts that are not what the row says are no reference.
+    world.chain.reference_pools = world.chain.stablecoins.clone();
+    assert_eq!(world.source(false).native_prices(&[old], &lane()).await.unwrap(), [None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_with_faults_give_the_same_prices() {
+    let world = world("eth");
+    let at: Vec<Moment> =
+        world.dollar_sides(TradeKind::V2Hop, 120).into_iter().map(|side| side.0).collect();
+    let expected = world.source(false).native_prices(&at, &lane()).await.unwrap();
+    world.rpc.set_faults(Faults {
+        too_many: Rate(200),
+        unavailable: Rate(100),
+        null_result: Rate(50),
+        garbage: Rate(50),
+        ..Faults::none()
+    });
+    let mut told = None;
+    for _ in 0..20 {
+        if let Ok(prices) = world.source(false).native_prices(&at, &lane()).await {
+            told = Some(prices);
+            break;
+        }
+    }
+    assert_eq!(told, Some(expected));
+}

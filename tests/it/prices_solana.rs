@@ -1,0 +1,89 @@
+//! Native prices from reference pools of the demo Solana, held against trades whose native side is
+//! known: it is hidden, told by the price, and compared.
+
+use std::sync::Arc;
+
+use blotter::demo::solana::{SolanaModel, TradeKind, WalletPlan};
+use blotter::demo::{DemoNode, DemoTransport};
+use blotter::domain::{Address, Moment, Price, Units};
+use blotter::registry::Registry;
+use blotter::upstream::{
+    EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
+};
+
+use super::support::prices::{Errors, NoClock, lane};
+
+fn source(node: &DemoNode, with_references: bool) -> Source {
+    let mounts = [("demo.test/sol".to_owned(), node.clone())];
+    let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+    let endpoints = vec![EndpointConfig::new("https://demo.test/sol")];
+    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 7);
+    let source = SolanaSource::new(pool, None, SolanaLimits::default());
+    let registry = Registry::embedded().unwrap();
+    let chain = registry.chain_named("sol").unwrap();
+    Source::Solana(if with_references { source.with_references(chain) } else { source })
+}
+
+fn lamports(usdc: Units, price: Price) -> Units {
+    usdc * Units::from(10).pow(Units::from(15)) / Units::from(price.0)
+}
+
+fn usdc() -> Address {
+    Registry::embedded().unwrap().chain_named("sol").unwrap().stablecoins[0]
+}
+
+/// Moments of trades for USDC, what was paid or got, and the SOL that it is worth.
+fn sides(model: &SolanaModel, trades: u64, routed: bool) -> Vec<(Moment, Units, Units)> {
+    let wallet = model.add_named("dollars", WalletPlan::only(TradeKind::JupiterUsdc, trades));
+    let usdc = usdc();
+    let rows = model.truth(wallet).filter(|row| row.mint == usdc && row.native.is_some() == routed);
+    rows.map(|row| {
+        let worth = row.native.unwrap_or_else(|| lamports(row.units, model.price_at(row.slot)));
+        (Moment { height: row.slot, time: row.time }, row.units, worth)
+    })
+    .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn trades_for_dollars_are_worth_what_their_routes_passed_through() {
+    let model = SolanaModel::new(11);
+    let node = DemoNode::new(model.clone(), 1);
+    let source = source(&node, true);
+    for routed in [true, false] {
+        node.reset_stats();
+        let (sides, mut errors) = (sides(&model, 1_000, routed), Errors::default());
+        for chunk in sides.chunks(100) {
+            let at: Vec<Moment> = chunk.iter().map(|side| side.0).collect();
+            let prices = source.native_prices(&at, &lane()).await.unwrap();
+            for ((_, dollars, truth), price) in chunk.iter().zip(prices) {
+                errors.add(price.map(|price| lamports(*dollars, price)), *truth);
+            }
+        }
+        let calls = node.stats().calls_total();
+        println!("reference vaults, routed {routed}: {errors}, {calls} calls for {}", sides.len());
+        errors.check(100, 5);
+        assert!(calls <= 2 * u64::try_from(sides.len()).unwrap(), "{calls} calls");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_price_depends_on_its_slot_alone_and_is_asked_once() {
+    let model = SolanaModel::new(11);
+    let node = DemoNode::new(model.clone(), 1);
+    let mut at: Vec<Moment> = sides(&model, 200, true).into_iter().map(|side| side.0).collect();
+    let head = model.head();
+    at.push(Moment { height: head, time: SolanaModel::time_of(head) });
+    let together = source(&node, true);
+    let expected = together.native_prices(&at, &lane()).await.unwrap();
+    assert!(expected.iter().flatten().count() * 20 > at.len() * 19);
+    let asked = node.stats().calls_total();
+    assert_eq!(together.native_prices(&at, &lane()).await.unwrap(), expected);
+    assert_eq!(node.stats().calls_total(), asked, "what is known is not asked for again");
+    model.advance(10_000);
+    for (moment, expected) in at.iter().zip(&expected).step_by(7) {
+        let alone = source(&node, true).native_prices(&[*moment], &lane()).await.unwrap();
+        assert_eq!(alone, [*expected]);
+    }
+    let nobody = source(&node, false).native_prices(&at, &lane()).await.unwrap();
+    assert!(nobody.iter().all(Option::is_none));
+}
