@@ -1,8 +1,10 @@
 #!/bin/sh
-# Reads a wallet's whole history with curl and jq, one trade a line: stream, resume, filter.
+# Reads a wallet's whole history with curl and jq: stream, resume, filter. Prints the lines with
+# trades exactly as they came; jq before 1.7 would round long numbers if it wrote them anew.
 #
 #     examples/history.sh URL KEY WALLET [CHAIN] [MORE_PARAMETERS]
-#     examples/history.sh http://127.0.0.1:8080 blt_… 9WzD… sol 'side=buy&from=2026-01-01'
+#     examples/history.sh http://127.0.0.1:8080 blt_… 9WzD… sol 'side=buy&from=2026-01-01' |
+#         jq -r '.trades[] | [.blockTime, .side, .token] | @tsv'
 set -eu
 url=$1 key=$2 wallet=$3 chain=${4:-sol} more=${5:+&$5}
 lines=$(mktemp)
@@ -16,7 +18,7 @@ while :; do
         tries=$((tries + 1))
         [ "$tries" -lt 5 ] || { cat "$lines" >&2; exit 1; }
     }
-    jq -cR 'fromjson? | .trades[]?' "$lines"
+    jq -rR 'select(fromjson? | .trades)' "$lines"
     jq -eR 'fromjson? | select(.complete == true)' "$lines" >/dev/null && exit 0
     last=$(jq -rR 'fromjson? | .cursor // empty' "$lines" | tail -n 1)
     cursor=${last:-$cursor}

@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use blotter::api::ApiLimits;
-use blotter::domain::ChainId;
+use blotter::api::{Api, ApiLimits, ApiParts, Keys};
+use blotter::domain::{ChainId, TxId};
 use blotter::history::HistoryLimits;
 use bytes::Bytes;
 use serde_json::Value;
 use warp::http::Response;
 
 use crate::support::schema::check;
-use crate::support::served::{KEY, World, header, json, key, path, text, trades, wallet};
+use crate::support::served::{KEY, World, header, json, key, path, ring, text, trades, wallet};
 use crate::support::source::Node;
 
 fn document() -> Value {
@@ -179,6 +179,30 @@ async fn and_so_are_estimates() {
     let off = post(&World::with(limits, &[]), &good, &[]).await;
     assert_eq!(json(&off)["type"], "/errors/estimates_disabled");
     described(&document, "/v1/billing/estimate", "post", &off);
+}
+
+/// A transaction that is a trade, one that is none, and requests that are wrong.
+#[tokio::test(start_paused = true)]
+async fn explanations_are_what_is_described() {
+    const ROUTE: &str = "/v1/wallets/{address}/explain/{signature}";
+    let document = document();
+    let world = crate::support::world::Build::default().world();
+    let wallet = world.add("explained", blotter::demo::solana::WalletPlan::trades(20));
+    let limits = ApiLimits::default();
+    let keys = Keys::new(ring(&[(KEY, key(1, |_| {}))]));
+    let api = Api::new(ApiParts { history: world.history.clone(), keys, limits, seed: 1 });
+    let mut seen = BTreeSet::new();
+    let unknown = TxId::Solana([9; 64]).to_string();
+    let signatures = world.model.signatures(wallet.address).map(|tx| tx.to_string());
+    for signature in signatures.chain([unknown, "short".to_owned()]) {
+        let path = format!("/v1/wallets/{}/explain/{signature}", wallet.address);
+        let ask = || warp::test::request().path(&path);
+        let response = ask().header("x-api-key", KEY).reply(&api.routes()).await;
+        described(&document, ROUTE, "get", &response);
+        seen.insert(response.status().as_u16());
+        described(&document, ROUTE, "get", &ask().reply(&api.routes()).await);
+    }
+    assert_eq!(seen, BTreeSet::from([200, 400, 404]));
 }
 
 /// Each code of an error that the sources can give is in the document, and no other one.
