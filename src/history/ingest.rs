@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Inner;
 use super::error::HistoryError;
-use super::pricing::{self, Doors};
+use super::pricing::{self, Beside, Doors};
 use super::valuing;
 use crate::decode::{self, Decoded};
 use crate::domain::{
@@ -45,7 +45,8 @@ impl Ingest<'_> {
         let mut traded = self.decode(&raw.txs).await;
         self.order(&mut traded).await?;
         let tokens = self.tokens(&traded).await?;
-        let (trades, prices) = self.value(traded, &tokens).await?;
+        let beside: Beside = traded.iter().map(|one| (one.tx, one.decoded.beside)).collect();
+        let (trades, prices) = self.value(traded, &beside, &tokens).await?;
         Ok(Chunk {
             id: self.record.id,
             epoch: self.record.epoch,
@@ -58,6 +59,7 @@ impl Ingest<'_> {
             accounts: raw.accounts,
             anchors: None,
             prices,
+            beside,
             checked_at,
         })
     }
@@ -66,9 +68,9 @@ impl Ingest<'_> {
     async fn value(
         &self,
         traded: Vec<Traded>,
+        beside: &Beside,
         tokens: &[TokenRecord],
     ) -> Result<(Vec<Trade>, Vec<PriceRecord>), IngestError> {
-        let beside = traded.iter().map(|one| (one.tx, one.decoded.beside)).collect();
         let mut trades: Vec<Trade> = Vec::new();
         for one in traded {
             let mut rows: Vec<Trade> = one.into_rows().collect();
@@ -80,7 +82,7 @@ impl Ingest<'_> {
         let mut prices = Vec::new();
         if let Some(chain) = chain {
             let doors = Doors { inner, chain, source, lane };
-            prices = pricing::value(&doors, record.id, &mut trades, &beside, tokens).await?;
+            prices = pricing::value(&doors, record.id, &mut trades, beside, tokens).await?;
         }
         for trade in &trades {
             inner.metrics.values.add(trade.valued);

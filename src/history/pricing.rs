@@ -93,7 +93,8 @@ pub(super) async fn quotes(
 ) -> Result<Quotes, StoreError> {
     let mut quotes = Quotes::default();
     let (Some(deadline), false) = (deadline, moments.is_empty()) else { return Ok(quotes) };
-    let Some(told) = in_time(doors.reference(moments), deadline, &mut quotes.late).await else {
+    let asked = async { cannot_tell(doors.reference(moments).await, moments.len()) };
+    let Some(told) = in_time(asked, deadline, &mut quotes.late).await else {
         return Ok(quotes);
     };
     if told.len() != moments.len() {
@@ -112,6 +113,17 @@ pub(super) async fn quotes(
     }
     candles(doors, &open, deadline, &mut quotes).await?;
     Ok(quotes)
+}
+
+/// Pools that no node can read, now or later, tell nothing: the next source is asked.
+fn cannot_tell(told: Prices, count: usize) -> Prices {
+    match told {
+        Err(error) if error.is_final() => {
+            tracing::debug!(%error, "no node tells the prices of reference pools");
+            Ok(vec![None; count])
+        }
+        told => told,
+    }
 }
 
 fn learned(
@@ -230,11 +242,8 @@ fn by_price(coins: &Coins<'_>, rows: &mut [Trade], beside: &Beside, quotes: &Quo
             }
         }
     };
-    // What came beside is not stored: whether it was more than a fee can be told now or never.
-    let mixed = !rows.iter().all(|row| coins.is_stable(&row.mint));
     for row in rows.iter_mut().filter(|row| row.native.is_none()) {
-        let fillable = beside.is_zero() || (mixed && coins.is_stable(&row.mint));
-        row.valued = if waits && fillable { ValueSource::Pending } else { ValueSource::Unknown };
+        row.valued = if waits { ValueSource::Pending } else { ValueSource::Unknown };
     }
 }
 
@@ -261,10 +270,7 @@ fn by_tokens(
         let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
         let others: Vec<&Trade> = read.chain(&stored).collect();
         let beside = beside.get(&first.key.tx).copied().unwrap_or_default();
-        all.push(match valuing::by_token(rows, beside, &others) {
-            Told::Later if !beside.is_zero() => Told::Nothing,
-            told @ (Told::Value(_) | Told::Later | Told::Nothing) => told,
-        });
+        all.push(valuing::by_token(rows, beside, &others));
     }
     Ok(all)
 }
@@ -389,6 +395,7 @@ mod tests {
         Price(u128),
         Nobody,
         Fails,
+        Refuses,
         Silent,
     }
 
@@ -398,6 +405,9 @@ mod tests {
                 Self::Price(price) => Ok(vec![Some(Price(price)); count]),
                 Self::Nobody => Ok(vec![None; count]),
                 Self::Fails => Err(UpstreamError::Unavailable { attempts: 1, last: String::new() }),
+                Self::Refuses => {
+                    Err(UpstreamError::NotSupported { method: "eth_getLogs".to_owned() })
+                }
                 Self::Silent => std::future::pending().await,
             }
         }
@@ -477,6 +487,19 @@ mod tests {
         assert_eq!(third, (told(30, ValueSource::Candle), order.clone()));
         let none = quote(&Script { candles: None, learned: vec![], ..all(Answer::Nobody) }).await;
         assert_eq!(none, (Quote::Nobody, order));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pools_that_no_node_will_ever_read_are_as_good_as_none() {
+        let pools = || script(Answer::Refuses);
+        let found = quote(&Script { learned: vec![21, 21], ..pools() }).await;
+        assert_eq!(found, (told(21, ValueSource::Learned), vec!["reference", "learned"]));
+        let found = quote(&Script { candles: Some(Answer::Price(30)), ..pools() }).await;
+        assert_eq!(found.0, told(30, ValueSource::Candle));
+        assert_eq!(quote(&pools()).await.0, Quote::Nobody);
+        // The last source may be mended by whoever configured it.
+        let found = quote(&Script { candles: Some(Answer::Refuses), ..pools() }).await;
+        assert_eq!(found.0, Quote::Later);
     }
 
     #[tokio::test(start_paused = true)]

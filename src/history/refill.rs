@@ -26,6 +26,13 @@ struct State {
     until: Option<Instant>,
 }
 
+/// Transactions of a wallet that wait, and what came beside their tokens.
+#[derive(Debug, Default)]
+struct Waiting {
+    trades: Vec<Trade>,
+    beside: Beside,
+}
+
 impl Inner {
     /// Asks again, now and then, until the tasks are asked to end.
     pub(super) async fn complete_values(self: Arc<Self>) {
@@ -88,20 +95,22 @@ impl Inner {
         doors: &Doors<'_>,
         wanted: Vec<WantedValue>,
     ) -> Result<bool, HistoryError> {
-        let mut wallets: BTreeMap<(WalletId, u64), Vec<Trade>> = BTreeMap::new();
+        let mut wallets: BTreeMap<(WalletId, u64), Waiting> = BTreeMap::new();
         for one in wanted {
-            wallets.entry((one.id, one.epoch)).or_default().extend(one.trades);
+            let waiting = wallets.entry((one.id, one.epoch)).or_default();
+            waiting.beside.extend(one.trades.first().map(|row| (row.key.tx, one.beside)));
+            waiting.trades.extend(one.trades);
         }
-        let all: Vec<Trade> = wallets.values().flatten().cloned().collect();
+        let all: Vec<Trade> = wallets.values().flat_map(|one| &one.trades).cloned().collect();
         let coins = doors.coins(&all, &[])?;
         let moments = pricing::moments(&coins, &all);
         let deadline = Instant::now() + self.limits.values_ask_max;
         let mut quotes = pricing::quotes(doors, &moments, &[], Some(deadline)).await?;
         let failed = !moments.is_empty() && quotes.all_later();
         let mut news = std::mem::take(&mut quotes.news);
-        for ((id, epoch), trades) in wallets {
+        for ((id, epoch), waiting) in wallets {
             let news = std::mem::take(&mut news);
-            self.fill_wallet(doors, (id, epoch), trades, &quotes, news).await?;
+            self.fill_wallet(doors, (id, epoch), waiting, &quotes, news).await?;
         }
         Ok(!failed)
     }
@@ -110,7 +119,7 @@ impl Inner {
         &self,
         doors: &Doors<'_>,
         (id, epoch): (WalletId, u64),
-        mut trades: Vec<Trade>,
+        Waiting { mut trades, beside }: Waiting,
         quotes: &Quotes,
         news: Vec<PriceRecord>,
     ) -> Result<(), HistoryError> {
@@ -118,7 +127,7 @@ impl Inner {
             trades.iter().map(|trade| trade.valued == ValueSource::Pending).collect();
         let coins = doors.coins(&trades, &[])?;
         let around = |newest, oldest| doors.around(id, newest, oldest);
-        pricing::settle(&coins, &mut trades, &Beside::new(), quotes, around)?;
+        pricing::settle(&coins, &mut trades, &beside, quotes, around)?;
         let settled = trades
             .iter()
             .zip(waiting)

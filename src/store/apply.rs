@@ -87,7 +87,7 @@ impl<'txn> Tables<'txn> {
         };
         let mut rows = trades.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
         values::keep(&gone, &mut rows)?;
-        self.wanted.add(chain, &rows)?;
+        self.wanted.add(chain, &rows, &trades, &chunk.beside)?;
         self.prices.put(chain, &chunk.prices)?;
         state.count += if ordered && rows.len() >= RUN_ROWS_MIN {
             self.rows.append(&rows)?

@@ -1,10 +1,11 @@
 //! What goes into the store and what comes out of it, besides the domain's own types.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::domain::{
     Address, ChainId, Coverage, Height, KeyId, LearnedPrice, Minute, Price, Resume, SourceAccount,
-    Trade, TradeKey, Units, UnixMillis, ValueSource, Wallet,
+    Trade, TradeKey, TxId, Units, UnixMillis, ValueSource, Wallet,
 };
 
 /// Number of a wallet in this file: ascending from 0, never reused.
@@ -67,6 +68,8 @@ pub struct Chunk {
     pub anchors: Option<Vec<Anchor>>,
     /// Prices of the wallet's chain that were met on the way.
     pub prices: Vec<PriceRecord>,
+    /// Native coin that moved beside the tokens of transactions: kept for those that wait.
+    pub beside: HashMap<TxId, Units>,
     pub checked_at: Option<UnixMillis>,
 }
 
@@ -106,6 +109,8 @@ pub struct WantedValue {
     pub epoch: u64,
     /// All its rows.
     pub trades: Vec<Trade>,
+    /// Native coin that moved beside its tokens.
+    pub beside: Units,
     /// Where it stands among those that wait.
     pub place: WantedPlace,
 }

@@ -24,6 +24,7 @@ pub(super) mod names {
     pub(in crate::store) const VENUES: &str = "venue_id_to_name";
     pub(in crate::store) const RANGES: &str = "usage_to_ranges";
     pub(in crate::store) const WANTED_VALUES: &str = "wanted_value";
+    pub(in crate::store) const WANTED_BESIDE: &str = "wanted_value_to_beside";
     pub(in crate::store) const LEARNED: &str = "minute_to_learned";
     pub(in crate::store) const CANDLES: &str = "minute_to_candle";
 }
@@ -71,6 +72,9 @@ pub(super) const KEY_TO_TOTAL: TableDefinition<'_, u64, u64> = TableDefinition::
 /// Chain, then a row's key without its leg: transactions with a row that waits for its value.
 pub(super) const WANTED_VALUE: TableDefinition<'_, &[u8], ()> =
     TableDefinition::new(names::WANTED_VALUES);
+/// Of those, native coin that moved beside the tokens, in big-endian bytes; where there was some.
+pub(super) const WANTED_VALUE_TO_BESIDE: TableDefinition<'_, &[u8], [u8; 32]> =
+    TableDefinition::new(names::WANTED_BESIDE);
 /// Chain and minute to the prices that trades told.
 pub(super) const MINUTE_TO_LEARNED: TableDefinition<'_, (u16, u32), &[u8]> =
     TableDefinition::new(names::LEARNED);
@@ -128,7 +132,12 @@ pub(super) fn initialize(database: &Database) -> Result<(), StoreError> {
 /// Adds the tables that a file of an earlier program lacks.
 pub(super) fn complete(database: &Database) -> Result<(), StoreError> {
     let txn = database.begin_read()?;
-    let later = [WANTED_VALUE.name(), MINUTE_TO_LEARNED.name(), MINUTE_TO_CANDLE.name()];
+    let later = [
+        WANTED_VALUE.name(),
+        WANTED_VALUE_TO_BESIDE.name(),
+        MINUTE_TO_LEARNED.name(),
+        MINUTE_TO_CANDLE.name(),
+    ];
     let found: Vec<String> = txn.list_tables()?.map(|table| table.name().to_owned()).collect();
     drop(txn);
     if later.iter().all(|name| found.iter().any(|found| found == name)) {
@@ -157,6 +166,7 @@ fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
     txn.open_table(USAGE_TO_RANGES)?;
     txn.open_table(KEY_TO_TOTAL)?;
     txn.open_table(WANTED_VALUE)?;
+    txn.open_table(WANTED_VALUE_TO_BESIDE)?;
     txn.open_table(MINUTE_TO_LEARNED)?;
     txn.open_table(ORDER_TO_LEARNED)?;
     txn.open_table(MINUTE_TO_CANDLE)?;

@@ -11,7 +11,8 @@ use super::file::{self, SharedBackend};
 use super::key::{RowKey, account_key, address_key};
 use super::schema::{
     ACCOUNT_TO_STATE, ROW_KEY_TO_TRADE, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS,
-    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
+    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE,
+    WANTED_VALUE_TO_BESIDE,
 };
 use super::{FILE_NAME, StoreError, StoreOptions, WalletId};
 use crate::domain::Wallet;
@@ -110,6 +111,11 @@ pub fn forget(
         rows += 1;
         false
     })?;
+    let of_chain = |key: RowKey| [&wallet.chain.0.to_be_bytes(), key.bytes()].concat();
+    let (start, end) = (of_chain(RowKey::start(id)), of_chain(RowKey::end(id)));
+    let wanted = start.as_slice()..end.as_slice();
+    txn.open_table(WANTED_VALUE)?.retain_in(wanted.clone(), |_, ()| false)?;
+    txn.open_table(WANTED_VALUE_TO_BESIDE)?.retain_in(wanted, |_, _| false)?;
     {
         let mut ranges = txn.open_table(USAGE_TO_RANGES)?;
         let of_wallet: Vec<(u64, u32)> = ranges

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use redb::{Table, WriteTransaction};
 
-use crate::domain::{ChainId, ValueSource};
+use crate::domain::{ChainId, Trade, TxId, Units, ValueSource};
 
 use super::StoreError;
 use super::codec::{self, StoredTrade};
 use super::key::{RowKey, tx_of, wanted_value_key};
-use super::schema::WANTED_VALUE;
 use super::schema::names::TRADES;
+use super::schema::{WANTED_VALUE, WANTED_VALUE_TO_BESIDE};
 
 /// A deleted row, key and value, whose transaction does not tell its value.
 pub(super) type Gone = (Vec<u8>, Vec<u8>);
@@ -19,20 +19,32 @@ pub(super) type Gone = (Vec<u8>, Vec<u8>);
 /// The transactions with a row that waits.
 pub(super) struct Wanted<'txn> {
     table: Table<'txn, &'static [u8], ()>,
+    beside: Table<'txn, &'static [u8], [u8; 32]>,
 }
 
 impl<'txn> Wanted<'txn> {
     pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
-        Ok(Self { table: txn.open_table(WANTED_VALUE)? })
+        Ok(Self {
+            table: txn.open_table(WANTED_VALUE)?,
+            beside: txn.open_table(WANTED_VALUE_TO_BESIDE)?,
+        })
     }
 
+    /// `rows` are those of `trades`, in their order.
     pub(super) fn add(
         &mut self,
         chain: ChainId,
         rows: &[(RowKey, StoredTrade)],
+        trades: &[&Trade],
+        beside: &HashMap<TxId, Units>,
     ) -> Result<(), StoreError> {
-        for (key, _) in rows.iter().filter(|(_, row)| row.valued == ValueSource::Pending) {
-            self.table.insert(wanted_value_key(chain, key.bytes()).as_slice(), ())?;
+        let waits = |row: &StoredTrade| row.valued == ValueSource::Pending;
+        for ((key, _), trade) in rows.iter().zip(trades).filter(|((_, row), _)| waits(row)) {
+            let key = wanted_value_key(chain, key.bytes());
+            self.table.insert(key.as_slice(), ())?;
+            if let Some(units) = beside.get(&trade.key.tx).filter(|units| !units.is_zero()) {
+                self.beside.insert(key.as_slice(), units.to_be_bytes::<32>())?;
+            }
         }
         Ok(())
     }
@@ -43,7 +55,9 @@ impl<'txn> Wanted<'txn> {
     }
 
     pub(super) fn remove(&mut self, chain: ChainId, row_key: &[u8]) -> Result<(), StoreError> {
-        self.table.remove(wanted_value_key(chain, row_key).as_slice())?;
+        let key = wanted_value_key(chain, row_key);
+        self.table.remove(key.as_slice())?;
+        self.beside.remove(key.as_slice())?;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::domain::{
     Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Row, SourceAccount,
-    Token, Trade, TradeKey, UnixMillis, UnixSeconds, Wallet,
+    Token, Trade, TradeKey, Units, UnixMillis, UnixSeconds, Wallet,
 };
 
 use super::codec::{self, StoredTrade, WalletState, corrupt};
@@ -24,7 +24,7 @@ use super::schema::{
     ACCOUNT_TO_STATE, KEY_TO_TOTAL, MINUTE_TO_CANDLE, MINUTE_TO_LEARNED, ROW_KEY_TO_TRADE,
     TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS,
     WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_TOKEN,
-    WANTED_VALUE,
+    WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
 };
 use super::{
     DeliveredRange, KeptCandle, LIMITS, Pending, StoreError, StoreStats, TokenRecord, WalletId,
@@ -405,6 +405,7 @@ impl View {
         let first = chain.0.to_be_bytes();
         let from = behind.0.as_slice().max(first.as_slice());
         let table = self.txn.open_table(WANTED_VALUE)?;
+        let besides = self.txn.open_table(WANTED_VALUE_TO_BESIDE)?;
         let mut wanted = Vec::new();
         for entry in table.range(from..)? {
             let key = entry?.0;
@@ -418,12 +419,15 @@ impl View {
             let Some((id, start, end)) = rows_of_wanted(key) else {
                 return Err(corrupt(WANTED_VALUES, "a short key"));
             };
+            // An earlier program left those of a wallet that was forgotten.
             let state = self.txn.open_table(WALLET_ID_TO_STATE)?.get(id.0)?;
-            let state = state.ok_or(StoreError::UnknownWallet(id))?;
+            let Some(state) = state else { continue };
             let epoch = codec::decode_state(STATES, state.value())?.epoch;
             let rows = self.rows_in(id, &start, &end, usize::MAX)?;
             let trades = rows.into_iter().map(|row| row.trade).collect();
-            wanted.push(WantedValue { id, epoch, trades, place: WantedPlace(key.to_vec()) });
+            let found = besides.get(key)?.map(|units| Units::from_be_bytes(units.value()));
+            let (beside, place) = (found.unwrap_or_default(), WantedPlace(key.to_vec()));
+            wanted.push(WantedValue { id, epoch, trades, beside, place });
         }
         Ok(wanted)
     }

@@ -3,7 +3,9 @@
 
 #![expect(clippy::print_stderr, reason = "shows how far estimates are off")]
 
-use std::sync::Arc;
+use std::future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use blotter::demo::evm::{
     EvmModel, LimitTexts, NodeOptions, PortalOptions, TradeKind, TrueTrade, WalletPlan,
@@ -12,8 +14,11 @@ use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
 use blotter::domain::{Moment, Price, Units};
 use blotter::registry::{Chain, Registry};
 use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, Source, Transport,
+    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, Request, Response,
+    Source, Transport, TransportError,
 };
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
 
 use super::support::prices::{Errors, NoClock, lane};
 
@@ -44,7 +49,10 @@ impl World {
     fn source(&self, with_portal: bool) -> Source {
         let mounts = [("demo.test/rpc", &self.rpc), ("demo.test/portal", &self.portal)];
         let mounts = mounts.map(|(name, node)| (name.to_owned(), node.clone()));
-        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        self.source_by(Arc::new(DemoTransport::new(mounts)), with_portal)
+    }
+
+    fn source_by(&self, transport: Arc<dyn Transport>, with_portal: bool) -> Source {
         let pool = |path: &str| {
             let url = format!("https://demo.test/{path}");
             let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
@@ -154,7 +162,8 @@ async fn a_price_depends_on_its_height_alone() {
     let gateway = world.source(true).native_prices(&at, &lane()).await.unwrap();
     assert_eq!(gateway, together, "by the gateway");
     // What nodes cannot tell is no price of nothing.
-    assert!(world.source(false).native_prices(&at, &lane()).await.is_err());
+    let refused = world.source(false).native_prices(&at, &lane()).await.unwrap_err();
+    assert!(refused.is_final(), "{refused}");
     world.model.advance(5_000);
     world.rpc.set_options(NodeOptions::default());
     let later = world.source(false).native_prices(&at, &lane()).await.unwrap();
@@ -172,6 +181,53 @@ async fn where_nobody_can_tell_there_is_no_price() {
     // Contracts that are not what the row says are no reference.
     world.chain.reference_pools = world.chain.stablecoins.clone();
     assert_eq!(world.source(false).native_prices(&[old], &lane()).await.unwrap(), [None]);
+}
+
+/// Answers calls of contracts with an error, for a while.
+#[derive(Debug)]
+struct Refusing {
+    node: DemoTransport,
+    error: Mutex<Option<Value>>,
+}
+
+impl Transport for Refusing {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        let asked: Value = serde_json::from_slice(&request.body).unwrap();
+        let answer = |call: &Value, error: &Value| json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
+        let is_call = |call: &Value| call["method"] == "eth_call";
+        let body = match (&*self.error.lock().unwrap(), &asked) {
+            (Some(error), Value::Array(calls)) if calls.iter().any(is_call) => {
+                Value::Array(calls.iter().map(|call| answer(call, error)).collect())
+            }
+            (Some(error), call) if is_call(call) => answer(call, error),
+            _ => return self.node.send(request),
+        };
+        let body = body.to_string().into();
+        Box::pin(future::ready(Ok(Response { status: 200, retry_after: None, body })))
+    }
+}
+
+/// What a node could not do once says nothing of a pool: it is asked again.
+#[tokio::test(start_paused = true)]
+async fn an_error_is_not_taken_for_what_a_pool_exchanges() {
+    let world = world("eth");
+    let sides = world.dollar_sides(TradeKind::V2Hop, 20);
+    let at: Vec<Moment> = sides.into_iter().map(|side| side.0).collect();
+    let expected = world.source(false).native_prices(&at, &lane()).await.unwrap();
+    for (code, message) in
+        [(-32602, "invalid argument 0"), (-32000, "daily quota"), (-32603, "internal error")]
+    {
+        let error = Mutex::new(Some(json!({"code": code, "message": message})));
+        let node = DemoTransport::new([("demo.test/rpc".to_owned(), world.rpc.clone())]);
+        let transport = Arc::new(Refusing { node, error });
+        let source = world.source_by(Arc::clone(&transport) as Arc<dyn Transport>, false);
+        let told = source.native_prices(&at, &lane()).await;
+        assert!(told.is_err(), "{message}: {told:?}");
+        *transport.error.lock().unwrap() = None;
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        let told = source.native_prices(&at, &lane()).await.unwrap();
+        assert_eq!(told, expected, "{message}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

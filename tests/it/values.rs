@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use blotter::demo::solana::{TradeKind, WalletPlan};
 use blotter::domain::{
-    ChainId, LearnedPrice, Minute, Position, Price, Row, Side, Trade, Units, UnixSeconds,
-    ValueSource, Wallet,
+    Address, ChainId, Family, LearnedPrice, Minute, Position, Price, Row, Side, Trade, Units,
+    UnixSeconds, ValueSource, Wallet,
 };
 use blotter::history::Want;
 use blotter::store::{
-    Chunk, KeptCandle, NewValue, PriceRecord, Store, WalletId, WalletPatch, WantedPlace, Written,
+    Chunk, KeptCandle, NewValue, PriceRecord, Store, TokenRecord, WalletId, WalletPatch,
+    WantedPlace, Written,
 };
 use blotter::upstream::{Request, Response, Transport, TransportError};
 use futures_util::future::BoxFuture;
@@ -324,6 +325,62 @@ async fn rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows() {
     assert_eq!(wanted(&store), 1);
     store.cut_back(id, 12).await.unwrap();
     assert_eq!((wanted(&store), rows(&store, id).len()), (0, 0));
+}
+
+/// A price that came late fills all rows of a transaction as one in time would have: with a fee
+/// beside the dollars both sides, with a part of the price beside them the dollars alone.
+#[tokio::test(start_paused = true)]
+async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
+    let service = Service::new(Mode::Tells(150));
+    let world = world(&service);
+    let usdc = Address::parse(Family::Solana, USDC).unwrap();
+    let token = TokenRecord {
+        chain: ChainId(1),
+        mint: usdc,
+        symbol: None,
+        decimals: Some(6),
+        asked_at: None,
+    };
+    // 15 dollars are a tenth of the coin, whose hundredth part is a fee.
+    let tenth = 100_000_000;
+    for (number, beside, other) in [(1, 0, true), (2, tenth / 100, true), (3, tenth / 99, false)] {
+        let id = world.store.intern(&wallet(number)).await.unwrap().id;
+        let mut rows = pair(15, None, ValueSource::Pending);
+        (rows[0].mint, rows[0].units) = (usdc, Some(Units::from(15_000_000)));
+        rows[1].units = Some(Units::from(7));
+        for row in &mut rows {
+            row.key.time = UnixSeconds(1_700_000_000);
+        }
+        let beside = [(rows[0].key.tx, Units::from(beside))].into();
+        let tokens = vec![token.clone()];
+        world.store.write_chunk(Chunk { beside, tokens, ..chunk(id, 10, 20, rows) }).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let found: Vec<_> =
+            self::rows(&world.store, id).iter().map(|row| (row.native, row.valued)).collect();
+        let value = (Some(Units::from(tenth)), ValueSource::Candle);
+        let second = if other { value } else { (None, ValueSource::Unknown) };
+        assert_eq!(found, [value, second], "{number}");
+        assert_eq!(wanted(&world.store), 0);
+    }
+}
+
+#[tokio::test]
+async fn what_came_beside_waits_with_the_rows_and_goes_with_them() {
+    let store = store();
+    let id = store.intern(&wallet(1)).await.unwrap().id;
+    let write = async |how, beside: u64| {
+        let rows = pair(15, None, how);
+        let beside = [(rows[0].key.tx, Units::from(beside))].into();
+        store.write_chunk(Chunk { beside, ..chunk(id, 10, 20, rows) }).await.unwrap();
+        let view = store.view().unwrap();
+        let all = view.wanted_values(ChainId(1), &WantedPlace::default(), 99).unwrap();
+        all.iter().map(|one| one.beside).collect::<Vec<_>>()
+    };
+    assert_eq!(write(ValueSource::Pending, 5).await, [Units::from(5)]);
+    assert_eq!(write(ValueSource::Pending, 0).await, [Units::ZERO], "read again");
+    assert_eq!(write(ValueSource::Pending, 6).await, [Units::from(6)]);
+    assert!(write(ValueSource::Unknown, 7).await.is_empty());
+    assert_eq!(write(ValueSource::Pending, 0).await, [Units::ZERO]);
 }
 
 #[tokio::test]

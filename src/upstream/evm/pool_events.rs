@@ -106,7 +106,8 @@ impl EvmSource {
                 let chain = &self.inner.chain.slug;
                 tracing::debug!(chain, %error, "pools are read by the gateway");
                 while let Some(range) = left.pop_front() {
-                    events.extend(events_by_portal(portal, emitters, range, options).await?);
+                    let told = events_by_portal(portal, emitters, range, options).await;
+                    events.extend(told.map_err(|told| sooner(error, told))?);
                 }
             } else {
                 failed?;
@@ -142,7 +143,10 @@ impl EvmSource {
                     without.insert(choice.on);
                     self.note_log_failure(choice.on);
                 }
-                last = error;
+                // One node that never answers says nothing of another that may be back soon.
+                if last.is_final() {
+                    last = error;
+                }
             }
         }
         Ok(())
@@ -225,6 +229,11 @@ impl EvmSource {
         };
         Ok(Read::Events(logs.into_iter().map(event).collect()))
     }
+}
+
+/// Of what nodes and the gateway said, the failure that may be over soon.
+fn sooner(nodes: &UpstreamError, gateway: UpstreamError) -> UpstreamError {
+    if gateway.is_final() { nodes.clone() } else { gateway }
 }
 
 /// What one query came to.

@@ -86,9 +86,15 @@ impl SolanaSource {
         });
         let mut answers = stream::iter(asked).buffer_unordered(PARALLEL);
         while let Some((slot, answer)) = answers.next().await {
-            let price = answer?;
-            told.insert(slot, price);
-            self.keep(slot, price);
+            match answer {
+                Ok(price) => {
+                    told.insert(slot, price);
+                    self.keep(slot, price);
+                }
+                // No node will ever tell this one, which says nothing of the others.
+                Err(error) if error.is_final() => drop(told.insert(slot, None)),
+                Err(error) => return Err(error),
+            }
         }
         let price = |moment: &Moment| told.get(&grid(moment.height)).copied().flatten();
         Ok(at.iter().map(price).collect())

@@ -125,6 +125,7 @@ impl World {
             accounts: vec![],
             anchors: None,
             prices: vec![],
+            beside: HashMap::new(),
             checked_at: Some(NOW),
         };
         let written = self.store.write_chunk(chunk).await.unwrap();

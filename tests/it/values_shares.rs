@@ -1,0 +1,304 @@
+//! How many trades of whole demo wallets get a native value, what that costs in calls, and how far
+//! learned prices are off.
+
+#![expect(clippy::print_stderr, reason = "shows shares, calls and errors")]
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use blotter::demo::evm::{self, EvmModel};
+use blotter::demo::solana::{self, SolanaModel};
+use blotter::demo::{DemoNode, DemoTransport};
+use blotter::domain::{Address, Height, Price, Row, Side, TxId, Units, ValueSource, Wallet};
+use blotter::history::{History, HistoryLimits, HistoryParts, Tasks, Want};
+use blotter::registry::{Chain, Registry};
+use blotter::store::Store;
+use blotter::upstream::{
+    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, SolanaLimits,
+    SolanaSource, Source, Transport,
+};
+
+use crate::support::prices::{Errors, NoClock};
+use crate::support::trades::OPTIONS;
+use crate::support::world::{World, finish};
+
+/// Of each wallet.
+const TRADES: u64 = 2_500;
+
+enum Model {
+    Solana(SolanaModel),
+    Evm(Box<EvmModel>),
+}
+
+/// A row as the model made it.
+struct True {
+    tx: TxId,
+    height: Height,
+    side: Side,
+    token: Address,
+    units: Units,
+    native: Option<Units>,
+}
+
+struct Demo {
+    registry: Arc<Registry>,
+    chain: Chain,
+    model: Model,
+}
+
+impl Demo {
+    fn new(slug: &str) -> Self {
+        let registry = Arc::new(Registry::embedded().unwrap());
+        let chain = registry.chain_named(slug).unwrap().clone();
+        let model = if slug == "sol" {
+            Model::Solana(SolanaModel::new(11))
+        } else {
+            Model::Evm(Box::new(EvmModel::new(11, &chain)))
+        };
+        Self { registry, chain, model }
+    }
+
+    /// With the chain's reference pools, or as a chain that has none.
+    fn source(&self, with_references: bool) -> Source {
+        let node = match &self.model {
+            Model::Solana(model) => DemoNode::new(model.clone(), 1),
+            Model::Evm(model) => DemoNode::evm(EvmModel::clone(model), 1),
+        };
+        let transport: Arc<dyn Transport> =
+            Arc::new(DemoTransport::new([("demo.test/rpc".to_owned(), node)]));
+        let url = "https://demo.test/rpc".to_owned();
+        let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
+        let rpc = Pool::new(vec![endpoint], transport, PoolLimits::default(), Arc::new(NoClock), 7);
+        let mut chain = self.chain.clone();
+        if !with_references {
+            (chain.reference_pools, chain.reference_ids) = (Vec::new(), Vec::new());
+            chain.reference_vaults = Vec::new();
+        }
+        match &self.model {
+            Model::Solana(_) => {
+                let source = SolanaSource::new(rpc, None, SolanaLimits::default());
+                Source::Solana(source.with_references(&chain))
+            }
+            Model::Evm(_) => Source::Evm(EvmSource::new(EvmParts {
+                chain,
+                registry: Arc::clone(&self.registry),
+                rpc,
+                explorer: None,
+                portal: None,
+                discovery: vec![Discovery::Logs],
+                limits: EvmLimits::default(),
+            })),
+        }
+    }
+
+    fn history(&self, source: &Source) -> History {
+        let backend = redb::backends::InMemoryBackend::new();
+        History::new(HistoryParts {
+            store: Store::in_step(backend, OPTIONS).unwrap(),
+            registry: Arc::clone(&self.registry),
+            sources: HashMap::from([(self.chain.id, source.clone())]),
+            candles: None,
+            clock: Arc::new(NoClock),
+            limits: HistoryLimits::default(),
+            tasks: Tasks::new(),
+        })
+    }
+
+    fn wallet(&self, address: Address) -> Wallet {
+        Wallet { chain: self.chain.id, address }
+    }
+
+    fn truth(&self, address: Address) -> Vec<True> {
+        match &self.model {
+            Model::Solana(model) => model
+                .truth(address)
+                .map(|t| True {
+                    tx: t.signature,
+                    height: t.slot,
+                    side: t.side,
+                    token: t.mint,
+                    units: t.units,
+                    native: t.native,
+                })
+                .collect(),
+            Model::Evm(model) => model
+                .truth(address)
+                .map(|t| True {
+                    tx: t.hash,
+                    height: t.height,
+                    side: t.side,
+                    token: t.token,
+                    units: t.units,
+                    native: t.native,
+                })
+                .collect(),
+        }
+    }
+
+    fn is_dollar(&self, token: &Address) -> bool {
+        self.chain.stablecoins.contains(token)
+    }
+
+    /// What so many millionths of a dollar are worth by construction.
+    fn worth(&self, dollars: Units, height: Height) -> Units {
+        let Price(price) = match &self.model {
+            Model::Solana(model) => model.price_at(height),
+            Model::Evm(model) => model.price_at(height),
+        };
+        let whole = u32::from(self.chain.native.decimals) + 12 - 6;
+        dollars * Units::from(10).pow(Units::from(whole)) / Units::from(price)
+    }
+}
+
+fn calls(source: &Source) -> u64 {
+    source.status().endpoints.iter().flat_map(|one| one.calls.values()).map(|n| n.sent).sum()
+}
+
+/// All rows of a wallet, once none waits for its value.
+async fn settled(history: &History, wallet: Wallet) -> Vec<Row> {
+    for _ in 0..200 {
+        let mut walk = history.walk(World::request(wallet, Want::All)).unwrap();
+        let (rows, end) = finish(&mut walk).await;
+        assert!(end.complete, "{end:?}");
+        if rows.iter().all(|row| row.trade.valued != ValueSource::Pending) {
+            return rows;
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    panic!("rows wait for ever");
+}
+
+type Place = (TxId, Side, Address);
+
+fn by_place(rows: &[Row]) -> HashMap<Place, &Row> {
+    rows.iter().map(|row| ((row.trade.key.tx, row.trade.side, row.trade.mint), row)).collect()
+}
+
+/// Every row whose route passed through the native coin has exactly that value; of rows against
+/// dollars alone at least 95 in a hundred have one, for few calls.
+async fn check_share(slug: &str, calls_per_moment: (u64, u64)) {
+    let demo = Demo::new(slug);
+    let address = match &demo.model {
+        Model::Solana(model) => model.add_named("whole", solana::WalletPlan::trades(TRADES)),
+        Model::Evm(model) => model.add_named("whole", evm::WalletPlan::trades(TRADES)),
+    };
+    let mut asked = [0; 2];
+    let mut rows = Vec::new();
+    for (with_references, asked) in [false, true].into_iter().zip(&mut asked) {
+        let source = demo.source(with_references);
+        rows = settled(&demo.history(&source), demo.wallet(address)).await;
+        *asked = calls(&source);
+    }
+    let extra = asked[1].saturating_sub(asked[0]);
+    let truth = demo.truth(address);
+    let found = by_place(&rows);
+    assert_eq!((rows.len(), found.len()), (truth.len(), truth.len()));
+    let dollars: BTreeSet<TxId> =
+        truth.iter().filter(|t| demo.is_dollar(&t.token)).map(|t| t.tx).collect();
+    let (mut routed, mut sided, mut valued, mut errors) = (0, 0, 0, Errors::default());
+    let mut moments = BTreeSet::new();
+    for t in &truth {
+        let row = found[&(t.tx, t.side, t.token)];
+        if t.native.is_some() {
+            routed += 1;
+            assert_eq!(row.trade.native, t.native, "{row:?}");
+            assert!(row.trade.valued.is_of_transaction());
+        } else if dollars.contains(&t.tx) {
+            sided += 1;
+            valued += usize::from(row.trade.native.is_some());
+            moments.insert(t.height);
+            if demo.is_dollar(&t.token) {
+                errors.add(row.trade.native, demo.worth(t.units, t.height));
+            }
+        }
+    }
+    let moments = u64::try_from(moments.len()).unwrap();
+    let per_thousand = extra * 1_000 / TRADES;
+    eprintln!(
+        "{slug}: {routed} rows told by their routes, {valued} of {sided} against dollars; \
+         {extra} calls for {moments} blocks, {per_thousand} per 1,000 trades; {errors}"
+    );
+    assert!(routed > 1_000 && sided > 100, "{routed} and {sided}");
+    assert!(valued * 100 >= sided * 95, "{valued} of {sided}");
+    errors.check(50, 5);
+    let (each, of) = calls_per_moment;
+    assert!(extra <= moments * each / of + 20, "{extra} calls for {moments} blocks");
+}
+
+/// A block of the grid holds no swap of a pool in one of three, of both in one of nine, and a slot
+/// now and then holds no block: fewer than three blocks for two moments.
+#[tokio::test(start_paused = true)]
+async fn wallets_of_solana_have_their_values_for_few_calls() {
+    check_share("sol", (3, 2)).await;
+}
+
+/// One range of blocks for each trade, a wider one at most where it is empty; and what the pools
+/// exchange, once.
+#[tokio::test(start_paused = true)]
+async fn wallets_of_ethereum_have_their_values_for_few_calls() {
+    check_share("eth", (2, 1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn wallets_of_base_have_their_values_for_few_calls() {
+    check_share("base", (2, 1)).await;
+}
+
+/// Dollars that no route valued, so many seconds apart, on a chain without reference pools; another
+/// wallet's routes in the same hours teach the price.
+async fn learned(slug: &str, seconds: u64) -> (Errors, usize) {
+    let demo = Demo::new(slug);
+    let trades = 600;
+    let (teacher, learner) = match &demo.model {
+        Model::Solana(model) => {
+            let kind = solana::TradeKind::JupiterUsdc;
+            let plan = solana::WalletPlan::only(kind, trades);
+            let first_slot = plan.last_slot - trades * seconds * 5 / 2;
+            let plan = solana::WalletPlan { first_slot, ..plan };
+            (model.add_named("teacher", plan.clone()), model.add_named("learner", plan))
+        }
+        Model::Evm(model) => {
+            let last = model.head() - 1_000;
+            let first = last - model.blocks_in(trades * seconds);
+            let plan = |kind| evm::WalletPlan {
+                first: Some(first),
+                last: Some(last),
+                ..evm::WalletPlan::only(kind, trades)
+            };
+            let teacher = model.add_named("teacher", plan(evm::TradeKind::V2Hop));
+            (teacher, model.add_named("learner", plan(evm::TradeKind::V3Dollar)))
+        }
+    };
+    let history = demo.history(&demo.source(false));
+    settled(&history, demo.wallet(teacher)).await;
+    let rows = settled(&history, demo.wallet(learner)).await;
+    let found = by_place(&rows);
+    let (mut errors, mut told, mut all) = (Errors::default(), 0, 0);
+    for t in demo.truth(learner) {
+        if t.native.is_some() || !demo.is_dollar(&t.token) {
+            continue;
+        }
+        let row = found[&(t.tx, t.side, t.token)];
+        all += 1;
+        // Where no price was learned, another trade of the token may have told.
+        let is_learned = row.trade.valued == ValueSource::Learned;
+        told += usize::from(is_learned);
+        let native = row.trade.native.filter(|_| is_learned);
+        errors.add(native, demo.worth(t.units, t.height));
+    }
+    (errors, told * 100 / all)
+}
+
+#[tokio::test(start_paused = true)]
+async fn learned_prices_are_near_what_dollars_are_worth() {
+    for slug in ["sol", "eth", "base"] {
+        // A handful of trades in the time that counts, and next to none.
+        for (seconds, percent_min) in [(60, 90), (240, 30)] {
+            let (errors, percent) = learned(slug, seconds).await;
+            eprintln!("learned, {slug}, one in {seconds} s: {errors}, {percent} %");
+            errors.check(50, 100);
+            assert!(percent >= percent_min, "{percent} %");
+        }
+    }
+}
