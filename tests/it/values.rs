@@ -13,7 +13,7 @@ use blotter::domain::{
 use blotter::history::Want;
 use blotter::store::{
     Chunk, KeptCandle, NewValue, PriceRecord, Store, TokenRecord, WalletId, WalletPatch,
-    WantedPlace, Written,
+    WantedPlace, Written, upkeep,
 };
 use blotter::upstream::{Request, Response, Transport, TransportError};
 use futures_util::future::BoxFuture;
@@ -381,6 +381,25 @@ async fn what_came_beside_waits_with_the_rows_and_goes_with_them() {
     assert_eq!(write(ValueSource::Pending, 6).await, [Units::from(6)]);
     assert!(write(ValueSource::Unknown, 7).await.is_empty());
     assert_eq!(write(ValueSource::Pending, 0).await, [Units::ZERO]);
+}
+
+/// What a forgotten wallet waited for stops nobody else's.
+#[tokio::test]
+async fn rows_of_a_forgotten_wallet_wait_for_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path(), OPTIONS).unwrap();
+    for number in [1, 2] {
+        let id = store.intern(&wallet(number)).await.unwrap().id;
+        let rows = pair(15, None, ValueSource::Pending);
+        store.write_chunk(chunk(id, 10, 20, rows)).await.unwrap();
+    }
+    assert_eq!(wanted(&store), 2);
+    store.close().await;
+    drop(store);
+    assert_eq!(upkeep::forget(place.path(), OPTIONS, &wallet(1)).unwrap(), Some(2));
+    let store = Store::open(place.path(), OPTIONS).unwrap();
+    assert_eq!(wanted(&store), 1);
+    store.close().await;
 }
 
 #[tokio::test]

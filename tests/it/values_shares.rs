@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::demo::evm::{self, EvmModel};
+use blotter::demo::evm::{self, EvmModel, NodeOptions};
 use blotter::demo::solana::{self, SolanaModel};
 use blotter::demo::{DemoNode, DemoTransport};
 use blotter::domain::{Address, Height, Price, Row, Side, TxId, Units, ValueSource, Wallet};
@@ -41,6 +41,15 @@ struct True {
     native: Option<Units>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum References {
+    Told,
+    /// The chain has none.
+    Absent,
+    /// No node tells logs, and there is no gateway.
+    Unreadable,
+}
+
 struct Demo {
     registry: Arc<Registry>,
     chain: Chain,
@@ -59,19 +68,30 @@ impl Demo {
         Self { registry, chain, model }
     }
 
-    /// With the chain's reference pools, or as a chain that has none.
-    fn source(&self, with_references: bool) -> Source {
-        let node = match &self.model {
-            Model::Solana(model) => DemoNode::new(model.clone(), 1),
-            Model::Evm(model) => DemoNode::evm(EvmModel::clone(model), 1),
+    fn source(&self, references: References) -> Source {
+        let logs = references != References::Unreadable;
+        let nodes = match &self.model {
+            Model::Solana(model) => vec![DemoNode::new(model.clone(), 1)],
+            Model::Evm(model) => {
+                let model = || EvmModel::clone(model);
+                vec![DemoNode::evm(model(), 1), DemoNode::explorer(model(), 2)]
+            }
         };
+        if !logs {
+            nodes[0].set_options(NodeOptions { logs, ..NodeOptions::default() });
+        }
+        let names = ["demo.test/rpc", "demo.test/list"].map(str::to_owned);
         let transport: Arc<dyn Transport> =
-            Arc::new(DemoTransport::new([("demo.test/rpc".to_owned(), node)]));
-        let url = "https://demo.test/rpc".to_owned();
-        let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
-        let rpc = Pool::new(vec![endpoint], transport, PoolLimits::default(), Arc::new(NoClock), 7);
+            Arc::new(DemoTransport::new(names.into_iter().zip(nodes)));
+        let pool = |path: &str| {
+            let url = format!("https://demo.test/{path}");
+            let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
+            let (transport, limits) = (Arc::clone(&transport), PoolLimits::default());
+            Pool::new(vec![endpoint], transport, limits, Arc::new(NoClock), 7)
+        };
+        let rpc = pool("rpc");
         let mut chain = self.chain.clone();
-        if !with_references {
+        if references == References::Absent {
             (chain.reference_pools, chain.reference_ids) = (Vec::new(), Vec::new());
             chain.reference_vaults = Vec::new();
         }
@@ -84,9 +104,9 @@ impl Demo {
                 chain,
                 registry: Arc::clone(&self.registry),
                 rpc,
-                explorer: None,
+                explorer: (!logs).then(|| pool("list")),
                 portal: None,
-                discovery: vec![Discovery::Logs],
+                discovery: vec![if logs { Discovery::Logs } else { Discovery::Explorer }],
                 limits: EvmLimits::default(),
             })),
         }
@@ -185,8 +205,9 @@ async fn check_share(slug: &str, calls_per_moment: (u64, u64)) {
     };
     let mut asked = [0; 2];
     let mut rows = Vec::new();
-    for (with_references, asked) in [false, true].into_iter().zip(&mut asked) {
-        let source = demo.source(with_references);
+    let both = [References::Absent, References::Told];
+    for (references, asked) in both.into_iter().zip(&mut asked) {
+        let source = demo.source(references);
         rows = settled(&demo.history(&source), demo.wallet(address)).await;
         *asked = calls(&source);
     }
@@ -245,11 +266,11 @@ async fn wallets_of_base_have_their_values_for_few_calls() {
     check_share("base", (2, 1)).await;
 }
 
-/// Dollars that no route valued, so many seconds apart, on a chain without reference pools; another
+/// Dollars that no route valued, so many seconds apart, where reference pools tell nothing; another
 /// wallet's routes in the same hours teach the price.
-async fn learned(slug: &str, seconds: u64) -> (Errors, usize) {
+async fn learned(slug: &str, seconds: u64, references: References) -> (Errors, usize) {
     let demo = Demo::new(slug);
-    let trades = 600;
+    let trades = if slug == "sol" { 1_000 } else { 500 };
     let (teacher, learner) = match &demo.model {
         Model::Solana(model) => {
             let kind = solana::TradeKind::JupiterUsdc;
@@ -270,7 +291,7 @@ async fn learned(slug: &str, seconds: u64) -> (Errors, usize) {
             (teacher, model.add_named("learner", plan(evm::TradeKind::V3Dollar)))
         }
     };
-    let history = demo.history(&demo.source(false));
+    let history = demo.history(&demo.source(references));
     settled(&history, demo.wallet(teacher)).await;
     let rows = settled(&history, demo.wallet(learner)).await;
     let found = by_place(&rows);
@@ -295,10 +316,19 @@ async fn learned_prices_are_near_what_dollars_are_worth() {
     for slug in ["sol", "eth", "base"] {
         // A handful of trades in the time that counts, and next to none.
         for (seconds, percent_min) in [(60, 90), (240, 30)] {
-            let (errors, percent) = learned(slug, seconds).await;
+            let (errors, percent) = learned(slug, seconds, References::Absent).await;
             eprintln!("learned, {slug}, one in {seconds} s: {errors}, {percent} %");
             errors.check(50, 100);
             assert!(percent >= percent_min, "{percent} %");
         }
     }
+}
+
+/// Nodes that never tell logs are no reason to wait for ever.
+#[tokio::test(start_paused = true)]
+async fn where_no_node_reads_the_pools_prices_are_learned() {
+    let (errors, percent) = learned("base", 60, References::Unreadable).await;
+    eprintln!("learned, base without logs: {errors}, {percent} %");
+    errors.check(50, 100);
+    assert!(percent >= 90, "{percent} %");
 }
