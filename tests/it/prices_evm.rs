@@ -220,7 +220,7 @@ async fn an_error_is_not_taken_for_what_a_pool_exchanges() {
         let error = Mutex::new(Some(json!({"code": code, "message": message})));
         let node = DemoTransport::new([("demo.test/rpc".to_owned(), world.rpc.clone())]);
         let transport = Arc::new(Refusing { node, error });
-        let source = world.source_by(Arc::clone(&transport) as Arc<dyn Transport>, false);
+        let source = world.source_by(transport.clone(), false);
         let told = source.native_prices(&at, &lane()).await;
         assert!(told.is_err(), "{message}: {told:?}");
         *transport.error.lock().unwrap() = None;

@@ -277,7 +277,7 @@ async fn learned(slug: &str, seconds: u64, references: References) -> (Errors, u
             let plan = solana::WalletPlan::only(kind, trades);
             let first_slot = plan.last_slot - trades * seconds * 5 / 2;
             let plan = solana::WalletPlan { first_slot, ..plan };
-            (model.add_named("teacher", plan.clone()), model.add_named("learner", plan))
+            (model.add_named("teacher", plan), model.add_named("learner", plan))
         }
         Model::Evm(model) => {
             let last = model.head() - 1_000;
