@@ -110,7 +110,7 @@ impl FilterQuery {
             ("to", time(self.to)),
         ];
         let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        given.map(|(name, value)| format!("&{name}={}", escape(&value))).collect()
+        given.fold(String::new(), |out, (name, value)| out + "&" + name + "=" + &escape(&value))
     }
 }
 
