@@ -12,6 +12,7 @@ use super::config::Config;
 use super::config_chains::Endpoint;
 use super::errors::CliError;
 use super::probe::{Asked, Finding};
+use super::probe_tron::KEY_HEADER;
 use super::sources::{endpoints, pool};
 use crate::registry::{Chain, Registry};
 use crate::upstream::{CallOptions, Lane, PoolLimits, Priority, Transport};
@@ -85,8 +86,11 @@ async fn check(
         ..PoolLimits::default()
     };
     let pool = pool(std::slice::from_ref(endpoint), transport, limits)?;
-    let asked =
-        Asked { pool, options: CallOptions::new(Lane::new(0, Arc::new(Priority::interactive()))) };
+    let asked = Asked {
+        pool,
+        options: CallOptions::new(Lane::new(0, Arc::new(Priority::interactive()))),
+        has_tron_key: endpoint.headers.keys().any(|name| name.eq_ignore_ascii_case(KEY_HEADER)),
+    };
     let started = Instant::now();
     let identity = asked.identity(chain).await;
     let latency_ms = u64::try_from(started.elapsed().as_millis()).ok().filter(|_| identity.is_ok());
@@ -102,4 +106,84 @@ async fn check(
         latency_ms,
         results,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::secret::{SecretText, SecretUrl};
+    use super::*;
+    use crate::demo::evm::tron::NodeOptions;
+    use crate::demo::evm::{EvmModel, WalletPlan};
+    use crate::demo::{DemoNode, DemoTransport};
+
+    fn secret() -> SecretText {
+        serde_json::from_value(json!("word")).unwrap()
+    }
+
+    async fn tron(options: NodeOptions, key: Option<&str>) -> Checked {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("tron").unwrap();
+        let model = EvmModel::new(3, chain);
+        // Trades in every block up to the head.
+        let (first, last) = (Some(model.head() - 300), Some(model.head()));
+        model.add_named("busy", WalletPlan { first, last, ..WalletPlan::trades(500) });
+        let node = DemoNode::tron(model, 1);
+        node.set_options(options);
+        let mounts = [("demo.test/tron".to_owned(), node)];
+        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        let headers = key.map(|key| (key.to_owned(), secret())).into_iter();
+        let url = SecretUrl::parse("https://demo.test/tron").unwrap();
+        let endpoint =
+            Endpoint { headers: headers.collect::<BTreeMap<_, _>>(), ..Endpoint::plain(url) };
+        check(chain, &endpoint, &transport).await.unwrap()
+    }
+
+    fn is_ok(checked: &Checked) -> Vec<(&'static str, bool)> {
+        checked.results.iter().map(|finding| (finding.what, finding.ok)).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tells_what_an_index_of_tron_offers() {
+        let checked = tron(NodeOptions::default(), Some("tron-pro-api-key")).await;
+        assert!(checked.usable, "{:?}", checked.results);
+        let all = checked.results.iter().all(|finding| finding.ok);
+        assert!(all && checked.results.len() == 9, "{:?}", checked.results);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tells_what_a_plain_node_of_tron_lacks() {
+        let options = NodeOptions {
+            lists: false,
+            inner_calls: false,
+            first_available: 70_000_000,
+            ..NodeOptions::default()
+        };
+        let checked = tron(options, None).await;
+        assert!(checked.usable, "{:?}", checked.results);
+        let lacks: Vec<&str> =
+            is_ok(&checked).into_iter().filter(|(_, ok)| !ok).map(|(what, _)| what).collect();
+        let expected = [
+            "lists an account",
+            "lists its tokens",
+            "keeps the whole history",
+            "keeps inner calls",
+            "key",
+        ];
+        assert_eq!(lacks.len(), expected.len(), "{lacks:?}");
+        for (lacks, expected) in lacks.iter().zip(expected) {
+            assert!(lacks.starts_with(expected), "{lacks}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_of_another_tron_is_not_usable() {
+        let options = NodeOptions { chain_id: Some(0x94a9_059e), ..NodeOptions::default() };
+        assert!(!tron(options, None).await.usable);
+        // Without JSON-RPC the first block tells.
+        let options = NodeOptions { json_rpc: false, ..NodeOptions::default() };
+        let checked = tron(options, None).await;
+        assert!(checked.usable, "{:?}", checked.results);
+    }
 }

@@ -28,6 +28,7 @@ mod parquet;
 mod pnl;
 mod pnl_output;
 mod probe;
+mod probe_tron;
 mod progress;
 mod reading;
 mod secret;

@@ -13,7 +13,8 @@ const SOLANA_PROBE: &str = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL";
 /// Blocks of a log query that a node for histories should take.
 const LOG_BLOCKS: u64 = 10_000;
 /// keccak256 of `Transfer(address,address,uint256)`.
-const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+pub(super) const TRANSFER: &str =
+    "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
 /// One thing that was asked.
 #[derive(Debug, Serialize)]
@@ -35,15 +36,14 @@ impl Finding {
 pub(super) struct Asked {
     pub(super) pool: Pool,
     pub(super) options: CallOptions,
+    /// It is asked with a key of Tron's index.
+    pub(super) has_tron_key: bool,
 }
 
 impl Asked {
     async fn call(&self, method: &'static str, params: Value) -> Result<Box<RawValue>, String> {
         let answer = self.pool.call(method, params, &self.options).await;
-        answer.map(|answer| answer.result).map_err(|error| {
-            let missing = matches!(error, UpstreamError::NotSupported { .. });
-            if missing { "not offered".to_owned() } else { error.to_string() }
-        })
+        answer.map(|answer| answer.result).map_err(|error| words(&error))
     }
 
     /// The chain's own name for itself.
@@ -51,7 +51,7 @@ impl Asked {
         let (method, expected) = match chain.family {
             Family::Solana => ("getGenesisHash", chain.genesis_hash.clone()),
             Family::Evm => ("eth_chainId", chain.chain_id.map(|id| format!("{id:#x}"))),
-            Family::Tron => return Err("this build has no check for Tron".to_owned()),
+            Family::Tron => return self.tron_identity(chain).await,
         };
         let answer = self.call(method, json!([])).await?;
         let told = answer.get().trim_matches('"').to_owned();
@@ -68,7 +68,7 @@ impl Asked {
         match chain.family {
             Family::Solana => self.solana().await,
             Family::Evm => self.evm(chain).await,
-            Family::Tron => Vec::new(),
+            Family::Tron => self.tron().await,
         }
     }
 
@@ -133,6 +133,11 @@ impl Asked {
             Finding::of("whole transactions by address (getTransactionsForAddress)", offered(full)),
         ]
     }
+}
+
+pub(super) fn words(error: &UpstreamError) -> String {
+    let missing = matches!(error, UpstreamError::NotSupported { .. });
+    if missing { "not offered".to_owned() } else { error.to_string() }
 }
 
 fn offered(answer: Result<Box<RawValue>, String>) -> Result<String, String> {

@@ -3,18 +3,20 @@
 use crate::demo::evm::{self, EvmModel};
 use crate::demo::node::DemoNode;
 use crate::demo::solana::{self, SolanaModel};
-use crate::domain::{Address, UnixSeconds};
+use crate::domain::{Address, Family, UnixSeconds};
 use crate::registry::Registry;
 
 /// The path of the Solana node.
 const SOLANA: &str = "sol";
+/// That of Tron.
+const TRON: &str = "tron";
 /// A wallet on each chain, and one that does not come at once.
 const SMALL: (&str, u64) = ("sample", 2_500);
 const LARGE: (&str, u64) = ("large", 200_000);
 /// The sample wallets go on trading about once a day of the chain's time.
 const SECONDS_BETWEEN: u64 = 86_400;
 
-/// Solana and the EVM chains whose contracts the models know. Cheap to clone; all clones are the same chains.
+/// Solana, Tron, and the EVM chains whose contracts the models know. Cheap to clone; all clones are the same chains.
 #[derive(Debug, Clone)]
 pub struct DemoChains {
     seed: u64,
@@ -56,6 +58,7 @@ impl DemoChains {
         &self.solana
     }
 
+    /// An EVM chain, or Tron.
     pub fn evm(&self, slug: &str) -> Option<&EvmModel> {
         self.evm.iter().find(|model| model.slug() == slug)
     }
@@ -70,13 +73,14 @@ impl DemoChains {
         if slug == SOLANA {
             return Some(DemoPaths { rpc: SOLANA.to_owned(), explorer: None, portal: None });
         }
-        self.evm(slug).map(|model| {
-            let slug = model.slug();
-            DemoPaths {
+        let model = self.evm(slug)?;
+        Some(match model.family() {
+            Family::Tron => DemoPaths { rpc: TRON.to_owned(), explorer: None, portal: None },
+            Family::Evm | Family::Solana => DemoPaths {
                 rpc: format!("evm/{slug}"),
                 explorer: Some(format!("explorer/{slug}/api")),
                 portal: Some(format!("portal/{slug}")),
-            }
+            },
         })
     }
 
@@ -86,6 +90,10 @@ impl DemoChains {
         for model in &self.evm {
             let Some(paths) = self.paths(model.slug()) else { continue };
             let DemoPaths { rpc, explorer, portal } = paths;
+            if model.family() == Family::Tron {
+                nodes.push((rpc, DemoNode::tron(model.clone(), self.seed)));
+                continue;
+            }
             nodes.push((rpc, DemoNode::evm(model.clone(), self.seed)));
             let lists = explorer.map(|path| (path, DemoNode::explorer(model.clone(), self.seed)));
             let gateway = portal.map(|path| (path, DemoNode::portal(model.clone(), self.seed)));

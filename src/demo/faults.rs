@@ -61,6 +61,11 @@ pub struct Faults {
     pub latency_jitter: Duration,
     /// Requests of one second beyond which status 429 is answered.
     pub requests_per_second: Option<u32>,
+    /// A list page that ends early and names no cursor, where lists have such.
+    pub lost_cursor: Rate,
+    /// Nothing is answered for `suspended_for`, as Tron's index does to those who ask too often.
+    pub suspended: Rate,
+    pub suspended_for: Duration,
 }
 
 impl Default for Faults {
@@ -89,6 +94,9 @@ impl Default for Faults {
             latency: Duration::ZERO,
             latency_jitter: Duration::ZERO,
             requests_per_second: None,
+            lost_cursor: Rate::NEVER,
+            suspended: Rate::NEVER,
+            suspended_for: Duration::from_secs(30),
         }
     }
 }
@@ -98,7 +106,8 @@ impl Faults {
         Self::default()
     }
 
-    /// Everything that can go wrong does, each as often as `rate` says.
+    /// Everything that can go wrong does, each as often as `rate` says, but for suspensions: they
+    /// stand for many requests.
     pub fn storm(rate: Rate) -> Self {
         Self {
             too_many: rate,
@@ -118,6 +127,7 @@ impl Faults {
             empty_page: rate,
             flipped_order: rate,
             head_back: rate,
+            lost_cursor: rate,
             ..Self::default()
         }
     }
@@ -144,6 +154,7 @@ impl Faults {
             (self.garbage, Fault::Garbage),
             (self.html, Fault::Html),
             (self.reordered, Fault::Reordered),
+            (self.suspended, Fault::Suspended),
         ];
         let hit = |(rate, fault): (Rate, Fault)| rate.hits(dice).then_some(fault);
         rates.into_iter().find_map(hit)
@@ -162,6 +173,7 @@ impl Faults {
                 empty: self.empty_page.hits(dice),
                 flip: self.flipped_order.hits(dice).then_some(salt),
                 head_back: if self.head_back.hits(dice) { self.head_back_slots } else { 0 },
+                cut: self.lost_cursor.hits(dice),
             },
         }
     }
@@ -179,10 +191,12 @@ pub(super) enum Fault {
     Garbage,
     Html,
     Reordered,
+    Suspended,
 }
 
 /// What faults do to the content of one answer.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
 pub(super) struct Twist {
     /// Slots by which the head is behind for once.
     pub(super) head_back: u64,
@@ -192,6 +206,8 @@ pub(super) struct Twist {
     /// before the page.
     pub(super) duplicate: bool,
     pub(super) lose: bool,
+    /// A page that ends early and names no cursor.
+    pub(super) cut: bool,
     /// An empty page for no reason.
     pub(super) empty: bool,
 }

@@ -1,7 +1,7 @@
 //! Chains that exist only here, in the wire formats of the real ones: for `blotter demo`, tests,
 //! benches and examples.
 //!
-//! A [`solana::SolanaModel`] or an [`evm::EvmModel`] is a whole chain out of one number. A
+//! A [`solana::SolanaModel`] or an [`evm::EvmModel`] (Tron too) is a whole chain out of one number. A
 //! [`DemoNode`] is one endpoint over it (a node, and for EVM chains account lists or a gateway too),
 //! with its own lag, limits and [`Faults`]; several nodes may share a model. A [`DemoTransport`]
 //! reaches nodes by host and path without a network, a [`Loopback`] serves them on a port. What a

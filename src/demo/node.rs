@@ -44,6 +44,7 @@ struct Counts {
     open: u64,
     /// Begin of the running second and the requests in it.
     window: Option<(Instant, u32)>,
+    suspended_until: Option<Instant>,
 }
 
 /// What an endpoint was asked and what it did wrong on purpose.
@@ -134,6 +135,11 @@ impl DemoNode {
         Self::over(Service::Portal(model), seed)
     }
 
+    /// Tron's index with its nodes: lists by account, the HTTP interface and JSON-RPC.
+    pub fn tron(model: EvmModel, seed: u64) -> Self {
+        Self::over(Service::Tron(model), seed)
+    }
+
     fn over(service: Service, seed: u64) -> Self {
         let options = RwLock::new(service.options());
         let (faults, counts) = (RwLock::new(Faults::none()), Mutex::default());
@@ -155,7 +161,9 @@ impl DemoNode {
     pub fn options(&self) -> NodeOptions {
         match self.all_options() {
             Options::Solana(options) => options,
-            Options::Evm(_) | Options::Explorer(_) | Options::Portal(_) => NodeOptions::default(),
+            Options::Evm(_) | Options::Explorer(_) | Options::Portal(_) | Options::Tron(_) => {
+                NodeOptions::default()
+            }
         }
     }
 
@@ -208,12 +216,22 @@ impl DemoNode {
     /// Answers one request that came in now.
     pub(super) fn handle(&self, asked: &Asked<'_>) -> Outcome {
         let faults = self.faults();
-        let (number, limited) = self.admit(&faults);
+        let (number, refused) = self.admit(&faults);
         let mut dice = Dice::new(self.inner.seed, &[number]);
         let delay = faults.delay(&mut dice);
         let hit = faults.request(&mut dice);
-        if limited {
-            return Outcome::Answer(too_many(delay, Some(SECOND)));
+        let too_many = |wait: Option<Duration>, chance: u64| match self
+            .inner
+            .service
+            .too_often(asked, wait, chance)
+        {
+            Some(Plain { status, content_type, body }) => {
+                Answer { status, content_type, body, ..too_many(delay, None) }
+            }
+            None => too_many(delay, wait),
+        };
+        if let Some(wait) = refused {
+            return Outcome::Answer(too_many(Some(wait), number));
         }
         if let Some(fault) = hit {
             *self.counts().stats.faults.entry(fault.name()).or_default() += 1;
@@ -233,8 +251,13 @@ impl DemoNode {
         };
         Outcome::Answer(match hit {
             Some(Fault::Silence) => return Outcome::Silence,
-            Some(Fault::TooMany) => too_many(delay, None),
-            Some(Fault::TooManyWithWait) => too_many(delay, Some(faults.retry_after)),
+            Some(Fault::TooMany) => too_many(None, dice.next()),
+            Some(Fault::TooManyWithWait) => too_many(Some(faults.retry_after), dice.next()),
+            Some(Fault::Suspended) => {
+                let wait = faults.suspended_for;
+                self.counts().suspended_until = Instant::now().checked_add(wait);
+                too_many(Some(wait), dice.next())
+            }
             Some(Fault::Unavailable) => plain(503, "Service Unavailable"),
             Some(Fault::Garbage) => Answer {
                 content_type: "application/json",
@@ -252,13 +275,18 @@ impl DemoNode {
         })
     }
 
-    /// Counts a request; tells its number and whether it is beyond the limit of its second.
-    fn admit(&self, faults: &Faults) -> (u64, bool) {
+    /// Counts a request; tells its number, and how long nothing is answered where it is refused: it
+    /// is beyond the limit of its second, or comes while the endpoint is suspended.
+    fn admit(&self, faults: &Faults) -> (u64, Option<Duration>) {
         let mut counts = self.counts();
         counts.stats.requests += 1;
         let number = counts.stats.requests;
-        let Some(most) = faults.requests_per_second else { return (number, false) };
         let now = Instant::now();
+        if let Some(until) = counts.suspended_until.filter(|until| now < *until) {
+            *counts.stats.faults.entry("refused_while_suspended").or_default() += 1;
+            return (number, Some(until.duration_since(now)));
+        }
+        let Some(most) = faults.requests_per_second else { return (number, None) };
         let (begin, seen) = match counts.window {
             Some((begin, seen)) if now.duration_since(begin) < SECOND => (begin, seen + 1),
             _ => (now, 1),
@@ -268,7 +296,7 @@ impl DemoNode {
         if limited {
             *counts.stats.faults.entry("requests_per_second").or_default() += 1;
         }
-        (number, limited)
+        (number, limited.then_some(SECOND))
     }
 
     fn answer(
@@ -279,17 +307,18 @@ impl DemoNode {
         shuffle: Option<u64>,
     ) -> Plain {
         let service = &self.inner.service;
-        if service.is_rpc() && asked.method == Method::POST {
+        let is_rpc = service.is_rpc(&self.all_options(), asked);
+        if is_rpc && asked.method == Method::POST {
             let body = self.json(asked.body, number, faults, shuffle);
             return Plain { status: 200, content_type: "application/json", body };
         }
-        if service.is_rpc() {
+        if is_rpc {
             let body = b"Method Not Allowed".to_vec();
             return Plain { status: 405, content_type: "text/plain", body };
         }
         let fault = faults.call(&mut Dice::new(self.inner.seed, &[mix::hash(number, &[0])]));
         self.count(&service.name(asked), &fault);
-        service.plain(&self.all_options(), asked, fault.busy, fault.twist)
+        service.plain(&self.all_options(), asked, fault)
     }
 
     fn json(&self, body: &[u8], number: u64, faults: &Faults, shuffle: Option<u64>) -> Vec<u8> {
@@ -382,6 +411,7 @@ impl DemoNode {
             ("empty_page", twist.empty),
             ("flipped_order", twist.flip.is_some()),
             ("head_back", twist.head_back > 0),
+            ("lost_cursor", twist.cut),
         ];
         for (name, _) in hits.into_iter().filter(|(_, hit)| *hit) {
             *stats.faults.entry(name).or_default() += 1;
@@ -401,6 +431,7 @@ impl Fault {
             Self::Garbage => "garbage",
             Self::Html => "html",
             Self::Reordered => "reordered",
+            Self::Suspended => "suspended",
         }
     }
 }

@@ -1,12 +1,13 @@
 //! What an endpoint offers: a chain behind one of its interfaces.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use http::Method;
 use serde_json::Value;
 
-use super::evm::{self, EvmModel, ExplorerOptions, PortalOptions};
-use super::faults::Twist;
+use super::evm::{self, EvmModel, ExplorerOptions, PortalOptions, tron};
+use super::faults::{CallFaults, Twist};
 use super::rpc::{Reply, RpcError};
 use super::solana::{self, NodeOptions, SolanaModel};
 
@@ -19,6 +20,8 @@ pub(super) enum Service {
     Explorer(EvmModel),
     /// An open data gateway.
     Portal(EvmModel),
+    /// Tron's index with its nodes.
+    Tron(EvmModel),
 }
 
 /// How an endpoint of each kind behaves.
@@ -28,6 +31,7 @@ pub enum Options {
     Evm(evm::NodeOptions),
     Explorer(ExplorerOptions),
     Portal(PortalOptions),
+    Tron(tron::NodeOptions),
 }
 
 impl From<NodeOptions> for Options {
@@ -54,12 +58,19 @@ impl From<PortalOptions> for Options {
     }
 }
 
+impl From<tron::NodeOptions> for Options {
+    fn from(options: tron::NodeOptions) -> Self {
+        Self::Tron(options)
+    }
+}
+
 impl Options {
     /// Calls that one batch may hold.
     pub(super) fn batch_max(&self) -> usize {
         match self {
             Self::Solana(options) => options.batch_max,
             Self::Evm(options) => options.batch_max,
+            Self::Tron(options) => options.batch_max,
             Self::Explorer(_) | Self::Portal(_) => 0,
         }
     }
@@ -90,12 +101,18 @@ impl Service {
             Self::Evm(_) => evm::NodeOptions::default().into(),
             Self::Explorer(_) => ExplorerOptions::default().into(),
             Self::Portal(_) => PortalOptions::default().into(),
+            Self::Tron(_) => tron::NodeOptions::default().into(),
         }
     }
 
-    pub(super) fn is_rpc(&self) -> bool {
+    /// Whether a request is JSON-RPC.
+    pub(super) fn is_rpc(&self, options: &Options, asked: &Asked<'_>) -> bool {
         match self {
             Self::Solana(_) | Self::Evm(_) => true,
+            Self::Tron(_) => {
+                let offered = matches!(options, Options::Tron(node) if node.json_rpc);
+                offered && asked.path.trim_matches('/') == "jsonrpc"
+            }
             Self::Explorer(_) | Self::Portal(_) => false,
         }
     }
@@ -108,6 +125,7 @@ impl Service {
                 message: "Node is behind by 112 slots".to_owned(),
                 data: Some("{\"numSlotsBehind\":112}".to_owned()),
             },
+            Self::Tron(_) => RpcError::new(-32603, "Internal error"),
             Self::Evm(_) | Self::Explorer(_) | Self::Portal(_) => {
                 RpcError::new(-32011, "no backend is currently healthy to serve traffic")
             }
@@ -128,9 +146,35 @@ impl Service {
             (Self::Evm(model), Options::Evm(node)) => {
                 evm::answer(model, node, method, params, twist)
             }
-            (Self::Solana(_) | Self::Evm(_) | Self::Explorer(_) | Self::Portal(_), _) => {
-                Err(RpcError::new(-32601, "Method not found"))
+            (Self::Tron(model), Options::Tron(node)) => {
+                tron::call(model, node, method, params, twist)
             }
+            (
+                Self::Solana(_)
+                | Self::Evm(_)
+                | Self::Explorer(_)
+                | Self::Portal(_)
+                | Self::Tron(_),
+                _,
+            ) => Err(RpcError::new(-32601, "Method not found")),
+        }
+    }
+
+    /// How an endpoint refuses who asks too often, where that is not status 429 alone: for how
+    /// long, or that it has no room just now. `chance` decides between what was seen of it.
+    pub(super) fn too_often(
+        &self,
+        asked: &Asked<'_>,
+        wait: Option<Duration>,
+        chance: u64,
+    ) -> Option<Plain> {
+        match self {
+            Self::Tron(_) => {
+                let (status, answer) = tron::too_often(asked.path, wait, chance);
+                let body = answer.to_string().into_bytes();
+                Some(Plain { status, content_type: "application/json", body })
+            }
+            Self::Solana(_) | Self::Evm(_) | Self::Explorer(_) | Self::Portal(_) => None,
         }
     }
 
@@ -138,19 +182,14 @@ impl Service {
     pub(super) fn name(&self, asked: &Asked<'_>) -> String {
         match self {
             Self::Explorer(_) => parameters(asked.query).remove("action").unwrap_or_default(),
-            Self::Solana(_) | Self::Evm(_) | Self::Portal(_) => {
+            Self::Solana(_) | Self::Evm(_) | Self::Portal(_) | Self::Tron(_) => {
                 asked.path.rsplit('/').next().unwrap_or_default().to_owned()
             }
         }
     }
 
-    pub(super) fn plain(
-        &self,
-        options: &Options,
-        asked: &Asked<'_>,
-        busy: bool,
-        twist: Twist,
-    ) -> Plain {
+    pub(super) fn plain(&self, options: &Options, asked: &Asked<'_>, fault: CallFaults) -> Plain {
+        let CallFaults { busy, twist, .. } = fault;
         let plain = |status, content_type, body| Plain { status, content_type, body };
         match (self, options) {
             (Self::Explorer(model), Options::Explorer(options)) => {
@@ -168,9 +207,23 @@ impl Service {
                 let (status, body) = evm::portal(model, options, asked.path, asked.body, twist);
                 plain(status, "application/x-ndjson", body)
             }
-            (Self::Solana(_) | Self::Evm(_) | Self::Explorer(_) | Self::Portal(_), _) => {
-                plain(404, "text/plain", b"Not found".to_vec())
+            (Self::Tron(model), Options::Tron(options)) => {
+                let asked = tron::Asked {
+                    path: asked.path,
+                    query: parameters(asked.query),
+                    body: serde_json::from_slice(asked.body).unwrap_or_default(),
+                };
+                let (status, answer) = tron::answer(model, options, &asked, fault);
+                plain(status, "application/json", answer.to_string().into_bytes())
             }
+            (
+                Self::Solana(_)
+                | Self::Evm(_)
+                | Self::Explorer(_)
+                | Self::Portal(_)
+                | Self::Tron(_),
+                _,
+            ) => plain(404, "text/plain", b"Not found".to_vec()),
         }
     }
 }

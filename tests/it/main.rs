@@ -23,6 +23,8 @@ mod demo_evm;
 mod demo_evm_decode;
 mod demo_evm_source;
 mod demo_faults;
+mod demo_tron;
+mod demo_tron_source;
 mod dropin;
 mod evm_corpus;
 mod evm_decode;

@@ -2,7 +2,6 @@
 //! exactly once, in chunks without gaps, within its bounds of calls.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use blotter::domain::{Address, Clock, Height, Resume, TxId, UnixMillis};
 use blotter::registry::Registry;
@@ -11,7 +10,6 @@ use blotter::upstream::{
     RawTx, Source, TronLimits, TronSource, UpstreamError,
 };
 use proptest::prelude::*;
-use tokio::time::Instant;
 
 use crate::support::tron_node::{Chain, Net, WALLET, Ways, millis};
 
@@ -27,11 +25,8 @@ impl Clock for NoClock {
 /// Blocks below the head that lists are not trusted with.
 const LAG: Height = 40;
 
-fn source_at(net: &Arc<Net>, rate: Option<u32>) -> Source {
-    let endpoint = EndpointConfig {
-        rate_millihertz: rate,
-        ..EndpointConfig::new("http://node/planted-secret")
-    };
+fn source_at(net: &Arc<Net>) -> Source {
+    let endpoint = EndpointConfig::new("http://node/planted-secret");
     let transport: Arc<Net> = Arc::clone(net);
     let pool = Pool::new(vec![endpoint], transport, PoolLimits::default(), Arc::new(NoClock), 3);
     let registry = Registry::embedded().unwrap();
@@ -142,7 +137,7 @@ fn mixed(count: u64) -> Chain {
 #[tokio::test(start_paused = true)]
 async fn finds_every_trade_by_the_lists() {
     let net = net(mixed(900), Ways::default());
-    let got = read(&source_at(&net, None), all()).await;
+    let got = read(&source_at(&net), all()).await;
     got.is(&net.chain.truth(0, u64::MAX));
     // Two lists of a page for each 200 lines, each page overlapping the last, and one to confirm.
     assert!(net.calls("transactions") <= 12, "{}", net.calls("transactions"));
@@ -156,7 +151,7 @@ async fn finds_every_trade_by_the_lists() {
 #[tokio::test(start_paused = true)]
 async fn a_wallet_without_anything_is_known_at_once() {
     let net = net(Chain::new(5_000), Ways::default());
-    let got = read(&source_at(&net, None), all()).await;
+    let got = read(&source_at(&net), all()).await;
     got.is(&[]);
     assert_eq!(got.chunks, [(0, 5_000 - LAG)]);
     assert_eq!(net.calls("transactions") + net.calls("trc20"), 4, "each list twice");
@@ -173,7 +168,7 @@ async fn payments_and_what_others_send_cost_no_further_call() {
     }
     chain.swap(500);
     let net = net(chain, Ways::default());
-    let got = read(&source_at(&net, None), all()).await;
+    let got = read(&source_at(&net), all()).await;
     got.is(&net.chain.truth(0, u64::MAX));
     assert_eq!(got.found.len(), 1);
     // One in so many is looked at to tell how far down it is.
@@ -189,7 +184,7 @@ async fn lost_cursors_and_lost_rows_lose_nothing() {
     for (cut_pages, lose_rows) in [(2, 0), (3, 0), (0, 4), (3, 5)] {
         let ways = Ways { cut_pages, lose_rows, ..Ways::default() };
         let net = net(mixed(600), ways);
-        let got = read(&source_at(&net, None), all()).await;
+        let got = read(&source_at(&net), all()).await;
         // A page may lack rows in its middle and nobody can tell: only its edges are held against
         // what is known. Here the first rows of a page are lost, so the overlap is.
         got.is(&net.chain.truth(0, u64::MAX));
@@ -205,7 +200,7 @@ async fn a_block_that_fills_pages_is_read_whole() {
     }
     chain.swap(1_100);
     let net = net(chain, Ways::default());
-    let got = read(&source_at(&net, None), all()).await;
+    let got = read(&source_at(&net), all()).await;
     got.is(&net.chain.truth(0, u64::MAX));
 }
 
@@ -214,7 +209,7 @@ async fn a_plain_node_gives_the_same_by_events() {
     for logs_range in [5_000, 700] {
         let ways = Ways { no_index: true, logs_range, ..Ways::default() };
         let net = net(mixed(900), ways);
-        let got = read(&source_at(&net, None), all()).await;
+        let got = read(&source_at(&net), all()).await;
         got.is(&net.chain.truth(0, u64::MAX));
         let windows = net.chain.truth(0, u64::MAX).last().unwrap().0 / logs_range;
         assert!(net.calls("jsonrpc") <= windows / 5 + 10, "{}", net.calls("jsonrpc"));
@@ -225,7 +220,7 @@ async fn a_plain_node_gives_the_same_by_events() {
 async fn goes_on_from_any_chunk_with_a_hint_and_without() {
     for no_index in [false, true] {
         let net = net(mixed(300), Ways { no_index, ..Ways::default() });
-        let source = source_at(&net, None);
+        let source = source_at(&net);
         let truth = net.chain.truth(0, u64::MAX);
         for most in [1, 2, 4, 7] {
             let upper = drain(&mut source.read(all()), most).await;
@@ -245,7 +240,7 @@ async fn goes_on_from_any_chunk_with_a_hint_and_without() {
 #[tokio::test(start_paused = true)]
 async fn a_refresh_asks_for_the_new_heights_only() {
     let net = net(mixed(2_000), Ways::default());
-    let source = source_at(&net, None);
+    let source = source_at(&net);
     let low = 2_000 * 20 - 500;
     let got = read(&source, GapRequest { low, first: false, ..all() }).await;
     let high = 2_000 * 20 + 200 - LAG;
@@ -265,7 +260,7 @@ async fn what_the_lists_may_lack_is_left_for_later() {
     chain.swap(1_000 - LAG + 1);
     chain.swap(1_000 - LAG);
     let net = net(chain, Ways::default());
-    let got = read(&source_at(&net, None), all()).await;
+    let got = read(&source_at(&net), all()).await;
     got.is(&net.chain.truth(0, 1_000 - LAG));
     assert_eq!((got.found.len(), got.chunks[0].1), (1, 1_000 - LAG));
 }
@@ -273,17 +268,17 @@ async fn what_the_lists_may_lack_is_left_for_later() {
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_comes_late_is_waited_for_and_never_dropped() {
     let late = net(mixed(20), Ways { late_infos: 3, ..Ways::default() });
-    let got = read(&source_at(&late, None), all()).await;
+    let got = read(&source_at(&late), all()).await;
     got.is(&late.chain.truth(0, u64::MAX));
     let never = net(mixed(20), Ways { late_infos: u64::MAX, ..Ways::default() });
-    let got = read(&source_at(&never, None), all()).await;
+    let got = read(&source_at(&never), all()).await;
     assert!(matches!(got.error, Some(UpstreamError::Unavailable { .. })), "{:?}", got.error);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_of_another_chain_is_not_believed() {
     let net = net(mixed(20), Ways { wrong_chain: true, ..Ways::default() });
-    let got = read(&source_at(&net, None), all()).await;
+    let got = read(&source_at(&net), all()).await;
     assert!(matches!(got.error, Some(UpstreamError::WrongChain { .. })), "{:?}", got.error);
 }
 
@@ -294,7 +289,7 @@ async fn an_exchange_of_the_protocol_is_asked_about_once() {
         chain.exchange(height, 9);
     }
     let net = net(chain, Ways::default());
-    let mut reader = source_at(&net, None).read(all());
+    let mut reader = source_at(&net).read(all());
     let got = drain(&mut reader, usize::MAX).await;
     got.is(&net.chain.truth(0, u64::MAX));
     // Once for each that was on its way before the first answer.
@@ -304,7 +299,7 @@ async fn an_exchange_of_the_protocol_is_asked_about_once() {
 #[tokio::test(start_paused = true)]
 async fn tells_blocks() {
     let net = net(mixed(20), Ways::default());
-    let source = source_at(&net, None);
+    let source = source_at(&net);
     let lane = Lane::new(1, Arc::new(Priority::interactive()));
     let hash = source.block_hash(140, &lane).await.unwrap().unwrap();
     assert_eq!(hash[24..], 140_u64.to_be_bytes());
@@ -317,30 +312,6 @@ async fn tells_blocks() {
     let ids = net.chain.truth(140, 140).into_iter().map(|(_, id)| TxId::Tron(id));
     assert!(ids.clone().count() == 2 && ids.into_iter().all(|id| order.contains(&id)));
     assert_eq!(source.head(&lane).await.unwrap(), 20 * 20 + 200);
-}
-
-/// 20,000 trades at 200 a page and 15 requests a second, with suspensions of half a minute.
-#[tokio::test(start_paused = true)]
-#[expect(clippy::print_stderr, reason = "states the calls")]
-async fn a_long_history_comes_whole_through_rates_and_suspensions() {
-    let mut chain = Chain::new(20_000 * 5 + 1_000);
-    for number in 0..20_000 {
-        chain.swap(500 + number * 5);
-    }
-    let latency = Duration::from_millis(40);
-    let net = net(chain, Ways { suspend_every: 5_000, latency, ..Ways::default() });
-    let began = Instant::now();
-    let got = read(&source_at(&net, Some(15_000)), all()).await;
-    got.is(&net.chain.truth(0, u64::MAX));
-    let (requests, infos) = (net.requests(), net.calls("wallet/gettransactioninfobyid"));
-    let pages = net.calls("transactions") + net.calls("trc20");
-    let seconds = began.elapsed().as_secs();
-    eprintln!("{requests} requests ({infos} infos, {pages} pages) in {seconds} s");
-    assert_eq!(infos, 20_000);
-    // 100 pages of transactions and 200 of two transfers each, with their overlaps.
-    assert!(pages <= 310, "{pages}");
-    assert!(requests <= 20_400, "{requests}");
-    assert!(seconds <= 20_400 / 15 + 5 * 40, "{seconds}");
 }
 
 proptest! {
@@ -372,7 +343,7 @@ proptest! {
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(async {
             let net = net(chain, ways);
-            let got = read(&source_at(&net, None), all()).await;
+            let got = read(&source_at(&net), all()).await;
             got.is(&net.chain.truth(0, head - LAG));
         });
     }

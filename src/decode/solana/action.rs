@@ -1,8 +1,9 @@
 //! What an instruction of the System and Token programs does; everything else is a call.
 
+use super::base58::Decoder;
 use super::json::{Reader, Unread};
 use super::raw::{Key, Keys, key, units};
-use super::{SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM, base58};
+use super::{SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 
 /// Accounts are places among the transaction's keys; amounts are lamports or base units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,16 +106,17 @@ pub(super) fn from_data(
     data: &[u8],
     accounts: &[u8],
     keys: &[Key],
+    decoder: &mut Decoder,
     mut each: impl FnMut(Action),
 ) {
     if *program == SYSTEM_PROGRAM {
-        let data = base58::decode(data).unwrap_or_default();
-        each(system(&data, accounts).unwrap_or(Action::Still));
+        let data = decoder.decode(data).unwrap_or_default();
+        each(system(data, accounts).unwrap_or(Action::Still));
     } else if is_token_program(program) {
-        let data = base58::decode(data).unwrap_or_default();
+        let data = decoder.decode(data).unwrap_or_default();
         match data.split_first() {
             Some((&tag::BATCH, rest)) => batch(rest, accounts, keys, each),
-            _ => each(token(&data, accounts, keys).unwrap_or(Action::Still)),
+            _ => each(token(data, accounts, keys).unwrap_or(Action::Still)),
         }
     } else {
         each(Action::Call);
@@ -406,9 +408,8 @@ mod tests {
 
     fn actions(program: &Key, bytes: &[u8], accounts: &[u8]) -> Vec<Action> {
         let (mut actions, text) = (Vec::new(), bs58::encode(bytes).into_string());
-        from_data(program, text.as_bytes(), accounts, &[[7; 32], [8; 32], [9; 32]], |a| {
-            actions.push(a);
-        });
+        let (keys, mut decoder) = ([[7; 32], [8; 32], [9; 32]], Decoder::new());
+        from_data(program, text.as_bytes(), accounts, &keys, &mut decoder, |a| actions.push(a));
         actions
     }
 

@@ -469,17 +469,18 @@ fn owns_untold(tx: &Transaction, token: &TokenAccount, wallet: &Key, at: u8) -> 
     });
     signs
         || tx.key(token.account).is_some_and(|account| {
-            [TOKEN_PROGRAM, TOKEN_2022_PROGRAM]
-                .iter()
-                .any(|program| is_associated(account, wallet, program, &token.mint))
+            let programs = [TOKEN_PROGRAM, TOKEN_2022_PROGRAM];
+            let mut programs = programs.iter().filter(|program| tx.find(program).is_some());
+            programs.any(|program| is_associated(account, wallet, program, &token.mint))
         })
 }
 
 /// Whether an account is the one that is derived from owner, token program and mint.
 fn is_associated(account: &Key, owner: &Key, program: &Key, mint: &Key) -> bool {
+    let start = Sha256::new_with_prefix(owner).chain_update(program);
     (BUMP_MIN..=u8::MAX).rev().any(|bump| {
-        let mut hash = Sha256::new();
-        for part in [owner.as_slice(), program, mint, &[bump], &ASSOCIATED_TOKEN_PROGRAM] {
+        let mut hash = start.clone();
+        for part in [mint.as_slice(), &[bump], &ASSOCIATED_TOKEN_PROGRAM] {
             hash.update(part);
         }
         hash.update(b"ProgramDerivedAddress");

@@ -3,6 +3,7 @@
 
 use super::base58::address;
 use super::raw::Key;
+use super::transaction::{Instruction, Transaction};
 
 const PUMP_FUN: Key = address("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");
 const JUPITER_DCA: Key = address("DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M");
@@ -25,8 +26,9 @@ pub(super) struct Filled {
 impl Filled {
     const TAG: [u8; 8] = [0x86, 0x04, 0x11, 0x3f, 0xdd, 0x2d, 0xb1, 0xad];
 
-    pub(super) fn read(program: &Key, data: &[u8]) -> Option<Self> {
-        let body = body(program, &JUPITER_DCA, data, Self::TAG)?;
+    pub(super) fn read(tx: &Transaction, call: &Instruction) -> Option<Self> {
+        let data = data(tx, call, &JUPITER_DCA)?;
+        let body = body(&data, Self::TAG)?;
         Some(Self {
             user: key(body, 0)?,
             input: key(body, 64)?,
@@ -51,8 +53,9 @@ impl CurveSale {
     const TAG: [u8; 8] = [0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee];
 
     /// `None` for purchases, and for events of before May 2025, which tell no fees.
-    pub(super) fn read(program: &Key, data: &[u8]) -> Option<Self> {
-        let body = body(program, &PUMP_FUN, data, Self::TAG)?;
+    pub(super) fn read(tx: &Transaction, call: &Instruction) -> Option<Self> {
+        let data = data(tx, call, &PUMP_FUN)?;
+        let body = body(&data, Self::TAG)?;
         let price = units(body, 32)?;
         let (fee, creator_fee) = (units(body, 161)?, units(body, 209)?);
         let is_sale = body.get(48) == Some(&0);
@@ -61,9 +64,13 @@ impl CurveSale {
     }
 }
 
-fn body<'a>(program: &Key, of: &Key, data: &'a [u8], tag: [u8; 8]) -> Option<&'a [u8]> {
-    let event = data.strip_prefix(&CPI_EVENT)?.strip_prefix(&tag)?;
-    (program == of).then_some(event)
+/// What a call was given, where it is one of this program.
+fn data(tx: &Transaction, call: &Instruction, program: &Key) -> Option<Vec<u8>> {
+    (tx.key(call.program)? == program).then(|| tx.data_of(call))
+}
+
+fn body(data: &[u8], tag: [u8; 8]) -> Option<&[u8]> {
+    data.strip_prefix(&CPI_EVENT)?.strip_prefix(&tag)
 }
 
 fn key(body: &[u8], at: usize) -> Option<Key> {

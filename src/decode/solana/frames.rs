@@ -1,20 +1,15 @@
 //! The call tree. Nodes since late 2022 tell each inner instruction's stack height; before, the
 //! log tells it; where that is cut too, accounts tell which transfers a call made.
 
-use std::borrow::Cow;
-
 use super::action::Action;
-use super::raw::Key;
+use super::json::{Reader, Unread};
+use super::raw::Keys;
 use super::transaction::Instruction;
 
 /// Fills heights that are not told from the `Program … invoke [n]` lines, as far as they agree
 /// with the instructions.
-pub(super) fn heights_from_logs(
-    keys: &[Key],
-    instructions: &mut [Instruction],
-    lines: &[Cow<'_, str>],
-) {
-    let calls: Vec<(Key, u8)> = lines.iter().filter_map(|line| invoke(line)).collect();
+pub(super) fn heights_from_logs(keys: &Keys<'_>, instructions: &mut [Instruction], logs: &[u8]) {
+    let calls = calls(keys, logs);
     let mut at = 0;
     let mut from = 0;
     while from < instructions.len() {
@@ -22,9 +17,9 @@ pub(super) fn heights_from_logs(
         let len = 1 + rest.iter().skip(1).take_while(|i| i.height != 1).count();
         let Some(group) = rest.get_mut(..len) else { return };
         from += len;
-        let program = group.first().and_then(|outer| keys.get(usize::from(outer.program)));
+        let program = group.first().map(|outer| outer.program);
         // Precompiles leave no line, so the next outer call may be a later instruction's.
-        if calls.get(at).map(|(key, _)| Some(key)) != Some(program) {
+        if calls.get(at).map(|(program, _)| *program) != program {
             continue;
         }
         let behind = calls.get(at..).unwrap_or_default();
@@ -32,9 +27,7 @@ pub(super) fn heights_from_logs(
         let told = behind.get(..end).unwrap_or_default();
         at += end;
         let agrees = told.len() == group.len()
-            && told.iter().zip(&*group).all(|((key, _), instruction)| {
-                keys.get(usize::from(instruction.program)) == Some(key)
-            });
+            && told.iter().zip(&*group).all(|((program, _), call)| *program == call.program);
         if agrees {
             for (instruction, (_, height)) in group.iter_mut().zip(told) {
                 instruction.height = *height;
@@ -43,12 +36,24 @@ pub(super) fn heights_from_logs(
     }
 }
 
-/// `Program <id> invoke [<height>]`.
-fn invoke(line: &str) -> Option<(Key, u8)> {
-    let (program, height) = line.strip_prefix("Program ")?.split_once(" invoke [")?;
-    let mut key = [0; 32];
-    five8::decode_32(program, &mut key).ok()?;
-    Some((key, height.strip_suffix(']')?.parse().ok()?))
+/// Program and height of each `Program <id> invoke [<height>]`, in the JSON array of lines.
+fn calls(keys: &Keys<'_>, logs: &[u8]) -> Vec<(u8, u8)> {
+    let mut calls = Vec::with_capacity(32);
+    let read = Reader::new(logs).array(|r| -> Result<(), Unread> {
+        calls.extend(invoke(keys, r.skip()?));
+        Ok(())
+    });
+    if read.is_err() {
+        calls.clear();
+    }
+    calls
+}
+
+fn invoke(keys: &Keys<'_>, line: &[u8]) -> Option<(u8, u8)> {
+    let rest = line.strip_prefix(b"\"Program ")?;
+    let (program, rest) = rest.split_at_checked(rest.iter().position(|byte| *byte == b' ')?)?;
+    let height = rest.strip_prefix(b" invoke [")?.strip_suffix(b"]\"")?;
+    Some((keys.find(program)?, std::str::from_utf8(height).ok()?.parse().ok()?))
 }
 
 /// Sets each instruction's parent.

@@ -3,13 +3,14 @@
 //!
 //! What is skipped is only held to matching brackets and ended strings.
 
-use memchr::memchr2;
-
 /// Levels of nesting that may be skipped.
 const DEPTH_MAX: u32 = 128;
 
 /// So many decimal digits fit into 64 bits, whatever they are.
 const SAFE_DIGITS: usize = 19;
+
+/// No 32 bytes have a shorter base58 text.
+const ADDRESS_LEN_MIN: usize = 32;
 
 /// Not the JSON that was looked for, at this byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,20 +18,22 @@ pub(super) struct Unread(pub(super) usize);
 
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
-    json: &'a [u8],
-    at: usize,
+    len: usize,
+    rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(json: &'a [u8]) -> Self {
-        Self { json, at: 0 }
+        Self { len: json.len(), rest: json }
     }
 
+    #[cold]
     pub(super) fn fail<T>(&self) -> Result<T, Unread> {
-        Err(Unread(self.at))
+        Err(Unread(self.len - self.rest.len()))
     }
 
     /// Reads an object: `each` is given every name and must read the value behind it.
+    #[inline]
     pub(super) fn object<E: From<Unread>>(
         &mut self,
         mut each: impl FnMut(&mut Self, &'a [u8]) -> Result<(), E>,
@@ -50,6 +53,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an array: `each` must read one element.
+    #[inline]
     pub(super) fn array<E: From<Unread>>(
         &mut self,
         mut each: impl FnMut(&mut Self) -> Result<(), E>,
@@ -66,36 +70,62 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string that needs no unescaping; addresses, amounts and data never do.
+    /// A string that needs no unescaping; amounts and data never do.
     pub(super) fn text(&mut self) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
-        let rest = self.json.get(self.at..).unwrap_or_default();
-        match memchr2(b'"', b'\\', rest) {
-            Some(len) if rest.get(len) == Some(&b'"') => {
-                self.at += len + 1;
-                Ok(rest.get(..len).unwrap_or_default())
+        self.text_behind(0)
+    }
+
+    /// A string where an address is looked for: who reads it finds out whether it is one, so that
+    /// no byte is looked at twice. Of what is shorter than an address some string is given.
+    pub(super) fn address(&mut self) -> Result<&'a [u8], Unread> {
+        self.expect(b'"')?;
+        self.text_behind(ADDRESS_LEN_MIN)
+    }
+
+    /// What of a string is left when its first bytes are known to be inside.
+    #[inline]
+    fn text_behind(&mut self, inside: usize) -> Result<&'a [u8], Unread> {
+        let stop = self.rest.get(inside..).and_then(|rest| find(rest, stops));
+        let Some(len) = stop.map(|stop| inside + stop) else { return self.fail() };
+        match self.rest.split_at_checked(len) {
+            Some((text, [b'"', rest @ ..])) => {
+                self.rest = rest;
+                Ok(text)
             }
             _ => self.fail(),
         }
     }
 
+    #[inline]
     pub(super) fn unsigned(&mut self) -> Result<u64, Unread> {
         self.peek();
-        let rest = self.json.get(self.at..).unwrap_or_default();
-        let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let digits = rest.get(..len).unwrap_or_default();
-        let number = if len <= SAFE_DIGITS {
-            digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit & 0xf))
-        } else {
-            let text = std::str::from_utf8(digits).unwrap_or_default();
-            let Ok(number) = text.parse() else { return self.fail() };
-            number
-        };
-        self.at += len;
-        if len == 0 || matches!(rest.get(len), Some(b'.' | b'e' | b'E')) {
+        let (mut rest, mut number) = (self.rest, 0_u64);
+        if let Some(word) = rest.first_chunk() {
+            let len;
+            (len, number) = digits(u64::from_le_bytes(*word));
+            rest = rest.get(len..).unwrap_or_default();
+        }
+        // Wraps only where there are too many digits, and then the number is not used.
+        while let [digit @ b'0'..=b'9', behind @ ..] = rest {
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit & 0xf));
+            rest = behind;
+        }
+        let len = self.rest.len() - rest.len();
+        if len > SAFE_DIGITS {
+            number = self.long_number(len)?;
+        }
+        if len == 0 || matches!(rest.first(), Some(b'.' | b'e' | b'E')) {
             return self.fail();
         }
+        self.rest = rest;
         Ok(number)
+    }
+
+    #[cold]
+    fn long_number(&self, len: usize) -> Result<u64, Unread> {
+        let digits = self.rest.get(..len).and_then(|digits| std::str::from_utf8(digits).ok());
+        digits.and_then(|digits| digits.parse().ok()).map_or_else(|| self.fail(), Ok)
     }
 
     pub(super) fn signed(&mut self) -> Result<i64, Unread> {
@@ -113,6 +143,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `None` for `null`.
+    #[inline]
     pub(super) fn optional<T, E: From<Unread>>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, E>,
@@ -128,91 +159,207 @@ impl<'a> Reader<'a> {
 
     /// Whatever value stands here, as it is written.
     pub(super) fn skip(&mut self) -> Result<&'a [u8], Unread> {
-        if matches!(self.peek(), None | Some(b',' | b':' | b'}' | b']')) {
-            return self.fail();
+        let first = self.peek();
+        let start = self.rest;
+        match first {
+            Some(b'"') => drop(self.string()?),
+            Some(b'{' | b'[') => self.skip_nested()?,
+            None | Some(b',' | b':' | b'}' | b']') => return self.fail(),
+            Some(_) => self.skip_word(),
         }
-        let start = self.at;
+        Ok(start.get(..start.len() - self.rest.len()).unwrap_or_default())
+    }
+
+    /// An object or array with all that is in it.
+    fn skip_nested(&mut self) -> Result<(), Unread> {
         // One bit for every open bracket: whether it is a brace.
         let (mut braces, mut depth) = (0_u128, 0_u32);
         loop {
             match self.peek() {
                 Some(b'"') => drop(self.string()?),
+                Some(b',' | b':') => self.pass(1),
                 Some(byte @ (b'{' | b'[')) => {
                     if depth == DEPTH_MAX {
                         return self.fail();
                     }
                     braces = braces << 1 | u128::from(byte == b'{');
                     depth += 1;
-                    self.at += 1;
+                    self.pass(1);
                 }
                 Some(byte @ (b'}' | b']')) => {
-                    if depth == 0 || (byte == b'}') != (braces & 1 == 1) {
+                    if (byte == b'}') != (braces & 1 == 1) {
                         return self.fail();
                     }
                     braces >>= 1;
                     depth -= 1;
-                    self.at += 1;
+                    self.pass(1);
+                    if depth == 0 {
+                        return Ok(());
+                    }
                 }
-                Some(b',' | b':') => self.at += 1,
                 Some(_) => self.skip_word(),
                 None => return self.fail(),
-            }
-            if depth == 0 {
-                return Ok(self.json.get(start..self.at).unwrap_or_default());
             }
         }
     }
 
     /// Holds that nothing stands behind what was read.
     pub(super) fn end(&mut self) -> Result<(), Unread> {
-        if self.peek().is_none() && self.at == self.json.len() { Ok(()) } else { self.fail() }
+        if self.peek().is_none() { Ok(()) } else { self.fail() }
     }
 
     /// The next byte that is no space, where there is one.
+    #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
-        loop {
-            match *self.json.get(self.at)? {
-                b' ' | b'\n' | b'\r' | b'\t' => self.at += 1,
-                byte => return Some(byte),
-            }
+        match self.rest.first() {
+            Some(byte) if *byte > b' ' => Some(*byte),
+            _ => self.peek_behind_spaces(),
         }
     }
 
+    #[cold]
+    fn peek_behind_spaces(&mut self) -> Option<u8> {
+        while let [b' ' | b'\n' | b'\r' | b'\t', rest @ ..] = self.rest {
+            self.rest = rest;
+        }
+        self.rest.first().copied()
+    }
+
+    #[inline]
+    fn pass(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
+    }
+
+    #[inline]
     fn eat(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
+        if found {
+            self.pass(1);
+        }
         found
     }
 
+    #[inline]
     fn expect(&mut self, byte: u8) -> Result<(), Unread> {
         if self.eat(byte) { Ok(()) } else { self.fail() }
     }
 
     /// A string as it is written, without the quotes.
+    #[inline]
     fn string(&mut self) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
-        let start = self.at;
-        loop {
-            let rest = self.json.get(self.at..).unwrap_or_default();
-            let Some(len) = memchr2(b'"', b'\\', rest) else { return self.fail() };
-            let end = self.at + len;
-            if rest.get(len) == Some(&b'"') {
-                self.at = end + 1;
-                return Ok(self.json.get(start..end).unwrap_or_default());
+        if let Some(len) = find(self.rest, quotes)
+            && let Some((text, [_, rest @ ..])) = self.rest.split_at_checked(len)
+            && text.last() != Some(&b'\\')
+        {
+            self.rest = rest;
+            return Ok(text);
+        }
+        self.escaped_string()
+    }
+
+    /// The rest of a string in which a quote may be escaped.
+    #[cold]
+    fn escaped_string(&mut self) -> Result<&'a [u8], Unread> {
+        let start = self.rest;
+        while let Some(len) = find(self.rest, stops) {
+            self.pass(len);
+            if let [b'"', rest @ ..] = self.rest {
+                let text = start.get(..start.len() - self.rest.len()).unwrap_or_default();
+                self.rest = rest;
+                return Ok(text);
             }
             // What is escaped is no end.
-            self.at = end + 2;
+            self.pass(2);
         }
+        self.fail()
     }
 
     /// A number, or `true`, `false` or `null`.
+    #[inline]
     fn skip_word(&mut self) {
-        self.at += 1;
-        let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-');
-        while self.json.get(self.at).is_some_and(word) {
-            self.at += 1;
+        self.pass(1);
+        while let [byte, rest @ ..] = self.rest
+            && IN_WORDS.get(usize::from(*byte)) == Some(&true)
+        {
+            self.rest = rest;
         }
     }
+}
+
+/// The bytes that numbers and `true`, `false` and `null` are made of.
+const IN_WORDS: [bool; 256] = in_words();
+
+#[expect(clippy::indexing_slicing, clippy::as_conversions, reason = "a table made at build time")]
+const fn in_words() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < u8::MAX {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-');
+        byte += 1;
+    }
+    table
+}
+
+const WORD: usize = 8;
+
+/// Place of the first byte that `hits` marks, eight bytes at a time: most strings are so short that
+/// a call of `memchr` costs more.
+#[inline]
+fn find(bytes: &[u8], hits: impl Fn(u64) -> u64) -> Option<usize> {
+    let (words, tail) = bytes.as_chunks();
+    let mut before = 0;
+    for word in words {
+        let found = hits(u64::from_le_bytes(*word));
+        if found != 0 {
+            return Some(before + first(found));
+        }
+        before += WORD;
+    }
+    let mut word = [0; WORD];
+    word.get_mut(..tail.len())?.copy_from_slice(tail);
+    let found = hits(u64::from_le_bytes(word));
+    (found != 0).then(|| before + first(found))
+}
+
+/// Which byte of a word the first mark stands in.
+#[expect(clippy::as_conversions, reason = "at most eight")]
+#[inline]
+fn first(marks: u64) -> usize {
+    (marks.trailing_zeros() / u8::BITS) as usize
+}
+
+#[inline]
+fn quotes(word: u64) -> u64 {
+    zeros(word ^ u64::from_le_bytes([b'"'; WORD]))
+}
+
+/// Quotes and backslashes.
+#[inline]
+fn stops(word: u64) -> u64 {
+    quotes(word) | zeros(word ^ u64::from_le_bytes([b'\\'; WORD]))
+}
+
+/// Marks each byte that is zero with its highest bit; above the first one it may mark others too.
+#[inline]
+fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(u64::from_le_bytes([1; WORD])) & !word & HIGHEST
+}
+
+const HIGHEST: u64 = u64::from_le_bytes([0x80; WORD]);
+
+/// How many digits a word begins with, and the number that they are.
+#[inline]
+fn digits(word: u64) -> (usize, u64) {
+    let values = word ^ u64::from_le_bytes([b'0'; WORD]);
+    // What is more than nine reaches the highest bit; a carry only harms what stands behind.
+    let others = (values.wrapping_add(u64::from_le_bytes([0x76; WORD])) | values) & HIGHEST;
+    let len = first(others);
+    // Zeros in front of the digits, which stand in the order of the text, lowest byte first.
+    let values = if len == 0 { 0 } else { values << (64 - 8 * len) };
+    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    (len, fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff)
 }
 
 #[cfg(test)]
@@ -250,11 +397,44 @@ mod tests {
     }
 
     #[test]
+    fn finds_the_end_of_a_string_of_any_length() {
+        for len in 0..70 {
+            let before = "!#[]\u{a2}".repeat(len / 6) + &"a".repeat(len % 6);
+            for end in ["\"", "\\", "\"!\\\"", "\\\"\"\"\"\"\"\"\"\"\"\"\""] {
+                let json = before.clone() + end;
+                assert_eq!(find(json.as_bytes(), stops), Some(len), "{json}");
+                assert_eq!(find(json.as_bytes(), quotes), json.find('"'), "{json}");
+            }
+            assert_eq!(find(before.as_bytes(), stops), None);
+        }
+    }
+
+    #[test]
+    fn an_address_ends_at_a_quote() {
+        let address = |json: &'static str| Reader::new(json.as_bytes()).address();
+        let shortest = "11111111111111111111111111111111";
+        let longest = "JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFG";
+        for text in [shortest, longest] {
+            let json = format!("[\"{text}\",\n  \"{text}\"]");
+            let mut read = Vec::new();
+            let mut reader = Reader::new(json.as_bytes());
+            reader.array::<Unread>(|r| r.address().map(|text| read.push(text))).unwrap();
+            assert_eq!(read, [text.as_bytes(); 2]);
+        }
+        assert!(address("\"\"").is_err() && address("\"11111111111111111111111111111111").is_err());
+    }
+
+    #[test]
     fn reads_numbers_that_fit() {
         let unsigned = |json: &'static str| Reader::new(json.as_bytes()).unsigned();
         assert_eq!(unsigned("18446744073709551615"), Ok(u64::MAX));
         for json in ["18446744073709551616", "-1", "1.0", "1e3", "\"1\"", "", "null"] {
             assert!(unsigned(json).is_err(), "{json}");
+        }
+        for (len, number) in (0..20).map(|len| (len, "98765432101234567890"[..len].parse::<u64>()))
+        {
+            let json = format!("{}, 1234567", &"98765432101234567890"[..len]);
+            assert_eq!(Reader::new(json.as_bytes()).unsigned().ok(), number.ok(), "{json}");
         }
         let signed = |json: &'static str| Reader::new(json.as_bytes()).signed();
         assert_eq!(signed("-5"), Ok(-5));

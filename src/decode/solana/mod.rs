@@ -159,10 +159,7 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
     };
     let told = |swap: &Swap| -> i128 {
         let inner = swap.ranges.iter().flat_map(Range::clone);
-        let sales = inner.filter_map(|at| {
-            let call = scene.instruction(at)?;
-            CurveSale::read(scene.tx.key(call.program)?, &scene.tx.data_of(call))
-        });
+        let sales = inner.filter_map(|at| CurveSale::read(scene.tx, scene.instruction(at)?));
         sales.filter(|sale| sale.user == *wallet).map(|sale| i128::from(sale.paid)).sum()
     };
     let only = swaps.len() == 1;

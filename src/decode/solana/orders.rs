@@ -110,10 +110,8 @@ fn for_order(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize]) -> Option<Net>
 
 /// Jupiter DCA's own account of a fill, for the user who is paid only when the order ends.
 fn told(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Option<Net> {
-    let events = calls.iter().flat_map(|call| scene.tx.subtree(*call)).filter_map(|at| {
-        let call = scene.instruction(at)?;
-        Filled::read(scene.tx.key(call.program)?, &scene.tx.data_of(call))
-    });
+    let inside = calls.iter().flat_map(|call| scene.tx.subtree(*call));
+    let events = inside.filter_map(|at| Filled::read(scene.tx, scene.instruction(at)?));
     let mut net = Net::default();
     for event in events.filter(|event| event.user == *wallet) {
         let fee = if event.fee_mint == event.output { event.fee } else { 0 };

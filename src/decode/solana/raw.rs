@@ -1,9 +1,8 @@
 //! From the wire shapes of a reply to a [`Transaction`]. Hostile bytes give an error, never a panic,
 //! and no more memory than their size.
 
-use std::borrow::Cow;
-
 use super::action;
+use super::base58::{Decoder, decode_address};
 use super::frames;
 use super::transaction::{Instruction, TokenAccount, Transaction};
 use super::wire::{self, AccountRef, Entry, KeyText, Meta, RawInstruction, TokenBalance};
@@ -64,18 +63,17 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     let mut reader = InstructionReader::new(&keys, &listed);
     reader.read(&message.instructions, &meta.inner_instructions)?;
     let logs = if reader.heights_missing { meta.log_messages } else { None };
-    let InstructionReader { mut instructions, accounts, data, .. } = reader;
+    let InstructionReader { mut instructions, accounts, data, mut decoder, .. } = reader;
     if let Some(logs) = logs {
-        let lines: Vec<Cow<'_, str>> = serde_json::from_slice(logs).unwrap_or_default();
-        frames::heights_from_logs(&keys.bytes, &mut instructions, &lines);
+        frames::heights_from_logs(&keys, &mut instructions, logs);
     }
     frames::link(&mut instructions, &accounts);
-    let id = message.signature.and_then(|text| std::str::from_utf8(text).ok());
+    let id = message.signature.and_then(|text| decoder.decode(text)?.try_into().ok());
     Ok(Transaction {
         slot: entry.slot.ok_or(RawError::Missing("slot"))?,
         block_time: entry.block_time,
         index: entry.transaction_index,
-        id: id.and_then(TxId::parse_solana),
+        id: id.map(TxId::Solana),
         failed: meta.status.unwrap_or(meta.failed),
         fee: meta.fee,
         signers,
@@ -129,9 +127,7 @@ fn start(text: &[u8]) -> u64 {
 }
 
 pub(super) fn key(text: &[u8]) -> Result<Key, RawError> {
-    let mut bytes = [0; 32];
-    five8::decode_32(text, &mut bytes).map_err(|_| RawError::Broken("address"))?;
-    Ok(bytes)
+    decode_address(text).ok_or(RawError::Broken("address"))
 }
 
 /// Addresses that were read before: the same few mints and owners stand in the lists many times.
@@ -199,6 +195,7 @@ struct InstructionReader<'a> {
     accounts: Vec<u8>,
     data: Vec<u8>,
     heights_missing: bool,
+    decoder: Decoder,
 }
 
 impl<'a> InstructionReader<'a> {
@@ -210,6 +207,7 @@ impl<'a> InstructionReader<'a> {
             accounts: Vec::with_capacity(listed.len()),
             data: Vec::with_capacity(4_096),
             heights_missing: false,
+            decoder: Decoder::new(),
         }
     }
 
@@ -272,7 +270,8 @@ impl<'a> InstructionReader<'a> {
         if let Some(parsed) = raw.parsed {
             add(action::from_parsed(program_key, parsed, self.keys));
         } else {
-            action::from_data(program_key, raw.data, listed, &self.keys.bytes, add);
+            let (keys, decoder) = (&self.keys.bytes, &mut self.decoder);
+            action::from_data(program_key, raw.data, listed, keys, decoder, add);
         }
         // A batch is many instructions in one.
         if self.instructions.len() > LIMITS.instructions {

@@ -37,8 +37,10 @@ impl<'a> Scene<'a> {
                 _ => scene.groups.push(at..at + 1),
             }
             let above = instruction.parent.is_some_and(|parent| scene.moves_liquidity(parent));
+            // Only what it calls moves anything: an event, as long as it may be, is not looked at.
+            let calls = tx.instructions.get(at + 1).is_some_and(|next| next.parent == Some(at));
             let pool = scene.program(instruction).is_some_and(|p| p.kind == ProgramKind::Amm);
-            let own = pool && tables.moves_liquidity(&tx.data_of(instruction));
+            let own = calls && pool && tables.moves_liquidity(&tx.data_of(instruction));
             scene.liquidity.push(above || own);
         }
         Some(scene)

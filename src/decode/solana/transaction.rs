@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use super::WRAPPED_SOL;
 use super::action::Action;
+use super::base58::Decoder;
 use super::raw::Key;
-use super::{WRAPPED_SOL, base58};
 use crate::domain::{Height, TxId};
 
 /// One executed (or failed) transaction with its balances.
@@ -162,6 +163,7 @@ impl Transaction {
     /// What a call was given; empty where the text is no base58.
     pub(super) fn data_of(&self, instruction: &Instruction) -> Vec<u8> {
         let text = self.data.get(instruction.data.clone()).unwrap_or_default();
-        base58::decode(text).unwrap_or_default()
+        let mut decoder = Decoder::new();
+        decoder.decode(text).map(<[u8]>::to_vec).unwrap_or_default()
     }
 }

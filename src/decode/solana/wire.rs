@@ -127,7 +127,11 @@ fn signed<'a>(r: &mut Reader<'a>, accounts: &mut Vec<AccountRef<'a>>) -> Read<Me
 }
 
 fn message<'a>(r: &mut Reader<'a>, accounts: &mut Vec<AccountRef<'a>>) -> Read<Message<'a>> {
-    let mut message = Message::default();
+    let mut message = Message {
+        account_keys: Vec::with_capacity(32),
+        instructions: Vec::with_capacity(8),
+        ..Message::default()
+    };
     r.object(|r, name| -> Read<()> {
         match name {
             b"accountKeys" => r.array(|r| {
@@ -163,12 +167,12 @@ fn header(r: &mut Reader<'_>) -> Read<Option<u64>> {
 
 fn key_text<'a>(r: &mut Reader<'a>) -> Read<KeyText<'a>> {
     if r.peek() == Some(b'"') {
-        return Ok(KeyText { text: r.text()?, signer: false });
+        return Ok(KeyText { text: r.address()?, signer: false });
     }
     let (mut text, mut signer) = (None, false);
     r.object(|r, name| -> Read<()> {
         match name {
-            b"pubkey" => text = Some(r.text()?),
+            b"pubkey" => text = Some(r.address()?),
             b"signer" => signer = r.boolean()?,
             _ => drop(r.skip()?),
         }
@@ -225,7 +229,7 @@ fn balances(r: &mut Reader<'_>) -> Read<Vec<u64>> {
 }
 
 fn token_balances<'a>(r: &mut Reader<'a>) -> Read<Vec<TokenBalance<'a>>> {
-    let mut list = Vec::new();
+    let mut list = Vec::with_capacity(8);
     r.optional(|r| {
         r.array(|r| {
             list.push(token_balance(r)?);
@@ -240,8 +244,8 @@ fn token_balance<'a>(r: &mut Reader<'a>) -> Read<TokenBalance<'a>> {
     r.object(|r, name| -> Read<()> {
         match name {
             b"accountIndex" => account = Some(r.unsigned()?),
-            b"mint" => mint = Some(r.text()?),
-            b"owner" => owner = r.optional(Reader::text)?,
+            b"mint" => mint = Some(r.address()?),
+            b"owner" => owner = r.optional(Reader::address)?,
             b"uiTokenAmount" => tokens = Some(token_amount(r)?),
             _ => drop(r.skip()?),
         }
@@ -270,7 +274,7 @@ fn inner<'a>(
     r: &mut Reader<'a>,
     accounts: &mut Vec<AccountRef<'a>>,
 ) -> Read<Vec<(u64, RawInstruction<'a>)>> {
-    let mut list: Vec<(u64, RawInstruction<'a>)> = Vec::new();
+    let mut list: Vec<(u64, RawInstruction<'a>)> = Vec::with_capacity(32);
     r.optional(|r| {
         r.array(|r| {
             let (first, mut index) = (list.len(), None);
@@ -307,7 +311,12 @@ fn instruction<'a>(
             b"accounts" => {
                 raw.accounts.start = accounts.len();
                 r.array(|r| {
-                    accounts.push(account_ref(r)?);
+                    let account = if r.peek() == Some(b'"') {
+                        AccountRef::Text(r.address()?)
+                    } else {
+                        AccountRef::Index(r.unsigned()?)
+                    };
+                    accounts.push(account);
                     within(accounts.len(), LIMITS.accounts, "accounts of instructions")
                 })?;
                 raw.accounts.end = accounts.len();
@@ -322,9 +331,10 @@ fn instruction<'a>(
     Ok(raw)
 }
 
+#[inline]
 fn account_ref<'a>(r: &mut Reader<'a>) -> Result<AccountRef<'a>, Unread> {
     if r.peek() == Some(b'"') {
-        r.text().map(AccountRef::Text)
+        r.address().map(AccountRef::Text)
     } else {
         r.unsigned().map(AccountRef::Index)
     }
@@ -341,7 +351,7 @@ fn loaded<'a>(r: &mut Reader<'a>, meta: &mut Meta<'a>) -> Read<()> {
             }
         };
         r.array(|r| {
-            list.push(r.text()?);
+            list.push(r.address()?);
             within(list.len(), LIMITS.keys, "account keys")
         })
     })

@@ -67,6 +67,8 @@ pub(super) struct Asked<'a> {
     pub(super) input: &'a [u8],
     pub(super) wrapped: Units,
     pub(super) unwrapped: Units,
+    /// Of what it unwrapped, the last.
+    pub(super) last_unwrapped: Units,
     /// The router is known by its address.
     pub(super) is_known: bool,
 }
@@ -93,7 +95,11 @@ impl Asked<'_> {
     pub(super) fn paid(&self) -> Option<Units> {
         let (selector, words) = self.input.split_first_chunk::<SELECTOR>()?;
         if V2_SELL.contains(selector) && self.called(V2_SWAP) {
-            return Some(self.pay(account(words, V2_TO)?, self.unwrapped));
+            // It ends with that; a token may have sold what it kept of the transfer before.
+            return Some(self.pay(account(words, V2_TO)?, self.last_unwrapped));
+        }
+        if self.last_unwrapped != self.unwrapped {
+            return None;
         }
         if *selector == SMART && self.is_known {
             return Some(self.pay(account(words, SMART_TO)?, self.unwrapped));
@@ -222,7 +228,14 @@ mod tests {
     fn paid(swap: Word, input: &[u8], expected: Option<u64>) {
         let call = call(0, swap);
         let (wrapped, unwrapped) = (Units::ZERO, Units::from(VALUE));
-        let asked = Asked { call: &call, input, wrapped, unwrapped, is_known: true };
+        let asked = Asked {
+            call: &call,
+            input,
+            wrapped,
+            unwrapped,
+            last_unwrapped: unwrapped,
+            is_known: true,
+        };
         assert_eq!(asked.paid(), expected.map(Units::from));
     }
 
@@ -230,7 +243,14 @@ mod tests {
     fn spent(swap: Word, input: &[u8], moved: (u64, u64), expected: Option<u64>) {
         let call = call(VALUE, swap);
         let (wrapped, unwrapped) = (Units::from(moved.0), Units::from(moved.1));
-        let asked = Asked { call: &call, input, wrapped, unwrapped, is_known: true };
+        let asked = Asked {
+            call: &call,
+            input,
+            wrapped,
+            unwrapped,
+            last_unwrapped: unwrapped,
+            is_known: true,
+        };
         assert_eq!(asked.spent(), expected.map(Units::from));
     }
 

@@ -84,10 +84,12 @@ impl Told {
                     && log.topics.first() == Some(&kind)
                     && (log.topics.get(1) == Some(&its)) == own
             });
-            logs.filter_map(|log| word(log, 0)).fold(Units::ZERO, Units::saturating_add)
+            logs.filter_map(|log| word(log, 0))
         };
-        let others = [DEPOSIT, WITHDRAWAL].iter().any(|kind| !of(*kind, false).is_zero());
-        let (wrapped, unwrapped) = (of(DEPOSIT, true), of(WITHDRAWAL, true));
+        let sum = |kind, own| of(kind, own).fold(Units::ZERO, Units::saturating_add);
+        let others = [DEPOSIT, WITHDRAWAL].iter().any(|kind| !sum(*kind, false).is_zero());
+        let (wrapped, unwrapped) = (sum(DEPOSIT, true), sum(WITHDRAWAL, true));
+        let last_unwrapped = of(WITHDRAWAL, true).next_back().unwrap_or_default();
         let moves_native = |log: &Log| {
             matches!(log.topics.first(), Some(&V4_SWAP | &UNISWAP_V4_SWAP)) || is_v1(log)
         };
@@ -98,7 +100,14 @@ impl Told {
         let is_known = tables
             .contract(chain, &router)
             .is_some_and(|contract| contract.is_exact(tx.call.selector));
-        let asked = Asked { call: &tx.call, input: &tx.input, wrapped, unwrapped, is_known };
+        let asked = Asked {
+            call: &tx.call,
+            input: &tx.input,
+            wrapped,
+            unwrapped,
+            last_unwrapped,
+            is_known,
+        };
         if !tx.call.value.is_zero() {
             if let Some(spent) = asked.spent() {
                 self.call.value = spent;

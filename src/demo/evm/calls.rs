@@ -34,7 +34,7 @@ pub(super) fn call(desk: &Desk<'_>) -> Answer {
 }
 
 /// What a contract gives; `None` where it reverts.
-fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>> {
     let places = model.places();
     if places.references.iter().any(|one| one.pool == *to) {
         let asked: [u8; 4] = *data.first_chunk()?;

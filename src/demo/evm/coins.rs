@@ -3,12 +3,16 @@
 use crate::demo::mix;
 
 use super::places::{Account, Places};
+use crate::domain::Address;
 
 const COIN_TAG: u64 = u64::from_le_bytes(*b"democoin");
 const NAMES: [&str; 16] = [
     "PEPE", "WOJAK", "MOG", "TURBO", "BRETT", "DEGEN", "TOSHI", "KEYCAT", "NEIRO", "APU", "SPX",
     "HARAMBE", "LADYS", "BITCOIN", "ANDY", "GIGA",
 ];
+
+/// Numbers of TRC-10 tokens begin here.
+const FIRST_ASSET: u32 = 1_000_001;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Coin {
@@ -22,6 +26,8 @@ pub(super) enum Coin {
     Curve(u32),
     /// What strangers rain on wallets.
     Spam(u32),
+    /// One of the protocol itself, without a contract (TRC-10).
+    Asset(u32),
 }
 
 impl Coin {
@@ -33,6 +39,7 @@ impl Coin {
             Self::Taxed(number) => (1, number),
             Self::Curve(number) => (2, number),
             Self::Spam(number) => (3, number),
+            Self::Asset(number) => return asset(number),
         };
         let mut body = [class, 0, 0, 0, 0];
         if let Some(tail) = body.last_chunk_mut() {
@@ -48,6 +55,11 @@ impl Coin {
         if *address == places.dollar.token {
             return Some(Self::Dollar);
         }
+        if places.is_tron()
+            && let Some(number) = Address::Tron(*address).as_tron_asset()
+        {
+            return Some(Self::Asset(number - FIRST_ASSET));
+        }
         let body: [u8; 5] = mix::open(places.seed ^ COIN_TAG, address)?;
         let [class, rest @ ..] = body;
         let number = u32::from_be_bytes(rest);
@@ -61,7 +73,15 @@ impl Coin {
 
     pub(super) fn decimals(self, places: &Places) -> u8 {
         match self {
-            Self::Wrapped | Self::Taxed(_) | Self::Curve(_) | Self::Spam(_) => 18,
+            Self::Wrapped => {
+                if places.is_tron() {
+                    6
+                } else {
+                    18
+                }
+            }
+            Self::Asset(number) => u8::try_from(number % 7).unwrap_or(0),
+            Self::Taxed(_) | Self::Curve(_) | Self::Spam(_) => 18,
             Self::Dollar => places.dollar.decimals,
             Self::Plain(number) => match number % 8 {
                 1 => 9,
@@ -88,6 +108,7 @@ impl Coin {
             Self::Plain(number) => named(number),
             Self::Taxed(number) => format!("TAX{number}"),
             Self::Curve(number) => format!("MEME{number}"),
+            Self::Asset(number) => format!("ASSET{number}"),
             Self::Spam(number) => format!("claim-{number}.example"),
         }
     }
@@ -101,17 +122,22 @@ impl Coin {
     pub(super) fn per_milli(self, places: &Places) -> u128 {
         let decimals = u32::from(self.decimals(places));
         let (class, number) = match self {
-            Self::Wrapped => return 1_000_000_000_000_000,
+            Self::Wrapped => return places.milli,
             Self::Dollar => return 3 * 10_u128.pow(decimals),
             Self::Plain(number) => (0, number),
             Self::Taxed(number) => (1, number),
             Self::Curve(number) => (2, number),
             Self::Spam(number) => (3, number),
+            Self::Asset(number) => (4, number),
         };
         let chance = mix::hash(places.seed, &[COIN_TAG, class, u64::from(number)]);
         let whole = 10 + chance % 90_000;
         u128::from(whole) * 10_u128.pow(decimals) + u128::from(chance >> 32)
     }
+}
+
+fn asset(number: u32) -> Account {
+    Address::tron_asset(FIRST_ASSET + number).bytes().try_into().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -133,5 +159,9 @@ mod tests {
             assert_eq!(Coin::of(&other, &address), None);
         }
         assert_eq!(Coin::of(&places, &[9; 20]), None);
+        let tron = Places::new(7, registry.chain_named("tron").unwrap());
+        let asset = Coin::Asset(5).address(&tron);
+        assert_eq!(Coin::of(&tron, &asset), Some(Coin::Asset(5)));
+        assert_eq!(Coin::of(&places, &asset), None);
     }
 }

@@ -151,6 +151,7 @@ fn too_wide(texts: LimitTexts, (low, high): (Height, Height), most: u64) -> RpcE
         }
         LimitTexts::Reth => RpcError::new(-32602, format!("query exceeds max block range {most}")),
         LimitTexts::Curt => RpcError::new(-32062, "Block range is too large"),
+        LimitTexts::Tron => RpcError::new(-32602, format!("exceed max block range: {most}")),
     }
 }
 
@@ -183,5 +184,8 @@ fn too_many(texts: LimitTexts, (low, high): (Height, Height), at: Height, most: 
             RpcError::new(-32000, format!("query returned more than {most} results"))
         }
         LimitTexts::Curt => RpcError::new(-32000, "backend response too large"),
+        LimitTexts::Tron => {
+            RpcError::new(-32005, format!("query returned more than {most} results"))
+        }
     }
 }

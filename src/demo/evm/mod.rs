@@ -1,5 +1,6 @@
 //! EVM chains out of one number each: the chain, its wire formats, and what nodes, account lists
-//! and gateways answer. Contracts that everybody uses have their real addresses.
+//! and gateways answer. Contracts that everybody uses have their real addresses. Tron's contracts run
+//! the same way, so it is such a chain too, in another wire format ([`tron`]).
 
 mod calls;
 mod coins;
@@ -16,6 +17,7 @@ mod references;
 mod script;
 mod trades;
 mod transfers;
+pub mod tron;
 mod tx;
 mod wallet;
 mod wire;
@@ -65,14 +67,19 @@ pub enum TradeKind {
     Taxed,
     /// A launchpad's curve.
     Launchpad,
-    /// A solver fills the wallet's order; the wallet does not send the transaction.
+    /// A solver fills the wallet's order; the wallet does not send the transaction. On Tron, which
+    /// has no such market, a relayer sends the wallet's swap.
     Cow,
     /// A bundler sends an operation of the wallet, which is a contract.
     UserOp,
+    /// An exchange of one coin that holds native coin itself (`SunSwap` V1).
+    V1,
+    /// A pool of the protocol itself, for a token that has no contract (TRC-10).
+    Exchange,
 }
 
 impl TradeKind {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::V2,
         Self::V2Hop,
         Self::V3,
@@ -83,5 +90,7 @@ impl TradeKind {
         Self::Launchpad,
         Self::Cow,
         Self::UserOp,
+        Self::V1,
+        Self::Exchange,
     ];
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::demo::mix;
 use crate::demo::timeline::Class;
-use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
+use crate::domain::{Address, Family, Height, Price, Side, TxId, Units, UnixSeconds};
 use crate::registry::Chain;
 
 use super::coins::Coin;
@@ -17,12 +17,12 @@ use super::script::{Against, Content, Script, State as Holding, TradeSpec};
 use super::trades::larger_v2;
 use super::tx::Tx;
 use super::wallet::{Spot, WalletHistory, WalletPlan};
-use super::{ModelLimits, TradeKind, noise, trades};
+use super::{ModelLimits, TradeKind, noise, trades, tron};
 
 const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");
 const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
 
-/// A deterministic EVM chain. Cheap to clone; all clones are the same chain.
+/// A deterministic EVM chain, or Tron, whose contracts run the same way. Cheap to clone; all clones are the same chain.
 #[derive(Debug, Clone)]
 pub struct EvmModel {
     inner: Arc<Inner>,
@@ -56,7 +56,7 @@ pub struct TrueTrade {
     pub side: Side,
     pub token: Address,
     pub units: Units,
-    /// Wei; `None` where the transaction does not hold the value.
+    /// Wei (Tron: sun); `None` where the transaction does not hold the value.
     pub native: Option<Units>,
     /// Common name of the venue.
     pub venue: &'static str,
@@ -110,6 +110,10 @@ impl EvmModel {
 
     pub fn slug(&self) -> &str {
         &self.inner.slug
+    }
+
+    pub fn family(&self) -> Family {
+        self.inner.places.family
     }
 
     pub fn chain_id(&self) -> u64 {
@@ -190,8 +194,9 @@ impl EvmModel {
     pub fn add_named(&self, name: &str, plan: WalletPlan) -> Address {
         let number = mix::digest(self.inner.places.seed, name.as_bytes());
         let account = self.inner.places.made(Made::Named, number);
-        self.add_wallet(Address::Evm(account), plan);
-        Address::Evm(account)
+        let address = self.inner.places.address(account);
+        self.add_wallet(address, plan);
+        address
     }
 
     fn insert(&self, state: &mut State, account: Account, plan: WalletPlan) -> Arc<WalletHistory> {
@@ -289,7 +294,8 @@ impl EvmModel {
             Content::Failed(n) => noise::failed(script, n),
             Content::Noise(kind, round) => noise::build(script, kind, round),
         };
-        let nonce = script.state(number).sent;
+        // Tron's accounts count nothing.
+        let nonce = if self.inner.places.is_tron() { 0 } else { script.state(number).sent };
         Found { tx, hash: self.hash(&wallet.address, number, spot.height), spot, nonce }
     }
 
@@ -342,7 +348,7 @@ impl EvmModel {
         (0..end).rev().filter_map(move |number| {
             let spot = wallet.spot(number)?;
             let hash = model.hash(&wallet.address, number, spot.height);
-            Some((TxId::Evm(hash), matches!(wallet.class(number), Class::Trade(_))))
+            Some((model.inner.places.tx_id(hash), matches!(wallet.class(number), Class::Trade(_))))
         })
     }
 
@@ -365,12 +371,12 @@ impl EvmModel {
         let spec = spec.at_price(places, places.price(spot.height));
         let venue = venue(places, &spec);
         let row = |leg, side, coin: Coin, units: u128, native: Option<u128>| TrueTrade {
-            hash: TxId::Evm(self.hash(&wallet.address, number, spot.height)),
+            hash: places.tx_id(self.hash(&wallet.address, number, spot.height)),
             height: spot.height,
             index: spot.index,
             time: self.time_of(spot.height),
             side,
-            token: Address::Evm(coin.address(places)),
+            token: places.address(coin.address(places)),
             units: Units::from(units),
             native: native.map(Units::from),
             venue,
@@ -395,9 +401,16 @@ impl EvmModel {
 
 /// The protocol whose pool exchanged the coin, or most of it.
 fn venue(places: &Places, spec: &TradeSpec) -> &'static str {
+    if places.is_tron() {
+        return tron::venue(spec);
+    }
     let v2 = places.v2.map_or(places.v3.name, |v2| v2.name);
     match spec.kind {
-        TradeKind::V2 | TradeKind::V2Hop | TradeKind::Taxed => v2,
+        TradeKind::V2
+        | TradeKind::V2Hop
+        | TradeKind::Taxed
+        | TradeKind::V1
+        | TradeKind::Exchange => v2,
         TradeKind::V3 | TradeKind::V3Dollar | TradeKind::Cow | TradeKind::UserOp => places.v3.name,
         TradeKind::V4 => "Uniswap V4",
         TradeKind::Launchpad => "Flap",

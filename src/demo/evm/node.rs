@@ -23,6 +23,8 @@ pub enum LimitTexts {
     Reth,
     /// It says only that it is too much.
     Curt,
+    /// As java-tron has them.
+    Tron,
 }
 
 /// What kind of node stands behind an endpoint.

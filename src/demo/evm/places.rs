@@ -6,7 +6,7 @@ use super::references::Reference;
 use super::tx::Signatures;
 use crate::demo::mix;
 use crate::demo::walk;
-use crate::domain::Units;
+use crate::domain::{Address, Family, TxId, Units};
 use crate::registry::{Chain, Finality};
 
 pub(super) type Account = [u8; 20];
@@ -43,6 +43,9 @@ struct Row {
     v3: Option<Factory>,
     v4: Option<Router>,
     launchpad: Option<&'static str>,
+    aggregator: &'static str,
+    /// What amounts of native coin are drawn in: about three dollars' worth where the dollar's are.
+    milli: u128,
     /// Part of the OP stack: a second fee, which receipts tell.
     has_l1_fee: bool,
 }
@@ -68,6 +71,8 @@ const BLANK: Row = Row {
     v3: None,
     v4: None,
     launchpad: None,
+    aggregator: KYBER,
+    milli: 1_000_000_000_000_000,
     has_l1_fee: false,
 };
 
@@ -193,6 +198,33 @@ const ROWS: &[Row] = &[
         launchpad: Some("26605f322f7ff986f381bb9a6e3f5dab0beaeb09"),
         ..BLANK
     },
+    Row {
+        slug: "tron",
+        anchor: 78_860_000,
+        block_millis: 3_000,
+        dollar: Some(("USDT", 6)),
+        v2: Some(Factory {
+            name: "SunSwap V2",
+            router: "6e0617948fe030a7e4970f8389d4ad295f249b7e",
+            deployer: "",
+            code: "",
+        }),
+        v3: Some(Factory {
+            name: "SunSwap V3",
+            router: "9bc8fbecba5d240b977b6fd4e9ac25b0012ef843",
+            deployer: "",
+            code: "",
+        }),
+        v4: Some(Router {
+            router: "a31d689a84244bc01be56e07aeafb7686f56bb89",
+            manager: "d8de75898a30b097da826464e932934a512c7be3",
+        }),
+        launchpad: Some("c22dd1b7bc7574e94563c8282f64b065bc07b2fa"),
+        aggregator: "18ff186cb1973d4b29700f2aac6b1eec9e55ffbd",
+        // Ten TRX, in sun.
+        milli: 10_000_000,
+        ..BLANK
+    },
 ];
 
 /// A protocol with a router of its own, whose pools have derived addresses where their factory is
@@ -222,6 +254,7 @@ pub(super) struct Dollar {
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) signatures: Signatures,
+    pub(super) family: Family,
     pub(super) chain_id: u64,
     pub(super) native: String,
     pub(super) wrapped: Account,
@@ -236,6 +269,7 @@ pub(super) struct Places {
     pub(super) references: Vec<Reference>,
     pub(super) multicall: Account,
     pub(super) has_l1_fee: bool,
+    pub(super) milli: u128,
     /// Blocks that the newest one is above the final one.
     pub(super) unfinal: u64,
     /// Mixes addresses of this chain.
@@ -264,6 +298,7 @@ impl Places {
         let other = Amm { name: "Uniswap V3", router: made(seed, Made::Router, 3), maker: None };
         Self {
             signatures: Signatures::default(),
+            family: chain.family,
             chain_id,
             native: chain.native.symbol.clone(),
             wrapped,
@@ -274,13 +309,14 @@ impl Places {
                 .v4
                 .as_ref()
                 .map(|v4| Singleton { router: account(v4.router), manager: account(v4.manager) }),
-            aggregator: account(KYBER),
+            aggregator: account(row.aggregator),
             settlement: account(COW_SETTLEMENT),
             entry_point: account(ENTRY_POINT),
             launchpad: row.launchpad.map_or_else(|| made(seed, Made::Router, 4), account),
             references: references.collect(),
             multicall: account(MULTICALL3),
             has_l1_fee: row.has_l1_fee,
+            milli: row.milli,
             unfinal: match chain.finality {
                 Finality::Depth(depth) => depth,
                 Finality::Finalized | Finality::Safe => UNFINAL,
@@ -293,6 +329,18 @@ impl Places {
 
     pub(super) fn knows(chain: &Chain) -> bool {
         ROWS.iter().any(|row| row.slug == chain.slug)
+    }
+
+    pub(super) fn is_tron(&self) -> bool {
+        self.family == Family::Tron
+    }
+
+    pub(super) fn address(&self, account: Account) -> Address {
+        if self.is_tron() { Address::Tron(account) } else { Address::Evm(account) }
+    }
+
+    pub(super) fn tx_id(&self, hash: Word) -> TxId {
+        if self.is_tron() { TxId::Tron(hash) } else { TxId::Evm(hash) }
     }
 
     pub(super) fn default_head(&self) -> u64 {
@@ -317,10 +365,11 @@ impl Places {
     /// The last block at or before a time.
     pub(super) fn at_time(&self, seconds: u64) -> u64 {
         let blocks = |seconds: u64| seconds.saturating_mul(1000) / self.block_millis.max(1);
-        match seconds.checked_sub(ANCHOR_TIME) {
-            Some(after) => self.anchor.saturating_add(blocks(after)),
-            None => self.anchor.saturating_sub(blocks(ANCHOR_TIME - seconds)),
+        if let Some(after) = seconds.checked_sub(ANCHOR_TIME) {
+            return self.anchor.saturating_add(blocks(after));
         }
+        let before = (ANCHOR_TIME - seconds).saturating_sub(1);
+        self.anchor.saturating_sub(blocks(before) + 1)
     }
 
     /// Trillionths of a dollar for a whole coin at a height.
@@ -330,9 +379,9 @@ impl Places {
 
     /// Wei for base units of the dollar at a price.
     pub(super) fn wei(&self, dollars: u128, price: u128) -> u128 {
-        /// 18 decimals of the coin and 12 of the price.
-        const SCALE: u128 = 10_u128.pow(30);
-        let wei = Units::from(dollars) * Units::from(SCALE)
+        /// A thousand thousandths of the coin, and the 12 decimals of the price.
+        const SCALE: u128 = 10_u128.pow(15);
+        let wei = Units::from(dollars) * Units::from(self.milli) * Units::from(SCALE)
             / Units::from(self.dollar_unit())
             / Units::from(price.max(1));
         wei.try_into().unwrap_or(u128::MAX)
@@ -467,9 +516,10 @@ mod tests {
                 );
             }
             let v4 = row.v4.iter().flat_map(|v4| [v4.router, v4.manager]);
-            assert!(v4.chain(row.launchpad).all(|text| is_hex(text, 20)), "{}", row.slug);
+            let more = row.launchpad.into_iter().chain([row.aggregator]);
+            assert!(v4.chain(more).all(|text| is_hex(text, 20)), "{}", row.slug);
         }
-        for text in [KYBER, COW_SETTLEMENT, ENTRY_POINT, MULTICALL3] {
+        for text in [COW_SETTLEMENT, ENTRY_POINT, MULTICALL3] {
             assert!(is_hex(text, 20));
         }
     }

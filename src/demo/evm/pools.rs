@@ -83,6 +83,9 @@ impl Swap {
     }
 }
 
+const UNISWAP_V4: &str = "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)";
+const SUN_V4: &str = "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24,uint16)";
+
 /// Uniswap's fourth version, with native coin as such on one side.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SwapV4 {
@@ -114,11 +117,16 @@ impl SwapV4 {
         } else {
             (Arg::Int(self.native), Arg::Minus(self.coin.1))
         };
-        let more = [Arg::Int(1 << 96), Arg::Int(1 << 70), Arg::Minus(1), Arg::Int(FEE.into())];
+        let mut more =
+            vec![Arg::Int(1 << 96), Arg::Int(1 << 70), Arg::Minus(1), Arg::Int(FEE.into())];
+        let is_sun = stage.places.is_tron();
+        // `SunSwap` tells the protocol's own fee too.
+        more.extend(is_sun.then_some(Arg::Int(0)));
+        let signature = if is_sun { SUN_V4 } else { UNISWAP_V4 };
         stage.log(
-            "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)",
+            signature,
             &[Arg::Raw(self.pool()), Arg::Of(router)],
-            &[[native, coin].as_slice(), &more].concat(),
+            &[[native, coin].as_slice(), more.as_slice()].concat(),
         );
         stage.leave();
         settle(stage, manager);

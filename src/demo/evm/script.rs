@@ -11,6 +11,7 @@ use crate::domain::Side;
 use super::TradeKind;
 use super::coins::Coin;
 use super::places::Places;
+use super::tron;
 use super::tx::Gas;
 use super::wallet::WalletHistory;
 
@@ -18,12 +19,10 @@ pub(super) const LANES: u64 = 4;
 pub(super) const STEPS: u64 = 8;
 /// Coins of one lane until they come again.
 const LANE_COINS: u64 = 128;
-/// A thousandth of the native coin, in wei.
-pub(super) const MILLI: u128 = 1_000_000_000_000_000;
 const GWEI: u128 = 1_000_000_000;
 /// What a wallet begins with, and for each trade that is planned.
-const FUNDS: u128 = 100_000 * MILLI;
-const FUNDS_PER_TRADE: u128 = 2 * MILLI;
+const FUNDS_MILLIS: u128 = 100_000;
+const FUNDS_MILLIS_PER_TRADE: u128 = 2;
 /// Kinds, fees and senders of trades repeat after as many of them: two coins of each lane.
 const PERIOD: u64 = LANES * STEPS * 2;
 /// Fees of failures repeat after as many.
@@ -211,7 +210,8 @@ impl Script<'_> {
         let against = if is_dollar(kind, step) {
             let units = self.dollars(lane, cycle, step);
             let milli = Coin::Dollar.per_milli(self.places).max(1);
-            let hop = (kind == K::V2Hop).then(|| units * MILLI / milli + u128::from(step));
+            let hop =
+                (kind == K::V2Hop).then(|| units * self.places.milli / milli + u128::from(step));
             Against::Dollar { units, hop }
         } else {
             Against::Native(self.native(lane, cycle, step))
@@ -230,7 +230,8 @@ impl Script<'_> {
 
     fn kind(&self, lane: u64, cycle: u64, step: u64) -> TradeKind {
         let at = |number: u64| usize::try_from(number).unwrap_or(0);
-        let of_lane = KINDS.get(at(lane)).and_then(|lane| lane.get(at(cycle % 2)));
+        let kinds = if self.places.is_tron() { &tron::KINDS } else { &KINDS };
+        let of_lane = kinds.get(at(lane)).and_then(|lane| lane.get(at(cycle % 2)));
         let natural = of_lane.and_then(|kinds| kinds.get(at(step))).copied().unwrap_or(K::V3);
         let kind = match self.wallet.plan.only {
             // Nothing was sold for dollars yet that orders could be paid with.
@@ -239,6 +240,8 @@ impl Script<'_> {
             None => natural,
         };
         match kind {
+            K::UserOp if self.places.is_tron() => K::V1,
+            K::V1 | K::Exchange if !self.places.is_tron() => K::V3,
             K::V2 if self.places.v2.is_none() => K::V3,
             K::V2Hop if self.places.v2.is_none() => K::V3Dollar,
             K::Taxed if self.places.v2.is_none() => K::Launchpad,
@@ -252,7 +255,9 @@ impl Script<'_> {
             | K::Taxed
             | K::Launchpad
             | K::Cow
-            | K::UserOp => kind,
+            | K::UserOp
+            | K::V1
+            | K::Exchange => kind,
         }
     }
 
@@ -261,9 +266,16 @@ impl Script<'_> {
         match self.kind(lane, cycle, 0) {
             K::Taxed => Coin::Taxed(number),
             K::Launchpad => Coin::Curve(number),
-            K::V2 | K::V2Hop | K::V3 | K::V3Dollar | K::V4 | K::Aggregator | K::Cow | K::UserOp => {
-                Coin::Plain(number)
-            }
+            K::Exchange => Coin::Asset(number),
+            K::V2
+            | K::V2Hop
+            | K::V3
+            | K::V3Dollar
+            | K::V4
+            | K::Aggregator
+            | K::Cow
+            | K::UserOp
+            | K::V1 => Coin::Plain(number),
         }
     }
 
@@ -313,7 +325,7 @@ impl Script<'_> {
         let before = self.lane_change(lane, cycle, step);
         // The wallet paid more than it got, and earns a little: never below zero.
         let earned = self.earned(lane, cycle) - self.earned_before(lane, cycle);
-        u128::try_from(earned - before).unwrap_or(MILLI)
+        u128::try_from(earned - before).unwrap_or(self.places.milli)
     }
 
     fn some_native(&self, lane: u64, cycle: u64, step: u64) -> u128 {
@@ -323,13 +335,13 @@ impl Script<'_> {
             1 | 3 | 5 => dice.range(40, 160),
             _ => dice.range(20, 60),
         };
-        u128::from(millis) * MILLI + u128::from(dice.next()) % MILLI
+        u128::from(millis) * self.places.milli + u128::from(dice.next()) % self.places.milli
     }
 
     /// What the lane has earned with its coins through one of them.
     fn earned(&self, lane: u64, cycle: u64) -> i128 {
         let millis = self.dice([lane, cycle, 0], 7).range(0, 50);
-        i128::from(millis) * MILLI.cast_signed()
+        i128::from(millis) * self.places.milli.cast_signed()
     }
 
     fn earned_before(&self, lane: u64, cycle: u64) -> i128 {
@@ -350,6 +362,9 @@ impl Script<'_> {
     // Fees and senders.
 
     fn gas(&self, number: u64, used: u64) -> Gas {
+        if self.places.is_tron() {
+            return Gas { used, price: tron::ENERGY_PRICE, l1_fee: 0 };
+        }
         let price = if self.places.has_l1_fee { GWEI / 50 } else { GWEI / 4 };
         let l1_fee = if self.places.has_l1_fee { GWEI * 40 } else { 0 };
         let steps = u128::from(number % 16);
@@ -395,14 +410,17 @@ impl Script<'_> {
             | K::V4
             | K::Aggregator
             | K::Taxed
-            | K::Launchpad => true,
+            | K::Launchpad
+            | K::V1
+            | K::Exchange => true,
         }
     }
 
     // What a wallet has.
 
     fn funds(&self) -> u128 {
-        FUNDS + FUNDS_PER_TRADE * u128::from(self.wallet.plan.trades)
+        (FUNDS_MILLIS + FUNDS_MILLIS_PER_TRADE * u128::from(self.wallet.plan.trades))
+            * self.places.milli
     }
 
     /// What the wallet has before a place of its history.
@@ -478,7 +496,8 @@ impl Script<'_> {
             3
         };
         let chance = self.dice([round, pair, 0], 8).next();
-        u128::from(10 + chance % 400) * MILLI + u128::from(chance >> 16) % MILLI
+        u128::from(10 + chance % 400) * self.places.milli
+            + u128::from(chance >> 16) % self.places.milli
     }
 }
 
@@ -492,7 +511,15 @@ fn is_dollar(kind: TradeKind, step: u64) -> bool {
     match kind {
         K::V2Hop | K::V3Dollar => true,
         K::Cow => (2..=5).contains(&step),
-        K::V2 | K::V3 | K::V4 | K::Aggregator | K::UserOp | K::Taxed | K::Launchpad => false,
+        K::V2
+        | K::V3
+        | K::V4
+        | K::Aggregator
+        | K::UserOp
+        | K::Taxed
+        | K::Launchpad
+        | K::V1
+        | K::Exchange => false,
     }
 }
 

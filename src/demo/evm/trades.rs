@@ -8,12 +8,14 @@ use super::orders;
 use super::places::{Account, Amm, Made};
 use super::pools::{FEE, Sum, Swap, SwapV4};
 use super::script::{Against, Script, TradeSpec};
+use super::tron;
 use super::tx::{Arg, Op, Stage, Tx};
 
 /// What several routers write for the native coin (ERC-7528).
 pub(super) const NATIVE_PLACEHOLDER: Account = [0xee; 20];
 /// Fee of the pools of the dollar.
 const DOLLAR_FEE: u32 = 500;
+const SINGLE: &str = "exactInputSingle((address,address,uint24,address,uint256,uint256,uint160))";
 /// Of a hundred parts, what a taxed token keeps.
 const TAX_PERCENT: u128 = 5;
 
@@ -30,18 +32,10 @@ pub(super) struct Deal<'a> {
 pub(super) fn build(script: Script<'_>, trade: u64, spec: TradeSpec) -> Tx {
     let (wallet, coin) = (script.wallet.address, spec.coin.address(script.places));
     let deal = Deal { script, trade, spec, wallet, coin };
-    match (spec.kind, spec.against) {
-        (TradeKind::Cow, _) => orders::cow(&deal),
-        (TradeKind::UserOp, Against::Native(native)) => orders::user_op(&deal, native),
-        (TradeKind::V2Hop, Against::Dollar { units, hop: Some(hop) }) => deal.v2_hop(units, hop),
-        (_, Against::Dollar { units, .. }) => deal.v3_dollar(units),
-        (TradeKind::V4, Against::Native(native)) => deal.v4(native),
-        (TradeKind::Aggregator, Against::Native(native)) => deal.aggregator(native),
-        (TradeKind::Taxed, Against::Native(native)) => deal.taxed(native),
-        (TradeKind::Launchpad, Against::Native(native)) => deal.launchpad(native),
-        (TradeKind::V2 | TradeKind::V2Hop, Against::Native(native)) => deal.v2(native),
-        (TradeKind::V3 | TradeKind::V3Dollar, Against::Native(native)) => deal.v3(native),
+    if script.places.is_tron() {
+        return tron::build(&deal);
     }
+    deal.build()
 }
 
 /// Which pool had the larger part of a split, and how many of a hundred parts.
@@ -50,6 +44,27 @@ pub(super) fn larger_v2(spec: &TradeSpec) -> bool {
 }
 
 impl<'a> Deal<'a> {
+    /// As on every chain whose contracts are Ethereum's.
+    pub(super) fn build(&self) -> Tx {
+        match (self.spec.kind, self.spec.against) {
+            (TradeKind::Cow, _) => orders::cow(self),
+            (TradeKind::UserOp, Against::Native(native)) => orders::user_op(self, native),
+            (TradeKind::V2Hop, Against::Dollar { units, hop: Some(hop) }) => {
+                self.v2_hop(units, hop)
+            }
+            (_, Against::Dollar { units, .. }) => self.v3_dollar(units),
+            (TradeKind::V4, Against::Native(native)) => self.v4(native),
+            (TradeKind::Aggregator, Against::Native(native)) => self.aggregator(native),
+            (TradeKind::Taxed, Against::Native(native)) => self.taxed(native),
+            (TradeKind::Launchpad, Against::Native(native)) => self.launchpad(native),
+            (TradeKind::V2 | TradeKind::V2Hop, Against::Native(native)) => self.v2(native),
+            (
+                TradeKind::V3 | TradeKind::V3Dollar | TradeKind::V1 | TradeKind::Exchange,
+                Against::Native(native),
+            ) => self.v3(native),
+        }
+    }
+
     pub(super) fn buys(&self) -> bool {
         self.spec.side == Side::Buy
     }
@@ -76,7 +91,7 @@ impl<'a> Deal<'a> {
         self.script.places.made(what, self.chance(7) % 40)
     }
 
-    fn stage(&self, to: Account, value: u128) -> Stage<'a> {
+    pub(super) fn stage(&self, to: Account, value: u128) -> Stage<'a> {
         Stage::new(self.script.places, self.wallet, to, value)
     }
 
@@ -180,7 +195,10 @@ impl<'a> Deal<'a> {
             // What is not needed comes back.
             let refund = native / 100 * u128::from(self.chance(1) % 4);
             let mut stage = self.stage(amm.router, native + refund);
-            stage.input("multicall(bytes[])", &[Arg::Int(32), Arg::Int(2)]);
+            let swap = (SINGLE, self.single(self.wrapped(native), coins));
+            let back = (refund > 0).then_some(("refundETH()", Vec::new()));
+            let calls: Vec<_> = [swap].into_iter().chain(back).collect();
+            stage.input_calls("multicall(bytes[])", &[], &calls);
             self.v3_buy(&mut stage, native);
             if refund > 0 {
                 stage.pay(self.wallet, refund);
@@ -188,10 +206,22 @@ impl<'a> Deal<'a> {
             return self.end(stage);
         }
         let mut stage = self.stage(amm.router, 0);
-        stage.input("multicall(uint256,bytes[])", &[Arg::Int(64), Arg::Int(2)]);
+        let unwrap = vec![Arg::Int(native), Arg::Of(self.wallet)];
+        let calls = [
+            (SINGLE, self.single(coins, self.wrapped(native))),
+            ("unwrapWETH9(uint256,address)", unwrap),
+        ];
+        stage.input_calls("multicall(uint256,bytes[])", &[Arg::Int(1_900_000_000)], &calls);
         self.v3_sell(&mut stage, native);
-        debug_assert!(coins.1 > 0);
         self.end(stage)
+    }
+
+    /// What `exactInputSingle` is asked.
+    fn single(&self, sold: Sum, bought: Sum) -> Vec<Arg> {
+        let fee = Arg::Int(FEE.into());
+        let amounts = [Arg::Int(sold.1), Arg::Int(bought.1), Arg::Int(0)];
+        let head = [Arg::Of(sold.0), Arg::Of(bought.0), fee, Arg::Of(self.wallet)];
+        [head.as_slice(), &amounts].concat()
     }
 
     /// The router runs and has the coin.
@@ -294,7 +324,7 @@ impl<'a> Deal<'a> {
     }
 
     /// Through two pools; who runs has what is sold and gets what is bought.
-    fn split(&self, stage: &mut Stage<'_>, sold: Sum, bought: Sum, to: Account) {
+    pub(super) fn split(&self, stage: &mut Stage<'_>, sold: Sum, bought: Sum, to: Account) {
         let places = self.script.places;
         let percent = if larger_v2(&self.spec) { 60 } else { 40 };
         let part = |(token, amount): Sum| (token, amount / 100 * percent);

@@ -54,7 +54,21 @@ pub(super) struct Tx {
     pub(super) call: Frame,
     pub(super) logs: Vec<Log>,
     pub(super) gas: Gas,
+    /// A trade that the chain itself makes, without a contract: Tron's exchanges.
+    pub(super) exchanged: Option<Exchanged>,
 }
+
+/// Amounts in base units; the native coin is one side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Exchanged {
+    /// The number of the token; its exchange's follows from it.
+    pub(super) token: u32,
+    pub(super) buys: bool,
+    pub(super) paid: u128,
+    pub(super) got: u128,
+}
+
+const WORD: usize = 32;
 
 /// Something that goes into events and inputs as one word.
 #[derive(Debug, Clone, Copy)]
@@ -139,12 +153,41 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// What the call that runs is asked for, where it is to call itself (Uniswap's `multicall`).
+    pub(super) fn input_calls(
+        &mut self,
+        signature: &'static str,
+        head: &[Arg],
+        calls: &[(&'static str, Vec<Arg>)],
+    ) {
+        let int = |number: usize| Arg::Int(u128::try_from(number).unwrap_or(0));
+        let inner = |(signature, args): &(&'static str, Vec<Arg>)| {
+            let selector = self.places.signatures.selector(signature);
+            selector.into_iter().chain(args.iter().flat_map(|arg| arg.word())).collect::<Vec<u8>>()
+        };
+        let inner: Vec<Vec<u8>> = calls.iter().map(inner).collect();
+        let (mut offsets, mut texts) = (Vec::new(), Vec::new());
+        for text in inner {
+            offsets.extend(int(calls.len() * WORD + texts.len()).word());
+            texts.extend(int(text.len()).word());
+            let end = (texts.len() + text.len()).next_multiple_of(WORD);
+            texts.extend(text);
+            texts.resize(end, 0);
+        }
+        let list = int((head.len() + 1) * WORD);
+        self.input(signature, &[head, &[list, int(calls.len())]].concat());
+        if let Some(frame) = self.open.last_mut() {
+            frame.input.extend(offsets.into_iter().chain(texts));
+        }
+    }
+
     pub(super) fn end(mut self, gas: Gas) -> Tx {
         while self.open.len() > 1 {
             self.leave();
         }
         let nobody = || frame(Op::Call, [0; 20], [0; 20], 0, Vec::new());
-        Tx { call: self.open.pop().unwrap_or_else(nobody), logs: self.logs, gas }
+        let call = self.open.pop().unwrap_or_else(nobody);
+        Tx { call, logs: self.logs, gas, exchanged: None }
     }
 
     /// The whole transaction is taken back.

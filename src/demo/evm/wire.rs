@@ -100,13 +100,19 @@ pub(super) fn log(model: &EvmModel, found: &Found, at: u64, log: &Log, times: bo
     value
 }
 
-/// A block with the transactions of the wallets that the model has met, whole or by hash.
-pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
+/// The transactions of a block that the model has met, in their order.
+pub(super) fn found_in(model: &EvmModel, height: u64) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     for wallet in model.wallets() {
         found.extend(model.transactions(&wallet, (height, height)));
     }
     found.sort_by_key(|found| found.spot.index);
+    found
+}
+
+/// A block with the transactions of the wallets that the model has met, whole or by hash.
+pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
+    let found = found_in(model, height);
     let transactions: Vec<Value> = found
         .iter()
         .map(|found| if whole { transaction(model, found) } else { hex(&found.hash).into() })

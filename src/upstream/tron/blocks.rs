@@ -111,6 +111,33 @@ impl TronSource {
         }
     }
 
+    /// The lowest block from `low` to `high` that is told, and `low` itself where that is; `None`
+    /// where none is. What is kept has no holes.
+    pub(super) async fn first_kept(
+        &self,
+        low: Height,
+        high: Height,
+        options: &CallOptions,
+    ) -> Result<Option<Height>, UpstreamError> {
+        // Nodes do not agree on whether the first block of all can be asked for.
+        if self.header(low.max(1).min(high), options).await?.is_some() {
+            return Ok(Some(low));
+        }
+        if self.header(high, options).await?.is_none() {
+            return Ok(None);
+        }
+        let (mut missing, mut told) = (low, high);
+        while told - missing > 1 {
+            let middle = missing.midpoint(told);
+            if self.header(middle, options).await?.is_some() {
+                told = middle;
+            } else {
+                missing = middle;
+            }
+        }
+        Ok(Some(told))
+    }
+
     pub(super) async fn whole_block(
         &self,
         height: Height,

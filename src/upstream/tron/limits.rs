@@ -20,6 +20,8 @@ pub struct TronLimits {
     pub missing_tries_max: u32,
     /// Pause before such a try, times its number.
     pub missing_pause: Duration,
+    /// Tries for answers of JSON-RPC that do not fit what was asked.
+    pub unfit_tries_max: u32,
     /// Answers in a row of a list that lack what it held before.
     pub misses_max: u32,
     /// Blocks of one search for events; java-tron allows 5,000 where nothing else is set.
@@ -51,6 +53,7 @@ impl Default for TronLimits {
             passed_max: 2000,
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(500),
+            unfit_tries_max: 4,
             misses_max: 3,
             logs_range_max: 5000,
             logs_batch_max: 10,

@@ -28,6 +28,7 @@ pub use limits::TronLimits;
 use prices::References;
 pub(super) use reader::TronReader;
 use serde_json::Value;
+pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 
 use super::ask::{Ask, Reply};
 use super::endpoint::EndpointId;
@@ -127,7 +128,8 @@ impl TronSource {
         }
     }
 
-    /// Asks a node's JSON-RPC for many things in one request; each has an answer of its own.
+    /// Asks a node's JSON-RPC for many things in one request; each has an answer of its own. Answers
+    /// that do not fit what was asked are no answer: it is asked again, elsewhere where there is such.
     async fn rpc(
         &self,
         name: &'static str,
@@ -138,13 +140,22 @@ impl TronSource {
             calls.iter().map(|(method, params)| (*method, params)).collect();
         let body = Some(Bytes::from(jsonrpc::encode(&calls)));
         let ask = Ask { name, path: "/jsonrpc".to_owned(), query: Vec::new(), body };
-        let Reply { body, endpoint, .. } =
-            self.inner.pool.ask(&ask, wire::rpc_reading, options).await?;
-        let answers = jsonrpc::decode(&body, calls.len()).ok();
-        let answers = answers.and_then(|all| all.into_iter().collect::<Option<Vec<Outcome>>>());
-        let answers =
-            answers.ok_or_else(|| self.malformed(endpoint, &format!("no answer to {name}")))?;
-        Ok((answers, endpoint))
+        let mut options = options.clone();
+        let mut tries = 0;
+        loop {
+            let reply = self.inner.pool.ask(&ask, wire::rpc_reading, &options).await?;
+            let Reply { body, endpoint, .. } = reply;
+            let answers = jsonrpc::decode(&body, calls.len()).ok();
+            let answers = answers.and_then(|all| all.into_iter().collect::<Option<Vec<Outcome>>>());
+            if let Some(answers) = answers {
+                return Ok((answers, endpoint));
+            }
+            tries += 1;
+            if tries >= self.inner.limits.unfit_tries_max {
+                return Err(self.malformed(endpoint, &format!("no answer to {name}")));
+            }
+            options.avoid = Some(endpoint);
+        }
     }
 
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {

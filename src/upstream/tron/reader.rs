@@ -28,6 +28,9 @@ use crate::upstream::source::{GapRequest, RawChunk, RawTx, Tip};
 
 enum Event {
     Opened(Result<Opening, UpstreamError>),
+    /// The lowest wanted block that nodes keep, asked for where nothing else tells how far down
+    /// events go.
+    Kept(Result<Option<Height>, UpstreamError>),
     Page(usize, Result<(Page, EndpointId), UpstreamError>),
     Searched(Vec<Window>, Result<Vec<Found>, UpstreamError>),
     Fetched(Key, Result<Fetched, UpstreamError>),
@@ -49,6 +52,8 @@ pub(in crate::upstream) struct TronReader {
     /// To be told with the first chunk.
     tip: Option<Tip>,
     ended: bool,
+    /// Nodes keep blocks only from here: what lies below stays unknown.
+    cut: Option<Height>,
     /// Transactions delivered so far: the run-ahead of a reader that is not eager.
     delivered: usize,
     /// Grows, so that the first rows come early and later commits are few.
@@ -80,6 +85,7 @@ impl TronReader {
             eager: false,
             tip: None,
             ended: false,
+            cut: None,
             delivered: 0,
             chunk_min: 1,
             source,
@@ -100,7 +106,10 @@ impl TronReader {
                 return Err(error);
             }
             if self.ended {
-                return Ok(None);
+                return match self.cut.take() {
+                    Some(first) => Err(UpstreamError::HistoryCut { first }),
+                    None => Ok(None),
+                };
             }
             self.ask(false);
             if self.flights.is_empty() {
@@ -160,6 +169,7 @@ impl TronReader {
                 self.lister = Some(Lister::index(top_at, low_at));
                 Ok(())
             }
+            Event::Kept(kept) => self.search_from(kept?),
             Event::Page(number, page) => self.page(number, page),
             Event::Searched(windows, found) => self.searched(windows, found),
             Event::Fetched(key, fetched) => self.fetched(&key, fetched),
@@ -178,9 +188,12 @@ impl TronReader {
             // No node keeps lists by address: by events then, from where this came to.
             Err(error) if error.is_final() => {
                 tracing::info!(%error, "no lists by address: events are searched");
+                self.lister = None;
+                let (source, options) = (self.source.clone(), self.options.clone());
                 let (low, high) = (self.request.low, self.timeline.next_high());
-                self.timeline = Timeline::new(low, high);
-                self.lister = Some(Lister::events(&self.source, low, high));
+                self.flights.push(Box::pin(async move {
+                    Event::Kept(source.first_kept(low, high, &options).await)
+                }));
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -192,6 +205,17 @@ impl TronReader {
             return Ok(());
         }
         self.timeline.add(page.rows);
+        Ok(())
+    }
+
+    /// Goes on by events, down to what nodes keep: a search below that finds nothing, and proves
+    /// nothing.
+    fn search_from(&mut self, kept: Option<Height>) -> Result<(), UpstreamError> {
+        let (low, high) = (self.request.low, self.timeline.next_high());
+        let Some(kept) = kept else { return Err(UpstreamError::HistoryCut { first: high + 1 }) };
+        self.cut = (kept > low).then_some(kept);
+        self.timeline = Timeline::new(kept, high);
+        self.lister = Some(Lister::events(&self.source, kept, high));
         Ok(())
     }
 

@@ -32,7 +32,7 @@ const NOT_OFFERED: &[&str] = &["not support", "is closed", "not open", "lite ful
 const AGAIN: &[&str] = &["timeout", "timed out", "internal", "nullpointer", "unavailable"];
 
 /// What a status and a body mean. An error may come with the status of a good answer.
-pub(super) fn reading(status: u16, body: &[u8]) -> Reading {
+pub fn reading(status: u16, body: &[u8]) -> Reading {
     // An answer is an object or a list; an error is never a list.
     let failed = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => serde_json::from_slice::<Failed>(body).ok(),
@@ -385,7 +385,7 @@ pub(super) fn is_empty(body: &[u8]) -> bool {
 }
 
 /// As [`reading`], for JSON-RPC: where one call of many was refused for its rate, all go again.
-pub(super) fn rpc_reading(status: u16, body: &[u8]) -> Reading {
+pub fn rpc_reading(status: u16, body: &[u8]) -> Reading {
     #[derive(Deserialize)]
     struct Answer {
         error: Option<RpcError>,

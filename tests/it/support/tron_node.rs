@@ -6,7 +6,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
 
 use blotter::domain::Height;
 use blotter::upstream::{Method, Request, Response, Transport, TransportError};
@@ -190,13 +189,10 @@ pub(crate) struct Ways {
     pub(crate) cut_pages: u64,
     /// Every so many list pages lack their first rows.
     pub(crate) lose_rows: u64,
-    /// Every so many requests are refused, and all of the next 30 seconds.
-    pub(crate) suspend_every: u64,
     /// A transaction's info is unknown for the first asks.
     pub(crate) late_infos: u64,
     pub(crate) logs_range: u64,
     pub(crate) wrong_chain: bool,
-    pub(crate) latency: Duration,
 }
 
 /// The nodes as a transport.
@@ -213,14 +209,10 @@ pub(crate) struct Net {
 #[derive(Debug, Default)]
 struct State {
     calls: BTreeMap<String, u64>,
-    requests: u64,
     pages: u64,
     asked_infos: HashMap<String, u64>,
-    suspended_until: Option<tokio::time::Instant>,
 }
 
-const SUSPENDED: &str =
-    "The key exceeds the frequency limit(15), and the query server is suspended for 30s";
 const PAGE_MAX: usize = 200;
 
 impl Net {
@@ -242,21 +234,10 @@ impl Net {
         again.map(|(id, _)| id.clone()).collect()
     }
 
-    pub(crate) fn requests(&self) -> u64 {
-        self.state.lock().unwrap().requests
-    }
-
     fn answer(&self, request: &Request) -> (u16, Value) {
         let url = request.url.expose();
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let path = path.split("/planted-secret").nth(1).unwrap().trim_start_matches('/').to_owned();
-        if self.is_suspended() {
-            return if path.starts_with("v1") {
-                (403, json!({"success": false, "error": SUSPENDED, "statusCode": 403}))
-            } else {
-                (200, json!({"Error": SUSPENDED}))
-            };
-        }
         let name = match path.strip_prefix("v1/accounts/") {
             Some(rest) => rest.split_once('/').unwrap().1.to_owned(),
             None => path.clone(),
@@ -281,21 +262,6 @@ impl Net {
             }
             _ => (404, json!({"error": "not found"})),
         }
-    }
-
-    fn is_suspended(&self) -> bool {
-        let mut state = self.state.lock().unwrap();
-        state.requests += 1;
-        let now = tokio::time::Instant::now();
-        if state.suspended_until.is_some_and(|until| now < until) {
-            return true;
-        }
-        let every = self.ways.suspend_every;
-        if every > 0 && state.requests.is_multiple_of(every) {
-            state.suspended_until = Some(now + Duration::from_secs(30));
-            return true;
-        }
-        false
     }
 
     fn head(&self) -> Height {
@@ -458,7 +424,6 @@ impl Net {
 impl Transport for Net {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         Box::pin(async move {
-            tokio::time::sleep(self.ways.latency).await;
             let (status, body) = self.answer(&request);
             let body = Bytes::from(body.to_string());
             Ok(Response { status, retry_after: None, body })

@@ -1,0 +1,239 @@
+//! `TronGrid`'s lists of an account: its transactions, and the movements of its TRC-20 tokens.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::demo::evm::coins::Coin;
+use crate::demo::evm::model::{EvmModel, Found};
+use crate::demo::evm::places::{Account, Word};
+use crate::demo::faults::Twist;
+use crate::demo::mix;
+use crate::domain::{Height, Units, UnixSeconds};
+
+use super::node::{NodeOptions, Told, refused};
+use super::wire;
+
+const LIMIT: usize = 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum List {
+    Transactions,
+    Transfers,
+}
+
+/// A row with where it stands.
+struct Line {
+    height: Height,
+    tx: Word,
+    row: usize,
+    json: Value,
+}
+
+/// Where a page ended: the last row's transaction, and which of its rows.
+type Mark = (Word, usize);
+
+struct Page<'a> {
+    model: &'a EvmModel,
+    options: &'a NodeOptions,
+    list: List,
+    account: Account,
+    query: &'a HashMap<String, String>,
+}
+
+/// One page. `head`: what is listed at most.
+pub(super) fn answer(
+    model: &EvmModel,
+    options: &NodeOptions,
+    (list, account): (List, Account),
+    query: &HashMap<String, String>,
+    head: Height,
+    twist: Twist,
+) -> Told {
+    let page = Page { model, options, list, account, query };
+    let mark = match query.get("fingerprint").map(|text| mark(text)) {
+        Some(None) => return refused("invalid fingerprint"),
+        Some(Some(mark)) => Some(mark),
+        None => None,
+    };
+    let limit = page.number("limit").and_then(|limit| usize::try_from(limit).ok());
+    let limit = limit.unwrap_or(LIMIT).clamp(1, options.page_max);
+    let (low, high) = page.range(head);
+    let (mut lines, more) = page.lines((low, high), mark, limit);
+    let mut fingerprint =
+        lines.last().filter(|_| more).map(|last| format!("{}{:x}", hex::encode(last.tx), last.row));
+    if twist.cut && more {
+        lines.truncate(lines.len() / 2 + 1);
+        fingerprint = None;
+    }
+    if twist.empty {
+        (lines, fingerprint) = (Vec::new(), None);
+    }
+    twist_lines(&mut lines, high, twist);
+    let data: Vec<Value> = lines.into_iter().map(|line| line.json).collect();
+    let mut meta = json!({"at": wire::millis(model, head), "page_size": data.len()});
+    if let (Some(mark), Some(meta)) = (fingerprint, meta.as_object_mut()) {
+        meta.insert("fingerprint".to_owned(), mark.into());
+    }
+    (200, json!({"data": data, "success": true, "meta": meta}))
+}
+
+fn mark(text: &str) -> Option<Mark> {
+    let (tx, row) = text.split_at_checked(64)?;
+    let mut word = [0; 32];
+    hex::decode_to_slice(tx, &mut word).ok()?;
+    Some((word, usize::from_str_radix(row, 16).ok()?))
+}
+
+/// What faults do to a page: rows of its first moment are what the page before had too.
+fn twist_lines(lines: &mut Vec<Line>, high: Height, twist: Twist) {
+    if let Some(salt) = twist.flip {
+        let place = |line: &Line| mix::hash(salt, &[mix::digest(1, &line.tx)]);
+        for block in lines.chunk_by_mut(|one, next| one.height == next.height) {
+            block.sort_by_key(place);
+        }
+    }
+    if twist.lose && lines.first().is_some_and(|line| line.height == high) {
+        lines.remove(0);
+    }
+    if twist.duplicate
+        && let Some(Line { height, tx, row, json }) = lines.first()
+    {
+        let again = Line { height: *height, tx: *tx, row: *row, json: json.clone() };
+        lines.insert(0, again);
+    }
+}
+
+impl Page<'_> {
+    fn number(&self, name: &str) -> Option<u64> {
+        self.query.get(name)?.parse().ok()
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        self.query.get(name).is_some_and(|text| text == "true")
+    }
+
+    fn ascending(&self) -> bool {
+        self.query.get("order_by").is_some_and(|order| order.ends_with("asc"))
+    }
+
+    /// Blocks that are asked for; both times are inclusive.
+    fn range(&self, head: Height) -> (Height, Height) {
+        let below = |millis: u64| {
+            let seconds = u32::try_from(millis / 1_000).unwrap_or(u32::MAX);
+            self.model.height_at(UnixSeconds(seconds))
+        };
+        let low = self.number("min_timestamp").and_then(|at| at.checked_sub(1));
+        let high = self.number("max_timestamp").map_or(head, below);
+        (low.map_or(0, |at| below(at) + 1), high.min(head))
+    }
+
+    /// The rows behind a mark, and whether there are more than these.
+    fn lines(
+        &self,
+        (mut low, mut high): (Height, Height),
+        mark: Option<Mark>,
+        most: usize,
+    ) -> (Vec<Line>, bool) {
+        let up = self.ascending();
+        let at = mark.and_then(|(tx, _)| self.model.find(&tx)).map(|found| found.spot.height);
+        if let Some(at) = at {
+            (low, high) = if up { (low.max(at), high) } else { (low, high.min(at)) };
+        }
+        let mut behind = mark.filter(|_| at.is_some());
+        let mut lines = Vec::new();
+        let Some(wallet) = self.model.wallet(&self.account).filter(|_| low <= high) else {
+            return (lines, false);
+        };
+        let mut all = self.model.transactions(&wallet, (low, high));
+        while let Some(found) = if up { all.next() } else { all.next_back() } {
+            for line in self.of(&found) {
+                if let Some(last) = behind {
+                    behind = (last != (line.tx, line.row)).then_some(last);
+                    continue;
+                }
+                if lines.len() == most {
+                    return (lines, true);
+                }
+                lines.push(line);
+            }
+        }
+        (lines, false)
+    }
+
+    /// The rows of one transaction.
+    fn of(&self, found: &Found) -> Vec<Line> {
+        let rows = match self.list {
+            List::Transactions => self.transactions(found),
+            List::Transfers => self.transfers(found),
+        };
+        let line = |(row, json)| Line { height: found.spot.height, tx: found.hash, row, json };
+        let lines = rows.into_iter().enumerate().map(line);
+        if self.ascending() { lines.collect() } else { lines.rev().collect() }
+    }
+
+    fn transactions(&self, found: &Found) -> Vec<Value> {
+        let call = &found.tx.call;
+        let (sends, called) = (call.from == self.account, call.to == self.account);
+        let at = wire::millis(self.model, found.spot.height);
+        if (sends && !self.is_set("only_to")) || (called && !self.is_set("only_from")) {
+            let mut item = wire::transaction(self.model, found);
+            if let Some(item) = item.as_object_mut() {
+                item.insert("blockNumber".to_owned(), found.spot.height.into());
+                item.insert("block_timestamp".to_owned(), at.into());
+                item.insert("net_usage".to_owned(), 345.into());
+                item.insert("energy_usage_total".to_owned(), found.tx.gas.used.into());
+                item.insert("internal_transactions".to_owned(), json!([]));
+            }
+            return vec![item];
+        }
+        let hidden = self.query.get("search_internal").is_some_and(|text| text == "false");
+        if hidden || sends || called || !self.options.inner_calls {
+            return Vec::new();
+        }
+        // What inner calls name the account: items of another shape.
+        let names = |inner: &wire::Inner| inner.from == self.account || inner.to == self.account;
+        let all = (0_u64..).zip(wire::inner(found)).filter(|(_, inner)| names(inner));
+        let item = |(at_call, inner): (u64, wire::Inner)| {
+            json!({
+                "internal_tx_id": wire::inner_hash(found, at_call),
+                "tx_id": hex::encode(found.hash), "block_timestamp": at,
+                "from_address": wire::address(&inner.from), "to_address": wire::address(&inner.to),
+                "data": {"note": "63616c6c", "rejected": inner.rejected,
+                    "call_value": {"_": u64::try_from(inner.value).unwrap_or(u64::MAX)}},
+            })
+        };
+        all.map(item).collect()
+    }
+
+    fn transfers(&self, found: &Found) -> Vec<Value> {
+        let at = wire::millis(self.model, found.spot.height);
+        let names = |moved: &wire::Moved| {
+            (moved.from == self.account && !self.is_set("only_to"))
+                || (moved.to == self.account && !self.is_set("only_from"))
+        };
+        let item = |moved: wire::Moved| {
+            json!({
+                "transaction_id": hex::encode(found.hash), "token_info": self.token(&moved.token),
+                "block_timestamp": at, "from": wire::text(&moved.from),
+                "to": wire::text(&moved.to), "type": moved.kind,
+                "value": Units::from_be_bytes(moved.data).to_string(),
+            })
+        };
+        wire::moved(self.model, found).into_iter().filter(names).map(item).collect()
+    }
+
+    /// Of a contract that is no token it knows only where it is.
+    fn token(&self, token: &Account) -> Value {
+        let places = self.model.places();
+        let address = wire::text(token);
+        match Coin::of(places, token) {
+            Some(coin) => {
+                let symbol = coin.symbol(places);
+                json!({"symbol": symbol, "address": address,
+                    "decimals": coin.decimals(places), "name": symbol})
+            }
+            None => json!({"address": address}),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! What `TronGrid`, and a node by itself, answer to a path.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::demo::evm::calls;
+use crate::demo::evm::coins::Coin;
+use crate::demo::evm::model::{EvmModel, Found};
+use crate::demo::evm::node::{self as rpc, LimitTexts};
+use crate::demo::evm::places::{Account, Word};
+use crate::demo::evm::wire::found_in;
+use crate::demo::faults::{CallFaults, Twist};
+use crate::demo::rpc::{Reply, RpcError};
+use crate::domain::{Address, Family, Height};
+
+use super::lists::{self, List};
+use super::wire;
+
+/// What stands behind an endpoint: an index with nodes, or a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "what an endpoint offers, each by itself")]
+pub struct NodeOptions {
+    /// Blocks by which this endpoint's head lags behind the model's.
+    pub lag: u64,
+    /// First block that is kept; 0 is all.
+    pub first_available: Height,
+    /// The lists by account (`/v1`), and how long their pages are at most.
+    pub lists: bool,
+    pub page_max: usize,
+    /// `/jsonrpc`, and blocks and results of one search for events there.
+    pub json_rpc: bool,
+    pub log_blocks_max: u64,
+    pub logs_max: usize,
+    /// Calls that one batch may hold.
+    pub batch_max: usize,
+    /// `/walletsolidity`.
+    pub solid: bool,
+    /// Whether inner calls are kept (`vm.saveInternalTx`, off by default in java-tron).
+    pub inner_calls: bool,
+    /// What the node says its chain is; `None`: the truth.
+    pub chain_id: Option<u64>,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self {
+            lag: 0,
+            first_available: 0,
+            lists: true,
+            page_max: 200,
+            json_rpc: true,
+            log_blocks_max: 5_000,
+            logs_max: 10_000,
+            batch_max: 100,
+            solid: true,
+            inner_calls: true,
+            chain_id: None,
+        }
+    }
+}
+
+/// A status and a body.
+pub(in crate::demo) type Told = (u16, Value);
+
+/// A request that is no JSON-RPC.
+#[derive(Debug)]
+pub(in crate::demo) struct Asked<'a> {
+    pub(in crate::demo) path: &'a str,
+    pub(in crate::demo) query: HashMap<String, String>,
+    pub(in crate::demo) body: Value,
+}
+
+/// An error of the index.
+pub(super) fn refused(text: &str) -> Told {
+    (400, json!({"success": false, "error": text, "statusCode": 400}))
+}
+
+/// An error of a node: its status is that of a good answer.
+fn failed(text: &str) -> Told {
+    (200, json!({"Error": format!("class {text}")}))
+}
+
+/// How who asks too often is refused: by the index's suspension, in the shapes that it has, or by a
+/// node that has no room.
+pub(in crate::demo) fn too_often(path: &str, wait: Option<Duration>, chance: u64) -> Told {
+    let Some(wait) = wait else {
+        return failed("java.lang.IllegalAccessException : lack of computing resources");
+    };
+    let seconds = wait.as_millis().div_ceil(1_000).max(1);
+    let text = format!(
+        "The key exceeds the frequency limit(15), and the query server is suspended for {seconds}s"
+    );
+    let status = if chance.is_multiple_of(2) { 403 } else { 429 };
+    if path.trim_start_matches('/').starts_with("v1") {
+        return (status, json!({"success": false, "error": text, "statusCode": status}));
+    }
+    let status = if chance.is_multiple_of(3) { 200 } else { status };
+    (status, json!({"Error": text}))
+}
+
+pub(in crate::demo) fn answer(
+    model: &EvmModel,
+    options: &NodeOptions,
+    asked: &Asked<'_>,
+    fault: CallFaults,
+) -> Told {
+    let desk = Desk { model, options, asked, twist: fault.twist };
+    let mut parts = asked.path.trim_matches('/').split('/');
+    let nothing = || (404, json!({"Error": "class java.lang.Exception : not found"}));
+    match parts.next() {
+        Some("v1") if options.lists => {
+            if fault.busy {
+                return (
+                    500,
+                    json!({"success": false, "error": "Internal Error", "statusCode": 500}),
+                );
+            }
+            let rest: Vec<&str> = parts.collect();
+            match rest.as_slice() {
+                ["accounts", account, "transactions"] => desk.list(List::Transactions, account),
+                ["accounts", account, "transactions", "trc20"] => {
+                    desk.list(List::Transfers, account)
+                }
+                _ => nothing(),
+            }
+        }
+        Some("wallet") => desk.wallet(parts.next().unwrap_or_default(), false, fault),
+        Some("walletsolidity") if options.solid => {
+            desk.wallet(parts.next().unwrap_or_default(), true, fault)
+        }
+        Some(_) | None => nothing(),
+    }
+}
+
+/// A call of the JSON-RPC interface, which is the same as on EVM chains as far as it goes.
+pub(in crate::demo) fn call(
+    model: &EvmModel,
+    options: &NodeOptions,
+    method: &str,
+    params: &[Value],
+    twist: Twist,
+) -> Reply {
+    if !METHODS.contains(&method) {
+        return Err(RpcError::new(-32601, "the method does not exist/is not available"));
+    }
+    let node = rpc::NodeOptions {
+        lag: options.lag,
+        first_available: options.first_available,
+        batch_max: options.batch_max,
+        log_blocks_max: Some(options.log_blocks_max),
+        logs_max: Some(options.logs_max),
+        texts: LimitTexts::Tron,
+        traces: false,
+        chain_id: options.chain_id,
+        ..rpc::NodeOptions::default()
+    };
+    rpc::answer(model, &node, method, params, twist)
+}
+
+/// What both have.
+const METHODS: [&str; 11] = [
+    "eth_blockNumber",
+    "eth_call",
+    "eth_chainId",
+    "eth_getBalance",
+    "eth_getBlockByNumber",
+    "eth_getCode",
+    "eth_getLogs",
+    "eth_getTransactionByHash",
+    "eth_getTransactionReceipt",
+    "eth_syncing",
+    "net_version",
+];
+
+struct Desk<'a> {
+    model: &'a EvmModel,
+    options: &'a NodeOptions,
+    asked: &'a Asked<'a>,
+    twist: Twist,
+}
+
+impl Desk<'_> {
+    /// The newest block, or the newest solid one.
+    fn head(&self, solid: bool) -> Height {
+        let behind = self.options.lag.saturating_add(self.twist.head_back);
+        let head = if solid { self.model.head() } else { self.model.newest() };
+        head.saturating_sub(behind)
+    }
+
+    fn list(&self, list: List, account: &str) -> Told {
+        let Some(account) = account_of(account) else {
+            return refused("A valid account address is required.");
+        };
+        let query = &self.asked.query;
+        let solid = query.get("only_confirmed").is_some_and(|text| text == "true");
+        let head = self.head(solid);
+        lists::answer(self.model, self.options, (list, account), query, head, self.twist)
+    }
+
+    /// A field of the body, or a parameter.
+    fn text(&self, name: &str) -> Option<String> {
+        match self.asked.body.get(name) {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(other) => Some(other.to_string()),
+            None => self.asked.query.get(name).cloned(),
+        }
+    }
+
+    fn wallet(&self, name: &str, solid: bool, fault: CallFaults) -> Told {
+        if fault.busy {
+            return failed("java.lang.NullPointerException : null");
+        }
+        if fault.null_result {
+            return (200, json!({}));
+        }
+        let model = self.model;
+        let empty = || json!({});
+        let value = match name {
+            "getnowblock" => wire::block(model, self.head(solid), true),
+            "getblock" => {
+                let height = self.text("id_or_num").map(|text| text.parse().ok());
+                let whole = self.text("detail").is_some_and(|text| text == "true");
+                match height {
+                    None => wire::block(model, self.head(solid), whole),
+                    Some(height) => self.block(height, solid, whole),
+                }
+            }
+            "getblockbynum" => {
+                self.block(self.text("num").and_then(|text| text.parse().ok()), solid, true)
+            }
+            "gettransactioninfobyblocknum" => {
+                let height = self.text("num").and_then(|text| text.parse().ok());
+                let known = height.filter(|height| self.knows(*height, solid));
+                let found = known.map(|height| found_in(model, height)).unwrap_or_default();
+                let inner = self.options.inner_calls;
+                found.iter().map(|found| wire::info(model, found, inner)).collect()
+            }
+            "gettransactionbyid" => {
+                let found = self.found(solid);
+                found.map_or_else(empty, |found| wire::transaction(model, &found))
+            }
+            "gettransactioninfobyid" => {
+                let info = |found: Found| wire::info(model, &found, self.options.inner_calls);
+                self.found(solid).map_or_else(empty, info)
+            }
+            "getexchangebyid" => {
+                let id = self.text("id").and_then(|text| text.parse().ok());
+                id.map_or_else(empty, wire::exchange)
+            }
+            "getassetissuebyid" => self.asset().unwrap_or_else(empty),
+            "triggerconstantcontract" => self.constant(),
+            _ => return (405, json!({"Error": "class java.lang.Exception : not found"})),
+        };
+        (200, value)
+    }
+
+    fn knows(&self, height: Height, solid: bool) -> bool {
+        (self.options.first_available..=self.head(solid)).contains(&height)
+    }
+
+    fn block(&self, height: Option<Height>, solid: bool, whole: bool) -> Value {
+        match height.filter(|height| self.knows(*height, solid)) {
+            Some(height) => wire::block(self.model, height, whole),
+            None => json!({}),
+        }
+    }
+
+    fn found(&self, solid: bool) -> Option<Found> {
+        let mut word: Word = [0; 32];
+        hex::decode_to_slice(self.text("value")?, &mut word).ok()?;
+        self.model.find(&word).filter(|found| self.knows(found.spot.height, solid))
+    }
+
+    /// A token without a contract.
+    fn asset(&self) -> Option<Value> {
+        let places = self.model.places();
+        let number = self.text("value")?.parse().ok().filter(|n| Address::is_tron_asset(*n))?;
+        let account: Account = Address::tron_asset(number).bytes().try_into().ok()?;
+        let coin = Coin::of(places, &account)?;
+        let name = hex::encode(coin.symbol(places));
+        let mut asset = json!({"id": number.to_string(), "owner_address": wire::address(&[7; 20]),
+            "name": name, "abbr": name, "total_supply": 1_u64 << 60});
+        let precision = coin.decimals(places);
+        if let (Some(asset), true) = (asset.as_object_mut(), precision > 0) {
+            asset.insert("precision".to_owned(), precision.into());
+        }
+        Some(asset)
+    }
+
+    /// A call that only reads, of a function without arguments.
+    fn constant(&self) -> Value {
+        const KNOWN: [&str; 3] = ["symbol()", "decimals()", "name()"];
+        let contract = self.text("contract_address").and_then(|text| account_of(&text));
+        let Some(contract) = contract.filter(|it| Coin::of(self.model.places(), it).is_some())
+        else {
+            let message = hex::encode("Smart contract is not exist.");
+            return json!({"result": {"code": "CONTRACT_VALIDATE_ERROR", "message": message}});
+        };
+        let asked = self.text("function_selector").unwrap_or_default();
+        let known = KNOWN.into_iter().find(|known| *known == asked);
+        let selector = known.map(|known| self.model.places().signatures.selector(known));
+        match selector.and_then(|selector| calls::one(self.model, &contract, &selector)) {
+            Some(data) => json!({"result": {"result": true}, "energy_used": 541,
+                "constant_result": [hex::encode(data)], "transaction": {"ret": [{}]}}),
+            None => json!({"result": {"result": true,
+                "message": hex::encode("REVERT opcode executed")}, "constant_result": [""],
+                "transaction": {"ret": [{"ret": "FAILED"}]}}),
+        }
+    }
+}
+
+/// An address in any of its spellings.
+fn account_of(text: &str) -> Option<Account> {
+    if let Ok(Address::Tron(account)) = Address::parse(Family::Tron, text) {
+        return Some(account);
+    }
+    let mut account = [0; 20];
+    hex::decode_to_slice(text.strip_prefix("41")?, &mut account).ok()?;
+    Some(account)
+}

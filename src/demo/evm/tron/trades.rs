@@ -1,0 +1,202 @@
+//! Trades at Tron's own venues. Events: data/venues-tron.toml.
+
+use crate::demo::evm::TradeKind;
+use crate::demo::evm::places::{Account, Made, keccak, tail};
+use crate::demo::evm::pools::Sum;
+use crate::demo::evm::script::{Against, TradeSpec};
+use crate::demo::evm::trades::{Deal, larger_v2};
+use crate::demo::evm::tx::{Arg, Exchanged, Stage, Tx};
+use crate::domain::Address;
+
+const SMART: &str =
+    "swapExactInput(address[],string[],uint256[],uint24[],(uint256,uint256,address,uint256))";
+
+pub(in crate::demo::evm) fn build(deal: &Deal<'_>) -> Tx {
+    match (deal.spec.kind, deal.spec.against) {
+        (TradeKind::Cow, against) => relayed(deal, against),
+        (TradeKind::V1 | TradeKind::UserOp, Against::Native(native)) => v1(deal, native),
+        (TradeKind::Exchange, Against::Native(native)) => exchange(deal, native),
+        (TradeKind::Aggregator, Against::Native(native)) => smart(deal, native),
+        (TradeKind::Launchpad, Against::Native(native)) => sun_pump(deal, native),
+        (
+            TradeKind::V1
+            | TradeKind::V2
+            | TradeKind::V2Hop
+            | TradeKind::V3
+            | TradeKind::V3Dollar
+            | TradeKind::V4
+            | TradeKind::Aggregator
+            | TradeKind::Taxed
+            | TradeKind::Launchpad
+            | TradeKind::UserOp
+            | TradeKind::Exchange,
+            _,
+        ) => deal.build(),
+    }
+}
+
+/// The protocol whose pool exchanged the coin, or most of it.
+pub(in crate::demo::evm) fn venue(spec: &TradeSpec) -> &'static str {
+    match spec.kind {
+        TradeKind::V1 | TradeKind::UserOp => "SunSwap V1",
+        TradeKind::V4 => "SunSwap V4",
+        TradeKind::Launchpad => "SunPump",
+        TradeKind::Exchange => "TRON Exchange",
+        TradeKind::V2 | TradeKind::V2Hop | TradeKind::Taxed => "SunSwap V2",
+        // Their router has no pools of its own.
+        TradeKind::Aggregator | TradeKind::Cow if larger_v2(spec) => "SunSwap V2",
+        TradeKind::Aggregator | TradeKind::Cow | TradeKind::V3 | TradeKind::V3Dollar => {
+            "SunSwap V3"
+        }
+    }
+}
+
+/// The coin's own exchange, which holds TRX and nothing else tells that it paid.
+fn v1(deal: &Deal<'_>, native: u128) -> Tx {
+    let (coin, units) = deal.sum();
+    let exchange: Account = tail(&keccak(&[b"exchange", &coin]));
+    let who = Arg::Of(deal.wallet);
+    let snapshot = |stage: &mut Stage<'_>| {
+        let reserves = [who, Arg::Int(native * 900), Arg::Int(units * 900)];
+        stage.log("Snapshot(address,uint256,uint256)", &reserves, &[]);
+    };
+    let trade = |first, second| [who, Arg::Int(first), Arg::Int(second)];
+    if deal.buys() {
+        // What is not needed comes back.
+        let refund = native / 100 * u128::from(deal.chance(1) % 3);
+        let mut stage = deal.stage(exchange, native + refund);
+        stage.input("trxToTokenSwapOutput(uint256,uint256)", &[Arg::Int(units), Arg::Int(1 << 40)]);
+        if refund > 0 {
+            stage.pay(deal.wallet, refund);
+        }
+        stage.transfer(coin, deal.wallet, units);
+        let indexed = trade(native, units);
+        stage.log("TokenPurchase(address,uint256,uint256)", &indexed, &[]);
+        snapshot(&mut stage);
+        return deal.end(stage);
+    }
+    let mut stage = deal.stage(exchange, 0);
+    let args = [Arg::Int(units), Arg::Int(native), Arg::Int(1 << 40)];
+    stage.input("tokenToTrxSwapInput(uint256,uint256,uint256)", &args);
+    stage.pay(deal.wallet, native);
+    stage.pull(coin, deal.wallet, exchange, units);
+    stage.log("TrxPurchase(address,uint256,uint256)", &trade(units, native), &[]);
+    snapshot(&mut stage);
+    deal.end(stage)
+}
+
+/// A curve with TRX as such; its fee is beside what the curve takes.
+fn sun_pump(deal: &Deal<'_>, native: u128) -> Tx {
+    let places = deal.script.places;
+    let (coin, units) = deal.sum();
+    let fee = native / 100;
+    let collector = places.made(Made::FeeReceiver, 1);
+    let ends = [Arg::Of(coin), Arg::Of(deal.wallet)];
+    if deal.buys() {
+        let refund = native / 100 * u128::from(deal.chance(1) % 3);
+        let mut stage = deal.stage(places.launchpad, native + refund);
+        stage.input("purchaseToken(address,uint256)", &[Arg::Of(coin), Arg::Int(units)]);
+        stage.transfer(coin, deal.wallet, units);
+        stage.pay(collector, fee);
+        if refund > 0 {
+            stage.pay(deal.wallet, refund);
+        }
+        let signature = "TokenPurchased(address,address,uint256,uint256,uint256,uint256)";
+        let amounts = [native - fee, fee, units, units * 77].map(Arg::Int);
+        stage.log(signature, &ends, &amounts);
+        return deal.end(stage);
+    }
+    let mut stage = deal.stage(places.launchpad, 0);
+    let args = [Arg::Of(coin), Arg::Int(units), Arg::Int(native)];
+    stage.input("saleToken(address,uint256,uint256)", &args);
+    stage.pull(coin, deal.wallet, places.launchpad, units);
+    stage.pay(collector, fee);
+    stage.pay(deal.wallet, native);
+    let amounts = [native + fee, fee, units].map(Arg::Int);
+    stage.log("TokenSold(address,address,uint256,uint256,uint256)", &ends, &amounts);
+    deal.end(stage)
+}
+
+/// The Smart Exchange Router, over two pools.
+fn smart(deal: &Deal<'_>, native: u128) -> Tx {
+    let router = deal.script.places.aggregator;
+    if deal.buys() {
+        let (sold, bought) = (deal.wrapped(native), deal.sum());
+        let mut stage = deal.stage(router, native);
+        smart_input(deal, &mut stage, sold, bought);
+        stage.wrap(native);
+        deal.split(&mut stage, sold, bought, deal.wallet);
+        smart_log(
+            deal,
+            &mut stage,
+            "SwapExactETHForTokens(address,uint256,uint256[])",
+            sold,
+            bought,
+        );
+        return deal.end(stage);
+    }
+    let mut stage = deal.stage(router, 0);
+    smart_sale(deal, &mut stage, native);
+    deal.end(stage)
+}
+
+/// The router, which runs, sells the wallet's coin for TRX.
+fn smart_sale(deal: &Deal<'_>, stage: &mut Stage<'_>, native: u128) {
+    let (sold, bought) = (deal.sum(), deal.wrapped(native));
+    let router = stage.here();
+    smart_input(deal, stage, sold, bought);
+    stage.pull(sold.0, deal.wallet, router, sold.1);
+    deal.split(stage, sold, bought, router);
+    stage.unwrap(native);
+    stage.pay(deal.wallet, native);
+    smart_log(deal, stage, "SwapExactTokensForTokens(address,uint256,uint256[])", sold, bought);
+}
+
+/// Somebody else sends what the wallet signed, and pays for it.
+fn relayed(deal: &Deal<'_>, against: Against) -> Tx {
+    let places = deal.script.places;
+    let router = places.aggregator;
+    let mut stage = Stage::new(places, deal.made(Made::Relayer), router, 0);
+    match against {
+        Against::Native(native) => smart_sale(deal, &mut stage, native),
+        Against::Dollar { units, .. } => {
+            let (sold, bought) = deal.against_dollars(units);
+            smart_input(deal, &mut stage, sold, bought);
+            stage.pull(sold.0, deal.wallet, router, sold.1);
+            deal.split(&mut stage, sold, bought, deal.wallet);
+            let signature = "SwapExactTokensForTokens(address,uint256,uint256[])";
+            smart_log(deal, &mut stage, signature, sold, bought);
+        }
+    }
+    deal.end(stage)
+}
+
+/// The four lists, empty as they do not count here, behind the amounts and who is paid.
+fn smart_input(deal: &Deal<'_>, stage: &mut Stage<'_>, sold: Sum, bought: Sum) {
+    let lists = [256, 288, 320, 352].map(Arg::Int);
+    let data = [Arg::Int(sold.1), Arg::Int(bought.1), Arg::Of(deal.wallet), Arg::Int(1 << 40)];
+    let empty = [Arg::Int(0); 4];
+    stage.input(SMART, &[lists, data, empty].concat());
+}
+
+fn smart_log(
+    deal: &Deal<'_>,
+    stage: &mut Stage<'_>,
+    signature: &'static str,
+    sold: Sum,
+    bought: Sum,
+) {
+    let indexed = [Arg::Of(deal.wallet), Arg::Int(sold.1)];
+    let amounts = [Arg::Int(32), Arg::Int(2), Arg::Int(sold.1), Arg::Int(bought.1)];
+    stage.log(signature, &indexed, &amounts);
+}
+
+/// `ExchangeTransactionContract`: no contract runs and no event is emitted.
+fn exchange(deal: &Deal<'_>, native: u128) -> Tx {
+    let (coin, units) = deal.sum();
+    let token = Address::Tron(coin).as_tron_asset().unwrap_or_default();
+    let (paid, got) = if deal.buys() { (native, units) } else { (units, native) };
+    let mut tx = deal.end(deal.stage([0; 20], 0));
+    tx.exchanged = Some(Exchanged { token, buys: deal.buys(), paid, got });
+    tx
+}

@@ -1,0 +1,280 @@
+//! How java-tron writes transactions, their infos and blocks (`visible=false`): what is zero or
+//! empty is left out, amounts are 64-bit integers, addresses have 42 hex digits.
+
+use serde_json::{Map, Value, json};
+
+use crate::demo::evm::model::{EvmModel, Found};
+use crate::demo::evm::places::{Account, Word};
+use crate::demo::evm::tx::{Exchanged, Frame, Op, TRANSFER};
+use crate::demo::evm::wire::found_in;
+use crate::demo::mix;
+use crate::domain::Address;
+
+/// A transaction is made so long before its block, and would have been good so long after it.
+const MADE_MILLIS: u64 = 3_000;
+const GOOD_MILLIS: u64 = 57_000;
+const FEE_LIMIT: u64 = 500_000_000;
+/// `REVERT opcode executed`.
+const REVERT_TEXT: &str = "524556455254206f70636f6465206578656375746564";
+/// `call`.
+const NOTE: &str = "63616c6c";
+/// TRX among the assets of an exchange: an underscore.
+const TRX: &str = "5f";
+/// Numbers of exchanges follow from their tokens'.
+const EXCHANGES_FROM: u32 = 1_000_000;
+
+pub(super) fn address(account: &Account) -> String {
+    format!("41{}", hex::encode(account))
+}
+
+/// `T…`.
+pub(super) fn text(account: &Account) -> String {
+    Address::Tron(*account).to_string()
+}
+
+pub(super) fn millis(model: &EvmModel, height: u64) -> u64 {
+    u64::from(model.time_of(height).0) * 1_000
+}
+
+fn amount(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+/// Puts what is not zero.
+fn put(map: &mut Value, name: &str, value: u128) {
+    if let (Some(map), true) = (map.as_object_mut(), value > 0) {
+        map.insert(name.to_owned(), amount(value).into());
+    }
+}
+
+fn token_name(token: u32) -> String {
+    hex::encode(token.to_string())
+}
+
+/// The kind of contract and what it is asked.
+fn contract(found: &Found) -> (&'static str, Value) {
+    let call = &found.tx.call;
+    let owner = address(&call.from);
+    if let Some(Exchanged { token, buys, paid, got }) = found.tx.exchanged {
+        let sold = if buys { TRX.to_owned() } else { token_name(token) };
+        let asked = json!({"owner_address": owner, "exchange_id": token - EXCHANGES_FROM,
+            "token_id": sold, "quant": amount(paid), "expected": amount(got / 100 * 98)});
+        return ("ExchangeTransactionContract", asked);
+    }
+    if call.input.is_empty() {
+        let paid = json!({"owner_address": owner, "to_address": address(&call.to),
+            "amount": amount(call.value)});
+        return ("TransferContract", paid);
+    }
+    let mut asked = json!({"owner_address": owner, "contract_address": address(&call.to),
+        "data": hex::encode(&call.input)});
+    put(&mut asked, "call_value", call.value);
+    ("TriggerSmartContract", asked)
+}
+
+/// What `getexchangebyid` tells.
+pub(super) fn exchange(id: u64) -> Value {
+    let token = u32::try_from(id).ok().and_then(|id| id.checked_add(EXCHANGES_FROM));
+    match token.filter(|token| Address::is_tron_asset(*token)) {
+        Some(token) => json!({
+            "exchange_id": id, "creator_address": address(&[7; 20]), "create_time": 1_538_000_000_000_u64,
+            "first_token_id": token_name(token), "first_token_balance": 1_u64 << 50,
+            "second_token_id": TRX, "second_token_balance": 1_u64 << 50,
+        }),
+        None => json!({}),
+    }
+}
+
+fn outcome(found: &Found) -> &'static str {
+    if found.tx.call.failed { "REVERT" } else { "SUCCESS" }
+}
+
+/// `gettransactionbyid`.
+pub(super) fn transaction(model: &EvmModel, found: &Found) -> Value {
+    let (kind, value) = contract(found);
+    let at = millis(model, found.spot.height);
+    let below = model.block_hash(found.spot.height.saturating_sub(1));
+    let slice = |from: usize, to: usize| hex::encode(below.get(from..to).unwrap_or_default());
+    let mut data = json!({
+        "contract": [{"parameter": {"value": value,
+            "type_url": format!("type.googleapis.com/protocol.{kind}")}, "type": kind}],
+        "ref_block_bytes": slice(6, 8), "ref_block_hash": slice(8, 16),
+        "expiration": at + GOOD_MILLIS, "timestamp": at.saturating_sub(MADE_MILLIS),
+    });
+    if kind == "TriggerSmartContract" {
+        put(&mut data, "fee_limit", FEE_LIMIT.into());
+    }
+    let signature = mix::key(mix::digest(1, &found.hash), &[1]);
+    json!({
+        "ret": [{"contractRet": outcome(found)}],
+        "signature": [format!("{0}{0}1b", hex::encode(signature))],
+        "txID": hex::encode(found.hash), "raw_data": data, "raw_data_hex": "",
+    })
+}
+
+/// `gettransactioninfobyid`; `inner`: whether the node keeps inner calls.
+pub(super) fn info(model: &EvmModel, found: &Found, inner: bool) -> Value {
+    let (kind, _) = contract(found);
+    let tx = &found.tx;
+    let mut receipt = json!({"net_usage": 345});
+    let mut info = json!({
+        "id": hex::encode(found.hash), "blockNumber": found.spot.height,
+        "blockTimeStamp": millis(model, found.spot.height), "contractResult": [""],
+    });
+    let runs = kind == "TriggerSmartContract";
+    if runs {
+        put(&mut info, "fee", tx.gas.cost());
+        put(&mut receipt, "energy_fee", tx.gas.cost());
+        put(&mut receipt, "energy_usage_total", tx.gas.used.into());
+    }
+    if let Some(got) = tx.exchanged.map(|exchanged| exchanged.got) {
+        put(&mut info, "exchange_received_amount", got);
+    }
+    let Some(map) = info.as_object_mut() else { return info };
+    if runs {
+        insert(&mut receipt, "result", outcome(found).into());
+        map.insert("contract_address".to_owned(), address(&tx.call.to).into());
+        let calls = inner_calls(found);
+        if inner && !calls.is_empty() {
+            map.insert("internal_transactions".to_owned(), calls.into());
+        }
+    }
+    if tx.call.failed {
+        map.insert("result".to_owned(), "FAILED".into());
+        map.insert("resMessage".to_owned(), REVERT_TEXT.into());
+    }
+    if !tx.logs.is_empty() {
+        map.insert("log".to_owned(), logs(found));
+    }
+    map.insert("receipt".to_owned(), receipt);
+    info
+}
+
+fn insert(map: &mut Value, name: &str, value: Value) {
+    if let Some(map) = map.as_object_mut() {
+        map.insert(name.to_owned(), value);
+    }
+}
+
+fn logs(found: &Found) -> Value {
+    let log = |log: &crate::demo::evm::tx::Log| {
+        let topics: Vec<String> = log.topics.iter().map(hex::encode).collect();
+        let mut value = Map::new();
+        value.insert("address".to_owned(), hex::encode(log.address).into());
+        value.insert("topics".to_owned(), topics.into());
+        if !log.data.is_empty() {
+            value.insert("data".to_owned(), hex::encode(&log.data).into());
+        }
+        Value::Object(value)
+    };
+    found.tx.logs.iter().map(log).collect()
+}
+
+/// One call below the outermost, as the machine keeps it.
+pub(super) struct Inner {
+    pub(super) from: Account,
+    pub(super) to: Account,
+    pub(super) value: u128,
+    pub(super) rejected: bool,
+}
+
+/// All of them, each before those that it made.
+pub(super) fn inner(found: &Found) -> Vec<Inner> {
+    let mut all = Vec::new();
+    let top = &found.tx.call;
+    let mut open: Vec<(&Frame, bool)> = top.calls.iter().rev().map(|c| (c, top.failed)).collect();
+    while let Some((frame, taken_back)) = open.pop() {
+        let rejected = taken_back || frame.failed;
+        open.extend(frame.calls.iter().rev().map(|call| (call, rejected)));
+        // Code that runs in place of the caller's own moves nothing.
+        let (to, value) = match frame.op {
+            Op::Call => (frame.to, frame.value),
+            Op::Static => (frame.to, 0),
+            Op::Delegate => (frame.from, 0),
+        };
+        all.push(Inner { from: frame.from, to, value, rejected });
+    }
+    all
+}
+
+fn inner_calls(found: &Found) -> Vec<Value> {
+    let call = |(at, inner): (u64, Inner)| {
+        let mut moved = json!({});
+        put(&mut moved, "callValue", inner.value);
+        let mut call = json!({
+            "hash": inner_hash(found, at), "caller_address": address(&inner.from),
+            "transferTo_address": address(&inner.to), "callValueInfo": [moved], "note": NOTE,
+        });
+        if inner.rejected {
+            insert(&mut call, "rejected", true.into());
+        }
+        call
+    };
+    (0..).zip(inner(found)).map(call).collect()
+}
+
+pub(super) fn inner_hash(found: &Found, at: u64) -> String {
+    hex::encode(mix::key(mix::digest(3, &found.hash), &[at]))
+}
+
+/// A movement of a TRC-20 token, or a leave to move it.
+pub(super) struct Moved {
+    pub(super) kind: &'static str,
+    pub(super) token: Account,
+    pub(super) from: Account,
+    pub(super) to: Account,
+    pub(super) data: Word,
+}
+
+pub(super) fn moved(model: &EvmModel, found: &Found) -> Vec<Moved> {
+    let signatures = &model.places().signatures;
+    let kinds = [
+        ("Transfer", signatures.topic(TRANSFER)),
+        ("Approval", signatures.topic("Approval(address,address,uint256)")),
+    ];
+    let read = |log: &crate::demo::evm::tx::Log| {
+        let [topic, from, to] = log.topics.as_slice() else { return None };
+        let (kind, _) = kinds.iter().find(|(_, known)| known == topic)?;
+        Some(Moved {
+            kind,
+            token: log.address,
+            from: *from.last_chunk()?,
+            to: *to.last_chunk()?,
+            data: *log.data.first_chunk()?,
+        })
+    };
+    found.tx.logs.iter().filter_map(read).collect()
+}
+
+/// The first block's ends in the chain's number.
+fn id(model: &EvmModel, height: u64) -> Word {
+    let mut id = model.block_hash(height);
+    let number = u32::try_from(model.chain_id()).unwrap_or(0);
+    if let (0, Some(end)) = (height, id.last_chunk_mut()) {
+        *end = number.to_be_bytes();
+    }
+    id
+}
+
+/// `getblock`; `whole`: with the transactions that the model has met.
+pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
+    let parent = height.checked_sub(1).map_or([0; 32], |below| model.block_hash(below));
+    let filled = |name: &[u8]| hex::encode(mix::key(mix::digest(height, name), &[height]));
+    let mut block = json!({
+        "blockID": hex::encode(id(model, height)),
+        "block_header": {
+            "raw_data": {
+                "number": height, "txTrieRoot": filled(b"root"), "version": 31,
+                "witness_address": address(&[8; 20]), "parentHash": hex::encode(parent),
+                "timestamp": millis(model, height),
+            },
+            "witness_signature": format!("{0}{0}00", filled(b"witness")),
+        },
+    });
+    let found = if whole { found_in(model, height) } else { Vec::new() };
+    if !found.is_empty() {
+        let all = found.iter().map(|found| transaction(model, found)).collect();
+        insert(&mut block, "transactions", all);
+    }
+    block
+}

@@ -1,0 +1,315 @@
+//! The real reader over Tron's demo chain, by lists and by events: what it reads and the decoder
+//! makes of it is the truth.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blotter::decode::tron::decode;
+use blotter::demo::evm::tron::NodeOptions;
+use blotter::demo::evm::{EvmModel, TradeKind, TrueTrade, WalletPlan};
+use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
+use blotter::domain::{Address, Clock, Side, TxId, Units, UnixMillis};
+use blotter::registry::{Chain, Registry};
+use blotter::upstream::{
+    EndpointConfig, GapRequest, Lane, Pool, PoolLimits, Priority, RawTx, Source, TokenMeta,
+    Transport, TronLimits, TronSource, UpstreamError,
+};
+use tokio::time::Instant;
+
+#[derive(Debug)]
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> UnixMillis {
+        UnixMillis(1_767_225_600_000)
+    }
+}
+
+struct World {
+    registry: Registry,
+    chain: Chain,
+    model: EvmModel,
+    node: DemoNode,
+}
+
+fn world(options: NodeOptions) -> World {
+    let registry = Registry::embedded().unwrap();
+    let chain = registry.chain_named("tron").unwrap().clone();
+    let model = EvmModel::new(11, &chain);
+    let node = DemoNode::tron(model.clone(), 1);
+    node.set_options(options);
+    World { registry, chain, model, node }
+}
+
+/// No lists by account.
+fn plain_node() -> NodeOptions {
+    NodeOptions { lists: false, ..NodeOptions::default() }
+}
+
+/// Transaction, height, side, token, amount and native value.
+type Fact = (TxId, u64, Side, Address, Option<Units>, Option<Units>);
+
+fn lane() -> Lane {
+    Lane::new(1, Arc::new(Priority::interactive()))
+}
+
+fn request(wallet: Address, low: u64, high: Option<u64>) -> GapRequest {
+    let (resume, accounts) = (None, Vec::new());
+    GapRequest { wallet, low, high, resume, accounts, lane: lane(), first: true }
+}
+
+impl World {
+    fn source(&self, rate: Option<u32>) -> Source {
+        let mounts = [("demo.test/tron".to_owned(), self.node.clone())];
+        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        let endpoint = EndpointConfig {
+            batch: Some(50),
+            rate_millihertz: rate,
+            ..EndpointConfig::new("https://demo.test/tron")
+        };
+        let (limits, clock) = (PoolLimits::default(), Arc::new(NoClock));
+        let pool = Pool::new(vec![endpoint], transport, limits, clock, 7);
+        Source::Tron(TronSource::new(pool, &self.chain, TronLimits::default()))
+    }
+
+    /// From the block `low` up.
+    async fn read(&self, source: &Source, wallet: Address, low: u64) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        let (error, _) = self.drain(source, request(wallet, low, None), &mut facts).await;
+        assert_eq!(error, None);
+        facts
+    }
+
+    /// Reads until the end or an error; tells down to which block.
+    async fn drain(
+        &self,
+        source: &Source,
+        request: GapRequest,
+        facts: &mut Vec<Fact>,
+    ) -> (Option<UpstreamError>, Option<u64>) {
+        let Address::Tron(account) = request.wallet else { panic!("another family") };
+        let mut reader = source.read(request);
+        reader.set_eager(true);
+        let (mut low, mut error) = (None, None);
+        loop {
+            let chunk = match reader.next().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(told) => {
+                    error = Some(told);
+                    break;
+                }
+            };
+            low = Some(chunk.low);
+            for tx in chunk.txs {
+                let RawTx::Tron(tx, time) = tx else { panic!("another family") };
+                assert_eq!(time, self.model.time_of(tx.call.block));
+                let decoded = decode(self.registry.tron(), &self.chain, &account, &tx);
+                let id = TxId::Tron(tx.call.hash);
+                let fact = |t: blotter::decode::DecodedTrade| {
+                    (id, tx.call.block, t.side, t.mint, t.units, t.native)
+                };
+                facts.extend(decoded.trades.into_iter().map(fact));
+            }
+        }
+        facts.sort_unstable_by_key(|fact| (fact.1, fact.0, fact.2 == Side::Buy));
+        (error, low)
+    }
+
+    fn truth(&self, wallet: Address, shown: impl Fn(&TrueTrade) -> bool) -> Vec<Fact> {
+        facts(self.model.truth(wallet).filter(shown))
+    }
+
+    /// Reads a mixed wallet and holds each row against the truth; `shown`: what the way that is
+    /// tried shows at all.
+    async fn check(&self, plan: WalletPlan, shown: impl Fn(&TrueTrade) -> bool) {
+        let wallet = self.model.add_named("trader", plan);
+        let found = self.read(&self.source(None), wallet, low(&plan)).await;
+        let truth = self.truth(wallet, shown);
+        assert!(u64::try_from(truth.len()).unwrap() >= plan.trades * 3 / 4);
+        for (found, truth) in found.iter().zip(&truth) {
+            assert_eq!(found, truth);
+        }
+        assert_eq!(found.len(), truth.len());
+    }
+}
+
+fn facts(truth: impl Iterator<Item = TrueTrade>) -> Vec<Fact> {
+    let fact = |t: TrueTrade| (t.hash, t.height, t.side, t.token, Some(t.units), t.native);
+    let mut truth: Vec<Fact> = truth.map(fact).collect();
+    truth.sort_unstable_by_key(|fact| (fact.1, fact.0, fact.2 == Side::Buy));
+    truth
+}
+
+/// A wallet of a year, so that searches for events end soon.
+fn mixed(trades: u64) -> WalletPlan {
+    WalletPlan { noise_percent: 40, first: Some(75_000_000), ..WalletPlan::trades(trades) }
+}
+
+fn low(plan: &WalletPlan) -> u64 {
+    plan.first.unwrap_or(0)
+}
+
+/// Tokens that have no contract leave no event.
+fn has_events(t: &TrueTrade) -> bool {
+    t.kind != TradeKind::Exchange
+}
+
+#[tokio::test(start_paused = true)]
+async fn both_ways_find_all_trades() {
+    world(NodeOptions::default()).check(mixed(400), |_| true).await;
+    world(plain_node()).check(mixed(400), has_events).await;
+    // A node that has no view of its own of what is solid.
+    let options = NodeOptions { page_max: 50, ..NodeOptions::default() };
+    world(options).check(mixed(150), |_| true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_keep_no_inner_calls_give_no_wrong_value() {
+    for lists in [true, false] {
+        let world = world(NodeOptions { lists, inner_calls: false, ..NodeOptions::default() });
+        let wallet = world.model.add_named("trader", mixed(400));
+        let found = world.read(&world.source(None), wallet, low(&mixed(0))).await;
+        let truth = world.truth(wallet, |t| lists || has_events(t));
+        let mut unvalued = 0;
+        for row in &found {
+            let same = |t: &&Fact| (t.0, t.2, t.3, t.4) == (row.0, row.2, row.3, row.4);
+            let truth = truth.iter().find(same).unwrap();
+            assert!(row.5.is_none() || row.5 == truth.5, "{row:?} is not {truth:?}");
+            unvalued += usize::from(row.5.is_none() && truth.5.is_some());
+        }
+        let mut ids: Vec<_> = found.iter().map(|row| (row.0, row.3)).collect();
+        ids.dedup();
+        assert_eq!(ids.len(), found.len(), "no row twice");
+        assert!(found.len() * 100 >= truth.len() * 95, "{} of {}", found.len(), truth.len());
+        assert!(unvalued * 5 <= found.len(), "{unvalued} of {}", found.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_change_nothing_but_the_time() {
+    for options in [NodeOptions::default(), plain_node()] {
+        let lists = options.lists;
+        let world = world(options);
+        let storm = Faults { empty_page: Rate::NEVER, ..Faults::storm(Rate(10)) };
+        world.node.set_faults(Faults {
+            head_back: Rate::NEVER,
+            null_result: Rate::NEVER,
+            suspended: Rate(2),
+            ..storm
+        });
+        world.check(mixed(250), |t| lists || has_events(t)).await;
+        let faults = world.node.stats().faults;
+        assert!(!lists || faults.contains_key("lost_cursor"), "{faults:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn infos_that_come_late_and_pages_that_come_empty_lose_nothing() {
+    let world = world(NodeOptions::default());
+    let late = Faults { null_result: Rate(20), empty_page: Rate(20), ..Faults::none() };
+    world.node.set_faults(late);
+    world.check(mixed(300), |_| true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn narrow_searches_for_events_find_the_same() {
+    for (log_blocks_max, logs_max) in [(1_300, 10_000), (5_000, 12)] {
+        let world = world(NodeOptions { log_blocks_max, logs_max, ..plain_node() });
+        world.check(mixed(200), has_events).await;
+    }
+}
+
+/// A search for events finds nothing in blocks that a node does not keep, and proves nothing.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_lacks_old_blocks_says_so_and_gives_the_rest() {
+    let first = 77_000_123;
+    let world = world(NodeOptions { first_available: first, ..plain_node() });
+    let wallet = world.model.add_named("trader", mixed(300));
+    let all = world.truth(wallet, has_events);
+    let kept: Vec<Fact> = all.iter().filter(|fact| fact.1 >= first).copied().collect();
+    assert!(!kept.is_empty() && kept.len() < all.len());
+    let source = world.source(None);
+    let mut facts = Vec::new();
+    let (error, low) =
+        world.drain(&source, request(wallet, low(&mixed(0)), None), &mut facts).await;
+    assert_eq!(error, Some(UpstreamError::HistoryCut { first }));
+    assert_eq!((low, facts), (Some(first), kept));
+    // And what lies below is not known by asking again.
+    let mut none = Vec::new();
+    let below = request(wallet, 0, Some(first - 1));
+    let (error, low) = world.drain(&source, below, &mut none).await;
+    assert_eq!((error, low), (Some(UpstreamError::HistoryCut { first }), None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_named_by_json_rpc_and_by_the_http_interface() {
+    for json_rpc in [true, false] {
+        let world = world(NodeOptions { json_rpc, ..NodeOptions::default() });
+        let wallet = world.model.add_named("trader", WalletPlan::trades(200));
+        let mut mints: Vec<Address> = world.model.truth(wallet).map(|t| t.token).collect();
+        mints.sort_unstable();
+        mints.dedup();
+        let metas = world.source(None).tokens(&mints, &lane()).await.unwrap();
+        assert_eq!(metas.len(), mints.len());
+        for TokenMeta { mint, symbol, decimals } in metas {
+            assert!(symbol.is_some() && decimals.is_some(), "{mint}");
+            if mint.as_tron_asset().is_some() {
+                assert!(decimals < Some(7) && symbol.unwrap().starts_with("ASSET"));
+            }
+        }
+    }
+}
+
+/// Pages of 200 that a list of so many entries takes: each repeats what stood at the moment that
+/// the last one ended in, and the end is looked at again.
+fn pages(entries: u64, repeated_max: u64) -> u64 {
+    entries.div_ceil(200 - repeated_max) + 4
+}
+
+/// 20,000 trades at 200 a page and 15 requests a second, by an index that suspends who asks.
+#[tokio::test(start_paused = true)]
+#[expect(clippy::print_stderr, reason = "states the calls")]
+async fn a_long_history_comes_whole_through_rates_and_suspensions() {
+    const TRADES: u64 = 20_000;
+    let world = world(NodeOptions::default());
+    let plan = WalletPlan { noise_percent: 10, failed_percent: 5, ..WalletPlan::trades(TRADES) };
+    let wallet = world.model.add_named("long", plan);
+    world.node.set_faults(Faults {
+        suspended: Rate(1),
+        lost_cursor: Rate(20),
+        latency: Duration::from_millis(40),
+        ..Faults::none()
+    });
+    let began = Instant::now();
+    let found = world.read(&world.source(Some(15_000)), wallet, 0).await;
+    let seconds = began.elapsed().as_secs();
+    let truth: Vec<TrueTrade> = world.model.truth(wallet).collect();
+    assert!(found == facts(truth.iter().cloned()), "{} rows of {}", found.len(), truth.len());
+    let stats = world.node.stats();
+    let fault = |name: &str| stats.faults.get(name).copied().unwrap_or(0);
+    let (suspensions, refused) =
+        (fault("suspended"), fault("suspended") + fault("refused_while_suspended"));
+    let (requests, calls) = (stats.requests, &stats.calls);
+    eprintln!(
+        "{} rows by {requests} requests in {seconds} s, {refused} of them refused: {calls:?}",
+        found.len()
+    );
+    let all = world.model.transaction_count(wallet);
+    let of = |kind| truth.iter().filter(move |t| t.kind == kind).map(|t| t.hash);
+    let mut relayed: Vec<TxId> = of(TradeKind::Cow).collect();
+    relayed.dedup();
+    let count = |count: usize| u64::try_from(count).unwrap();
+    // One info for each trade, and for four of sixteen kinds of noise: calls that might be trades.
+    let noise = all / 10 + 1;
+    assert!(stats.calls_of("gettransactioninfobyid") <= TRADES + noise.div_ceil(16) * 4);
+    // What somebody else sent is asked for by itself.
+    assert_eq!(stats.calls_of("gettransactionbyid"), count(relayed.len()));
+    assert!(stats.calls_of("getexchangebyid") <= count(of(TradeKind::Exchange).count()));
+    let transfers = all * 2;
+    let lists = stats.calls_of("transactions") + stats.calls_of("trc20");
+    assert!(lists <= pages(all, 3) + pages(transfers, 9) + fault("lost_cursor"), "{lists}");
+    assert!(requests - refused <= calls.values().sum::<u64>());
+    assert!(suspensions > 10 && requests <= 23_000, "{requests}");
+    assert!(seconds <= requests / 15 + suspensions * 31 + 10, "{seconds}");
+}
