@@ -104,7 +104,7 @@ pub(crate) struct Mangled {
 
 impl Mangled {
     pub(crate) fn new(inner: Arc<dyn Transport>, seed: u64, share: usize) -> Arc<Self> {
-        let (dice, changed) = (Mutex::new(Dice(seed)), AtomicU64::new(0));
+        let (dice, changed) = (Mutex::new(Dice(seed)), AtomicU64::default());
         Arc::new(Self { inner, dice, share, changed })
     }
 }
