@@ -26,7 +26,6 @@ fn demo(place: &Place) -> (Server, String, String) {
     (server, key, wallet)
 }
 
-#[expect(clippy::too_many_lines, reason = "it is a list")]
 /// Each has a name and the bytes of a request that deserves no answer but a refusal.
 fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let history = format!("/v1/wallets/{wallet}/history");
