@@ -46,10 +46,9 @@ async fn fill(folder: &Path, wallets: u64, trades: u64, forever: bool) {
     let bytes = std::fs::metadata(folder.join(FILE_NAME)).unwrap().len();
     let seconds = began.elapsed().as_secs_f64();
     println!("{rows} trades, {} bytes each, in {seconds:.1} s", bytes / rows.max(1));
-    let mut extra = wallets;
-    while forever {
-        extra += 1;
-        load(&store, extra, trades).await;
+    let more = if forever { u64::from(u32::MAX) } else { 0 };
+    for extra in 1..=more {
+        load(&store, wallets + extra, trades).await;
     }
     store.close().await;
 }

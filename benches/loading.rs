@@ -11,6 +11,7 @@
 #![expect(clippy::print_stdout, reason = "the table is the result of this program")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
 #![expect(clippy::indexing_slicing, reason = "as above")]
+#![expect(clippy::float_arithmetic, reason = "ratios of times, no money")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -110,7 +110,7 @@ impl FilterQuery {
             ("to", time(self.to)),
         ];
         let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        given.map(|(name, value)| format!("&{name}={}", escape(&value))).collect()
+        given.fold(String::new(), |out, (name, value)| out + "&" + name + "=" + &escape(&value))
     }
 }
 
@@ -155,7 +155,8 @@ fn parse_time(name: &'static str, text: &str) -> Result<UnixSeconds, ApiError> {
     const RULE: &str = "expected unix seconds, or a date or time of ISO 8601 from 1970 to 2106 \
                         such as 2026-01-31 or 2026-01-31T12:00:00Z";
     let seconds = if text.bytes().all(|b| b.is_ascii_digit()) {
-        text.parse().ok()
+        // Four digits are a year and no moment of 1970.
+        text.parse().ok().filter(|_| text.len() != 4)
     } else {
         iso_seconds(text)
     };

@@ -1,4 +1,4 @@
-//! What the interface is, for programs and people: the OpenAPI document, a page made from it, and
+//! What the interface is, for programs and people: the `OpenAPI` document, a page made from it, and
 //! a text for language models. All of it is built in.
 
 use std::fmt::Write as _;
@@ -57,10 +57,10 @@ pub(super) fn page() -> String {
          <meta name=\"viewport\" content=\"width=device-width\"><title>blotter: reference</title>\
          <style>{STYLE}</style><body><main><h1>blotter: reference</h1>"
     );
-    paragraphs(&mut out, &document["info"]);
+    paragraphs(&mut out, at(&document, "info"));
     out.push_str("<p>As a document: <a href=\"/openapi.json\">openapi.json</a></p><nav><ul>");
     let operations = || {
-        members(&document["paths"]).flat_map(|(path, item)| {
+        members(at(&document, "paths")).flat_map(|(path, item)| {
             METHODS.iter().filter_map(move |method| Some((path, *method, item.get(*method)?)))
         })
     };
@@ -74,7 +74,7 @@ pub(super) fn page() -> String {
         describe(&mut out, &document, path, method, operation);
     }
     out.push_str("<h2 id=\"schemas\">Shapes</h2>");
-    for (name, schema) in members(&document["components"]["schemas"]) {
+    for (name, schema) in members(at(at(&document, "components"), "schemas")) {
         let name = escape(name);
         let _ = write!(out, "<h3 id=\"{name}\">{name}</h3>");
         paragraphs(&mut out, schema);
@@ -88,12 +88,12 @@ fn describe(out: &mut String, document: &Value, path: &str, method: &str, operat
     let (id, name) = (text(operation, "operationId"), escape(path));
     let _ = write!(out, "<h2 id=\"{id}\"><code>{} {name}</code></h2>", method.to_uppercase());
     paragraphs(out, operation);
-    let parameters = items(&operation["parameters"]).map(|one| resolved(document, one));
+    let parameters = items(at(operation, "parameters")).map(|one| resolved(document, one));
     table(
         out,
         ["Parameter", "In", "Type", "Meaning"],
         parameters.map(|one| {
-            let kind = kind_of(&one["schema"]);
+            let kind = kind_of(at(one, "schema"));
             [
                 format!("<code>{}</code>", text(one, "name")),
                 text(one, "in"),
@@ -102,44 +102,45 @@ fn describe(out: &mut String, document: &Value, path: &str, method: &str, operat
             ]
         }),
     );
-    let answers = members(&operation["responses"]);
+    let answers = members(at(operation, "responses"));
     table(
         out,
         ["Status", "Type", "Headers", "Meaning"],
         answers.map(|(status, answer)| {
             let answer = resolved(document, answer);
-            let kinds: Vec<String> = members(&answer["content"])
-                .map(|(kind, body)| format!("{} {}", escape(kind), kind_of(&body["schema"])))
+            let kinds: Vec<String> = members(at(answer, "content"))
+                .map(|(kind, body)| format!("{} {}", escape(kind), kind_of(at(body, "schema"))))
                 .collect();
             let headers: Vec<String> =
-                members(&answer["headers"]).map(|(name, _)| escape(name)).collect();
+                members(at(answer, "headers")).map(|(name, _)| escape(name)).collect();
             [status.to_owned(), kinds.join("<br>"), headers.join(", "), text(answer, "description")]
         }),
     );
 }
 
 fn shape(out: &mut String, schema: &Value) {
-    let required: Vec<&Value> = items(&schema["required"]).collect();
+    let required: Vec<&Value> = items(at(schema, "required")).collect();
     table(
         out,
         ["Member", "Type", "", "Meaning"],
-        members(&schema["properties"]).map(|(name, one)| {
+        members(at(schema, "properties")).map(|(name, one)| {
             let always = required.iter().any(|required| *required == name);
             let note = if always { "" } else { "not always there" };
             let (name, kind) = (format!("<code>{}</code>", escape(name)), kind_of(one));
             [name, kind, note.to_owned(), text(one, "description")]
         }),
     );
-    let one_of: Vec<String> = items(&schema["oneOf"]).map(kind_of).collect();
+    let one_of: Vec<String> = items(at(schema, "oneOf")).map(kind_of).collect();
     if !one_of.is_empty() {
         let _ = write!(out, "<p>One of: {}</p>", one_of.join(", "));
     }
 }
 
 fn table(out: &mut String, heads: [&str; 4], rows: impl Iterator<Item = [String; 4]>) {
-    let rows: String = rows
-        .map(|row| format!("<tr>{}</tr>", row.map(|cell| format!("<td>{cell}</td>")).concat()))
-        .collect();
+    let row = |out: String, row: [String; 4]| {
+        out + "<tr>" + &row.map(|cell| format!("<td>{cell}</td>")).concat() + "</tr>"
+    };
+    let rows = rows.fold(String::new(), row);
     if !rows.is_empty() {
         let heads = heads.map(|head| format!("<th scope=\"col\">{head}</th>")).concat();
         let _ = write!(out, "<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>");
@@ -148,21 +149,27 @@ fn table(out: &mut String, heads: [&str; 4], rows: impl Iterator<Item = [String;
 
 /// A schema's type in a word, with a link where it has a name.
 fn kind_of(schema: &Value) -> String {
-    if let Some(name) = schema["$ref"].as_str().and_then(|at| at.rsplit('/').next()) {
+    if let Some(name) = at(schema, "$ref").as_str().and_then(|at| at.rsplit('/').next()) {
         let name = escape(name);
         return format!("<a href=\"#{name}\">{name}</a>");
     }
     let word = |kind: &Value| escape(kind.as_str().unwrap_or_default());
-    match &schema["type"] {
-        Value::Array(kinds) => kinds.iter().map(word).collect::<Vec<_>>().join(" or "),
-        kind if kind == "array" => format!("array of {}", kind_of(&schema["items"])),
-        kind => word(kind),
+    let kind = at(schema, "type");
+    match kind.as_array() {
+        Some(kinds) => kinds.iter().map(word).collect::<Vec<_>>().join(" or "),
+        None if kind == "array" => format!("array of {}", kind_of(at(schema, "items"))),
+        None => word(kind),
     }
 }
 
 fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
-    let at = value["$ref"].as_str().and_then(|at| at.strip_prefix('#'));
+    let at = at(value, "$ref").as_str().and_then(|at| at.strip_prefix('#'));
     at.and_then(|at| document.pointer(at)).unwrap_or(value)
+}
+
+/// Null where there is none.
+fn at<'a>(value: &'a Value, name: &str) -> &'a Value {
+    value.get(name).unwrap_or(&Value::Null)
 }
 
 fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
@@ -181,7 +188,7 @@ fn paragraphs(out: &mut String, of: &Value) {
 }
 
 fn text(of: &Value, name: &str) -> String {
-    escape(of[name].as_str().unwrap_or_default())
+    escape(at(of, name).as_str().unwrap_or_default())
 }
 
 fn escape(text: &str) -> String {

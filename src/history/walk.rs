@@ -104,8 +104,12 @@ pub struct Walk {
     /// else at the end.
     tally: Option<Tally>,
     /// It was settled how the walk ends.
-    ending: Option<Option<HistoryError>>,
+    ending: Option<Ending>,
 }
+
+/// Why a walk ends before its history, if there is a reason.
+#[derive(Debug, Clone)]
+struct Ending(Option<HistoryError>);
 
 /// What the store says at one moment.
 enum Look {
@@ -182,14 +186,14 @@ impl Walk {
     /// The next rows, or the end. Cancel safe: a caller may drop the future and call again.
     pub async fn next(&mut self) -> Step {
         loop {
-            if let Some(error) = self.ending.clone() {
+            if let Some(Ending(error)) = self.ending.clone() {
                 self.finish_tally().await;
                 return self.end(error);
             }
             match self.turn().await {
                 Ok(Some(rows)) => return Step::Rows(rows),
                 Ok(None) => {}
-                Err(error) => self.ending = Some(Some(error)),
+                Err(error) => self.ending = Some(Ending(Some(error))),
             }
         }
     }
@@ -209,14 +213,14 @@ impl Walk {
                 }
                 // The filter let none through: others come first, and so does the end.
                 if Instant::now() >= self.deadline {
-                    self.ending = Some(None);
+                    self.ending = Some(Ending(None));
                 }
                 tokio::task::yield_now().await;
                 Ok(None)
             }
             Look::Bottom if self.request.follow => self.go_live().map(Some),
             Look::Bottom => {
-                self.ending = Some(None);
+                self.ending = Some(Ending(None));
                 Ok(None)
             }
             Look::Edge(edge) => {
@@ -425,7 +429,7 @@ impl Walk {
         if let Some(error) = failure {
             self.fail(error)?;
         } else if Instant::now() >= self.deadline {
-            self.ending = Some(None);
+            self.ending = Some(Ending(None));
         }
         Ok(())
     }

@@ -123,7 +123,8 @@ async fn a_replaced_key_ring_is_in_force_at_once() {
 #[tokio::test]
 async fn paths_and_methods() {
     let world = World::new();
-    for path in ["/", "/v1", "/v1/wallets", "/v2/chains", "/v1/wallets/a/b/history", "/api/chains"]
+    for path in
+        ["/nothing", "/v1", "/v1/wallets", "/v2/chains", "/v1/wallets/a/b/history", "/api/chains"]
     {
         assert_error(&world.get(path).await, 404, "NOT_FOUND", "not_found");
     }

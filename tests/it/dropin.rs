@@ -107,7 +107,7 @@ async fn pages_have_the_members_of_the_contract() {
         pages += 1;
         assert_eq!((&page["tradeCount"], &page["totalPages"]), (&25.into(), &3.into()));
         assert_eq!((&page["pageSize"], &page["complete"]), (&10.into(), &true.into()));
-        rows.extend(trades_of(&[page.clone()]));
+        rows.extend(trades_of(std::slice::from_ref(&page)));
         let Some(cursor) = page["cursor"].as_str() else {
             let whole = ["complete", "pageSize", "totalPages", "tradeCount", "trades", "wallet"];
             assert_eq!(members(&page), whole);

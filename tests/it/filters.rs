@@ -197,7 +197,7 @@ async fn a_rare_row_in_a_large_wallet_keeps_nobody_waiting() {
         page
     };
     let (page, ()) = tokio::join!(asked, others);
-    assert_eq!(signatures(&trades_of(&[page.clone()])), expected(COUNT, |n, _| n == 0));
+    assert_eq!(signatures(&trades_of(std::slice::from_ref(&page))), expected(COUNT, |n, _| n == 0));
     assert_eq!((&page["tradeCount"], page.get("cursor")), (&Value::from(1), None));
     // A slice holds 1,000 rows.
     assert!(turns.load(Ordering::Relaxed) >= 40, "{turns:?}");

@@ -32,7 +32,7 @@ fn rounds(usual: u64) -> u64 {
 
 fn pool(transport: &Arc<Mangled>, url: &str) -> Pool {
     let endpoint = EndpointConfig { batch: Some(10), ..EndpointConfig::new(url) };
-    let transport: Arc<dyn Transport> = Arc::clone(transport) as Arc<dyn Transport>;
+    let transport: Arc<dyn Transport> = transport.clone();
     Pool::new(vec![endpoint], transport, PoolLimits::default(), Arc::new(Epoch), 7)
 }
 

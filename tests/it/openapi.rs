@@ -1,4 +1,4 @@
-//! The OpenAPI document against the server: every route and status that it describes is there, and
+//! The `OpenAPI` document against the server: every route and status that it describes is there, and
 //! what is answered is what it says.
 
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ fn described(document: &Value, route: &str, method: &str, response: &Response<By
     let told = &document["paths"][route][method]["responses"][&status];
     assert!(told.is_object(), "{method} {route} does not tell of {status}: {}", text(response));
     let told = resolved(document, told);
-    for name in response.headers().keys().map(|name| name.as_str()) {
+    for name in response.headers().keys().map(http::HeaderName::as_str) {
         let is_told = told["headers"]
             .as_object()
             .unwrap()
@@ -67,8 +67,7 @@ fn described(document: &Value, route: &str, method: &str, response: &Response<By
 }
 
 async fn post(world: &World, body: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
-    let mut request =
-        warp::test::request().method("POST").path("/v1/billing/estimate").body(body.to_owned());
+    let mut request = warp::test::request().method("POST").path("/v1/billing/estimate").body(body);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

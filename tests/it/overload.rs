@@ -1,6 +1,7 @@
 //! More wallets than can be loaded at one time, on paused time: those who can be served are, each
 //! in its turn; others are told to come back; wallets that are stored do not notice; and nothing is
 //! kept of who was sent away.
+#![allow(clippy::disallowed_methods, reason = "a test's own tasks end with its runtime")]
 
 use std::sync::Arc;
 use std::time::Duration;

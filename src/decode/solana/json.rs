@@ -3,6 +3,8 @@
 //!
 //! What is skipped is only held to matching brackets and ended strings.
 
+use super::words::{digits, find, find_far, find_near, quotes, stops};
+
 /// Levels of nesting that may be skipped.
 const DEPTH_MAX: u32 = 128;
 
@@ -16,7 +18,7 @@ const ADDRESS_LEN_MIN: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unread(pub(super) usize);
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
     len: usize,
     rest: &'a [u8],
@@ -43,13 +45,50 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         loop {
-            let name = self.string()?;
-            self.expect(b':')?;
+            let name = self.name()?;
             each(self, name)?;
             if !self.eat(b',') {
                 return Ok(self.expect(b'}')?);
             }
         }
+    }
+
+    /// The name of a member, and the colon behind it.
+    #[inline]
+    fn name(&mut self) -> Result<&'a [u8], Unread> {
+        if let [b'"', behind @ ..] = self.rest
+            && let Some(len) = find_near(behind, quotes)
+            && let Some((name, [b'"', b':', rest @ ..])) = behind.split_at_checked(len)
+            && name.last() != Some(&b'\\')
+        {
+            self.rest = rest;
+            return Ok(name);
+        }
+        self.any_name()
+    }
+
+    /// A long one, or one with spaces or escapes.
+    fn any_name(&mut self) -> Result<&'a [u8], Unread> {
+        let name = self.string()?;
+        self.expect(b':')?;
+        Ok(name)
+    }
+
+    /// Steps behind exactly these bytes, where they stand next.
+    #[inline]
+    pub(super) fn next<const LEN: usize>(&mut self, bytes: &[u8; LEN]) -> Option<()> {
+        let (next, rest) = self.rest.split_first_chunk()?;
+        (next == bytes).then(|| self.rest = rest)
+    }
+
+    /// What is written as nearly all nodes write it: `None`, and nothing passed, where it is not.
+    /// Names are not looked for then, only compared with what stands there.
+    #[inline]
+    pub(super) fn usual<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let mut ahead = *self;
+        let value = read(&mut ahead)?;
+        *self = ahead;
+        Some(value)
     }
 
     /// Reads an array: `each` must read one element.
@@ -71,8 +110,15 @@ impl<'a> Reader<'a> {
     }
 
     /// A string that needs no unescaping; amounts and data never do.
+    #[inline]
     pub(super) fn text(&mut self) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
+        if let Some(len) = find_near(self.rest, stops)
+            && let Some((text, [b'"', rest @ ..])) = self.rest.split_at_checked(len)
+        {
+            self.rest = rest;
+            return Ok(text);
+        }
         self.text_behind(0)
     }
 
@@ -84,7 +130,6 @@ impl<'a> Reader<'a> {
     }
 
     /// What of a string is left when its first bytes are known to be inside.
-    #[inline]
     fn text_behind(&mut self, inside: usize) -> Result<&'a [u8], Unread> {
         let stop = self.rest.get(inside..).and_then(|rest| find(rest, stops));
         let Some(len) = stop.map(|stop| inside + stop) else { return self.fail() };
@@ -99,11 +144,26 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(super) fn unsigned(&mut self) -> Result<u64, Unread> {
+        // Places of accounts, by the hundred.
+        match *self.rest {
+            [one @ b'0'..=b'9', b',' | b']' | b'}', ..] => {
+                self.pass(1);
+                Ok(u64::from(one & 0xf))
+            }
+            [ten @ b'0'..=b'9', one @ b'0'..=b'9', b',' | b']' | b'}', ..] => {
+                self.pass(2);
+                Ok(u64::from(ten & 0xf) * 10 + u64::from(one & 0xf))
+            }
+            _ => self.any_unsigned(),
+        }
+    }
+
+    fn any_unsigned(&mut self) -> Result<u64, Unread> {
         self.peek();
         let (mut rest, mut number) = (self.rest, 0_u64);
         if let Some(word) = rest.first_chunk() {
-            let len;
-            (len, number) = digits(u64::from_le_bytes(*word));
+            let (len, first) = digits(u64::from_le_bytes(*word));
+            number = first;
             rest = rest.get(len..).unwrap_or_default();
         }
         // Wraps only where there are too many digits, and then the number is not used.
@@ -135,6 +195,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn boolean(&mut self) -> Result<bool, Unread> {
+        // What may stand right behind is held to by whoever reads on.
+        if self.next(b"true").is_some() {
+            return Ok(true);
+        }
         match self.skip()? {
             b"true" => Ok(true),
             b"false" => Ok(false),
@@ -176,7 +240,7 @@ impl<'a> Reader<'a> {
         let (mut braces, mut depth) = (0_u128, 0_u32);
         loop {
             match self.peek() {
-                Some(b'"') => drop(self.string()?),
+                Some(b'"') => self.skip_strings()?,
                 Some(b',' | b':') => self.pass(1),
                 Some(byte @ (b'{' | b'[')) => {
                     if depth == DEPTH_MAX {
@@ -199,6 +263,18 @@ impl<'a> Reader<'a> {
                 }
                 Some(_) => self.skip_word(),
                 None => return self.fail(),
+            }
+        }
+    }
+
+    /// Strings one behind the other, as the lines of a log are.
+    fn skip_strings(&mut self) -> Result<(), Unread> {
+        loop {
+            self.pass(1);
+            self.string_until(find_far(self.rest))?;
+            match self.rest {
+                [b',', rest @ ..] if rest.first() == Some(&b'"') => self.rest = rest,
+                _ => return Ok(()),
             }
         }
     }
@@ -248,7 +324,13 @@ impl<'a> Reader<'a> {
     #[inline]
     fn string(&mut self) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
-        if let Some(len) = find(self.rest, quotes)
+        self.string_until(find(self.rest, quotes))
+    }
+
+    /// What of a string is left when its first quote is known.
+    #[inline]
+    fn string_until(&mut self, quote: Option<usize>) -> Result<&'a [u8], Unread> {
+        if let Some(len) = quote
             && let Some((text, [_, rest @ ..])) = self.rest.split_at_checked(len)
             && text.last() != Some(&b'\\')
         {
@@ -301,67 +383,6 @@ const fn in_words() -> [bool; 256] {
     table
 }
 
-const WORD: usize = 8;
-
-/// Place of the first byte that `hits` marks, eight bytes at a time: most strings are so short that
-/// a call of `memchr` costs more.
-#[inline]
-fn find(bytes: &[u8], hits: impl Fn(u64) -> u64) -> Option<usize> {
-    let (words, tail) = bytes.as_chunks();
-    let mut before = 0;
-    for word in words {
-        let found = hits(u64::from_le_bytes(*word));
-        if found != 0 {
-            return Some(before + first(found));
-        }
-        before += WORD;
-    }
-    let mut word = [0; WORD];
-    word.get_mut(..tail.len())?.copy_from_slice(tail);
-    let found = hits(u64::from_le_bytes(word));
-    (found != 0).then(|| before + first(found))
-}
-
-/// Which byte of a word the first mark stands in.
-#[expect(clippy::as_conversions, reason = "at most eight")]
-#[inline]
-fn first(marks: u64) -> usize {
-    (marks.trailing_zeros() / u8::BITS) as usize
-}
-
-#[inline]
-fn quotes(word: u64) -> u64 {
-    zeros(word ^ u64::from_le_bytes([b'"'; WORD]))
-}
-
-/// Quotes and backslashes.
-#[inline]
-fn stops(word: u64) -> u64 {
-    quotes(word) | zeros(word ^ u64::from_le_bytes([b'\\'; WORD]))
-}
-
-/// Marks each byte that is zero with its highest bit; above the first one it may mark others too.
-#[inline]
-fn zeros(word: u64) -> u64 {
-    word.wrapping_sub(u64::from_le_bytes([1; WORD])) & !word & HIGHEST
-}
-
-const HIGHEST: u64 = u64::from_le_bytes([0x80; WORD]);
-
-/// How many digits a word begins with, and the number that they are.
-#[inline]
-fn digits(word: u64) -> (usize, u64) {
-    let values = word ^ u64::from_le_bytes([b'0'; WORD]);
-    // What is more than nine reaches the highest bit; a carry only harms what stands behind.
-    let others = (values.wrapping_add(u64::from_le_bytes([0x76; WORD])) | values) & HIGHEST;
-    let len = first(others);
-    // Zeros in front of the digits, which stand in the order of the text, lowest byte first.
-    let values = if len == 0 { 0 } else { values << (64 - 8 * len) };
-    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
-    (len, fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -397,19 +418,6 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_end_of_a_string_of_any_length() {
-        for len in 0..70 {
-            let before = "!#[]\u{a2}".repeat(len / 6) + &"a".repeat(len % 6);
-            for end in ["\"", "\\", "\"!\\\"", "\\\"\"\"\"\"\"\"\"\"\"\"\""] {
-                let json = before.clone() + end;
-                assert_eq!(find(json.as_bytes(), stops), Some(len), "{json}");
-                assert_eq!(find(json.as_bytes(), quotes), json.find('"'), "{json}");
-            }
-            assert_eq!(find(before.as_bytes(), stops), None);
-        }
-    }
-
-    #[test]
     fn an_address_ends_at_a_quote() {
         let address = |json: &'static str| Reader::new(json.as_bytes()).address();
         let shortest = "11111111111111111111111111111111";
@@ -425,6 +433,28 @@ mod tests {
     }
 
     #[test]
+    fn strings_end_where_they_end_however_long_they_are() {
+        for len in 0..70 {
+            for end in ["", r"\\", r#"\""#, r#"\\\""#] {
+                let line = format!("\"{}{end}\"", "a".repeat(len));
+                for json in [format!("[{line},{line}]"), format!("[{line} , {line},\n{line}]")] {
+                    assert_eq!(skipped(&json), Ok(json.as_str()));
+                    let cut = &json[..json.len() - 2];
+                    assert!(skipped(cut).is_err() && skipped(&format!("{cut}]")).is_err());
+                }
+                let (mut names, json) = (Vec::new(), format!("{{{line}:1,{line} : [2]}}"));
+                let mut reader = Reader::new(json.as_bytes());
+                let read = reader.object::<Unread>(|reader, name| {
+                    names.push(name);
+                    reader.skip().map(drop)
+                });
+                assert_eq!(read.and_then(|()| reader.end()), Ok(()));
+                assert_eq!(names, [&line.as_bytes()[1..line.len() - 1]; 2]);
+            }
+        }
+    }
+
+    #[test]
     fn reads_numbers_that_fit() {
         let unsigned = |json: &'static str| Reader::new(json.as_bytes()).unsigned();
         assert_eq!(unsigned("18446744073709551615"), Ok(u64::MAX));
@@ -435,6 +465,12 @@ mod tests {
         {
             let json = format!("{}, 1234567", &"98765432101234567890"[..len]);
             assert_eq!(Reader::new(json.as_bytes()).unsigned().ok(), number.ok(), "{json}");
+        }
+        for (json, wanted) in [("[0]", vec![0]), ("[7,10,255,09 ,\n3]", vec![7, 10, 255, 9, 3])] {
+            let mut numbers = Vec::new();
+            let mut reader = Reader::new(json.as_bytes());
+            reader.array::<Unread>(|r| r.unsigned().map(|number| numbers.push(number))).unwrap();
+            assert_eq!(numbers, wanted);
         }
         let signed = |json: &'static str| Reader::new(json.as_bytes()).signed();
         assert_eq!(signed("-5"), Ok(-5));

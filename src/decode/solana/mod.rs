@@ -32,6 +32,7 @@ mod scene;
 mod swaps;
 mod transaction;
 mod wire;
+mod words;
 
 pub use explain::explain;
 pub use raw::{RawError, parse};

@@ -106,7 +106,10 @@ impl<'a> Keys<'a> {
         if texts.len() > LIMITS.keys {
             return Err(RawError::TooMany("account keys"));
         }
-        let bytes = texts.iter().map(|text| key(text)).collect::<Result<_, _>>()?;
+        let mut bytes = Vec::with_capacity(texts.len());
+        for text in &texts {
+            bytes.push(key(text)?);
+        }
         let starts = texts.iter().map(|text| start(text)).collect();
         Ok(Self { bytes, texts, starts })
     }

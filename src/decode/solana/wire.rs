@@ -169,6 +169,24 @@ fn key_text<'a>(r: &mut Reader<'a>) -> Read<KeyText<'a>> {
     if r.peek() == Some(b'"') {
         return Ok(KeyText { text: r.address()?, signer: false });
     }
+    r.usual(key_object).map_or_else(|| any_key_object(r), Ok)
+}
+
+fn key_object<'a>(r: &mut Reader<'a>) -> Option<KeyText<'a>> {
+    r.next(b"{\"pubkey\":")?;
+    let text = r.address().ok()?;
+    r.next(b",\"signer\":")?;
+    let signer = r.boolean().ok()?;
+    if r.next(b",\"source\":").is_some() {
+        r.text().ok()?;
+    }
+    r.next(b",\"writable\":")?;
+    r.boolean().ok()?;
+    r.next(b"}")?;
+    Some(KeyText { text, signer })
+}
+
+fn any_key_object<'a>(r: &mut Reader<'a>) -> Read<KeyText<'a>> {
     let (mut text, mut signer) = (None, false);
     r.object(|r, name| -> Read<()> {
         match name {
@@ -240,6 +258,26 @@ fn token_balances<'a>(r: &mut Reader<'a>) -> Read<Vec<TokenBalance<'a>>> {
 }
 
 fn token_balance<'a>(r: &mut Reader<'a>) -> Read<TokenBalance<'a>> {
+    r.usual(usual_token_balance).map_or_else(|| any_token_balance(r), Ok)
+}
+
+fn usual_token_balance<'a>(r: &mut Reader<'a>) -> Option<TokenBalance<'a>> {
+    r.next(b"{\"accountIndex\":")?;
+    let account_index = r.unsigned().ok()?;
+    r.next(b",\"mint\":")?;
+    let mint = r.address().ok()?;
+    r.next(b",\"owner\":")?;
+    let owner = Some(r.address().ok()?);
+    r.next(b",\"programId\":")?;
+    let token = r.next(b"\"TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA\"");
+    token.or_else(|| r.text().ok().map(drop))?;
+    r.next(b",\"uiTokenAmount\":")?;
+    let (amount, decimals) = token_amount(r).ok()?;
+    r.next(b"}")?;
+    Some(TokenBalance { account_index, mint, owner, amount, decimals })
+}
+
+fn any_token_balance<'a>(r: &mut Reader<'a>) -> Read<TokenBalance<'a>> {
     let (mut account, mut mint, mut owner, mut tokens) = (None, None, None, None);
     r.object(|r, name| -> Read<()> {
         match name {
@@ -258,6 +296,23 @@ fn token_balance<'a>(r: &mut Reader<'a>) -> Read<TokenBalance<'a>> {
 }
 
 fn token_amount<'a>(r: &mut Reader<'a>) -> Read<(&'a [u8], u64)> {
+    r.usual(usual_token_amount).map_or_else(|| any_token_amount(r), Ok)
+}
+
+fn usual_token_amount<'a>(r: &mut Reader<'a>) -> Option<(&'a [u8], u64)> {
+    r.next(b"{\"amount\":")?;
+    let amount = r.text().ok()?;
+    r.next(b",\"decimals\":")?;
+    let decimals = r.unsigned().ok()?;
+    r.next(b",\"uiAmount\":")?;
+    r.skip().ok()?;
+    r.next(b",\"uiAmountString\":")?;
+    r.text().ok()?;
+    r.next(b"}")?;
+    Some((amount, decimals))
+}
+
+fn any_token_amount<'a>(r: &mut Reader<'a>) -> Read<(&'a [u8], u64)> {
     let (mut amount, mut decimals) = (None, None);
     r.object(|r, name| -> Read<()> {
         match name {
@@ -303,24 +358,65 @@ fn instruction<'a>(
     r: &mut Reader<'a>,
     accounts: &mut Vec<AccountRef<'a>>,
 ) -> Read<RawInstruction<'a>> {
+    let known = accounts.len();
+    if let Some(raw) = r.usual(|r| usual_instruction(r, accounts)) {
+        return Ok(raw);
+    }
+    accounts.truncate(known);
+    any_instruction(r, accounts)
+}
+
+fn usual_instruction<'a>(
+    r: &mut Reader<'a>,
+    accounts: &mut Vec<AccountRef<'a>>,
+) -> Option<RawInstruction<'a>> {
+    let mut raw = RawInstruction { accounts: accounts.len()..accounts.len(), ..Default::default() };
+    if r.next(b"{\"accounts\":").is_some() {
+        raw.accounts = account_list(r, accounts).ok()?;
+        r.next(b",\"data\":")?;
+        raw.data = r.text().ok()?;
+    } else {
+        r.next(b"{\"parsed\":")?;
+        raw.parsed = r.optional(Reader::skip).ok()?;
+        r.next(b",\"program\":")?;
+        r.text().ok()?;
+    }
+    raw.program = if r.next(b",\"programIdIndex\":").is_some() {
+        r.unsigned().ok().map(AccountRef::Index)
+    } else {
+        r.next(b",\"programId\":")?;
+        r.address().ok().map(AccountRef::Text)
+    };
+    if r.next(b",\"stackHeight\":").is_some() {
+        raw.stack_height = r.optional(Reader::unsigned).ok()?;
+    }
+    r.next(b"}")?;
+    Some(raw)
+}
+
+/// Where among the entry's accounts they stand.
+fn account_list<'a>(
+    r: &mut Reader<'a>,
+    accounts: &mut Vec<AccountRef<'a>>,
+) -> Read<std::ops::Range<usize>> {
+    let start = accounts.len();
+    r.array(|r| {
+        accounts.push(account_ref(r)?);
+        within(accounts.len(), LIMITS.accounts, "accounts of instructions")
+    })?;
+    Ok(start..accounts.len())
+}
+
+fn any_instruction<'a>(
+    r: &mut Reader<'a>,
+    accounts: &mut Vec<AccountRef<'a>>,
+) -> Read<RawInstruction<'a>> {
     let mut raw = RawInstruction { accounts: accounts.len()..accounts.len(), ..Default::default() };
     r.object(|r, name| -> Read<()> {
         match name {
             b"programIdIndex" => raw.program = r.optional(account_ref)?,
             b"programId" => raw.program = raw.program.or(r.optional(account_ref)?),
-            b"accounts" => {
-                raw.accounts.start = accounts.len();
-                r.array(|r| {
-                    let account = if r.peek() == Some(b'"') {
-                        AccountRef::Text(r.address()?)
-                    } else {
-                        AccountRef::Index(r.unsigned()?)
-                    };
-                    accounts.push(account);
-                    within(accounts.len(), LIMITS.accounts, "accounts of instructions")
-                })?;
-                raw.accounts.end = accounts.len();
-            }
+            b"accounts" => raw.accounts = account_list(r, accounts)?,
             b"data" => raw.data = r.optional(Reader::text)?.unwrap_or_default(),
             b"parsed" => raw.parsed = r.optional(Reader::skip)?,
             b"stackHeight" => raw.stack_height = r.optional(Reader::unsigned)?,
@@ -359,4 +455,65 @@ fn loaded<'a>(r: &mut Reader<'a>, meta: &mut Meta<'a>) -> Read<()> {
 
 fn within(len: usize, limit: usize, what: &'static str) -> Read<()> {
     if len > limit { Err(RawError::TooMany(what)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use super::*;
+
+    const KEY: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+
+    /// Reads the same of the usual text, of its members the other way round, and of spaced ones.
+    fn same<'a, T: Debug>(members: &[&str], read: impl Fn(&mut Reader<'a>) -> Read<T>) -> String {
+        let mut others = members.to_vec();
+        others.reverse();
+        let texts = [members.join(","), others.join(","), members.join(" ,\n ")];
+        let told = texts.map(|text| {
+            let json: &'a str = String::leak(format!("{{{text}}}").replace("KEY", KEY));
+            let mut reader = Reader::new(json.as_bytes());
+            let told = format!("{:?}", read(&mut reader));
+            assert_eq!(reader.end(), Ok(()), "{json}");
+            told
+        });
+        assert!(told.iter().all(|other| *other == told[0]), "{told:#?}");
+        told[0].clone()
+    }
+
+    #[test]
+    fn members_may_stand_in_any_order() {
+        let amount = [r#""amount":"15""#, r#""decimals":6"#, r#""uiAmount":1.5e-5"#];
+        let amount = [amount.as_slice(), &[r#""uiAmountString":"0.000015""#]].concat();
+        assert_eq!(same(&amount, token_amount), "Ok(([49, 53], 6))");
+        let tokens = format!(r#""uiTokenAmount":{{{}}}"#, amount.join(","));
+        let start = [r#""accountIndex":3"#, r#""mint":"KEY""#, r#""owner":"KEY""#];
+        for program in [r#""programId":"KEY""#, r#""programId":"KE\"Y""#] {
+            let told = same(&[start.as_slice(), &[program, &tokens]].concat(), token_balance);
+            assert!(told.contains("account_index: 3") && told.contains("decimals: 6"), "{told}");
+        }
+        let key = [r#""pubkey":"KEY""#, r#""signer":true"#, r#""source":"lookupTable""#];
+        let told = same(&[key.as_slice(), &[r#""writable":false"#]].concat(), key_text);
+        assert!(told.contains("signer: true"), "{told}");
+    }
+
+    #[test]
+    fn instructions_are_read_in_any_order() {
+        let read = |r: &mut Reader<'_>| {
+            let mut accounts = vec![AccountRef::Index(9)];
+            let raw = instruction(r, &mut accounts)?;
+            Ok(format!("{raw:?} {accounts:?}"))
+        };
+        let data = [r#""accounts":[0,12,255]"#, r#""data":"3Bxs""#];
+        let program = [r#""programIdIndex":7"#, r#""stackHeight":2"#];
+        let told = same(&[data, program].concat(), read);
+        let wanted = ["Index(7)", "1..4", "Some(2)", "Index(9), Index(0), Index(12), Index(255)]"];
+        assert!(wanted.iter().all(|wanted| told.contains(wanted)), "{told}");
+        let program = [r#""programId":"KEY""#, r#""stackHeight":null"#];
+        let parsed = [r#""parsed":{"info":{},"type":"x"}"#, r#""program":"spl-token""#];
+        let told = same(&[parsed, program].concat(), read);
+        assert!(told.contains("1..1") && told.contains("parsed: Some"), "{told}");
+        let listed = [r#""accounts":["KEY","KEY"]"#, r#""data":"""#];
+        assert!(same(&[listed, program].concat(), read).contains("1..3"));
+    }
 }

@@ -98,6 +98,10 @@ struct Swap {
 /// The price of a block of `getBlock` with the accounts of its transactions: of what was exchanged
 /// in all reference pools together. `Ok(None)` where nothing was; `Err` where it is no such block.
 pub(super) fn price(raw: &RawValue, pools: &[Vaults], mints: &Mints) -> Result<Option<Price>, ()> {
+    // An array would be read as the members of a block in their order.
+    if raw.get().starts_with('[') {
+        return Err(());
+    }
     let block: Option<Block<'_>> = serde_json::from_str(raw.get()).map_err(|_| ())?;
     let Some(block) = block else { return Ok(None) };
     let swaps: Vec<Swap> =

@@ -1,5 +1,6 @@
 //! Bytes from outside in ruins, from a seed: what nodes, proxies and attackers may send.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use blotter::upstream::{Request, Response, Transport, TransportError};
@@ -98,12 +99,12 @@ pub(crate) struct Mangled {
     /// Of a hundred answers.
     pub(crate) share: usize,
     /// How many were.
-    pub(crate) changed: std::sync::atomic::AtomicU64,
+    pub(crate) changed: AtomicU64,
 }
 
 impl Mangled {
     pub(crate) fn new(inner: Arc<dyn Transport>, seed: u64, share: usize) -> Arc<Self> {
-        let (dice, changed) = (Mutex::new(Dice(seed)), Default::default());
+        let (dice, changed) = (Mutex::new(Dice(seed)), AtomicU64::default());
         Arc::new(Self { inner, dice, share, changed })
     }
 }
@@ -117,7 +118,7 @@ impl Transport for Mangled {
                 let mut body = response.body.to_vec();
                 mangle(&mut body, &mut dice);
                 response.body = body.into();
-                self.changed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                self.changed.fetch_add(1, Ordering::Relaxed);
             }
             Ok(response)
         })

@@ -1,4 +1,4 @@
-//! Holds a JSON value against a schema of the OpenAPI document: the words that the document uses,
+//! Holds a JSON value against a schema of the `OpenAPI` document: the words that the document uses,
 //! and no others, so that none is passed over.
 
 use serde_json::Value;
