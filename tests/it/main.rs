@@ -63,4 +63,5 @@ mod upstream;
 mod upstream_ask;
 mod upstream_trouble;
 mod values;
+mod verify;
 mod wire;
