@@ -204,7 +204,10 @@ pub(super) struct VerifyArgs {
     /// Read the wallet from this node too, and list what differs
     #[arg(long, value_name = "URL")]
     pub(super) against: Option<String>,
-    /// As JSON
+    /// Show the tokens without a residue too
+    #[arg(long)]
+    pub(super) all: bool,
+    /// As JSON, with all tokens
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -43,6 +43,10 @@ mod thrift;
 mod units;
 mod upkeep;
 mod verify;
+mod verify_against;
+mod verify_moves;
+mod verify_report;
+mod verify_rows;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use crate::domain::Units;
 /// Digits, and how many of them stand behind the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Number {
-    units: Units,
+    pub(super) units: Units,
     pub(super) decimals: u8,
 }
 

@@ -50,6 +50,14 @@ impl Progress {
         bar.shown.set_message(message(trades, bar.total.get(), news, took, oldest));
     }
 
+    /// So many transactions were read anew, back to that time.
+    pub(super) fn reread(&self, transactions: u64, oldest: &str) {
+        if let Some(bar) = &self.0 {
+            let count = HumanCount(transactions);
+            bar.shown.set_message(format!("{count} transactions read anew, back to {oldest}"));
+        }
+    }
+
     /// Whether it would help to know how many there are.
     pub(super) fn wants_total(&self) -> bool {
         self.0.as_ref().is_some_and(|bar| {

@@ -7,10 +7,12 @@ use super::error::HistoryError;
 use super::{History, Inner};
 use crate::decode::explain::{Asset, Explanation};
 use crate::decode::{evm, solana, tron};
-use crate::domain::{Address, Height, Position, Row, Token, TradeKey, TxId, UnixSeconds, Wallet};
+use crate::domain::{
+    Address, Height, Position, Row, Token, TradeKey, TxId, Units, UnixSeconds, Wallet,
+};
 use crate::registry::Registry;
 use crate::store::TokenRecord;
-use crate::upstream::{FoundTx, Lane, Priority, RawTx};
+use crate::upstream::{Lane, Priority, RawTx};
 
 /// Asks for nobody in particular.
 const LANE: u64 = 0;
@@ -45,7 +47,8 @@ impl History {
             .await
             .map_err(|error| HistoryError::UpstreamUnavailable { detail: error.to_string() })?;
         let Some(found) = found else { return Ok(None) };
-        let Some((explanation, time)) = explain(&inner.registry, &wallet, &found) else {
+        let Some((explanation, time)) = explain(&inner.registry, &wallet, &found.raw, found.fee)
+        else {
             return Ok(None);
         };
         let height = found.raw.height();
@@ -103,18 +106,20 @@ impl Inner {
     }
 }
 
-fn explain(
+/// `fee` is what the network took for it, where that is told apart.
+pub(super) fn explain(
     registry: &Registry,
     wallet: &Wallet,
-    found: &FoundTx,
+    raw: &RawTx,
+    fee: Option<Units>,
 ) -> Option<(Explanation, UnixSeconds)> {
     let chain = registry.chain(wallet.chain)?;
-    Some(match (&found.raw, wallet.address) {
+    Some(match (raw, wallet.address) {
         (RawTx::Solana(tx, time), Address::Solana(wallet)) => {
             (solana::explain(registry, &wallet, tx), *time)
         }
         (RawTx::Evm(tx, time), Address::Evm(account)) => {
-            (evm::explain(registry.evm(), chain, &account, tx, found.fee), *time)
+            (evm::explain(registry.evm(), chain, &account, tx, fee), *time)
         }
         (RawTx::Tron(tx, time), Address::Tron(account)) => {
             (tron::explain(registry.tron(), chain, &account, tx), *time)

@@ -10,6 +10,7 @@ mod explain;
 mod ingest;
 mod limits;
 mod metrics;
+mod moves;
 mod names;
 mod plan;
 mod pricing;
@@ -36,6 +37,7 @@ pub use estimate::Estimate;
 pub use explain::Explained;
 pub use limits::HistoryLimits;
 pub use metrics::{Counter, HistoryMetrics, Values};
+pub use moves::{Moved, Moves, Sum};
 pub use tasks::Tasks;
 pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
 

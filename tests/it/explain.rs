@@ -1,4 +1,4 @@
-//! Transactions explained, on the command line and over HTTP, and a wallet verified.
+//! Transactions explained, on the command line and over HTTP.
 
 use blotter::demo::solana::{SolanaModel, TxKind, WalletPlan};
 use blotter::demo::{DemoChains, DemoNode, evm};
@@ -9,7 +9,7 @@ use crate::support::loops::with_nodes;
 use crate::support::program::{Place, Server};
 
 /// Numbers as their texts, because a reader of floats would round them.
-fn json(text: &str) -> Value {
+pub(crate) fn json(text: &str) -> Value {
     let (mut quoted, mut exact, mut number) = (false, String::new(), false);
     let mut last = ' ';
     for c in text.chars() {
@@ -28,7 +28,7 @@ fn json(text: &str) -> Value {
 }
 
 /// Native coin in base units: all digits, the point moved.
-fn units(number: &Value, decimals: usize) -> i128 {
+pub(crate) fn units(number: &Value, decimals: usize) -> i128 {
     let text = number.as_str().unwrap();
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     format!("{whole}{part:0<decimals$}").parse().unwrap()
@@ -202,42 +202,6 @@ async fn an_evm_wallets_transactions_are_explained() {
                 check_balance(&explained, 18);
             }
         }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_wallet_is_verified_against_its_node_and_another() {
-    let model = SolanaModel::new(53);
-    let wallet = model.add_named("verified", WalletPlan::trades(80));
-    let rows = model.truth(wallet).count();
-    let other = SolanaModel::new(53);
-    other.add_named("verified", WalletPlan::trades(80));
-    other.set_head(other.head() - 400_000_000 / 4);
-    let nodes = vec![
-        ("sol".to_owned(), DemoNode::new(model.clone(), 1)),
-        ("same".to_owned(), DemoNode::new(model, 2)),
-        ("less".to_owned(), DemoNode::new(other, 3)),
-    ];
-    with_nodes(nodes, move |urls| {
-        let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", &urls[0]);
-        let wallet = wallet.to_string();
-        let args = ["verify", wallet.as_str(), "--json", "--against"];
-        let ran = place.run(&[&args[..], &[&urls[1]]].concat());
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", ran.stdout);
-        let report = json(&ran.stdout);
-        assert_eq!(report["trades"], rows.to_string());
-        assert_eq!(report["differences"], Value::Array(Vec::new()));
-        for token in report["tokens"].as_array().unwrap() {
-            assert!(!token["held"].is_null() && !token["byTrades"].is_null(), "{token}");
-        }
-        // A chain that is shorter knows less.
-        let ran = place.run(&[&args[..], &[&urls[2]]].concat());
-        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-        let report = json(&ran.stdout);
-        let found = report["differences"].as_array().unwrap();
-        assert!(!found.is_empty());
-        assert!(found.iter().all(|one| one["what"] == "only here"), "{found:?}");
     })
     .await;
 }

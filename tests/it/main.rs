@@ -64,4 +64,5 @@ mod upstream_ask;
 mod upstream_trouble;
 mod values;
 mod values_shares;
+mod verify;
 mod wire;
