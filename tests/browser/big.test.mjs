@@ -85,6 +85,11 @@ test("200,000 rows are filtered, sorted and scrolled with few nodes", async (con
   await page.locator("#panel-trades .grid-head .c-native button").click();
   await visibleRows(page);
   context.diagnostic(`sorted in ${Date.now() - sorting} ms`);
+  await grid.focus();
+  await page.keyboard.press("End");
+  await page.waitForFunction((end) => document.querySelector(`#panel-trades [aria-rowindex="${end}"]`), ROWS + 1);
+  assert.equal((await visibleRows(page)).at(-1).cells[4].text, "unknown", "what is unknown comes last");
+  await page.keyboard.press("Home");
   await page.selectOption("#filter-side", "buy");
   assert.equal(await page.textContent("#trades-count"), "100,000 of 200,000");
   assert.ok(await nodes(page) < NODES_MAX, `${await nodes(page)} nodes`);

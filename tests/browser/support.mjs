@@ -34,11 +34,14 @@ export async function startDemo(settings = {}) {
     if (key) demo.key = key;
     if (name) (demo.wallets[chain] ??= {})[name] = address;
   };
+  const ended = new Set();
   await new Promise((done, fail) => {
     for (const stream of [child.stdout, child.stderr]) {
       createInterface({ input: stream }).on("line", (line) => {
         take(line);
-        if (demo.url && demo.key && demo.wallets.sol && line.startsWith("listening")) done();
+        // What it says comes by two pipes, in any order: the curl line ends one, the address the other.
+        for (const last of ["curl", "listening"]) if (line.startsWith(last)) ended.add(last);
+        if (ended.size === 2) done();
       });
     }
     child.on("exit", () => fail(new Error(`the demo ended: ${demo.said.join("\n")}`)));
