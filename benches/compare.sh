@@ -18,7 +18,7 @@ fi
 arguments=()
 if [ "${1:-}" = --short ]; then
     shift
-    arguments+=(--trades 20000 --scale 100000 --rounds 3)
+    arguments+=(--scale 100000 --rounds 3)
 fi
 cargo build --release --locked
 fill=$(cargo bench --bench fill --no-run --message-format json 2>/dev/null | python3 -c '

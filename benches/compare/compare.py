@@ -1,6 +1,6 @@
 """The real binary beside its limits and its peers, in one run: prints a table of ratios.
 
-usage: python3 compare.py BINARY [--trades N] [--rounds N] [--only stream,pages,...] [--json FILE]
+usage: python3 compare.py BINARY [--fill PROGRAM] [--scale N] [--rounds N] [--only stream,pages,...] [--json FILE]
 
 What is compared, and how, is said at each section. Everything runs on 127.0.0.1 and is stopped by
 its process id; scratch files go.
@@ -136,8 +136,7 @@ class Bench:
         log = self.scratch / "demo.log"
         config = self.scratch / "config.toml"
         config.write_text('[server]\nfreshness = "1d"\nstream_window = "1h"\nconnections = 16000\n')
-        command = [self.args.binary, "demo", "--listen", "127.0.0.1:0", "--data-dir", str(data), "--config", str(config),
-                   "--large", str(self.args.trades)]
+        command = [self.args.binary, "demo", "--listen", "127.0.0.1:0", "--data-dir", str(data), "--config", str(config)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=open(log, "w"), text=True)
         self.children.append(child)
         line = child.stdout.readline()
@@ -419,7 +418,6 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
     parser.add_argument("--fill", help="the program that fills a file (cargo bench --bench fill --no-run tells where)")
-    parser.add_argument("--trades", type=int, default=800_000, help="of the demo's wallet; a fourth more rows")
     parser.add_argument("--scale", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", default=",".join(SECTIONS))
