@@ -201,7 +201,12 @@ fn place(text: &str, name: &str, span: Option<Range<usize>>) -> String {
     let line = text.lines().nth(number - 1).unwrap_or_default().trim();
     // The line is shown up to its value only: a wrong value may be a secret.
     let key = line.split('=').next().unwrap_or(line).trim();
-    format!("{name}, line {number} ({key})")
+    // A broken line may begin inside a value: only what has the form of a key is shown.
+    let is_key = |c: char| c.is_ascii_alphanumeric() || "_-.[] ".contains(c);
+    if (line.contains('=') || line.starts_with('[')) && key.chars().all(is_key) {
+        return format!("{name}, line {number} ({key})");
+    }
+    format!("{name}, line {number}")
 }
 
 /// Merges everything; `read` gives a file's text (the disk, or a test's).
