@@ -25,7 +25,7 @@ pub(crate) fn trade(wallet: u64, at: u64, trades: u64) -> Trade {
             time: UnixSeconds(u32::try_from(1_600_000_000 + height * 2 / 5).unwrap()),
             height,
             index: 0,
-            tx: TxId::Solana(tx),
+            tx: TxId::solana(&tx),
             leg: 0,
         },
         side: if next().is_multiple_of(2) { Side::Buy } else { Side::Sell },

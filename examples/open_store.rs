@@ -12,7 +12,7 @@ use blotter::store::{Chunk, Store, StoreError, StoreOptions};
 
 fn trade(height: u8) -> Trade {
     let time = UnixSeconds(1_700_000_000 + u32::from(height));
-    let tx = TxId::Solana([height; 64]);
+    let tx = TxId::solana(&[height; 64]);
     Trade {
         key: TradeKey { time, height: height.into(), index: 0, tx, leg: 0 },
         side: Side::Buy,

@@ -41,6 +41,7 @@ use warp::reply::Response;
 pub use auth::{KeyInfo, KeyRing, Keys};
 pub use explain::explanation_json;
 pub use limits::ApiLimits;
+pub use rows::rows_json;
 pub use server::Drained;
 pub use visitors::Proxies;
 

@@ -10,6 +10,12 @@ pub(super) const ROW_BYTES_TYPICAL: usize = 320;
 
 const SECONDS_PER_DAY: u32 = 86_400;
 
+/// Adds rows to a text, as streams and pages write them: the elements of an array, without its
+/// brackets.
+pub fn rows_json(rows: &[Row], native_decimals: u8, out: &mut Vec<u8>) {
+    RowEncoder::new(native_decimals).rows(out, rows);
+}
+
 /// Writes the rows of one answer.
 #[derive(Debug)]
 pub(super) struct RowEncoder {
@@ -42,12 +48,12 @@ impl RowEncoder {
             Side::Buy => b"\",\"side\":\"buy\",\"token\":".as_slice(),
             Side::Sell => b"\",\"side\":\"sell\",\"token\":".as_slice(),
         });
-        let mint = trade.mint.to_string();
+        let mint = row.token.mint_text();
         if let Some(symbol) = &row.token.symbol {
             string(out, symbol);
         } else {
             out.push(b'"');
-            out.extend_from_slice(short(&mint).as_bytes());
+            out.extend_from_slice(short(mint).as_bytes());
             out.push(b'"');
         }
         out.extend_from_slice(b",\"tokenMint\":\"");
@@ -163,10 +169,10 @@ mod tests {
             time: UnixSeconds(1_700_000_000),
             height: 1,
             index: 0,
-            tx: TxId::Solana([1; 64]),
+            tx: TxId::solana(&[1; 64]),
             leg: 0,
         };
-        let token = Token { mint, symbol: symbol.map(Arc::from), decimals: Some(5) };
+        let token = Token::new(mint, symbol.map(Arc::from), Some(5));
         let trade = Trade {
             key,
             side: Side::Sell,

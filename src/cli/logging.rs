@@ -2,7 +2,10 @@
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::environment::Environment;
 use super::errors::CliError;
@@ -12,17 +15,14 @@ const VARIABLE: &str = "BLOTTER_LOG";
 /// Starts logging; `default` applies where the variable is not set.
 pub(super) fn start(environment: &Environment, json: bool, default: &str) -> Result<(), CliError> {
     let wanted = environment.get(VARIABLE).unwrap_or(default);
-    let filter = EnvFilter::builder()
-        .parse(wanted)
-        .map_err(|error| CliError::Usage(format!("{VARIABLE}={wanted}: {error}")))?;
+    let filter: Targets =
+        wanted.parse().map_err(|error| CliError::Usage(format!("{VARIABLE}={wanted}: {error}")))?;
     let colour = std::io::stderr().is_terminal() && environment.get("NO_COLOR").is_none();
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let layer =
+        if json { layer.json().with_ansi(false).boxed() } else { layer.with_ansi(colour).boxed() };
     // A second start (two runs in one test process) keeps the first.
-    let started = if json {
-        builder.json().with_ansi(false).try_init()
-    } else {
-        builder.with_ansi(colour).try_init()
-    };
+    let started = tracing_subscriber::registry().with(layer).with(filter).try_init();
     if started.is_err() {
         tracing::debug!("logging was started before");
     }

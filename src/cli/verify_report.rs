@@ -170,7 +170,7 @@ fn symbol(mint: Address, rows: &RowSums, held: &Held) -> String {
         return rows.symbol.clone();
     }
     let symbol = held.meta.as_ref().and_then(|meta| meta.symbol.clone());
-    symbol_shown(&Token { mint, symbol, decimals: None })
+    symbol_shown(&Token::new(mint, symbol, None))
 }
 
 impl Report {

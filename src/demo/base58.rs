@@ -1,24 +1,9 @@
 //! Base58 of any length, appended to a buffer: an answer holds kilobytes of it.
 
-const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-/// Five digits a limb: a limb times 2^32 plus a carry still fits 64 bits.
-const LIMB: u64 = 58 * 58 * 58 * 58 * 58;
+use crate::domain::base58::{LIMB, limb_text};
+
 /// Limbs on the stack: enough for 64 bytes, which are 88 digits.
 const SMALL: usize = 18;
-
-/// Two digits at a time.
-static PAIRS: [[u8; 2]; 58 * 58] = pairs();
-
-#[expect(clippy::indexing_slicing, reason = "constant evaluation, within the bounds it loops to")]
-const fn pairs() -> [[u8; 2]; 58 * 58] {
-    let mut pairs = [[0; 2]; 58 * 58];
-    let mut at = 0;
-    while at < pairs.len() {
-        pairs[at] = [ALPHABET[at / 58], ALPHABET[at % 58]];
-        at += 1;
-    }
-    pairs
-}
 
 pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     let zeros = bytes.iter().take_while(|b| **b == 0).count();
@@ -64,15 +49,7 @@ fn fill(bytes: &[u8], limbs: &mut [u64]) -> usize {
 fn write(limbs: &[u64], out: &mut Vec<u8>) {
     let start = out.len();
     for limb in limbs.iter().rev() {
-        let limb = u32::try_from(*limb).unwrap_or(0);
-        let pair = |value: u32| {
-            let at = usize::try_from(value).unwrap_or(0);
-            PAIRS.get(at).copied().unwrap_or_default()
-        };
-        let [_, last] = pair(limb % 58);
-        out.extend_from_slice(&pair(limb / (58 * 58 * 58)));
-        out.extend_from_slice(&pair(limb / 58 % (58 * 58)));
-        out.push(last);
+        out.extend_from_slice(&limb_text(u32::try_from(*limb).unwrap_or(0)));
     }
     // Only the first limb can begin with zeros.
     let written = out.get(start..).unwrap_or_default();

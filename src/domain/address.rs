@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha3::{Digest as _, Keccak256};
 
-use super::Family;
+use super::{Family, Signature};
 
 /// An account, contract, mint or token: one type, because chains do not tell them apart by form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ const TRON_ASSETS: std::ops::RangeInclusive<u32> = 1_000_001..=9_999_999;
 /// Id of a transaction: a signature on Solana, a hash elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TxId {
-    Solana([u8; 64]),
+    Solana(Signature),
     Evm([u8; 32]),
     Tron([u8; 32]),
 }
@@ -103,10 +103,14 @@ impl Address {
 impl TxId {
     pub fn from_bytes(family: Family, bytes: &[u8]) -> Option<Self> {
         Some(match family {
-            Family::Solana => Self::Solana(bytes.try_into().ok()?),
+            Family::Solana => Self::solana(bytes.try_into().ok()?),
             Family::Evm => Self::Evm(bytes.try_into().ok()?),
             Family::Tron => Self::Tron(bytes.try_into().ok()?),
         })
+    }
+
+    pub fn solana(bytes: &[u8; 64]) -> Self {
+        Self::Solana(Signature::from_bytes(bytes))
     }
 
     /// Reads the text form of a family: base58, or hex of 32 bytes with `0x` (EVM) and without or
@@ -124,15 +128,14 @@ impl TxId {
 
     /// Base58 of 64 bytes.
     pub fn parse_solana(text: &str) -> Option<Self> {
-        let mut bytes = [0; 64];
-        five8::decode_64(text.as_bytes(), &mut bytes).ok()?;
-        Some(Self::Solana(bytes))
+        Signature::parse(text.as_bytes()).map(Self::Solana)
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    /// 64 bytes on Solana, 32 elsewhere.
+    pub fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Solana(bytes) => bytes,
-            Self::Evm(bytes) | Self::Tron(bytes) => bytes,
+            Self::Solana(signature) => signature.to_bytes().to_vec(),
+            Self::Evm(bytes) | Self::Tron(bytes) => bytes.to_vec(),
         }
     }
 }
@@ -183,19 +186,24 @@ impl fmt::Display for Address {
 impl fmt::Display for TxId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Solana(bytes) => {
-                let mut text = [0; 88];
-                let len = five8::encode_64(bytes, &mut text);
-                write_ascii(f, text.get(..usize::from(len)))
+            Self::Solana(signature) => signature.fmt(f),
+            Self::Evm(bytes) => {
+                f.write_str("0x")?;
+                write_hash(f, bytes)
             }
-            Self::Evm(bytes) => write!(f, "0x{}", hex::encode(bytes)),
-            Self::Tron(bytes) => f.write_str(&hex::encode(bytes)),
+            Self::Tron(bytes) => write_hash(f, bytes),
         }
     }
 }
 
 fn write_ascii(f: &mut fmt::Formatter<'_>, text: Option<&[u8]>) -> fmt::Result {
     f.write_str(text.and_then(|t| std::str::from_utf8(t).ok()).ok_or(fmt::Error)?)
+}
+
+fn write_hash(f: &mut fmt::Formatter<'_>, bytes: &[u8; 32]) -> fmt::Result {
+    let mut text = [0; 64];
+    hex::encode_to_slice(bytes, &mut text).map_err(|_| fmt::Error)?;
+    write_ascii(f, Some(&text))
 }
 
 /// Upper case where the hash of the lower-case digits has a nibble of 8 or more (EIP-55).

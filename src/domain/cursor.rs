@@ -58,7 +58,7 @@ impl Cursor {
             bytes.extend(key.height.to_be_bytes());
             bytes.extend(key.index.to_be_bytes());
             bytes.extend(key.leg.to_be_bytes());
-            bytes.extend(key.tx.bytes());
+            bytes.extend(key.tx.to_bytes());
         }
         bytes.extend(checksum(&bytes, wallet));
         URL_SAFE_NO_PAD.encode(bytes)
@@ -135,7 +135,7 @@ mod tests {
             .prop_map(|(time, height, index, half, leg)| {
                 let mut tx = [0; 64];
                 tx[..32].copy_from_slice(&half);
-                let (time, tx) = (UnixSeconds(time), TxId::Solana(tx));
+                let (time, tx) = (UnixSeconds(time), TxId::solana(&tx));
                 Position::After(TradeKey { time, height, index, tx, leg })
             });
         let position = prop_oneof![Just(Position::Start), key];

@@ -40,7 +40,7 @@ impl Filter {
     /// The last place of a history at which a row is still too new to match.
     pub fn begins_behind(&self, family: Family) -> Option<TradeKey> {
         let tx = match family {
-            Family::Solana => TxId::Solana([u8::MAX; 64]),
+            Family::Solana => TxId::solana(&[u8::MAX; 64]),
             Family::Evm => TxId::Evm([u8::MAX; 32]),
             Family::Tron => TxId::Tron([u8::MAX; 32]),
         };
@@ -94,7 +94,7 @@ mod tests {
     use crate::domain::{Units, ValueSource};
 
     fn trade(time: u32, side: Side, venue: &str) -> Trade {
-        let tx = TxId::Solana([7; 64]);
+        let tx = TxId::solana(&[7; 64]);
         Trade {
             key: TradeKey { time: UnixSeconds(time), height: 5, index: 0, tx, leg: 0 },
             side,

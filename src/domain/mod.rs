@@ -2,10 +2,12 @@
 
 mod address;
 mod amount;
+pub mod base58;
 mod coverage;
 mod cursor;
 mod filter;
 mod price;
+mod signature;
 mod source;
 mod time;
 mod trade;
@@ -16,6 +18,7 @@ pub use coverage::{Coverage, Gap, Height, Resume, Span};
 pub use cursor::{Cursor, CursorError, FilterTag, Position};
 pub use filter::Filter;
 pub use price::{LearnedPrice, Minute, Moment, Price};
+pub use signature::Signature;
 pub use source::SourceAccount;
 pub use time::{Clock, UnixMillis, UnixSeconds};
 pub use trade::{Row, Side, Token, Trade, TradeKey, ValueSource};

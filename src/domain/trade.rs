@@ -1,7 +1,7 @@
 //! A trade, its place in the history, and the row that is served.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{Address, Decimal, Height, TxId, Units, UnixSeconds};
 
@@ -123,7 +123,32 @@ pub struct Token {
     /// As the chain tells it, cleaned; `None` where it tells none.
     pub symbol: Option<Arc<str>>,
     pub decimals: Option<u8>,
+    mint_text: MintText,
 }
+
+impl Token {
+    pub fn new(mint: Address, symbol: Option<Arc<str>>, decimals: Option<u8>) -> Self {
+        Self { mint, symbol, decimals, mint_text: MintText::default() }
+    }
+
+    /// The mint as it is written: made once, as many rows are of one token and a mint's text takes
+    /// a division (base58) or a hash (EIP-55).
+    pub fn mint_text(&self) -> &str {
+        self.mint_text.0.get_or_init(|| self.mint.to_string().into())
+    }
+}
+
+/// Follows from the mint: tokens are equal whether it was asked for or not.
+#[derive(Debug, Clone, Default)]
+struct MintText(OnceLock<Box<str>>);
+
+impl PartialEq for MintText {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for MintText {}
 
 /// A stored trade with what is needed to show it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -60,7 +60,7 @@ impl History {
         let told =
             if unknown.is_empty() { Ok(Vec::new()) } else { source.tokens(&unknown, &lane).await };
         for meta in told.unwrap_or_default() {
-            let token = Token { mint: meta.mint, symbol: meta.symbol, decimals: meta.decimals };
+            let token = Token::new(meta.mint, meta.symbol, meta.decimals);
             tokens.insert(meta.mint, token);
         }
         let stored = inner.rows_of(&wallet, tx, height, time)?;
@@ -84,7 +84,7 @@ impl Inner {
             else {
                 continue;
             };
-            tokens.insert(mint, Token { mint, symbol, decimals: decimals.or(told) });
+            tokens.insert(mint, Token::new(mint, symbol, decimals.or(told)));
         }
         Ok(tokens)
     }

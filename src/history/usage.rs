@@ -193,7 +193,13 @@ mod tests {
     /// Row `at` counted from the newest.
     fn key(at: u32) -> TradeKey {
         let time = UnixSeconds(1000 - at);
-        TradeKey { time, height: u64::from(1000 - at), index: 0, tx: TxId::Solana([1; 64]), leg: 0 }
+        TradeKey {
+            time,
+            height: u64::from(1000 - at),
+            index: 0,
+            tx: TxId::solana(&[1; 64]),
+            leg: 0,
+        }
     }
 
     proptest! {

@@ -175,7 +175,7 @@ pub(super) fn teaches(coins: &Coins<'_>, rows: &[Trade], beside: Units) -> Optio
 }
 
 fn tag(tx: &TxId) -> u64 {
-    tx.bytes().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    tx.to_bytes().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 /// The price at a time out of those that trades told around it: the middle of the nearest ones

@@ -282,6 +282,7 @@ pub(super) fn open_database(
     let found = schema::inspect(&database.begin_read()?)?;
     match check(found, name)? {
         Found::Empty => schema::initialize(&database)?,
+        Found::Earlier => schema::upgrade(&database)?,
         Found::Current | Found::NotOurs => schema::complete(&database)?,
     }
     Ok(database)
@@ -295,7 +296,7 @@ fn builder(options: StoreOptions) -> Builder {
 
 fn check(found: Found, name: &str) -> Result<Found, StoreError> {
     match found {
-        Found::Empty | Found::Current => Ok(found),
+        Found::Empty | Found::Current | Found::Earlier => Ok(found),
         Found::NotOurs => Err(StoreError::Foreign {
             file: name.to_owned(),
             reason: "it belongs to another program".to_owned(),

@@ -1,21 +1,27 @@
 //! Keys as fixed-width big-endian bytes, so that byte order is the order of delivery:
 //!
 //! ```text
-//! wallet u32 | !time u32 | !height u64 | !index u32 | transaction id (64 or 32) | leg u16
+//! wallet u32 | !time u32 | !height u64 | !index u32 | transaction id (72 or 32) | leg u16
 //! ```
 //!
 //! Time, height and index are complemented: a forward scan is newest first, and a back-fill, which
 //! arrives newest first, appends at the right edge of a wallet's part of the tree.
 
-use crate::domain::{Address, ChainId, Family, Height, KeyId, TradeKey, TxId, UnixSeconds};
+use crate::domain::{
+    Address, ChainId, Family, Height, KeyId, Signature, TradeKey, TxId, UnixSeconds,
+};
 
 use super::WalletId;
 
 const ID_BYTES: usize = 4;
 const HEIGHT_AT: usize = ID_BYTES + 4;
-const TX_AT: usize = HEIGHT_AT + 8 + 4;
-const LEG_BYTES: usize = 2;
-const ROW_KEY_BYTES_MAX: usize = TX_AT + 64 + LEG_BYTES;
+/// Where the transaction id begins.
+pub(super) const TX_AT: usize = HEIGHT_AT + 8 + 4;
+pub(super) const LEG_BYTES: usize = 2;
+const CHAIN_BYTES: usize = 2;
+/// The same in a [`wanted_value_key`].
+pub(super) const WANTED_TX_AT: usize = CHAIN_BYTES + TX_AT;
+const ROW_KEY_BYTES_MAX: usize = TX_AT + Signature::STORED_BYTES + LEG_BYTES;
 
 /// A key, or a bound that sorts among keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +36,10 @@ impl RowKey {
         row.push(&(!key.time.0).to_be_bytes());
         row.push(&(!key.height).to_be_bytes());
         row.push(&(!key.index).to_be_bytes());
-        row.push(key.tx.bytes());
+        match &key.tx {
+            TxId::Solana(signature) => row.push(&signature.to_stored()),
+            TxId::Evm(hash) | TxId::Tron(hash) => row.push(hash),
+        }
         row.push(&key.leg.to_be_bytes());
         row
     }
@@ -78,9 +87,17 @@ pub(super) fn read_row_key(bytes: &[u8], family: Family) -> Option<TradeKey> {
         time: time_of(bytes)?,
         height: height_of(bytes)?,
         index: !u32::from_be_bytes(array(bytes, TX_AT - 4)?),
-        tx: TxId::from_bytes(family, bytes.get(TX_AT..tx_end)?)?,
+        tx: read_tx(bytes.get(TX_AT..tx_end)?, family)?,
         leg: u16::from_be_bytes(array(bytes, tx_end)?),
     })
+}
+
+fn read_tx(bytes: &[u8], family: Family) -> Option<TxId> {
+    match (family, <&[u8; Signature::STORED_BYTES]>::try_from(bytes)) {
+        (Family::Solana, Ok(stored)) => Signature::from_stored(stored).map(TxId::Solana),
+        // Ranges of usage may be from the first format, which had the 64 bytes as they are.
+        (Family::Solana | Family::Evm | Family::Tron, _) => TxId::from_bytes(family, bytes),
+    }
 }
 
 pub(super) fn time_of(row_key: &[u8]) -> Option<UnixSeconds> {
@@ -126,7 +143,7 @@ pub(super) fn transaction_of(row_key: &[u8]) -> &[u8] {
     row_key.get(..row_key.len().saturating_sub(LEG_BYTES)).unwrap_or(&[])
 }
 
-/// The id of the transaction, as bytes.
+/// The id of the transaction, as it is stored.
 pub(super) fn tx_of(row_key: &[u8]) -> &[u8] {
     transaction_of(row_key).get(TX_AT..).unwrap_or(&[])
 }
@@ -138,7 +155,7 @@ pub(super) fn wanted_value_key(chain: ChainId, row_key: &[u8]) -> Vec<u8> {
 
 /// The wallet of a [`wanted_value_key`], and bounds around the rows of its transaction.
 pub(super) fn rows_of_wanted(key: &[u8]) -> Option<(WalletId, Vec<u8>, Vec<u8>)> {
-    let start = key.get(2..)?;
+    let start = key.get(CHAIN_BYTES..)?;
     let id = WalletId(u32::from_be_bytes(array(start, 0)?));
     Some((id, start.to_vec(), [start, &[0xFF; LEG_BYTES + 1]].concat()))
 }
@@ -172,7 +189,7 @@ mod tests {
                 time: UnixSeconds(u32::try_from(time).unwrap()),
                 height,
                 index: u32::try_from(index).unwrap(),
-                tx: TxId::Solana([tx; 64]),
+                tx: TxId::solana(&[tx; 64]),
                 leg: u16::try_from(leg).unwrap(),
             })
     }

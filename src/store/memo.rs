@@ -87,7 +87,7 @@ mod tests {
     use crate::domain::Address;
 
     fn token(decimals: u8) -> Arc<Token> {
-        Arc::new(Token { mint: Address::Evm([1; 20]), symbol: None, decimals: Some(decimals) })
+        Arc::new(Token::new(Address::Evm([1; 20]), None, Some(decimals)))
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod prices;
 mod record;
 mod rows;
 mod schema;
+mod upgrade;
 pub mod upkeep;
 mod values;
 mod view;

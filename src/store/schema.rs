@@ -5,11 +5,11 @@ use redb::{
     WriteTransaction,
 };
 
-use super::StoreError;
+use super::{StoreError, upgrade};
 
 /// Raised when a program of the version before could no longer use the file. Values carry their
 /// own version (`codec.rs`), so a new field alone does not raise it.
-pub(super) const SCHEMA_VERSION: u64 = 1;
+pub(super) const SCHEMA_VERSION: u64 = 2;
 
 /// Names of the tables that errors tell of.
 pub(super) mod names {
@@ -93,6 +93,8 @@ pub(super) enum Found {
     /// No table yet.
     Empty,
     Current,
+    /// Of an earlier format, to be brought up to date before it is used.
+    Earlier,
     NotOurs,
 }
 
@@ -115,7 +117,8 @@ pub(super) fn inspect(txn: &ReadTransaction) -> Result<Found, StoreError> {
         Some(found) if found > SCHEMA_VERSION => {
             Err(StoreError::NewerFormat { found, supported: SCHEMA_VERSION })
         }
-        Some(_) => Ok(Found::Current),
+        Some(SCHEMA_VERSION) => Ok(Found::Current),
+        Some(_) => Ok(Found::Earlier),
     }
 }
 
@@ -126,6 +129,19 @@ pub(super) fn initialize(database: &Database) -> Result<(), StoreError> {
     create_tables(&txn)?;
     txn.open_table(NAME_TO_NUMBER)?.insert(FORMAT, SCHEMA_VERSION)?;
     txn.commit()?;
+    Ok(())
+}
+
+/// Brings a file of the first format up to date, in one transaction.
+pub(super) fn upgrade(database: &Database) -> Result<(), StoreError> {
+    tracing::info!("the store is of an earlier format and is rewritten: this may take a minute");
+    let mut txn = database.begin_write()?;
+    txn.set_quick_repair(true);
+    create_tables(&txn)?;
+    upgrade::widen_signatures(&txn)?;
+    txn.open_table(NAME_TO_NUMBER)?.insert(FORMAT, SCHEMA_VERSION)?;
+    txn.commit()?;
+    tracing::info!("the store is up to date");
     Ok(())
 }
 

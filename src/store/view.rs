@@ -528,7 +528,7 @@ impl<'a> Names<'a> {
                 return Ok(token);
             }
             let TokenRecord { mint, symbol, decimals, .. } = view.read_token(id)?;
-            let token = Arc::new(Token { mint, symbol, decimals });
+            let token = Arc::new(Token::new(mint, symbol, decimals));
             view.shared.memo.keep_token(view.edition, id, &token);
             Ok(token)
         })

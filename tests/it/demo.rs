@@ -473,7 +473,7 @@ fn pages_follow_cursors() {
     let until = json!({"until": all[40]["signature"], "before": all[20]["signature"]});
     assert_eq!(page(&node, &address, &until), all[21..40]);
     // A cursor that the node does not know.
-    let unknown = TxId::Solana([7; 64]).to_string();
+    let unknown = TxId::solana(&[7; 64]).to_string();
     assert!(page(&node, &address, &json!({"before": unknown})).is_empty());
     let errors = [
         (json!([address, {"limit": 1_001}]), -32602, "Invalid limit; max 1000"),

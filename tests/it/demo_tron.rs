@@ -54,7 +54,7 @@ impl World {
     }
 
     fn read(&self, hash: &TxId) -> Transaction {
-        let body = json!({"value": hex::encode(hash.bytes())});
+        let body = json!({"value": hex::encode(hash.to_bytes())});
         let tx = self.post("walletsolidity/gettransactionbyid", body.clone()).to_string();
         let info = self.post("walletsolidity/gettransactioninfobyid", body).to_string();
         let mut tx = parse(tx.as_bytes(), info.as_bytes()).unwrap();

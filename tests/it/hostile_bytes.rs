@@ -37,7 +37,7 @@ fn a_cursor_is_what_was_given_or_none() {
             time: UnixSeconds(u32::try_from(seed.roll() >> 32).unwrap()),
             height: seed.roll(),
             index: u32::try_from(seed.roll() >> 32).unwrap(),
-            tx: TxId::Solana(id),
+            tx: TxId::solana(&id),
             leg: u16::try_from(round % 7).unwrap(),
         };
         let head = (round % 3 > 0).then(|| seed.roll());

@@ -191,7 +191,7 @@ async fn explanations_are_what_is_described() {
     let keys = Keys::new(ring(&[(KEY, key(1, |_| {}))]));
     let api = Api::new(ApiParts { history: world.history.clone(), keys, limits, seed: 1 });
     let mut seen = BTreeSet::new();
-    let unknown = TxId::Solana([9; 64]).to_string();
+    let unknown = TxId::solana(&[9; 64]).to_string();
     let signatures = world.model.signatures(wallet.address).map(|tx| tx.to_string());
     for signature in signatures.chain([unknown, "short".to_owned()]) {
         let path = format!("/v1/wallets/{}/explain/{signature}", wallet.address);

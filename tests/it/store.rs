@@ -174,7 +174,7 @@ async fn a_row_with_a_time_of_its_own_is_found_and_replaced() {
 async fn each_family_keeps_its_ids_and_256_bit_amounts() {
     let store = store();
     for (chain, address, tx) in [
-        (1, Address::Solana([1; 32]), TxId::Solana([2; 64])),
+        (1, Address::Solana([1; 32]), TxId::solana(&[2; 64])),
         (2, Address::Evm([1; 20]), TxId::Evm([2; 32])),
         (3, Address::Tron([1; 20]), TxId::Tron([2; 32])),
     ] {

@@ -129,7 +129,7 @@ async fn a_newer_format_is_refused() {
     drop(database);
     let before = fs::read(&path).unwrap();
     let error = open(folder.path()).unwrap_err();
-    assert!(matches!(error, StoreError::NewerFormat { found: 99, supported: 1 }), "{error:?}");
+    assert!(matches!(error, StoreError::NewerFormat { found: 99, supported: 2 }), "{error:?}");
     assert!(fs::read(&path).unwrap() == before, "the file was changed");
 }
 
@@ -200,7 +200,7 @@ fn fixture_trade(tx: TxId, mint: Address, height: Height, units: Option<Units>) 
 
 fn fixtures(ids: &[blotter::store::WalletId; 3]) -> Vec<Fixture> {
     let parts = [
-        (Address::Solana([1; 32]), TxId::Solana([2; 64]), Some(Units::MAX)),
+        (Address::Solana([1; 32]), TxId::solana(&[2; 64]), Some(Units::MAX)),
         (Address::Evm([1; 20]), TxId::Evm([2; 32]), Some(Units::from(1_000_000))),
         (Address::Tron([1; 20]), TxId::Tron([2; 32]), None),
     ];
@@ -244,7 +244,7 @@ fn fixtures(ids: &[blotter::store::WalletId; 3]) -> Vec<Fixture> {
 
 fn fixture_usage(id: blotter::store::WalletId) -> UsageUpdate {
     let key =
-        |height| fixture_trade(TxId::Solana([2; 64]), Address::Solana([1; 32]), height, None).key;
+        |height| fixture_trade(TxId::solana(&[2; 64]), Address::Solana([1; 32]), height, None).key;
     let ranges = vec![DeliveredRange { from: key(550), to: key(150) }];
     UsageUpdate { key: KeyId(8), wallet: id, ranges, total: 2 }
 }

@@ -31,7 +31,7 @@ fn owner() -> Wallet {
 fn known_trade(time: u32, side: Side, mint: &str, tx: u8) -> Trade {
     let height = u64::from(time) - 1_699_999_000;
     let key =
-        TradeKey { time: UnixSeconds(time), height, index: 0, tx: TxId::Solana([tx; 64]), leg: 0 };
+        TradeKey { time: UnixSeconds(time), height, index: 0, tx: TxId::solana(&[tx; 64]), leg: 0 };
     let venue = "Raydium".into();
     let valued = ValueSource::Unknown;
     Trade { key, side, mint: solana(mint), units: None, native: None, valued, venue }

@@ -1,27 +1,9 @@
 //! Base58, ten characters at a time: addresses and instruction data are read by the thousand.
 
+use crate::domain::base58::{DIGITS, INVALID};
+
 /// Longest text that is read; the largest instruction data is about 1,700 characters.
 const TEXT_LEN_MAX: usize = 16_384;
-const INVALID: u8 = u8::MAX;
-
-const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-const DIGITS: [u8; 256] = digits();
-
-#[expect(
-    clippy::indexing_slicing,
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    reason = "a table made at build time"
-)]
-const fn digits() -> [u8; 256] {
-    let mut table = [INVALID; 256];
-    let mut at = 0;
-    while at < ALPHABET.len() {
-        table[ALPHABET[at] as usize] = at as u8;
-        at += 1;
-    }
-    table
-}
 
 /// An address that is known when the program is built.
 #[expect(

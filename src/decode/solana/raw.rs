@@ -6,7 +6,7 @@ use super::base58::{Decoder, decode_address};
 use super::frames;
 use super::transaction::{Instruction, TokenAccount, Transaction};
 use super::wire::{self, AccountRef, Entry, KeyText, Meta, RawInstruction, TokenBalance};
-use crate::domain::TxId;
+use crate::domain::{Signature, TxId};
 
 pub(super) type Key = [u8; 32];
 
@@ -63,12 +63,12 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     let mut reader = InstructionReader::new(&keys, &listed);
     reader.read(&message.instructions, &meta.inner_instructions)?;
     let logs = if reader.heights_missing { meta.log_messages } else { None };
-    let InstructionReader { mut instructions, accounts, data, mut decoder, .. } = reader;
+    let InstructionReader { mut instructions, accounts, data, .. } = reader;
     if let Some(logs) = logs {
         frames::heights_from_logs(&keys, &mut instructions, logs);
     }
     frames::link(&mut instructions, &accounts);
-    let id = message.signature.and_then(|text| decoder.decode(text)?.try_into().ok());
+    let id = message.signature.and_then(Signature::parse);
     Ok(Transaction {
         slot: entry.slot.ok_or(RawError::Missing("slot"))?,
         block_time: entry.block_time,

@@ -355,14 +355,14 @@ impl SolanaModel {
         let model = self.clone();
         (0..top).rev().filter_map(move |number| {
             let fork = model.fork(wallet.spot(number)?.slot);
-            Some(TxId::Solana(model.signature(&key, number, fork)))
+            Some(TxId::solana(&model.signature(&key, number, fork)))
         })
     }
 
     /// What a transaction of a wallet is.
     pub fn kind_of(&self, signature: &TxId) -> Option<TxKind> {
-        let TxId::Solana(bytes) = signature else { return None };
-        let (wallet, number, spot, _) = self.find(bytes)?;
+        let TxId::Solana(signature) = signature else { return None };
+        let (wallet, number, spot, _) = self.find(&signature.to_bytes())?;
         Some(match self.spec(&wallet, number, spot).content {
             Content::Trade(trade) => TxKind::Trade(trade.kind),
             Content::Failed(_) => TxKind::Failed,
@@ -390,7 +390,7 @@ impl SolanaModel {
         let Content::Trade(trade) = self.script(wallet).spec(number, fork).content else {
             return Vec::new();
         };
-        let signature = TxId::Solana(self.signature(&wallet.address, number, fork));
+        let signature = TxId::solana(&self.signature(&wallet.address, number, fork));
         let row = |side, token: Token, units: u64, venue: Known, leg| TrueTrade {
             signature,
             slot: spot.slot,

@@ -220,7 +220,7 @@ mod tests {
     fn entry(slot: Height, number: u8) -> Entry {
         let mut id = [number; 64];
         id[..8].copy_from_slice(&slot.to_be_bytes());
-        Entry { slot, id: TxId::Solana(id), time: None, failed: false }
+        Entry { slot, id: TxId::solana(&id), time: None, failed: false }
     }
 
     /// A node's list with its own order inside slots, and pages that may lose their last entry.
@@ -244,7 +244,7 @@ mod tests {
 
     fn last(entry: &Entry) -> u8 {
         let TxId::Solana(id) = entry.id else { unreachable!() };
-        id[63]
+        id.to_bytes()[63]
     }
 
     proptest! {

@@ -535,7 +535,7 @@ fn hint(above: Mark, tail: Mark) -> Resume {
     let mut bytes = Vec::with_capacity(2 * (8 + 64));
     for (slot, id) in [above, tail] {
         bytes.extend(slot.to_be_bytes());
-        bytes.extend(id.bytes());
+        bytes.extend(id.to_bytes());
     }
     Resume(bytes)
 }

@@ -185,7 +185,7 @@ impl Timeline {
     fn take_chunk(&mut self, low: Height) -> Ready {
         let high = self.next_high;
         let rest = match low.checked_sub(1) {
-            Some(below) => self.planned.split_off(&(Reverse(below), TxId::Solana([0; 64]))),
+            Some(below) => self.planned.split_off(&(Reverse(below), TxId::solana(&[0; 64]))),
             None => BTreeMap::new(),
         };
         let taken = std::mem::replace(&mut self.planned, rest);

@@ -234,7 +234,7 @@ pub(crate) fn trade(number: u32) -> Trade {
         time: UnixSeconds(1_700_000_000 + number * 60),
         height: u64::from(number) + 1,
         index: 0,
-        tx: TxId::Solana(tx),
+        tx: TxId::solana(&tx),
         leg: 0,
     };
     let mint = Address::Solana([u8::try_from(number % 5).unwrap() + 1; 32]);

@@ -57,7 +57,7 @@ impl Chain {
         // Mixed, so that signatures have no order of their own.
         id[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
         id[8..16].copy_from_slice(&number.to_be_bytes());
-        let id = TxId::Solana(id);
+        let id = TxId::solana(&id);
         let keys = keys.to_vec();
         self.by_id.insert(id, self.txs.len());
         self.txs.push(Placed { slot, id, keys, failed: false, closes: None, has_time: true });
@@ -372,7 +372,7 @@ fn list(chain: &Chain, ways: &Ways, head: Height, params: &Value, count: u64) ->
     let salt = if ways.flips { count.wrapping_mul(0x5851_f42d_4c95_7f2d) } else { 0 };
     let rank = |tx: &Placed| {
         let TxId::Solana(id) = tx.id else { return 0 };
-        let number = u64::from_be_bytes(id[..8].try_into().unwrap());
+        let number = u64::from_be_bytes(id.to_bytes()[..8].try_into().unwrap());
         (number ^ salt).wrapping_mul(0x2545_f491_4f6c_dd1d) ^ salt
     };
     named.sort_by_key(|tx| (std::cmp::Reverse(tx.slot), rank(tx)));

@@ -20,7 +20,7 @@ pub(crate) fn trade(time: u32, height: Height, tx: u8) -> Trade {
         time: UnixSeconds(time),
         height,
         index: u32::from(tx % 3),
-        tx: TxId::Solana([tx; 64]),
+        tx: TxId::solana(&[tx; 64]),
         leg: u16::from(tx % 2),
     };
     let native = (!tx.is_multiple_of(3)).then(|| Units::MAX >> usize::from(tx));

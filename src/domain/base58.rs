@@ -1,0 +1,57 @@
+//! The digits of base58, five at a time: what numbers are kept in that are written more often than
+//! they are read.
+
+const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+const PAIR: u32 = 58 * 58;
+/// One more than the largest limb: five digits. A limb times 2^32 plus a carry fits 64 bits.
+pub const LIMB: u64 = 58 * 58 * 58 * 58 * 58;
+/// Stands in [`DIGITS`] for what is no digit.
+pub const INVALID: u8 = u8::MAX;
+
+static PAIRS: [[u8; 2]; 58 * 58] = pairs();
+/// The number that each character stands for.
+pub const DIGITS: [u8; 256] = digits();
+
+#[expect(clippy::indexing_slicing, reason = "a table made at build time")]
+const fn pairs() -> [[u8; 2]; 58 * 58] {
+    let mut pairs = [[0; 2]; 58 * 58];
+    let mut at = 0;
+    while at < pairs.len() {
+        pairs[at] = [ALPHABET[at / 58], ALPHABET[at % 58]];
+        at += 1;
+    }
+    pairs
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "a table made at build time"
+)]
+const fn digits() -> [u8; 256] {
+    let mut table = [INVALID; 256];
+    let mut at = 0;
+    while at < ALPHABET.len() {
+        table[ALPHABET[at] as usize] = at as u8;
+        at += 1;
+    }
+    table
+}
+
+/// The five characters of a limb.
+pub fn limb_text(limb: u32) -> [u8; 5] {
+    let pair = |value: u32| {
+        let at = usize::try_from(value).unwrap_or(0);
+        PAIRS.get(at).copied().unwrap_or_default()
+    };
+    let high = limb / PAIR;
+    let [[_, a], [b, c], [d, e]] = [pair(high / PAIR), pair(high % PAIR), pair(limb % PAIR)];
+    [a, b, c, d, e]
+}
+
+/// The number that a character stands for.
+pub(super) fn digit(character: u8) -> Option<u32> {
+    let digit = DIGITS.get(usize::from(character)).copied().unwrap_or(INVALID);
+    (digit != INVALID).then_some(u32::from(digit))
+}
