@@ -5,6 +5,7 @@
 //! over texts, with a fast and with a common base58. The other groups show what each trick buys.
 
 #![expect(clippy::unwrap_used, reason = "a bench stops where its fixture is wrong")]
+#![expect(clippy::indexing_slicing, reason = "as above")]
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use blotter::domain::{Address, Decimal, Row, Side, Token, TxId, Units};
 use criterion::{Criterion, Throughput};
 use serde::Serialize;
 
+#[expect(dead_code, reason = "other benches need more of it")]
 mod synthetic;
 
 const ROWS: u64 = 1_000;
@@ -64,7 +66,8 @@ fn whole(criterion: &mut Criterion, rows: &[Row]) {
             rows_json(black_box(rows), NATIVE_DECIMALS, &mut out);
         });
     });
-    for (name, base58) in [("serde, five8", five8_text as Base58), ("serde, bs58", bs58_text)] {
+    let others: [(_, Base58); 2] = [("serde, five8", five8_text), ("serde, bs58", bs58_text)];
+    for (name, base58) in others {
         group.bench_function(name, |b| {
             b.iter(|| {
                 out.clear();

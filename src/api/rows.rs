@@ -43,7 +43,7 @@ impl RowEncoder {
     fn row(&mut self, out: &mut Vec<u8>, row: &Row) {
         let trade = &row.trade;
         out.extend_from_slice(b"{\"signature\":\"");
-        display(out, &trade.key.tx);
+        trade.key.tx.push_text(out);
         out.extend_from_slice(match trade.side {
             Side::Buy => b"\",\"side\":\"buy\",\"token\":".as_slice(),
             Side::Sell => b"\",\"side\":\"sell\",\"token\":".as_slice(),
@@ -121,6 +121,11 @@ pub(super) fn short(mint: &str) -> String {
 /// a Unicode-aware line splitter would cut a line there.
 pub(super) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
+    if text.bytes().all(is_plain) {
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+        return;
+    }
     for run in text.split_inclusive(needs_escape) {
         let Some(last) = run.chars().next_back().filter(|c| needs_escape(*c)) else {
             out.extend_from_slice(run.as_bytes());
@@ -131,6 +136,11 @@ pub(super) fn string(out: &mut Vec<u8>, text: &str) {
         escape(out, last);
     }
     out.push(b'"');
+}
+
+/// Of nearly all names: ASCII that stands for itself.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
 fn needs_escape(c: char) -> bool {

@@ -131,6 +131,14 @@ impl TxId {
         Signature::parse(text.as_bytes()).map(Self::Solana)
     }
 
+    /// Adds the text form.
+    pub fn push_text(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Solana(signature) => signature.push_text(out),
+            Self::Evm(_) | Self::Tron(_) => out.extend_from_slice(self.to_string().as_bytes()),
+        }
+    }
+
     /// 64 bytes on Solana, 32 elsewhere.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {

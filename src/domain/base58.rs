@@ -46,8 +46,8 @@ pub fn limb_text(limb: u32) -> [u8; 5] {
         PAIRS.get(at).copied().unwrap_or_default()
     };
     let high = limb / PAIR;
-    let [[_, a], [b, c], [d, e]] = [pair(high / PAIR), pair(high % PAIR), pair(limb % PAIR)];
-    [a, b, c, d, e]
+    let [[_, first], middle, last] = [high / PAIR, high % PAIR, limb % PAIR].map(pair);
+    [first, middle[0], middle[1], last[0], last[1]]
 }
 
 /// The number that a character stands for.

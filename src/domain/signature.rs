@@ -87,6 +87,26 @@ impl Signature {
         fits.then_some(Self { limbs })
     }
 
+    /// Adds the base58 text.
+    pub fn push_text(&self, out: &mut Vec<u8>) {
+        if !Self::is_full(&self.limbs) {
+            // One signature in 256 begins with zeros, which base58 writes one by one.
+            out.extend_from_slice(bs58::encode(self.to_bytes()).into_string().as_bytes());
+            return;
+        }
+        let text = self.digits();
+        let zeros = text.iter().take_while(|digit| **digit == b'1').count();
+        out.extend_from_slice(text.get(zeros..).unwrap_or_default());
+    }
+
+    fn digits(&self) -> [u8; DIGITS] {
+        let mut text = [0; DIGITS];
+        for (to, limb) in text.as_chunks_mut().0.iter_mut().zip(self.limbs) {
+            *to = limb_text(limb);
+        }
+        text
+    }
+
     /// Whether the number is one of 64 bytes, the first of which is not zero.
     fn is_full(limbs: &[u32; LIMBS]) -> bool {
         FIRST_FULL <= *limbs && *limbs < END
@@ -95,15 +115,9 @@ impl Signature {
 
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !Self::is_full(&self.limbs) {
-            return fmt_slowly(&self.to_bytes(), f);
-        }
-        let mut text = [0; DIGITS];
-        for (to, limb) in text.as_chunks_mut().0.iter_mut().zip(self.limbs) {
-            *to = limb_text(limb);
-        }
-        let zeros = text.iter().take_while(|digit| **digit == b'1').count();
-        write_ascii(f, text.get(zeros..))
+        let mut text = Vec::with_capacity(DIGITS);
+        self.push_text(&mut text);
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -111,18 +125,6 @@ impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Signature({self})")
     }
-}
-
-/// One signature in 256 begins with zeros, which base58 writes one by one.
-#[cold]
-fn fmt_slowly(bytes: &[u8; 64], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut text = [0; 88];
-    let len = five8::encode_64(bytes, &mut text);
-    write_ascii(f, text.get(..usize::from(len)))
-}
-
-fn write_ascii(f: &mut fmt::Formatter<'_>, text: Option<&[u8]>) -> fmt::Result {
-    f.write_str(text.and_then(|t| std::str::from_utf8(t).ok()).ok_or(fmt::Error)?)
 }
 
 /// The number that a text stands for, whatever its zeros at the beginning mean.
@@ -141,12 +143,7 @@ fn low(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-#[expect(
-    clippy::indexing_slicing,
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    reason = "runs at build time"
-)]
+#[expect(clippy::indexing_slicing, clippy::as_conversions, reason = "runs at build time")]
 const fn power_of_256(exponent: u32) -> [u32; LIMBS] {
     let mut limbs = [0; LIMBS];
     limbs[LIMBS - 1] = 1;
@@ -189,7 +186,7 @@ mod tests {
         fn is_written_and_read_as_the_slow_coder_does(bytes in bytes()) {
             let signature = Signature::from_bytes(&bytes);
             let text = bs58::encode(bytes).into_string();
-            prop_assert_eq!(signature.to_string(), text.clone());
+            prop_assert_eq!(signature.to_string(), text.as_str());
             prop_assert_eq!(signature.to_bytes(), bytes);
             prop_assert_eq!(Signature::parse(text.as_bytes()), Some(signature));
             prop_assert_eq!(Signature::from_stored(&signature.to_stored()), Some(signature));
