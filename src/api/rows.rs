@@ -1,7 +1,6 @@
 //! Writes rows as JSON by hand: exact decimals and no intermediate values.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use crate::domain::{Decimal, Row, Side, UnixSeconds};
 
@@ -98,14 +97,9 @@ fn two_digits(out: &mut Vec<u8>, number: u32) {
 
 fn number(out: &mut Vec<u8>, value: Option<Decimal>) {
     match value {
-        Some(value) => display(out, &value),
+        Some(value) => value.push_text(out),
         None => out.extend_from_slice(b"null"),
     }
-}
-
-/// For text that needs no escaping. Writing to a vector cannot fail.
-fn display(out: &mut Vec<u8>, value: &impl std::fmt::Display) {
-    let _ = write!(out, "{value}");
 }
 
 /// The first and last four characters of a mint, in place of a symbol that no one knows.

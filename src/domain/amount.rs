@@ -1,6 +1,6 @@
 //! Exact amounts: 256-bit integers of base units, and their decimal text.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 /// An amount in the asset's smallest unit (lamports, wei, sun, token base units).
 pub type Units = ruint::aliases::U256;
@@ -16,61 +16,75 @@ pub struct Decimal {
 /// digit before the point.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let decimals = usize::from(self.decimals);
-        let mut buffer = DigitBuffer::default();
-        // Nearly all amounts are that small, and machine integers are written several times faster.
-        match u128::try_from(self.units) {
-            Ok(small) => write!(buffer, "{small}")?,
-            Err(_) => write!(buffer, "{}", self.units)?,
+        let mut text = Vec::with_capacity(DIGITS_MAX);
+        self.push_text(&mut text);
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl Decimal {
+    /// Adds the text that it is displayed as.
+    pub fn push_text(&self, out: &mut Vec<u8>) {
+        let digits = Digits::of(self.units);
+        let (digits, decimals) = (digits.as_bytes(), usize::from(self.decimals));
+        let (whole, part) = digits.split_at(digits.len().saturating_sub(decimals));
+        let zeros = part.iter().rev().take_while(|digit| **digit == b'0').count();
+        let (part, _) = part.split_at(part.len() - zeros);
+        out.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
+        if !part.is_empty() {
+            out.push(b'.');
+            out.resize(out.len() + decimals.saturating_sub(digits.len()), b'0');
+            out.extend_from_slice(part);
         }
-        let digits = buffer.as_str();
-        if digits.len() > decimals {
-            let (whole, part) = digits.split_at(digits.len() - decimals);
-            let part = part.trim_end_matches('0');
-            return match part {
-                "" => f.write_str(whole),
-                _ => write!(f, "{whole}.{part}"),
-            };
-        }
-        match digits.trim_end_matches('0') {
-            "" => f.write_str("0"),
-            part => {
-                f.write_str("0.")?;
-                for _ in 0..decimals - digits.len() {
-                    f.write_char('0')?;
-                }
-                f.write_str(part)
+    }
+}
+
+/// Of the largest 256-bit integer.
+const DIGITS_MAX: usize = 78;
+
+/// An integer's digits at the end of a buffer, so that writing allocates nothing.
+struct Digits {
+    bytes: [u8; DIGITS_MAX],
+    from: usize,
+}
+
+impl Digits {
+    fn of(units: Units) -> Self {
+        let mut digits = Self { bytes: [0; DIGITS_MAX], from: DIGITS_MAX };
+        let mut rest = units;
+        // As many digits at a time as a machine word holds.
+        loop {
+            if let Ok(last) = u64::try_from(rest) {
+                digits.push(last, 1);
+                return digits;
             }
+            let (above, word) = rest.div_rem(Units::from(WORD));
+            digits.push(u64::try_from(word).unwrap_or(0), WORD_DIGITS);
+            rest = above;
         }
     }
-}
 
-/// Room for the 78 digits of the largest 256-bit integer, so that writing allocates nothing.
-struct DigitBuffer {
-    bytes: [u8; 80],
-    len: usize,
-}
+    /// Puts a number's digits in front, with zeros before it to so many.
+    fn push(&mut self, mut number: u64, least: usize) {
+        let mut written = 0;
+        for digit in self.bytes.iter_mut().take(self.from).rev() {
+            if number == 0 && written >= least {
+                break;
+            }
+            *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
+            number /= 10;
+            written += 1;
+        }
+        self.from -= written;
+    }
 
-impl Default for DigitBuffer {
-    fn default() -> Self {
-        Self { bytes: [0; 80], len: 0 }
+    fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(self.from..).unwrap_or(&self.bytes)
     }
 }
 
-impl DigitBuffer {
-    fn as_str(&self) -> &str {
-        self.bytes.get(..self.len).and_then(|b| std::str::from_utf8(b).ok()).unwrap_or("0")
-    }
-}
-
-impl fmt::Write for DigitBuffer {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.len + text.len();
-        self.bytes.get_mut(self.len..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
-        self.len = end;
-        Ok(())
-    }
-}
+const WORD_DIGITS: usize = 19;
+const WORD: u64 = 10_000_000_000_000_000_000;
 
 #[cfg(test)]
 mod tests {
