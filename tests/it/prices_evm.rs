@@ -20,7 +20,9 @@ use blotter::upstream::{
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::support::prices::{Errors, NoClock, lane};
+use super::support::prices::Errors;
+use super::support::reading::lane;
+use super::support::script::Epoch;
 
 /// Those whose demo has reference pools.
 const CHAINS: [&str; 6] = ["eth", "base", "bsc", "hyperevm", "monad", "robinhood"];
@@ -57,7 +59,7 @@ impl World {
             let url = format!("https://demo.test/{path}");
             let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
             let (transport, limits) = (Arc::clone(&transport), PoolLimits::default());
-            Pool::new(vec![endpoint], transport, limits, Arc::new(NoClock), 7)
+            Pool::new(vec![endpoint], transport, limits, Arc::new(Epoch), 7)
         };
         Source::Evm(EvmSource::new(EvmParts {
             chain: self.chain.clone(),

@@ -11,7 +11,8 @@ use blotter::upstream::{
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::support::prices::{NoClock, lane};
+use super::support::reading::lane;
+use super::support::script::Epoch;
 
 const SYNC: &str = "0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1";
 
@@ -108,7 +109,7 @@ fn source(blocks_max: u64) -> (Source, Arc<Node>) {
     let node = Arc::new(Node { chain: chain.clone(), blocks_max, queries: Mutex::default() });
     let endpoints = vec![EndpointConfig::new("https://tron.test")];
     let transport: Arc<dyn Transport> = Arc::<Node>::clone(&node);
-    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 7);
+    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 7);
     (Source::Tron(TronSource::new(pool, &chain, TronLimits::default())), node)
 }
 
