@@ -10,6 +10,7 @@ mod error;
 mod evm;
 mod http;
 mod jsonrpc;
+mod known_pools;
 mod limits;
 mod policy;
 mod pool;

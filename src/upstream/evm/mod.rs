@@ -4,7 +4,7 @@
 mod abi;
 mod activity;
 mod alchemy;
-mod balances;
+pub(super) mod balances;
 mod blocks;
 mod descent;
 mod discovery;
@@ -46,6 +46,7 @@ pub(super) use reader::EvmReader;
 
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
+use super::known_pools::KnownPools;
 use super::pool::Pool;
 use super::queue::Lane;
 use super::reference::Pool as ReferencePool;
@@ -96,8 +97,7 @@ struct Inner {
     log_nodes: Mutex<LogNodes>,
     /// Up to which heights nobody had traces and states, and until when that is believed.
     pruned: Mutex<HashMap<Past, (Height, Instant)>>,
-    /// The reference pools with what they exchange, once that was asked.
-    references: Mutex<Option<Arc<Vec<ReferencePool>>>>,
+    references: KnownPools,
 }
 
 /// What may be left alone for a while.
@@ -129,7 +129,7 @@ impl EvmSource {
             list_heads: Mutex::default(),
             log_nodes: Mutex::default(),
             pruned: Mutex::default(),
-            references: Mutex::default(),
+            references: KnownPools::default(),
         };
         Self { inner: Arc::new(inner) }
     }

@@ -33,10 +33,10 @@ pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 use super::ask::{Ask, Reply};
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
+use super::known_pools::KnownPools;
 use super::jsonrpc::{self, Outcome};
 use super::pool::{CallOptions, Pool};
 use super::queue::Lane;
-use super::reference::Pool as ReferencePool;
 use super::source::{GapRequest, SourceStatus};
 use crate::decode::tron::{Asset, ExchangeId};
 use crate::domain::{Address, Height};
@@ -63,7 +63,7 @@ struct Inner {
     readers: AtomicUsize,
     /// The chain row's pools, and those of them that are what it says, once that was asked.
     references: References,
-    known_references: Mutex<Option<Arc<Vec<ReferencePool>>>>,
+    known_references: KnownPools,
 }
 
 impl TronSource {
@@ -85,7 +85,7 @@ impl TronSource {
             exchanges: Mutex::default(),
             readers: AtomicUsize::new(0),
             references,
-            known_references: Mutex::default(),
+            known_references: KnownPools::default(),
         };
         Self { inner: Arc::new(inner) }
     }
