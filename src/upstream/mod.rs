@@ -9,6 +9,7 @@ mod endpoint;
 mod error;
 mod evm;
 mod http;
+mod identity;
 mod jsonrpc;
 mod known_pools;
 mod limits;

@@ -46,6 +46,7 @@ pub(super) use reader::EvmReader;
 
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
+use super::identity::Identity;
 use super::known_pools::KnownPools;
 use super::pool::Pool;
 use super::queue::Lane;
@@ -87,8 +88,7 @@ struct Inner {
     portal: Option<Pool>,
     discovery: Vec<Discovery>,
     limits: EvmLimits,
-    /// Endpoints that were asked for their chain, and whether they answered right.
-    checked: Mutex<HashMap<EndpointId, bool>>,
+    identity: Identity,
     /// What failed of late is left alone until then.
     resting: Mutex<HashMap<Resting, Instant>>,
     /// The highest blocks of which lists are known to tell everything.
@@ -116,6 +116,7 @@ enum Past {
 impl EvmSource {
     pub fn new(parts: EvmParts) -> Self {
         let EvmParts { chain, registry, rpc, explorer, portal, discovery, limits } = parts;
+        let identity = Identity::new(chain.chain_id.map(|id| id.to_string()));
         let inner = Inner {
             chain: Arc::new(chain),
             registry,
@@ -124,7 +125,7 @@ impl EvmSource {
             portal,
             discovery,
             limits,
-            checked: Mutex::default(),
+            identity,
             resting: Mutex::default(),
             list_heads: Mutex::default(),
             log_nodes: Mutex::default(),
