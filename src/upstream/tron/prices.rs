@@ -4,11 +4,13 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{TronSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::evm::wire as evm_wire;
 use crate::upstream::jsonrpc::{Outcome, RpcError};
@@ -137,16 +139,7 @@ impl TronSource {
             };
             for (range, answer) in asked.iter().zip(answers) {
                 match answer {
-                    Ok(result) => {
-                        let found = evm_wire::logs(&result)
-                            .filter(|all| {
-                                all.iter().all(|l| (range.0..=range.1).contains(&l.block))
-                            })
-                            .ok_or_else(|| {
-                                self.malformed(endpoint, "eth_getLogs gave no events")
-                            })?;
-                        events.extend(found.into_iter().map(PoolEvent::from));
-                    }
+                    Ok(result) => events.extend(self.read_events(&result, *range, endpoint)?),
                     Err(error) => {
                         let parts = smaller(std::slice::from_ref(range), &error);
                         let RpcError { code, message } = error;
@@ -159,6 +152,18 @@ impl TronSource {
         // Stable: inside a block they stay in the order in which they came.
         events.sort_by_key(|event| event.height);
         Ok(events)
+    }
+
+    fn read_events(
+        &self,
+        result: &RawValue,
+        (low, high): Range,
+        by: EndpointId,
+    ) -> Result<impl Iterator<Item = PoolEvent> + use<>, UpstreamError> {
+        let logs = evm_wire::logs(result)
+            .filter(|logs| logs.iter().all(|log| (low..=high).contains(&log.block)));
+        let logs = logs.ok_or_else(|| self.malformed(by, "eth_getLogs gave no events"))?;
+        Ok(logs.into_iter().map(PoolEvent::from))
     }
 }
 
