@@ -15,7 +15,7 @@ use super::reply::Frames;
 const GZIP_LEVEL: u32 = 1;
 const ZSTD_LEVEL: i32 = 1;
 /// Shorter bodies are sent as they are.
-pub(super) const BODY_BYTES_MIN: usize = 1024;
+const BODY_BYTES_MIN: usize = 1024;
 
 /// How a body is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

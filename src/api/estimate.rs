@@ -15,7 +15,7 @@ use super::auth::has_credentials;
 use super::dto::{EstimateRow, Estimates};
 use super::error::ApiError;
 use super::gate::Rate;
-use super::handlers::{CHAIN_DEFAULT, Call, find_chain};
+use super::handlers::{Call, find_chain};
 use super::reply;
 use super::rows::RowEncoder;
 use super::visitors::{Peer, client, take};
@@ -84,10 +84,7 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
     if asked.addresses.is_empty() || asked.addresses.len() > max {
         return Err(wrong(format!("addresses has to hold 1 to {max}")));
     }
-    let chain = find_chain(call, asked.chain.as_deref().unwrap_or(CHAIN_DEFAULT))?;
-    if caller.as_ref().is_some_and(|caller| !caller.may_read(chain.id)) {
-        return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
-    }
+    let chain = find_chain(call, caller.as_ref(), asked.chain.as_deref())?;
     let mut wallets = Vec::with_capacity(asked.addresses.len());
     for (at, text) in asked.addresses.iter().enumerate() {
         let address = Address::parse(chain.family, text)

@@ -97,10 +97,7 @@ pub(super) async fn answer(
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
     let query = HistoryQuery::parse(&call.query)?;
-    let chain = find_chain(call, query.chain.as_deref().unwrap_or(super::handlers::CHAIN_DEFAULT))?;
-    if !caller.may_read(chain.id) {
-        return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
-    }
+    let chain = find_chain(call, Some(&caller), query.chain.as_deref())?;
     let address = Address::parse(chain.family, &decode_segment(segment)?)
         .map_err(|rule| ApiError::InvalidAddress { rule })?;
     let rule = "it is no transaction of this chain: base58 of 64 bytes, or hex of 32 bytes";

@@ -24,7 +24,7 @@ use crate::history::{Walk, WalkRequest, Want};
 use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-pub(super) const CHAIN_DEFAULT: &str = "sol";
+const CHAIN_DEFAULT: &str = "sol";
 /// Of an unknown chain's name.
 const CHAIN_CHARS_ECHOED: usize = 40;
 
@@ -209,10 +209,7 @@ pub(super) struct Asked {
 impl Asked {
     fn parse(call: &Call, segment: &str, caller: &Caller) -> Result<Self, ApiError> {
         let query = HistoryQuery::parse(&call.query)?;
-        let chain = find_chain(call, query.chain.as_deref().unwrap_or(CHAIN_DEFAULT))?;
-        if !caller.may_read(chain.id) {
-            return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
-        }
+        let chain = find_chain(call, Some(caller), query.chain.as_deref())?;
         let address = Address::parse(chain.family, &decode_segment(segment)?)
             .map_err(|rule| ApiError::InvalidAddress { rule })?;
         let wallet = Wallet { chain: chain.id, address };
@@ -240,13 +237,22 @@ impl Asked {
     }
 }
 
-pub(super) fn find_chain<'a>(call: &'a Call, name: &str) -> Result<&'a Chain, ApiError> {
-    let registry = call.app.history.registry();
-    registry.chain_named(name).ok_or_else(|| {
+/// The chain of that name, where the caller may read it; somebody without a key may read all.
+pub(super) fn find_chain<'a>(
+    call: &'a Call,
+    caller: Option<&Caller>,
+    name: Option<&str>,
+) -> Result<&'a Chain, ApiError> {
+    let (registry, name) = (call.app.history.registry(), name.unwrap_or(CHAIN_DEFAULT));
+    let chain = registry.chain_named(name).ok_or_else(|| {
         let slugs: Vec<&str> = registry.chains().iter().map(|chain| chain.slug.as_str()).collect();
         let name = name.chars().take(CHAIN_CHARS_ECHOED).collect();
         ApiError::UnknownChain { name, slugs: slugs.join(", ") }
-    })
+    })?;
+    if caller.is_some_and(|caller| !caller.may_read(chain.id)) {
+        return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
+    }
+    Ok(chain)
 }
 
 async fn history(call: &Call, segment: &str) -> Result<Response, ApiError> {

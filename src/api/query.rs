@@ -14,7 +14,7 @@ use super::error::ApiError;
 use crate::domain::{Address, Family, Filter, Side, UnixSeconds};
 
 /// The largest integer that every JSON reader holds exactly; a larger `limit` counts as this one.
-pub(super) const LIMIT_MAX: u64 = (1 << 53) - 1;
+const LIMIT_MAX: u64 = (1 << 53) - 1;
 /// `limit` without a value.
 const LIMIT_DEFAULT: u64 = 1000;
 const DEX_BYTES_MAX: usize = 128;

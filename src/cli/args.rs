@@ -94,10 +94,9 @@ pub(super) struct DemoArgs {
     pub(super) node: Option<Listen>,
 }
 
+// Of which chain, and who is asked. (A doc comment here would replace those of the commands.)
 #[derive(Debug, Clone, ClapArgs)]
-pub(super) struct WalletArgs {
-    /// The wallet's address
-    pub(super) address: String,
+pub(super) struct SourceArgs {
     /// Chain, by slug or by name
     #[arg(long, default_value = "sol")]
     pub(super) chain: String,
@@ -107,6 +106,14 @@ pub(super) struct WalletArgs {
     /// The API key for --url [variable: BLOTTER_KEY]
     #[arg(long, value_name = "KEY")]
     pub(super) key: Option<String>,
+}
+
+#[derive(Debug, Clone, ClapArgs)]
+pub(super) struct WalletArgs {
+    /// The wallet's address
+    pub(super) address: String,
+    #[command(flatten)]
+    pub(super) source: SourceArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -183,15 +190,8 @@ pub(super) struct ExplainArgs {
     /// For whom: the wallet's address
     #[arg(long, value_name = "ADDRESS")]
     pub(super) wallet: String,
-    /// Chain, by slug or by name
-    #[arg(long, default_value = "sol")]
-    pub(super) chain: String,
-    /// Ask a running server instead of the nodes [variable: BLOTTER_URL]
-    #[arg(long, value_name = "URL")]
-    pub(super) url: Option<String>,
-    /// The API key for --url [variable: BLOTTER_KEY]
-    #[arg(long, value_name = "KEY")]
-    pub(super) key: Option<String>,
+    #[command(flatten)]
+    pub(super) source: SourceArgs,
     /// As JSON
     #[arg(long)]
     pub(super) json: bool,

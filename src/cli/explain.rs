@@ -85,15 +85,13 @@ pub(super) fn run(
     runtime: &Runtime,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let chain = context.chain(&args.chain)?.clone();
+    let chain = context.chain(&args.source.chain)?.clone();
     let address = parse_address(&chain, &args.wallet)?;
     let tx = TxId::parse(chain.family, &args.signature).ok_or_else(|| {
         CliError::Usage(format!("{} is no transaction of {}", args.signature, chain.slug))
     })?;
     let wallet = Wallet { chain: chain.id, address };
-    let url = args.url.as_deref().or_else(|| context.environment.get("BLOTTER_URL"));
-    let key = args.key.as_deref().or_else(|| context.environment.get("BLOTTER_KEY"));
-    let asked = url.map(|url| Asked::new(url, key, &chain.slug, address, None)).transpose()?;
+    let asked = context.asked(&args.source, &chain, address, None)?;
     let text = runtime.block_on(async {
         match &asked {
             Some(asked) => by_server(asked, tx).await,

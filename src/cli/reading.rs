@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::args::WalletArgs;
+use super::args::{SourceArgs, WalletArgs};
 use super::client::{self, Asked};
 use super::config::Config;
 use super::engine::Engine;
@@ -61,6 +61,19 @@ impl Context<'_> {
         }
     }
 
+    /// The running server to ask for an address's history, where one is named.
+    pub(super) fn asked(
+        &self,
+        source: &SourceArgs,
+        chain: &Chain,
+        address: Address,
+        limit: Option<u64>,
+    ) -> Result<Option<Asked>, CliError> {
+        let url = source.url.as_deref().or_else(|| self.environment.get("BLOTTER_URL"));
+        let key = source.key.as_deref().or_else(|| self.environment.get("BLOTTER_KEY"));
+        url.map(|url| Asked::new(url, key, &chain.slug, address, limit)).transpose()
+    }
+
     /// Whether results on stdout are for people's eyes, in colour.
     pub(super) fn colour_on_stdout(&self) -> bool {
         std::io::stdout().is_terminal() && self.environment.get("NO_COLOR").is_none()
@@ -86,18 +99,15 @@ impl<'a> Reading<'a> {
         args: &WalletArgs,
         limit: Option<u64>,
     ) -> Result<Self, CliError> {
-        let chain = context.chain(&args.chain)?.clone();
-        let address = parse_address(&chain, &args.address)?;
-        let url = args.url.as_deref().or_else(|| context.environment.get("BLOTTER_URL"));
-        let key = args.key.as_deref().or_else(|| context.environment.get("BLOTTER_KEY"));
-        let asked = url.map(|url| Asked::new(url, key, &chain.slug, address, limit)).transpose()?;
-        let wallet = Wallet { chain: chain.id, address };
-        Ok(Self { context, chain, wallet, limit, asked })
+        let reading = Self::of_nodes(context, args)?;
+        let (chain, address) = (&reading.chain, reading.wallet.address);
+        let asked = context.asked(&args.source, chain, address, limit)?;
+        Ok(Self { limit, asked, ..reading })
     }
 
     /// The same from the nodes, whatever server the environment names.
     pub(super) fn of_nodes(context: &'a Context<'a>, args: &WalletArgs) -> Result<Self, CliError> {
-        let chain = context.chain(&args.chain)?.clone();
+        let chain = context.chain(&args.source.chain)?.clone();
         let address = parse_address(&chain, &args.address)?;
         let wallet = Wallet { chain: chain.id, address };
         Ok(Self { context, chain, wallet, limit: None, asked: None })

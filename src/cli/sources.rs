@@ -18,10 +18,7 @@ use crate::upstream::{
 };
 
 /// The chains that the configuration does not switch off.
-pub(super) fn enabled_chains<'a>(
-    config: &Config,
-    registry: &'a Registry,
-) -> impl Iterator<Item = &'a Chain> {
+fn enabled_chains<'a>(config: &Config, registry: &'a Registry) -> impl Iterator<Item = &'a Chain> {
     let off =
         |slug: &str| config.chains.get(slug).is_some_and(|chain| chain.enabled == Some(false));
     registry.chains().iter().filter(move |chain| !off(&chain.slug))

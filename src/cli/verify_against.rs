@@ -38,7 +38,7 @@ pub(super) fn against(
     runtime: &Runtime,
     rows: &Rows,
 ) -> Result<Vec<Difference>, CliError> {
-    let chain = context.chain(&args.wallet.chain)?;
+    let chain = context.chain(&args.wallet.source.chain)?;
     let node =
         SecretUrl::parse(url).map_err(|reason| CliError::Usage(format!("--against: {reason}")))?;
     let scratch = Scratch::new()?;
@@ -48,7 +48,7 @@ pub(super) fn against(
     config.chains.insert(chain.slug.clone(), layer);
     let context = Context { config: &config, ..*context };
     let mut wallet = args.wallet.clone();
-    wallet.url = None;
+    wallet.source.url = None;
     let reading = Reading::of_nodes(&context, &wallet)?;
     let others = verify::read(&reading, &context, runtime, true)?;
     let (here, there) = (rows.facts.as_ref(), others.facts.as_ref());

@@ -375,7 +375,7 @@ impl Inner {
     }
 
     /// No chunk waits for the chain's prices until then.
-    pub(super) fn rest_prices(&self, chain: ChainId, time: Duration) {
+    fn rest_prices(&self, chain: ChainId, time: Duration) {
         let mut rests = self.prices_rest.lock().unwrap_or_else(PoisonError::into_inner);
         rests.insert(chain, Instant::now() + time);
     }

@@ -6,10 +6,11 @@
 //! the state that the last one left is the price at every block until the next, and nothing above a
 //! block changes what is told of it: a trade at the head has the same value now and later.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
+use super::evm::wire::FoundLog;
 use crate::decode::evm::{Account, Word};
-use crate::domain::{Height, Price, Units};
+use crate::domain::{Height, Moment, Price, Units};
 
 /// keccak256 of `Sync(uint112,uint112)`: a pair's reserves (Uniswap/v2-core, `IUniswapV2Pair`).
 const SYNC: &str = "0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1";
@@ -29,7 +30,7 @@ const DEPTH_MIN: u64 = 10_000;
 /// No coin is worth more: a million dollars.
 const PRICE_MAX: Price = Price(1_000_000_000_000_000_000);
 /// Blocks further out, times the chain's own number, where none near holds an event.
-pub(super) const WIDER: u64 = 16;
+const WIDER: u64 = 16;
 /// Parts of a hundred by which an event may differ from the middle one of its neighbours.
 const NEIGHBOUR_PERCENT: u128 = 20;
 /// Parts of a hundred by which pools may differ from each other.
@@ -86,6 +87,12 @@ pub(super) struct PoolEvent {
     pub(super) data: Vec<u8>,
 }
 
+impl From<FoundLog> for PoolEvent {
+    fn from(log: FoundLog) -> Self {
+        Self { height: log.block, emitter: log.address, topics: log.topics, data: log.data }
+    }
+}
+
 /// What a pool's last event of a block left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Left {
@@ -93,9 +100,51 @@ struct Left {
     price: Price,
 }
 
+/// Prices that are looked for, and those that are found.
+#[derive(Debug)]
+pub(super) struct Search {
+    open: BTreeSet<Height>,
+    found: HashMap<Height, Price>,
+}
+
+impl Search {
+    /// Where there are no pools nothing is looked for.
+    pub(super) fn new(pools: &[Pool], at: &[Moment]) -> Self {
+        let wanted = at.iter().filter(|_| !pools.is_empty());
+        Self { open: wanted.map(|moment| moment.height).collect(), found: HashMap::new() }
+    }
+
+    /// How many blocks are looked through below each height: the chain's own number, then, where
+    /// those held no event, more of them.
+    pub(super) fn reaches(near: u64) -> [u64; 2] {
+        [near, near.saturating_mul(WIDER)]
+    }
+
+    /// Heights whose price is still looked for.
+    pub(super) fn open(&self) -> &BTreeSet<Height> {
+        &self.open
+    }
+
+    /// What the events of so many blocks below each height tell.
+    pub(super) fn read(&mut self, pools: &[Pool], events: &[PoolEvent], blocks: u64) {
+        let found = &mut self.found;
+        self.open.retain(|height| {
+            match told(pools, events, height.saturating_sub(blocks), *height) {
+                Told::Price(price) => found.insert(*height, price).is_some(),
+                Told::Disagree => false,
+                Told::Nothing => true,
+            }
+        });
+    }
+
+    pub(super) fn prices(&self, at: &[Moment]) -> Vec<Option<Price>> {
+        at.iter().map(|moment| self.found.get(&moment.height).copied()).collect()
+    }
+}
+
 /// Price at a height.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+enum Told {
     Price(Price),
     /// No event near enough: one has to look further out.
     Nothing,
@@ -104,7 +153,7 @@ pub(super) enum Told {
 }
 
 /// By the pools' state at that height, of events in the blocks from `low` on.
-pub(super) fn told(pools: &[Pool], events: &[PoolEvent], low: Height, at: Height) -> Told {
+fn told(pools: &[Pool], events: &[PoolEvent], low: Height, at: Height) -> Told {
     agreed(pools.iter().filter_map(|pool| {
         let left = left(pool, events, low, at);
         let (own, before): (Vec<Left>, Vec<Left>) = left.iter().partition(|one| one.height == at);

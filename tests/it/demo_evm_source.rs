@@ -9,21 +9,15 @@ use blotter::demo::evm::{
     WalletPlan,
 };
 use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
-use blotter::domain::{Address, Clock, Side, TxId, Units, UnixMillis};
+use blotter::domain::{Address, Side, TxId, Units};
 use blotter::registry::{Chain, Registry};
 use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, GapRequest, Lane, Pool, PoolLimits,
-    Priority, RawTx, Source, Transport,
+    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, RawTx, Source,
+    Transport,
 };
 
-#[derive(Debug)]
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(1_767_225_600_000)
-    }
-}
+use crate::support::reading::all_of;
+use crate::support::script::Epoch;
 
 struct World {
     registry: Arc<Registry>,
@@ -50,10 +44,6 @@ const UNSEEN: (TradeKind, Side) = (TradeKind::UserOp, Side::Buy);
 
 type Fact = (TxId, u64, u32, Side, Address, Option<Units>, Option<Units>);
 
-fn lane() -> Lane {
-    Lane::new(1, Arc::new(Priority::interactive()))
-}
-
 impl World {
     fn source(&self, discovery: Discovery) -> Source {
         let mounts = [
@@ -68,7 +58,7 @@ impl World {
                 batch: Some(50),
                 ..EndpointConfig::new(format!("https://demo.test/{path}"))
             };
-            let clock = Arc::new(NoClock);
+            let clock = Arc::new(Epoch);
             Pool::new(vec![endpoint], Arc::clone(&transport), PoolLimits::default(), clock, 7)
         };
         Source::Evm(EvmSource::new(EvmParts {
@@ -85,16 +75,7 @@ impl World {
     async fn read(&self, discovery: Discovery, wallet: Address) -> Vec<Fact> {
         let Address::Evm(account) = wallet else { panic!("another family") };
         let source = self.source(discovery);
-        let request = GapRequest {
-            wallet,
-            low: 0,
-            high: None,
-            resume: None,
-            accounts: Vec::new(),
-            lane: lane(),
-            first: true,
-        };
-        let mut reader = source.read(request);
+        let mut reader = source.read(all_of(wallet));
         reader.set_eager(true);
         let mut facts = Vec::new();
         while let Some(chunk) = reader.next().await.unwrap() {

@@ -8,22 +8,16 @@ use blotter::decode::tron::decode;
 use blotter::demo::evm::tron::NodeOptions;
 use blotter::demo::evm::{EvmModel, TradeKind, TrueTrade, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
-use blotter::domain::{Address, Clock, Side, TxId, Units, UnixMillis};
+use blotter::domain::{Address, Side, TxId, Units};
 use blotter::registry::{Chain, Registry};
 use blotter::upstream::{
-    EndpointConfig, GapRequest, Lane, Pool, PoolLimits, Priority, RawTx, Source, TokenMeta,
-    Transport, TronLimits, TronSource, UpstreamError,
+    EndpointConfig, GapRequest, Pool, PoolLimits, RawTx, Source, TokenMeta, Transport, TronLimits,
+    TronSource, UpstreamError,
 };
 use tokio::time::Instant;
 
-#[derive(Debug)]
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(1_767_225_600_000)
-    }
-}
+use crate::support::reading::{all_of, lane};
+use crate::support::script::Epoch;
 
 struct World {
     registry: Registry,
@@ -49,13 +43,8 @@ fn plain_node() -> NodeOptions {
 /// Transaction, height, side, token, amount and native value.
 type Fact = (TxId, u64, Side, Address, Option<Units>, Option<Units>);
 
-fn lane() -> Lane {
-    Lane::new(1, Arc::new(Priority::interactive()))
-}
-
 fn request(wallet: Address, low: u64, high: Option<u64>) -> GapRequest {
-    let (resume, accounts) = (None, Vec::new());
-    GapRequest { wallet, low, high, resume, accounts, lane: lane(), first: true }
+    GapRequest { low, high, ..all_of(wallet) }
 }
 
 impl World {
@@ -67,7 +56,7 @@ impl World {
             rate_millihertz: rate,
             ..EndpointConfig::new("https://demo.test/tron")
         };
-        let (limits, clock) = (PoolLimits::default(), Arc::new(NoClock));
+        let (limits, clock) = (PoolLimits::default(), Arc::new(Epoch));
         let pool = Pool::new(vec![endpoint], transport, limits, clock, 7);
         Source::Tron(TronSource::new(pool, &self.chain, TronLimits::default()))
     }

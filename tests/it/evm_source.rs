@@ -6,26 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blotter::decode::evm::NativeFlows;
-use blotter::domain::{Address, Clock, Height, Units, UnixMillis};
+use blotter::domain::{Address, Height, Units};
 use blotter::registry::Registry;
 use blotter::upstream::{
     Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, GapReader, GapRequest, HashCheck,
-    Lane, Pool, PoolLimits, Priority, RawChunk, RawTx, Source, UpstreamError,
+    Pool, PoolLimits, RawChunk, RawTx, Source, UpstreamError,
 };
 use tokio::time::Instant;
 
 use crate::support::evm_node::{
     Chain, Net, OTHER, Placed, SETTLEMENT, Says, Traces, UNKNOWN, WALLET, Ways, Word, account,
 };
-
-#[derive(Debug)]
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(0)
-    }
-}
+use crate::support::reading::{all_of, lane};
+use crate::support::script::Epoch;
 
 fn pool(net: &Arc<Net>, hosts: &[String], batch: usize) -> Pool {
     let endpoint = |host: &String| EndpointConfig {
@@ -34,7 +27,7 @@ fn pool(net: &Arc<Net>, hosts: &[String], batch: usize) -> Pool {
     };
     let transport: Arc<Net> = Arc::clone(net);
     let endpoints = hosts.iter().map(endpoint).collect();
-    Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 3)
+    Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 3)
 }
 
 fn source_on(net: &Arc<Net>, nodes: usize, batch: usize, discovery: Vec<Discovery>) -> Source {
@@ -56,20 +49,8 @@ fn source_with(net: &Arc<Net>, nodes: usize, batch: usize) -> Source {
     source_on(net, nodes, batch, vec![Discovery::Logs])
 }
 
-fn lane() -> Lane {
-    Lane::new(1, Arc::new(Priority::interactive()))
-}
-
 fn all() -> GapRequest {
-    GapRequest {
-        wallet: Address::Evm(WALLET),
-        low: 0,
-        high: None,
-        resume: None,
-        accounts: Vec::new(),
-        lane: lane(),
-        first: true,
-    }
+    all_of(Address::Evm(WALLET))
 }
 
 /// What a read gave, checked for shape on the way.

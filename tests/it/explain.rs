@@ -2,6 +2,7 @@
 
 use blotter::demo::solana::{SolanaModel, TxKind, WalletPlan};
 use blotter::demo::{DemoChains, DemoNode, evm};
+use blotter::domain::Side;
 use blotter::registry::Registry;
 use serde_json::Value;
 
@@ -178,32 +179,65 @@ async fn every_transaction_of_a_solana_wallet_is_explained() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_evm_wallets_transactions_are_explained() {
+/// Explains each transaction of a demo wallet by the command line, and holds the rows against the
+/// truth; tells how many trades there were.
+async fn explained_on(slug: &'static str, variable: &'static str, decimals: usize) -> usize {
     let chains = DemoChains::new(52, &Registry::embedded().unwrap());
-    let eth = chains.evm("eth").unwrap();
-    let wallet = eth.add_named("explained", evm::WalletPlan::trades(25));
-    let all: Vec<(String, bool)> =
-        eth.transactions_of(wallet).map(|(id, trade)| (id.to_string(), trade)).collect();
-    let trades: std::collections::HashSet<String> =
-        eth.truth(wallet).map(|row| row.hash.to_string()).collect();
-    let rpc = chains.paths("eth").unwrap().rpc;
+    let model = chains.evm(slug).unwrap();
+    let wallet = model.add_named("explained", evm::WalletPlan::trades(25));
+    let all: Vec<String> =
+        model.transactions_of(wallet).map(|(id, _)| id.to_string()).take(30).collect();
+    let truth: Vec<evm::TrueTrade> = model.truth(wallet).collect();
+    let rpc = chains.paths(slug).unwrap().rpc;
     let nodes = chains.nodes().into_iter().filter(|(path, _)| *path == rpc).collect();
     with_nodes(nodes, move |urls| {
-        let place = Place::new().variable("BLOTTER_CHAINS_ETH_RPC", &urls[0]);
+        let place = Place::new().variable(variable, &urls[0]);
         let wallet = wallet.to_string();
-        for (hash, _) in all.iter().take(30) {
-            let args = ["explain", hash, "--wallet", &wallet, "--chain", "eth", "--json"];
+        let mut trades = 0;
+        for hash in &all {
+            let args = ["explain", hash, "--wallet", &wallet, "--chain", slug, "--json"];
             let ran = place.run(&args);
             assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{hash}");
             let explained = json(&ran.stdout);
-            assert_eq!(explained["isTrade"], trades.contains(hash), "{explained:#}");
+            let legs: Vec<_> = truth.iter().filter(|row| row.hash.to_string() == *hash).collect();
+            assert_eq!(explained["isTrade"], !legs.is_empty(), "{explained:#}");
+            check_legs(&explained, &legs, decimals);
             if explained["nativeMovementsKnown"] == true {
-                check_balance(&explained, 18);
+                check_balance(&explained, decimals);
             }
+            trades += usize::from(!legs.is_empty());
         }
+        trades
     })
-    .await;
+    .await
+}
+
+/// Each row is a trade that was made, to the last unit of native coin.
+fn check_legs(explained: &Value, legs: &[&evm::TrueTrade], decimals: usize) {
+    let rows = explained["trades"].as_array().unwrap();
+    assert_eq!(rows.len(), legs.len(), "{explained:#}");
+    for leg in legs {
+        let side = if leg.side == Side::Buy { "buy" } else { "sell" };
+        let mint = leg.token.to_string();
+        let is_leg = |row: &&Value| row["side"] == side && row["tokenMint"] == mint.as_str();
+        let row = rows.iter().find(is_leg).unwrap_or_else(|| panic!("{leg:?}: {explained:#}"));
+        if let Some(native) = leg.native {
+            let told = units(&row["amountSol"], decimals).to_string();
+            assert_eq!(told, native.to_string(), "{explained:#}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_evm_wallets_transactions_are_explained() {
+    let trades = explained_on("eth", "BLOTTER_CHAINS_ETH_RPC", 18).await;
+    assert!(trades > 10, "{trades} trades");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tron_wallets_transactions_are_explained() {
+    let trades = explained_on("tron", "BLOTTER_CHAINS_TRON_RPC", 6).await;
+    assert!(trades > 10, "{trades} trades");
 }
 
 #[test]

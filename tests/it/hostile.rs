@@ -26,6 +26,12 @@ fn demo(place: &Place) -> (Server, String, String) {
     (server, key, wallet)
 }
 
+/// The rows of a page, without its head, which may move from one page to the next.
+fn trades(server: &Server, path: &str, key: &str) -> serde_json::Value {
+    let page: serde_json::Value = serde_json::from_str(&server.get(path, key).body).unwrap();
+    page["trades"].clone()
+}
+
 /// Each has a name and the bytes of a request that deserves no answer but a refusal.
 fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let history = format!("/v1/wallets/{wallet}/history");
@@ -184,10 +190,7 @@ fn what_no_client_should_send_is_refused_and_everybody_else_is_served_on() {
     let place = Place::new();
     let (server, key, wallet) = demo(&place);
     let good = format!("/v1/wallets/{wallet}/history?limit=3");
-    let rows = || {
-        let page: serde_json::Value = serde_json::from_str(&server.get(&good, &key).body).unwrap();
-        page["trades"].clone()
-    };
+    let rows = || trades(&server, &good, &key);
     let before = rows();
     assert_eq!(before.as_array().map(Vec::len), Some(3));
     let mut statuses = Vec::new();
@@ -329,11 +332,7 @@ fn thousands_of_half_open_connections_hold_up_nobody() {
     let place = Place::new();
     let (server, key, wallet) = demo(&place);
     let good = format!("/v1/wallets/{wallet}/history?limit=3");
-    // A later page may stand on a later head.
-    let rows = || {
-        let page: serde_json::Value = serde_json::from_str(&server.get(&good, &key).body).unwrap();
-        page["trades"].clone()
-    };
+    let rows = || trades(&server, &good, &key);
     let page = rows();
     let open = std::process::Command::new("sh").args(["-c", "ulimit -n"]).output().unwrap();
     let open: usize = String::from_utf8_lossy(&open.stdout).trim().parse().unwrap_or(3000);

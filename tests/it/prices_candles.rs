@@ -14,7 +14,9 @@ use blotter::upstream::{
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::support::prices::{Errors, NoClock, lane};
+use super::support::prices::Errors;
+use super::support::reading::lane;
+use super::support::script::Epoch;
 
 /// Keeps a record every so many seconds.
 #[derive(Debug)]
@@ -89,7 +91,7 @@ impl Transport for Service {
 fn candles(service: &Arc<Service>) -> Candles {
     let transport: Arc<dyn Transport> = Arc::<Service>::clone(service);
     let endpoints = vec![EndpointConfig::new("https://prices.test")];
-    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 7);
+    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 7);
     Candles::new(pool, &Registry::embedded().unwrap())
 }
 

@@ -20,7 +20,9 @@ use blotter::upstream::{
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::support::prices::{Errors, NoClock, lane};
+use super::support::prices::Errors;
+use super::support::reading::lane;
+use super::support::script::Epoch;
 
 /// Those whose demo has reference pools.
 const CHAINS: [&str; 6] = ["eth", "base", "bsc", "hyperevm", "monad", "robinhood"];
@@ -57,7 +59,7 @@ impl World {
             let url = format!("https://demo.test/{path}");
             let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
             let (transport, limits) = (Arc::clone(&transport), PoolLimits::default());
-            Pool::new(vec![endpoint], transport, limits, Arc::new(NoClock), 7)
+            Pool::new(vec![endpoint], transport, limits, Arc::new(Epoch), 7)
         };
         Source::Evm(EvmSource::new(EvmParts {
             chain: self.chain.clone(),
@@ -183,23 +185,34 @@ async fn where_nobody_can_tell_there_is_no_price() {
     assert_eq!(world.source(false).native_prices(&[old], &lane()).await.unwrap(), [None]);
 }
 
-/// Answers calls of contracts with an error, for a while.
+/// Answers calls of contracts with an `error`, or a `result` of its own, for a while.
 #[derive(Debug)]
 struct Refusing {
     node: DemoTransport,
-    error: Mutex<Option<Value>>,
+    says: Mutex<Option<(&'static str, Value)>>,
+}
+
+impl Refusing {
+    fn new(world: &World, says: (&'static str, Value)) -> Arc<Self> {
+        let node = DemoTransport::new([("demo.test/rpc".to_owned(), world.rpc.clone())]);
+        Arc::new(Self { node, says: Mutex::new(Some(says)) })
+    }
+
+    fn recover(&self) {
+        *self.says.lock().unwrap() = None;
+    }
 }
 
 impl Transport for Refusing {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         let asked: Value = serde_json::from_slice(&request.body).unwrap();
-        let answer = |call: &Value, error: &Value| json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
+        let answer = |call: &Value, (field, value): &(&str, Value)| json!({"jsonrpc": "2.0", "id": call["id"], *field: value});
         let is_call = |call: &Value| call["method"] == "eth_call";
-        let body = match (&*self.error.lock().unwrap(), &asked) {
-            (Some(error), Value::Array(calls)) if calls.iter().any(is_call) => {
-                Value::Array(calls.iter().map(|call| answer(call, error)).collect())
+        let body = match (&*self.says.lock().unwrap(), &asked) {
+            (Some(says), Value::Array(calls)) if calls.iter().any(is_call) => {
+                Value::Array(calls.iter().map(|call| answer(call, says)).collect())
             }
-            (Some(error), call) if is_call(call) => answer(call, error),
+            (Some(says), call) if is_call(call) => answer(call, says),
             _ => return self.node.send(request),
         };
         let body = body.to_string().into();
@@ -217,17 +230,49 @@ async fn an_error_is_not_taken_for_what_a_pool_exchanges() {
     for (code, message) in
         [(-32602, "invalid argument 0"), (-32000, "daily quota"), (-32603, "internal error")]
     {
-        let error = Mutex::new(Some(json!({"code": code, "message": message})));
-        let node = DemoTransport::new([("demo.test/rpc".to_owned(), world.rpc.clone())]);
-        let transport = Arc::new(Refusing { node, error });
+        let says = ("error", json!({"code": code, "message": message}));
+        let transport = Refusing::new(&world, says);
         let source = world.source_by(transport.clone(), false);
         let told = source.native_prices(&at, &lane()).await;
         assert!(told.is_err(), "{message}: {told:?}");
-        *transport.error.lock().unwrap() = None;
+        transport.recover();
         tokio::time::sleep(Duration::from_secs(3_600)).await;
         let told = source.native_prices(&at, &lane()).await.unwrap();
         assert_eq!(told, expected, "{message}");
     }
+}
+
+/// A node that lags behind a pool's making, or answers nonsense, knows no contract there: the pool
+/// is left out, and asked for again after a while, at no other time.
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_no_node_knew_is_asked_for_again() {
+    let world = world("eth");
+    let sides = world.dollar_sides(TradeKind::V2Hop, 20);
+    let at: Vec<Moment> = sides.into_iter().map(|side| side.0).collect();
+    let expected = world.source(false).native_prices(&at, &lane()).await.unwrap();
+    assert!(expected.iter().all(Option::is_some));
+    let transport = Refusing::new(&world, ("result", json!("0x")));
+    let source = world.source_by(transport.clone(), false);
+    let unknown = vec![None; at.len()];
+    assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), unknown);
+    let asked = calls(&source);
+    transport.recover();
+    for _ in 0..9 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), unknown);
+    }
+    assert_eq!(calls(&source), asked, "not at each look");
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), expected);
+    // What all are known of is asked once.
+    let of_contracts = |source: &Source| -> u64 {
+        let calls = source.status().endpoints.into_iter().map(|one| one.calls);
+        calls.filter_map(|of| of.get("eth_call").map(|counts| counts.sent)).sum()
+    };
+    let asked = of_contracts(&source);
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), expected);
+    assert_eq!(of_contracts(&source), asked);
 }
 
 #[tokio::test(start_paused = true)]

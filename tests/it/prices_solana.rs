@@ -13,13 +13,15 @@ use blotter::upstream::{
     EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
 };
 
-use super::support::prices::{Errors, NoClock, lane};
+use super::support::prices::Errors;
+use super::support::reading::lane;
+use super::support::script::Epoch;
 
 fn source(node: &DemoNode, with_references: bool) -> Source {
     let mounts = [("demo.test/sol".to_owned(), node.clone())];
     let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
     let endpoints = vec![EndpointConfig::new("https://demo.test/sol")];
-    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 7);
+    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 7);
     let source = SolanaSource::new(pool, None, SolanaLimits::default());
     let registry = Registry::embedded().unwrap();
     let chain = registry.chain_named("sol").unwrap();

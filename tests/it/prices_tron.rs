@@ -1,6 +1,7 @@
 //! Native prices on Tron: a node's JSON-RPC tells the events of a pair whose price the test knows.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use blotter::domain::{Address, Moment, Price, UnixSeconds};
 use blotter::registry::{Chain, Registry};
@@ -11,7 +12,8 @@ use blotter::upstream::{
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::support::prices::{NoClock, lane};
+use super::support::reading::lane;
+use super::support::script::Epoch;
 
 const SYNC: &str = "0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1";
 
@@ -21,6 +23,8 @@ struct Node {
     chain: Chain,
     blocks_max: u64,
     queries: Mutex<u64>,
+    /// It has not come so far that the pair is made.
+    lags: Mutex<bool>,
 }
 
 fn hex_of(address: &Address) -> String {
@@ -56,6 +60,7 @@ impl Node {
         let (pair, usdt) = (&self.chain.reference_pools[0], &self.chain.stablecoins[0]);
         let to = call["to"].as_str().unwrap();
         Ok(match (to, call["data"].as_str().unwrap()) {
+            (to, _) if *self.lags.lock().unwrap() && to == hex_of(pair) => "0x".into(),
             (to, "0x0dfe1681") if to == hex_of(pair) => padded(&self.chain.wrapped_native).into(),
             (to, "0xd21220a7") if to == hex_of(pair) => padded(usdt).into(),
             (to, "0x313ce567") if to == hex_of(usdt) => format!("0x{:064x}", 6).into(),
@@ -105,10 +110,15 @@ impl Transport for Node {
 
 fn source(blocks_max: u64) -> (Source, Arc<Node>) {
     let chain = Registry::embedded().unwrap().chain_named("tron").unwrap().clone();
-    let node = Arc::new(Node { chain: chain.clone(), blocks_max, queries: Mutex::default() });
+    let node = Arc::new(Node {
+        chain: chain.clone(),
+        blocks_max,
+        queries: Mutex::default(),
+        lags: Mutex::default(),
+    });
     let endpoints = vec![EndpointConfig::new("https://tron.test")];
     let transport: Arc<dyn Transport> = Arc::<Node>::clone(&node);
-    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 7);
+    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 7);
     (Source::Tron(TronSource::new(pool, &chain, TronLimits::default())), node)
 }
 
@@ -139,4 +149,18 @@ async fn a_quiet_pair_is_looked_at_further_back_and_then_it_says_nothing() {
     let (source, _) = source(5_000);
     let told = source.native_prices(&at(&[10_000_100, 10_009_000]), &lane()).await.unwrap();
     assert_eq!(told, [Some(exact(9_999_990)), None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pair_that_the_node_did_not_know_is_asked_for_again() {
+    let (source, node) = source(5_000);
+    *node.lags.lock().unwrap() = true;
+    let at = at(&[8_000_014]);
+    assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), [None]);
+    *node.lags.lock().unwrap() = false;
+    tokio::time::sleep(Duration::from_secs(599)).await;
+    assert_eq!(source.native_prices(&at, &lane()).await.unwrap(), [None]);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let told = source.native_prices(&at, &lane()).await.unwrap();
+    assert_eq!(told, [Some(exact(8_000_010))]);
 }

@@ -4,26 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::domain::{Address, Clock, Height, Resume, SourceAccount, TxId, UnixMillis};
+use blotter::domain::{Address, Height, Resume, SourceAccount, TxId};
 use blotter::upstream::{
-    EndpointConfig, GapReader, GapRequest, HashCheck, Lane, Pool, PoolLimits, Priority, RawChunk,
-    RawTx, SolanaLimits, SolanaSource, Source, UpstreamError,
+    EndpointConfig, GapReader, GapRequest, HashCheck, Pool, PoolLimits, RawChunk, RawTx,
+    SolanaLimits, SolanaSource, Source, UpstreamError,
 };
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::support::reading::{all_of, lane};
+use crate::support::script::Epoch;
 use crate::support::solana_node::{Chain, GENESIS, Net, Ways, key, text};
 
 const WALLET: [u8; 32] = [42; 32];
-
-#[derive(Debug)]
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(0)
-    }
-}
 
 fn source_with(net: &Arc<Net>, nodes: usize, batch: usize) -> Source {
     let endpoint = |at| EndpointConfig {
@@ -32,25 +25,13 @@ fn source_with(net: &Arc<Net>, nodes: usize, batch: usize) -> Source {
     };
     let transport: Arc<Net> = Arc::clone(net);
     let endpoints = (0..nodes).map(endpoint).collect();
-    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(NoClock), 3);
+    let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 3);
     let genesis = Some(GENESIS.to_owned());
     Source::Solana(SolanaSource::new(pool, genesis, SolanaLimits::default()))
 }
 
-fn lane() -> Lane {
-    Lane::new(1, Arc::new(Priority::interactive()))
-}
-
 fn all() -> GapRequest {
-    GapRequest {
-        wallet: Address::Solana(WALLET),
-        low: 0,
-        high: None,
-        resume: None,
-        accounts: Vec::new(),
-        lane: lane(),
-        first: true,
-    }
+    all_of(Address::Solana(WALLET))
 }
 
 /// What a read gave, checked for shape on the way.

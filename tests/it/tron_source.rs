@@ -3,24 +3,17 @@
 
 use std::sync::Arc;
 
-use blotter::domain::{Address, Clock, Height, Resume, TxId, UnixMillis};
+use blotter::domain::{Address, Height, Resume, TxId};
 use blotter::registry::Registry;
 use blotter::upstream::{
-    EndpointConfig, GapReader, GapRequest, HashCheck, Lane, Pool, PoolLimits, Priority, RawChunk,
-    RawTx, Source, TronLimits, TronSource, UpstreamError,
+    EndpointConfig, GapReader, GapRequest, HashCheck, Pool, PoolLimits, RawChunk, RawTx, Source,
+    TronLimits, TronSource, UpstreamError,
 };
 use proptest::prelude::*;
 
+use crate::support::reading::{all_of, lane};
+use crate::support::script::Epoch;
 use crate::support::tron_node::{Chain, Net, WALLET, Ways, millis};
-
-#[derive(Debug)]
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(0)
-    }
-}
 
 /// Blocks below the head that lists are not trusted with.
 const LAG: Height = 40;
@@ -28,7 +21,7 @@ const LAG: Height = 40;
 fn source_at(net: &Arc<Net>) -> Source {
     let endpoint = EndpointConfig::new("http://node/planted-secret");
     let transport: Arc<Net> = Arc::clone(net);
-    let pool = Pool::new(vec![endpoint], transport, PoolLimits::default(), Arc::new(NoClock), 3);
+    let pool = Pool::new(vec![endpoint], transport, PoolLimits::default(), Arc::new(Epoch), 3);
     let registry = Registry::embedded().unwrap();
     let chain = registry.chain_named("tron").unwrap();
     assert_eq!(chain.index_lag, LAG);
@@ -40,15 +33,7 @@ fn net(chain: Chain, ways: Ways) -> Arc<Net> {
 }
 
 fn all() -> GapRequest {
-    GapRequest {
-        wallet: Address::Tron(WALLET),
-        low: 0,
-        high: None,
-        resume: None,
-        accounts: Vec::new(),
-        lane: Lane::new(1, Arc::new(Priority::interactive())),
-        first: true,
-    }
+    all_of(Address::Tron(WALLET))
 }
 
 /// What a read gave, checked for shape on the way.
@@ -300,7 +285,7 @@ async fn an_exchange_of_the_protocol_is_asked_about_once() {
 async fn tells_blocks() {
     let net = net(mixed(20), Ways::default());
     let source = source_at(&net);
-    let lane = Lane::new(1, Arc::new(Priority::interactive()));
+    let lane = lane();
     let hash = source.block_hash(140, &lane).await.unwrap().unwrap();
     assert_eq!(hash[24..], 140_u64.to_be_bytes());
     let same = source.check_hash(140, hash, &lane).await.unwrap();

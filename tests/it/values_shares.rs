@@ -19,7 +19,8 @@ use blotter::upstream::{
     SolanaSource, Source, Transport,
 };
 
-use crate::support::prices::{Errors, NoClock};
+use crate::support::prices::Errors;
+use crate::support::script::Epoch;
 use crate::support::trades::OPTIONS;
 use crate::support::world::{World, finish};
 
@@ -87,7 +88,7 @@ impl Demo {
             let url = format!("https://demo.test/{path}");
             let endpoint = EndpointConfig { batch: Some(50), ..EndpointConfig::new(url) };
             let (transport, limits) = (Arc::clone(&transport), PoolLimits::default());
-            Pool::new(vec![endpoint], transport, limits, Arc::new(NoClock), 7)
+            Pool::new(vec![endpoint], transport, limits, Arc::new(Epoch), 7)
         };
         let rpc = pool("rpc");
         let mut chain = self.chain.clone();
@@ -119,7 +120,7 @@ impl Demo {
             registry: Arc::clone(&self.registry),
             sources: HashMap::from([(self.chain.id, source.clone())]),
             candles: None,
-            clock: Arc::new(NoClock),
+            clock: Arc::new(Epoch),
             limits: HistoryLimits::default(),
             tasks: Tasks::new(),
         })

@@ -91,7 +91,7 @@ impl Action {
     }
 }
 
-pub(super) fn is_token_program(program: &Key) -> bool {
+fn is_token_program(program: &Key) -> bool {
     *program == TOKEN_PROGRAM || *program == TOKEN_2022_PROGRAM
 }
 

@@ -95,19 +95,6 @@ impl Transaction {
         self.failed
     }
 
-    /// Lamports that the account held before.
-    pub fn balance_before(&self, account: &[u8; 32]) -> Option<u64> {
-        let at = self.keys.iter().position(|key| key == account)?;
-        self.lamports.get(at).map(|(before, _)| *before)
-    }
-
-    /// Whether the owner had a token account with something in it before.
-    pub fn held_tokens_before(&self, owner: &[u8; 32]) -> bool {
-        self.tokens
-            .iter()
-            .any(|token| token.owner_before.as_ref() == Some(owner) && token.before > Some(0))
-    }
-
     /// The owner's token accounts that existed before and are closed in this transaction, without
     /// those of wrapped SOL.
     pub fn closed_token_accounts(&self, owner: &[u8; 32]) -> Vec<[u8; 32]> {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use super::envelope::{Contract, RawTransaction, Ret};
 use super::transaction::{Asset, AssetMove, NativeTrade, Transaction};
 pub use crate::decode::evm::RawError;
 use crate::decode::evm::{self, Account, Log, NativeFlows, NativeMove, Word};
@@ -22,42 +23,6 @@ const LIMITS: Limits = Limits { bytes: 32 << 20, logs: 65_536, internal: 65_536 
 
 /// An event has at most four topics (the LOG4 instruction).
 const TOPIC_COUNT_MAX: usize = 4;
-
-#[derive(Deserialize)]
-struct RawTransaction<'a> {
-    #[serde(borrow, rename = "txID")]
-    id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    ret: Vec<Ret<'a>>,
-    #[serde(borrow)]
-    raw_data: Option<RawData<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Ret<'a> {
-    #[serde(borrow, rename = "contractRet")]
-    contract_ret: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct RawData<'a> {
-    #[serde(borrow)]
-    contract: Vec<Contract<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Contract<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    parameter: Parameter<'a>,
-}
-
-#[derive(Deserialize)]
-struct Parameter<'a> {
-    #[serde(borrow)]
-    value: Value<'a>,
-}
 
 /// The fields of all kinds of contract that matter here.
 #[derive(Deserialize)]
@@ -177,7 +142,7 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
         return Err(RawError::TooMany("bytes"));
     }
     let json = |error: serde_json::Error| RawError::Json(error.to_string());
-    let tx: RawTransaction<'_> = serde_json::from_slice(tx).map_err(json)?;
+    let tx: RawTransaction<'_, Value<'_>> = serde_json::from_slice(tx).map_err(json)?;
     let info: Info<'_> = serde_json::from_slice(info).map_err(json)?;
     let hash = word(tx.id.as_deref().ok_or(RawError::Missing("transaction"))?)?;
     if word(info.id.as_deref().ok_or(RawError::Missing("transaction info"))?)? != hash {
@@ -222,7 +187,7 @@ fn succeeded(ret: &[Ret<'_>], info: &Info<'_>) -> bool {
 }
 
 /// TRX that the owner gave with it.
-fn sent(contract: &Contract<'_>) -> u64 {
+fn sent(contract: &Contract<'_, Value<'_>>) -> u64 {
     let value = &contract.parameter.value;
     match contract.kind.as_ref() {
         "TriggerSmartContract" => value.called_with,
@@ -273,7 +238,7 @@ fn internal_moves(
     Ok(NativeFlows::Calls(calls))
 }
 
-fn native_trade(contract: &Contract<'_>, info: &Info<'_>) -> Option<NativeTrade> {
+fn native_trade(contract: &Contract<'_, Value<'_>>, info: &Info<'_>) -> Option<NativeTrade> {
     let value = &contract.parameter.value;
     match contract.kind.as_ref() {
         "ExchangeTransactionContract" => {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::demo::rpc::RpcError;
 use crate::domain::Height;
 
-use super::model::EvmModel;
+use super::model::{EvmModel, Found};
 use super::node::{Answer, Desk, LimitTexts};
 use super::places::{Account, Word};
 use super::references::Reference;
@@ -103,30 +103,28 @@ pub(super) fn get(desk: &Desk<'_>) -> Answer {
     }
     let range = (low, high.min(desk.newest));
     let mut found: BTreeMap<(Height, u64), Value> = BTreeMap::new();
+    let mut add = |tx: &Found| {
+        for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {
+            let value = wire::log(desk.model, tx, at, log, desk.node.log_times);
+            found.insert((tx.spot.height, wire::log_index(tx, at)), value);
+        }
+        match desk.node.logs_max.filter(|most| found.len() > *most) {
+            Some(most) => Err(too_many(desk.node.texts, (low, high), tx.spot.height, most)),
+            None => Ok(()),
+        }
+    };
     if let Some(swaps) = desk.model.reference_swaps(&filter, range) {
         if range.1.saturating_sub(range.0) > REFERENCE_BLOCKS_MAX {
             return Err(too_many(desk.node.texts, (low, high), low + REFERENCE_BLOCKS_MAX, 10_000));
         }
         for tx in swaps {
-            for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {
-                let value = wire::log(desk.model, &tx, at, log, desk.node.log_times);
-                found.insert((tx.spot.height, wire::log_index(&tx, at)), value);
-            }
-            if let Some(most) = desk.node.logs_max.filter(|most| found.len() > *most) {
-                return Err(too_many(desk.node.texts, (low, high), tx.spot.height, most));
-            }
+            add(&tx)?;
         }
         return Ok(found.into_values().collect());
     }
     for wallet in filter.wallets(desk.model) {
         for tx in desk.model.transactions(&wallet, range) {
-            for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {
-                let value = wire::log(desk.model, &tx, at, log, desk.node.log_times);
-                found.insert((tx.spot.height, wire::log_index(&tx, at)), value);
-            }
-            if let Some(most) = desk.node.logs_max.filter(|most| found.len() > *most) {
-                return Err(too_many(desk.node.texts, (low, high), tx.spot.height, most));
-            }
+            add(&tx)?;
         }
     }
     Ok(found.into_values().collect())

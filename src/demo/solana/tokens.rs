@@ -6,7 +6,7 @@ use super::keys::{Key, Known};
 
 /// Coins in general circulation: the first half are SPL tokens with Metaplex metadata, the second
 /// half Token-2022 coins that carry their own.
-pub(super) const UNIVERSE: u32 = 512;
+const UNIVERSE: u32 = 512;
 pub(super) const SPL_TOKENS: u32 = UNIVERSE / 2;
 /// Mints are the same on every demo chain, so that what is derived from them is computed once.
 const MINT_SEED: u64 = u64::from_le_bytes(*b"demomint");

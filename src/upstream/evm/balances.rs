@@ -1,6 +1,7 @@
 //! What a wallet holds of tokens now.
 
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::EvmSource;
 use super::wire;
@@ -33,7 +34,7 @@ impl EvmSource {
         let mut balances = Vec::with_capacity(mints.len());
         for answer in self.inner.pool.batch(&calls, &options).await {
             balances.push(match answer {
-                Ok(answer) => balance(answer.result.get()),
+                Ok(answer) => balance(&answer.result),
                 // It reverts, or it is no token.
                 Err(UpstreamError::Rpc { .. }) => None,
                 Err(error) => return Err(error),
@@ -43,8 +44,7 @@ impl EvmSource {
     }
 }
 
-fn balance(json: &str) -> Option<Units> {
-    let text: String = serde_json::from_str(json).ok()?;
-    let bytes = hex::decode(text.strip_prefix("0x")?).ok()?;
-    bytes.first_chunk::<WORD>().map(|word| Units::from_be_bytes(*word))
+/// Of what `balanceOf` gave.
+pub(in crate::upstream) fn balance(raw: &RawValue) -> Option<Units> {
+    wire::returned(raw)?.first_chunk::<WORD>().map(|word| Units::from_be_bytes(*word))
 }

@@ -39,7 +39,7 @@ impl EvmSource {
         high: Height,
         without: &BTreeSet<EndpointId>,
     ) -> Option<LogChoice> {
-        let checked = lock(&self.inner.checked).clone();
+        let checked = self.inner.identity.known().clone();
         let nodes = lock(&self.inner.log_nodes);
         let now = Instant::now();
         let most = self.inner.limits.log_blocks_max;

@@ -4,7 +4,7 @@
 mod abi;
 mod activity;
 mod alchemy;
-mod balances;
+pub(super) mod balances;
 mod blocks;
 mod descent;
 mod discovery;
@@ -46,6 +46,8 @@ pub(super) use reader::EvmReader;
 
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
+use super::identity::Identity;
+use super::known_pools::KnownPools;
 use super::pool::Pool;
 use super::queue::Lane;
 use super::reference::Pool as ReferencePool;
@@ -86,8 +88,7 @@ struct Inner {
     portal: Option<Pool>,
     discovery: Vec<Discovery>,
     limits: EvmLimits,
-    /// Endpoints that were asked for their chain, and whether they answered right.
-    checked: Mutex<HashMap<EndpointId, bool>>,
+    identity: Identity,
     /// What failed of late is left alone until then.
     resting: Mutex<HashMap<Resting, Instant>>,
     /// The highest blocks of which lists are known to tell everything.
@@ -96,8 +97,7 @@ struct Inner {
     log_nodes: Mutex<LogNodes>,
     /// Up to which heights nobody had traces and states, and until when that is believed.
     pruned: Mutex<HashMap<Past, (Height, Instant)>>,
-    /// The reference pools with what they exchange, once that was asked.
-    references: Mutex<Option<Arc<Vec<ReferencePool>>>>,
+    references: KnownPools,
 }
 
 /// What may be left alone for a while.
@@ -116,6 +116,7 @@ enum Past {
 impl EvmSource {
     pub fn new(parts: EvmParts) -> Self {
         let EvmParts { chain, registry, rpc, explorer, portal, discovery, limits } = parts;
+        let identity = Identity::new(chain.chain_id.map(|id| id.to_string()));
         let inner = Inner {
             chain: Arc::new(chain),
             registry,
@@ -124,12 +125,12 @@ impl EvmSource {
             portal,
             discovery,
             limits,
-            checked: Mutex::default(),
+            identity,
             resting: Mutex::default(),
             list_heads: Mutex::default(),
             log_nodes: Mutex::default(),
             pruned: Mutex::default(),
-            references: Mutex::default(),
+            references: KnownPools::default(),
         };
         Self { inner: Arc::new(inner) }
     }

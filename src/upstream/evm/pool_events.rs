@@ -221,13 +221,7 @@ impl EvmSource {
         let logs = wire::logs(&answer.result)
             .filter(|logs| logs.iter().all(|log| (low..=high).contains(&log.block)))
             .ok_or_else(|| self.malformed(answer.endpoint, "eth_getLogs gave other logs"))?;
-        let event = |log: wire::FoundLog| PoolEvent {
-            height: log.block,
-            emitter: log.address,
-            topics: log.topics,
-            data: log.data,
-        };
-        Ok(Read::Events(logs.into_iter().map(event).collect()))
+        Ok(Read::Events(logs.into_iter().map(PoolEvent::from).collect()))
     }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{EvmSource, ReferencePool, abi, lock, wire};
+use super::{EvmSource, ReferencePool, abi, wire};
 use crate::decode::evm::Account;
-use crate::domain::{Height, Moment, Price};
+use crate::domain::{Moment, Price};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
 use crate::upstream::queue::Lane;
-use crate::upstream::reference::{self, DECIMALS_MAX, Told};
+use crate::upstream::reference::{DECIMALS_MAX, Search};
 
 /// `token0()` and `token1()` (Uniswap/v2-core, v3-core).
 const TOKENS: [[u8; 4]; 2] = [[0x0d, 0xfe, 0x16, 0x81], [0xd2, 0x12, 0x20, 0xa7]];
@@ -22,36 +22,23 @@ impl EvmSource {
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
         let options = CallOptions::new(lane.clone());
         let pools = self.references(&options).await?;
-        let heights: BTreeSet<Height> = at.iter().map(|moment| moment.height).collect();
-        if pools.is_empty() || heights.is_empty() {
-            return Ok(vec![None; at.len()]);
-        }
-        let near = self.inner.chain.reference_blocks;
-        let mut prices: HashMap<Height, Price> = HashMap::new();
-        let mut open = heights;
-        for blocks in [near, near.saturating_mul(reference::WIDER)] {
-            let events = self.pool_events(&pools, &open, blocks, &options).await?;
-            open.retain(|height| {
-                let low = height.saturating_sub(blocks);
-                match reference::told(&pools, &events, low, *height) {
-                    Told::Price(price) => prices.insert(*height, price).is_some(),
-                    Told::Disagree => false,
-                    Told::Nothing => true,
-                }
-            });
-            if open.is_empty() {
+        let mut search = Search::new(&pools, at);
+        for blocks in Search::reaches(self.inner.chain.reference_blocks) {
+            if search.open().is_empty() {
                 break;
             }
+            let events = self.pool_events(&pools, search.open(), blocks, &options).await?;
+            search.read(&pools, &events, blocks);
         }
-        Ok(at.iter().map(|moment| prices.get(&moment.height).copied()).collect())
+        Ok(search.prices(at))
     }
 
-    /// The pools of the chain's row that are what it says, asked once.
+    /// The pools of the chain's row that are what it says.
     async fn references(
         &self,
         options: &CallOptions,
     ) -> Result<Arc<Vec<ReferencePool>>, UpstreamError> {
-        if let Some(known) = lock(&self.inner.references).clone() {
+        if let Some(known) = self.inner.references.get() {
             return Ok(known);
         }
         let chain = &self.inner.chain;
@@ -93,9 +80,8 @@ impl EvmSource {
             let native_decimals = chain.native.decimals;
             Some(ReferencePool { emitter, id, native_first, native_decimals, stable_decimals })
         });
-        let pools = Arc::new(pools.collect::<Vec<_>>());
-        *lock(&self.inner.references) = Some(Arc::clone(&pools));
-        Ok(pools)
+        let wanted = chain.reference_pools.len() + chain.reference_ids.len();
+        Ok(self.inner.references.set(pools.collect(), wanted))
     }
 
     /// What each pool says that it exchanges; `None` where it says nothing of the kind.
@@ -152,8 +138,7 @@ impl EvmSource {
             }
             answer => answer?,
         };
-        let text: Option<String> = serde_json::from_str(answer.result.get()).ok();
-        let data = text.and_then(|text| hex::decode(text.strip_prefix("0x")?).ok());
-        data.ok_or_else(|| self.malformed(answer.endpoint, "eth_call gave no data"))
+        wire::returned(&answer.result)
+            .ok_or_else(|| self.malformed(answer.endpoint, "eth_call gave no data"))
     }
 }

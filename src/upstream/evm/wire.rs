@@ -7,7 +7,7 @@ use crate::decode::evm::{Account, Word};
 use crate::domain::{Height, Units, UnixSeconds};
 
 /// A quantity that fits 64 bits.
-pub(super) fn number(raw: &RawValue) -> Option<u64> {
+pub(in crate::upstream) fn number(raw: &RawValue) -> Option<u64> {
     hex_number(serde_json::from_str(raw.get()).ok()?)
 }
 
@@ -36,12 +36,18 @@ pub(in crate::upstream) fn account(text: &str) -> Option<Account> {
     Some(account)
 }
 
+/// What an `eth_call` gave.
+pub(in crate::upstream) fn returned(raw: &RawValue) -> Option<Vec<u8>> {
+    let text: String = serde_json::from_str(raw.get()).ok()?;
+    hex::decode(text.strip_prefix("0x")?).ok()
+}
+
 /// The low 20 bytes of a topic.
 pub(in crate::upstream) fn account_of(word: &Word) -> Option<Account> {
     word.last_chunk().copied()
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(in crate::upstream) fn hex(bytes: &[u8]) -> String {
     format!("0x{}", hex::encode(bytes))
 }
 

@@ -21,7 +21,6 @@ mod whole;
 mod whole_reader;
 mod wire;
 
-use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
@@ -30,6 +29,7 @@ pub(super) use reader::SolanaReader;
 
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
+use super::identity::Identity;
 use super::pool::{CallOptions, Pool};
 use super::queue::Lane;
 use super::source::{GapRequest, SourceStatus};
@@ -48,10 +48,8 @@ pub struct SolanaSource {
 struct Inner {
     pool: Pool,
     limits: SolanaLimits,
-    /// What `getGenesisHash` must answer.
-    genesis_hash: Option<String>,
-    /// Endpoints that were asked for it, and whether they answered right.
-    checked: Mutex<HashMap<EndpointId, bool>>,
+    /// By `getGenesisHash`.
+    identity: Identity,
     readers: AtomicUsize,
     /// Whether whole transactions are offered by address; `None`: not asked yet.
     whole: Mutex<Option<bool>>,
@@ -59,8 +57,9 @@ struct Inner {
 
 impl SolanaSource {
     pub fn new(pool: Pool, genesis_hash: Option<String>, limits: SolanaLimits) -> Self {
-        let (checked, readers, whole) = (Mutex::default(), AtomicUsize::new(0), Mutex::default());
-        let inner = Inner { pool, limits, genesis_hash, checked, readers, whole };
+        let identity = Identity::new(genesis_hash);
+        let (readers, whole) = (AtomicUsize::new(0), Mutex::default());
+        let inner = Inner { pool, limits, identity, readers, whole };
         Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
     }
 

@@ -1,16 +1,15 @@
 //! The first round trip of a read: head, token accounts, what the address is, which chain it is.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 
-use super::SolanaSource;
 use super::wire::{self, Balance};
+use super::{Inner, SolanaSource};
 use crate::domain::{Address, Height};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
+use crate::upstream::identity::{Nodes, opened_beside};
 use crate::upstream::pool::{Answer, Call, CallOptions};
 use crate::upstream::source::Tip;
 
@@ -19,8 +18,6 @@ pub(super) const TOKEN_2022_PROGRAM: &str = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqC
 /// Bytes of a mint and of a token account under the first token program (SPL Token source).
 const MINT_BYTES: usize = 82;
 const TOKEN_ACCOUNT_BYTES: usize = 165;
-/// A node of another chain is left alone this long.
-const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
 
 /// What the first round trip told.
 #[derive(Debug)]
@@ -40,13 +37,8 @@ impl SolanaSource {
         first: bool,
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
-        let (checked, opening) =
-            join(self.check_chain(options), self.ask_opening(wallet, first, options)).await;
-        match checked? {
-            Nodes::AsBefore => opening,
-            // What they told may be what was just heard.
-            Nodes::SomeLeftOut => self.ask_opening(wallet, first, options).await,
-        }
+        let open = || self.ask_opening(wallet, first, options);
+        opened_beside(self.check_chain(options), open).await
     }
 
     async fn ask_opening(
@@ -138,60 +130,14 @@ impl SolanaSource {
         }
     }
 
-    /// Asks each endpoint once whether it is a node of this chain; others are left alone.
     async fn check_chain(&self, options: &CallOptions) -> Result<Nodes, UpstreamError> {
-        let Some(expected) = self.inner.genesis_hash.as_deref() else {
-            return Ok(Nodes::AsBefore);
+        let Inner { identity, pool, .. } = &*self.inner;
+        let ask = async |options: CallOptions| {
+            let answer = pool.call("getGenesisHash", Value::Array(vec![]), &options).await?;
+            Ok(wire::text(&answer.result))
         };
-        let endpoints = self.inner.pool.endpoints();
-        let unchecked: Vec<EndpointId> = {
-            let known = self.checked();
-            let open = endpoints.iter().filter(|endpoint| match known.get(&endpoint.id) {
-                None => true,
-                Some(right) => !right && !endpoint.resting,
-            });
-            open.map(|endpoint| endpoint.id).collect()
-        };
-        let asked = unchecked.into_iter().map(|id| async move {
-            let options = CallOptions { on: Some(id), ..options.clone() };
-            (id, self.inner.pool.call("getGenesisHash", Value::Array(vec![]), &options).await)
-        });
-        let mut nodes = Nodes::AsBefore;
-        for (id, answer) in join_all(asked).await {
-            match answer.map(|answer| wire::text(&answer.result)) {
-                Ok(Some(hash)) if hash != expected => {
-                    let endpoint = self.inner.pool.label(id);
-                    tracing::error!(%endpoint, "a node of another chain is left alone");
-                    self.inner.pool.bench(id, WRONG_CHAIN_REST);
-                    self.checked().insert(id, false);
-                    nodes = Nodes::SomeLeftOut;
-                }
-                Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                    self.checked().insert(id, true);
-                }
-                // Not reached now: asked again at the next read.
-                Err(_) => {}
-            }
-        }
-        let known = self.checked();
-        let is_wrong = |id: &EndpointId| known.get(id) == Some(&false);
-        match endpoints.first() {
-            Some(one) if endpoints.iter().all(|endpoint| is_wrong(&endpoint.id)) => {
-                Err(UpstreamError::WrongChain { endpoint: one.label.clone() })
-            }
-            Some(_) | None => Ok(nodes),
-        }
+        identity.check(pool, options, Duration::MAX, ask).await
     }
-
-    fn checked(&self) -> std::sync::MutexGuard<'_, HashMap<EndpointId, bool>> {
-        self.inner.checked.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-/// What a look at the nodes' chain came to.
-enum Nodes {
-    AsBefore,
-    SomeLeftOut,
 }
 
 /// The newest block; `None` where no node tells it now, for the rows do not depend on it.

@@ -5,12 +5,13 @@ use serde_json::json;
 use super::TronSource;
 use crate::domain::{Address, Units};
 use crate::upstream::error::UpstreamError;
+use crate::upstream::evm::balances::balance;
+use crate::upstream::evm::wire as evm_wire;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::queue::Lane;
 
 /// `balanceOf(address)`, and what leads a 20-byte argument.
 const BALANCE_OF: &str = "0x70a08231000000000000000000000000";
-const WORD: usize = 32;
 
 impl TronSource {
     /// `None` where the contract does not tell, where the node speaks no JSON-RPC, and for TRC-10
@@ -26,7 +27,7 @@ impl TronSource {
         let mut balances = Vec::with_capacity(mints.len());
         for group in mints.chunks(self.inner.limits.tokens_batch.max(1)) {
             let call = |mint: &Address| {
-                let to = format!("0x{}", hex::encode(mint.bytes()));
+                let to = evm_wire::hex(mint.bytes());
                 ("eth_call", json!([{"to": to, "data": data}, "latest"]))
             };
             let calls: Vec<_> = group.iter().map(call).collect();
@@ -40,15 +41,9 @@ impl TronSource {
             };
             balances.extend(group.iter().zip(answers).map(|(mint, answer)| {
                 let is_contract = mint.as_tron_asset().is_none();
-                answer.ok().filter(|_| is_contract).and_then(|raw| balance(raw.get()))
+                answer.ok().filter(|_| is_contract).and_then(|raw| balance(&raw))
             }));
         }
         Ok(balances)
     }
-}
-
-fn balance(json: &str) -> Option<Units> {
-    let text: String = serde_json::from_str(json).ok()?;
-    let bytes = hex::decode(text.strip_prefix("0x")?).ok()?;
-    bytes.first_chunk::<WORD>().map(|word| Units::from_be_bytes(*word))
 }

@@ -138,7 +138,7 @@ impl TronSource {
         Ok(Some(told))
     }
 
-    pub(super) async fn whole_block(
+    async fn whole_block(
         &self,
         height: Height,
         options: &CallOptions,

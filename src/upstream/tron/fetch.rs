@@ -10,7 +10,6 @@ use super::timeline::Want;
 use super::wire::{self, Kind, Seen, Sent, Unreadable};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{Asset, ExchangeId, Transaction, parse};
-use crate::domain::Height;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
 
@@ -21,8 +20,9 @@ const INFO: [&str; 2] = ["walletsolidity/gettransactioninfobyid", "wallet/gettra
 #[derive(Debug)]
 pub(super) enum Fetched {
     Transaction(Box<Transaction>),
-    /// It cannot be a trade; its height, where that was seen.
-    Unwanted(Option<Height>),
+    Failed(Box<Transaction>),
+    /// By what it asks for it cannot be a trade.
+    Unwanted,
     /// No node gives it.
     Missing,
 }
@@ -74,7 +74,7 @@ impl TronSource {
             sent
         };
         if !always && want_sent(&seen, &sent) == Want::Pass {
-            return Ok(Fetched::Unwanted(None));
+            return Ok(Fetched::Unwanted);
         }
         let reply = self.post_solid(INFO, &body, options).await?;
         if wire::is_empty(&reply.body) {
@@ -85,7 +85,7 @@ impl TronSource {
             self.malformed(reply.endpoint, &what)
         })?;
         if !tx.call.succeeded {
-            return Ok(Fetched::Unwanted(Some(tx.call.block)));
+            return Ok(Fetched::Failed(Box::new(tx)));
         }
         if let Some(exchange) = tx.exchange_to_tell() {
             self.tell_exchange(exchange, &mut tx, options).await?;

@@ -33,10 +33,11 @@ pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 use super::ask::{Ask, Reply};
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
+use super::identity::Identity;
 use super::jsonrpc::{self, Outcome};
+use super::known_pools::KnownPools;
 use super::pool::{CallOptions, Pool};
 use super::queue::Lane;
-use super::reference::Pool as ReferencePool;
 use super::source::{GapRequest, SourceStatus};
 use crate::decode::tron::{Asset, ExchangeId};
 use crate::domain::{Address, Height};
@@ -54,16 +55,14 @@ struct Inner {
     limits: TronLimits,
     /// Heights that lists may lack below the head.
     index_lag: u64,
-    /// What `eth_chainId` must answer.
-    chain_id: Option<u64>,
-    /// Endpoints that were asked for it, and whether they answered right.
-    checked: Mutex<HashMap<EndpointId, bool>>,
+    /// By `eth_chainId`.
+    identity: Identity,
     /// What the protocol's exchanges exchange; it never changes.
     exchanges: Mutex<HashMap<ExchangeId, [Asset; 2]>>,
     readers: AtomicUsize,
     /// The chain row's pools, and those of them that are what it says, once that was asked.
     references: References,
-    known_references: Mutex<Option<Arc<Vec<ReferencePool>>>>,
+    known_references: KnownPools,
 }
 
 impl TronSource {
@@ -80,12 +79,11 @@ impl TronSource {
             pool,
             limits,
             index_lag: chain.index_lag,
-            chain_id: chain.chain_id,
-            checked: Mutex::default(),
+            identity: Identity::new(chain.chain_id.map(|id| id.to_string())),
             exchanges: Mutex::default(),
             readers: AtomicUsize::new(0),
             references,
-            known_references: Mutex::default(),
+            known_references: KnownPools::default(),
         };
         Self { inner: Arc::new(inner) }
     }

@@ -1,23 +1,18 @@
 //! What must be known before anything is listed: the head, the wanted times, which chain it is.
 
-use std::collections::HashMap;
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
+use futures_util::future::join;
 use serde_json::json;
 
-use super::TronSource;
 use super::blocks::Head;
+use super::{Inner, TronSource};
 use crate::domain::Height;
-use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
-use crate::upstream::jsonrpc::Outcome;
+use crate::upstream::evm::wire as evm_wire;
+use crate::upstream::identity::Nodes;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::source::{GapRequest, Tip};
-
-/// A node of another chain is left alone this long.
-const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
 
 /// Where a reading begins and ends.
 #[derive(Debug, Clone, Copy)]
@@ -72,48 +67,14 @@ impl TronSource {
         Ok((high.map_or(settled, |high| high.min(settled)), millis, tip))
     }
 
-    /// Asks each endpoint once which chain it is of; those that do not say are believed.
-    async fn check_chain(&self, options: &CallOptions) -> Result<(), UpstreamError> {
-        let Some(expected) = self.inner.chain_id else { return Ok(()) };
-        let endpoints = self.inner.pool.endpoints();
-        let unchecked: Vec<EndpointId> = {
-            let known = self.checked();
-            endpoints.iter().map(|one| one.id).filter(|id| !known.contains_key(id)).collect()
+    async fn check_chain(&self, options: &CallOptions) -> Result<Nodes, UpstreamError> {
+        let Inner { identity, pool, .. } = &*self.inner;
+        let ask = async |options: CallOptions| {
+            let (answers, _) =
+                self.rpc("eth_chainId", &[("eth_chainId", json!([]))], &options).await?;
+            let told = answers.first().and_then(|answer| evm_wire::number(answer.as_ref().ok()?));
+            Ok(told.map(|id| id.to_string()))
         };
-        let asked = unchecked.into_iter().map(|id| async move {
-            let options = CallOptions { on: Some(id), ..options.clone() };
-            (id, self.rpc("eth_chainId", &[("eth_chainId", json!([]))], &options).await)
-        });
-        for (id, told) in join_all(asked).await {
-            match told {
-                Ok((answers, _)) if chain_id(&answers).is_some_and(|id| id != expected) => {
-                    let endpoint = self.inner.pool.label(id);
-                    tracing::error!(%endpoint, "a node of another chain is left alone");
-                    self.inner.pool.bench(id, WRONG_CHAIN_REST);
-                    self.checked().insert(id, false);
-                }
-                Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                    self.checked().insert(id, true);
-                }
-                // Not reached now: asked again at the next read.
-                Err(_) => {}
-            }
-        }
-        let known = self.checked();
-        match endpoints.first() {
-            Some(one) if endpoints.iter().all(|one| known.get(&one.id) == Some(&false)) => {
-                Err(UpstreamError::WrongChain { endpoint: one.label.clone() })
-            }
-            Some(_) | None => Ok(()),
-        }
+        identity.check(pool, options, Duration::MAX, ask).await
     }
-
-    fn checked(&self) -> MutexGuard<'_, HashMap<EndpointId, bool>> {
-        self.inner.checked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn chain_id(answers: &[Outcome]) -> Option<u64> {
-    let text: String = serde_json::from_str(answers.first()?.as_ref().ok()?.get()).ok()?;
-    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }

@@ -1,20 +1,22 @@
 //! Price of the native coin, as the chain's reference pools told it: by the nodes' JSON-RPC, which
 //! speaks of pools as EVM chains do.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, PoisonError};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{TronSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::evm::wire as evm_wire;
 use crate::upstream::jsonrpc::{Outcome, RpcError};
 use crate::upstream::pool::CallOptions;
 use crate::upstream::queue::Lane;
-use crate::upstream::reference::{self, DECIMALS_MAX, Pool, PoolEvent, Range, TOPICS, Told};
+use crate::upstream::reference::{self, DECIMALS_MAX, Pool, PoolEvent, Range, Search, TOPICS};
 
 /// `token0()`, `token1()` and `decimals()`.
 const FIRST: &str = "0x0dfe1681";
@@ -38,33 +40,20 @@ impl TronSource {
         lane: &Lane,
     ) -> Result<Vec<Option<Price>>, UpstreamError> {
         let options = CallOptions::new(lane.clone());
-        let mut open: BTreeSet<Height> = at.iter().map(|moment| moment.height).collect();
         let pools = self.references(&options).await?;
-        if pools.is_empty() || open.is_empty() {
-            return Ok(vec![None; at.len()]);
-        }
-        let near = self.inner.references.blocks;
-        let mut prices: HashMap<Height, Price> = HashMap::new();
-        for blocks in [near, near.saturating_mul(reference::WIDER)] {
-            let events = self.pool_events(&pools, &open, blocks, &options).await?;
-            open.retain(|height| {
-                let low = height.saturating_sub(blocks);
-                match reference::told(&pools, &events, low, *height) {
-                    Told::Price(price) => prices.insert(*height, price).is_some(),
-                    Told::Disagree => false,
-                    Told::Nothing => true,
-                }
-            });
-            if open.is_empty() {
+        let mut search = Search::new(&pools, at);
+        for blocks in Search::reaches(self.inner.references.blocks) {
+            if search.open().is_empty() {
                 break;
             }
+            let events = self.pool_events(&pools, search.open(), blocks, &options).await?;
+            search.read(&pools, &events, blocks);
         }
-        Ok(at.iter().map(|moment| prices.get(&moment.height).copied()).collect())
+        Ok(search.prices(at))
     }
 
     async fn references(&self, options: &CallOptions) -> Result<Arc<Vec<Pool>>, UpstreamError> {
-        let known = &self.inner.known_references;
-        if let Some(known) = known.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        if let Some(known) = self.inner.known_references.get() {
             return Ok(known);
         }
         let row = &self.inner.references;
@@ -98,9 +87,7 @@ impl TronSource {
                 stable_decimals,
             });
         }
-        let pools = Arc::new(pools);
-        *known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&pools));
-        Ok(pools)
+        Ok(self.inner.known_references.set(pools, row.pools.len()))
     }
 
     /// What contracts answer to calls without arguments; `None` where one does not.
@@ -110,15 +97,11 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Vec<Option<Vec<u8>>>, UpstreamError> {
         let call = |(to, data): &(Account, &str)| {
-            let to = format!("0x{}", hex::encode(to));
-            ("eth_call", json!([{"to": to, "data": data}, "latest"]))
+            ("eth_call", json!([{"to": evm_wire::hex(to), "data": data}, "latest"]))
         };
         let calls: Vec<_> = asked.iter().map(call).collect();
         let (answers, _) = self.rpc("eth_call", &calls, options).await?;
-        let data = |answer: &Outcome| {
-            let text: String = serde_json::from_str(answer.as_ref().ok()?.get()).ok()?;
-            hex::decode(text.strip_prefix("0x")?).ok()
-        };
+        let data = |answer: &Outcome| evm_wire::returned(answer.as_ref().ok()?);
         Ok(answers.iter().map(data).collect())
     }
 
@@ -156,21 +139,7 @@ impl TronSource {
             };
             for (range, answer) in asked.iter().zip(answers) {
                 match answer {
-                    Ok(result) => {
-                        let found = evm_wire::logs(&result)
-                            .filter(|all| {
-                                all.iter().all(|l| (range.0..=range.1).contains(&l.block))
-                            })
-                            .ok_or_else(|| {
-                                self.malformed(endpoint, "eth_getLogs gave no events")
-                            })?;
-                        events.extend(found.into_iter().map(|log| PoolEvent {
-                            height: log.block,
-                            emitter: log.address,
-                            topics: log.topics,
-                            data: log.data,
-                        }));
-                    }
+                    Ok(result) => events.extend(self.read_events(&result, *range, endpoint)?),
                     Err(error) => {
                         let parts = smaller(std::slice::from_ref(range), &error);
                         let RpcError { code, message } = error;
@@ -183,6 +152,18 @@ impl TronSource {
         // Stable: inside a block they stay in the order in which they came.
         events.sort_by_key(|event| event.height);
         Ok(events)
+    }
+
+    fn read_events(
+        &self,
+        result: &RawValue,
+        (low, high): Range,
+        by: EndpointId,
+    ) -> Result<impl Iterator<Item = PoolEvent> + use<>, UpstreamError> {
+        let logs = evm_wire::logs(result)
+            .filter(|logs| logs.iter().all(|log| (low..=high).contains(&log.block)));
+        let logs = logs.ok_or_else(|| self.malformed(by, "eth_getLogs gave no events"))?;
+        Ok(logs.into_iter().map(PoolEvent::from))
     }
 }
 
@@ -202,8 +183,7 @@ fn smaller(ranges: &[Range], error: &RpcError) -> Option<Vec<Range>> {
 }
 
 fn filter(emitters: &[Account], (low, high): Range) -> Value {
-    let emitters: Vec<String> =
-        emitters.iter().map(|emitter| format!("0x{}", hex::encode(emitter))).collect();
+    let emitters: Vec<String> = emitters.iter().map(|emitter| evm_wire::hex(emitter)).collect();
     json!([{
         "fromBlock": format!("{low:#x}"),
         "toBlock": format!("{high:#x}"),

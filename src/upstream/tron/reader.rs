@@ -254,8 +254,12 @@ impl TronReader {
                 self.timeline.put(key, tx);
                 return Ok(());
             }
-            Ok(Fetched::Unwanted(height)) => {
-                self.timeline.pass(key, height);
+            Ok(Fetched::Failed(tx)) => {
+                self.timeline.pass(key, Some(tx.call.block));
+                return Ok(());
+            }
+            Ok(Fetched::Unwanted) => {
+                self.timeline.pass(key, None);
                 return Ok(());
             }
             Ok(Fetched::Missing) => "a listed transaction is given by no node".to_owned(),

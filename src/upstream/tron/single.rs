@@ -10,7 +10,7 @@ use crate::upstream::queue::Lane;
 use crate::upstream::source::{FoundTx, RawTx};
 
 impl TronSource {
-    /// `None` where no node has it among what is solid, or where it failed.
+    /// `None` where no node has it among what is solid. A failed one is given too.
     pub(in crate::upstream) async fn single(
         &self,
         id: Word,
@@ -19,11 +19,11 @@ impl TronSource {
     ) -> Result<Option<FoundTx>, UpstreamError> {
         let options = CallOptions::new(lane.clone());
         match self.fetch(id, wallet, Seen::default(), true, &options).await? {
-            Fetched::Transaction(tx) => {
+            Fetched::Transaction(tx) | Fetched::Failed(tx) => {
                 let time = tx.time;
                 Ok(Some(FoundTx { raw: RawTx::Tron(tx, time), fee: None }))
             }
-            Fetched::Unwanted(_) | Fetched::Missing => Ok(None),
+            Fetched::Unwanted | Fetched::Missing => Ok(None),
         }
     }
 }

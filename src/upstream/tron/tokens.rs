@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::TronSource;
 use crate::domain::Address;
 use crate::upstream::error::UpstreamError;
+use crate::upstream::evm::wire as evm_wire;
 use crate::upstream::jsonrpc::Outcome;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::queue::Lane;
@@ -70,7 +71,7 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
         let call = |mint: &Address, selector: &str| {
-            let to = format!("0x{}", hex::encode(mint.bytes()));
+            let to = evm_wire::hex(mint.bytes());
             ("eth_call", json!([{"to": to, "data": selector}, "latest"]))
         };
         let calls: Vec<_> =
@@ -80,10 +81,7 @@ impl TronSource {
         if pairs.len() != mints.len() {
             return Err(self.malformed(endpoint, "eth_call gave too few answers"));
         }
-        let data = |answer: &Outcome| {
-            let text: String = serde_json::from_str(answer.as_ref().ok()?.get()).ok()?;
-            hex::decode(text.strip_prefix("0x")?).ok()
-        };
+        let data = |answer: &Outcome| evm_wire::returned(answer.as_ref().ok()?);
         let metas = mints.iter().zip(pairs).map(|(mint, [symbol, decimals])| TokenMeta {
             mint: *mint,
             symbol: data(symbol).as_deref().and_then(abi_text),

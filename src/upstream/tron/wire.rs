@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::logs::Window;
 use crate::decode::evm::{Account, Word};
+use crate::decode::tron::envelope::{RawData, RawTransaction, Ret};
 use crate::decode::tron::{self, Asset, asset};
 use crate::domain::Height;
 use crate::upstream::ask::Reading;
@@ -178,33 +179,7 @@ struct Item<'a> {
     #[serde(borrow, default)]
     ret: Vec<Ret<'a>>,
     #[serde(borrow)]
-    raw_data: Option<RawData<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Ret<'a> {
-    #[serde(borrow, rename = "contractRet")]
-    result: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct RawData<'a> {
-    #[serde(borrow)]
-    contract: Vec<Contract<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Contract<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    parameter: Parameter<'a>,
-}
-
-#[derive(Deserialize)]
-struct Parameter<'a> {
-    #[serde(borrow)]
-    value: Value<'a>,
+    raw_data: Option<RawData<'a, Value<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -232,20 +207,26 @@ pub(super) fn transactions(body: &[u8], wallet: &Account) -> Option<Page> {
 
 fn transaction_row(raw: &RawValue, wallet: &Account) -> Option<Row> {
     let item: Item<'_> = serde_json::from_str(raw.get()).ok()?;
-    let sent = sent(&item, raw, wallet);
+    let sent = sent(&item.ret, item.raw_data.as_ref(), raw, wallet);
     // An item of another shape stands for an inner call.
     let inner = sent.as_ref().is_none_or(|sent| !sent.is_wallets);
     let seen = Seen { inner, sent, ..Seen::default() };
     Some(Row { id: word(&item.id)?, at: item.block_timestamp, height: item.height, seen })
 }
 
-fn sent(item: &Item<'_>, raw: &RawValue, wallet: &Account) -> Option<Sent> {
-    let contract = item.raw_data.as_ref()?.contract.first()?;
+fn sent(
+    ret: &[Ret<'_>],
+    data: Option<&RawData<'_, Value<'_>>>,
+    raw: &RawValue,
+    wallet: &Account,
+) -> Option<Sent> {
+    let contract = data?.contract.first()?;
     let value = &contract.parameter.value;
-    let failed = |ret: &Ret<'_>| ret.result.as_ref().is_some_and(|result| result != "SUCCESS");
+    let failed =
+        |ret: &Ret<'_>| ret.contract_ret.as_ref().is_some_and(|result| result != "SUCCESS");
     let selector = value.data.as_deref().and_then(|data| data.get(..8)).unwrap_or_default();
     let kind = match contract.kind.as_ref() {
-        _ if item.ret.iter().any(failed) => Kind::Failed,
+        _ if ret.iter().any(failed) => Kind::Failed,
         "TriggerSmartContract" if TOKEN_CALLS.contains(&selector) => Kind::TokenCall,
         "TriggerSmartContract" | "CreateSmartContract" => Kind::Call,
         "ExchangeTransactionContract" | "MarketSellAssetContract" => Kind::NativeTrade,
@@ -259,20 +240,13 @@ fn sent(item: &Item<'_>, raw: &RawValue, wallet: &Account) -> Option<Sent> {
 
 /// `/wallet/gettransactionbyid`; `None` inside where the node does not know it.
 pub(super) fn transaction(body: &[u8], wallet: &Account) -> Result<Option<Sent>, Unreadable> {
-    #[derive(Deserialize)]
-    struct Plain<'a> {
-        #[serde(borrow, rename = "txID")]
-        id: Option<Cow<'a, str>>,
-        #[serde(borrow, default)]
-        ret: Vec<Ret<'a>>,
-        #[serde(borrow)]
-        raw_data: Option<RawData<'a>>,
-    }
     let raw: &RawValue = serde_json::from_slice(body).map_err(|_| Unreadable)?;
-    let Plain { id, ret, raw_data } = serde_json::from_str(raw.get()).map_err(|_| Unreadable)?;
-    let Some(id) = id else { return Ok(None) };
-    let item = Item { id, block_timestamp: 0, height: None, ret, raw_data };
-    sent(&item, raw, wallet).map(Some).ok_or(Unreadable)
+    let RawTransaction { id, ret, raw_data } =
+        serde_json::from_str(raw.get()).map_err(|_| Unreadable)?;
+    if id.is_none() {
+        return Ok(None);
+    }
+    sent(&ret, raw_data.as_ref(), raw, wallet).map(Some).ok_or(Unreadable)
 }
 
 #[derive(Deserialize)]

@@ -7,6 +7,7 @@ pub(crate) mod loops;
 pub(crate) mod mangle;
 pub(crate) mod prices;
 pub(crate) mod program;
+pub(crate) mod reading;
 pub(crate) mod replies;
 pub(crate) mod schema;
 pub(crate) mod script;

@@ -1,23 +1,8 @@
 //! Measures of estimates beside the truth, in millionths.
 
 use std::fmt;
-use std::sync::Arc;
 
-use blotter::domain::{Clock, Units, UnixMillis};
-use blotter::upstream::{Lane, Priority};
-
-#[derive(Debug)]
-pub(crate) struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(1_767_225_600_000)
-    }
-}
-
-pub(crate) fn lane() -> Lane {
-    Lane::new(1, Arc::new(Priority::interactive()))
-}
+use blotter::domain::Units;
 
 /// By how much estimates are off.
 #[derive(Debug, Default)]

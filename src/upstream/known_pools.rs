@@ -1,0 +1,49 @@
+//! Which pools of a chain's row nodes know for what the row says.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::reference::Pool;
+
+/// A node that has not come so far yet, or answers nonsense, knows none of a pool that is there:
+/// the pools that are missing are asked for again after so long.
+const MISSING_REST: Duration = Duration::from_secs(600);
+
+#[derive(Debug)]
+struct Known {
+    pools: Arc<Vec<Pool>>,
+    /// `None`: none is missing.
+    again_at: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct KnownPools(Mutex<Option<Known>>);
+
+impl KnownPools {
+    /// What is known; `None`: it has to be asked for. Whoever is told so first asks, and until then
+    /// the others go on with what was known before, if there was anything.
+    pub(super) fn get(&self) -> Option<Arc<Vec<Pool>>> {
+        let mut known = self.known();
+        let known = known.as_mut()?;
+        let now = Instant::now();
+        if known.again_at.is_some_and(|at| at <= now) {
+            known.again_at = Some(now + MISSING_REST);
+            return None;
+        }
+        Some(Arc::clone(&known.pools))
+    }
+
+    /// `wanted`: how many the row names.
+    pub(super) fn set(&self, pools: Vec<Pool>, wanted: usize) -> Arc<Vec<Pool>> {
+        let again_at = (pools.len() < wanted).then(|| Instant::now() + MISSING_REST);
+        let pools = Arc::new(pools);
+        *self.known() = Some(Known { pools: Arc::clone(&pools), again_at });
+        pools
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
