@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blotter::demo::solana::WalletPlan;
 use blotter::demo::{Faults, Rate};
-use blotter::domain::{KeyId, Row, Wallet};
+use blotter::domain::{KeyId, Wallet};
 use blotter::history::{HistoryError, HistoryLimits, Step, WalkRequest, Want};
 
 use crate::support::truth::same;

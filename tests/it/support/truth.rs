@@ -37,7 +37,7 @@ pub(crate) fn facts(model: &SolanaModel, wallet: Address) -> Vec<Fact> {
         .chunk_by(|one, other| one.signature == other.signature)
         .flat_map(|rows| {
             let dollars = rows.iter().find(|row| row.mint == usdc).map(|row| row.units);
-            let worth = |slot| {
+            let worth = move |slot| {
                 let lamports = dollars? * Units::from(10).pow(Units::from(15));
                 Some(lamports / Units::from(model.price_at(slot).0))
             };
