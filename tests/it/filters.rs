@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::support::served::{
     World, header, json, key, lines, path, text, trade, trades, trades_of, wallet,
 };
-use crate::support::world::{Build, World as Demo, facts, finish};
+use crate::support::world::{Build, World as Demo, finish};
 
 fn signatures(rows: &[Value]) -> Vec<String> {
     rows.iter().map(|row| row["signature"].as_str().unwrap().to_owned()).collect()
@@ -218,7 +218,7 @@ async fn what_is_older_than_from_is_not_loaded() {
     let filter = Filter { from: Some(from), ..Filter::default() };
     let request = WalkRequest { filter, ..Demo::request(wallet, Want::All) };
     let (rows, end) = finish(&mut world.history.walk(request).unwrap()).await;
-    let told: Vec<String> = facts(&rows).iter().map(|fact| fact.0.to_string()).collect();
+    let told: Vec<String> = rows.iter().map(|row| row.trade.key.tx.to_string()).collect();
     let expected = truth(&world, wallet, |row| row.time >= from);
     assert_eq!(told, expected);
     assert!(end.complete && !end.more && end.error.is_none(), "{end:?}");
@@ -250,7 +250,7 @@ async fn a_wallet_that_loads_while_it_is_filtered_gives_all_that_match() {
         let end = loop {
             match walk.next().await {
                 Step::Rows(rows) => {
-                    told.extend(facts(&rows).iter().map(|fact| fact.0.to_string()));
+                    told.extend(rows.iter().map(|row| row.trade.key.tx.to_string()));
                 }
                 Step::End(end) => break end,
             }

@@ -11,7 +11,8 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::support::served::{KEY, key, path, ring, trades_of};
-use crate::support::world::{Build, World, facts};
+use crate::support::truth;
+use crate::support::world::{Build, World};
 
 const WINDOW: Duration = Duration::from_secs(55);
 
@@ -74,12 +75,7 @@ fn small_steps() -> Build {
 
 #[track_caller]
 fn same(world: &World, wallet: Wallet, told: &Told) {
-    // The native value of a token-for-token row may be unknown.
-    let plain = |fact: &crate::support::world::Fact| (fact.0, fact.1, fact.2, fact.3, fact.5);
-    let rows: Vec<_> = facts(&told.rows()).iter().map(plain).collect();
-    let truth: Vec<_> = world.truth(wallet).iter().map(plain).collect();
-    assert_eq!(rows.len(), truth.len());
-    assert_eq!(rows, truth);
+    truth::same(&told.rows(), &world.truth(wallet));
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,9 +127,10 @@ async fn a_filter_holds_for_what_is_new_too() {
         }
     };
     tokio::join!(client, arrive(&world, wallet, 25));
-    let sells = world.truth(wallet).into_iter().filter(|fact| fact.1 == Side::Sell);
-    let sells: Vec<_> = sells.map(|fact| (fact.0, fact.2)).collect();
-    let rows: Vec<_> = facts(&told.rows()).iter().map(|fact| (fact.0, fact.2)).collect();
+    let sells = world.truth(wallet).into_iter().filter(|fact| fact.side == Side::Sell);
+    let sells: Vec<_> = sells.map(|fact| (fact.tx, fact.mint)).collect();
+    let rows: Vec<_> =
+        told.rows().iter().map(|row| (row.trade.key.tx, row.trade.mint)).collect();
     assert_eq!(rows, sells);
     assert_eq!(world.history.usage(KeyId(1)).unwrap(), u64::try_from(rows.len()).unwrap());
 }
@@ -187,7 +184,7 @@ async fn over_http_new_trades_stand_in_live_lines() {
     let resumed = lines(&get(&api, &format!("{first}&cursor={cursor}")).await);
     let newest = trades_of(&resumed);
     let order: Vec<String> =
-        world.truth(wallet).iter().map(|fact| fact.0.to_string()).take(newest.len()).collect();
+        world.truth(wallet).iter().map(|fact| fact.tx.to_string()).take(newest.len()).collect();
     let told: Vec<String> =
         newest.iter().rev().map(|row| row["signature"].as_str().unwrap().to_owned()).collect();
     assert_eq!(told, order);

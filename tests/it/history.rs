@@ -4,28 +4,11 @@ use std::time::Duration;
 
 use blotter::demo::solana::WalletPlan;
 use blotter::demo::{Faults, Rate};
-use blotter::domain::{KeyId, Row, Wallet};
+use blotter::domain::{KeyId, Wallet};
 use blotter::history::{HistoryError, HistoryLimits, Step, WalkRequest, Want};
 
-use crate::support::world::{Build, Fact, World, facts, finish, pages};
-
-/// Rows equal the truth; the first difference is shown, not all of both. The native value of a
-/// token-for-token row may be unknown, never different.
-#[track_caller]
-fn same(rows: &[Row], truth: &[Fact]) {
-    let rows = facts(rows);
-    let equal = |at: usize| match (rows.get(at), truth.get(at)) {
-        (Some(row), Some(fact)) => {
-            let native = row.4.or(fact.4);
-            (row.0, row.1, row.2, row.3, native, row.5) == *fact
-        }
-        _ => false,
-    };
-    if let Some(at) = (0..rows.len().max(truth.len())).find(|at| !equal(*at)) {
-        let (got, want) = (rows.get(at), truth.get(at));
-        panic!("row {at} of {} (truth {}):\n {got:?}\n {want:?}", rows.len(), truth.len());
-    }
-}
+use crate::support::truth::same;
+use crate::support::world::{Build, World, finish, pages};
 
 /// Loads a wallet to its end.
 async fn load(world: &World, wallet: Wallet) {

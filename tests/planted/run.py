@@ -1,80 +1,162 @@
 #!/usr/bin/env python3
-"""Breaks each promise on purpose and demands that its test notices.
+"""Breaks each promise on purpose and demands that somebody notices.
 
-    python3 tests/planted/run.py [--sim] [NAME...]
+    python3 tests/planted/run.py [--sim | --both] [--jobs N] [--seeds LIST] [--json FILE] [--only] [NAME...]
 
 All plants, or those whose name holds one of the words. Every plant of plants.toml is one change of
-one file. It is made in a copy of the tree (under target/planted), the named test is run there and
-must FAIL; the untouched copy must pass all of them first. With --sim, the plants that say
-`sim = true` are held against the simulation alone, up to the first of its seeds that fails. Prints a
-line a plant, and exits 1 when a defect was not caught.
+one file. It is made in a copy of the tree (under target/planted) and built there once; then the
+test that it names must FAIL. With --sim, the plants that say `sim = true` are held against the
+simulation alone instead, up to the first seed that fails: the plant's own seed, then LIST
+(0..500). --both does both with the one build. The untouched copy must pass all named tests first.
+Prints a line a plant and a table's end, writes it all to FILE where asked, and exits 1 when a
+defect was not caught.
 """
-import os, pathlib, re, shutil, subprocess, sys, time, tomllib
+import argparse, json, os, pathlib, queue, re, shutil, subprocess, sys, threading, time, tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COPY = ROOT / "target" / "planted"
-LEFT_OUT = shutil.ignore_patterns("target", ".git", "blotter-data")
+COPIES = ROOT / "target" / "planted"
+LEFT_OUT = shutil.ignore_patterns("target", ".git", "blotter-data", "node_modules")
 SIMULATION = "sim::whatever_fails_each_walk_is_the_truth_and_ends_complete"
+# A defect may make a test wait for ever.
+PATIENCE_S = 1800
 
 
-def run(tests, target="it"):
-    """Exit status of the named tests in the copy, and the end of what they printed."""
-    binary = ["--lib"] if target == "lib" else ["--test", target]
-    command = ["cargo", "test", "--quiet", *binary, "--", "--exact", *tests]
-    env = {**os.environ, "BLOTTER_SIM_STOP": "1", "RUST_BACKTRACE": "0"}
-    done = subprocess.run(command, cwd=COPY, capture_output=True, text=True, env=env)
+def refresh(copy):
+    """A fresh copy of the tree; its build folder stays."""
+    copy.mkdir(parents=True, exist_ok=True)
+    for entry in copy.iterdir():
+        if entry.name != "target":
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    shutil.copytree(ROOT, copy, ignore=LEFT_OUT, dirs_exist_ok=True)
+
+
+def build(copy, targets):
+    """The test binaries by target, or what the compiler said."""
+    flags = [flag for target in targets for flag in (["--lib"] if target == "lib" else ["--test", target])]
+    command = ["cargo", "test", "--quiet", "--no-run", "--message-format=json-render-diagnostics", *flags]
+    env = {**os.environ, "CARGO_TARGET_DIR": str(copy / "target")}
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=env)
+    if done.returncode:
+        return None, done.stderr
+    made = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    made = [one for one in made if one.get("executable") and one.get("profile", {}).get("test")]
+    names = {("lib" if "lib" in one["target"]["kind"] else one["target"]["name"]): one["executable"] for one in made}
+    return names, done.stderr
+
+
+def run(copy, binary, tests, **settings):
+    """Exit status of the named tests, and the end of what they printed."""
+    env = {**os.environ, "BLOTTER_SIM_STOP": "1", "RUST_BACKTRACE": "0", **settings}
+    command = [binary, "--exact", *tests]
+    try:
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=env, timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        return 124, "no end"
     return done.returncode, done.stdout + done.stderr
 
 
-def refresh():
-    """A fresh copy of the tree; its build folder stays."""
-    COPY.mkdir(parents=True, exist_ok=True)
-    for entry in COPY.iterdir():
-        if entry.name != "target":
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    shutil.copytree(ROOT, COPY, ignore=LEFT_OUT, dirs_exist_ok=True)
+def verdict(status, output):
+    if "0 passed; 0 failed" in output:
+        return "no such test", ""
+    if not status:
+        return "NOT CAUGHT", ""
+    seed = re.search(r"seed (\d+) failed", output)
+    said = re.search(r"panicked at [^\n]*\n([^\n]*)", output)
+    why = f"seed {seed[1]}: " if seed else ""
+    return "caught", why + (said[1].strip()[:110] if said else output.strip()[-110:])
 
 
-def plant(row, test):
-    path = COPY / row["file"]
+def try_plant(copy, row, modes, seeds):
+    """What became of one plant, by mode."""
+    path = copy / row["file"]
     text = path.read_text()
     if text.count(row["find"]) != 1:
-        return "stale", f"`find` stands {text.count(row['find'])} times in {row['file']}"
+        return {mode: ("stale", f"`find` stands {text.count(row['find'])} times") for mode in modes}
+    named = row.get("target", "it")
+    targets = sorted({"it" if mode == "sim" else named for mode in modes})
     path.write_text(text.replace(row["find"], row["replace"]))
     try:
-        status, output = run([test], "it" if test == SIMULATION else row.get("target", "it"))
+        binaries, said = build(copy, targets)
     finally:
         path.write_text(text)
-    if "error: could not compile" in output or "error[E" in output:
-        return "does not compile", output[-1500:]
-    if "0 passed; 0 failed" in output:
-        return "no such test", test
-    seed = re.search(r"seed \d+ failed", output)
-    return ("caught", seed and seed[0]) if status else ("NOT CAUGHT", output[-1500:])
+    if binaries is None:
+        return {mode: ("does not compile", said[-1500:]) for mode in modes}
+    found = {}
+    if "test" in modes:
+        found["test"] = verdict(*run(copy, binaries[named], [row["test"]]))
+    if "sim" in modes:
+        first = [str(row["seed"])] if "seed" in row else []
+        told = ",".join([*first, seeds])
+        found["sim"] = verdict(*run(copy, binaries["it"], [SIMULATION], BLOTTER_SIM_SEEDS=told))
+    return found
+
+
+def check_sound(copy, rows):
+    """The untouched copy passes what the plants name."""
+    targets = sorted({row.get("target", "it") for row in rows})
+    binaries, said = build(copy, targets)
+    if binaries is None:
+        sys.exit(said[-3000:])
+    for target in targets:
+        tests = sorted({row["test"] for row in rows if row.get("target", "it") == target})
+        status, output = run(copy, binaries[target], tests)
+        if status:
+            sys.exit(f"the tests fail without any plant:\n{output[-3000:]}")
+
+
+def work(copy, todo, done, seeds):
+    while True:
+        try:
+            row, modes = todo.get_nowait()
+        except queue.Empty:
+            return
+        began = time.time()
+        for mode, (state, why) in try_plant(copy, row, modes, seeds).items():
+            took = round(time.time() - began)
+            done.append({"name": row["name"], "by": mode, "verdict": state, "why": why, "seconds": took})
+            print(f"{state:12} {mode:4} {took:5} s  {row['name']}  ({why})", flush=True)
 
 
 def main():
-    words = [word for word in sys.argv[1:] if word != "--sim"]
-    by_simulation = "--sim" in sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--sim", action="store_true", help="the simulation alone")
+    kind.add_argument("--both", action="store_true", help="named tests and the simulation")
+    parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that are worked in at once")
+    parser.add_argument("--seeds", default="0..500", help="of the simulation, as BLOTTER_SIM_SEEDS")
+    parser.add_argument("--json", type=pathlib.Path, help="where the table goes too")
+    parser.add_argument("--only", action="append", default=[], help="a word of the names wanted")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    words = args.names + args.only
+    wanted = ["test", "sim"] if args.both else ["sim"] if args.sim else ["test"]
     rows = tomllib.loads((ROOT / "tests/planted/plants.toml").read_text())["plant"]
     rows = [row for row in rows if not words or any(word in row["name"] for word in words)]
-    rows = [row for row in rows if row.get("sim" if by_simulation else "test")]
-    refresh()
-    for target in sorted({row.get("target", "it") for row in rows} if not by_simulation else []):
-        status, output = run(sorted({r["test"] for r in rows if r.get("target", "it") == target}), target)
-        if status:
-            sys.exit(f"the tests fail without any plant:\n{output[-3000:]}")
-    caught = 0
-    for row in rows:
-        began = time.time()
-        test = SIMULATION if by_simulation else row["test"]
-        verdict, why = plant(row, test)
-        caught += verdict == "caught"
-        print(f"{verdict:16} {time.time() - began:5.0f} s  {row['name']}  ({test})", flush=True)
-        if why:
-            print(why, flush=True)
-    print(f"planted {len(rows)}, caught {caught}")
-    sys.exit(caught != len(rows))
+    plans = [(row, [mode for mode in wanted if row.get(mode)]) for row in rows]
+    plans = [plan for plan in plans if plan[1]]
+    copies = [COPIES / str(at) for at in range(max(1, min(args.jobs, len(plans))))]
+    for copy in copies:
+        refresh(copy)
+    if "test" in wanted:
+        check_sound(copies[0], [row for row, modes in plans if "test" in modes])
+    todo, done = queue.Queue(), []
+    for plan in plans:
+        todo.put(plan)
+    workers = [threading.Thread(target=work, args=(copy, todo, done, args.seeds)) for copy in copies]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if args.json:
+        args.json.write_text(json.dumps(done, indent=1) + "\n")
+    missed = [one for one in done if one["verdict"] != "caught"]
+    for mode in wanted:
+        of = [one for one in done if one["by"] == mode]
+        caught = sum(one["verdict"] == "caught" for one in of)
+        print(f"by {'named tests' if mode == 'test' else 'the simulation'}: planted {len(of)}, caught {caught}")
+    for one in missed:
+        print(f"{one['verdict']}: {one['name']} ({one['by']})\n{one['why']}")
+    sys.exit(bool(missed))
 
 
 if __name__ == "__main__":

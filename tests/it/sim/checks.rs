@@ -1,6 +1,6 @@
 //! What must hold at every moment.
 
-use blotter::domain::{Cursor, KeyId, Position, Row};
+use blotter::domain::{Cursor, KeyId, Position, Row, ValueSource};
 use blotter::history::End;
 
 use super::client::{Client, is_expected};
@@ -69,6 +69,14 @@ impl World {
         for (row, fact) in rows.iter().zip(known) {
             assert!(fact.is_told_by(row), "stored:\n {row:?}\n {fact:?}");
         }
+    }
+
+    pub(super) fn has_pending_values(&self) -> bool {
+        let view = self.store.view().unwrap();
+        let waits = |row: &Row| row.trade.valued == ValueSource::Pending;
+        self.wallets.iter().filter_map(|wallet| view.wallet(wallet).unwrap()).any(|record| {
+            view.rows(record.id, Position::Start, 0, usize::MAX).unwrap().iter().any(waits)
+        })
     }
 
     /// What is covered is stored, and nothing else is.

@@ -41,6 +41,8 @@ struct Setup {
     limits: HistoryLimits,
     solana: SolanaLimits,
     pool_seed: u32,
+    /// Reference pools tell prices.
+    references: bool,
 }
 
 pub(super) struct World {
@@ -80,7 +82,10 @@ impl World {
             })
             .collect();
         let truths = wallets.iter().map(|wallet| Truth::of(&model, wallet.address)).collect();
-        let setup = setup(nodes.len(), dice);
+        let setup = Setup {
+            references: Dice::new(seed, 500).one_in(2),
+            ..setup(nodes.len(), dice)
+        };
         let clock: Arc<dyn Clock> = Arc::new(SimClock(Instant::now()));
         let disk = Disk::default();
         let (history, store) = service(&setup, &nodes, &clock, &disk);
@@ -195,7 +200,8 @@ fn setup(nodes: usize, dice: &mut Dice) -> Setup {
         skipped_max: dice.pick(&[3, 5000]),
         ..SolanaLimits::default()
     };
-    Setup { endpoints, limits, solana, pool_seed: u32::try_from(dice.range(0, 1_000_000)).unwrap() }
+    let pool_seed = u32::try_from(dice.range(0, 1_000_000)).unwrap();
+    Setup { endpoints, limits, solana, pool_seed, references: false }
 }
 
 fn service(
@@ -216,7 +222,12 @@ fn service(
     let pool = Pool::new(endpoints, transport, limits, Arc::clone(&clock), setup.pool_seed);
     let registry = Arc::new(Registry::embedded().unwrap());
     let genesis = registry.chain(SOL).unwrap().genesis_hash.clone();
-    let source = Source::Solana(SolanaSource::new(pool, genesis, setup.solana.clone()));
+    let source = SolanaSource::new(pool, genesis, setup.solana.clone());
+    let chain = registry.chain(SOL).unwrap();
+    let source = Source::Solana(match setup.references {
+        true => source.with_references(chain),
+        false => source,
+    });
     let store = Store::in_step(disk.clone(), StoreOptions { cache_bytes: 1 << 20 }).unwrap();
     let history = History::new(HistoryParts {
         store: store.clone(),

@@ -17,4 +17,5 @@ pub(crate) mod solana_node;
 pub(crate) mod source;
 pub(crate) mod trades;
 pub(crate) mod tron_node;
+pub(crate) mod truth;
 pub(crate) mod world;

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults};
-use blotter::domain::{
-    Address, ChainId, Clock, Cursor, Filter, KeyId, Row, Side, TxId, Units, UnixMillis, Wallet,
-};
+use blotter::domain::{ChainId, Clock, Cursor, Filter, KeyId, Row, UnixMillis, Wallet};
 use blotter::history::{
     End, History, HistoryLimits, HistoryParts, Step, Tasks, Walk, WalkRequest, Want,
 };
@@ -19,6 +17,8 @@ use blotter::upstream::{
     Candles, EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
 };
 use tokio::time::Instant;
+
+use super::truth::{Fact, facts};
 
 /// 2026-01-01; with paused time it moves as tokio's clock does.
 const START_MS: u64 = 1_767_225_600_000;
@@ -31,9 +31,6 @@ impl Clock for TestClock {
         UnixMillis(START_MS + u64::try_from(self.0.elapsed().as_millis()).unwrap())
     }
 }
-
-/// What a row says, in the terms of the model's truth.
-pub(crate) type Fact = (TxId, Side, Address, Option<Units>, Option<Units>, u16);
 
 pub(crate) struct World {
     pub(crate) model: SolanaModel,
@@ -194,21 +191,8 @@ impl World {
 
     /// The model's rows, newest first.
     pub(crate) fn truth(&self, wallet: Wallet) -> Vec<Fact> {
-        let fact = |t: blotter::demo::solana::TrueTrade| {
-            (t.signature, t.side, t.mint, Some(t.units), t.native, t.leg)
-        };
-        self.model.truth(wallet.address).map(fact).collect()
+        facts(&self.model, wallet.address)
     }
-}
-
-/// What rows say. The model tells what the transactions tell: a value by a price is none there.
-pub(crate) fn facts(rows: &[Row]) -> Vec<Fact> {
-    let fact = |row: &Row| {
-        let t = &row.trade;
-        let native = t.native.filter(|_| !t.valued.is_derived());
-        (t.key.tx, t.side, t.mint, t.units, native, t.key.leg)
-    };
-    rows.iter().map(fact).collect()
 }
 
 /// Walks to the end.

@@ -1,0 +1,126 @@
+//! What the rows of a wallet of the demo Solana must say, by the chain's model.
+
+use blotter::demo::solana::{SolanaModel, TrueTrade};
+use blotter::domain::{Address, Family, Height, Row, Side, TxId, Units, UnixSeconds, ValueSource};
+
+/// The chain's one stablecoin with trades.
+const USDC: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+/// By how much a value may be off that was worked out by a price: what the tests of each source are
+/// held to at the 99th percentile, `docs/values.md`.
+const OFF_PERCENT: u64 = 2;
+/// How far from a trade another one tells what a token was worth, `docs/values.md`.
+const TOKEN_SECONDS: u32 = 60;
+
+/// One row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fact {
+    pub(crate) slot: Height,
+    pub(crate) time: UnixSeconds,
+    pub(crate) tx: TxId,
+    pub(crate) leg: u16,
+    pub(crate) side: Side,
+    pub(crate) mint: Address,
+    pub(crate) units: Units,
+    /// Lamports that the transaction tells.
+    told: Option<Units>,
+    /// What its dollars are worth at the price of its slot.
+    by_price: Option<Units>,
+    /// The least and the most that trades around it say of its tokens.
+    by_token: Option<(Units, Units)>,
+}
+
+/// The wallet's rows as the chain is now, newest first.
+pub(crate) fn facts(model: &SolanaModel, wallet: Address) -> Vec<Fact> {
+    let usdc = Address::parse(Family::Solana, USDC).unwrap();
+    let trades: Vec<TrueTrade> = model.truth(wallet).collect();
+    let mut facts: Vec<Fact> = trades
+        .chunk_by(|one, other| one.signature == other.signature)
+        .flat_map(|rows| {
+            let dollars = rows.iter().find(|row| row.mint == usdc).map(|row| row.units);
+            let worth = move |slot| {
+                let lamports = dollars? * Units::from(10).pow(Units::from(15));
+                Some(lamports / Units::from(model.price_at(slot).0))
+            };
+            rows.iter().map(move |row| Fact { by_price: worth(row.slot), ..fact(row) })
+        })
+        .collect();
+    let ranges: Vec<_> = (0..facts.len()).map(|at| by_token(&facts, at)).collect();
+    for (fact, range) in facts.iter_mut().zip(ranges) {
+        fact.by_token = range;
+    }
+    facts
+}
+
+fn fact(t: &TrueTrade) -> Fact {
+    Fact {
+        slot: t.slot,
+        time: t.time,
+        tx: t.signature,
+        leg: t.leg,
+        side: t.side,
+        mint: t.mint,
+        units: t.units,
+        told: t.native,
+        by_price: None,
+        by_token: None,
+    }
+}
+
+fn by_token(facts: &[Fact], at: usize) -> Option<(Units, Units)> {
+    let one = facts[at];
+    if one.told.is_some() {
+        return None;
+    }
+    let near = |other: &&Fact| other.time.0.abs_diff(one.time.0) <= TOKEN_SECONDS;
+    let (newer, older) = facts.split_at(at);
+    let around = || newer.iter().rev().take_while(near).chain(older.iter().take_while(near));
+    let own = || around().filter(|fact| fact.tx == one.tx);
+    let said = around().filter(|other| other.tx != one.tx).filter_map(|other| {
+        let mine = own().find(|fact| fact.mint == other.mint)?;
+        Some(mine.units * other.told.or(other.by_price)? / other.units)
+    });
+    said.fold(None, |range, worth| {
+        let (low, high) = range.unwrap_or((worth, worth));
+        Some((worth.min(low), worth.max(high)))
+    })
+}
+
+impl Fact {
+    /// What a transaction tells is told exactly; a value by a price is near what the model's price
+    /// makes of it; one that is not known is none.
+    pub(crate) fn is_told_by(&self, row: &Row) -> bool {
+        let (trade, key) = (&row.trade, row.trade.key);
+        let worth = |low: Units, high: Units| {
+            let native = trade.native.unwrap_or_default() * Units::from(100);
+            native >= low * Units::from(100 - OFF_PERCENT)
+                && native <= high * Units::from(100 + OFF_PERCENT)
+        };
+        let is_worth = match trade.valued {
+            ValueSource::Direct | ValueSource::Route => {
+                self.told.is_some() && trade.native == self.told
+            }
+            ValueSource::ReferencePool | ValueSource::Learned | ValueSource::Candle => {
+                self.told.is_none() && self.by_price.is_some_and(|price| worth(price, price))
+            }
+            ValueSource::Token => {
+                self.told.is_none() && self.by_token.is_some_and(|(low, high)| worth(low, high))
+            }
+            ValueSource::Pending | ValueSource::Unknown => {
+                self.told.is_none() && trade.native.is_none()
+            }
+        };
+        (key.height, key.time, key.tx, key.leg) == (self.slot, self.time, self.tx, self.leg)
+            && (trade.side, trade.mint, trade.units) == (self.side, self.mint, Some(self.units))
+            && is_worth
+    }
+}
+
+/// Rows equal the truth; the first difference is shown, not all of both.
+#[track_caller]
+pub(crate) fn same(rows: &[Row], truth: &[Fact]) {
+    let equal = |at: usize| rows.get(at).zip(truth.get(at)).is_some_and(|(row, f)| f.is_told_by(row));
+    if let Some(at) = (0..rows.len().max(truth.len())).find(|at| !equal(*at)) {
+        let (got, want) = (rows.get(at), truth.get(at));
+        panic!("row {at} of {} (truth {}):\n {got:?}\n {want:?}", rows.len(), truth.len());
+    }
+}
