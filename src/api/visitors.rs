@@ -188,7 +188,12 @@ mod tests {
     fn an_address_has_so_many_connections_and_is_forgotten_with_the_last() {
         let crowd = Crowd::default();
         let seat = |peer: &str| crowd.seat(Peer(peer.parse().unwrap()), 2);
-        let held = [seat("9.9.9.9"), seat("::ffff:9.9.9.9"), seat("2001:db8:1:2::1"), seat("2001:db8:1:2:f::2")];
+        let held = [
+            seat("9.9.9.9"),
+            seat("::ffff:9.9.9.9"),
+            seat("2001:db8:1:2::1"),
+            seat("2001:db8:1:2:f::2"),
+        ];
         assert!(held.iter().all(Option::is_some));
         assert!(seat("9.9.9.9").is_none() && seat("2001:db8:1:2::3").is_none());
         assert!(seat("9.9.9.8").is_some() && seat("2001:db8:1:3::1").is_some());

@@ -19,6 +19,7 @@ mod secret;
 mod send;
 mod solana;
 mod source;
+mod symbol;
 mod transport;
 mod tries;
 mod tron;

@@ -416,6 +416,7 @@ async fn one_address_cannot_hold_all_connections() {
     while !is_served(GREEDY, served.address).await {
         tokio::task::yield_now().await;
     }
+    assert_eq!(served.stop().await.unwrap(), Drained { cut: 0 });
     world.close().await;
 }
 
