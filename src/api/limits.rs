@@ -28,6 +28,8 @@ pub struct ApiLimits {
     pub retry_after: Duration,
     /// Connections at one time; one more is answered 503 and closed.
     pub connections_max: u32,
+    /// The same of one address, trusted proxies left out; 0 is without limit.
+    pub connections_per_address_max: u32,
     /// A request's headers arrive within this time, counted from the connection's start or from
     /// the end of the answer before; so it is also how long an idle connection is kept.
     pub header_wait_max: Duration,
@@ -77,6 +79,7 @@ impl Default for ApiLimits {
             request_id_chars_max: 128,
             retry_after: Duration::from_secs(5),
             connections_max: 4096,
+            connections_per_address_max: 1024,
             header_wait_max: Duration::from_secs(30),
             header_bytes_max: 32 * 1024,
             headers_max: 64,

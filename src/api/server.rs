@@ -24,9 +24,10 @@ use warp::reply::Response as Answer;
 use super::App;
 use super::routes::routes;
 use super::stall::StallGuard;
-use super::visitors::Peer;
+use super::visitors::{Crowd, Peer, Seat};
 
-/// Said without reading the request, when there is no room for one more connection.
+/// Said without reading the request, when there is no room for one more connection, at all or of
+/// its address.
 const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\n\
     content-length: 0\r\nconnection: close\r\n\r\n";
 /// First pause after the system refused to accept.
@@ -57,7 +58,8 @@ pub(super) async fn serve(
 ) -> Drained {
     let places = Arc::new(Semaphore::new(places(app.limits.connections_max)));
     let phase = watch::Sender::new(Phase::Open);
-    let server = Server { routes: routes(&app), app, places, phase };
+    let crowd = Crowd::default();
+    let server = Server { routes: routes(&app), app, places, crowd, phase };
     let mut stop = pin!(stop);
     let mut pause = ACCEPT_PAUSE_MIN;
     loop {
@@ -67,9 +69,9 @@ pub(super) async fn serve(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
                 pause = ACCEPT_PAUSE_MIN;
-                server.take_in(stream);
+                server.take_in(stream, Peer(address.ip()));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -98,20 +100,33 @@ struct Server {
     app: Arc<App>,
     routes: BoxedFilter<(Answer,)>,
     places: Arc<Semaphore>,
+    crowd: Crowd,
     phase: watch::Sender<Phase>,
 }
 
 impl Server {
-    fn take_in(&self, stream: TcpStream) {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+    fn take_in(&self, stream: TcpStream, peer: Peer) {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+        let Some((place, seat)) = place.zip(self.seat(peer)) else {
             self.app.metrics.connections_refused.inc();
             let _ = stream.try_write(NO_ROOM);
             return;
         };
         let app = Arc::clone(&self.app);
         app.metrics.connections.inc();
-        let connection = Connection { app, routes: self.routes.clone(), _place: place };
+        let routes = self.routes.clone();
+        let connection = Connection { app, routes, peer, _place: place, _seat: seat };
         self.app.history.tasks().spawn(connection.serve(stream, self.phase.subscribe()));
+    }
+
+    /// `None` where the address has too many connections; nobody counts those of a trusted proxy.
+    fn seat(&self, peer: Peer) -> Option<Option<Seat>> {
+        let limits = &self.app.limits;
+        match limits.connections_per_address_max {
+            0 => Some(None),
+            _ if limits.trusted_proxies.hold(peer.0) => Some(None),
+            max => self.crowd.seat(peer, max).map(Some),
+        }
     }
 
     async fn drain(self) -> Drained {
@@ -136,13 +151,14 @@ impl Server {
 struct Connection {
     app: Arc<App>,
     routes: BoxedFilter<(Answer,)>,
+    peer: Peer,
     _place: OwnedSemaphorePermit,
+    _seat: Option<Seat>,
 }
 
 impl Connection {
     async fn serve(self, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
-        let limits = &self.app.limits;
-        let peer = stream.peer_addr().ok().map(|address| Peer(address.ip()));
+        let (limits, peer) = (&self.app.limits, self.peer);
         // Lines are small and go out at once.
         let _ = stream.set_nodelay(true);
         let io = TokioIo::new(StallGuard::new(stream, limits.write_wait_max));
@@ -199,10 +215,8 @@ fn hang_up_on_guessers<T>(mut answer: Response<T>, refused: &AtomicU32, most: u3
 
 /// A target without a path (`CONNECT host:port`) becomes the root, which only knows GET: warp's path
 /// filter would panic at it. And who asks stands beside it.
-fn prepared(mut request: Request<Incoming>, peer: Option<Peer>) -> Request<Incoming> {
-    if let Some(peer) = peer {
-        request.extensions_mut().insert(peer);
-    }
+fn prepared(mut request: Request<Incoming>, peer: Peer) -> Request<Incoming> {
+    request.extensions_mut().insert(peer);
     if request.uri().path_and_query().is_none() {
         *request.uri_mut() = Uri::from_static("/");
     }

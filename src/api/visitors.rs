@@ -1,9 +1,10 @@
-//! Who asks without a key: the address of the connection, or what a trusted proxy says of it.
+//! Who is there: the address of a connection, or what a trusted proxy says of it. How many
+//! connections an address has, and what it asked for without a key.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -25,7 +26,7 @@ pub(super) struct Peer(pub(super) IpAddr);
 pub struct Proxies(Vec<(IpAddr, u32)>);
 
 impl Proxies {
-    fn hold(&self, address: IpAddr) -> bool {
+    pub(super) fn hold(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|(net, bits)| match (address, net) {
             (IpAddr::V4(one), IpAddr::V4(net)) => {
@@ -94,6 +95,44 @@ fn household(address: IpAddr) -> IpAddr {
     }
 }
 
+/// The open connections of each address.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Crowd(Arc<Mutex<HashMap<IpAddr, u32>>>);
+
+/// One connection that is counted; dropping it ends that.
+#[derive(Debug)]
+pub(super) struct Seat {
+    crowd: Crowd,
+    who: IpAddr,
+}
+
+impl Crowd {
+    /// Counts one more connection; `None` where its address has `max`.
+    pub(super) fn seat(&self, peer: Peer, max: u32) -> Option<Seat> {
+        let who = household(peer.0.to_canonical());
+        let mut known = self.known();
+        let count = known.get(&who).copied().unwrap_or(0);
+        (count < max).then(|| {
+            known.insert(who, count + 1);
+            Seat { crowd: self.clone(), who }
+        })
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut known = self.crowd.known();
+        match known.get_mut(&self.who) {
+            Some(count) if *count > 1 => *count -= 1,
+            Some(_) | None => drop(known.remove(&self.who)),
+        }
+    }
+}
+
 /// What each visitor has used up.
 #[derive(Debug, Default)]
 pub(super) struct Visitors(Mutex<HashMap<IpAddr, Arc<Bucket>>>);
@@ -143,6 +182,35 @@ mod tests {
         check("10.1.2.3", &["1.1.1.1, junk"], "10.0.0.0/8", "10.1.2.3");
         check("10.1.2.3", &[], "10.0.0.0/8", "10.1.2.3");
         check("::1", &["2001:db8:1:2:3:4:5:6"], "::1", "2001:db8:1:2::");
+    }
+
+    #[test]
+    fn an_address_has_so_many_connections_and_is_forgotten_with_the_last() {
+        let crowd = Crowd::default();
+        let seat = |peer: &str| crowd.seat(Peer(peer.parse().unwrap()), 2);
+        let held = [
+            seat("9.9.9.9"),
+            seat("::ffff:9.9.9.9"),
+            seat("2001:db8:1:2::1"),
+            seat("2001:db8:1:2:f::2"),
+        ];
+        assert!(held.iter().all(Option::is_some));
+        assert!(seat("9.9.9.9").is_none() && seat("2001:db8:1:2::3").is_none());
+        assert!(seat("9.9.9.8").is_some() && seat("2001:db8:1:3::1").is_some());
+        let [first, ..] = held;
+        drop(first);
+        assert!(seat("9.9.9.9").is_some());
+        assert!(crowd.seat(Peer("1.1.1.1".parse().unwrap()), 0).is_none());
+    }
+
+    #[test]
+    fn nobody_is_remembered_who_has_left() {
+        let crowd = Crowd::default();
+        let seats: Vec<_> =
+            (0..100).map(|at| crowd.seat(Peer(IpAddr::from([10, 0, 0, at / 2])), 2)).collect();
+        assert_eq!(crowd.known().len(), 50);
+        drop(seats);
+        assert!(crowd.known().is_empty());
     }
 
     #[test]

@@ -77,6 +77,7 @@ section!(Server, ServerLayer, "server", {
     heartbeat: Wait,
     shutdown_wait: Wait,
     connections: u32,
+    connections_per_address: u32,
     estimates: Estimates,
     trusted_proxies: Proxies,
 });

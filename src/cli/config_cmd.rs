@@ -12,6 +12,7 @@ use super::errors::CliError;
 use super::secret::SecretUrl;
 use super::serve::api_limits;
 use crate::registry::Registry;
+use crate::store;
 use crate::upstream::{EvmLimits, PoolLimits, SolanaLimits, TronLimits};
 
 #[derive(Serialize)]
@@ -57,6 +58,7 @@ fn built_in_limits(config: &Config) -> String {
         format!("{:#?}", SolanaLimits::default()),
         format!("{:#?}", EvmLimits::default()),
         format!("{:#?}", TronLimits::default()),
+        format!("{:#?}", store::LIMITS),
     ];
     let lines = layers.iter().flat_map(|layer| layer.lines());
     let lines: Vec<String> = lines.map(|line| format!("# {line}\n")).collect();

@@ -6,8 +6,11 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
 const HIDDEN: &str = "***";
-/// A path segment this long with a digit in it is taken for a key.
-const KEY_SEGMENT_CHARS_MIN: usize = 16;
+/// Words of a path that are no longer than these are shown: any such as `v2`, and those of lowercase
+/// letters alone such as `ethereum-mainnet`. All else is taken for a key.
+const WORD_CHARS_MAX: usize = 5;
+const PLAIN_WORD_CHARS_MAX: usize = 12;
+const WORDS_MAX: usize = 3;
 
 /// An endpoint's address. Providers put keys into user info, path and query.
 #[derive(Clone, PartialEq, Eq)]
@@ -73,7 +76,11 @@ impl fmt::Display for SecretUrl {
 }
 
 fn is_key_like(segment: &str) -> bool {
-    segment.len() >= KEY_SEGMENT_CHARS_MIN && segment.contains(|c: char| c.is_ascii_digit())
+    let is_plain = |word: &str| {
+        word.len() <= WORD_CHARS_MAX
+            || word.len() <= PLAIN_WORD_CHARS_MAX && word.bytes().all(|b| b.is_ascii_lowercase())
+    };
+    !segment.split('-').all(is_plain) || segment.split('-').count() > WORDS_MAX
 }
 
 impl std::str::FromStr for OptionalUrl {
@@ -143,6 +150,15 @@ mod tests {
         check("http://127.0.0.1:18545/sol", "http://127.0.0.1:18545/sol");
         check("https://me:word@h.example/rpc", "https://***@h.example/rpc");
         check("https://h.example/v2/aB3dE5fG7hI9jK1lM3", "https://h.example/v2/***");
+        check(
+            "https://h.example/datasets/blast-l2-mainnet",
+            "https://h.example/datasets/blast-l2-mainnet",
+        );
+        for key in
+            ["onlylowercaseletters", "Word-Word", "short1", "550e-8400-e29b-41d4", "%61%62%63"]
+        {
+            check(&format!("https://h.example/rpc/{key}"), "https://h.example/rpc/***");
+        }
         check("https://h.example/?api-key=abc&x", "https://h.example?api-key=***&***=***");
     }
 

@@ -101,6 +101,7 @@ pub(super) fn api_limits(config: &Config) -> ApiLimits {
         page_wait: server.page_wait.0,
         heartbeat: server.heartbeat.0,
         connections_max: server.connections,
+        connections_per_address_max: server.connections_per_address,
         // The other half is for those who ask for pages.
         streams_max: usize::try_from(server.connections / 2).unwrap_or(usize::MAX),
         drain_wait_max: server.shutdown_wait.0,

@@ -199,6 +199,7 @@ pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBack
     restart_creation(&backend, &name)?;
     if backend.len()? > 0 {
         inspect_without_writing(path, &name, options)?;
+        make_private(path);
     } else {
         sync_folders(path);
     }
@@ -334,6 +335,23 @@ fn open_private(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     open_options().mode(0o600).open(path)
 }
+
+/// One that was put back from a copy may be anybody's to read. Who may not change that has the
+/// folder's own rights left.
+#[cfg(unix)]
+fn make_private(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let is_open = |mode: u32| mode & 0o077 != 0;
+    let private = || fs::set_permissions(path, fs::Permissions::from_mode(0o600));
+    let changed = fs::metadata(path)
+        .and_then(|file| if is_open(file.permissions().mode()) { private() } else { Ok(()) });
+    if let Err(error) = changed {
+        tracing::warn!(%error, "the store's file cannot be made its owner's alone");
+    }
+}
+
+#[cfg(not(unix))]
+fn make_private(_path: &Path) {}
 
 #[cfg(not(unix))]
 fn open_private(path: &Path) -> io::Result<File> {

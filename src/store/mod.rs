@@ -53,7 +53,9 @@ use writer::{Job, Reply, Writer};
 /// Name of the file inside the data folder.
 pub const FILE_NAME: &str = "trades.redb";
 
-struct Limits {
+/// Every limit of the store, by name; none of them is a setting.
+#[derive(Debug)]
+pub struct StoreLimits {
     /// Requests that wait for the writer; the next caller waits until there is room.
     queued_jobs: usize,
     /// Records after which no further request joins a commit.
@@ -70,7 +72,7 @@ struct Limits {
     prices_per_minute: usize,
 }
 
-const LIMITS: Limits = Limits {
+pub const LIMITS: StoreLimits = StoreLimits {
     queued_jobs: 256,
     joined_records: 20_000,
     interned: 65_536,

@@ -21,6 +21,7 @@ mod secret;
 mod send;
 mod solana;
 mod source;
+mod symbol;
 mod transport;
 mod tries;
 mod tron;

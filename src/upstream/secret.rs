@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
 /// The URL of an endpoint. Shows scheme and host only; path, query and user info may hold keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretUrl(String);
@@ -45,13 +48,15 @@ impl SecretUrl {
         Self(url)
     }
 
-    /// Parts that may be keys: user info, parts of the path, values of the query.
+    /// Parts that may be keys: user info, parts of the path, values of the query, as they stand, as
+    /// they mean, and as they are sent.
     pub(super) fn secrets(&self) -> Vec<String> {
         let rest = self.0.split_once("://").map_or(self.0.as_str(), |(_, rest)| rest);
         let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
         let parts = user.split(':').chain(rest.split(['/', '?', '&', '=', '#']));
-        parts.filter(|part| may_be_key(part)).map(str::to_owned).collect()
+        let plain = parts.flat_map(|part| [part.to_owned(), unescaped(part)]);
+        plain.chain(basic(user)).filter(|part| may_be_key(part)).collect()
     }
 }
 
@@ -60,6 +65,33 @@ const KEY_CHARS_MIN: usize = 6;
 
 fn may_be_key(text: &str) -> bool {
     text.len() >= KEY_CHARS_MIN
+}
+
+/// A URL's user and password as its header has them (RFC 7617), without the padding.
+fn basic(user: &str) -> Option<String> {
+    let (name, word) = user.split_once(':').unwrap_or((user, ""));
+    let pair = format!("{}:{}", unescaped(name), unescaped(word));
+    (!user.is_empty()).then(|| STANDARD_NO_PAD.encode(pair))
+}
+
+/// Percent-encoded bytes as they are; what is none of them stays.
+fn unescaped(text: &str) -> String {
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let code = piece.get(..2).and_then(|code| hex::decode(code).ok());
+        match (code, piece.get(2..)) {
+            (Some(code), Some(rest)) => {
+                bytes.extend(code);
+                bytes.extend(rest.as_bytes());
+            }
+            _ => {
+                bytes.push(b'%');
+                bytes.extend(piece.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Appends a text, all but letters, digits, `-._~` and what is `kept` percent-encoded (RFC 3986).
@@ -155,5 +187,20 @@ mod tests {
         let told = "v2: planted-1, planted-2; planted-3: 'planted-4' at node.example";
         let shown = "v2: (hidden), (hidden); (hidden): '(hidden)' at node.example";
         assert_eq!(mask(told, &secrets), shown);
+    }
+
+    #[test]
+    fn a_key_is_masked_in_each_form_that_a_node_sees() {
+        let url = SecretUrl::new("https://na%6de:pass%2Fword@h/?key=ab%2Bcd%3D%3D&x=%e2%82%zz100%");
+        let secrets = url.secrets();
+        // `name:pass/word` in base64 is what the request's header holds.
+        for told in
+            ["pass/word", "pass%2Fword", "Basic bmFtZTpwYXNzL3dvcmQ=", "ab+cd==", "ab%2Bcd%3D%3D"]
+        {
+            assert!(mask(told, &secrets).contains("(hidden)"), "{told}: {secrets:?}");
+        }
+        let lone = SecretUrl::new("https://planted@h/").secrets();
+        assert_eq!(mask("Basic cGxhbnRlZDo=", &lone), "Basic (hidden)=");
+        assert_eq!(SecretUrl::new("https://h/rpc").secrets(), Vec::<String>::new());
     }
 }

@@ -5,17 +5,23 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use crate::support::program::Place;
 
 const WALLET: &str = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
+const EVM: &str = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
+const TRON: &str = "TRJ1Uy65pAT9mB5ufqwma1Hmy4co8dZcMi";
+const SIGNATURE: &str = "1111111111111111111111111111111111111111111111111111111111111111";
+/// `planteduser:plantedword`, as a URL's user and password are sent.
+const BASIC: &str = "cgxhbnrlzhvzzxi6cgxhbnrlzhdvcmq";
 
 /// A node that answers with what it was sent, each time in another form. `elsewhere` is where it
 /// sends those who follow redirects.
 fn echoing_node(elsewhere: String) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         for (turn, stream) in listener.incoming().enumerate() {
             let _ = answer(&mut BufReader::new(stream.unwrap()), turn, &elsewhere);
         }
@@ -65,7 +71,7 @@ fn trap() -> (String, Arc<AtomicUsize>) {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let came = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&came);
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         for _ in listener.incoming() {
             counter.fetch_add(1, Ordering::Relaxed);
         }
@@ -73,18 +79,42 @@ fn trap() -> (String, Arc<AtomicUsize>) {
     (url, came)
 }
 
+/// What is run beside the server.
+const COMMANDS: &[&[&str]] = &[
+    &["config"],
+    &["chains", "--check"],
+    &["chains", "--check", "--json"],
+    &["history", WALLET, "--limit", "2"],
+    &["history", WALLET, "--limit", "2", "--output", "out.ndjson"],
+    &["history", EVM, "--chain", "eth", "--limit", "2"],
+    &["history", WALLET, "--url", "http://127.0.0.1:1", "--key", "blt_plantedflag"],
+    &["history", WALLET, "--url", "http://plantedname:plantedword@127.0.0.1:1"],
+    &["pnl", WALLET],
+    &["verify", WALLET, "--against", "http://127.0.0.1:1/plantedagainst"],
+    &["explain", SIGNATURE, "--wallet", WALLET],
+    &["keys", "list"],
+    &["keys", "list", "--json"],
+];
+
 #[test]
 fn no_secret_is_in_anything_that_is_said() {
     let (elsewhere, came) = trap();
     let node = echoing_node(elsewhere);
     let file = format!(
         "[server]\npage_wait = '2s'\nstream_window = '3s'\n[chains.sol]\nrpc = [\
-         {{ url = 'http://planteduser:plantedword@{node}/v2/PLANTEDpath0123456789?api-key=plantedquery', \
+         {{ url = 'http://planteduser:plantedword@{node}/v2/PLANTEDpath0123456789?api-key=plantedquery&second=planted%2Bescaped%3D%3D', \
          headers = {{ x-token = 'plantedheader' }} }}]\n\
          [chains.eth]\nrpc = ['https://e.example/v3/PLANTEDeth0123456789abcdef']\n\
-         explorer = {{ url = 'https://x.example/api', key = 'plantedexplorer' }}\n"
+         explorer = {{ url = 'http://{node}/api', key = 'plantedexplorer' }}\n\
+         portal = 'http://{node}/PLANTEDportal0123'\n\
+         [chains.tron]\nrpc = [{{ url = 'http://{node}/PLANTEDtron0123', \
+         headers = {{ TRON-PRO-API-KEY = 'plantedtronkey' }} }}]\n\
+         [prices]\ncandles = 'http://{node}/PLANTEDcandles0123'\n"
     );
-    let place = Place::new().file("blotter.toml", &file).variable("BLOTTER_LOG", "trace");
+    let place = Place::new()
+        .file("blotter.toml", &file)
+        .variable("BLOTTER_LOG", "trace")
+        .variable("BLOTTER_KEY", "blt_plantedclientkey");
     let made = place.run(&["keys", "create", "--json", "--data-dir", "data"]);
     let made: serde_json::Value = serde_json::from_str(&made.stdout).unwrap();
     let key = made["key"].as_str().unwrap().to_owned();
@@ -98,6 +128,8 @@ fn no_secret_is_in_anything_that_is_said() {
         (format!("{history}?limit=3"), &key),
         (format!("{history}?limit=3"), &wrong),
         (format!("{history}?cursor=plantedcursor"), &key),
+        (format!("/v1/wallets/{EVM}/history?chain=eth&limit=3"), &key),
+        (format!("/v1/wallets/{TRON}/history?chain=tron&limit=3"), &key),
         ("/v1/chains".to_owned(), &key),
         ("/v1/usage".to_owned(), &key),
         ("/metrics".to_owned(), &key),
@@ -110,24 +142,31 @@ fn no_secret_is_in_anything_that_is_said() {
     server.signal("TERM");
     server.wait();
     said.push(("the log".to_owned(), place.log("serve")));
-    for args in [
-        &["config"][..],
-        &["chains", "--check"],
-        &["chains", "--check", "--json"],
-        &["history", WALLET, "--limit", "2", "--data-dir", "data"],
-        &["keys", "list", "--data-dir", "data"],
-        &["keys", "list", "--json", "--data-dir", "data"],
-    ] {
-        let ran = place.run(args);
-        said.push((args.join(" "), ran.stdout + &ran.stderr));
-    }
+    // At once, since some wait for nodes as long as they may; each has a folder of its own.
+    thread::scope(|scope| {
+        let run = |(at, args): (usize, &&[&str])| {
+            let (place, folder) = (&place, format!("data-{at}"));
+            let args = [*args, &["--data-dir", &folder]]
+                .concat()
+                .iter()
+                .map(|arg| (*arg).to_owned())
+                .collect::<Vec<_>>();
+            scope.spawn(move || {
+                let ran = place.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+                (args.join(" "), ran.stdout + &ran.stderr)
+            })
+        };
+        let running: Vec<_> = COMMANDS.iter().enumerate().map(run).collect();
+        said.extend(running.into_iter().map(|one| one.join().unwrap()));
+    });
     said.push((
         "keys.toml".to_owned(),
         std::fs::read_to_string(place.path().join("data/keys.toml")).unwrap(),
     ));
     for (what, text) in &said {
         let low = text.to_ascii_lowercase();
-        let at = low.find("planted").or_else(|| low.find(&key.to_ascii_lowercase()));
+        let at =
+            ["planted", BASIC, &key.to_ascii_lowercase()].iter().find_map(|word| low.find(word));
         let around = at.map(|at| &low[at.saturating_sub(150)..(at + 60).min(low.len())]);
         assert_eq!(around, None, "{what} tells a secret");
     }

@@ -9,6 +9,7 @@ use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, Faults, Loopback, LoopbackLimits};
 use serde_json::Value;
 
+use crate::support::mangle::Dice;
 use crate::support::program::{PATIENCE, Place, Server};
 
 /// The lines of a stream as they come; ends where the connection does, in whatever way.
@@ -139,6 +140,7 @@ fn stream_through_kills(url: &str, mut readers: Vec<Reader>, truths: &[Vec<Told>
     let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", url);
     let mut server = serve(&place);
     let key = server.stderr.lines().find(|line| line.starts_with("blt_")).unwrap().to_owned();
+    let mut seed = Dice(1);
     for kill in 0..KILLS {
         let mut streams: Vec<Lines> = readers.iter().map(|one| one.open(&server, &key)).collect();
         // From none to ten lines, of one stream or of all in turn.
@@ -149,6 +151,8 @@ fn stream_through_kills(url: &str, mut readers: Vec<Reader>, truths: &[Vec<Told>
                 *stream = reader.open(&server, &key);
             }
         }
+        // The moment is left to chance: nothing that is waited for tells when.
+        std::thread::park_timeout(Duration::from_micros(seed.roll() % 40_000));
         server.signal("KILL");
         server.wait();
         server = serve(&place);

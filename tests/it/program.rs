@@ -68,6 +68,17 @@ fn the_configuration_is_shown_merged_and_without_secrets() {
     assert_eq!(shown["server"]["listen"].as_str(), Some("127.0.0.1:8080"));
     assert_eq!(shown["storage"]["path"].as_str(), Some("elsewhere"));
     assert!(ran.stdout.contains("h.example") && ran.stdout.contains("x-token"));
+    // Every limit of every layer, those that are settings and those that are not.
+    for limit in [
+        "connections_per_address = 1024",
+        "connections_per_address_max: 1024",
+        "header_wait_max: 30s",
+        "wallets_active_max: 1024",
+        "body_bytes_max: 16777216",
+        "queued_jobs: 256",
+    ] {
+        assert!(ran.stdout.contains(limit), "{limit}: {}", ran.stdout);
+    }
     for secret in ["word", "aB3dE5fG7hI9jK1l"] {
         assert!(!ran.stdout.contains(secret), "{}", ran.stdout);
     }

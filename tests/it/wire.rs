@@ -363,6 +363,63 @@ async fn one_connection_too_many_is_told_so() {
     world.close().await;
 }
 
+/// Connects from an address of this machine; Linux has all of 127.0.0.0/8.
+#[cfg(target_os = "linux")]
+async fn connect_from(client: [u8; 4], server: std::net::SocketAddr) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind((client, 0).into()).unwrap();
+    socket.connect(server).await.unwrap()
+}
+
+/// Whether a new connection from there is answered.
+#[cfg(target_os = "linux")]
+async fn is_served(client: [u8; 4], server: std::net::SocketAddr) -> bool {
+    let mut stream = connect_from(client, server).await;
+    let request = b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    // One that is refused may be closed before it has said anything.
+    let _ = stream.write_all(request).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    answer.starts_with(b"HTTP/1.1 200 ")
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn one_address_cannot_hold_all_connections() {
+    const GREEDY: [u8; 4] = [127, 0, 0, 2];
+    const OTHER: [u8; 4] = [127, 0, 0, 3];
+    let limits = ApiLimits {
+        connections_max: 8,
+        connections_per_address_max: 3,
+        trusted_proxies: "127.0.0.4".parse().unwrap(),
+        ..ApiLimits::default()
+    };
+    let world = World::with(limits, &[]);
+    let served = world.serve().await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(connect_from(GREEDY, served.address).await);
+    }
+    assert!(!is_served(GREEDY, served.address).await);
+    assert!(is_served(OTHER, served.address).await);
+    assert_eq!(metric(&world, "blotter_http_connections_refused_total").await, 1);
+    // A proxy's are not counted: all that is left is what all share.
+    for _ in 0..5 {
+        held.push(connect_from([127, 0, 0, 4], served.address).await);
+    }
+    while metric(&world, "blotter_http_connections").await < 8 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!is_served(OTHER, served.address).await);
+    // Whoever leaves makes room, for that address too.
+    drop(held);
+    while !is_served(GREEDY, served.address).await {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(served.stop().await.unwrap(), Drained { cut: 0 });
+    world.close().await;
+}
+
 #[tokio::test]
 async fn one_connection_answers_many_requests() {
     let world = world_of_two().await;

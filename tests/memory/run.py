@@ -1,120 +1,145 @@
 #!/usr/bin/env python3
 """Measures the memory of a server under many idle streams, and under one large wallet.
 
-    python3 tests/memory/run.py PROGRAM [--streams N] [--wallet ADDRESS]
+    python3 tests/memory/run.py PROGRAM [--streams N] [--large N]
 
-PROGRAM is a release build. Idle streams: a node that accepts and never answers keeps every stream
-open with nothing to send. Large wallet: the built-in demo chain, its node in a process of its own,
-streamed to the end. Prints resident kilobytes from /proc; fails where a stream was refused.
+PROGRAM is a release build. Each part has a server of its own before the built-in demo chain, whose
+node is in another process. Idle streams: each has got a wallet's whole history and follows what is
+new. Large wallet: one of N trades, loaded and streamed to its end, then streamed again from the store.
+Prints resident kilobytes from /proc; fails where a stream was refused or a history not complete.
 """
-import argparse, asyncio, json, os, pathlib, re, resource, subprocess, sys, tempfile, time
+import argparse, asyncio, contextlib, json, os, pathlib, re, resource, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
-PER_KEY = 60
+ADDRESSES = 50
+"""Clients' addresses, as many as keep each below the server's limit of connections from one."""
+SETTLE_SECONDS = 20
+SMALL = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU"
+"""An address that the demo's chain gives a history of its own."""
 
 
-def status(pid, name):
+def memory(pid, name):
     text = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(re.search(rf"{name}:\s+(\d+) kB", text)[1])
 
 
-def start(program, folder, config, args=("serve",)):
-    (folder / "blotter.toml").write_text(config)
-    out, err = open(folder / "out", "w+"), open(folder / "err", "w+")
-    child = subprocess.Popen([program, *args, "--listen", "127.0.0.1:0", "--config", "blotter.toml"],
-                             cwd=folder, stdout=out, stderr=err, env={"RUST_LOG": "warn"})
-    for _ in range(600):
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", (folder / "out").read_text())
-        if found:
-            return child, int(found[1])
-        if child.poll() is not None:
-            break
-        time.sleep(0.1)
-    sys.exit((folder / "err").read_text())
-
-
-def make_key(program, folder):
-    done = subprocess.run([program, "keys", "create", "--json", "--data-dir", "blotter-data"],
-                          cwd=folder, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["key"]
-
-
-async def idle(program, count):
-    async def silent(reader, writer):
-        try:
-            await reader.read()
-        except asyncio.CancelledError:
-            pass
-
-    node = await asyncio.start_server(silent, "127.0.0.1", 0)
-    port = node.sockets[0].getsockname()[1]
+@contextlib.contextmanager
+def running(program, args, config=""):
+    """A process of its own in a folder of its own, as (process, its port, the folder)."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        keys = [make_key(program, folder) for _ in range(-(-count // PER_KEY))]
-        config = (f'[server]\nconnections = {2 * count + 100}\nstream_window = "10m"\n'
-                  f'[chains.sol]\nrpc = ["http://127.0.0.1:{port}"]\n')
-        child, port = start(program, folder, config)
+        (folder / "blotter.toml").write_text(config)
+        with open(folder / "out", "w") as out, open(folder / "err", "w") as err:
+            child = subprocess.Popen([program, *args, "--listen", "127.0.0.1:0"], cwd=folder, stdout=out, stderr=err,
+                                     env={"BLOTTER_LOG": "warn"})
         try:
-            before, opened, held = status(child.pid, "VmRSS"), 0, []
-            for at in range(count):
-                reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=4096)
-                writer.write((f"GET /v1/wallets/7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU/history HTTP/1.1\r\n"
-                              f"host: x\r\nx-api-key: {keys[at // PER_KEY]}\r\n\r\n").encode())
-                held.append((reader, writer))
-                if at % 100 == 99:
-                    for reader, _ in held[-100:]:
-                        opened += b" 200 " in await reader.readline()
-            await asyncio.sleep(15)
-            now, peak = status(child.pid, "VmRSS"), status(child.pid, "VmHWM")
-            print(f"{opened} of {count} streams open: {before} kB before, {now} kB with them, peak {peak} kB, "
-                  f"{(now - before) / max(opened, 1):.1f} kB a stream")
-            return opened == count // 100 * 100
+            while not (found := re.search(r"http://127\.0\.0\.1:(\d+)", (folder / "out").read_text())):
+                if child.poll() is not None:
+                    sys.exit((folder / "err").read_text())
+                time.sleep(0.1)
+            yield child, int(found[1]), folder
         finally:
             child.kill()
             child.wait()
 
 
-def large(program, wallet):
-    """The demo's node and a server of its own before it."""
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
-        demo_place, folder = pathlib.Path(one), pathlib.Path(two)
-        demo, _ = start(program, demo_place, "", ("demo", "--node", "127.0.0.1:0"))
-        child = None
-        try:
-            node = re.search(r"node:\s+(\S+/sol)", (demo_place / "err").read_text())[1]
-            child, port = start(program, folder, f'[server]\nstream_window = "2h"\n[chains.sol]\nrpc = ["{node}"]\n')
-            key = re.search(r"blt_\S+", (folder / "err").read_text())[0]
-            before, began = status(child.pid, "VmRSS"), time.time()
-            curl = subprocess.Popen(["curl", "-sN", "-H", f"x-api-key: {key}",
-                                     f"http://127.0.0.1:{port}/v1/wallets/{wallet}/history"],
+@contextlib.contextmanager
+def served(program, config, demo_args=()):
+    """A server before a demo chain, as (process, its port, the folder, a key, what the demo said)."""
+    with running(program, ["demo", "--node", "127.0.0.1:0", *demo_args]) as (_, _, demo):
+        said = (demo / "err").read_text()
+        node = re.search(r"node:\s+(\S+/sol)\s", said)[1]
+        config = f'[server]\nstream_window = "2h"\n{config}[chains.sol]\nrpc = ["{node}"]\n'
+        with running(program, ["serve"], config) as (child, port, folder):
+            made = subprocess.run([program, "keys", "create", "--json", "--streams", "1000000", "--data-dir", "blotter-data"],
+                                  cwd=folder, capture_output=True, text=True, check=True)
+            key = json.loads(made.stdout)["key"]
+            for _ in range(100):
+                if get(port, "/v1/usage", key, 401)[0] == 200:
+                    break
+                time.sleep(0.1)
+            yield child, port, folder, key, said
+
+
+def get(port, path, key, *expected):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"x-api-key": key})
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        if error.code in expected:
+            return error.code, b""
+        raise
+
+
+async def follow(port, path, key, address, loaded):
+    """A stream that is read to the end of the stored history, and left open."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20, local_addr=(address, 0))
+    writer.write(f"GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n".encode())
+    if b" 200 " not in await reader.readline():
+        return None
+    rows = 0
+    while rows < loaded:
+        line = await reader.readline()
+        if not line:
+            return None
+        rows += line.count(b'"signature"')
+    return reader, writer
+
+
+async def idle(program, count):
+    config = f"connections = {2 * count + 100}\n"
+    with served(program, config) as (child, port, _, key, _):
+        path = f"/v1/wallets/{SMALL}/history"
+        rows = get(port, path, key)[1].count(b'"signature"')
+        before, held = memory(child.pid, "VmRSS"), []
+        for at in range(0, count, 100):
+            some = (follow(port, f"{path}?follow=1", key, f"127.0.0.{2 + one % ADDRESSES}", rows)
+                    for one in range(at, min(at + 100, count)))
+            held += [one for one in await asyncio.gather(*some) if one]
+        await asyncio.sleep(SETTLE_SECONDS)
+        now, began = memory(child.pid, "VmRSS"), time.perf_counter()
+        get(port, f"{path}?limit=1", key)
+        page = (time.perf_counter() - began) * 1e3
+        cut = sum(reader.at_eof() for reader, _ in held)
+        print(f"{len(held) - cut} of {count} streams open, each behind {rows} rows: {before} kB before, {now} kB with them, "
+              f"peak {memory(child.pid, 'VmHWM')} kB, {(now - before) / max(len(held), 1):.1f} kB a stream; "
+              f"a page of one beside them in {page:.0f} ms")
+        for _, writer in held:
+            writer.transport.abort()
+        return len(held) - cut == count
+
+
+def large(program, trades):
+    with served(program, "", ("--large", str(trades))) as (child, port, folder, key, said):
+        wallet = re.search(r"^large\s+(\S+)", said, re.M)[1]
+        good = True
+        for what in ("loaded and streamed", "streamed again from the store"):
+            pathlib.Path(f"/proc/{child.pid}/clear_refs").write_text("5")
+            before, began, rows, last = memory(child.pid, "VmRSS"), time.time(), 0, ""
+            curl = subprocess.Popen(["curl", "-sN", "-H", f"x-api-key: {key}", f"http://127.0.0.1:{port}/v1/wallets/{wallet}/history"],
                                     stdout=subprocess.PIPE, text=True)
-            rows, last = 0, ""
             for line in curl.stdout:
                 if line.strip():
                     rows, last = rows + line.count('"signature"'), line
-            took = time.time() - began
             store = (folder / "blotter-data" / "trades.redb").stat().st_size
-            print(f"{rows} rows in {took:.0f} s: {before} kB before, peak {status(child.pid, 'VmHWM')} kB, "
-                  f"store {store >> 20} MiB; last line {last.strip()[:200]}")
-            return '"complete":true' in last
-        finally:
-            for process in (child, demo):
-                if process:
-                    process.kill()
-                    process.wait()
+            print(f"{trades} trades, {rows} rows {what} in {time.time() - began:.0f} s: {before} kB before, "
+                  f"peak {memory(child.pid, 'VmHWM')} kB, store {store >> 20} MiB; last line {last.strip()[:200]}", flush=True)
+            good &= '"complete":true' in last
+        return good
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--streams", type=int, default=10_000)
-    parser.add_argument("--wallet", help="an address of the demo chain, streamed to its end")
+    parser.add_argument("--large", type=int, default=1_000_000)
     given = parser.parse_args()
     program = os.path.abspath(given.program)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     good = asyncio.run(idle(program, given.streams)) if given.streams else True
-    if given.wallet:
-        good &= large(program, given.wallet)
+    if given.large:
+        good &= large(program, given.large)
     sys.exit(not good)
 
 

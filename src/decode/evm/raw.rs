@@ -141,9 +141,13 @@ fn bytes<const N: usize>(text: &str, what: &'static str) -> Result<[u8; N], RawE
     Ok(bytes)
 }
 
-/// A hex quantity; some nodes write zero as `0x` or leave it out.
+/// A hex quantity with its prefix, without which it could be decimal; some nodes write zero as `0x`
+/// or leave it out.
 pub(super) fn quantity(text: &str, what: &'static str) -> Result<Units, RawError> {
-    let digits = digits(text);
+    if text.is_empty() {
+        return Ok(Units::ZERO);
+    }
+    let digits = text.strip_prefix("0x").ok_or(RawError::Broken(what))?;
     if digits.is_empty() {
         return Ok(Units::ZERO);
     }

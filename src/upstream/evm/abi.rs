@@ -2,8 +2,11 @@
 //! "Contract ABI Specification"; Multicall3's `aggregate3`, mds1/multicall3). Offsets and lengths
 //! of answers are believed only inside the bytes that came.
 
+use std::sync::Arc;
+
 use crate::decode::evm::Account;
 use crate::domain::Units;
+use crate::upstream::symbol;
 
 /// `symbol()`.
 pub(super) const SYMBOL: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
@@ -12,8 +15,6 @@ pub(super) const DECIMALS: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
 /// `aggregate3((address,bool,bytes)[])`.
 const AGGREGATE3: [u8; 4] = [0x82, 0xad, 0x56, 0xcb];
 const WORD: usize = 32;
-/// Characters of a symbol that are kept.
-const SYMBOL_CHARS_MAX: usize = 32;
 
 fn push(word: usize, to: &mut Vec<u8>) {
     to.extend(Units::from(word).to_be_bytes::<WORD>());
@@ -64,16 +65,10 @@ pub(super) fn decimals(data: &[u8]) -> Option<u8> {
 }
 
 /// A string; of tokens from before the standard, 32 bytes.
-pub(super) fn symbol(data: &[u8]) -> Option<String> {
+pub(super) fn symbol(data: &[u8]) -> Option<Arc<str>> {
     let text = tail(data, 0).and_then(bytes);
     let fixed = || data.get(..WORD).filter(|_| data.len() == WORD);
-    let clean: String = String::from_utf8_lossy(text.or_else(fixed)?)
-        .chars()
-        .filter(|c| !c.is_control() && *c != char::REPLACEMENT_CHARACTER)
-        .take(SYMBOL_CHARS_MAX)
-        .collect();
-    let clean = clean.trim();
-    (!clean.is_empty()).then(|| clean.to_owned())
+    symbol::symbol(text.or_else(fixed)?)
 }
 
 fn number(data: &[u8], at: usize) -> Option<Units> {

@@ -2,6 +2,7 @@
 //! for it, else in batches.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ const ASKED: [[u8; 4]; 2] = [abi::SYMBOL, abi::DECIMALS];
 /// What each token answered, if it did.
 #[derive(Debug, Clone, Default)]
 struct Told {
-    symbol: Option<String>,
+    symbol: Option<Arc<str>>,
     decimals: Option<u8>,
 }
 
@@ -53,7 +54,7 @@ pub(super) async fn tokens(
     let meta = |mint: &Address| {
         let account: Option<Account> = mint.bytes().try_into().ok();
         let told = account.and_then(|account| told.get(&account)).cloned().unwrap_or_default();
-        TokenMeta { mint: *mint, symbol: told.symbol.map(Into::into), decimals: told.decimals }
+        TokenMeta { mint: *mint, symbol: told.symbol, decimals: told.decimals }
     };
     Ok(mints.iter().map(meta).collect())
 }

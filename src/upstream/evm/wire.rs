@@ -12,7 +12,7 @@ pub(in crate::upstream) fn number(raw: &RawValue) -> Option<u64> {
 }
 
 pub(super) fn hex_number(text: &str) -> Option<u64> {
-    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+    u64::from_str_radix(hex_digits(text)?, 16).ok()
 }
 
 /// A quantity of up to 256 bits.
@@ -21,7 +21,13 @@ pub(super) fn units(raw: &RawValue) -> Option<Units> {
 }
 
 pub(super) fn hex_units(text: &str) -> Option<Units> {
-    Units::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+    Units::from_str_radix(hex_digits(text)?, 16).ok()
+}
+
+/// The number parsers allow signs and underscores.
+fn hex_digits(text: &str) -> Option<&str> {
+    let digits = text.strip_prefix("0x")?;
+    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(digits)
 }
 
 pub(super) fn word(text: &str) -> Option<Word> {

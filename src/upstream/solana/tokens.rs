@@ -16,6 +16,7 @@ use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Call, CallOptions};
 use crate::upstream::queue::Lane;
 use crate::upstream::source::TokenMeta;
+use crate::upstream::symbol;
 
 /// `metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s`.
 const METADATA_PROGRAM: [u8; 32] = [
@@ -32,8 +33,6 @@ const METADATA_EXTENSION: u16 = 19;
 /// Of both metadata layouts, before the name: keys of 32 bytes, behind a first byte or not.
 const METAPLEX_NAME_OFFSET: usize = 65;
 const EXTENSION_NAME_OFFSET: usize = 64;
-/// Characters of a symbol that are kept.
-const SYMBOL_CHARS_MAX: usize = 32;
 
 impl SolanaSource {
     pub(in crate::upstream) async fn tokens(
@@ -99,13 +98,7 @@ fn metadata_extension(account: &[u8]) -> Option<&[u8]> {
 fn symbol(data: &[u8], name_offset: usize) -> Option<Arc<str>> {
     let (_, rest) = text(data.get(name_offset..)?)?;
     let (symbol, _) = text(rest)?;
-    let clean: String = String::from_utf8_lossy(symbol)
-        .chars()
-        .filter(|c| !c.is_control() && *c != char::REPLACEMENT_CHARACTER)
-        .take(SYMBOL_CHARS_MAX)
-        .collect();
-    let clean = clean.trim();
-    (!clean.is_empty()).then(|| clean.into())
+    symbol::symbol(symbol)
 }
 
 fn text(data: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -16,9 +16,8 @@ use crate::upstream::jsonrpc::Outcome;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::queue::Lane;
 use crate::upstream::source::TokenMeta;
+use crate::upstream::symbol::symbol;
 
-/// Characters of a symbol that are kept.
-const SYMBOL_CHARS_MAX: usize = 32;
 const WORD: usize = 32;
 /// `symbol()` and `decimals()`.
 const SYMBOL: &str = "0x95d89b41";
@@ -191,7 +190,7 @@ struct Asset {
 
 impl Asset {
     fn meta(&self, mint: Address) -> TokenMeta {
-        let text = |hex: &str| hex::decode(hex).ok().and_then(|text| clean(&text));
+        let text = |hex: &str| hex::decode(hex).ok().and_then(|text| symbol(&text));
         let symbol = text(&self.abbr).or_else(|| text(&self.name));
         TokenMeta { mint, symbol, decimals: Some(self.precision) }
     }
@@ -201,12 +200,12 @@ impl Asset {
 /// oldest tokens have it.
 fn abi_text(data: &[u8]) -> Option<Arc<str>> {
     if data.len() == WORD {
-        return clean(data);
+        return symbol(data);
     }
     let begin = number(data.get(..WORD)?)?;
     let body = data.get(begin..)?;
     let length = number(body.get(..WORD)?)?;
-    clean(body.get(WORD..)?.get(..length)?)
+    symbol(body.get(WORD..)?.get(..length)?)
 }
 
 fn abi_decimals(data: &[u8]) -> Option<u8> {
@@ -217,16 +216,6 @@ fn number(word: &[u8]) -> Option<usize> {
     let (zeros, tail) = word.split_last_chunk::<4>()?;
     let is_small = zeros.iter().all(|byte| *byte == 0);
     is_small.then(|| usize::try_from(u32::from_be_bytes(*tail)).ok())?
-}
-
-fn clean(text: &[u8]) -> Option<Arc<str>> {
-    let clean: String = String::from_utf8_lossy(text)
-        .chars()
-        .filter(|c| !c.is_control() && *c != char::REPLACEMENT_CHARACTER)
-        .take(SYMBOL_CHARS_MAX)
-        .collect();
-    let clean = clean.trim();
-    (!clean.is_empty()).then(|| clean.into())
 }
 
 #[cfg(test)]
