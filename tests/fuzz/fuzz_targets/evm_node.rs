@@ -25,7 +25,7 @@ fn seeds() -> Vec<Vec<u8>> {
         let sample = Sample::evm(chain("eth"), None, 2);
         let lines = sample.record(|node| {
             let source = evm_source(node, chain("eth"), way(choice));
-            read_all(chain("eth"), &source, sample.wallet);
+            read_all(chain("eth"), &source, sample.wallet, 0);
         });
         [vec![choice], lines].concat()
     };
@@ -35,7 +35,7 @@ fn seeds() -> Vec<Vec<u8>> {
 fn attempt(bytes: &[u8]) {
     let Some((choice, lines)) = bytes.split_first() else { return };
     let node: Arc<dyn Transport> = Player::new(lines);
-    read_all(chain("eth"), &evm_source(&node, chain("eth"), way(*choice)), *WALLET);
+    read_all(chain("eth"), &evm_source(&node, chain("eth"), way(*choice)), *WALLET, 0);
 }
 
 target!(seeds, attempt);

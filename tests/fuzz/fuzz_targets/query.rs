@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blotter::api::{Api, ApiLimits, ApiParts, KeyInfo, Keys};
-use blotter::domain::KeyId;
+use blotter::domain::{Cursor, FilterTag, KeyId, Position, Wallet};
 use blotter::history::{History, HistoryLimits, HistoryParts, Tasks};
 use blotter::store::{Store, StoreOptions};
 use blotter_fuzz::sample::{Sample, chain, solana_source};
@@ -75,18 +75,22 @@ fn world() -> World {
 fn seeds() -> Vec<Vec<u8>> {
     let history = "GET /v1/wallets/WALLET/history?chain=sol";
     let key = format!("\nx-api-key: {KEY}\n");
+    let wallet = Wallet { chain: chain("sol").id, address: Sample::solana(None, 12, false).wallet };
+    let position = Position::Start;
+    let cursor = Cursor { head: None, filter: FilterTag::default(), live: false, position };
+    let cursor = cursor.encode(&wallet);
     [
         format!("{history}&limit=2{key}"),
         format!("{history}&follow=false{key}accept-encoding: gzip;q=0.5, zstd, *;q=0\n"),
         format!("{history}&limit=5&side=buy&dex=Raydium&from=2025-01-31&to=1767225600{key}"),
         format!("{history}&limit=1&token=So11111111111111111111111111111111111111112{key}"),
-        format!("{history}&limit=1&cursor=AQAAAAAB{key}if-none-match: \"x\"\n"),
+        format!("{history}&limit=1&cursor={cursor}{key}if-none-match: \"x\"\n"),
         format!("GET /api/v1/wallets/WALLET/history\nauthorization: Bearer {KEY}\n"),
         "OPTIONS /v1/usage\norigin: https://a.test\naccess-control-request-method: GET\n".to_owned(),
         format!("GET /v1/usage{key}x-forwarded-for: 10.0.0.1, [::1]:7\n"),
         format!("GET /v1/chains{key}"),
         format!("HEAD /openapi.json{key}"),
-        "POST /v1/billing/estimate\ncontent-type: application/json\n\n{\"wallets\":[{\"address\":\"WALLET\",\"chain\":\"sol\"}]}".to_owned(),
+        "POST /v1/billing/estimate\ncontent-type: application/json\n\n{\"addresses\":[\"WALLET\"],\"chain\":\"sol\"}".to_owned(),
         format!("GET /v1/wallets/WALLET/explain/{}?chain=sol{key}", "1".repeat(64)),
         "GET /metrics\n".to_owned(),
         "GET /readyz\n".to_owned(),

@@ -18,14 +18,14 @@ fn seeds() -> Vec<Vec<u8>> {
     let sizes = [(1, false), (3, false), (2, true)];
     let record = |(trades, whole_pages)| {
         let sample = Sample::solana(None, trades, whole_pages);
-        sample.record(|node| read_all(chain("sol"), &solana_source(node), sample.wallet))
+        sample.record(|node| read_all(chain("sol"), &solana_source(node), sample.wallet, 0))
     };
     sizes.map(record).to_vec()
 }
 
 fn attempt(bytes: &[u8]) {
     let node: Arc<dyn Transport> = Player::new(bytes);
-    read_all(chain("sol"), &solana_source(&node), *WALLET);
+    read_all(chain("sol"), &solana_source(&node), *WALLET, 0);
 }
 
 target!(seeds, attempt);

@@ -33,19 +33,19 @@ pub fn known<T>(result: Result<T, UpstreamError>) -> Option<T> {
     }
 }
 
-/// Reads the wallet's history, decodes it, and asks what else can be asked.
-pub fn read_all(chain: &Chain, source: &Source, wallet: Address) {
+/// Reads the wallet's history from a height up, decodes it, and asks what else can be asked.
+pub fn read_all(chain: &Chain, source: &Source, wallet: Address, low: Height) {
     on_paused_time(async {
-        let all = tokio::time::timeout(ENDLESS, read(chain, source, wallet));
+        let all = tokio::time::timeout(ENDLESS, read(chain, source, wallet, low));
         all.await.expect("it ends");
     });
 }
 
-async fn read(chain: &Chain, source: &Source, wallet: Address) {
+async fn read(chain: &Chain, source: &Source, wallet: Address, low: Height) {
     let lane = lane();
     let request = GapRequest {
         wallet,
-        low: 0,
+        low,
         high: None,
         resume: None,
         accounts: Vec::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use blotter::demo::evm::{self, EvmModel, NodeOptions, tron};
 use blotter::demo::solana::{self, SolanaModel};
 use blotter::demo::{DemoNode, DemoTransport};
-use blotter::domain::{Address, Moment, TxId};
+use blotter::domain::{Address, Height, Moment, TxId};
 use blotter::registry::Chain;
 use blotter::upstream::{
     Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Method, Pool, PoolLimits, Request,
@@ -63,6 +63,14 @@ pub struct Sample {
     pub transport: Arc<dyn Transport>,
 }
 
+/// Blocks that are searched for events in a moment.
+const NEAR: u64 = 10_000;
+
+/// The height up from which little is to be searched on Tron.
+pub fn near_head() -> Height {
+    EvmModel::new(11, chain("tron")).head() - NEAR
+}
+
 /// How many transactions of each kind become seeds of a decoder.
 const OF_EACH: usize = 2;
 
@@ -98,8 +106,13 @@ impl Sample {
         Self::of_contracts(&model, wallet, DemoTransport::new(nodes.map(named)))
     }
 
+    /// Without lists, whose wallet trades near the head: all blocks in between are searched.
     pub fn tron(only: Option<evm::TradeKind>, trades: u64, lists: bool) -> Self {
         let (model, wallet) = contracts(chain("tron"), only, trades);
+        if !lists {
+            let (first, last) = (Some(model.head() - NEAR / 2), Some(model.head() - 100));
+            model.add_wallet(wallet, evm::WalletPlan { first, last, ..evm::WalletPlan::trades(trades) });
+        }
         let node = DemoNode::tron(model.clone(), 1);
         node.set_options(tron::NodeOptions { lists, ..tron::NodeOptions::default() });
         Self::of_contracts(&model, wallet, DemoTransport::new([named((RPC, node))]))

@@ -155,7 +155,7 @@ impl Transport for Player {
 #[derive(Debug)]
 pub struct Recorder {
     inner: Arc<dyn Transport>,
-    lines: Mutex<Vec<u8>>,
+    lines: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Recorder {
@@ -164,17 +164,18 @@ impl Recorder {
     }
 
     pub fn lines(&self) -> Vec<u8> {
-        self.lines.lock().expect("nobody panics with it").clone()
+        self.lines.lock().expect("nobody panics with it").concat()
     }
 
     fn note(&self, request: &Request, response: &Response) {
         let mut lines = self.lines.lock().expect("nobody panics with it");
         let mut line = |key: &str, answer: &[u8]| {
-            lines.extend(key.as_bytes());
-            lines.push(b' ');
             let inside = |byte: &u8| if *byte == b'\n' { LINE_END } else { *byte };
-            lines.extend(answer.iter().map(inside));
-            lines.push(b'\n');
+            let answer: Vec<u8> = answer.iter().map(inside).collect();
+            // More are not played.
+            if lines.len() < ANSWERED_MAX {
+                lines.push([key.as_bytes(), b" ", &answer, b"\n"].concat());
+            }
         };
         let body = serde_json::from_slice::<Value>(&response.body).unwrap_or_default();
         for one in asked(request).0 {
