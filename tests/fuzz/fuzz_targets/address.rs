@@ -10,8 +10,11 @@ use blotter_fuzz::target;
 const FAMILIES: [Family; 3] = [Family::Solana, Family::Evm, Family::Tron];
 
 fn seeds() -> Vec<Vec<u8>> {
-    let samples =
-        [Sample::solana(None, 2, false), Sample::evm(chain("eth"), None, 2), Sample::tron(None, 2, true)];
+    let samples = [
+        Sample::solana(None, 2, false),
+        Sample::evm(chain("eth"), None, 2),
+        Sample::tron(None, 2, true),
+    ];
     let texts = samples.iter().flat_map(|sample| {
         let ids = sample.ids.iter().take(2).map(TxId::to_string);
         ids.chain([sample.wallet.to_string(), sample.wallet.to_string().to_lowercase()])

@@ -52,9 +52,9 @@ fn seeds() -> Vec<Vec<u8>> {
         Sample::evm(chain("base"), None, 3),
         Sample::tron(None, 3, true),
     ];
-    let told = (1..).zip(samples).map(|(choice, sample)| {
-        [vec![choice], sample.record(|node| ask(choice, node))].concat()
-    });
+    let told = (1..)
+        .zip(samples)
+        .map(|(choice, sample)| [vec![choice], sample.record(|node| ask(choice, node))].concat());
     let record = |moment: &Moment| {
         let at = moment.time.0 - moment.time.0 % 300;
         format!(r#"{{"timestamp":{at},"price":3127.250000000001,"confidence":0.99}}"#)

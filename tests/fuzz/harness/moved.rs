@@ -49,7 +49,8 @@ pub fn beyond(
     });
     let known = matches!(tx.native, NativeFlows::Calls(_));
     let wrapped = told(tx, chain.wrapped_native.bytes());
-    let native = tx.value.saturating_add(calls).saturating_add(if known { wrapped } else { events });
+    let native =
+        tx.value.saturating_add(calls).saturating_add(if known { wrapped } else { events });
     decoded.trades.iter().find_map(|row| {
         let limit = asset(&row.mint).unwrap_or_else(|| told(tx, row.mint.bytes()));
         if row.units.is_some_and(|units| units > limit) {

@@ -6,9 +6,7 @@ use std::time::Duration;
 use blotter::decode;
 use blotter::domain::{Address, Height, Moment, TxId};
 use blotter::registry::Chain;
-use blotter::upstream::{
-    GapRequest, Lane, Priority, RawTx, Source, TokenMeta, UpstreamError,
-};
+use blotter::upstream::{GapRequest, Lane, Priority, RawTx, Source, TokenMeta, UpstreamError};
 
 use crate::{REGISTRY, on_paused_time};
 
@@ -108,9 +106,7 @@ fn id(tx: &RawTx) -> Option<TxId> {
 
 fn decoded(chain: &Chain, wallet: Address, tx: &RawTx) -> decode::Decoded {
     match (tx, wallet) {
-        (RawTx::Solana(tx, _), Address::Solana(key)) => {
-            decode::solana::decode(&REGISTRY, &key, tx)
-        }
+        (RawTx::Solana(tx, _), Address::Solana(key)) => decode::solana::decode(&REGISTRY, &key, tx),
         (RawTx::Evm(tx, _), Address::Evm(key)) => {
             decode::evm::decode(REGISTRY.evm(), chain, &key, tx)
         }

@@ -111,7 +111,10 @@ impl Sample {
         let (model, wallet) = contracts(chain("tron"), only, trades);
         if !lists {
             let (first, last) = (Some(model.head() - NEAR / 2), Some(model.head() - 100));
-            model.add_wallet(wallet, evm::WalletPlan { first, last, ..evm::WalletPlan::trades(trades) });
+            model.add_wallet(
+                wallet,
+                evm::WalletPlan { first, last, ..evm::WalletPlan::trades(trades) },
+            );
         }
         let node = DemoNode::tron(model.clone(), 1);
         node.set_options(tron::NodeOptions { lists, ..tron::NodeOptions::default() });
