@@ -16,6 +16,8 @@ mod environment;
 mod errors;
 mod explain;
 mod export;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod history;
 mod http_get;
 mod keys;

@@ -17,6 +17,8 @@ mod apply;
 mod codec;
 mod error;
 mod file;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod intern;
 mod key;
 mod memo;

@@ -1,0 +1,42 @@
+//! The door for `tests/fuzz` to the files that this layer reads. Only a build for fuzzing has it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::config::{Flags, load};
+use super::config_cmd;
+use super::environment::Environment;
+use super::keys_file::KeysFile;
+use crate::registry::Registry;
+
+/// A configuration file, and variables as lines of `NAME=VALUE`. What is taken can be shown, and
+/// what is shown is a configuration's text.
+pub fn config(registry: &Registry, file: &str, variables: &str) {
+    let variables = variables.lines().filter_map(|line| line.split_once('='));
+    let environment: Environment =
+        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let loaded = load(&Flags::default(), &environment, registry, |_: &Path| Ok(file.to_owned()));
+    match loaded {
+        Ok(config) => {
+            let own = config.own_chains(registry);
+            if let (false, Ok(mut all)) = (own.is_empty(), Registry::embedded()) {
+                own.into_iter().for_each(|chain| drop(all.add(chain)));
+            }
+            let mut shown = Vec::new();
+            assert!(config_cmd::run(&config, registry, &mut shown).is_ok(), "it can be shown");
+            let text = String::from_utf8(shown);
+            let shown = text.map(|text| toml::from_str::<toml::Table>(&text));
+            assert!(matches!(shown, Ok(Ok(_))), "what is shown can be read: {shown:?}");
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A keys file: the entries that it holds are written as they were read.
+pub fn keys(text: &str) {
+    let file = KeysFile::new(Path::new("nowhere"));
+    let Ok(keys) = file.parse(text) else { return };
+    let written = toml::to_string(&BTreeMap::from([("key", &keys)]));
+    let again = written.map(|written| file.parse(&written).map_err(|error| error.to_string()));
+    assert_eq!(again, Ok(Ok(keys)));
+}

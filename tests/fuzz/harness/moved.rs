@@ -1,0 +1,62 @@
+//! A plain reading of what moved in a transaction of contracts, to hold rows against: it adds up
+//! all amounts that any event or call tells, and shares no code with the decoder.
+
+use blotter::decode::Decoded;
+use blotter::decode::evm::{Account, NativeFlows, Transaction, Word};
+use blotter::domain::{Address, Units};
+use blotter::registry::Chain;
+
+/// The accounts that a transaction names, the sender first.
+pub fn accounts(tx: &Transaction) -> Vec<Account> {
+    let topics = tx.logs.iter().flat_map(|log| &log.topics).filter_map(|topic| tail(topic));
+    let ends = match &tx.native {
+        NativeFlows::Calls(calls) => calls.iter().flat_map(|call| [call.from, call.to]).collect(),
+        NativeFlows::Net { .. } | NativeFlows::Unknown => Vec::new(),
+    };
+    [tx.from].into_iter().chain(tx.to).chain(topics).chain(ends).collect()
+}
+
+fn tail(word: &Word) -> Option<Account> {
+    word.last_chunk().copied()
+}
+
+/// Every whole word of the data of a contract's events.
+fn told(tx: &Transaction, contract: &[u8]) -> Units {
+    let logs = tx.logs.iter().filter(|log| log.address == contract);
+    let words = logs.flat_map(|log| log.data.chunks_exact(32)).map(Units::from_be_slice);
+    words.fold(Units::ZERO, Units::saturating_add)
+}
+
+/// The first row that tells more than the transaction moved, in words. `assets` are moves of tokens
+/// that have no contract.
+pub fn beyond(
+    chain: &Chain,
+    tx: &Transaction,
+    decoded: &Decoded,
+    asset: impl Fn(&Address) -> Option<Units>,
+) -> Option<String> {
+    let calls = match &tx.native {
+        NativeFlows::Calls(calls) => {
+            calls.iter().fold(Units::ZERO, |sum, call| sum.saturating_add(call.value))
+        }
+        NativeFlows::Net { gained, lost } => gained.saturating_add(*lost),
+        NativeFlows::Unknown => Units::ZERO,
+    };
+    // Where nobody tells the calls, a venue's own event may tell what it paid.
+    let events = tx.logs.iter().fold(Units::ZERO, |sum, log| {
+        let words = log.data.chunks_exact(32).map(Units::from_be_slice);
+        words.fold(sum, Units::saturating_add)
+    });
+    let known = matches!(tx.native, NativeFlows::Calls(_));
+    let wrapped = told(tx, chain.wrapped_native.bytes());
+    let native =
+        tx.value.saturating_add(calls).saturating_add(if known { wrapped } else { events });
+    decoded.trades.iter().find_map(|row| {
+        let limit = asset(&row.mint).unwrap_or_else(|| told(tx, row.mint.bytes()));
+        if row.units.is_some_and(|units| units > limit) {
+            return Some(format!("{row:?}, and events tell of {limit}"));
+        }
+        let more = row.native.is_some_and(|value| value > native);
+        more.then(|| format!("{row:?}, and {native} of the native coin moved at most"))
+    })
+}
