@@ -27,7 +27,6 @@ struct Lines {
     rows: RowEncoder,
     /// A step that was taken before the stream was opened.
     first: Option<Step>,
-    begun: bool,
     ended: bool,
     _place: StreamPlace,
 }
@@ -50,13 +49,8 @@ pub(super) async fn answer(
     let as_of = walk.as_of();
     let rows = RowEncoder::new(asked.native_decimals);
     let (app, coding) = (Arc::clone(app), asked.coding);
-    let lines = Lines { app, asked, walk, rows, first, begun: false, ended: false, _place: place };
+    let lines = Lines { app, asked, walk, rows, first, ended: false, _place: place };
     let frames = stream::unfold(lines, |mut lines| async move {
-        // A socket takes megabytes before it says no: between two frames everybody else has a turn.
-        if lines.begun {
-            tokio::task::yield_now().await;
-        }
-        lines.begun = true;
         let frame = lines.next_frame().await?;
         Some((Ok::<_, Infallible>(frame), lines))
     });
