@@ -35,17 +35,16 @@ def chart(title, unit, bars):
 
 
 def draw(results, folder):
-    """One file a chart: SECTION-TITLE.svg. Returns their names."""
+    """One file a chart, named by its title. Returns title and file by section."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = []
+    names = {}
     for section, told in results["sections"].items():
         for one in told.get("charts", []):
             name = re.sub(r"[^a-z0-9]+", "-", one["title"].lower()).strip("-") + ".svg"
             (folder / name).write_text(chart(one["title"], one["unit"], one["bars"]))
-            names.append(name)
+            names.setdefault(section, []).append((one["title"], folder / name))
     return names
 
 
 if __name__ == "__main__":
-    for drawn in draw(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])):
-        print(drawn)
+    draw(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2]))

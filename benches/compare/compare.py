@@ -102,10 +102,11 @@ def main():
     finally:
         bench.close()
     print(reports.text(results))
+    pictures = charts.draw(results, Path(args.svg)) if args.svg else {}
     if args.markdown:
-        Path(args.markdown).write_text(reports.markdown(results))
-    if args.svg:
-        charts.draw(results, Path(args.svg))
+        home = Path(args.markdown).resolve().parent
+        pictures = {name: [(title, os.path.relpath(path.resolve(), home)) for title, path in drawn] for name, drawn in pictures.items()}
+        reports.put_markdown(args.markdown, results, pictures)
     missed = [row["what"] for name in wanted for row in results["sections"][name]["rows"] if row["ok"] is False and (not args.short or row["floor"] == "must")]
     for what in missed:
         print(f"MISSED: {what}")

@@ -331,7 +331,7 @@ class Paced:
         chance = random.Random(3)
         count = int(self.rate * self.seconds)
         began, sent = time.perf_counter(), 0
-        end = began + self.seconds + 20
+        end = began + self.seconds + 60
         while (sent < count or open_at) and time.perf_counter() < end:
             now = time.perf_counter()
             while free and sent < count and began + sent / self.rate <= now:

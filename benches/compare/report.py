@@ -59,18 +59,32 @@ def text(results):
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
 
-def markdown(results):
+def markdown(results, pictures):
+    """Tables, with the pictures' paths below their sections."""
     machine = results["machine"]
     out = [f"{machine['processors']} × {machine['model']}, {machine['memory']} GiB, {machine['system']}; {machine['tools']}."]
     if results["short"]:
         out.append(SHORT_NOTE)
     for name, section in results["sections"].items():
-        out += ["", f"**{name}**, {section['at']}, commit `{section['commit']}`, load of the machine before it {section['load']}, {section['seconds']} s", ""]
+        out += ["", f"**{name}** ({section['at']}, commit `{section['commit']}`, load of the machine before it {section['load']}, {section['seconds']} s)", ""]
         out += ["| " + " | ".join(HEAD[:5]) + " | |", "| --- | --- | --- | --- | --- | --- |"]
         out += ["| " + " | ".join(cells(row)) + " |" for row in section["rows"]]
         if section.get("error"):
-            out.append(f"\nStopped: {section['error']}")
-    return "\n".join(out) + "\n"
+            out += ["", f"Stopped: {section['error'].splitlines()[0]}"]
+        out += [""] + [f"![{title}]({path})" for title, path in pictures.get(name, [])]
+    return "\n".join(out).rstrip() + "\n"
+
+
+BEGIN, END = "<!-- results of benches/compare.sh -->", "<!-- end of results -->"
+
+
+def put_markdown(path, results, pictures):
+    """Into the place that the file keeps for it, else as the whole file."""
+    path, told = Path(path), markdown(results, pictures)
+    old = path.read_text() if path.exists() else ""
+    before, begun, rest = old.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n\n{told}\n{END}{after}" if begun and ended else told)
 
 
 def read(path, short):
