@@ -10,6 +10,7 @@ import argparse
 import datetime
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ import charts
 import many
 import report as reports
 import shards
-from kit import HERE, STARTED, Bench, Failed, note
+from kit import HERE, STARTED, Bench, note
 from serving import Serving
 
 
@@ -59,6 +60,7 @@ def main():
     args.rows = args.rows or (20_000 if args.short else 1_000_000)
     args.scale = args.scale or (200_000 if args.short else 10_000_000)
     args.rounds = args.rounds or (2 if args.short else 9)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     bench = Bench(args)
     serving, filled = Serving(bench), many.Filled(bench)
     sections = {
@@ -88,7 +90,7 @@ def main():
             error = None
             try:
                 section(told)
-            except (Failed, OSError, ValueError, KeyError, IndexError, subprocess.SubprocessError) as caught:
+            except Exception as caught:  # whatever it was, the other sections go on
                 error = f"{type(caught).__name__}: {caught}"
                 stopped.append(name)
                 note(f"{name} stopped: {traceback.format_exc()}")

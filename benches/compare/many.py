@@ -2,7 +2,6 @@
 import os
 import random
 import re
-import signal
 import subprocess
 import threading
 import time
@@ -102,6 +101,7 @@ class Filled:
     def kill_while_writing(self, folder, chance):
         """Rows that were acknowledged to the program before it was killed."""
         child = subprocess.Popen([self.bench.args.fill, folder, str(self.wallets), str(self.each), "--forever"], stdout=subprocess.PIPE, text=True)
+        self.bench.children.append(child)
         acked, begun = [0], threading.Event()
 
         def read():
@@ -114,8 +114,7 @@ class Filled:
         reader.start()
         good = begun.wait(120)
         time.sleep(chance.uniform(0.2, 1.0))
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+        self.bench.stop(child, kill=True)
         reader.join()
         if not good:
             raise Failed("nothing was written before the kill")

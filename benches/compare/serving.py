@@ -26,6 +26,7 @@ class Serving:
     def __init__(self, bench):
         self.bench = bench
         self._demo = self._stored = self._nginx = self._peer = None
+        self._peer_failed = False
 
     @property
     def demo(self):
@@ -67,8 +68,11 @@ class Serving:
 
     @property
     def peer_port(self):
-        """Node and PostgreSQL with the same rows."""
+        """Node and PostgreSQL with the same rows; tried once."""
+        if self._peer_failed:
+            raise Failed("the peer could not be set up, see above")
         if self._peer is None:
+            self._peer_failed = True
             rows = self.stored
             bench = self.bench
             peers = bench.scratch / "peers"
@@ -86,7 +90,7 @@ class Serving:
             self.peer = bench.spawn(["node", script, "serve", url, port], ready="ready", name="node")
             if rows_sum(body(port, "/")) != self.sum:
                 raise Failed("the peer serves other rows")
-            self._peer = port
+            self._peer, self._peer_failed = port, False
         return self._peer
 
     def postgres(self):
