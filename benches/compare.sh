@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The real binary beside its limits and its peers, in one run: prints one table of ratios.
 # usage: bash benches/compare.sh [--short] [arguments of compare/compare.py]
-# Installs nginx, wrk, PostgreSQL and Node from Debian where they are missing.
+# Installs nginx, wrk, PostgreSQL and Node from Debian where they are missing. Results are kept in
+# target/compare, so that `--only SECTION,...` runs sections again and the table has all of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,16 +16,16 @@ if [ "${#missing[@]}" -gt 0 ]; then
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"
 fi
 
-arguments=()
-if [ "${1:-}" = --short ]; then
-    shift
-    arguments+=(--scale 100000 --rounds 3)
-fi
+form=long
+for argument in "$@"; do
+    if [ "$argument" = --short ]; then form=short; fi
+done
 cargo build --release --locked
-fill=$(cargo bench --bench fill --no-run --message-format json 2>/dev/null | python3 -c '
+fill=$(cargo bench --bench fill --no-run --locked --message-format json 2>/dev/null | python3 -c '
 import json, sys
 for line in sys.stdin:
     built = json.loads(line)
     if built.get("executable") and built["target"]["name"] == "fill":
         print(built["executable"])')
-python3 benches/compare/compare.py ./target/release/blotter --fill "$fill" "${arguments[@]}" "$@"
+folder=${CARGO_TARGET_DIR:-target}
+python3 benches/compare/compare.py "$folder/release/blotter" --fill "$fill" --json "$folder/compare/$form.json" "$@"

@@ -2,16 +2,19 @@
 //!
 //! `cargo bench --bench fill -- FOLDER WALLETS TRADES_EACH [--forever]`. It goes on where an earlier
 //! run stopped: wallets that are there are left alone. With `--forever` it then writes on and on
-//! to one more wallet, to be killed in the middle of it.
+//! to more wallets, to be killed in the middle of it, and says after each acknowledged chunk how
+//! many trades it has kept. The wallets count as checked just now, so that a server tells them
+//! without asking a node first.
 
 #![expect(clippy::print_stdout, reason = "what was written is the result of this program")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
 #![expect(clippy::indexing_slicing, reason = "as above")]
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use blotter::store::{FILE_NAME, Store, StoreOptions};
+use blotter::domain::UnixMillis;
+use blotter::store::{Chunk, FILE_NAME, Store, StoreOptions};
 use futures_util::future::join_all;
 
 mod synthetic;
@@ -23,14 +26,20 @@ const CHUNK: u64 = 1_000;
 /// Wallets that are loaded at once: their chunks join commits.
 const AT_ONCE: u64 = 8;
 
-async fn load(store: &Store, number: u64, trades: u64) {
+/// Calls `kept` after each chunk that was acknowledged.
+async fn load(store: &Store, number: u64, trades: u64, mut kept: impl FnMut(u64)) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let checked_at = Some(UnixMillis(u64::try_from(now).unwrap()));
     let record = store.intern(&wallet(number)).await.unwrap();
     if !record.coverage.spans().is_empty() {
         return;
     }
     let mut from = 0;
     while from < trades {
-        store.write_chunk(chunk(record.id, number, from, CHUNK, trades)).await.unwrap();
+        let chunk = chunk(record.id, number, from, CHUNK, trades);
+        let count = u64::try_from(chunk.trades.len()).unwrap();
+        store.write_chunk(Chunk { checked_at, ..chunk }).await.unwrap();
+        kept(count);
         from += CHUNK;
     }
 }
@@ -40,15 +49,20 @@ async fn fill(folder: &Path, wallets: u64, trades: u64, forever: bool) {
     let began = Instant::now();
     for first in (0..wallets).step_by(usize::try_from(AT_ONCE).unwrap()) {
         let some = first..(first + AT_ONCE).min(wallets);
-        join_all(some.map(|number| load(&store, number, trades))).await;
+        join_all(some.map(|number| load(&store, number, trades, |_| ()))).await;
     }
     let rows = store.stats().unwrap().rows;
     let bytes = std::fs::metadata(folder.join(FILE_NAME)).unwrap().len();
     let seconds = began.elapsed().as_secs_f64();
     println!("{rows} trades, {} bytes each, in {seconds:.1} s", bytes / rows.max(1));
     let more = if forever { u64::from(u32::MAX) } else { 0 };
+    let mut all = 0;
     for extra in 1..=more {
-        load(&store, wallets + extra, trades).await;
+        let kept = |count| {
+            all += count;
+            println!("kept {all}");
+        };
+        load(&store, wallets + extra, trades, kept).await;
     }
     store.close().await;
 }

@@ -4,14 +4,14 @@
 
 #![expect(clippy::print_stdout, reason = "the example talks to whoever started it")]
 
-use blotter::demo::{DemoChains, Faults, Loopback, LoopbackLimits, Rate};
+use blotter::demo::{DemoChains, Faults, LARGE_TRADES, Loopback, LoopbackLimits, Rate};
 use blotter::registry::Registry;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port = std::env::args().nth(1).map_or(Ok(8899), |text| text.parse())?;
     let chains = DemoChains::new(2026, &Registry::embedded()?);
-    let wallets = chains.add_samples();
+    let wallets = chains.add_samples(LARGE_TRADES);
 
     // Beside each endpoint that works, one that often does not.
     let mut nodes = chains.nodes();

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use warp::Reply as _;
 use warp::http::header::{
@@ -69,12 +69,24 @@ pub(super) fn whole_in(
 }
 
 /// A body that is written piece by piece.
-pub(super) fn streamed(kind: HeaderValue, stream: impl Frames, coding: Coding) -> Response {
-    let frames = coding.frames(stream);
+pub(super) fn streamed(kind: HeaderValue, frames: impl Frames, coding: Coding) -> Response {
+    let frames = in_turns(coding.frames(frames));
     let mut response = warp::reply::stream(Exclusive(Mutex::new(Box::pin(frames)))).into_response();
     put_stream_headers(response.headers_mut(), kind);
     coding.tell(response.headers_mut());
     response
+}
+
+/// Between two frames everybody else has a turn: a socket takes megabytes before it says no, and as
+/// long as it takes more, one answer would keep the others waiting.
+fn in_turns(frames: impl Frames) -> impl Frames {
+    stream::unfold((Box::pin(frames), false), |(mut frames, begun)| async move {
+        if begun {
+            tokio::task::yield_now().await;
+        }
+        let frame = frames.next().await?;
+        Some((frame, (frames, true)))
+    })
 }
 
 /// What a streamed answer begins with, without the answer.
@@ -187,5 +199,23 @@ impl<S: Stream> Stream for Exclusive<S> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
         let inner = self.get_mut().0.get_mut().unwrap_or_else(PoisonError::into_inner);
         inner.as_mut().poll_next(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn frames_that_are_ready_still_give_way() {
+        let ready =
+            ["a", "b"].map(|frame| Ok::<_, Infallible>(Bytes::from_static(frame.as_bytes())));
+        let mut frames = std::pin::pin!(in_turns(stream::iter(ready)));
+        assert_eq!(frames.next().now_or_never(), Some(Some(Ok("a".into()))));
+        assert_eq!(frames.next().now_or_never(), None, "the second comes in its turn");
+        assert_eq!(frames.next().await, Some(Ok("b".into())));
+        assert_eq!(frames.next().await, None);
     }
 }

@@ -3,12 +3,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use serde::{Deserialize, Serialize};
 
 use super::config::{Flags, Listen};
 use super::keys_file::ShownId;
 use super::units::Rate;
+use crate::demo::{LARGE_TRADES, LARGE_TRADES_MAX};
 
 /// Every buy and sell of a wallet, from ordinary chain nodes.
 #[derive(Debug, Parser)]
@@ -89,6 +90,9 @@ pub(super) struct DemoArgs {
     /// The chain is made from this number: the same number gives the same trades
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
+    /// Trades of the large wallet on each chain
+    #[arg(long, value_name = "TRADES", default_value_t = LARGE_TRADES, value_parser = value_parser!(u64).range(1..=LARGE_TRADES_MAX))]
+    pub(super) large: u64,
     /// Also offer the demo chain's own node interface at this address
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) node: Option<Listen>,

@@ -70,7 +70,7 @@ pub(super) async fn run(
         scratch.path().clone_into(&mut config.storage.path);
     }
     let chains = DemoChains::new(args.seed, &registry);
-    let wallets = chains.add_samples();
+    let wallets = chains.add_samples(args.large);
     follow_clock(&chains);
     let hosted = chains.nodes().into_iter().map(|(path, node)| (format!("{HOST}/{path}"), node));
     let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosted));

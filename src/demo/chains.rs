@@ -12,7 +12,11 @@ const SOLANA: &str = "sol";
 const TRON: &str = "tron";
 /// A wallet on each chain, and one that does not come at once.
 const SMALL: (&str, u64) = ("sample", 2_500);
-const LARGE: (&str, u64) = ("large", 200_000);
+const LARGE_NAME: &str = "large";
+/// Trades of the large wallet where nothing else is asked for, and the most: more would not fit
+/// between the first block of its history and the head on every chain.
+pub const LARGE_TRADES: u64 = 200_000;
+pub const LARGE_TRADES_MAX: u64 = 2_000_000;
 /// The sample wallets go on trading about once a day of the chain's time.
 const SECONDS_BETWEEN: u64 = 86_400;
 
@@ -111,17 +115,19 @@ impl DemoChains {
         }
     }
 
-    /// Registers a small and a large wallet on each chain.
-    pub fn add_samples(&self) -> Vec<DemoWallet> {
+    /// Registers a small wallet on each chain, and a large one of so many trades, at most
+    /// [`LARGE_TRADES_MAX`].
+    pub fn add_samples(&self, large: u64) -> Vec<DemoWallet> {
+        let samples = [SMALL, (LARGE_NAME, large.min(LARGE_TRADES_MAX))];
         let mut wallets = Vec::new();
-        for (name, trades) in [SMALL, LARGE] {
+        for (name, trades) in samples {
             let live_every = (name == SMALL.0).then_some(SECONDS_BETWEEN * 20 / 9);
             let plan = solana::WalletPlan { live_every, ..solana::WalletPlan::trades(trades) };
             let address = self.solana.add_named(name, plan);
             wallets.push(DemoWallet { chain: SOLANA.to_owned(), name, trades, address });
         }
         for model in &self.evm {
-            for (name, trades) in [SMALL, LARGE] {
+            for (name, trades) in samples {
                 let every = model.blocks_in(SECONDS_BETWEEN);
                 let live_every = (name == SMALL.0).then_some(every);
                 let plan = evm::WalletPlan { live_every, ..evm::WalletPlan::trades(trades) };

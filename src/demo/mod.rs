@@ -25,7 +25,7 @@ mod timeline;
 mod transport;
 mod walk;
 
-pub use chains::{DemoChains, DemoPaths, DemoWallet};
+pub use chains::{DemoChains, DemoPaths, DemoWallet, LARGE_TRADES, LARGE_TRADES_MAX};
 pub use faults::{Faults, Rate};
 pub use loopback::{Loopback, LoopbackHandle, LoopbackLimits};
 pub use node::{DemoNode, NodeStats};

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use blotter::demo::evm::{
     EvmModel, ExplorerOptions, LimitTexts, NodeOptions, TradeKind, TrueTrade, WalletPlan,
 };
-use blotter::demo::{DemoChains, DemoNode, Loopback, LoopbackLimits};
+use blotter::demo::{DemoChains, DemoNode, LARGE_TRADES_MAX, Loopback, LoopbackLimits};
 use blotter::domain::{Address, Side, TxId, UnixSeconds};
 use blotter::registry::Registry;
 use serde_json::{Value, json};
@@ -582,12 +582,21 @@ fn all_chains_come_out_of_one_number() {
         let all = [paths.explorer.unwrap(), paths.portal.unwrap()];
         assert!(all.iter().all(|path| nodes.iter().any(|(name, _)| name == path)));
     }
-    let samples = chains.add_samples();
+    let samples = chains.add_samples(LARGE_TRADES_MAX);
     assert_eq!(samples.len(), slugs.len() * 2);
     let eth = chains.evm("eth").unwrap();
     let sample = samples.iter().find(|sample| sample.chain == "eth").unwrap();
     let rows = eth.truth(sample.address).count();
     assert!(rows >= 2_500, "{rows}");
+    // The largest that can be asked for is whole below every chain's head: with the rest of a
+    // hundred being failures and noise, the plan's last trade is there.
+    for large in samples.iter().filter(|sample| sample.name == "large") {
+        let count = chains.evm(&large.chain).map_or_else(
+            || chains.solana().transaction_count(large.address) * 80 / 100,
+            |model| model.transaction_count(large.address) * 70 / 100,
+        );
+        assert!(count.abs_diff(LARGE_TRADES_MAX) < 100, "{}: {count}", large.chain);
+    }
     // A year later there are more.
     chains.follow(UnixSeconds(1_798_761_600));
     assert_eq!(eth.time_of(eth.head()), UnixSeconds(1_798_761_600));
