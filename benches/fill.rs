@@ -26,10 +26,16 @@ const CHUNK: u64 = 1_000;
 /// Wallets that are loaded at once: their chunks join commits.
 const AT_ONCE: u64 = 8;
 
+/// Trades have to look as if they had just been asked for, or a server would go and ask.
+#[expect(clippy::disallowed_methods, reason = "a program of its own, not a part of the service")]
+fn now() -> UnixMillis {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    UnixMillis(u64::try_from(now).unwrap())
+}
+
 /// Calls `kept` after each chunk that was acknowledged.
 async fn load(store: &Store, number: u64, trades: u64, mut kept: impl FnMut(u64)) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
-    let checked_at = Some(UnixMillis(u64::try_from(now).unwrap()));
+    let checked_at = Some(now());
     let record = store.intern(&wallet(number)).await.unwrap();
     if !record.coverage.spans().is_empty() {
         return;

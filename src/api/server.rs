@@ -119,14 +119,15 @@ impl Server {
         self.app.history.tasks().spawn(connection.serve(stream, self.phase.subscribe()));
     }
 
-    /// `None` where the address has too many connections; nobody counts those of a trusted proxy.
-    fn seat(&self, peer: Peer) -> Option<Option<Seat>> {
+    /// `None` where the address has too many connections; a trusted proxy may have any number.
+    fn seat(&self, peer: Peer) -> Option<Seat> {
         let limits = &self.app.limits;
-        match limits.connections_per_address_max {
-            0 => Some(None),
-            _ if limits.trusted_proxies.hold(peer.0) => Some(None),
-            max => self.crowd.seat(peer, max).map(Some),
-        }
+        let max = match limits.connections_per_address_max {
+            0 => u32::MAX,
+            _ if limits.trusted_proxies.hold(peer.0) => u32::MAX,
+            max => max,
+        };
+        self.crowd.seat(peer, max)
     }
 
     async fn drain(self) -> Drained {
@@ -153,7 +154,7 @@ struct Connection {
     routes: BoxedFilter<(Answer,)>,
     peer: Peer,
     _place: OwnedSemaphorePermit,
-    _seat: Option<Seat>,
+    _seat: Seat,
 }
 
 impl Connection {

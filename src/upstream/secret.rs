@@ -80,15 +80,12 @@ fn unescaped(text: &str) -> String {
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
     for piece in pieces {
         let code = piece.get(..2).and_then(|code| hex::decode(code).ok());
-        match (code, piece.get(2..)) {
-            (Some(code), Some(rest)) => {
-                bytes.extend(code);
-                bytes.extend(rest.as_bytes());
-            }
-            _ => {
-                bytes.push(b'%');
-                bytes.extend(piece.as_bytes());
-            }
+        if let Some((code, rest)) = code.zip(piece.get(2..)) {
+            bytes.extend(code);
+            bytes.extend(rest.as_bytes());
+        } else {
+            bytes.push(b'%');
+            bytes.extend(piece.as_bytes());
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

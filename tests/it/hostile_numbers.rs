@@ -132,7 +132,8 @@ fn evm_numbers_beyond_range() {
     for kind in TradeKind::ALL {
         let wallet = model.add_named(&format!("{kind:?}"), WalletPlan::only(kind, 4));
         let Address::Evm(account) = wallet else { unreachable!() };
-        let hash = format!("0x{}", hex::encode(model.truth(wallet).next().unwrap().hash.bytes()));
+        let hash =
+            format!("0x{}", hex::encode(model.truth(wallet).next().unwrap().hash.to_bytes()));
         let ask = |method: &str, params: Value| {
             let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
             let answer = node.respond(call.to_string().as_bytes()).unwrap();
@@ -163,7 +164,7 @@ fn tron_numbers_beyond_range() {
     let hashes: Vec<TxId> = model.truth(wallet).map(|t| t.hash).step_by(7).take(5).collect();
     for hash in hashes {
         let ask = |name: &str| {
-            let body = json!({"value": hex::encode(hash.bytes())}).to_string();
+            let body = json!({"value": hex::encode(hash.to_bytes())}).to_string();
             let path = format!("/walletsolidity/{name}");
             let (_, body) = node.fetch(&path, Some(body.as_bytes())).unwrap();
             serde_json::from_slice::<Value>(&body).unwrap()

@@ -82,10 +82,8 @@ impl World {
             })
             .collect();
         let truths = wallets.iter().map(|wallet| Truth::of(&model, wallet.address)).collect();
-        let setup = Setup {
-            references: Dice::new(seed, 500).one_in(2),
-            ..setup(nodes.len(), dice)
-        };
+        let setup =
+            Setup { references: Dice::new(seed, 500).one_in(2), ..setup(nodes.len(), dice) };
         let clock: Arc<dyn Clock> = Arc::new(SimClock(Instant::now()));
         let disk = Disk::default();
         let (history, store) = service(&setup, &nodes, &clock, &disk);
