@@ -6,8 +6,17 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
+
+use blotter::api::Keys;
+use blotter::upstream::{
+    EndpointConfig, HttpTransport, Method, Pool, PoolLimits, Request, SecretText, SecretUrl,
+    Transport,
+};
 
 use crate::support::program::Place;
+use crate::support::script::Epoch;
+use crate::support::served::{key, ring};
 
 const WALLET: &str = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
 const EVM: &str = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
@@ -172,4 +181,31 @@ fn no_secret_is_in_anything_that_is_said() {
     }
     assert!(said.iter().any(|(_, text)| text.contains("127.0.0.1")), "nothing was said at all");
     assert_eq!(came.load(Ordering::Relaxed), 0, "a redirect was followed");
+}
+
+/// A panic says what `Debug` shows, of whatever it stumbled over.
+#[test]
+fn no_secret_is_in_a_panic() {
+    let url = "https://planteduser:plantedword@node.example/planted-path?key=plantedquery";
+    let headers = vec![("x-token".to_owned(), SecretText::new("plantedheader"))];
+    let endpoint = EndpointConfig { headers: headers.clone(), ..EndpointConfig::new(url) };
+    let request = Request {
+        method: Method::Post,
+        url: SecretUrl::new(url),
+        headers,
+        body: "{}".into(),
+        timeout: Duration::from_secs(1),
+        body_bytes_max: 1,
+    };
+    let transport: Arc<dyn Transport> = Arc::new(HttpTransport::new().unwrap());
+    let clock = Arc::new(Epoch);
+    let pool = Pool::new(vec![endpoint.clone()], transport, PoolLimits::default(), clock, 1);
+    let keys = Keys::new(ring(&[("blt_plantedkey", key(1, |_| {}))]));
+    let shown = format!("{endpoint:?} {request:?} {pool:?} {keys:?}");
+    let panicked = std::panic::catch_unwind(|| panic!("{shown}")).unwrap_err();
+    let told = panicked.downcast_ref::<String>().unwrap().to_ascii_lowercase();
+    assert!(told.contains("node.example"), "{told}");
+    for word in ["planted", BASIC] {
+        assert!(!told.contains(word), "{told}");
+    }
 }

@@ -75,7 +75,7 @@ impl Place {
         std::fs::read_to_string(self.path().join(format!("stderr-{name}"))).unwrap()
     }
 
-    fn serve_by(&self, mut command: Command, name: &str) -> Server {
+    pub(crate) fn serve_by(&self, mut command: Command, name: &str) -> Server {
         let log = self.path().join(format!("stderr-{name}"));
         let stderr = std::fs::File::create(&log).unwrap();
         let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
