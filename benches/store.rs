@@ -19,7 +19,8 @@ use tokio::runtime::Runtime;
 
 mod synthetic;
 
-use synthetic::{chunk, splitmix, trade, wallet};
+use synthetic::raw_trade::splitmix;
+use synthetic::{chunk, trade, wallet};
 
 const OPTIONS: StoreOptions = StoreOptions { cache_bytes: 64 << 20 };
 const WALLETS: u64 = 1_000;

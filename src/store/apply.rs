@@ -89,11 +89,7 @@ impl<'txn> Tables<'txn> {
         values::keep(&gone, &mut rows)?;
         self.wanted.add(chain, &rows, &trades, &chunk.beside)?;
         self.prices.put(chain, &chunk.prices)?;
-        state.count += if ordered && rows.len() >= RUN_ROWS_MIN {
-            self.rows.append(&rows)?
-        } else {
-            self.rows.insert(&rows)?
-        };
+        state.count += self.rows.add(&rows, ordered, state.count, chunk.low == 0)?;
         state.coverage.insert(Span {
             low: chunk.low,
             high: chunk.high,
@@ -270,10 +266,6 @@ impl<'txn> Tables<'txn> {
         Ok(())
     }
 }
-
-/// About two pages of rows: fewer fill pages better one by one (242 against 275 bytes a trade where
-/// wallets grow by tens), more in a run (128 against 192 where wallets load side by side).
-const RUN_ROWS_MIN: usize = 64;
 
 /// The trades of a chunk by their keys, the last one of each, checked against what the chunk says
 /// of itself.

@@ -80,6 +80,10 @@ impl RowKey {
     }
 }
 
+pub(super) fn id_of(row_key: &[u8]) -> Option<WalletId> {
+    Some(WalletId(u32::from_be_bytes(array(row_key, 0)?)))
+}
+
 /// The inverse of [`RowKey::new`]; `None` for bytes that it does not write.
 pub(super) fn read_row_key(bytes: &[u8], family: Family) -> Option<TradeKey> {
     let tx_end = bytes.len().checked_sub(LEG_BYTES)?;

@@ -2,6 +2,7 @@
 //! was told is in what the disk has for certain, and either image of the file is gone on with to
 //! the whole history. The method is redb's own, on a process instead of a backend.
 
+#![expect(clippy::print_stderr, reason = "tells how much was tried")]
 #![cfg(target_os = "linux")]
 
 use std::fs;

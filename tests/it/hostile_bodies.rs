@@ -160,11 +160,9 @@ async fn trickle(served: &Served, begin: &str) -> (Duration, String) {
     let (began, mut answer) = (Instant::now(), Vec::new());
     for _ in 0..600 {
         let _ = stream.write_all(b"a").await;
-        match timeout(Duration::from_secs(1), stream.read_buf(&mut answer)).await {
-            Ok(Ok(0) | Err(_)) => {
-                return (began.elapsed(), String::from_utf8_lossy(&answer).into_owned());
-            }
-            Ok(Ok(_)) | Err(_) => {}
+        let read = timeout(Duration::from_secs(1), stream.read_buf(&mut answer)).await;
+        if let Ok(Ok(0) | Err(_)) = read {
+            return (began.elapsed(), String::from_utf8_lossy(&answer).into_owned());
         }
     }
     panic!("it is listened to for ever");

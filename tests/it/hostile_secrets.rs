@@ -105,6 +105,14 @@ const COMMANDS: &[&[&str]] = &[
     &["keys", "list", "--json"],
 ];
 
+/// A planted word, or the key, with what stands around it.
+fn secret_in(text: &str, key: &str) -> Option<String> {
+    let low = text.to_ascii_lowercase();
+    let at =
+        ["planted", BASIC, &key.to_ascii_lowercase()].iter().find_map(|word| low.find(word))?;
+    Some(low[at.saturating_sub(150)..(at + 60).min(low.len())].to_owned())
+}
+
 #[test]
 fn no_secret_is_in_anything_that_is_said() {
     let (elsewhere, came) = trap();
@@ -173,11 +181,7 @@ fn no_secret_is_in_anything_that_is_said() {
         std::fs::read_to_string(place.path().join("data/keys.toml")).unwrap(),
     ));
     for (what, text) in &said {
-        let low = text.to_ascii_lowercase();
-        let at =
-            ["planted", BASIC, &key.to_ascii_lowercase()].iter().find_map(|word| low.find(word));
-        let around = at.map(|at| &low[at.saturating_sub(150)..(at + 60).min(low.len())]);
-        assert_eq!(around, None, "{what} tells a secret");
+        assert_eq!(secret_in(text, &key), None, "{what} tells a secret");
     }
     assert!(said.iter().any(|(_, text)| text.contains("127.0.0.1")), "nothing was said at all");
     assert_eq!(came.load(Ordering::Relaxed), 0, "a redirect was followed");

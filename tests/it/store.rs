@@ -155,6 +155,32 @@ proptest! {
 
 /// The case that the property finds last: a late time is told by the chunk below, and the row
 /// must still be found when its own height is replaced.
+/// More rows at both ends than are packed at once, beside another wallet.
+#[tokio::test]
+async fn rows_that_are_packed_once_more_stay_as_they_are() {
+    let store = store();
+    let mut models = vec![Model::default(); usize::from(WALLETS)];
+    let ids = [id_of(&store, 0).await, id_of(&store, 1).await];
+    let (middle, step) = (1_520, 40);
+    let down = (1..=middle / step).map(|at| middle - at * step);
+    let up = (0..62).map(|at| middle + at * step);
+    for low in down.chain(up) {
+        for (id, model) in ids.iter().zip(&mut models) {
+            let high = low + step - 1;
+            let one =
+                |height: Height| trade(time(height, 0), height, u8::try_from(height % 7).unwrap());
+            let chunk = chunk(*id, low, high, (low..=high).map(one).collect());
+            let expected = model.write(&chunk);
+            assert_eq!(store.write_chunk(chunk).await.unwrap(), expected);
+        }
+    }
+    for (seed, model) in (0..).zip(&models) {
+        assert_eq!(model.trades.len(), 4_000);
+        assert_eq!(stored(&store, &wallet(seed)), *model);
+        check_reads(&store, seed, model, 700, 900, 1_500);
+    }
+}
+
 #[tokio::test]
 async fn a_row_with_a_time_of_its_own_is_found_and_replaced() {
     let store = store();

@@ -84,7 +84,7 @@ fn whatever_fails_each_walk_is_the_truth_and_ends_complete() {
 
 /// `17` or `0..500`
 fn seeds_of(asked: &str) -> Range<u64> {
-    let number = |text: &str| text.parse().expect("BLOTTER_SIM_SEEDS=17,0..500");
+    let number = |text: &str| text.parse().unwrap();
     match asked.split_once("..") {
         Some((from, to)) => number(from)..number(to),
         None => number(asked)..number(asked) + 1,

@@ -222,10 +222,8 @@ fn service(
     let genesis = registry.chain(SOL).unwrap().genesis_hash.clone();
     let source = SolanaSource::new(pool, genesis, setup.solana.clone());
     let chain = registry.chain(SOL).unwrap();
-    let source = Source::Solana(match setup.references {
-        true => source.with_references(chain),
-        false => source,
-    });
+    let source =
+        Source::Solana(if setup.references { source.with_references(chain) } else { source });
     let store = Store::in_step(disk.clone(), StoreOptions { cache_bytes: 1 << 20 }).unwrap();
     let history = History::new(HistoryParts {
         store: store.clone(),

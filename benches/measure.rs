@@ -1,0 +1,114 @@
+//! The store of the program, through its public interface, for `benches/compare/store.py`: what
+//! it can be asked is in `drive.rs`.
+
+#![expect(clippy::float_arithmetic, reason = "times, no money")]
+#![expect(clippy::panic, reason = "a bench that cannot run should stop")]
+#![expect(clippy::print_stdout, reason = "figures are the result of this program")]
+#![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
+#![expect(clippy::indexing_slicing, reason = "as above")]
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use blotter::domain::{Address, Position, Side, Signature, Trade, TradeKey, TxId, UnixSeconds};
+use blotter::store::{Chunk, Store, StoreOptions, WalletId};
+use futures_util::future::join_all;
+use tokio::runtime::Runtime;
+
+mod drive;
+mod synthetic;
+
+use drive::{Engine, Part, Sum};
+use synthetic::raw_trade;
+use synthetic::raw_trade::RawTrade;
+
+const OPTIONS: StoreOptions = StoreOptions { cache_bytes: 64 << 20 };
+/// As streams and pages read.
+const SLICE: u64 = 1_000;
+
+struct Ours {
+    store: Store,
+    runtime: Runtime,
+    ids: HashMap<u64, WalletId>,
+}
+
+impl Engine for Ours {
+    type Batch = Chunk;
+
+    fn open(folder: &Path) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Self { store: Store::open(folder, OPTIONS).unwrap(), runtime, ids: HashMap::new() }
+    }
+
+    fn add_wallet(&mut self, wallet: u64) {
+        let record = self.runtime.block_on(self.store.intern(&synthetic::wallet(wallet)));
+        self.ids.insert(wallet, record.unwrap().id);
+    }
+
+    fn prepare(&mut self, part: Part) -> Chunk {
+        let Part { wallet, from, end, trades } = part;
+        synthetic::chunk(self.ids[&wallet], wallet, from, end - from, trades)
+    }
+
+    fn write(&mut self, batches: Vec<Chunk>) {
+        let written = join_all(batches.into_iter().map(|chunk| self.store.write_chunk(chunk)));
+        for one in self.runtime.block_on(written) {
+            one.unwrap();
+        }
+    }
+
+    fn read(
+        &mut self,
+        wallet: u64,
+        behind: Option<RawTrade<'_>>,
+        limit: u64,
+        sum: &mut Sum,
+    ) -> u64 {
+        let mut after = behind.map_or(Position::Start, |raw| Position::After(key(&raw)));
+        let mut seen = 0;
+        let record = self.store.view().unwrap().wallet(&synthetic::wallet(wallet)).unwrap();
+        let Some(id) = record.map(|record| record.id) else { return 0 };
+        while seen < limit {
+            let slice = usize::try_from(SLICE.min(limit - seen)).unwrap();
+            let rows = self.store.view().unwrap().rows(id, after, 0, slice).unwrap();
+            for row in &rows {
+                sum.add(&raw(&row.trade));
+            }
+            seen += u64::try_from(rows.len()).unwrap();
+            match rows.last() {
+                Some(last) if rows.len() == slice => after = Position::After(last.trade.key),
+                Some(_) | None => break,
+            }
+        }
+        seen
+    }
+
+    fn close(self) {
+        self.runtime.block_on(self.store.close());
+    }
+}
+
+fn key(raw: &RawTrade<'_>) -> TradeKey {
+    let tx = TxId::Solana(Signature::from_stored(&raw.tx).unwrap());
+    let (time, height) = (UnixSeconds(raw.time), raw.height);
+    TradeKey { time, height, index: 0, tx, leg: 0 }
+}
+
+fn raw(trade: &Trade) -> RawTrade<'_> {
+    let TxId::Solana(tx) = trade.key.tx else { panic!("another family") };
+    let Address::Solana(mint) = trade.mint else { panic!("another family") };
+    RawTrade {
+        time: trade.key.time.0,
+        height: trade.key.height,
+        tx: tx.to_stored(),
+        sell: trade.side == Side::Sell,
+        mint,
+        units: trade.units.unwrap().try_into().unwrap(),
+        native: trade.native.unwrap().try_into().unwrap(),
+        venue: &trade.venue,
+    }
+}
+
+fn main() {
+    drive::main::<Ours>();
+}
