@@ -16,6 +16,9 @@ use crate::upstream::{Lane, RawChunk, RawTx, Source, UpstreamError};
 
 /// Transactions decoded before other tasks get a turn.
 const DECODE_RUN: usize = 32;
+/// How often a block is asked for that is told as nothing, or without what is known to be in it: an
+/// order by id would be another one the next time.
+const BLOCK_TRIES_MAX: u32 = 4;
 
 /// What is needed to turn a wallet's raw chunks into stored ones.
 #[derive(Debug)]
@@ -118,7 +121,8 @@ impl Ingest<'_> {
             if let [one] = same.as_mut_slice() {
                 one.index = Some(0);
             } else if same.iter().any(|one| one.index.is_none()) {
-                let positions = self.positions(height).await?;
+                let wanted: Vec<TxId> = same.iter().map(|one| one.tx).collect();
+                let positions = self.positions(height, &wanted).await?;
                 for one in same {
                     one.index = Some(positions.get(&one.tx).copied().unwrap_or(0));
                 }
@@ -128,15 +132,28 @@ impl Ingest<'_> {
     }
 
     /// Positions in a block; empty where no node can tell them, and then the order is by id.
-    async fn positions(&self, height: Height) -> Result<HashMap<TxId, u32>, IngestError> {
-        match self.source.block_order(height, self.lane).await {
-            Ok(ids) => Ok(ids.into_iter().zip(0..).collect()),
-            Err(error) if error.is_final() => {
-                tracing::warn!(height, %error, "no node tells the order inside this block");
-                Ok(HashMap::new())
+    async fn positions(
+        &self,
+        height: Height,
+        wanted: &[TxId],
+    ) -> Result<HashMap<TxId, u32>, IngestError> {
+        for _ in 0..BLOCK_TRIES_MAX {
+            match self.source.block_order(height, self.lane).await {
+                Ok(ids) => {
+                    let positions: HashMap<TxId, u32> = ids.into_iter().zip(0..).collect();
+                    if wanted.iter().all(|id| positions.contains_key(id)) {
+                        return Ok(positions);
+                    }
+                }
+                Err(error) if error.is_final() => {
+                    tracing::warn!(height, %error, "no node tells the order inside this block");
+                    return Ok(HashMap::new());
+                }
+                Err(error) => return Err(error.into()),
             }
-            Err(error) => Err(error.into()),
         }
+        let last = format!("block {height} is told without transactions that are in it");
+        Err(UpstreamError::Unavailable { attempts: BLOCK_TRIES_MAX, last }.into())
     }
 
     /// Decimals that the transactions told, and symbols of tokens that are not known yet.

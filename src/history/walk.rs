@@ -470,13 +470,15 @@ impl Walk {
             return Ok(End { trade_count: record.count, ..none });
         };
         let above = view.count_above(record.id, head, u64::MAX)?;
+        let trade_count = record.count.saturating_sub(above);
         let below = view.rows(record.id, self.from(&view, &record, head)?, 0, 1)?;
         Ok(End {
             // With an error that cuts the walk short the client has to come back for the rest.
             complete: none.error.is_none() || below.is_empty(),
             more: !below.is_empty(),
-            trade_count: record.count.saturating_sub(above),
-            first_trade: view.first_time(record.id)?,
+            trade_count,
+            // The oldest one stored may stand above the head.
+            first_trade: view.first_time(record.id)?.filter(|_| trade_count > 0),
             error: none.error.filter(|_| !below.is_empty()),
         })
     }

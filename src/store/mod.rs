@@ -15,6 +15,8 @@
 
 mod apply;
 mod codec;
+#[cfg(test)]
+mod codec_properties;
 mod error;
 mod file;
 #[cfg(fuzzing)]

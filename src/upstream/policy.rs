@@ -191,6 +191,8 @@ const ELSEWHERE: &[&str] = &[
     "maximum proof window",
     "archive",
     "invalid block range",
+    // Solana, -32001: a node that has thrown old blocks away; another one may keep them.
+    "does not exist on node",
 ];
 
 /// Decides about a failure of one call; `in_batch` where it went out with others.
@@ -332,6 +334,8 @@ mod tests {
         rpc(-32601, "Method not found", false, Verdict::NotOffered);
         rpc(-32016, "Minimum context slot has not been reached", false, Verdict::Again);
         rpc(-32007, "Slot 5 was skipped, or missing due to ledger jump", false, Verdict::Final);
+        let gone = "Block 5 cleaned up, does not exist on node. First available block: 9";
+        rpc(-32001, gone, false, Verdict::Elsewhere);
         rpc(-32602, "Invalid limit; max 1000", false, Verdict::Final);
         let version = "Transaction version (1) is not supported by the requesting client.";
         rpc(-32015, version, false, Verdict::Final);

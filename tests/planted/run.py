@@ -4,10 +4,11 @@
     python3 tests/planted/run.py [--sim | --both] [--jobs N] [--seeds LIST] [--json FILE] [--only] [NAME...]
 
 All plants, or those whose name holds one of the words. Every plant of plants.toml is one change of
-one file. It is made in a copy of the tree (under target/planted) and built there once; then the
-test that it names must FAIL. With --sim, the plants that say `sim = true` are held against the
-simulation alone instead, up to the first seed that fails: the plant's own seed, then LIST
-(0..500). --both does both with the one build. The untouched copy must pass all named tests first.
+one file, made in a copy of the tree (under target/planted). One build there holds nearly all of
+them, each behind a choice at run time; with none chosen all named tests must pass, with one chosen
+the test that it names must FAIL. With --sim, the plants that say `sim = true` are held against the
+simulation alone instead, up to the first seed that fails: the plant's own seed, then LIST (0..500).
+--both does both.
 Prints a line a plant and a table's end, writes it all to FILE where asked, and exits 1 when a
 defect was not caught.
 """
@@ -66,52 +67,111 @@ def verdict(status, output):
     return "caught", why + (said[1].strip()[:110] if said else output.strip()[-110:])
 
 
-def try_plant(copy, row, modes, seeds):
-    """What became of one plant, by mode."""
+def spot(row, text):
+    """Where the plant's text stands, its marked part, and how often."""
+    before, _, rest = row["find"].partition("«") if "«" in row["find"] else ("", "", row["find"] + "»")
+    inside, _, after = rest.partition("»")
+    whole = before + inside + after
+    at = text.find(whole) + len(before)
+    return at, at + len(inside), text.count(whole)
+
+
+def put(copy, row, make):
+    """Changes the file of a plant; what it was before, or nothing where its text is not there."""
     path = copy / row["file"]
     text = path.read_text()
-    if text.count(row["find"]) != 1:
-        return {mode: ("stale", f"`find` stands {text.count(row['find'])} times") for mode in modes}
-    named = row.get("target", "it")
-    targets = sorted({"it" if mode == "sim" else named for mode in modes})
-    path.write_text(text.replace(row["find"], row["replace"]))
-    try:
-        binaries, said = build(copy, targets)
-    finally:
-        path.write_text(text)
+    start, end, count = spot(row, text)
+    if count == 1:
+        path.write_text(text[:start] + make(text[start:end]) + text[end:])
+    return text if count == 1 else None
+
+
+def switch(number, row):
+    """The marked part and its replacement, of which the environment chooses one at run time."""
+    chosen = f"crate::planted({number})"
+    if "switched" in row:
+        return lambda _: row["switched"].replace("PLANTED", chosen)
+    choice = f"if {chosen} {{ {row['replace']} }} else {{ %s }}"
+    if row.get("form") == "statement":
+        return lambda found: choice.replace("%s", found)
+    return lambda found: "(" + choice.replace("%s", found) + ")"
+
+
+CHOOSER = """
+#[doc(hidden)]
+pub fn planted(number: u32) -> bool {
+    static CHOSEN: std::sync::OnceLock<Option<u32>> = std::sync::OnceLock::new();
+    let chosen = || std::env::var("BLOTTER_PLANTED").ok()?.parse().ok();
+    *CHOSEN.get_or_init(chosen) == Some(number)
+}
+"""
+
+
+def build_all(copy, plans, targets):
+    """One build that holds all plants which can be chosen at run time, and their numbers."""
+    numbers = {}
+    for number, (row, _) in enumerate(plans):
+        if row.get("form") != "alone" and put(copy, row, switch(number, row)) is not None:
+            numbers[row["name"]] = number
+    with (copy / "src/lib.rs").open("a") as lib:
+        lib.write(CHOOSER)
+    binaries, said = build(copy, targets)
     if binaries is None:
-        return {mode: ("does not compile", said[-1500:]) for mode in modes}
+        sys.exit(f"the build of all plants:\n{said[-3000:]}")
+    kept = {}
+    for name, path in binaries.items():
+        kept[name] = str(shutil.copy2(path, copy / "target" / f"planted-{name}"))
+    refresh(copy)
+    return kept, numbers
+
+
+def judge(copy, row, modes, seeds, binaries, **settings):
     found = {}
     if "test" in modes:
-        found["test"] = verdict(*run(copy, binaries[named], [row["test"]]))
+        found["test"] = verdict(*run(copy, binaries[row.get("target", "it")], [row["test"]], **settings))
     if "sim" in modes:
         first = [str(row["seed"])] if "seed" in row else []
         told = ",".join([*first, seeds])
-        found["sim"] = verdict(*run(copy, binaries["it"], [SIMULATION], BLOTTER_SIM_SEEDS=told))
+        found["sim"] = verdict(*run(copy, binaries["it"], [SIMULATION], BLOTTER_SIM_SEEDS=told, **settings))
     return found
 
 
-def check_sound(copy, rows):
-    """The untouched copy passes what the plants name."""
-    targets = sorted({row.get("target", "it") for row in rows})
-    binaries, said = build(copy, targets)
+def try_alone(copy, row, modes, seeds):
+    """What became of one plant in a build of its own, by mode."""
+    before = put(copy, row, lambda _: row["replace"])
+    if before is None:
+        return {mode: ("stale", "`find` stands in its file not once") for mode in modes}
+    try:
+        binaries, said = build(copy, targets_of([(row, modes)]))
+    finally:
+        (copy / row["file"]).write_text(before)
     if binaries is None:
-        sys.exit(said[-3000:])
-    for target in targets:
+        return {mode: ("does not compile", said[-1500:]) for mode in modes}
+    return judge(copy, row, modes, seeds, binaries)
+
+
+def targets_of(plans):
+    return sorted({"it" if mode == "sim" else row.get("target", "it") for row, modes in plans for mode in modes})
+
+
+def check_sound(copy, plans, binaries):
+    """With no plant chosen, what the plants name passes."""
+    rows = [row for row, modes in plans if "test" in modes]
+    for target in sorted({row.get("target", "it") for row in rows}):
         tests = sorted({row["test"] for row in rows if row.get("target", "it") == target})
         status, output = run(copy, binaries[target], tests)
         if status:
             sys.exit(f"the tests fail without any plant:\n{output[-3000:]}")
 
 
-def work(copy, todo, done, seeds):
+def work(copy, todo, done, attempt):
     while True:
         try:
             row, modes = todo.get_nowait()
         except queue.Empty:
             return
         began = time.time()
-        for mode, (state, why) in try_plant(copy, row, modes, seeds).items():
+        for mode, (state, why) in attempt(copy, row, modes).items():
             took = round(time.time() - began)
             done.append({"name": row["name"], "by": mode, "verdict": state, "why": why, "seconds": took})
             print(f"{state:12} {mode:4} {took:5} s  {row['name']}  ({why})", flush=True)
@@ -122,7 +182,7 @@ def main():
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--sim", action="store_true", help="the simulation alone")
     kind.add_argument("--both", action="store_true", help="named tests and the simulation")
-    parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that are worked in at once")
+    parser.add_argument("--jobs", type=int, default=1, help="plants that are tried at once")
     parser.add_argument("--seeds", default="0..500", help="of the simulation, as BLOTTER_SIM_SEEDS")
     parser.add_argument("--json", type=pathlib.Path, help="where the table goes too")
     parser.add_argument("--only", action="append", default=[], help="a word of the names wanted")
@@ -134,15 +194,22 @@ def main():
     rows = [row for row in rows if not words or any(word in row["name"] for word in words)]
     plans = [(row, [mode for mode in wanted if row.get(mode)]) for row in rows]
     plans = [plan for plan in plans if plan[1]]
-    copies = [COPIES / str(at) for at in range(max(1, min(args.jobs, len(plans))))]
-    for copy in copies:
-        refresh(copy)
-    if "test" in wanted:
-        check_sound(copies[0], [row for row, modes in plans if "test" in modes])
+    copy = COPIES / "0"
+    refresh(copy)
+    binaries, numbers = build_all(copy, plans, targets_of(plans))
+    check_sound(copy, plans, binaries)
     todo, done = queue.Queue(), []
+
+    def attempt(copy, row, modes):
+        if row["name"] not in numbers:
+            with alone:
+                return try_alone(copy, row, modes, args.seeds)
+        return judge(copy, row, modes, args.seeds, binaries, BLOTTER_PLANTED=str(numbers[row["name"]]))
+
+    alone = threading.Lock()
     for plan in plans:
         todo.put(plan)
-    workers = [threading.Thread(target=work, args=(copy, todo, done, args.seeds)) for copy in copies]
+    workers = [threading.Thread(target=work, args=(copy, todo, done, attempt)) for _ in range(args.jobs)]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -72,7 +72,8 @@ impl SolanaSource {
         height: Height,
         lane: &Lane,
     ) -> Result<Vec<TxId>, UpstreamError> {
-        let block = self.block(height, "signatures", &CallOptions::new(lane.clone())).await?;
+        // An error where the slot is said to have no block: `null` may be another answer soon.
+        let block = self.told(height, "signatures", &CallOptions::new(lane.clone())).await?;
         let signatures = block.map(|(block, _)| block.signatures).unwrap_or_default();
         Ok(signatures.iter().filter_map(|text| TxId::parse_solana(text)).collect())
     }
@@ -103,17 +104,25 @@ impl SolanaSource {
         details: &str,
         options: &CallOptions,
     ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
+        match self.told(slot, details, options).await {
+            Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => Ok(None),
+            told => told,
+        }
+    }
+
+    async fn told(
+        &self,
+        slot: Height,
+        details: &str,
+        options: &CallOptions,
+    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
         let how = json!({
             "transactionDetails": details,
             "rewards": false,
             "commitment": "finalized",
             "maxSupportedTransactionVersion": 1,
         });
-        let answer = match self.inner.pool.call("getBlock", json!([slot, how]), options).await {
-            Ok(answer) => answer,
-            Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let answer = self.inner.pool.call("getBlock", json!([slot, how]), options).await?;
         match wire::block(&answer.result) {
             Ok(block) => Ok(block.map(|block| (block, answer.endpoint))),
             Err(_) => Err(self.malformed(answer.endpoint, "getBlock gave no block")),

@@ -1,10 +1,11 @@
 //! What must hold at every moment.
 
-use blotter::domain::{Cursor, KeyId, Position, Row, ValueSource};
+use blotter::domain::{Cursor, KeyId, Position, Row, TxId, ValueSource};
 use blotter::history::End;
 
 use super::client::{Client, is_expected};
 use super::world::World;
+use crate::support::truth::Fact;
 
 impl World {
     /// The rows are the next ones of the truth below the walk's head: in order, none left out,
@@ -31,7 +32,8 @@ impl World {
         assert!(rows.len() <= wanted.len(), "{} rows, {} true ones", rows.len(), wanted.len());
         for (at, (row, fact)) in rows.iter().zip(wanted).enumerate() {
             let at = at + client.walk.rows;
-            assert!(fact.is_told_by(row), "row {at} of a walk from {head}:\n {row:?}\n {fact:?}");
+            let what = || told_apart(row, fact, rows, truth.all());
+            assert!(fact.is_told_by(row), "row {at} of a walk from {head}: {}", what());
         }
     }
 
@@ -67,7 +69,8 @@ impl World {
             truths[wallet].all().iter().filter(|f| record.coverage.covers(f.slot)).collect();
         assert_eq!(rows.len(), known.len(), "rows stored and true");
         for (row, fact) in rows.iter().zip(known) {
-            assert!(fact.is_told_by(row), "stored:\n {row:?}\n {fact:?}");
+            let what = || told_apart(row, fact, &rows, truths[wallet].all());
+            assert!(fact.is_told_by(row), "stored: {}", what());
         }
     }
 
@@ -95,7 +98,9 @@ impl World {
         let mut known = known.enumerate();
         for (at, row) in rows.iter().enumerate() {
             let fact = known.next().map(|(_, fact)| fact);
-            assert!(fact.is_some_and(|fact| fact.is_told_by(row)), "row {at}: {row:?}\n {fact:?}");
+            let Some(fact) = fact else { panic!("row {at} is not true: {row:?}") };
+            let what = || told_apart(row, fact, &rows, truths[wallet].all());
+            assert!(fact.is_told_by(row), "row {at}: {}", what());
         }
         assert_eq!(known.next(), None, "covered and not stored");
     }
@@ -111,4 +116,19 @@ impl World {
             assert_eq!(used, handed, "counted and handed out");
         }
     }
+}
+
+/// A row that is not the one it should be: what it is instead, and where the other one is.
+fn told_apart(row: &Row, fact: &Fact, rows: &[Row], truth: &[Fact]) -> String {
+    let place = |id: (TxId, u16)| {
+        let told = rows.iter().position(|row| (row.trade.key.tx, row.trade.key.leg) == id);
+        let is = truth.iter().position(|fact| (fact.tx, fact.leg) == id);
+        format!("told as {told:?} of {}, by the model {is:?} of {}", rows.len(), truth.len())
+    };
+    let key = row.trade.key;
+    format!(
+        "\n{row:?}\n({})\ninstead of\n{fact:?}\n({})",
+        place((key.tx, key.leg)),
+        place((fact.tx, fact.leg))
+    )
 }

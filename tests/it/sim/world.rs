@@ -36,13 +36,16 @@ impl Clock for SimClock {
 
 /// What a service is configured with; the same over all its starts.
 #[derive(Debug)]
-struct Setup {
+pub(super) struct Setup {
     endpoints: Vec<(Option<usize>, Option<usize>)>,
     limits: HistoryLimits,
     solana: SolanaLimits,
     pool_seed: u32,
     /// Reference pools tell prices.
     references: bool,
+    /// All nodes but the first lag, calls go one by one to any of them, and most trades are done by
+    /// keepers, who name only the wallet's token accounts.
+    pub(super) torn: bool,
 }
 
 pub(super) struct World {
@@ -60,14 +63,15 @@ pub(super) struct World {
     /// The chain was replaced at some time.
     pub(super) forked: bool,
     pub(super) crashes: u64,
-    setup: Setup,
+    pub(super) setup: Setup,
     clock: Arc<dyn Clock>,
 }
 
 impl World {
     pub(super) fn new(seed: u64, dice: &mut Dice) -> Self {
         let model = SolanaModel::new(seed);
-        let count = dice.pick(&[1, 1, 2, 2, 3]);
+        let torn = Dice::new(seed, 501).one_in(6);
+        let count = dice.pick(&[1, 1, 2, 2, 3]).max(if torn { 3 } else { 1 });
         let nodes: Vec<DemoNode> =
             (0..count).map(|at| DemoNode::new(model.clone(), dice.next() ^ at)).collect();
         for node in &nodes {
@@ -77,13 +81,22 @@ impl World {
         }
         let wallets: Vec<Wallet> = (0..dice.pick(&[1, 1, 2, 3]))
             .map(|at: u64| {
-                let plan = plan(&model, dice);
+                let mut plan = plan(&model, dice);
+                if torn {
+                    plan.keeper_percent = 80;
+                }
                 Wallet { chain: SOL, address: model.add_named(&format!("wallet {at}"), plan) }
             })
             .collect();
         let truths = wallets.iter().map(|wallet| Truth::of(&model, wallet.address)).collect();
-        let setup =
-            Setup { references: Dice::new(seed, 500).one_in(2), ..setup(nodes.len(), dice) };
+        let mut setup = Setup {
+            references: Dice::new(seed, 500).one_in(2),
+            torn,
+            ..setup(nodes.len(), dice)
+        };
+        if torn {
+            setup.endpoints.iter_mut().for_each(|(_, batch)| *batch = Some(1));
+        }
         let clock: Arc<dyn Clock> = Arc::new(SimClock(Instant::now()));
         let disk = Disk::default();
         let (history, store) = service(&setup, &nodes, &clock, &disk);
@@ -199,7 +212,7 @@ fn setup(nodes: usize, dice: &mut Dice) -> Setup {
         ..SolanaLimits::default()
     };
     let pool_seed = u32::try_from(dice.range(0, 1_000_000)).unwrap();
-    Setup { endpoints, limits, solana, pool_seed, references: false }
+    Setup { endpoints, limits, solana, pool_seed, references: false, torn: false }
 }
 
 fn service(
