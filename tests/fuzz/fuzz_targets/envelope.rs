@@ -1,7 +1,8 @@
 //! A JSON-RPC answer to one call or to a batch: each call gets what was told for it, or an error
 //! that holds no address and nothing that a terminal would obey.
 //!
-//! The first byte chooses the number of calls and the status, the rest is the body.
+//! The first byte chooses the number of calls and the status, the rest is the body; of a 429 its
+//! first line is the `Retry-After` header too.
 
 #![no_main]
 
@@ -35,7 +36,7 @@ fn seeds() -> Vec<Vec<u8>> {
         (1, r#"[{"id":1,"result":7},{"id":"0","result":null}]"#.to_owned()),
         (2, r#"[{"id":2,"error":{"code":-32005,"message":"query returned more than 10000 results"}}]"#.to_owned()),
         (3, format!(r#"{{"id":null,"error":{{"code":-32600,"message":"batch, key {SECRET}"}}}}"#)),
-        (24, "<html><title>429 Too Many Requests</title></html>".to_owned()),
+        (24, "Wed, 21 Oct 2015 07:28:00 GMT\n<html><title>429 Too Many Requests</title></html>".to_owned()),
         (16, r#"{"error":{"code":-32601,"message":"the method echo does not exist"}}"#.to_owned()),
     ];
     bodies.map(|(choice, body)| [vec![choice], body.into_bytes()].concat()).to_vec()
@@ -45,7 +46,9 @@ fn attempt(bytes: &[u8]) {
     let Some((choice, body)) = bytes.split_first() else { return };
     let choice = usize::from(*choice);
     let (count, status) = (choice % CALLS_MAX + 1, STATUSES[choice / CALLS_MAX % STATUSES.len()]);
-    let response = Response { status, retry_after: None, body: body.to_vec().into() };
+    let first = body.split(|byte| *byte == b'\n').next().map(String::from_utf8_lossy);
+    let retry_after = first.filter(|_| status == 429).map(String::from);
+    let response = Response { status, retry_after, body: body.to_vec().into() };
     let transport: Arc<dyn Transport> = Arc::new(Same(response));
     let pool = pool(&transport, "demo.test");
     let calls: Vec<Call> =

@@ -77,6 +77,7 @@ async fn read(chain: &Chain, source: &Source, wallet: Address, low: Height) {
     known(source.block_hash(1_000, &lane).await);
     known(source.block_order(1_000, &lane).await);
     known(source.check_hash(1_000, [7; 32], &lane).await);
+    known(source.activity(wallet, &lane).await);
 }
 
 /// A price for each moment that was asked for, or an error for all.
