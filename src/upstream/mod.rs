@@ -5,6 +5,7 @@
 mod activity;
 mod ask;
 mod candles;
+mod choice;
 mod endpoint;
 mod error;
 mod evm;
@@ -22,6 +23,7 @@ mod source;
 mod transport;
 mod tries;
 mod tron;
+mod vetting;
 
 pub use activity::Activity;
 pub use ask::{Ask, Reading, Reply};

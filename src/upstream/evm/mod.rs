@@ -50,6 +50,7 @@ use super::pool::Pool;
 use super::queue::Lane;
 use super::reference::Pool as ReferencePool;
 use super::source::{GapRequest, SourceStatus, TokenMeta};
+use super::vetting::Vetting;
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height};
 use crate::registry::{Chain, Registry};
@@ -86,8 +87,7 @@ struct Inner {
     portal: Option<Pool>,
     discovery: Vec<Discovery>,
     limits: EvmLimits,
-    /// Endpoints that were asked for their chain, and whether they answered right.
-    checked: Mutex<HashMap<EndpointId, bool>>,
+    vetting: Arc<Vetting>,
     /// What failed of late is left alone until then.
     resting: Mutex<HashMap<Resting, Instant>>,
     /// The highest blocks of which lists are known to tell everything.
@@ -124,7 +124,7 @@ impl EvmSource {
             portal,
             discovery,
             limits,
-            checked: Mutex::default(),
+            vetting: Arc::default(),
             resting: Mutex::default(),
             list_heads: Mutex::default(),
             log_nodes: Mutex::default(),
@@ -132,6 +132,10 @@ impl EvmSource {
             references: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    pub(super) fn vetting(&self) -> &Arc<Vetting> {
+        &self.inner.vetting
     }
 
     pub(super) fn read(&self, request: GapRequest) -> EvmReader {

@@ -1,12 +1,8 @@
 //! The beginning of a read: which chain the nodes are of, how far it can be read, by which list.
 
-use std::time::Duration;
-
-use futures_util::StreamExt as _;
+use futures_util::FutureExt as _;
 use futures_util::future::join;
-use futures_util::stream::FuturesUnordered;
 use serde_json::json;
-use tokio::time::timeout;
 
 use super::discovery::{Discovery, Lister, Listing};
 use super::{EvmSource, Resting, wire};
@@ -16,9 +12,7 @@ use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::source::Tip;
-
-/// A node of another chain is left alone this long.
-const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
+use crate::upstream::vetting::{Nodes, Told, checked};
 
 /// What is read, before it is known how far up.
 #[derive(Debug, Clone)]
@@ -42,23 +36,11 @@ pub(super) struct Opened {
     pub(super) tip: Option<Tip>,
 }
 
-/// What a look at the nodes' chain came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Nodes {
-    AsBefore,
-    SomeLeftOut,
-}
-
 impl EvmSource {
     /// The first list that works; the last error where none does.
     pub(super) async fn open(self, wanted: Wanted) -> Result<Opened, UpstreamError> {
-        let (checked, opened) =
-            join(self.check_chain(&wanted.options), self.open_any(wanted.clone())).await;
-        match checked? {
-            Nodes::AsBefore => opened,
-            // They may be who told what was just heard.
-            Nodes::SomeLeftOut => self.open_any(wanted).await,
-        }
+        let open = || self.open_any(wanted.clone());
+        checked(self.check_chain(&wanted.options), open).await
     }
 
     async fn open_any(&self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
@@ -135,51 +117,21 @@ impl EvmSource {
     /// Asks each endpoint once whether it is a node of this chain; others are left alone.
     async fn check_chain(&self, options: &CallOptions) -> Result<Nodes, UpstreamError> {
         let Some(expected) = self.inner.chain.chain_id else { return Ok(Nodes::AsBefore) };
-        let endpoints = self.inner.pool.endpoints();
-        let unchecked: Vec<EndpointId> = {
-            let known = self.checked();
-            let open = endpoints.iter().filter(|endpoint| match known.get(&endpoint.id) {
-                None => true,
-                Some(right) => !right && !endpoint.resting,
-            });
-            open.map(|endpoint| endpoint.id).collect()
+        let ask = |id: EndpointId| {
+            let pool = self.inner.pool.clone();
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            let asked = async move {
+                let told = pool.call("eth_chainId", json!([]), &options).await;
+                match told.map(|answer| wire::number(&answer.result)) {
+                    Ok(Some(told)) if told != expected => Told::Wrong,
+                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        Told::Right
+                    }
+                    Err(_) => Told::Nothing,
+                }
+            };
+            asked.boxed()
         };
-        let mut asked: FuturesUnordered<_> = unchecked
-            .into_iter()
-            .map(|id| async move {
-                let options = CallOptions { on: Some(id), ..options.clone() };
-                (id, self.inner.pool.call("eth_chainId", json!([]), &options).await)
-            })
-            .collect();
-        let mut nodes = Nodes::AsBefore;
-        // One that does not answer is asked again at the next read.
-        let patience = self.inner.limits.check_wait;
-        while let Ok(Some((id, answer))) = timeout(patience, asked.next()).await {
-            match answer.map(|answer| wire::number(&answer.result)) {
-                Ok(Some(told)) if told != expected => {
-                    let endpoint = self.inner.pool.label(id);
-                    tracing::error!(%endpoint, told, expected, "a node of another chain is left alone");
-                    self.inner.pool.bench(id, WRONG_CHAIN_REST);
-                    self.checked().insert(id, false);
-                    nodes = Nodes::SomeLeftOut;
-                }
-                Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                    self.checked().insert(id, true);
-                }
-                Err(_) => {}
-            }
-        }
-        let known = self.checked();
-        let is_wrong = |id: &EndpointId| known.get(id) == Some(&false);
-        match endpoints.first() {
-            Some(one) if endpoints.iter().all(|endpoint| is_wrong(&endpoint.id)) => {
-                Err(UpstreamError::WrongChain { endpoint: one.label.clone() })
-            }
-            Some(_) | None => Ok(nodes),
-        }
-    }
-
-    fn checked(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<EndpointId, bool>> {
-        self.inner.checked.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.inner.vetting.check(&self.inner.pool, ask).await
     }
 }

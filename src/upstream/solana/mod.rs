@@ -21,7 +21,6 @@ mod whole;
 mod whole_reader;
 mod wire;
 
-use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
@@ -33,6 +32,7 @@ use super::error::UpstreamError;
 use super::pool::{CallOptions, Pool};
 use super::queue::Lane;
 use super::source::{GapRequest, SourceStatus};
+use super::vetting::Vetting;
 use crate::domain::Height;
 use crate::registry::Chain;
 use prices::References;
@@ -50,8 +50,7 @@ struct Inner {
     limits: SolanaLimits,
     /// What `getGenesisHash` must answer.
     genesis_hash: Option<String>,
-    /// Endpoints that were asked for it, and whether they answered right.
-    checked: Mutex<HashMap<EndpointId, bool>>,
+    vetting: Arc<Vetting>,
     readers: AtomicUsize,
     /// Whether whole transactions are offered by address; `None`: not asked yet.
     whole: Mutex<Option<bool>>,
@@ -59,8 +58,8 @@ struct Inner {
 
 impl SolanaSource {
     pub fn new(pool: Pool, genesis_hash: Option<String>, limits: SolanaLimits) -> Self {
-        let (checked, readers, whole) = (Mutex::default(), AtomicUsize::new(0), Mutex::default());
-        let inner = Inner { pool, limits, genesis_hash, checked, readers, whole };
+        let (vetting, readers, whole) = (Arc::default(), AtomicUsize::new(0), Mutex::default());
+        let inner = Inner { pool, limits, genesis_hash, vetting, readers, whole };
         Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
     }
 
@@ -68,6 +67,10 @@ impl SolanaSource {
     #[must_use]
     pub fn with_references(self, chain: &Chain) -> Self {
         Self { references: Arc::new(References::of(chain)), ..self }
+    }
+
+    pub(super) fn vetting(&self) -> &Arc<Vetting> {
+        &self.inner.vetting
     }
 
     pub(super) fn read(&self, request: GapRequest) -> SolanaReader {

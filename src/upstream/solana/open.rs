@@ -1,9 +1,6 @@
 //! The first round trip of a read: head, token accounts, what the address is, which chain it is.
 
-use std::collections::HashMap;
-use std::time::Duration;
-
-use futures_util::future::{join, join_all};
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
 use super::SolanaSource;
@@ -13,14 +10,13 @@ use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
 use crate::upstream::source::Tip;
+use crate::upstream::vetting::{Nodes, Told, checked};
 
 pub(super) const TOKEN_PROGRAM: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 pub(super) const TOKEN_2022_PROGRAM: &str = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
 /// Bytes of a mint and of a token account under the first token program (SPL Token source).
 const MINT_BYTES: usize = 82;
 const TOKEN_ACCOUNT_BYTES: usize = 165;
-/// A node of another chain is left alone this long.
-const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
 
 /// What the first round trip told.
 #[derive(Debug)]
@@ -40,13 +36,8 @@ impl SolanaSource {
         first: bool,
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
-        let (checked, opening) =
-            join(self.check_chain(options), self.ask_opening(wallet, first, options)).await;
-        match checked? {
-            Nodes::AsBefore => opening,
-            // What they told may be what was just heard.
-            Nodes::SomeLeftOut => self.ask_opening(wallet, first, options).await,
-        }
+        let open = || self.ask_opening(wallet, first, options);
+        checked(self.check_chain(options), open).await
     }
 
     async fn ask_opening(
@@ -140,58 +131,24 @@ impl SolanaSource {
 
     /// Asks each endpoint once whether it is a node of this chain; others are left alone.
     async fn check_chain(&self, options: &CallOptions) -> Result<Nodes, UpstreamError> {
-        let Some(expected) = self.inner.genesis_hash.as_deref() else {
-            return Ok(Nodes::AsBefore);
-        };
-        let endpoints = self.inner.pool.endpoints();
-        let unchecked: Vec<EndpointId> = {
-            let known = self.checked();
-            let open = endpoints.iter().filter(|endpoint| match known.get(&endpoint.id) {
-                None => true,
-                Some(right) => !right && !endpoint.resting,
-            });
-            open.map(|endpoint| endpoint.id).collect()
-        };
-        let asked = unchecked.into_iter().map(|id| async move {
+        let Some(expected) = &self.inner.genesis_hash else { return Ok(Nodes::AsBefore) };
+        let ask = |id: EndpointId| {
+            let (pool, expected) = (self.inner.pool.clone(), expected.clone());
             let options = CallOptions { on: Some(id), ..options.clone() };
-            (id, self.inner.pool.call("getGenesisHash", Value::Array(vec![]), &options).await)
-        });
-        let mut nodes = Nodes::AsBefore;
-        for (id, answer) in join_all(asked).await {
-            match answer.map(|answer| wire::text(&answer.result)) {
-                Ok(Some(hash)) if hash != expected => {
-                    let endpoint = self.inner.pool.label(id);
-                    tracing::error!(%endpoint, "a node of another chain is left alone");
-                    self.inner.pool.bench(id, WRONG_CHAIN_REST);
-                    self.checked().insert(id, false);
-                    nodes = Nodes::SomeLeftOut;
+            let asked = async move {
+                let told = pool.call("getGenesisHash", Value::Array(vec![]), &options).await;
+                match told.map(|answer| wire::text(&answer.result)) {
+                    Ok(Some(hash)) if hash != expected => Told::Wrong,
+                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        Told::Right
+                    }
+                    Err(_) => Told::Nothing,
                 }
-                Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                    self.checked().insert(id, true);
-                }
-                // Not reached now: asked again at the next read.
-                Err(_) => {}
-            }
-        }
-        let known = self.checked();
-        let is_wrong = |id: &EndpointId| known.get(id) == Some(&false);
-        match endpoints.first() {
-            Some(one) if endpoints.iter().all(|endpoint| is_wrong(&endpoint.id)) => {
-                Err(UpstreamError::WrongChain { endpoint: one.label.clone() })
-            }
-            Some(_) | None => Ok(nodes),
-        }
+            };
+            asked.boxed()
+        };
+        self.inner.vetting.check(&self.inner.pool, ask).await
     }
-
-    fn checked(&self) -> std::sync::MutexGuard<'_, HashMap<EndpointId, bool>> {
-        self.inner.checked.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-/// What a look at the nodes' chain came to.
-enum Nodes {
-    AsBefore,
-    SomeLeftOut,
 }
 
 /// The newest block; `None` where no node tells it now, for the rows do not depend on it.

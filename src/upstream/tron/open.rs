@@ -1,10 +1,7 @@
 //! What must be known before anything is listed: the head, the wanted times, which chain it is.
 
-use std::collections::HashMap;
-use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
-
-use futures_util::future::{join, join_all};
+use futures_util::FutureExt as _;
+use futures_util::future::join;
 use serde_json::json;
 
 use super::TronSource;
@@ -15,9 +12,7 @@ use crate::upstream::error::UpstreamError;
 use crate::upstream::jsonrpc::Outcome;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::source::{GapRequest, Tip};
-
-/// A node of another chain is left alone this long.
-const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
+use crate::upstream::vetting::{Nodes, Told, checked};
 
 /// Where a reading begins and ends.
 #[derive(Debug, Clone, Copy)]
@@ -37,16 +32,18 @@ impl TronSource {
         resume_at: Option<u64>,
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
-        let low_at = async {
+        let low_at = || async {
             match request.low {
                 0 => Ok(None),
                 low => self.time_of(low, options).await,
             }
         };
-        self.check_chain(options).await?;
-        let (top, low_at) = join(self.top(request.high, resume_at, options), low_at).await;
-        let (high, top_at, tip) = top?;
-        Ok(Opening { high, top_at, low_at: low_at?.unwrap_or(0), tip })
+        let open = || async {
+            let (top, low_at) = join(self.top(request.high, resume_at, options), low_at()).await;
+            let (high, top_at, tip) = top?;
+            Ok(Opening { high, top_at, low_at: low_at?.unwrap_or(0), tip })
+        };
+        checked(self.check_chain(options), open).await
     }
 
     async fn top(
@@ -73,43 +70,27 @@ impl TronSource {
     }
 
     /// Asks each endpoint once which chain it is of; those that do not say are believed.
-    async fn check_chain(&self, options: &CallOptions) -> Result<(), UpstreamError> {
-        let Some(expected) = self.inner.chain_id else { return Ok(()) };
-        let endpoints = self.inner.pool.endpoints();
-        let unchecked: Vec<EndpointId> = {
-            let known = self.checked();
-            endpoints.iter().map(|one| one.id).filter(|id| !known.contains_key(id)).collect()
-        };
-        let asked = unchecked.into_iter().map(|id| async move {
+    async fn check_chain(&self, options: &CallOptions) -> Result<Nodes, UpstreamError> {
+        let Some(expected) = self.inner.chain_id else { return Ok(Nodes::AsBefore) };
+        let ask = |id: EndpointId| {
+            // Not of the source itself, which holds what is asked.
+            let asker = self.rpc_asker();
             let options = CallOptions { on: Some(id), ..options.clone() };
-            (id, self.rpc("eth_chainId", &[("eth_chainId", json!([]))], &options).await)
-        });
-        for (id, told) in join_all(asked).await {
-            match told {
-                Ok((answers, _)) if chain_id(&answers).is_some_and(|id| id != expected) => {
-                    let endpoint = self.inner.pool.label(id);
-                    tracing::error!(%endpoint, "a node of another chain is left alone");
-                    self.inner.pool.bench(id, WRONG_CHAIN_REST);
-                    self.checked().insert(id, false);
+            let asked = async move {
+                let call = [("eth_chainId", json!([]))];
+                match asker.ask("eth_chainId", &call, &options).await {
+                    Ok((answers, _)) if chain_id(&answers).is_some_and(|id| id != expected) => {
+                        Told::Wrong
+                    }
+                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        Told::Right
+                    }
+                    Err(_) => Told::Nothing,
                 }
-                Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
-                    self.checked().insert(id, true);
-                }
-                // Not reached now: asked again at the next read.
-                Err(_) => {}
-            }
-        }
-        let known = self.checked();
-        match endpoints.first() {
-            Some(one) if endpoints.iter().all(|one| known.get(&one.id) == Some(&false)) => {
-                Err(UpstreamError::WrongChain { endpoint: one.label.clone() })
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    fn checked(&self) -> MutexGuard<'_, HashMap<EndpointId, bool>> {
-        self.inner.checked.lock().unwrap_or_else(PoisonError::into_inner)
+            };
+            asked.boxed()
+        };
+        self.inner.vetting.check(&self.inner.pool, ask).await
     }
 }
 
