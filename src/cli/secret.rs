@@ -6,8 +6,9 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
 const HIDDEN: &str = "***";
-/// Words of a path that are no longer than these are shown: any such as `v2`, and those of lowercase
-/// letters alone such as `ethereum-mainnet`. All else is taken for a key.
+/// Words of a path that are no longer than these are shown: those of lowercase letters and digits
+/// such as `v2`, and those of lowercase letters alone such as `ethereum-mainnet`. All else is taken
+/// for a key.
 const WORD_CHARS_MAX: usize = 5;
 const PLAIN_WORD_CHARS_MAX: usize = 12;
 const WORDS_MAX: usize = 3;
@@ -77,8 +78,9 @@ impl fmt::Display for SecretUrl {
 
 fn is_key_like(segment: &str) -> bool {
     let is_plain = |word: &str| {
-        word.len() <= WORD_CHARS_MAX
-            || word.len() <= PLAIN_WORD_CHARS_MAX && word.bytes().all(|b| b.is_ascii_lowercase())
+        let is_plain = word.bytes().all(|b| b.is_ascii_lowercase());
+        let is_small = word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        is_small && word.len() <= WORD_CHARS_MAX || is_plain && word.len() <= PLAIN_WORD_CHARS_MAX
     };
     !segment.split('-').all(is_plain) || segment.split('-').count() > WORDS_MAX
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::choice::Offer;
 use super::limits::PoolLimits;
 use super::secret::{SecretText, SecretUrl};
 
@@ -80,6 +81,14 @@ pub struct CallCounts {
 /// How far ahead of its rate an endpoint may be asked.
 const BURST: Duration = Duration::from_millis(100);
 
+/// A booked request.
+#[derive(Debug, Clone, Copy)]
+struct Lease {
+    began: Instant,
+    /// Until when it counts: who asked may have stopped to look after it.
+    until: Instant,
+}
+
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) config: EndpointConfig,
@@ -88,8 +97,8 @@ pub(super) struct Endpoint {
     pub(super) secrets: Arc<[String]>,
     concurrency: usize,
     pub(super) batch: usize,
-    /// Requests by number, and until when each counts: who asked may have stopped to look after it.
-    leases: BTreeMap<u64, Instant>,
+    /// Requests by number.
+    leases: BTreeMap<u64, Lease>,
     next_lease: u64,
     /// When the calls so far are paid for by the rate (generic cell rate algorithm).
     /// tokio's clock, not the system's, so that it works on paused time.
@@ -103,6 +112,9 @@ pub(super) struct Endpoint {
     slow_downs: u32,
     slowed_at: Instant,
     latency: Duration,
+    /// When it was last learned how long an answer takes.
+    measured_at: Instant,
+    remeasure_after: Duration,
     last_error: Option<String>,
     not_offered: BTreeMap<String, Instant>,
     calls: BTreeMap<String, CallCounts>,
@@ -134,6 +146,8 @@ impl Endpoint {
             slow_downs: 0,
             slowed_at: now,
             latency: Duration::ZERO,
+            measured_at: now,
+            remeasure_after: limits.remeasure_after,
             last_error: None,
             not_offered: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -142,13 +156,39 @@ impl Endpoint {
 
     /// `Ok`: may be asked now. `Err`: not before, unless a request ends.
     pub(super) fn ready(&self, now: Instant) -> Result<(), Instant> {
-        let probing = self.failures >= self.breaker_failures;
-        let concurrency = if probing { 1 } else { self.concurrency };
-        let open = self.leases.values().filter(|until| **until > now);
-        let full = (open.clone().count() >= concurrency).then(|| open.min().copied()).flatten();
-        let paid = self.paid_until.checked_sub(BURST).unwrap_or(now);
-        let at = self.resting_until.max(paid).max(full.unwrap_or(now));
+        let ends = self.open(now).map(|lease| lease.until);
+        let full = (self.open(now).count() >= self.places()).then(|| ends.min()).flatten();
+        let at = self.free_at(now).max(full.unwrap_or(now));
         if at <= now { Ok(()) } else { Err(at) }
+    }
+
+    /// When its rate and its rest allow a request.
+    fn free_at(&self, now: Instant) -> Instant {
+        self.resting_until.max(self.paid_until.checked_sub(BURST).unwrap_or(now))
+    }
+
+    fn open(&self, now: Instant) -> impl Iterator<Item = &Lease> {
+        self.leases.values().filter(move |lease| lease.until > now)
+    }
+
+    fn places(&self) -> usize {
+        if self.failures >= self.breaker_failures { 1 } else { self.concurrency }
+    }
+
+    /// What it offers a request of so many calls.
+    pub(super) fn offer(&self, at: usize, calls: usize, now: Instant) -> Offer {
+        let youngest = self.open(now).map(|lease| lease.began).max();
+        Offer {
+            at,
+            failures: self.failures,
+            usual: self.usual(now),
+            in_flight: self.open(now).count(),
+            concurrency: self.places(),
+            youngest: youngest.map_or(Duration::ZERO, |began| now.saturating_duration_since(began)),
+            free_in: self.free_at(now).saturating_duration_since(now),
+            is_resting: self.is_resting(now),
+            spacing: self.cost(calls.min(self.batch)),
+        }
     }
 
     pub(super) fn is_resting(&self, now: Instant) -> bool {
@@ -165,18 +205,12 @@ impl Endpoint {
         self.not_offered.get(method).is_none_or(|until| *until <= now)
     }
 
-    /// Smaller is better: the expected wait behind what is in flight.
-    pub(super) fn load(&self) -> (u32, u128) {
-        let waiting = u128::try_from(self.leases.len() + 1).unwrap_or(u128::MAX);
-        (self.failures.min(2), self.latency.as_micros().saturating_mul(waiting))
-    }
-
     /// Books a request of up to `wanted` calls; returns its number and how many it may hold.
     pub(super) fn begin(&mut self, wanted: usize, now: Instant, until: Instant) -> (u64, usize) {
         let calls = wanted.min(self.batch).max(1);
-        self.leases.retain(|_, until| *until > now);
+        self.leases.retain(|_, lease| lease.until > now);
         self.next_lease += 1;
-        self.leases.insert(self.next_lease, until);
+        self.leases.insert(self.next_lease, Lease { began: now, until });
         self.paid_until = self.paid_until.max(now) + self.cost(calls);
         (self.next_lease, calls)
     }
@@ -190,8 +224,8 @@ impl Endpoint {
     /// Keeps a booked request for longer; not where its time is over.
     pub(super) fn extend(&mut self, lease: u64, now: Instant, to: Instant) -> bool {
         match self.leases.get_mut(&lease) {
-            Some(until) if *until > now => {
-                *until = to;
+            Some(lease) if lease.until > now => {
+                *lease = Lease { began: now, until: to };
                 true
             }
             Some(_) | None => false,
@@ -224,14 +258,26 @@ impl Endpoint {
         }
     }
 
-    /// Usual time of an answer; zero before the first one.
-    pub(super) fn latency(&self) -> Duration {
-        self.latency
+    /// Usual time of an answer; `None` where it was not measured of late.
+    pub(super) fn usual(&self, now: Instant) -> Option<Duration> {
+        let is_old = now.saturating_duration_since(self.measured_at) > self.remeasure_after;
+        (!is_old && !self.latency.is_zero()).then_some(self.latency)
     }
 
-    /// An answer took so long, or another endpoint was quicker by then.
-    pub(super) fn took(&mut self, took: Duration) {
-        self.latency = if self.latency.is_zero() { took } else { (self.latency * 7 + took) / 8 };
+    /// An answer took so long. That it has become slower is believed sooner than that it has
+    /// become quicker: what waits for it is delivered in order.
+    fn took(&mut self, took: Duration) {
+        self.measured_at = Instant::now();
+        self.latency = match self.latency {
+            Duration::ZERO => took,
+            known if took > known => (known + took) / 2,
+            known => (known * 7 + took) / 8,
+        };
+    }
+
+    /// Another endpoint was quicker after this long: its own answer would have taken longer.
+    pub(super) fn overtaken(&mut self, after: Duration) {
+        self.took(self.latency.max(after * 2));
     }
 
     /// A failure of its own: rests after several in a row.
@@ -259,6 +305,11 @@ impl Endpoint {
         self.resting_until = self.resting_until.max(now + pause);
     }
 
+    pub(super) fn release(&mut self, now: Instant) {
+        self.resting_until = now;
+        self.out_since = None;
+    }
+
     pub(super) fn does_not_offer(&mut self, method: &str, until: Instant) {
         self.not_offered.insert(method.to_owned(), until);
     }
@@ -269,7 +320,7 @@ impl Endpoint {
             id,
             label: self.label.clone(),
             resting: self.is_resting(now),
-            in_flight: self.leases.values().filter(|until| **until > now).count(),
+            in_flight: self.open(now).count(),
             batch: self.batch,
             latency: self.latency,
             last_error: self.last_error.clone(),

@@ -29,8 +29,13 @@ pub struct PoolLimits {
     pub waiting_max: usize,
     /// One of this many grants goes to the background while both kinds wait.
     pub background_share: u32,
-    /// Another endpoint is asked too when one takes four times its usual time, but not before.
+    /// Another endpoint is asked too when one takes four times its usual time, but not before; for
+    /// one that nobody knows yet the usual time is that of the quickest.
     pub hedge_after_min: Duration,
+    /// The same where the answer is wanted of another endpoint than the last one.
+    pub hedge_other_after_min: Duration,
+    /// How quick an endpoint is counts as unknown after this long without an answer.
+    pub remeasure_after: Duration,
     /// One of this many requests may be such a second one, and so many at once after a quiet time.
     pub hedge_share: u32,
     /// A turn that its waiter does not take for so long goes to the next one.
@@ -56,7 +61,9 @@ impl Default for PoolLimits {
             batch_default: 10,
             waiting_max: 100_000,
             background_share: 8,
-            hedge_after_min: Duration::from_secs(2),
+            hedge_after_min: Duration::from_millis(500),
+            hedge_other_after_min: Duration::from_secs(2),
+            remeasure_after: Duration::from_secs(30),
             hedge_share: 10,
             turn_wait_max: Duration::from_millis(500),
             not_offered_rest: Duration::from_secs(3600),

@@ -5,11 +5,11 @@
 mod activity;
 mod ask;
 mod candles;
+mod choice;
 mod endpoint;
 mod error;
 mod evm;
 mod http;
-mod identity;
 mod jsonrpc;
 mod known_pools;
 mod limits;
@@ -25,6 +25,7 @@ mod symbol;
 mod transport;
 mod tries;
 mod tron;
+mod vetting;
 
 pub use activity::Activity;
 pub use ask::{Ask, Reading, Reply};

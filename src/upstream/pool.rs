@@ -143,6 +143,12 @@ impl Pool {
         self.inner.admission.refuse_hopeless();
     }
 
+    /// Ends a rest.
+    pub(super) fn release(&self, id: EndpointId) {
+        self.inner.admission.with(id, |endpoint| endpoint.release(Instant::now()));
+        self.inner.admission.look_again();
+    }
+
     pub fn label(&self, id: EndpointId) -> String {
         self.inner.admission.with(id, |endpoint| endpoint.label.clone()).unwrap_or_default()
     }

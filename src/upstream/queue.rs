@@ -2,7 +2,8 @@
 //!
 //! Every wallet has a lane; lanes take turns, interactive ones before background ones, of which
 //! one in a few still gets a turn. Waiting for a rate happens here, so a lane with hundreds of
-//! requests delays another's single one by at most one turn.
+//! requests delays another's single one by at most one turn. Inside a lane what is delivered first
+//! goes first.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
+use super::choice;
 use super::endpoint::{Endpoint, EndpointId, EndpointSet};
 use super::error::UpstreamError;
 use super::limits::PoolLimits;
@@ -43,11 +45,18 @@ impl Priority {
 pub struct Lane {
     id: u64,
     priority: Arc<Priority>,
+    rank: u64,
 }
 
 impl Lane {
     pub fn new(id: u64, priority: Arc<Priority>) -> Self {
-        Self { id, priority }
+        Self { id, priority, rank: 0 }
+    }
+
+    /// For what is delivered after all of a lower rank. What holds up everything has rank 0.
+    #[must_use]
+    pub(super) fn ranked(&self, rank: u64) -> Self {
+        Self { rank, ..self.clone() }
     }
 }
 
@@ -57,9 +66,13 @@ pub(super) struct Needs {
     pub(super) lane: Lane,
     pub(super) on: Option<EndpointId>,
     pub(super) avoid: Option<EndpointId>,
+    /// The avoided one gave an answer already, and another one is to confirm it.
+    pub(super) is_opinion: bool,
     pub(super) without: EndpointSet,
     pub(super) method: &'static str,
     pub(super) calls: usize,
+    /// Beside a first request that takes long: for all its calls or not at all.
+    pub(super) is_second: bool,
     /// When it was first wanted.
     pub(super) since: Instant,
 }
@@ -70,6 +83,7 @@ impl Needs {
         let id = EndpointId(at);
         self.on.is_none_or(|on| on == id)
             && !self.without.contains(id)
+            && (!self.is_second || endpoint.batch >= self.calls)
             && endpoint.offers(self.method, now)
     }
 }
@@ -254,20 +268,17 @@ impl Admission {
         }
     }
 
-    /// A permit for a second request beside the first one, at once or not at all.
-    pub(super) fn hedge(self: &Arc<Self>, needs: &Needs) -> Option<Permit> {
-        let now = Instant::now();
-        let mut state = self.state();
-        let credit = state.hedge_credit.checked_sub(self.limits.hedge_share)?;
-        let at = state.choose(needs, now)?;
-        let until = now + self.limits.turn_wait_max;
-        let (lease, calls) = state.endpoints.get_mut(at)?.begin(needs.calls, now, until);
-        state.hedge_credit = credit;
-        drop(state);
-        let endpoint = EndpointId(at);
-        let mut permit =
-            Permit { admission: Arc::clone(self), endpoint, calls, lease, taken: false };
-        (calls >= needs.calls && permit.take()).then_some(permit)
+    /// How long to wait for an endpoint's answer before another one is asked too.
+    pub(super) fn patience(&self, on: EndpointId, needs: &Needs) -> Duration {
+        let (now, state, limits) = (Instant::now(), self.state(), &self.limits);
+        let own = state.endpoints.get(on.0).and_then(|endpoint| endpoint.usual(now));
+        if needs.is_opinion {
+            return own.map_or(Duration::ZERO, |own| own * 4).max(limits.hedge_other_after_min);
+        }
+        let all = state.endpoints.iter().enumerate();
+        let able = all.filter(|(at, endpoint)| needs.may_use(*at, endpoint, now));
+        let usual = own.or_else(|| able.filter_map(|(_, endpoint)| endpoint.usual(now)).min());
+        usual.map_or(limits.hedge_other_after_min, |usual| (usual * 4).max(limits.hedge_after_min))
     }
 
     /// Whether an endpoint could serve this, now or later.
@@ -280,6 +291,11 @@ impl Admission {
         let (now, state) = (Instant::now(), self.state());
         let all = state.endpoints.iter().enumerate();
         all.filter(|(at, e)| needs.may_use(*at, e, now) && !e.is_resting(now)).count()
+    }
+
+    /// Hands out what has become free.
+    pub(super) fn look_again(self: &Arc<Self>) {
+        self.dispatch();
     }
 
     /// Refuses those who wait for what turned out to be offered nowhere, or rests for too long.
@@ -307,8 +323,8 @@ impl Admission {
         }
     }
 
-    /// To the end of its lane, or to the front where it had its turn already.
-    fn enqueue(&self, waiter: Waiter, first: bool) -> Result<(), UpstreamError> {
+    /// Behind those of its rank, or before them where it had its turn already or is late.
+    fn enqueue(&self, waiter: Waiter, lapsed: bool) -> Result<(), UpstreamError> {
         let mut state = self.state();
         state.check(&waiter.needs, self.limits.retry_time_max, Instant::now())?;
         if state.waiting >= self.limits.waiting_max {
@@ -318,11 +334,13 @@ impl Admission {
         let lane = waiter.needs.lane.id;
         let queue = state.lanes.entry(lane).or_default();
         let is_new = queue.waiters.is_empty();
-        if first {
-            queue.waiters.push_front(waiter);
-        } else {
-            queue.waiters.push_back(waiter);
-        }
+        let (rank, first) = (waiter.needs.lane.rank, lapsed || waiter.needs.is_second);
+        let before = |other: &Waiter| {
+            let other = other.needs.lane.rank;
+            other < rank || (other == rank && !first)
+        };
+        let place = queue.waiters.partition_point(before);
+        queue.waiters.insert(place, waiter);
         if is_new {
             state.turns.push_back(lane);
         }
@@ -336,7 +354,7 @@ impl Admission {
         let until = now + self.limits.turn_wait_max;
         loop {
             let mut state = self.state();
-            let Some((waiter, at)) = state.next_grant(now, self.limits.background_share) else {
+            let Some((waiter, at)) = state.next_grant(now, &self.limits) else {
                 let next = state.next_change(now);
                 // A watcher that would sleep for too long is relieved.
                 if next.is_some_and(|next| state.watcher.is_none_or(|w| next < w.wakes)) {
@@ -346,8 +364,12 @@ impl Admission {
                 return next;
             };
             let (lease, calls) = state.endpoints.get_mut(at)?.begin(waiter.needs.calls, now, until);
-            let full = self.limits.hedge_share * self.limits.hedge_share;
-            state.hedge_credit = (state.hedge_credit + 1).min(full);
+            let (share, credit) = (self.limits.hedge_share, state.hedge_credit);
+            state.hedge_credit = if waiter.needs.is_second {
+                credit.saturating_sub(share)
+            } else {
+                (credit + 1).min(share * share)
+            };
             drop(state);
             let (admission, endpoint) = (Arc::clone(self), EndpointId(at));
             // A waiter that has gone drops the permit, which gives the place back.
@@ -380,24 +402,35 @@ impl State {
     }
 
     /// The next waiter by turns that an endpoint can serve now.
-    fn next_grant(&mut self, now: Instant, background_share: u32) -> Option<(Waiter, usize)> {
+    fn next_grant(&mut self, now: Instant, limits: &PoolLimits) -> Option<(Waiter, usize)> {
         self.drop_gone();
         self.endpoints.iter().find(|endpoint| endpoint.ready(now).is_ok())?;
-        let background_due = self.interactive_in_a_row + 1 >= background_share;
-        let first = self.take_turn(now, !background_due);
-        first.or_else(|| self.take_turn(now, background_due))
+        let background_due = self.interactive_in_a_row + 1 >= limits.background_share;
+        let may_hedge = self.hedge_credit >= limits.hedge_share;
+        let first = self.take_turn(now, !background_due, may_hedge);
+        first.or_else(|| self.take_turn(now, background_due, may_hedge))
     }
 
-    fn take_turn(&mut self, now: Instant, interactive: bool) -> Option<(Waiter, usize)> {
-        for turn in 0..self.turns.len() {
+    fn take_turn(
+        &mut self,
+        now: Instant,
+        interactive: bool,
+        may_hedge: bool,
+    ) -> Option<(Waiter, usize)> {
+        let lanes = self.turns.len();
+        for turn in 0..lanes {
             let lane = *self.turns.get(turn)?;
             let Some(queue) = self.lanes.get(&lane) else { continue };
-            // Not the front alone: one that waits for a certain endpoint must not hold up the rest.
+            // Not the front alone: one that waits for a certain endpoint, or for a quick one, must
+            // not hold up the rest.
             let waiting = queue.waiters.iter().enumerate();
             let waiting = waiting.filter(|(_, waiter)| !waiter.grant.is_closed());
             let served = waiting.into_iter().find_map(|(place, waiter)| {
                 let of_kind = waiter.needs.lane.priority.is_interactive() == interactive;
-                let endpoint = of_kind.then(|| self.choose(&waiter.needs, now))?;
+                let may_go = of_kind && (may_hedge || !waiter.needs.is_second);
+                // Lanes take turns.
+                let ahead = place * lanes + turn;
+                let endpoint = may_go.then(|| self.choose(&waiter.needs, ahead, now))?;
                 Some((place, endpoint?))
             });
             let Some((place, at)) = served else { continue };
@@ -440,19 +473,16 @@ impl State {
         all.any(|(at, endpoint)| needs.may_use(at, endpoint, now))
     }
 
-    /// The least loaded endpoint that may serve this now.
-    fn choose(&self, needs: &Needs, now: Instant) -> Option<usize> {
-        let able = |at: usize, endpoint: &Endpoint| needs.may_use(at, endpoint, now);
-        let other = |at: usize| needs.avoid.is_some_and(|avoid| avoid.0 != at);
-        let mut all = self.endpoints.iter().enumerate();
-        let other_lives = all.any(|(at, e)| other(at) && able(at, e) && !e.is_resting(now));
-        self.endpoints
-            .iter()
-            .enumerate()
-            .filter(|(at, endpoint)| able(*at, endpoint) && (!other_lives || other(*at)))
-            .filter(|(_, endpoint)| endpoint.ready(now).is_ok())
-            .min_by_key(|(_, endpoint)| endpoint.load())
-            .map(|(at, _)| at)
+    /// The endpoint that serves this now, where none is worth waiting for.
+    fn choose(&self, needs: &Needs, ahead: usize, now: Instant) -> Option<usize> {
+        let able = self.endpoints.iter().enumerate();
+        let able = able.filter(|(at, endpoint)| needs.may_use(*at, endpoint, now));
+        let offers = able.map(|(at, endpoint)| endpoint.offer(at, needs.calls, now)).collect();
+        let offers = match needs.avoid {
+            Some(avoid) => choice::elsewhere(offers, avoid.0, needs.is_opinion),
+            None => offers,
+        };
+        choice::choose(&offers, ahead)
     }
 
     fn next_change(&self, now: Instant) -> Option<Instant> {

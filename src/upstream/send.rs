@@ -24,20 +24,29 @@ impl Pool {
         ask: &Ask,
         calls: usize,
     ) -> (Sent, Received) {
-        let slow = permit.endpoint;
-        let usual = self.inner.admission.with(slow, |e| e.latency()).unwrap_or_default();
-        let patience = (usual * 4).max(self.inner.limits.hedge_after_min);
-        let began = Instant::now();
+        let admission = &self.inner.admission;
+        let (slow, began) = (permit.endpoint, Instant::now());
+        let mut elsewhere = Needs { calls, is_second: true, ..needs.clone() };
+        elsewhere.without.insert(slow);
         let first = self.send(permit, ask, calls);
         tokio::pin!(first);
-        if let Ok(received) = timeout(patience, &mut first).await {
-            return received;
+        loop {
+            // What is usual may be learned meanwhile.
+            let patience = admission.patience(slow, needs).saturating_sub(began.elapsed());
+            if patience.is_zero() {
+                break;
+            }
+            let look_again = patience.min(self.inner.limits.hedge_after_min);
+            if let Ok(received) = timeout(look_again, &mut first).await {
+                return received;
+            }
         }
-        let mut elsewhere = Needs { calls, ..needs.clone() };
-        elsewhere.without.insert(slow);
-        let Some(second) = self.inner.admission.hedge(&elsewhere) else {
-            return first.await;
+        let second = tokio::select! {
+            biased;
+            received = &mut first => return received,
+            second = admission.admit(elsewhere) => second,
         };
+        let Ok(second) = second else { return first.await };
         let second = self.send(second, ask, calls);
         tokio::pin!(second);
         tokio::select! {
@@ -46,7 +55,7 @@ impl Pool {
             }
             received = &mut second => {
                 if is_good(&received.1) {
-                    self.inner.admission.with(slow, |endpoint| endpoint.took(began.elapsed()));
+                    admission.with(slow, |endpoint| endpoint.overtaken(began.elapsed()));
                     received
                 } else {
                     first.await

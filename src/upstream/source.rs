@@ -9,6 +9,7 @@ use super::evm::{EvmReader, EvmSource};
 use super::queue::Lane;
 use super::solana::{SolanaReader, SolanaSource};
 use super::tron::{TronReader, TronSource};
+use super::vetting::Vetting;
 use crate::decode::evm;
 use crate::decode::solana;
 use crate::decode::tron;
@@ -121,7 +122,11 @@ pub enum Source {
 
 /// Chunks of one gap, newest first, one below the other. Dropping it stops all fetching.
 #[derive(Debug)]
-pub struct GapReader(Reader);
+pub struct GapReader {
+    reader: Reader,
+    /// What its nodes are asked about themselves goes on beside the reading.
+    vetting: Arc<Vetting>,
+}
 
 #[derive(Debug)]
 enum Reader {
@@ -133,11 +138,14 @@ enum Reader {
 impl Source {
     /// Begins nothing by itself: the reader works while it is polled.
     pub fn read(&self, request: GapRequest) -> GapReader {
-        match self {
-            Self::Solana(source) => GapReader(Reader::Solana(Box::new(source.read(request)))),
-            Self::Evm(source) => GapReader(Reader::Evm(Box::new(source.read(request)))),
-            Self::Tron(source) => GapReader(Reader::Tron(Box::new(source.read(request)))),
-        }
+        let (reader, vetting) = match self {
+            Self::Solana(source) => {
+                (Reader::Solana(Box::new(source.read(request))), source.vetting())
+            }
+            Self::Evm(source) => (Reader::Evm(Box::new(source.read(request))), source.vetting()),
+            Self::Tron(source) => (Reader::Tron(Box::new(source.read(request))), source.vetting()),
+        };
+        GapReader { reader, vetting: Arc::clone(vetting) }
     }
 
     /// One transaction as a wallet sees it; `None` where no node has it.
@@ -261,26 +269,42 @@ impl Source {
 impl GapReader {
     /// The next chunk; `None` after the one that reaches the lower end. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        match &mut self.0 {
-            Reader::Solana(reader) => reader.next().await,
-            Reader::Evm(reader) => reader.next().await,
-            Reader::Tron(reader) => reader.next().await,
+        let Self { reader, vetting } = self;
+        let next = async {
+            match reader {
+                Reader::Solana(reader) => reader.next().await,
+                Reader::Evm(reader) => reader.next().await,
+                Reader::Tron(reader) => reader.next().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            next = next => next,
+            never = vetting.go_on() => match never {},
         }
     }
 
     /// Works on what is under way without delivering; never ready. For the time in which nobody
     /// takes chunks.
     pub async fn drive(&mut self) -> Infallible {
-        match &mut self.0 {
-            Reader::Solana(reader) => reader.drive().await,
-            Reader::Evm(reader) => reader.drive().await,
-            Reader::Tron(reader) => reader.drive().await,
+        let Self { reader, vetting } = self;
+        let drive = async {
+            match reader {
+                Reader::Solana(reader) => reader.drive().await,
+                Reader::Evm(reader) => reader.drive().await,
+                Reader::Tron(reader) => reader.drive().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            never = drive => match never {},
+            never = vetting.go_on() => match never {},
         }
     }
 
     /// Eager: fetches as far ahead as the limits allow; else the run-ahead grows with each chunk.
     pub fn set_eager(&mut self, eager: bool) {
-        match &mut self.0 {
+        match &mut self.reader {
             Reader::Solana(reader) => reader.set_eager(eager),
             Reader::Evm(reader) => reader.set_eager(eager),
             Reader::Tron(reader) => reader.set_eager(eager),

@@ -41,9 +41,11 @@ impl Open {
             lane: options.lane.clone(),
             on: options.on,
             avoid: self.avoid,
+            is_opinion: self.attempts == 0 && self.avoid.is_some(),
             without: self.without,
             method,
             calls,
+            is_second: false,
             since: self.since,
         }
     }

@@ -52,10 +52,11 @@ fn quantity(units: Units, decimals: u8) -> String {
 
 /// Of every length, with zeros at either end.
 fn units() -> impl Strategy<Value = Units> {
-    let any_units = (any::<[u64; 4]>(), 0_usize..256, 0_u32..78).prop_map(|(limbs, shift, zeros)| {
-        let ten = Units::from(10).pow(Units::from(zeros));
-        (Units::from_limbs(limbs) >> shift) / ten * ten
-    });
+    let any_units =
+        (any::<[u64; 4]>(), 0_usize..256, 0_u32..78).prop_map(|(limbs, shift, zeros)| {
+            let ten = Units::from(10).pow(Units::from(zeros));
+            (Units::from_limbs(limbs) >> shift) / ten * ten
+        });
     prop_oneof![1 => Just(Units::ZERO), 1 => Just(Units::MAX), 8 => any_units]
 }
 
@@ -112,7 +113,7 @@ fn wallet_of(family: Family, seed: u8) -> Wallet {
 /// The order of delivery, as the documentation tells it.
 fn rank(key: &TradeKey) -> impl Ord + use<> {
     let newest_first = (Reverse(key.time.0), Reverse(key.height), Reverse(key.index));
-    (newest_first, key.tx.bytes().to_vec(), key.leg)
+    (newest_first, key.tx.to_bytes(), key.leg)
 }
 
 fn trade_at(key: TradeKey, family: Family, number: usize) -> Trade {
@@ -211,7 +212,8 @@ fn text() -> impl Strategy<Value = String> {
         Just('\u{10ffff}'),
         proptest::char::range('\u{1}', '\u{1f}'),
     ];
-    let any_char = prop_oneof![2 => special, 3 => any::<char>(), 3 => proptest::char::range(' ', '~')];
+    let any_char =
+        prop_oneof![2 => special, 3 => any::<char>(), 3 => proptest::char::range(' ', '~')];
     proptest::collection::vec(any_char, 0..24).prop_map(String::from_iter)
 }
 
@@ -269,7 +271,7 @@ fn trade_of(number: usize, sample: &Sample) -> Trade {
             time: UnixSeconds(sample.time),
             height: u64::try_from(number).unwrap() + 1,
             index: 0,
-            tx: TxId::Solana(tx),
+            tx: TxId::solana(&tx),
             leg: 0,
         },
         side: if sample.sell { Side::Sell } else { Side::Buy },
@@ -311,7 +313,7 @@ fn check(line: &Line, trade: &Trade, (symbol, decimals): &Known) {
     let Address::Solana(mint) = trade.mint else { panic!("of another chain") };
     let mint = bs58::encode(mint).into_string();
     let short = format!("{}…{}", &mint[..4], &mint[mint.len() - 4..]);
-    assert_eq!(line.signature, bs58::encode(tx).into_string());
+    assert_eq!(line.signature, bs58::encode(tx.to_bytes()).into_string());
     assert_eq!(line.side, if trade.side == Side::Buy { "buy" } else { "sell" });
     assert_eq!(&line.token, symbol.as_ref().unwrap_or(&short));
     assert_eq!(line.token_mint, mint);

@@ -24,8 +24,6 @@ pub struct EvmLimits {
     /// Tries for a transaction that no node gives, and the pause before each, times its number.
     pub missing_tries_max: u32,
     pub missing_pause: Duration,
-    /// An endpoint that has not told its chain by then is asked again at the next read.
-    pub check_wait: Duration,
     /// A way to find transactions that failed is left alone this long.
     pub list_rest: Duration,
     /// Old states and traces that nobody had are not asked for again so soon.
@@ -51,7 +49,6 @@ impl Default for EvmLimits {
             log_queries_max: 64,
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(500),
-            check_wait: Duration::from_secs(5),
             list_rest: Duration::from_secs(300),
             state_rest: Duration::from_secs(600),
             bench: Duration::from_secs(600),

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::{EvmSource, lock};
 use crate::domain::Height;
+use crate::upstream::choice::SLOWER_MAX;
 use crate::upstream::endpoint::EndpointId;
 
 #[derive(Debug, Default)]
@@ -33,18 +34,21 @@ pub(super) struct LogChoice {
 
 impl EvmSource {
     /// Who is asked for logs up to `high`: of those that work, the one that takes the largest
-    /// ranges, then the least busy one. `without`: those that failed in this read.
+    /// ranges, then a quick one, then the least busy one. `without`: those that failed in this read.
     pub(super) fn log_choice(
         &self,
         high: Height,
         without: &BTreeSet<EndpointId>,
     ) -> Option<LogChoice> {
-        let checked = self.inner.identity.known().clone();
+        let checked = self.inner.vetting.known();
         let nodes = lock(&self.inner.log_nodes);
         let now = Instant::now();
         let most = self.inner.limits.log_blocks_max;
         let offers = |absent: &[String]| !absent.iter().any(|method| method == "eth_getLogs");
-        let endpoints = self.inner.pool.endpoints().into_iter().filter(|endpoint| {
+        let all = self.inner.pool.endpoints();
+        let measured = all.iter().map(|endpoint| endpoint.latency).filter(|time| !time.is_zero());
+        let bearable = measured.min().map(|quickest| quickest * SLOWER_MAX);
+        let endpoints = all.into_iter().filter(|endpoint| {
             !without.contains(&endpoint.id)
                 && checked.get(&endpoint.id) != Some(&false)
                 && offers(&endpoint.not_offered)
@@ -55,8 +59,9 @@ impl EvmSource {
             let fails = node.and_then(|node| node.failed_until).is_some_and(|until| until > now);
             let is_silent = !checked.contains_key(&endpoint.id);
             let asks_head = node.is_none_or(|node| node.head < high);
-            let order =
-                (endpoint.resting || fails || is_silent, Reverse(blocks_max), endpoint.in_flight);
+            let is_slow = bearable.is_some_and(|bearable| endpoint.latency > bearable);
+            let is_doubtful = endpoint.resting || fails || is_silent;
+            let order = (is_doubtful, Reverse(blocks_max), is_slow, endpoint.in_flight);
             (order, asks_head, LogChoice { on: endpoint.id, blocks_max, asks_head })
         });
         let best = choices.min_by_key(|(order, asks_head, choice)| (*order, *asks_head, choice.on));

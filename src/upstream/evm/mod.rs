@@ -46,12 +46,12 @@ pub(super) use reader::EvmReader;
 
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
-use super::identity::Identity;
 use super::known_pools::KnownPools;
 use super::pool::Pool;
 use super::queue::Lane;
 use super::reference::Pool as ReferencePool;
 use super::source::{GapRequest, SourceStatus, TokenMeta};
+use super::vetting::Vetting;
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height};
 use crate::registry::{Chain, Registry};
@@ -88,7 +88,7 @@ struct Inner {
     portal: Option<Pool>,
     discovery: Vec<Discovery>,
     limits: EvmLimits,
-    identity: Identity,
+    vetting: Arc<Vetting>,
     /// What failed of late is left alone until then.
     resting: Mutex<HashMap<Resting, Instant>>,
     /// The highest blocks of which lists are known to tell everything.
@@ -116,7 +116,6 @@ enum Past {
 impl EvmSource {
     pub fn new(parts: EvmParts) -> Self {
         let EvmParts { chain, registry, rpc, explorer, portal, discovery, limits } = parts;
-        let identity = Identity::new(chain.chain_id.map(|id| id.to_string()));
         let inner = Inner {
             chain: Arc::new(chain),
             registry,
@@ -125,7 +124,7 @@ impl EvmSource {
             portal,
             discovery,
             limits,
-            identity,
+            vetting: Arc::default(),
             resting: Mutex::default(),
             list_heads: Mutex::default(),
             log_nodes: Mutex::default(),
@@ -133,6 +132,10 @@ impl EvmSource {
             references: KnownPools::default(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    pub(super) fn vetting(&self) -> &Arc<Vetting> {
+        &self.inner.vetting
     }
 
     pub(super) fn read(&self, request: GapRequest) -> EvmReader {

@@ -1,16 +1,18 @@
 //! The beginning of a read: which chain the nodes are of, how far it can be read, by which list.
 
+use futures_util::FutureExt as _;
 use futures_util::future::join;
 use serde_json::json;
 
 use super::discovery::{Discovery, Lister, Listing};
-use super::{EvmSource, Inner, Resting, wire};
+use super::{EvmSource, Resting, wire};
 use crate::decode::evm::Account;
 use crate::domain::Height;
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
-use crate::upstream::identity::{Nodes, opened_beside};
 use crate::upstream::pool::CallOptions;
 use crate::upstream::source::Tip;
+use crate::upstream::vetting::{Nodes, Told, checked};
 
 /// What is read, before it is known how far up.
 #[derive(Debug, Clone)]
@@ -38,7 +40,7 @@ impl EvmSource {
     /// The first list that works; the last error where none does.
     pub(super) async fn open(self, wanted: Wanted) -> Result<Opened, UpstreamError> {
         let open = || self.open_any(wanted.clone());
-        opened_beside(self.check_chain(&wanted.options), open).await
+        checked(self.check_chain(&wanted.options), open).await
     }
 
     async fn open_any(&self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
@@ -112,12 +114,24 @@ impl EvmSource {
         Ok((reached, tip))
     }
 
+    /// Asks each endpoint once whether it is a node of this chain; others are left alone.
     async fn check_chain(&self, options: &CallOptions) -> Result<Nodes, UpstreamError> {
-        let Inner { identity, pool, limits, .. } = &*self.inner;
-        let ask = async |options: CallOptions| {
-            let answer = pool.call("eth_chainId", json!([]), &options).await?;
-            Ok(wire::number(&answer.result).map(|id| id.to_string()))
+        let Some(expected) = self.inner.chain.chain_id else { return Ok(Nodes::AsBefore) };
+        let ask = |id: EndpointId| {
+            let pool = self.inner.pool.clone();
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            let asked = async move {
+                let told = pool.call("eth_chainId", json!([]), &options).await;
+                match told.map(|answer| wire::number(&answer.result)) {
+                    Ok(Some(told)) if told != expected => Told::Wrong,
+                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        Told::Right
+                    }
+                    Err(_) => Told::Nothing,
+                }
+            };
+            asked.boxed()
         };
-        identity.check(pool, options, limits.check_wait, ask).await
+        self.inner.vetting.check(&self.inner.pool, ask).await
     }
 }

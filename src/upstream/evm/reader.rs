@@ -147,7 +147,9 @@ impl EvmReader {
             let Some(batch) = self.waiting.pop_front() else { break };
             let count = batch.candidates.len().max(1);
             self.under_way += count;
-            let chunk = self.source.clone().chunk(batch, self.options());
+            // The newest is delivered first.
+            let lane = self.request.lane.ranked(u64::MAX - batch.high);
+            let chunk = self.source.clone().chunk(batch, CallOptions::new(lane));
             self.fetches.push_back(chunk.map(move |chunk| (count, chunk)).boxed());
         }
         if self.under_way >= room || !self.waiting.is_empty() {

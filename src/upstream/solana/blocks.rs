@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 
 use super::SolanaSource;
+use super::listing::FIRST_HEIGHTS;
 use super::wire::{self, Block};
 use crate::domain::{Height, TxId};
 use crate::upstream::endpoint::EndpointId;
@@ -171,11 +173,19 @@ impl SolanaSource {
                 Err(error) => Err(error),
             }
         });
-        let (told, failed): (Vec<_>, Vec<_>) =
-            join_all(asked).await.into_iter().partition(Result::is_ok);
-        match failed.into_iter().find_map(Result::err) {
+        let mut asked: FuturesUnordered<_> = asked.collect();
+        let (mut told, mut failed) = (Vec::new(), Vec::new());
+        while let Some(answer) = asked.next().await {
+            match answer {
+                // One that keeps the whole chain is enough.
+                Ok((id, first)) if first <= FIRST_HEIGHTS => return Ok(vec![(id, first)]),
+                Ok(kept) => told.push(kept),
+                Err(error) => failed.push(error),
+            }
+        }
+        match failed.pop() {
             Some(error) if told.is_empty() => Err(error),
-            Some(_) | None => Ok(told.into_iter().flatten().collect()),
+            Some(_) | None => Ok(told),
         }
     }
 }

@@ -396,7 +396,9 @@ impl ListReader {
             let blocks = room && listing.list.frontier().is_some_and(|at| Some(at) == frontier);
             let is_first = listing.state == PageState::New;
             let due = is_first || (listing.state == PageState::Paged && blocks);
-            if listing.list.ended || !due {
+            // That nothing follows is asked about early: it takes no room.
+            let is_end = listing.list.wants_second_answer() && listing.state == PageState::Paged;
+            if listing.list.ended || !(due || is_end) {
                 continue;
             }
             listing.state = PageState::Asked { is_first };
@@ -437,7 +439,10 @@ impl ListReader {
             if entries.is_empty() {
                 return;
             }
-            let (source, options) = (self.source.clone(), self.options.clone());
+            // The newest is delivered first.
+            let rank = entries.first().map_or(0, |entry| u64::MAX - entry.slot);
+            let (source, mut options) = (self.source.clone(), self.options.clone());
+            options.lane = options.lane.ranked(rank);
             let pause = self.source.inner.limits.missing_pause * tries;
             self.flights.push(Box::pin(async move {
                 if !pause.is_zero() {

@@ -29,10 +29,10 @@ pub(super) use reader::SolanaReader;
 
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
-use super::identity::Identity;
 use super::pool::{CallOptions, Pool};
 use super::queue::Lane;
 use super::source::{GapRequest, SourceStatus};
+use super::vetting::Vetting;
 use crate::domain::Height;
 use crate::registry::Chain;
 use prices::References;
@@ -48,8 +48,9 @@ pub struct SolanaSource {
 struct Inner {
     pool: Pool,
     limits: SolanaLimits,
-    /// By `getGenesisHash`.
-    identity: Identity,
+    /// What `getGenesisHash` must answer.
+    genesis_hash: Option<String>,
+    vetting: Arc<Vetting>,
     readers: AtomicUsize,
     /// Whether whole transactions are offered by address; `None`: not asked yet.
     whole: Mutex<Option<bool>>,
@@ -57,9 +58,8 @@ struct Inner {
 
 impl SolanaSource {
     pub fn new(pool: Pool, genesis_hash: Option<String>, limits: SolanaLimits) -> Self {
-        let identity = Identity::new(genesis_hash);
-        let (readers, whole) = (AtomicUsize::new(0), Mutex::default());
-        let inner = Inner { pool, limits, identity, readers, whole };
+        let (vetting, readers, whole) = (Arc::default(), AtomicUsize::new(0), Mutex::default());
+        let inner = Inner { pool, limits, genesis_hash, vetting, readers, whole };
         Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
     }
 
@@ -67,6 +67,10 @@ impl SolanaSource {
     #[must_use]
     pub fn with_references(self, chain: &Chain) -> Self {
         Self { references: Arc::new(References::of(chain)), ..self }
+    }
+
+    pub(super) fn vetting(&self) -> &Arc<Vetting> {
+        &self.inner.vetting
     }
 
     pub(super) fn read(&self, request: GapRequest) -> SolanaReader {

@@ -1,17 +1,16 @@
 //! The first round trip of a read: head, token accounts, what the address is, which chain it is.
 
-use std::time::Duration;
-
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
+use super::SolanaSource;
 use super::wire::{self, Balance};
-use super::{Inner, SolanaSource};
 use crate::domain::{Address, Height};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
-use crate::upstream::identity::{Nodes, opened_beside};
 use crate::upstream::pool::{Answer, Call, CallOptions};
 use crate::upstream::source::Tip;
+use crate::upstream::vetting::{Nodes, Told, checked};
 
 pub(super) const TOKEN_PROGRAM: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 pub(super) const TOKEN_2022_PROGRAM: &str = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
@@ -38,7 +37,7 @@ impl SolanaSource {
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
         let open = || self.ask_opening(wallet, first, options);
-        opened_beside(self.check_chain(options), open).await
+        checked(self.check_chain(options), open).await
     }
 
     async fn ask_opening(
@@ -130,13 +129,25 @@ impl SolanaSource {
         }
     }
 
+    /// Asks each endpoint once whether it is a node of this chain; others are left alone.
     async fn check_chain(&self, options: &CallOptions) -> Result<Nodes, UpstreamError> {
-        let Inner { identity, pool, .. } = &*self.inner;
-        let ask = async |options: CallOptions| {
-            let answer = pool.call("getGenesisHash", Value::Array(vec![]), &options).await?;
-            Ok(wire::text(&answer.result))
+        let Some(expected) = &self.inner.genesis_hash else { return Ok(Nodes::AsBefore) };
+        let ask = |id: EndpointId| {
+            let (pool, expected) = (self.inner.pool.clone(), expected.clone());
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            let asked = async move {
+                let told = pool.call("getGenesisHash", Value::Array(vec![]), &options).await;
+                match told.map(|answer| wire::text(&answer.result)) {
+                    Ok(Some(hash)) if hash != expected => Told::Wrong,
+                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        Told::Right
+                    }
+                    Err(_) => Told::Nothing,
+                }
+            };
+            asked.boxed()
         };
-        identity.check(pool, options, Duration::MAX, ask).await
+        self.inner.vetting.check(&self.inner.pool, ask).await
     }
 }
 

@@ -105,21 +105,27 @@ impl TronSource {
             tx.tell_exchange(assets);
             return Ok(());
         }
-        let asked = self.post("wallet/getexchangebyid", &json!({"id": exchange}), options).await;
-        let reply = match asked {
-            Ok(reply) => reply,
-            // Then it stays untold, and so does the trade.
-            Err(error) if error.is_final() => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let told = wire::exchange(&reply.body)
-            .map_err(|Unreadable| self.malformed(reply.endpoint, "getexchangebyid gave none"))?;
-        if let Some(assets) = told {
-            tx.tell_exchange(assets);
-            let mut known = self.exchanges();
-            if known.len() < self.inner.limits.exchanges_max {
-                known.insert(exchange, assets);
+        let (body, mut options) = (json!({"id": exchange}), options.clone());
+        // The transaction went through: an exchange that a node does not know is asked for again.
+        for _ in 0..self.inner.limits.missing_tries_max {
+            let reply = match self.post("wallet/getexchangebyid", &body, &options).await {
+                Ok(reply) => reply,
+                // Then it stays untold, and so does the trade.
+                Err(error) if error.is_final() => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let what = "getexchangebyid gave none";
+            let told = wire::exchange(&reply.body)
+                .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
+            if let Some(assets) = told {
+                tx.tell_exchange(assets);
+                let mut known = self.exchanges();
+                if known.len() < self.inner.limits.exchanges_max {
+                    known.insert(exchange, assets);
+                }
+                return Ok(());
             }
+            options.avoid = Some(reply.endpoint);
         }
         Ok(())
     }

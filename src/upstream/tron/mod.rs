@@ -33,12 +33,12 @@ pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 use super::ask::{Ask, Reply};
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
-use super::identity::Identity;
 use super::jsonrpc::{self, Outcome};
 use super::known_pools::KnownPools;
 use super::pool::{CallOptions, Pool};
 use super::queue::Lane;
 use super::source::{GapRequest, SourceStatus};
+use super::vetting::Vetting;
 use crate::decode::tron::{Asset, ExchangeId};
 use crate::domain::{Address, Height};
 use crate::registry::Chain;
@@ -55,8 +55,9 @@ struct Inner {
     limits: TronLimits,
     /// Heights that lists may lack below the head.
     index_lag: u64,
-    /// By `eth_chainId`.
-    identity: Identity,
+    /// What `eth_chainId` must answer.
+    chain_id: Option<u64>,
+    vetting: Arc<Vetting>,
     /// What the protocol's exchanges exchange; it never changes.
     exchanges: Mutex<HashMap<ExchangeId, [Asset; 2]>>,
     readers: AtomicUsize,
@@ -79,13 +80,18 @@ impl TronSource {
             pool,
             limits,
             index_lag: chain.index_lag,
-            identity: Identity::new(chain.chain_id.map(|id| id.to_string())),
+            chain_id: chain.chain_id,
+            vetting: Arc::default(),
             exchanges: Mutex::default(),
             readers: AtomicUsize::new(0),
             references,
             known_references: KnownPools::default(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    pub(super) fn vetting(&self) -> &Arc<Vetting> {
+        &self.inner.vetting
     }
 
     pub(super) fn read(&self, request: GapRequest) -> TronReader {
@@ -126,9 +132,35 @@ impl TronSource {
         }
     }
 
-    /// Asks a node's JSON-RPC for many things in one request; each has an answer of its own. Answers
-    /// that do not fit what was asked are no answer: it is asked again, elsewhere where there is such.
     async fn rpc(
+        &self,
+        name: &'static str,
+        calls: &[(&str, Value)],
+        options: &CallOptions,
+    ) -> Result<(Vec<Outcome>, EndpointId), UpstreamError> {
+        self.rpc_asker().ask(name, calls, options).await
+    }
+
+    fn rpc_asker(&self) -> RpcAsker {
+        RpcAsker { pool: self.inner.pool.clone(), tries_max: self.inner.limits.unfit_tries_max }
+    }
+
+    fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
+        let endpoint = self.inner.pool.label(endpoint);
+        UpstreamError::Malformed { endpoint, what: what.to_owned() }
+    }
+}
+
+/// A node's JSON-RPC beside its HTTP API.
+struct RpcAsker {
+    pool: Pool,
+    tries_max: u32,
+}
+
+impl RpcAsker {
+    /// Asks for many things in one request; each has an answer of its own. Answers that do not fit
+    /// what was asked are no answer: it is asked again, elsewhere where there is such.
+    async fn ask(
         &self,
         name: &'static str,
         calls: &[(&str, Value)],
@@ -141,7 +173,7 @@ impl TronSource {
         let mut options = options.clone();
         let mut tries = 0;
         loop {
-            let reply = self.inner.pool.ask(&ask, wire::rpc_reading, &options).await?;
+            let reply = self.pool.ask(&ask, wire::rpc_reading, &options).await?;
             let Reply { body, endpoint, .. } = reply;
             let answers = jsonrpc::decode(&body, calls.len()).ok();
             let answers = answers.and_then(|all| all.into_iter().collect::<Option<Vec<Outcome>>>());
@@ -149,15 +181,11 @@ impl TronSource {
                 return Ok((answers, endpoint));
             }
             tries += 1;
-            if tries >= self.inner.limits.unfit_tries_max {
-                return Err(self.malformed(endpoint, &format!("no answer to {name}")));
+            if tries >= self.tries_max {
+                let (endpoint, what) = (self.pool.label(endpoint), format!("no answer to {name}"));
+                return Err(UpstreamError::Malformed { endpoint, what });
             }
             options.avoid = Some(endpoint);
         }
-    }
-
-    fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
-        let endpoint = self.inner.pool.label(endpoint);
-        UpstreamError::Malformed { endpoint, what: what.to_owned() }
     }
 }

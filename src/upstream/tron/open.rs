@@ -1,18 +1,18 @@
 //! What must be known before anything is listed: the head, the wanted times, which chain it is.
 
-use std::time::Duration;
-
+use futures_util::FutureExt as _;
 use futures_util::future::join;
 use serde_json::json;
 
+use super::TronSource;
 use super::blocks::Head;
-use super::{Inner, TronSource};
 use crate::domain::Height;
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
-use crate::upstream::evm::wire as evm_wire;
-use crate::upstream::identity::Nodes;
+use crate::upstream::jsonrpc::Outcome;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::source::{GapRequest, Tip};
+use crate::upstream::vetting::{Nodes, Told, checked};
 
 /// Where a reading begins and ends.
 #[derive(Debug, Clone, Copy)]
@@ -32,16 +32,18 @@ impl TronSource {
         resume_at: Option<u64>,
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
-        let low_at = async {
+        let low_at = || async {
             match request.low {
                 0 => Ok(None),
                 low => self.time_of(low, options).await,
             }
         };
-        self.check_chain(options).await?;
-        let (top, low_at) = join(self.top(request.high, resume_at, options), low_at).await;
-        let (high, top_at, tip) = top?;
-        Ok(Opening { high, top_at, low_at: low_at?.unwrap_or(0), tip })
+        let open = || async {
+            let (top, low_at) = join(self.top(request.high, resume_at, options), low_at()).await;
+            let (high, top_at, tip) = top?;
+            Ok(Opening { high, top_at, low_at: low_at?.unwrap_or(0), tip })
+        };
+        checked(self.check_chain(options), open).await
     }
 
     async fn top(
@@ -67,14 +69,32 @@ impl TronSource {
         Ok((high.map_or(settled, |high| high.min(settled)), millis, tip))
     }
 
+    /// Asks each endpoint once which chain it is of; those that do not say are believed.
     async fn check_chain(&self, options: &CallOptions) -> Result<Nodes, UpstreamError> {
-        let Inner { identity, pool, .. } = &*self.inner;
-        let ask = async |options: CallOptions| {
-            let (answers, _) =
-                self.rpc("eth_chainId", &[("eth_chainId", json!([]))], &options).await?;
-            let told = answers.first().and_then(|answer| evm_wire::number(answer.as_ref().ok()?));
-            Ok(told.map(|id| id.to_string()))
+        let Some(expected) = self.inner.chain_id else { return Ok(Nodes::AsBefore) };
+        let ask = |id: EndpointId| {
+            // Not of the source itself, which holds what is asked.
+            let asker = self.rpc_asker();
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            let asked = async move {
+                let call = [("eth_chainId", json!([]))];
+                match asker.ask("eth_chainId", &call, &options).await {
+                    Ok((answers, _)) if chain_id(&answers).is_some_and(|id| id != expected) => {
+                        Told::Wrong
+                    }
+                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        Told::Right
+                    }
+                    Err(_) => Told::Nothing,
+                }
+            };
+            asked.boxed()
         };
-        identity.check(pool, options, Duration::MAX, ask).await
+        self.inner.vetting.check(&self.inner.pool, ask).await
     }
+}
+
+fn chain_id(answers: &[Outcome]) -> Option<u64> {
+    let text: String = serde_json::from_str(answers.first()?.as_ref().ok()?.get()).ok()?;
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }

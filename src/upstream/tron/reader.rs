@@ -353,8 +353,10 @@ impl TronReader {
         }
         while self.timeline.under_way() < window {
             let Some(Taken { key, seen, tries, is_probe }) = self.timeline.take() else { return };
-            let (source, wallet, options) =
+            let (source, wallet, mut options) =
                 (self.source.clone(), self.wallet, self.options.clone());
+            // The newest is delivered first.
+            options.lane = options.lane.ranked(u64::MAX - key.0.0);
             let pause = limits.missing_pause * tries;
             self.flights.push(Box::pin(async move {
                 if !pause.is_zero() {

@@ -89,11 +89,8 @@ impl World {
             })
             .collect();
         let truths = wallets.iter().map(|wallet| Truth::of(&model, wallet.address)).collect();
-        let mut setup = Setup {
-            references: Dice::new(seed, 500).one_in(2),
-            torn,
-            ..setup(nodes.len(), dice)
-        };
+        let mut setup =
+            Setup { references: Dice::new(seed, 500).one_in(2), torn, ..setup(nodes.len(), dice) };
         if torn {
             setup.endpoints.iter_mut().for_each(|(_, batch)| *batch = Some(1));
         }

@@ -236,6 +236,10 @@ impl Net {
         self.nodes.iter().filter_map(|(_, counts)| of(counts)).sum()
     }
 
+    pub(crate) fn calls_at(&self, node: usize, method: &str) -> u64 {
+        self.nodes[node].1.lock().unwrap().calls.get(method).copied().unwrap_or(0)
+    }
+
     pub(crate) fn lists_of(&self, address: [u8; 32]) -> u64 {
         let address = text(address);
         let of = |counts: &Mutex<Counts>| counts.lock().unwrap().lists.get(&address).copied();

@@ -2,12 +2,12 @@
 //! time. Expected rows come from the chain's model.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults};
-use blotter::domain::{ChainId, Clock, Cursor, Filter, KeyId, Row, UnixMillis, Wallet};
+use blotter::domain::{ChainId, Clock, Cursor, Filter, KeyId, Row, Wallet};
 use blotter::history::{
     End, History, HistoryLimits, HistoryParts, Step, Tasks, Walk, WalkRequest, Want,
 };
@@ -16,21 +16,9 @@ use blotter::store::{Store, StoreOptions};
 use blotter::upstream::{
     Candles, EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
 };
-use tokio::time::Instant;
 
+use super::paused::{Disk, TestClock};
 use super::truth::{Fact, facts};
-
-/// 2026-01-01; with paused time it moves as tokio's clock does.
-const START_MS: u64 = 1_767_225_600_000;
-
-#[derive(Debug)]
-struct TestClock(Instant);
-
-impl Clock for TestClock {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(START_MS + u64::try_from(self.0.elapsed().as_millis()).unwrap())
-    }
-}
 
 pub(crate) struct World {
     pub(crate) model: SolanaModel,
@@ -41,37 +29,6 @@ pub(crate) struct World {
     clock: Arc<dyn Clock>,
     disk: Disk,
     candles: Option<Arc<dyn Transport>>,
-}
-
-/// A store's bytes, which outlive the service that has it open.
-#[derive(Debug, Clone, Default)]
-struct Disk(Arc<Mutex<Vec<u8>>>);
-
-impl redb::StorageBackend for Disk {
-    fn len(&self) -> std::io::Result<u64> {
-        Ok(u64::try_from(self.0.lock().unwrap().len()).unwrap())
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
-        let at = usize::try_from(offset).unwrap();
-        out.copy_from_slice(&self.0.lock().unwrap()[at..at + out.len()]);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> std::io::Result<()> {
-        self.0.lock().unwrap().resize(usize::try_from(len).unwrap(), 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
-        let at = usize::try_from(offset).unwrap();
-        self.0.lock().unwrap()[at..at + data.len()].copy_from_slice(data);
-        Ok(())
-    }
 }
 
 pub(crate) struct Build {
@@ -98,7 +55,7 @@ impl Build {
         let nodes: Vec<DemoNode> = (0..self.nodes)
             .map(|at| DemoNode::new(model.clone(), u64::try_from(at).unwrap()))
             .collect();
-        let clock: Arc<dyn Clock> = Arc::new(TestClock(Instant::now()));
+        let clock = TestClock::start();
         let disk = Disk::default();
         let (history, store) = service(&self, &nodes, &clock, &disk);
         let Self { limits, candles, .. } = self;

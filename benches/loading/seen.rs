@@ -1,0 +1,148 @@
+//! A transport that notes what is asked: calls, and which of them the loading cannot do without.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex};
+
+use blotter::demo::DemoTransport;
+use blotter::upstream::{Request, Response, Transport, TransportError};
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+/// Calls without which there are no rows: what is asked once more is not among the least.
+const TRANSACTIONS: [&str; 5] = [
+    "getTransaction",
+    "eth_getTransactionByHash",
+    "eth_getTransactionReceipt",
+    "debug_traceTransaction",
+    "trace_transaction",
+];
+const LISTS: [&str; 1] = ["getSignaturesForAddress"];
+/// Parts of paths, for interfaces that have such.
+const TRANSACTION_PATHS: [&str; 2] = ["/gettransactionbyid", "/gettransactioninfobyid"];
+const LIST_PATHS: [&str; 1] = ["/v1/accounts/"];
+
+#[derive(Debug)]
+pub(crate) struct Seen {
+    inner: DemoTransport,
+    /// The wallet as logs name it.
+    wallet: String,
+    /// A request counts as one call, whatever it holds: so Tron's index counts.
+    by_request: bool,
+    counts: Mutex<Counts>,
+    hasher: RandomState,
+}
+
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Counts {
+    pub(crate) calls: u64,
+    /// Each once: names, prices and what nodes are asked about themselves too.
+    distinct: HashSet<u64>,
+    /// Distinct calls for transactions, apart from those that a batch may hold.
+    single: HashSet<u64>,
+    batched: HashSet<u64>,
+    /// Distinct pages of lists, of a node and of an index or gateway beside it.
+    pages: HashSet<u64>,
+    index_pages: HashSet<u64>,
+}
+
+impl Counts {
+    pub(crate) fn single(&self) -> u64 {
+        count(&self.single)
+    }
+
+    pub(crate) fn batched(&self) -> u64 {
+        count(&self.batched)
+    }
+
+    pub(crate) fn pages(&self) -> u64 {
+        count(&self.pages)
+    }
+
+    pub(crate) fn index_pages(&self) -> u64 {
+        count(&self.index_pages)
+    }
+
+    pub(crate) fn distinct(&self) -> u64 {
+        count(&self.distinct)
+    }
+
+    /// For transactions and lists alone.
+    pub(crate) fn for_rows(&self) -> u64 {
+        self.single() + self.batched() + self.pages() + self.index_pages()
+    }
+}
+
+fn count(of: &HashSet<u64>) -> u64 {
+    u64::try_from(of.len()).unwrap()
+}
+
+impl Seen {
+    pub(crate) fn new(inner: DemoTransport, wallet: String, by_request: bool) -> Arc<Self> {
+        let (counts, hasher) = (Mutex::default(), RandomState::new());
+        Arc::new(Self { inner, wallet, by_request, counts, hasher })
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts.lock().unwrap().clone()
+    }
+
+    fn note(&self, request: &Request) {
+        let mut counts = self.counts.lock().unwrap();
+        let url = request.url.expose();
+        let key = self.hasher.hash_one((url, &request.body));
+        let body = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+        let calls = body.as_array().map_or_else(|| std::slice::from_ref(&body), Vec::as_slice);
+        let is_rpc = calls.iter().any(|call| call["method"].is_string());
+        if is_rpc && !self.by_request {
+            for call in calls {
+                self.note_call(&mut counts, call);
+            }
+            return;
+        }
+        counts.calls += 1;
+        counts.distinct.insert(key);
+        if is_rpc {
+            let is_own = calls.iter().any(|call| self.is_for_rows(call));
+            if is_own {
+                counts.single.insert(key);
+            }
+            return;
+        }
+        let holds = |parts: &[&str]| parts.iter().any(|part| url.contains(part));
+        if url.contains("//index") {
+            counts.index_pages.insert(key);
+        } else if holds(&LIST_PATHS) {
+            counts.pages.insert(key);
+        } else if holds(&TRANSACTION_PATHS) {
+            counts.single.insert(key);
+        }
+    }
+
+    fn note_call(&self, counts: &mut Counts, call: &Value) {
+        counts.calls += 1;
+        let (method, params) = (call["method"].as_str().unwrap_or(""), call["params"].to_string());
+        let key = self.hasher.hash_one((method, &params));
+        counts.distinct.insert(key);
+        if LISTS.contains(&method) {
+            counts.pages.insert(key);
+        } else if self.is_for_rows(call) {
+            counts.batched.insert(key);
+        }
+    }
+
+    fn is_for_rows(&self, call: &Value) -> bool {
+        let method = call["method"].as_str().unwrap_or("");
+        // Logs of pools that tell prices are for no rows.
+        let is_own_logs =
+            || method == "eth_getLogs" && call["params"].to_string().contains(&self.wallet);
+        TRANSACTIONS.contains(&method) || is_own_logs()
+    }
+}
+
+impl Transport for Seen {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        self.note(&request);
+        self.inner.send(request)
+    }
+}

@@ -1,0 +1,60 @@
+//! A read begins when one node is known to be of the right chain; one that takes long to say so, or
+//! is of another chain, holds nobody up and tells nothing.
+
+use std::time::Duration;
+
+use blotter::demo::solana::{NodeOptions, WalletPlan};
+use blotter::demo::{Faults, Rate};
+use blotter::history::{Step, Want};
+use tokio::time::Instant;
+
+use crate::support::truth::facts;
+use crate::support::world::{Build, World, finish};
+
+/// Time to the first rows and to the end, with a first node of these faults beside a good one.
+async fn read(world: &World, faults: Faults) -> (Duration, Duration) {
+    world.nodes[0].set_faults(faults);
+    world.nodes[1].set_faults(Faults::latency(Duration::from_millis(80)));
+    let wallet = world.add("trader", WalletPlan::trades(300));
+    let began = Instant::now();
+    let mut walk = world.walk(wallet, Want::All, None);
+    let Step::Rows(mut rows) = walk.next().await else { panic!("no rows") };
+    let first = began.elapsed();
+    let (rest, end) = finish(&mut walk).await;
+    assert!(end.complete && end.error.is_none(), "{end:?}");
+    rows.extend(rest);
+    assert_eq!(facts(&rows), world.truth(wallet));
+    (first, began.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_delays_the_first_rows_by_little() {
+    let world = Build { nodes: 2, ..Build::default() }.world();
+    let silent = Faults { silence: Rate::ALWAYS, ..Faults::none() };
+    let (first, _) = read(&world, silent).await;
+    assert!(first < Duration::from_secs(2), "{first:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_node_delays_the_first_rows_by_little() {
+    let world = Build { nodes: 2, ..Build::default() }.world();
+    let (first, whole) = read(&world, Faults::latency(Duration::from_secs(4))).await;
+    assert!(first < Duration::from_secs(2), "{first:?}");
+    // The second opinion on the end is the slow one's.
+    assert!(whole < Duration::from_secs(10), "{whole:?}");
+    assert!(world.nodes[0].stats().calls_of("getSignaturesForAddress") > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_of_another_chain_tells_nothing_however_late_it_says_so() {
+    for late in [80, 1_500, 4_000] {
+        let world = Build { nodes: 2, ..Build::default() }.world();
+        let genesis_hash = "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY".to_owned();
+        world.nodes[0].set_options(NodeOptions { genesis_hash, ..world.nodes[0].options() });
+        let (first, _) = read(&world, Faults::latency(Duration::from_millis(late))).await;
+        assert!(first < Duration::from_secs(2), "{late}: {first:?}");
+        let asked = world.nodes[0].stats();
+        assert_eq!(asked.calls_of("getTransaction"), 0, "{late}: {asked:?}");
+        assert_eq!(asked.calls_of("getSignaturesForAddress"), 0, "{late}: {asked:?}");
+    }
+}
