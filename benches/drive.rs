@@ -202,7 +202,7 @@ fn hammer<E: Engine>(folder: &Path, first: u64, each: u64, chunk: u64) {
 fn verify<E: Engine>(folder: &Path, first: u64, each: u64, chunk: u64, told: u64) {
     let began = Instant::now();
     let mut engine = E::open(folder);
-    let opened = began.elapsed().as_secs_f64();
+    let opened = began.elapsed().as_micros();
     let (mut stored, mut right) = (0, true);
     for wallet in first.. {
         engine.add_wallet(wallet);
@@ -221,17 +221,17 @@ fn verify<E: Engine>(folder: &Path, first: u64, each: u64, chunk: u64, told: u64
     let lost = told.saturating_sub(stored);
     engine.close();
     println!(
-        r#"{{"open_ms":{},"told":{told},"stored":{stored},"lost":{lost},"whole":{whole}}}"#,
-        opened * 1e3
+        r#"{{"open_us":{opened},"told":{told},"stored":{stored},"lost":{lost},"whole":{whole}}}"#
     );
 }
 
 /// Median and 99th percentile in microseconds.
-fn quantiles(times: &mut [Duration]) -> (f64, f64) {
+fn quantiles(times: &mut [Duration]) -> (String, String) {
     times.sort_unstable();
     let at = |share: usize| {
-        let last = times.len().saturating_sub(1);
-        times.get(last * share / 100).map_or(0.0, |time| time.as_secs_f64() * 1e6)
+        let time = times.get(times.len().saturating_sub(1) * share / 100);
+        let time = time.copied().unwrap_or_default();
+        format!("{}.{:03}", time.as_micros(), time.subsec_nanos() % 1_000)
     };
     (at(50), at(99))
 }

@@ -95,8 +95,9 @@ fn key(raw: &RawTrade<'_>) -> TradeKey {
 }
 
 fn raw(trade: &Trade) -> RawTrade<'_> {
-    let TxId::Solana(tx) = trade.key.tx else { panic!("another family") };
-    let Address::Solana(mint) = trade.mint else { panic!("another family") };
+    let (TxId::Solana(tx), Address::Solana(mint)) = (trade.key.tx, trade.mint) else {
+        unreachable!("only trades of one family are written")
+    };
     RawTrade {
         time: trade.key.time.0,
         height: trade.key.height,

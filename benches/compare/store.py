@@ -97,7 +97,7 @@ def kills(program, folder, first, count):
         if not one["whole"]:
             note(f"  kill {turn}: {one}")
         found.append(one)
-    opened = [one["open_ms"] for one in found]
+    opened = [one["open_us"] / 1e3 for one in found]
     return {"open p50": statistics.median(opened), "open max": max(opened), "lost": sum(one["lost"] for one in found),
             "broken": sum(not one["whole"] for one in found), "told": sum(one["told"] for one in found)}
 
