@@ -62,6 +62,7 @@ impl Board {
         self.demands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The worker hears of it where it wants something: a page of what is stored wakes nobody.
     pub(super) fn demand(self: &Arc<Self>, demand: Demand) -> DemandGuard {
         let mut demands = self.demands();
         let number = demands.next;
@@ -69,7 +70,9 @@ impl Board {
         demands.readers.insert(number, demand);
         self.priority.set_interactive(true);
         drop(demands);
-        self.changed.notify_one();
+        if demand != Demand::default() {
+            self.changed.notify_one();
+        }
         DemandGuard { board: Arc::clone(self), number }
     }
 
@@ -151,11 +154,15 @@ impl DemandGuard {
 impl Drop for DemandGuard {
     fn drop(&mut self) {
         let mut demands = self.board.demands();
-        demands.readers.remove(&self.number);
+        let demand = demands.readers.remove(&self.number);
+        let concerns_worker = demand.is_some_and(|demand| demand != Demand::default())
+            || demands.background.is_some();
         if demands.readers.is_empty() {
             self.board.priority.set_interactive(false);
         }
         drop(demands);
-        self.board.changed.notify_one();
+        if concerns_worker {
+            self.board.changed.notify_one();
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::domain::{
     Cursor, Filter, FilterTag, Height, KeyId, Position, Row, TradeKey, UnixMillis, UnixSeconds,
     Wallet,
 };
-use crate::store::{View, WalletRecord};
+use crate::store::{View, WalletId, WalletRecord};
 use tally::Tally;
 
 pub(super) use tally::Tallies;
@@ -96,6 +96,8 @@ pub struct Walk {
     settled: bool,
     position: Position,
     left: u64,
+    /// What the last look found of the wallet: each look-up costs as much as reading some rows.
+    found: Option<Found>,
     tag: FilterTag,
     live: bool,
     /// All that the filter's `from` lets through is known to be stored, whatever is below.
@@ -105,6 +107,13 @@ pub struct Walk {
     tally: Option<Tally>,
     /// It was settled how the walk ends.
     ending: Option<Ending>,
+}
+
+/// Of a wallet's record, what a walk needs between two looks.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    id: WalletId,
+    checked_at: Option<UnixMillis>,
 }
 
 /// Why a walk ends before its history, if there is a reason.
@@ -143,6 +152,7 @@ impl Walk {
             head_deadline: now + inner.limits.head_wait_max,
             deadline: now + request.window,
             settled: head.is_some(),
+            found: None,
             tag: request.filter.tag(),
             tally: counts.then(Tally::default),
             live,
@@ -172,6 +182,9 @@ impl Walk {
 
     /// Known as soon as anything of the wallet is stored.
     pub fn as_of(&self) -> Option<AsOf> {
+        if let Some((height, found)) = self.head.zip(self.found) {
+            return Some(AsOf { height, at: found.checked_at? });
+        }
         let record = self.inner.store.view().ok()?.wallet(&self.request.wallet).ok()??;
         let height = self.head.or_else(|| record.coverage.top())?;
         Some(AsOf { height, at: record.checked_at? })
@@ -233,6 +246,9 @@ impl Walk {
 
     /// Reads on from the position, in one read transaction.
     fn look(&mut self) -> Result<Look, HistoryError> {
+        if self.left == 0 && self.found.is_some() {
+            return Ok(Look::Bottom);
+        }
         let view = self.inner.view()?;
         let Some(record) = view.wallet(&self.request.wallet)? else {
             return Ok(Look::Edge(None));
@@ -240,6 +256,7 @@ impl Walk {
         if !self.settle(&record) {
             return Ok(Look::Edge(None));
         }
+        self.found = Some(Found { id: record.id, checked_at: record.checked_at });
         if self.left == 0 {
             return Ok(Look::Bottom);
         }
@@ -396,9 +413,12 @@ impl Walk {
 
     /// Counts rows and says how many of them the quota allows.
     fn count(&self, after: Position, keys: &[TradeKey]) -> Result<usize, HistoryError> {
-        let record = self.record(&self.inner.view()?)?.ok_or(HistoryError::Internal)?;
+        let wallet = match self.found {
+            Some(found) => found.id,
+            None => self.record(&self.inner.view()?)?.ok_or(HistoryError::Internal)?.id,
+        };
         let WalkRequest { key, quota, .. } = self.request;
-        Ok(self.inner.usage.deliver(Delivery { key, quota, wallet: record.id, after, keys })?)
+        Ok(self.inner.usage.deliver(Delivery { key, quota, wallet, after, keys })?)
     }
 
     fn ask(&self, edge: Option<Height>) {
