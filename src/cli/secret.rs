@@ -157,7 +157,7 @@ mod tests {
             "https://h.example/datasets/blast-l2-mainnet",
         );
         for key in
-            ["onlylowercaseletters", "Word-Word", "short1", "550e-8400-e29b-41d4", "%61%62%63"]
+            ["onlylowercaseletters", "LongWord", "short1", "550e-8400-e29b-41d4", "%61%62%63"]
         {
             check(&format!("https://h.example/rpc/{key}"), "https://h.example/rpc/***");
         }
