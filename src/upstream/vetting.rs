@@ -100,7 +100,9 @@ impl Vetting {
     async fn enough(&self, round: Round) {
         loop {
             let news = self.told.news.notified();
-            if lock(&self.told.known).values().any(|right| *right) {
+            // What has come since the last reading is taken in any case.
+            let is_over = round.clone().now_or_never().is_some();
+            if is_over || lock(&self.told.known).values().any(|right| *right) {
                 return;
             }
             tokio::select! {
