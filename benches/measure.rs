@@ -1,8 +1,6 @@
 //! The store of the program, through its public interface, for `benches/compare/store.py`: what
 //! it can be asked is in `drive.rs`.
 
-#![expect(clippy::float_arithmetic, reason = "times, no money")]
-#![expect(clippy::panic, reason = "a bench that cannot run should stop")]
 #![expect(clippy::print_stdout, reason = "figures are the result of this program")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
 #![expect(clippy::indexing_slicing, reason = "as above")]
