@@ -37,7 +37,8 @@ fn told(rows: &[Value]) -> Vec<[String; 3]> {
 fn truth(world: &World, wallet: Wallet) -> Vec<[String; 3]> {
     let side = |side| if side == Side::Buy { "buy" } else { "sell" };
     let rows = world.truth(wallet).into_iter();
-    rows.map(|fact| [fact.tx.to_string(), side(fact.side).to_owned(), fact.mint.to_string()]).collect()
+    rows.map(|fact| [fact.tx.to_string(), side(fact.side).to_owned(), fact.mint.to_string()])
+        .collect()
 }
 
 /// Follows the cursor as a client does; also how many requests that took.

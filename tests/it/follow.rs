@@ -129,8 +129,7 @@ async fn a_filter_holds_for_what_is_new_too() {
     tokio::join!(client, arrive(&world, wallet, 25));
     let sells = world.truth(wallet).into_iter().filter(|fact| fact.side == Side::Sell);
     let sells: Vec<_> = sells.map(|fact| (fact.tx, fact.mint)).collect();
-    let rows: Vec<_> =
-        told.rows().iter().map(|row| (row.trade.key.tx, row.trade.mint)).collect();
+    let rows: Vec<_> = told.rows().iter().map(|row| (row.trade.key.tx, row.trade.mint)).collect();
     assert_eq!(rows, sells);
     assert_eq!(world.history.usage(KeyId(1)).unwrap(), u64::try_from(rows.len()).unwrap());
 }

@@ -52,10 +52,11 @@ fn quantity(units: Units, decimals: u8) -> String {
 
 /// Of every length, with zeros at either end.
 fn units() -> impl Strategy<Value = Units> {
-    let any_units = (any::<[u64; 4]>(), 0_usize..256, 0_u32..78).prop_map(|(limbs, shift, zeros)| {
-        let ten = Units::from(10).pow(Units::from(zeros));
-        (Units::from_limbs(limbs) >> shift) / ten * ten
-    });
+    let any_units =
+        (any::<[u64; 4]>(), 0_usize..256, 0_u32..78).prop_map(|(limbs, shift, zeros)| {
+            let ten = Units::from(10).pow(Units::from(zeros));
+            (Units::from_limbs(limbs) >> shift) / ten * ten
+        });
     prop_oneof![1 => Just(Units::ZERO), 1 => Just(Units::MAX), 8 => any_units]
 }
 
@@ -211,7 +212,8 @@ fn text() -> impl Strategy<Value = String> {
         Just('\u{10ffff}'),
         proptest::char::range('\u{1}', '\u{1f}'),
     ];
-    let any_char = prop_oneof![2 => special, 3 => any::<char>(), 3 => proptest::char::range(' ', '~')];
+    let any_char =
+        prop_oneof![2 => special, 3 => any::<char>(), 3 => proptest::char::range(' ', '~')];
     proptest::collection::vec(any_char, 0..24).prop_map(String::from_iter)
 }
 

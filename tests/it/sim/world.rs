@@ -89,11 +89,8 @@ impl World {
             })
             .collect();
         let truths = wallets.iter().map(|wallet| Truth::of(&model, wallet.address)).collect();
-        let mut setup = Setup {
-            references: Dice::new(seed, 500).one_in(2),
-            torn,
-            ..setup(nodes.len(), dice)
-        };
+        let mut setup =
+            Setup { references: Dice::new(seed, 500).one_in(2), torn, ..setup(nodes.len(), dice) };
         // Often new heights come in while a walk waits for older ones.
         let freshness = Dice::new(seed, 502).pick(&[200, 2_000, 10_000]);
         setup.limits.freshness = Duration::from_millis(freshness);

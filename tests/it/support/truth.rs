@@ -118,7 +118,8 @@ impl Fact {
 /// Rows equal the truth; the first difference is shown, not all of both.
 #[track_caller]
 pub(crate) fn same(rows: &[Row], truth: &[Fact]) {
-    let equal = |at: usize| rows.get(at).zip(truth.get(at)).is_some_and(|(row, f)| f.is_told_by(row));
+    let equal =
+        |at: usize| rows.get(at).zip(truth.get(at)).is_some_and(|(row, f)| f.is_told_by(row));
     if let Some(at) = (0..rows.len().max(truth.len())).find(|at| !equal(*at)) {
         let (got, want) = (rows.get(at), truth.get(at));
         panic!("row {at} of {} (truth {}):\n {got:?}\n {want:?}", rows.len(), truth.len());
