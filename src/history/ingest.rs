@@ -18,7 +18,7 @@ use crate::upstream::{Lane, RawChunk, RawTx, Source, UpstreamError};
 const DECODE_RUN: usize = 32;
 /// How often a block is asked for that is told as nothing, or without what is known to be in it: an
 /// order by id would be another one the next time.
-const BLOCK_TRIES_MAX: u32 = 4;
+const BLOCK_TRIES_MAX: u32 = 12;
 
 /// What is needed to turn a wallet's raw chunks into stored ones.
 #[derive(Debug)]
@@ -152,8 +152,9 @@ impl Ingest<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        let last = format!("block {height} is told without transactions that are in it");
-        Err(UpstreamError::Unavailable { attempts: BLOCK_TRIES_MAX, last }.into())
+        // Better an order by id than a wallet that never gets past this block.
+        tracing::warn!(height, "the block is told without transactions that are in it");
+        Ok(HashMap::new())
     }
 
     /// Decimals that the transactions told, and symbols of tokens that are not known yet.

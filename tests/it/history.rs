@@ -322,21 +322,6 @@ async fn a_small_wallet_is_not_kept_waiting_by_a_large_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn blocks_that_a_node_does_not_tell_change_no_order_inside_them() {
-    let world = Build { nodes: 2, ..Build::default() }.world();
-    for (at, node) in world.nodes.iter().enumerate() {
-        let mut options = node.options();
-        options.transaction_index = false;
-        // The first node has thrown the old blocks away.
-        options.first_available = if at == 0 { world.model.head() - 5_000_000 } else { 0 };
-        node.set_options(options);
-    }
-    world.set_faults(Faults { null_result: Rate(200), ..Faults::none() });
-    let wallet = world.add("crowded", WalletPlan { burst: 20, ..WalletPlan::trades(600) });
-    same(&pages(&world, wallet, 1_000).await, &world.truth(wallet));
-}
-
-#[tokio::test(start_paused = true)]
 async fn rows_below_a_gap_stay_hidden_until_it_is_closed() {
     let world = Build::default().world();
     let wallet = world.add("gap", WalletPlan::trades(50));

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use blotter::demo::Faults;
+use blotter::demo::solana::NodeOptions;
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
@@ -30,7 +31,7 @@ use world::{World, faults};
 const SEEDS: Range<u64> = 0..500;
 const THREADS: usize = 2;
 /// Seeds that once failed.
-const KEPT_SEEDS: &[u64] = &[240, 260, 301, 646, 707, 774, 1173];
+const KEPT_SEEDS: &[u64] = &[240, 260, 301, 646, 707, 774, 1173, 1229];
 /// Walks of a client until it has all, once nothing fails any more.
 const CALM_TRIES: usize = 60;
 const FRESHNESS: Duration = Duration::from_secs(11);
@@ -130,6 +131,7 @@ async fn simulate(seed: u64) -> Seen {
 
 /// A while in which anything may fail, and its end.
 async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
+    refill(world).await;
     world.set_faults(|| faults(dice));
     for (at, node) in world.nodes.iter().enumerate() {
         let mut options = node.options();
@@ -168,6 +170,18 @@ async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
     }
 }
 
+/// Nodes get the blocks back that they had thrown away, and only while nobody reads: where a node's
+/// lists end, and from which block on it keeps them, are told one after the other.
+async fn refill(world: &mut World) {
+    if world.nodes.iter().all(|node| node.options().first_available == 0) {
+        return;
+    }
+    world.restart().await;
+    for node in &world.nodes {
+        node.set_options(NodeOptions { first_available: 0, ..node.options() });
+    }
+}
+
 /// The process is killed, the power goes, it is stopped in order, or it goes on.
 async fn end(world: &mut World, dice: &mut Dice) {
     let kept =
@@ -184,11 +198,10 @@ async fn end(world: &mut World, dice: &mut Dice) {
 
 /// Nothing fails any more: every client gets everything, and then all is quiet.
 async fn calm(world: &mut World, clients: &mut [Client]) {
+    refill(world).await;
     world.set_faults(Faults::none);
     for node in &world.nodes {
-        let mut options = node.options();
-        (options.lag, options.first_available) = (0, 0);
-        node.set_options(options);
+        node.set_options(NodeOptions { lag: 0, ..node.options() });
     }
     let before = world.requests();
     for client in clients.iter_mut() {

@@ -91,6 +91,9 @@ impl World {
         let truths = wallets.iter().map(|wallet| Truth::of(&model, wallet.address)).collect();
         let mut setup =
             Setup { references: Dice::new(seed, 500).one_in(2), torn, ..setup(nodes.len(), dice) };
+        // Often new heights come in while a walk waits for older ones.
+        let freshness = Dice::new(seed, 502).pick(&[200, 2_000, 10_000]);
+        setup.limits.freshness = Duration::from_millis(freshness);
         if torn {
             setup.endpoints.iter_mut().for_each(|(_, batch)| *batch = Some(1));
         }
