@@ -20,7 +20,9 @@ pub fn config(registry: &Registry, file: &str, variables: &str) {
         Ok(config) => {
             let own = config.own_chains(registry);
             if let (false, Ok(mut all)) = (own.is_empty(), Registry::embedded()) {
-                own.into_iter().for_each(|chain| drop(all.add(chain)));
+                for chain in own {
+                    drop(all.add(chain));
+                }
             }
             let mut shown = Vec::new();
             assert!(config_cmd::run(&config, registry, &mut shown).is_ok(), "it can be shown");

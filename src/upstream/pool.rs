@@ -325,7 +325,7 @@ fn understand(received: Received, count: usize, secrets: &[String]) -> Result<Ve
         Err(Whole::Garbage) if good => Err(Failure::Garbage),
         Ok(_) | Err(Whole::Garbage) => {
             let text = mask(&String::from_utf8_lossy(&response.body), secrets);
-            let text = text.chars().filter(|c| !c.is_control()).take(TEXT_MAX).collect();
+            let text = text.chars().take(TEXT_MAX).collect();
             Err(Failure::Http { status: response.status, text })
         }
     }
@@ -336,6 +336,6 @@ const TEXT_MAX: usize = 500;
 
 fn rpc_failure(error: &jsonrpc::RpcError, secrets: &[String]) -> Failure {
     let message = mask(&error.message, secrets);
-    let message = message.chars().filter(|c| !c.is_control()).take(TEXT_MAX).collect();
+    let message = message.chars().take(TEXT_MAX).collect();
     Failure::Rpc { code: error.code, message }
 }

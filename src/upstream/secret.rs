@@ -104,9 +104,11 @@ fn escape(text: &str, kept: &str, to: &mut String) {
     }
 }
 
-/// A text of an endpoint without the keys that it may have repeated.
+/// A text of an endpoint without the keys that it may have repeated, and without control characters:
+/// those go first, or a key with one inside would stand there whole once they are dropped.
 pub(super) fn mask(text: &str, secrets: &[String]) -> String {
-    secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "(hidden)"))
+    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    secrets.iter().fold(plain, |text, secret| text.replace(secret, "(hidden)"))
 }
 
 impl fmt::Debug for SecretUrl {
@@ -184,6 +186,11 @@ mod tests {
         let told = "v2: planted-1, planted-2; planted-3: 'planted-4' at node.example";
         let shown = "v2: (hidden), (hidden); (hidden): '(hidden)' at node.example";
         assert_eq!(mask(told, &secrets), shown);
+        assert_eq!(
+            mask("a pla\u{1f}\u{1f}nted-2\n", &secrets),
+            "a (hidden)",
+            "torn by the endpoint"
+        );
     }
 
     #[test]
