@@ -123,14 +123,15 @@ impl Transport for Nodes {
     }
 }
 
+const ROUNDS_MAX: usize = 5;
+
 fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
         (20_u64..4_000).prop_map(Kind::Works),
         (2_u64..20).prop_map(Kind::Stutters),
         Just(Kind::Dead),
         Just(Kind::Silent),
-        // One that refuses nearly all uses up the tries of a call, and the reader asks again.
-        (5_usize..20).prop_map(Kind::Limited),
+        (1_usize..20).prop_map(Kind::Limited),
     ]
 }
 
@@ -185,11 +186,21 @@ async fn holds(plans: Vec<Plan>, lanes: u64, each: usize) {
             for (at, call) in asked.iter_mut().enumerate() {
                 call.params = json!([u64::try_from(at).unwrap() + lane * 1_000_000]);
             }
-            let answers = pool.batch(&asked, &options).await;
-            for (call, answer) in asked.iter().zip(answers) {
-                let answer = answer.unwrap_or_else(|error| panic!("a call is lost: {error}"));
-                assert_eq!(answer.result.get(), call.params[0].to_string());
+            // A call that met only silent or full nodes ends in an error, and a reader asks again.
+            for _ in 0..ROUNDS_MAX {
+                let answers = pool.batch(&asked, &options).await;
+                let mut failed = Vec::new();
+                for (call, answer) in asked.into_iter().zip(answers) {
+                    match answer {
+                        Ok(answer) => {
+                            assert_eq!(answer.result.get(), call.params[0].to_string());
+                        }
+                        Err(_) => failed.push(call),
+                    }
+                }
+                asked = failed;
             }
+            assert!(asked.is_empty(), "{} calls are lost", asked.len());
         }
     });
     join_all(all).await;
