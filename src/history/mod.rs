@@ -189,6 +189,7 @@ impl History {
     /// Asks walks and workers to end; every open walk's next step is its end.
     pub fn stop(&self) {
         self.inner.tasks.cancel();
+        self.inner.sources.values().for_each(Source::stop);
     }
 
     /// Writes down the last usage and closes the store. Call it once the tasks have ended.

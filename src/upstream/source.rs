@@ -257,6 +257,16 @@ impl Source {
         }
     }
 
+    /// Leaves nothing open at a node, however long somebody keeps a reader that is no longer read.
+    pub fn stop(&self) {
+        match self {
+            Self::Solana(source) => source.vetting(),
+            Self::Evm(source) => source.vetting(),
+            Self::Tron(source) => source.vetting(),
+        }
+        .stop();
+    }
+
     pub fn status(&self) -> SourceStatus {
         match self {
             Self::Solana(source) => source.status(),

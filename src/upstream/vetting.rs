@@ -126,6 +126,11 @@ impl Vetting {
         }
     }
 
+    /// Drops the questions under way, with the places at endpoints that they hold.
+    pub(super) fn stop(&self) {
+        lock(&self.round).take();
+    }
+
     /// Those that never told, and those that were wrong and have rested since.
     fn unknown(&self, pool: &Pool) -> Vec<EndpointId> {
         let known = self.known();

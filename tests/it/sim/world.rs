@@ -7,32 +7,21 @@ use std::time::Duration;
 
 use blotter::demo::solana::{Crowd, NodeOptions, SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
-use blotter::domain::{ChainId, Clock, KeyId, UnixMillis, Wallet};
+use blotter::domain::{ChainId, Clock, KeyId, Wallet};
 use blotter::history::{History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::Registry;
 use blotter::store::{Store, StoreOptions};
 use blotter::upstream::{
     EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
 };
-use tokio::time::Instant;
 
 use super::dice::Dice;
 use super::truth::{Mark, Truth};
 use crate::support::disk::{Disk, Kept};
+use crate::support::paused::TestClock;
 
-/// 2026-01-01; with paused time it moves as tokio's clock does.
-const START_MS: u64 = 1_767_225_600_000;
 pub(super) const SOL: ChainId = ChainId(1);
 const TASKS_END: Duration = Duration::from_secs(5);
-
-#[derive(Debug)]
-struct SimClock(Instant);
-
-impl Clock for SimClock {
-    fn now(&self) -> UnixMillis {
-        UnixMillis(START_MS + u64::try_from(self.0.elapsed().as_millis()).unwrap())
-    }
-}
 
 /// What a service is configured with; the same over all its starts.
 #[derive(Debug)]
@@ -63,7 +52,6 @@ pub(super) struct World {
     /// The chain was replaced at some time.
     pub(super) forked: bool,
     pub(super) crashes: u64,
-    starts: u64,
     pub(super) setup: Setup,
     clock: Arc<dyn Clock>,
 }
@@ -98,7 +86,7 @@ impl World {
         if torn {
             setup.endpoints.iter_mut().for_each(|(_, batch)| *batch = Some(1));
         }
-        let clock: Arc<dyn Clock> = Arc::new(SimClock(Instant::now()));
+        let clock = TestClock::start();
         let disk = Disk::default();
         let (history, store) = service(&setup, &nodes, &clock, &disk);
         Self {
@@ -113,7 +101,6 @@ impl World {
             forgot: false,
             forked: false,
             crashes: 0,
-            starts: 1,
             setup,
             clock,
         }
@@ -138,7 +125,6 @@ impl World {
     }
 
     fn start(&mut self, disk: Disk) {
-        self.starts += 1;
         self.disk = disk;
         let (history, store) = service(&self.setup, &self.nodes, &self.clock, &self.disk);
         (self.history, self.store) = (history, store);
@@ -182,14 +168,12 @@ impl World {
         self.nodes.iter().map(|node| node.stats().requests).sum()
     }
 
-    /// No endpoint was asked for more at once than it is configured for. What a process asked before
-    /// it ended may still be open at the node: which chain it is of, one question.
+    /// No endpoint was asked for more at once than it is configured for.
     pub(super) fn check_manners(&self) {
-        let left = u64::from(self.starts > 1);
         for (node, (concurrency, batch)) in self.nodes.iter().zip(&self.setup.endpoints) {
             let (stats, usual) = (node.stats(), PoolLimits::default());
             let at_once = u64::try_from(concurrency.unwrap_or(usual.concurrency_default)).unwrap();
-            assert!(stats.concurrent_max <= at_once + left, "{} at once", stats.concurrent_max);
+            assert!(stats.concurrent_max <= at_once, "{} at once", stats.concurrent_max);
             assert!(stats.batch_max <= batch.unwrap_or(usual.batch_default), "{}", stats.batch_max);
         }
     }
