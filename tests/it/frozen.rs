@@ -141,7 +141,7 @@ impl Bench {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_sync_frozen_in_turn_loses_nothing_that_was_told() {
     let model = SolanaModel::new(5);
-    let wallet = model.add_named("frozen", WalletPlan::trades(200));
+    let wallet = model.add_named("frozen", WalletPlan::trades(600));
     let nodes = [("node".to_owned(), DemoNode::new(model.clone(), 1))];
     let loopback = Loopback::bind(0, nodes, LoopbackLimits::default()).await.unwrap();
     let (url, handle) = (loopback.url("node"), loopback.handle());
@@ -154,8 +154,7 @@ async fn every_sync_frozen_in_turn_loses_nothing_that_was_told() {
     eprintln!("{syncs} syncs frozen in turn, {told} rows told before");
     handle.stop();
     drop(running);
-    // How much of it is told before a sync depends on how fast this machine is.
-    assert!(syncs > 10 && told > 100, "it proves little: {syncs} syncs, {told} rows told");
+    assert!(syncs > 15 && told > 300, "it proves little: {syncs} syncs, {told} rows told");
 }
 
 /// How many syncs there were, and how many rows were told before all freezes.
