@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::demo_decode::raw;
 use crate::support::bounds::beyond_balances;
+use crate::support::places::each_place;
 
 const CHANGES: u64 = 4_000;
 const TRANSACTIONS: usize = 48;
@@ -32,24 +33,13 @@ impl Dice {
 }
 
 /// Every place of a document, as the steps that lead there.
-fn places(value: &Value, at: &str, found: &mut Vec<String>) {
-    match value {
-        Value::Array(list) => {
-            for (index, inner) in list.iter().enumerate() {
-                places(inner, &format!("{at}/{index}"), found);
-            }
+fn places(value: &Value, found: &mut Vec<String>) {
+    each_place(value, "", &mut |at, _| {
+        // Logs and the like are most of the places and none of the meaning.
+        if !at.contains("/logMessages/") && !at.is_empty() {
+            found.push(at.to_owned());
         }
-        Value::Object(map) => {
-            for (name, inner) in map {
-                places(inner, &format!("{at}/{name}"), found);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-    // Logs and the like are most of the places and none of the meaning.
-    if !at.contains("/logMessages/") && !at.is_empty() {
-        found.push(at.to_owned());
-    }
+    });
 }
 
 /// A number near by, far off or out of range; a text with changed bytes; or another place's value.
@@ -115,7 +105,7 @@ fn samples(seed: u64) -> (Address, Vec<Sample>) {
     let sample = |signature| {
         let json: Value = serde_json::from_slice(&raw(&node, &signature)).unwrap();
         let mut found = Vec::new();
-        places(&json, "", &mut found);
+        places(&json, &mut found);
         Sample { json, places: found }
     };
     let samples = model.signatures(wallet).take(TRANSACTIONS).map(sample).collect();

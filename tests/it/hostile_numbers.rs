@@ -13,6 +13,7 @@ use blotter::registry::Registry;
 use serde_json::{Value, json};
 
 use crate::demo_decode::raw;
+use crate::support::places::each_place;
 
 /// As they stand in JSON. None of them is a number of base units, of a block or of a second.
 const ODD: [&str; 20] = [
@@ -46,27 +47,14 @@ fn told(trades: &[DecodedTrade]) -> Vec<Row> {
 }
 
 /// Every place that holds a number, or a text that is one in whichever base.
-fn places(value: &Value, at: &str, found: &mut Vec<String>) {
-    match value {
-        Value::Array(list) => {
-            for (index, inner) in list.iter().enumerate() {
-                places(inner, &format!("{at}/{index}"), found);
-            }
+fn places(value: &Value, found: &mut Vec<String>) {
+    each_place(value, "", &mut |at, value| {
+        let digits = value.as_str().map(|text| text.strip_prefix("0x").unwrap_or(text));
+        let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+        if value.is_number() || digits.is_some_and(is_hex) {
+            found.push(at.to_owned());
         }
-        Value::Object(map) => {
-            for (name, inner) in map {
-                places(inner, &format!("{at}/{name}"), found);
-            }
-        }
-        Value::Number(_) => found.push(at.to_owned()),
-        Value::String(text) => {
-            let digits = text.strip_prefix("0x").unwrap_or(text);
-            if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                found.push(at.to_owned());
-            }
-        }
-        Value::Null | Value::Bool(_) => {}
-    }
+    });
 }
 
 /// Puts each odd number into each place of some answers about one transaction.
@@ -78,7 +66,7 @@ fn check(name: &str, answers: &[Value], read: impl Fn(&[String]) -> Option<Vec<R
     let (mut tried, mut refused) = (0, 0);
     for (number, answer) in answers.iter().enumerate() {
         let mut all = Vec::new();
-        places(answer, "", &mut all);
+        places(answer, &mut all);
         for place in all {
             let mut changed = answer.clone();
             *changed.pointer_mut(&place).unwrap() = "@@".into();

@@ -174,9 +174,12 @@ async fn a_folder_that_cannot_be_made_is_told() {
     assert!(matches!(error, StoreError::Io(_)), "{error:?}");
 }
 
-// A file that the first format wrote. The values below are what went in when it was made.
+// Files that each format wrote. The values below are what went in when they were made.
 
-const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store/v1.redb");
+const FIXTURES: [&str; 2] = [
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store/v1.redb"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store/v2.redb"),
+];
 
 struct Fixture {
     wallet: Wallet,
@@ -268,14 +271,30 @@ async fn make_the_fixture() {
     store.close().await;
     let file = folder.path().join(FILE_NAME);
     while redb::Database::open(&file).unwrap().compact().unwrap() {}
-    fs::copy(file, FIXTURE).unwrap();
+    let newest = FIXTURES.last().unwrap();
+    assert!(!fs::exists(newest).unwrap(), "a format is written once");
+    fs::copy(file, newest).unwrap();
 }
 
 #[tokio::test]
-async fn a_file_of_format_1_is_read_row_by_row() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::copy(FIXTURE, folder.path().join(FILE_NAME)).unwrap();
-    let store = Store::open(folder.path(), OPTIONS).unwrap();
+async fn a_file_of_each_format_is_read_row_by_row() {
+    for file in FIXTURES {
+        let folder = tempfile::tempdir().unwrap();
+        fs::copy(file, folder.path().join(FILE_NAME)).unwrap();
+        // Once as it was written, once more as the first opening left it.
+        for _ in 0..2 {
+            let store = Store::open(folder.path(), OPTIONS).unwrap();
+            check_fixture(&store);
+            store.close().await;
+        }
+        // And it can be written to.
+        let store = Store::open(folder.path(), OPTIONS).unwrap();
+        store.write_chunk(chunk(IDS[0], 201, 499, vec![])).await.unwrap();
+        store.close().await;
+    }
+}
+
+fn check_fixture(store: &Store) {
     let view = store.view().unwrap();
     for (id, Fixture { wallet, chunks, patch }) in IDS.into_iter().zip(fixtures(&IDS)) {
         let record = view.wallet(&wallet).unwrap().unwrap();
@@ -306,7 +325,4 @@ async fn a_file_of_format_1_is_read_row_by_row() {
     assert_eq!(view.usage(usage.key, IDS[0]).unwrap(), usage.ranges);
     assert_eq!(view.usage_total(usage.key).unwrap(), 2);
     assert_eq!(view.pending().unwrap().len(), 3);
-
-    // And it can be written to.
-    store.write_chunk(chunk(IDS[0], 201, 499, vec![])).await.unwrap();
 }

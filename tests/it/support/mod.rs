@@ -6,6 +6,7 @@ pub(crate) mod evm_node;
 pub(crate) mod loops;
 pub(crate) mod mangle;
 pub(crate) mod paused;
+pub(crate) mod places;
 pub(crate) mod prices;
 pub(crate) mod program;
 pub(crate) mod reading;
