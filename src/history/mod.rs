@@ -121,8 +121,8 @@ impl History {
         inner.tasks.spawn(async move { flusher.flush_usage().await });
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
         inner.tasks.spawn(Arc::clone(&inner).complete_values());
-        for source in inner.sources.values().cloned() {
-            let tasks = inner.tasks.clone();
+        for source in inner.sources.values() {
+            let (source, tasks) = (source.clone(), inner.tasks.clone());
             inner.tasks.spawn(async move {
                 tokio::select! {
                     () = tasks.cancelled() => {}
