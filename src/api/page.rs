@@ -15,8 +15,11 @@ use super::App;
 use super::error::ApiError;
 use super::handlers::{Asked, StreamPlace};
 use super::reply;
-use super::rows::{RowEncoder, string};
+use super::rows::{ROW_BYTES_TYPICAL, RowEncoder, string};
 use crate::history::{End, HistoryError, Step, Walk};
+
+/// Room for two cursors and what stands around the rows.
+const BYTES_BESIDE_ROWS: usize = 512;
 
 struct Page {
     app: Arc<App>,
@@ -42,14 +45,16 @@ pub(super) async fn answer(
     place: Option<StreamPlace>,
 ) -> Result<Response, ApiError> {
     let rows = RowEncoder::new(asked.native_decimals);
-    let (app, out) = (Arc::clone(app), Vec::new());
+    let rows_at_once = usize::try_from(size.min(app.limits.page_rows_buffered_max)).unwrap_or(0);
+    let out = Vec::with_capacity(rows_at_once * ROW_BYTES_TYPICAL + BYTES_BESIDE_ROWS);
+    let app = Arc::clone(app);
     let mut page =
         Page { app, asked, size, walk, rows, rows_written: 0, out, ended: false, _place: place };
     page.begin();
     loop {
         match page.walk.next().await {
             Step::Rows(rows) => page.write(&Step::Rows(rows)),
-            Step::End(end) => return page.whole(end),
+            Step::End(end) => return page.whole(&end),
         }
         if page.rows_written > page.app.limits.page_rows_buffered_max {
             return Ok(page.streamed());
@@ -58,21 +63,21 @@ pub(super) async fn answer(
 }
 
 impl Page {
-    fn whole(mut self, end: End) -> Result<Response, ApiError> {
+    fn whole(mut self, end: &End) -> Result<Response, ApiError> {
         if self.rows_written == 0
-            && let Some(error) = refusal(&end)
+            && let Some(error) = refusal(end)
         {
             return Err(error.into());
         }
-        let goes_on = !is_last(&end);
-        self.write(&Step::End(end));
-        let body = self.out.split_off(0);
+        let cursor = (!is_last(end)).then(|| self.cursor());
+        self.write_end(end, cursor.as_deref());
+        let body = std::mem::take(&mut self.out);
         let mut response = reply::whole_in(StatusCode::OK, reply::JSON, body, self.asked.coding);
         let headers = response.headers_mut();
         reply::put_as_of(headers, self.walk.as_of());
-        if goes_on {
+        if let Some(cursor) = cursor {
             let Asked { path, chain, filter_query, .. } = &self.asked;
-            let (size, cursor) = (self.size, self.cursor());
+            let size = self.size;
             let query = format!("chain={chain}&limit={size}{filter_query}&cursor={cursor}");
             let next = format!("<{path}?{query}>; rel=\"next\"");
             reply::put(headers, LINK, &next);
@@ -123,13 +128,14 @@ impl Page {
                 self.app.metrics.trades_written.inc_by(written);
             }
             Step::End(end) => {
-                self.write_end(end);
+                let cursor = (!is_last(end)).then(|| self.cursor());
+                self.write_end(end, cursor.as_deref());
                 self.ended = true;
             }
         }
     }
 
-    fn write_end(&mut self, end: &End) {
+    fn write_end(&mut self, end: &End, cursor: Option<&str>) {
         let End { complete, trade_count, .. } = end;
         let known = format!("],\"complete\":{complete},\"tradeCount\":{trade_count}");
         self.out.extend_from_slice(known.as_bytes());
@@ -137,10 +143,9 @@ impl Page {
             let pages = trade_count.div_ceil(self.size);
             self.out.extend_from_slice(format!(",\"totalPages\":{pages}").as_bytes());
         }
-        if !is_last(end) {
+        if let Some(cursor) = cursor {
             self.out.extend_from_slice(b",\"cursor\":");
-            let cursor = self.cursor();
-            string(&mut self.out, &cursor);
+            string(&mut self.out, cursor);
         }
         self.out.push(b'}');
     }

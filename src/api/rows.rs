@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::domain::{Decimal, Row, Side, UnixSeconds};
+use crate::domain::{Decimal, Row, Side, Token, UnixSeconds};
 
 /// A row takes about this much.
 pub(super) const ROW_BYTES_TYPICAL: usize = 320;
@@ -19,7 +19,7 @@ pub fn rows_json(rows: &[Row], native_decimals: u8, out: &mut Vec<u8>) {
 #[derive(Debug)]
 pub(super) struct RowEncoder {
     native_decimals: u8,
-    /// The last day written and its text up to the `T`: neighbours mostly share it.
+    /// The last day written and its text with the `T`: neighbours mostly share it.
     day: Option<(u32, String)>,
 }
 
@@ -44,20 +44,11 @@ impl RowEncoder {
         out.extend_from_slice(b"{\"signature\":\"");
         trade.key.tx.push_text(out);
         out.extend_from_slice(match trade.side {
-            Side::Buy => b"\",\"side\":\"buy\",\"token\":".as_slice(),
-            Side::Sell => b"\",\"side\":\"sell\",\"token\":".as_slice(),
+            Side::Buy => b"\",\"side\":\"buy\",".as_slice(),
+            Side::Sell => b"\",\"side\":\"sell\",".as_slice(),
         });
-        let mint = row.token.mint_text();
-        if let Some(symbol) = &row.token.symbol {
-            string(out, symbol);
-        } else {
-            out.push(b'"');
-            out.extend_from_slice(short(mint).as_bytes());
-            out.push(b'"');
-        }
-        out.extend_from_slice(b",\"tokenMint\":\"");
-        out.extend_from_slice(mint.as_bytes());
-        out.extend_from_slice(b"\",\"amountSol\":");
+        out.extend_from_slice(row.token.written(token));
+        out.extend_from_slice(b",\"amountSol\":");
         let decimals = self.native_decimals;
         number(out, trade.native.map(|units| Decimal { units, decimals }));
         out.extend_from_slice(b",\"amount\":");
@@ -73,26 +64,34 @@ impl RowEncoder {
         let (day, second) = (time.0 / SECONDS_PER_DAY, time.0 % SECONDS_PER_DAY);
         if self.day.as_ref().is_none_or(|(known, _)| *known != day) {
             let mut text = time.to_string();
-            text.truncate(text.find('T').unwrap_or_default());
+            text.truncate(text.find('T').map_or(0, |at| at + 1));
             self.day = Some((day, text));
         }
         if let Some((_, text)) = &self.day {
             out.extend_from_slice(text.as_bytes());
         }
-        out.push(b'T');
-        two_digits(out, second / 3600);
-        out.push(b':');
-        two_digits(out, second / 60 % 60);
-        out.push(b':');
-        two_digits(out, second % 60);
-        out.extend_from_slice(b"+00:00");
+        let [hours, minutes, seconds] =
+            [second / 3600, second / 60 % 60, second % 60].map(two_digits);
+        for (digits, behind) in [(hours, b":".as_slice()), (minutes, b":"), (seconds, b"+00:00")] {
+            out.extend_from_slice(&digits);
+            out.extend_from_slice(behind);
+        }
     }
 }
 
-fn two_digits(out: &mut Vec<u8>, number: u32) {
-    for digit in [number / 10 % 10, number % 10] {
-        out.push(b'0' + u8::try_from(digit).unwrap_or_default());
+fn two_digits(number: u32) -> [u8; 2] {
+    [number / 10 % 10, number % 10].map(|digit| b'0' + u8::try_from(digit).unwrap_or_default())
+}
+
+fn token(token: &Token) -> Vec<u8> {
+    let (mut out, mint) = (b"\"token\":".to_vec(), token.mint.to_string());
+    match &token.symbol {
+        Some(symbol) => string(&mut out, symbol),
+        None => string(&mut out, &short(&mint)),
     }
+    out.extend_from_slice(b",\"tokenMint\":");
+    string(&mut out, &mint);
+    out
 }
 
 fn number(out: &mut Vec<u8>, value: Option<Decimal>) {
@@ -115,7 +114,8 @@ pub(super) fn short(mint: &str) -> String {
 /// a Unicode-aware line splitter would cut a line there.
 pub(super) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    if text.bytes().all(is_plain) {
+    // To the end in any case: names are short, and a loop without a way out is quicker.
+    if text.bytes().fold(true, |plain, byte| plain & is_plain(byte)) {
         out.extend_from_slice(text.as_bytes());
         out.push(b'"');
         return;
@@ -163,7 +163,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Address, Family, Token, Trade, TradeKey, TxId, Units, ValueSource};
+    use crate::domain::{Address, Family, Trade, TradeKey, TxId, Units, ValueSource};
 
     const MINT: &str = "DezXAZ8z7PnrnRJjz3wXBoRgixCa6xjnB7YaB1pPB263";
 

@@ -61,7 +61,7 @@ impl TradeLine {
                 Side::Sell => "sell".to_owned(),
             },
             token: symbol_shown(&row.token),
-            token_mint: row.token.mint_text().to_owned(),
+            token_mint: row.token.mint.to_string(),
             amount_sol: native.and_then(number),
             amount: row.amount().and_then(number),
             dex: row.trade.venue.to_string(),

@@ -49,7 +49,8 @@ fn fill(bytes: &[u8], limbs: &mut [u64]) -> usize {
 fn write(limbs: &[u64], out: &mut Vec<u8>) {
     let start = out.len();
     for limb in limbs.iter().rev() {
-        out.extend_from_slice(&limb_text(u32::try_from(*limb).unwrap_or(0)));
+        let [text @ .., _, _, _] = limb_text(u32::try_from(*limb).unwrap_or(0));
+        out.extend_from_slice(&text);
     }
     // Only the first limb can begin with zeros.
     let written = out.get(start..).unwrap_or_default();

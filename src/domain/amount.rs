@@ -16,7 +16,7 @@ pub struct Decimal {
 /// digit before the point.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Vec::with_capacity(DIGITS_MAX);
+        let mut text = Vec::new();
         self.push_text(&mut text);
         f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
@@ -25,7 +25,21 @@ impl fmt::Display for Decimal {
 impl Decimal {
     /// Adds the text that it is displayed as.
     pub fn push_text(&self, out: &mut Vec<u8>) {
-        let digits = Digits::of(self.units);
+        let (mut buffer, large);
+        let digits = match *self.units.as_limbs() {
+            [low, 0, 0, 0] => {
+                buffer = itoa::Buffer::new();
+                buffer.format(low)
+            }
+            [low, high, 0, 0] => {
+                buffer = itoa::Buffer::new();
+                buffer.format(u128::from(high) << 64 | u128::from(low))
+            }
+            _ => {
+                large = self.units.to_string();
+                &large
+            }
+        };
         let (digits, decimals) = (digits.as_bytes(), usize::from(self.decimals));
         let (whole, part) = digits.split_at(digits.len().saturating_sub(decimals));
         let zeros = part.iter().rev().take_while(|digit| **digit == b'0').count();
@@ -38,53 +52,6 @@ impl Decimal {
         }
     }
 }
-
-/// Of the largest 256-bit integer.
-const DIGITS_MAX: usize = 78;
-
-/// An integer's digits at the end of a buffer, so that writing allocates nothing.
-struct Digits {
-    bytes: [u8; DIGITS_MAX],
-    from: usize,
-}
-
-impl Digits {
-    fn of(units: Units) -> Self {
-        let mut digits = Self { bytes: [0; DIGITS_MAX], from: DIGITS_MAX };
-        let mut rest = units;
-        // As many digits at a time as a machine word holds.
-        loop {
-            if let Ok(last) = u64::try_from(rest) {
-                digits.push(last, 1);
-                return digits;
-            }
-            let (above, word) = rest.div_rem(Units::from(WORD));
-            digits.push(u64::try_from(word).unwrap_or(0), WORD_DIGITS);
-            rest = above;
-        }
-    }
-
-    /// Puts a number's digits in front, with zeros before it to so many.
-    fn push(&mut self, mut number: u64, least: usize) {
-        let mut written = 0;
-        for digit in self.bytes.iter_mut().take(self.from).rev() {
-            if number == 0 && written >= least {
-                break;
-            }
-            *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
-            number /= 10;
-            written += 1;
-        }
-        self.from -= written;
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        self.bytes.get(self.from..).unwrap_or(&self.bytes)
-    }
-}
-
-const WORD_DIGITS: usize = 19;
-const WORD: u64 = 10_000_000_000_000_000_000;
 
 #[cfg(test)]
 mod tests {

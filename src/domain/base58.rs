@@ -8,16 +8,18 @@ pub const LIMB: u64 = 58 * 58 * 58 * 58 * 58;
 /// Stands in [`DIGITS`] for what is no digit.
 pub const INVALID: u8 = u8::MAX;
 
-static PAIRS: [[u8; 2]; 58 * 58] = pairs();
+/// Two characters each, the first in the lower byte; as long as a power of two, so that any number
+/// can be cut to a place in it.
+static PAIRS: [u16; 4096] = pairs();
 /// The number that each character stands for.
 pub const DIGITS: [u8; 256] = digits();
 
 #[expect(clippy::indexing_slicing, reason = "a table made at build time")]
-const fn pairs() -> [[u8; 2]; 58 * 58] {
-    let mut pairs = [[0; 2]; 58 * 58];
+const fn pairs() -> [u16; 4096] {
+    let mut pairs = [0; 4096];
     let mut at = 0;
-    while at < pairs.len() {
-        pairs[at] = [ALPHABET[at / 58], ALPHABET[at % 58]];
+    while at < 58 * 58 {
+        pairs[at] = u16::from_le_bytes([ALPHABET[at / 58], ALPHABET[at % 58]]);
         at += 1;
     }
     pairs
@@ -39,15 +41,16 @@ const fn digits() -> [u8; 256] {
     table
 }
 
-/// The five characters of a limb.
-pub fn limb_text(limb: u32) -> [u8; 5] {
+/// The five characters of a limb, followed by three of nothing: a whole word is written as fast
+/// as a byte, so that limbs are written one over the end of the other.
+pub fn limb_text(limb: u32) -> [u8; 8] {
     let pair = |value: u32| {
-        let at = usize::try_from(value).unwrap_or(0);
-        PAIRS.get(at).copied().unwrap_or_default()
+        let at = usize::try_from(value).unwrap_or(0) % PAIRS.len();
+        u64::from(PAIRS.get(at).copied().unwrap_or_default())
     };
     let high = limb / PAIR;
-    let [[_, first], middle, last] = [high / PAIR, high % PAIR, limb % PAIR].map(pair);
-    [first, middle[0], middle[1], last[0], last[1]]
+    let [first, middle, last] = [high / PAIR, high % PAIR, limb % PAIR].map(pair);
+    (first >> 8 | middle << 8 | last << 24).to_le_bytes()
 }
 
 /// The number that a character stands for.

@@ -78,31 +78,38 @@ impl Signature {
     }
 
     /// `None` for bytes that [`Self::to_stored`] does not write.
+    #[inline]
     pub fn from_stored(stored: &[u8; Self::STORED_BYTES]) -> Option<Self> {
-        let mut limbs = [0; LIMBS];
+        let (mut limbs, mut fit) = ([0; LIMBS], true);
         for (limb, from) in limbs.iter_mut().zip(stored.as_chunks().0) {
             *limb = u32::from_be_bytes(*from);
+            fit &= u64::from(*limb) < LIMB;
         }
-        let fits = limbs.iter().all(|limb| u64::from(*limb) < LIMB) && limbs < END;
-        fits.then_some(Self { limbs })
+        (fit && limbs < END).then_some(Self { limbs })
     }
 
     /// Adds the base58 text.
     pub fn push_text(&self, out: &mut Vec<u8>) {
         if !Self::is_full(&self.limbs) {
             // One signature in 256 begins with zeros, which base58 writes one by one.
-            out.extend_from_slice(bs58::encode(self.to_bytes()).into_string().as_bytes());
+            let mut text = [0; 88];
+            let len = usize::from(five8::encode_64(&self.to_bytes(), &mut text));
+            out.extend_from_slice(text.get(..len).unwrap_or(&text));
             return;
         }
         let text = self.digits();
+        let text = text.get(..DIGITS).unwrap_or(&text);
         let zeros = text.iter().take_while(|digit| **digit == b'1').count();
         out.extend_from_slice(text.get(zeros..).unwrap_or_default());
     }
 
-    fn digits(&self) -> [u8; DIGITS] {
-        let mut text = [0; DIGITS];
-        for (to, limb) in text.as_chunks_mut().0.iter_mut().zip(self.limbs) {
-            *to = limb_text(limb);
+    /// With room behind the last limb.
+    fn digits(&self) -> [u8; DIGITS + 3] {
+        let mut text = [0; DIGITS + 3];
+        for (at, limb) in self.limbs.into_iter().enumerate() {
+            if let Some(to) = text.get_mut(at * 5..at * 5 + 8) {
+                to.copy_from_slice(&limb_text(limb));
+            }
         }
         text
     }

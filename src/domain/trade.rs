@@ -37,6 +37,12 @@ impl PartialOrd for TradeKey {
     }
 }
 
+impl AsRef<Self> for TradeKey {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 /// How a trade's native value was found, or why it has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ValueSource {
@@ -123,32 +129,32 @@ pub struct Token {
     /// As the chain tells it, cleaned; `None` where it tells none.
     pub symbol: Option<Arc<str>>,
     pub decimals: Option<u8>,
-    mint_text: MintText,
+    written: Written,
 }
 
 impl Token {
     pub fn new(mint: Address, symbol: Option<Arc<str>>, decimals: Option<u8>) -> Self {
-        Self { mint, symbol, decimals, mint_text: MintText::default() }
+        Self { mint, symbol, decimals, written: Written::default() }
     }
 
-    /// The mint as it is written: made once, as many rows are of one token and a mint's text takes
-    /// a division (base58) or a hash (EIP-55).
-    pub fn mint_text(&self) -> &str {
-        self.mint_text.0.get_or_init(|| self.mint.to_string().into())
+    /// What rows say of it, as the one writer of rows writes it: made once, as many rows are of one
+    /// token and a mint's text takes a division (base58) or a hash (EIP-55).
+    pub fn written(&self, write: impl FnOnce(&Self) -> Vec<u8>) -> &[u8] {
+        self.written.0.get_or_init(|| write(self).into())
     }
 }
 
-/// Follows from the mint: tokens are equal whether it was asked for or not.
+/// Follows from the rest: tokens are equal whether it was asked for or not.
 #[derive(Debug, Clone, Default)]
-struct MintText(OnceLock<Box<str>>);
+struct Written(OnceLock<Box<[u8]>>);
 
-impl PartialEq for MintText {
+impl PartialEq for Written {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for MintText {}
+impl Eq for Written {}
 
 /// A stored trade with what is needed to show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,5 +167,11 @@ impl Row {
     /// The token quantity; `None` where units or decimals are unknown.
     pub fn amount(&self) -> Option<Decimal> {
         Some(Decimal { units: self.trade.units?, decimals: self.token.decimals? })
+    }
+}
+
+impl AsRef<TradeKey> for Row {
+    fn as_ref(&self) -> &TradeKey {
+        &self.trade.key
     }
 }

@@ -25,15 +25,15 @@ pub(super) struct Usage {
     ranges_max: usize,
 }
 
-/// Rows that a walk is about to hand out: `keys` are adjacent, right behind `after`.
+/// Rows that a walk is about to hand out: adjacent, right behind `after`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Delivery<'a> {
+pub(super) struct Delivery<'a, K> {
     pub(super) key: KeyId,
     /// Trades that the key may be counted in all; `None` is without end.
     pub(super) quota: Option<u64>,
     pub(super) wallet: WalletId,
     pub(super) after: Position,
-    pub(super) keys: &'a [TradeKey],
+    pub(super) rows: &'a [K],
 }
 
 impl Usage {
@@ -42,16 +42,19 @@ impl Usage {
     }
 
     /// Counts a delivery and says how many of its rows the quota allows.
-    pub(super) fn deliver(&self, delivery: Delivery<'_>) -> Result<usize, StoreError> {
+    pub(super) fn deliver<K: AsRef<TradeKey>>(
+        &self,
+        delivery: &Delivery<'_, K>,
+    ) -> Result<usize, StoreError> {
         if delivery.key == KeyId::LOCAL {
-            return Ok(delivery.keys.len());
+            return Ok(delivery.rows.len());
         }
         let mut keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let usage = self.loaded(&mut keys, delivery.key, delivery.wallet)?;
         let ranges = usage.wallets.entry(delivery.wallet).or_default();
         let left = delivery.quota.map_or(u64::MAX, |quota| quota.saturating_sub(usage.total));
-        let (allowed, counted) = allowance(ranges, delivery.keys, left);
-        let Some(delivered) = delivery.keys.get(..allowed).filter(|keys| !keys.is_empty()) else {
+        let (allowed, counted) = allowance(ranges, delivery.rows, left);
+        let Some(delivered) = delivery.rows.get(..allowed).filter(|rows| !rows.is_empty()) else {
             return Ok(0);
         };
         if join(ranges, delivery.after, delivered) {
@@ -129,10 +132,15 @@ impl Usage {
 }
 
 /// How many rows may go out when `left` more may be counted, and how many of them count.
-fn allowance(ranges: &[DeliveredRange], keys: &[TradeKey], left: u64) -> (usize, u64) {
+fn allowance<K: AsRef<TradeKey>>(ranges: &[DeliveredRange], rows: &[K], left: u64) -> (usize, u64) {
+    if let (Some(first), Some(last)) = (rows.first(), rows.last())
+        && range_of(ranges, first.as_ref()).is_some_and(|range| range.to >= *last.as_ref())
+    {
+        return (rows.len(), 0);
+    }
     let (mut allowed, mut counted) = (0, 0);
-    for key in keys {
-        if !holds(ranges, key) {
+    for row in rows {
+        if range_of(ranges, row.as_ref()).is_none() {
             if counted == left {
                 break;
             }
@@ -143,14 +151,15 @@ fn allowance(ranges: &[DeliveredRange], keys: &[TradeKey], left: u64) -> (usize,
     (allowed, counted)
 }
 
-fn holds(ranges: &[DeliveredRange], key: &TradeKey) -> bool {
+fn range_of<'a>(ranges: &'a [DeliveredRange], key: &TradeKey) -> Option<&'a DeliveredRange> {
     let at = ranges.partition_point(|range| range.to < *key);
-    ranges.get(at).is_some_and(|range| range.from <= *key)
+    ranges.get(at).filter(|range| range.from <= *key)
 }
 
 /// Adds a run of adjacent rows to the ranges, joining what it touches. False where it was held.
-fn join(ranges: &mut Vec<DeliveredRange>, after: Position, keys: &[TradeKey]) -> bool {
-    let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return false };
+fn join<K: AsRef<TradeKey>>(ranges: &mut Vec<DeliveredRange>, after: Position, rows: &[K]) -> bool {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return false };
+    let (first, last) = (first.as_ref(), last.as_ref());
     let touches = |range: &DeliveredRange| match after {
         Position::After(key) => range.to >= key && range.from <= *last,
         Position::Start => range.to >= *first && range.from <= *last,
@@ -224,7 +233,7 @@ mod tests {
                         prop_assert!(pair[0].to < pair[1].from);
                     }
                     for row in 0..60 {
-                        prop_assert_eq!(holds(&ranges, &key(row)), model.contains(&row));
+                        prop_assert_eq!(range_of(&ranges, &key(row)).is_some(), model.contains(&row));
                     }
                 }
             }

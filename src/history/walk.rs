@@ -105,6 +105,8 @@ pub struct Walk {
     /// Counts what the filter lets through: while rows are delivered in a walk from the beginning,
     /// else at the end.
     tally: Option<Tally>,
+    /// What the last look of a page told about its end, should all of its rows be delivered.
+    page_end: Option<End>,
     /// It was settled how the walk ends.
     ending: Option<Ending>,
 }
@@ -157,6 +159,7 @@ impl Walk {
             tally: counts.then(Tally::default),
             live,
             from_reached: false,
+            page_end: None,
             ending: None,
             inner,
             request,
@@ -267,10 +270,18 @@ impl Walk {
         };
         let Some(floor) = record.coverage.run_low(from) else { return Ok(Look::Edge(Some(from))) };
         let mut limit = self.inner.limits.rows_per_step_max;
-        if self.request.filter.is_none() {
-            limit = limit.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let is_last = self.request.filter.is_none() && left <= limit;
+        if is_last {
+            // One more tells whether there are more.
+            limit = left.saturating_add(1);
         }
         let mut rows = view.rows(record.id, self.from(&view, &record, head)?, floor, limit)?;
+        self.page_end = None;
+        if is_last && rows.len() >= left {
+            self.page_end = page_end(&view, &record, head, rows.len() > left)?;
+            rows.truncate(left);
+        }
         if self.cut_at_from(&mut rows) && rows.is_empty() {
             self.from_reached = true;
             return Ok(Look::Bottom);
@@ -288,7 +299,8 @@ impl Walk {
 
     /// Leaves out what is older than the filter lets through; true where there was such a row.
     fn cut_at_from(&self, rows: &mut Vec<Row>) -> bool {
-        let end = rows.iter().position(|row| self.request.filter.ends_at(&row.trade.key));
+        let filter = self.request.filter.from.map(|_| &self.request.filter);
+        let end = filter.and_then(|f| rows.iter().position(|row| f.ends_at(&row.trade.key)));
         rows.truncate(end.unwrap_or(rows.len()));
         end.is_some()
     }
@@ -370,27 +382,24 @@ impl Walk {
     /// runs of neighbours.
     fn deliver(&mut self, mut rows: Vec<Row>) -> Result<Vec<Row>, HistoryError> {
         let mut keep = Vec::with_capacity(rows.len());
-        let matches = |row: &Row| self.request.filter.matches(&row.trade);
-        let runs: Vec<(bool, Vec<TradeKey>)> = rows
-            .chunk_by(|row, next| matches(row) == matches(next))
-            .map(|run| {
-                (run.first().is_some_and(matches), run.iter().map(|r| r.trade.key).collect())
-            })
-            .collect();
-        for (wanted, mut keys) in runs {
+        let mut rest = rows.as_slice();
+        while let Some((wanted, len)) = self.run(rest) {
+            let (run, below) = rest.split_at(len);
+            rest = below;
             if !wanted {
-                keep.extend(keys.iter().map(|_| false));
-                self.pass(&keys, 0);
+                keep.extend(run.iter().map(|_| false));
+                self.pass(run, 0);
                 continue;
             }
-            keys.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
-            let allowed = self.count(self.position, &keys)?;
-            if allowed == 0 && !keys.is_empty() && !keep.contains(&true) {
+            let len = run.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            let run = run.get(..len).unwrap_or(run);
+            let allowed = self.count(self.position, run)?;
+            if allowed == 0 && !run.is_empty() && !keep.contains(&true) {
                 return Err(HistoryError::QuotaExceeded);
             }
             keep.extend((0..allowed).map(|_| true));
-            self.pass(keys.get(..allowed).unwrap_or(&keys), allowed);
-            if allowed < keys.len() || self.left == 0 {
+            self.pass(run.get(..allowed).unwrap_or(run), allowed);
+            if allowed < len || self.left == 0 {
                 break;
             }
         }
@@ -400,25 +409,38 @@ impl Walk {
         Ok(rows)
     }
 
+    /// How many rows in front the filter treats alike, and whether it lets them through.
+    fn run(&self, rows: &[Row]) -> Option<(bool, usize)> {
+        let filter = &self.request.filter;
+        let wanted = filter.matches(&rows.first()?.trade);
+        let alike = |row: &&Row| filter.matches(&row.trade) == wanted;
+        let is_all = filter.is_none();
+        Some((wanted, if is_all { rows.len() } else { rows.iter().take_while(alike).count() }))
+    }
+
     /// Goes behind a run of rows, of which so many were delivered: all or none.
-    fn pass(&mut self, run: &[TradeKey], delivered: usize) {
-        let Some(last) = run.last() else { return };
-        self.position = Position::After(*last);
+    fn pass(&mut self, run: &[Row], delivered: usize) {
+        let Some(last) = run.last().map(|row| row.trade.key) else { return };
+        self.position = Position::After(last);
         let delivered = u64::try_from(delivered).unwrap_or(u64::MAX);
         self.left = self.left.saturating_sub(delivered);
         if let Some(tally) = &mut self.tally {
-            tally.pass(*last, delivered);
+            tally.pass(last, delivered);
         }
     }
 
     /// Counts rows and says how many of them the quota allows.
-    fn count(&self, after: Position, keys: &[TradeKey]) -> Result<usize, HistoryError> {
+    fn count<K: AsRef<TradeKey>>(
+        &self,
+        after: Position,
+        rows: &[K],
+    ) -> Result<usize, HistoryError> {
         let wallet = match self.found {
             Some(found) => found.id,
             None => self.record(&self.inner.view()?)?.ok_or(HistoryError::Internal)?.id,
         };
         let WalkRequest { key, quota, .. } = self.request;
-        Ok(self.inner.usage.deliver(Delivery { key, quota, wallet, after, keys })?)
+        Ok(self.inner.usage.deliver(&Delivery { key, quota, wallet, after, rows })?)
     }
 
     fn ask(&self, edge: Option<Height>) {
@@ -465,7 +487,8 @@ impl Walk {
     }
 
     fn end(&mut self, error: Option<HistoryError>) -> Step {
-        let end = self.summary(error).unwrap_or_else(|error| End {
+        let known = self.page_end.take().filter(|_| self.left == 0 && error.is_none());
+        let end = known.map_or_else(|| self.summary(error), Ok).unwrap_or_else(|error| End {
             complete: false,
             more: true,
             trade_count: 0,
@@ -489,8 +512,10 @@ impl Walk {
         let Some(head) = self.head.filter(is_whole) else {
             return Ok(End { trade_count: record.count, ..none });
         };
-        let above = view.count_above(record.id, head, u64::MAX)?;
-        let trade_count = record.count.saturating_sub(above);
+        let trade_count = match record.coverage.top() {
+            Some(top) if top <= head => record.count,
+            _ => record.count.saturating_sub(view.count_above(record.id, head, u64::MAX)?),
+        };
         let below = view.rows(record.id, self.from(&view, &record, head)?, 0, 1)?;
         Ok(End {
             // With an error that cuts the walk short the client has to come back for the rest.
@@ -506,6 +531,21 @@ impl Walk {
     fn record(&self, view: &View) -> Result<Option<WalletRecord>, HistoryError> {
         Ok(view.wallet(&self.request.wallet)?)
     }
+}
+
+/// How a page ends whose rows were all found in one look; `None` where that takes a longer one.
+fn page_end(
+    view: &View,
+    record: &WalletRecord,
+    head: Height,
+    more: bool,
+) -> Result<Option<End>, HistoryError> {
+    if record.coverage.top() != Some(head) || !record.coverage.is_complete(head) {
+        return Ok(None);
+    }
+    let first_trade = view.first_time(record.id)?;
+    let (complete, trade_count) = (true, record.count);
+    Ok(Some(End { complete, more, trade_count, first_trade, error: None }))
 }
 
 impl Drop for Walk {

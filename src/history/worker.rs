@@ -16,7 +16,7 @@ use super::plan::{Demand, Known, Next, plan, reachable_gap};
 use super::pump::Pump;
 use crate::decode;
 use crate::domain::{Gap, Height, UnixMillis};
-use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
+use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord, Written};
 use crate::upstream::{GapRequest, Lane, RawChunk, RawTx, Source, UpstreamError};
 
 /// Readers that one worker keeps open for gaps that take turns.
@@ -305,7 +305,10 @@ impl Worker {
         let Self { inner, source, lane, .. } = &*self;
         let mut chunk = Ingest { inner, source, lane, record }.chunk(raw, checked_at).await?;
         let max = inner.limits.anchors_max;
-        chunk.anchors = anchor.map(|anchor| anchors::add(&record.anchors, anchor, max));
+        if let Some(anchor) = anchor {
+            let kept = inner.view()?.anchors(record.id)?;
+            chunk.anchors = Some(anchors::add(&kept, anchor, max));
+        }
         let written = inner.store.write_chunk(chunk).await?;
         if matches!(written, Written::Stale) {
             inner.metrics.chunks_stale.add(1);
@@ -333,7 +336,7 @@ impl Worker {
     fn anchor(&self, record: &WalletRecord, height: Height) {
         let (inner, source, lane) =
             (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
-        let (id, epoch, anchors) = (record.id, record.epoch, record.anchors.clone());
+        let (id, epoch) = (record.id, record.epoch);
         self.inner.tasks.spawn(async move {
             let asked = source.block_hash(height, &lane);
             let hash = tokio::select! {
@@ -342,10 +345,8 @@ impl Worker {
                 hash = asked => hash,
             };
             let Ok(Some(hash)) = hash else { return };
-            let max = inner.limits.anchors_max;
-            let anchors = Some(anchors::add(&anchors, Anchor { height, hash }, max));
-            let patch = WalletPatch { anchors, ..WalletPatch::default() };
-            if let Err(error) = inner.store.update_wallet(id, epoch, patch).await {
+            let written = inner.keep_anchor(id, epoch, Anchor { height, hash }).await;
+            if let Err(error) = written {
                 tracing::warn!(%error, "a block hash could not be kept");
             }
         });
@@ -353,7 +354,7 @@ impl Worker {
 
     /// Holds the kept hashes against the chain; where one differs, cuts back to the last good one.
     async fn has_reorganised(&self, record: &WalletRecord) -> Result<bool, IngestError> {
-        let kept = anchors::newest_first(&record.anchors);
+        let kept = anchors::newest_first(&self.inner.view()?.anchors(record.id)?);
         let check = |anchor: Anchor| async move {
             let checked = self.source.check_hash(anchor.height, anchor.hash, &self.lane).await;
             checked.map(|check| (anchor.height, check))
@@ -417,6 +418,20 @@ impl Worker {
             sleep(self.inner.limits.retry_pause_min).await;
         }
         Flow::Again
+    }
+}
+
+impl Inner {
+    async fn keep_anchor(
+        &self,
+        id: WalletId,
+        epoch: u64,
+        anchor: Anchor,
+    ) -> Result<(), HistoryError> {
+        let kept = self.view()?.anchors(id)?;
+        let anchors = Some(anchors::add(&kept, anchor, self.limits.anchors_max));
+        let patch = WalletPatch { anchors, ..WalletPatch::default() };
+        Ok(self.store.update_wallet(id, epoch, patch).await.map(drop)?)
     }
 }
 

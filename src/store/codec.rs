@@ -109,7 +109,7 @@ struct CandleV1 {
 }
 
 /// The fields of both versions; they differ in what the flags may hold.
-#[derive(Encode, BorrowDecode)]
+#[derive(Debug, PartialEq, Eq, Encode, BorrowDecode)]
 struct Trade<'a> {
     flags: u8,
     token: u32,
@@ -250,11 +250,15 @@ pub(super) fn encode_trade(trade: &StoredTrade, into: &mut Vec<u8>) -> Result<()
 }
 
 pub(super) fn decode_trade(table: &'static str, bytes: &[u8]) -> Result<StoredTrade, StoreError> {
-    let (version, stored): (u8, Trade<'_>) = decode_up_to(V2, table, bytes)?;
+    let quick = bytes.split_first().filter(|(version, _)| **version == V2);
+    let (version, stored) = match quick.and_then(|(_, body)| read_trade(body)) {
+        Some(stored) => (V2, stored),
+        None => decode_up_to(V2, table, bytes)?,
+    };
     let amount = |flag: u8, bytes: &[u8]| match (stored.flags & flag, bytes) {
         (0, []) => Ok(None),
         (0, _) => Err(corrupt(table, "an amount that should not be there")),
-        (_, bytes) => Units::try_from_be_slice(bytes)
+        (_, bytes) => units_of(bytes)
             .map(Some)
             .ok_or_else(|| corrupt(table, "an amount of more than 256 bits")),
     };
@@ -298,7 +302,54 @@ const fn number_of(source: ValueSource) -> u8 {
 }
 
 fn source_of(number: u8) -> Option<ValueSource> {
-    ValueSource::ALL.into_iter().find(|source| number_of(*source) == number)
+    const BY_NUMBER: [ValueSource; 8] = [
+        ValueSource::Unknown,
+        ValueSource::Direct,
+        ValueSource::Route,
+        ValueSource::ReferencePool,
+        ValueSource::Learned,
+        ValueSource::Candle,
+        ValueSource::Token,
+        ValueSource::Pending,
+    ];
+    BY_NUMBER.get(usize::from(number)).copied()
+}
+
+/// Nearly all amounts fit one word.
+fn units_of(bytes: &[u8]) -> Option<Units> {
+    if bytes.len() > 8 {
+        return Units::try_from_be_slice(bytes);
+    }
+    let word = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    Some(Units::from_limbs([word, 0, 0, 0]))
+}
+
+/// The form that nearly all trades have, read without bincode's steps: a third of the time that
+/// reading rows takes goes there. `None` for what is to be read by bincode.
+fn read_trade(body: &[u8]) -> Option<Trade<'_>> {
+    let (&flags, rest) = body.split_first()?;
+    let (token, rest) = read_number(rest)?;
+    let (venue, rest) = read_number(rest)?;
+    let (units, rest) = read_bytes(rest)?;
+    let (native, rest) = read_bytes(rest)?;
+    rest.is_empty().then_some(Trade { flags, token, venue, units, native })
+}
+
+/// bincode's variable length: a byte up to 250 is itself, 251 leads two bytes, 252 four.
+fn read_number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    match bytes {
+        [byte @ ..251, rest @ ..] => Some((u32::from(*byte), rest)),
+        [251, a, b, rest @ ..] => Some((u32::from(u16::from_le_bytes([*a, *b])), rest)),
+        [252, a, b, c, d, rest @ ..] => Some((u32::from_le_bytes([*a, *b, *c, *d]), rest)),
+        _ => None,
+    }
+}
+
+fn read_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    match bytes {
+        [len @ ..251, rest @ ..] => rest.split_at_checked(usize::from(*len)),
+        _ => None,
+    }
 }
 
 pub(super) fn encode_learned(prices: &[LearnedPrice]) -> Result<Vec<u8>, StoreError> {
@@ -451,6 +502,8 @@ mod tests {
             let mut bytes = Vec::new();
             encode_trade(&trade, &mut bytes).unwrap();
             prop_assert_eq!(decode_trade(T, &bytes).unwrap(), trade);
+            let (_, by_bincode): (_, Trade<'_>) = decode_up_to(V2, T, &bytes).unwrap();
+            prop_assert_eq!(read_trade(&bytes[1..]).unwrap(), by_bincode);
             // Cut short or prolonged, it is refused.
             for end in 0..bytes.len() {
                 prop_assert!(decode_trade(T, &bytes[..end]).is_err());

@@ -85,6 +85,7 @@ pub(super) fn id_of(row_key: &[u8]) -> Option<WalletId> {
 }
 
 /// The inverse of [`RowKey::new`]; `None` for bytes that it does not write.
+#[inline]
 pub(super) fn read_row_key(bytes: &[u8], family: Family) -> Option<TradeKey> {
     let tx_end = bytes.len().checked_sub(LEG_BYTES)?;
     Some(TradeKey {

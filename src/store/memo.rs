@@ -1,6 +1,5 @@
 //! What readers remember of tokens and venues between slices, so that a row costs one look-up.
 
-use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::domain::Token;
@@ -15,11 +14,68 @@ pub(super) struct Memo {
     state: RwLock<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     edition: u64,
-    tokens: HashMap<u32, Arc<Token>>,
-    venues: HashMap<u32, Arc<str>>,
+    tokens: Slots<Arc<Token>>,
+    venues: Slots<Arc<str>>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let entries = LIMITS.memo_entries;
+        Self { edition: 0, tokens: Slots::new(entries), venues: Slots::new(entries) }
+    }
+}
+
+/// The last value of each slot that numbers fall into. Numbers ascend from 0, so that they share
+/// slots only where there are more of them than slots.
+#[derive(Debug)]
+pub(super) struct Slots<T>(Vec<Option<(u32, T)>>);
+
+impl<T: Clone> Slots<T> {
+    pub(super) fn new(count: usize) -> Self {
+        Self(vec![None; count])
+    }
+
+    fn get(&self, id: u32) -> Option<&T> {
+        let (kept, value) = self.0.get(self.slot(id))?.as_ref()?;
+        (*kept == id).then_some(value)
+    }
+
+    /// The value, made where it is not kept.
+    pub(super) fn get_or<E>(
+        &mut self,
+        id: u32,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        if let Some(value) = self.get(id) {
+            return Ok(value.clone());
+        }
+        let value = make()?;
+        self.put(id, value.clone());
+        Ok(value)
+    }
+
+    fn put(&mut self, id: u32, value: T) {
+        let slot = self.slot(id);
+        if let Some(slot) = self.0.get_mut(slot) {
+            *slot = Some((id, value));
+        }
+    }
+
+    fn remove(&mut self, id: u32) {
+        let slot = self.slot(id);
+        if let Some(slot) =
+            self.0.get_mut(slot).filter(|slot| matches!(slot, Some((kept, _)) if *kept == id))
+        {
+            *slot = None;
+        }
+    }
+
+    fn slot(&self, id: u32) -> usize {
+        usize::try_from(id).unwrap_or_default() % self.0.len().max(1)
+    }
 }
 
 impl Memo {
@@ -29,11 +85,11 @@ impl Memo {
     }
 
     pub(super) fn token(&self, id: u32) -> Option<Arc<Token>> {
-        self.read().tokens.get(&id).cloned()
+        self.read().tokens.get(id).cloned()
     }
 
     pub(super) fn venue(&self, id: u32) -> Option<Arc<str>> {
-        self.read().venues.get(&id).cloned()
+        self.read().venues.get(id).cloned()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -45,18 +101,11 @@ impl Memo {
         if state.edition != edition {
             return;
         }
-        if state.tokens.len() >= LIMITS.memo_entries {
-            state.tokens.clear();
-        }
-        state.tokens.insert(id, Arc::clone(token));
+        state.tokens.put(id, Arc::clone(token));
     }
 
     pub(super) fn keep_venue(&self, id: u32, venue: &Arc<str>) {
-        let mut state = self.write();
-        if state.venues.len() >= LIMITS.memo_entries {
-            state.venues.clear();
-        }
-        state.venues.insert(id, Arc::clone(venue));
+        self.write().venues.put(id, Arc::clone(venue));
     }
 
     /// After the commit that changed these tokens.
@@ -67,7 +116,7 @@ impl Memo {
         let mut state = self.write();
         state.edition += 1;
         for id in ids {
-            state.tokens.remove(id);
+            state.tokens.remove(*id);
         }
     }
 
@@ -104,13 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded() {
+    fn numbers_that_share_a_slot_are_not_taken_for_each_other() {
         let memo = Memo::default();
-        for id in 0..u32::try_from(LIMITS.memo_entries + 1).unwrap() {
-            memo.keep_token(0, id, &token(0));
-            memo.keep_venue(id, &Arc::from("x"));
-        }
-        assert!(memo.read().tokens.len() <= LIMITS.memo_entries);
-        assert!(memo.read().venues.len() <= LIMITS.memo_entries);
+        let far = u32::try_from(LIMITS.memo_entries).unwrap() + 7;
+        memo.keep_token(0, 7, &token(1));
+        memo.keep_token(0, far, &token(2));
+        assert_eq!((memo.token(7), memo.token(far)), (None, Some(token(2))));
+        memo.forget_tokens(&[7]);
+        assert_eq!(memo.token(far), Some(token(2)));
+        memo.forget_tokens(&[far]);
+        assert_eq!(memo.token(far), None);
     }
 }

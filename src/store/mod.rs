@@ -70,6 +70,8 @@ pub struct StoreLimits {
     memo_entries: usize,
     /// Tokens and venues each that one slice keeps at hand.
     slice_names: usize,
+    /// Rows for which a slice makes room before it reads them.
+    slice_rows: usize,
     /// Minutes, over all chains, whose learned prices are kept, and as many of candles.
     price_minutes: u64,
     /// Learned prices of one minute.
@@ -82,6 +84,7 @@ pub const LIMITS: StoreLimits = StoreLimits {
     interned: 65_536,
     memo_entries: 16_384,
     slice_names: 256,
+    slice_rows: 1_024,
     price_minutes: 100_000,
     prices_per_minute: 8,
 };

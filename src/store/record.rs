@@ -27,10 +27,6 @@ pub struct WalletRecord {
     pub checked_at: Option<UnixMillis>,
     /// The first height that the nodes keep, where history is cut.
     pub cut: Option<Height>,
-    /// A background demand that has not been met.
-    pub pending: Option<Pending>,
-    /// Block hashes that the coverage stands on, in the order they were given.
-    pub anchors: Vec<Anchor>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The reading side: one read transaction, blocking and short.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::domain::{
     Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Row, SourceAccount,
@@ -16,6 +16,7 @@ use super::key::{
     RowKey, account_key, address_key, height_of, read_row_key, rows_of_wanted, time_of,
     token_of_wanted, usage_key, wanted_key,
 };
+use super::memo::Slots;
 use super::schema::names::{
     ACCOUNTS, ANCHORS, CANDLES, LEARNED, PENDING, RANGES, STATES, TOKENS, TRADES, VENUES, WALLETS,
     WANTED, WANTED_VALUES,
@@ -27,8 +28,8 @@ use super::schema::{
     WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
 };
 use super::{
-    DeliveredRange, KeptCandle, LIMITS, Pending, StoreError, StoreStats, TokenRecord, WalletId,
-    WalletRecord, WantedPlace, WantedValue,
+    Anchor, DeliveredRange, KeptCandle, LIMITS, Pending, StoreError, StoreStats, TokenRecord,
+    WalletId, WalletRecord, WantedPlace, WantedValue,
 };
 
 /// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
@@ -40,7 +41,13 @@ pub struct View {
     edition: u64,
     /// Which opening of the file it reads from.
     opened: u64,
+    /// Opening a table costs as much as reading some rows: once for all that is asked here.
+    trades: OnceLock<Trades>,
+    /// The wallet that was looked up first.
+    found: OnceLock<(WalletId, Family)>,
 }
+
+type Trades = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,12 +62,23 @@ impl View {
         edition: u64,
         opened: u64,
     ) -> Self {
-        Self { txn, shared, edition, opened }
+        let (trades, found) = (OnceLock::new(), OnceLock::new());
+        Self { txn, shared, edition, opened, trades, found }
     }
 
     /// `None` where the wallet was never interned.
     pub fn wallet(&self, wallet: &Wallet) -> Result<Option<WalletRecord>, StoreError> {
         self.noted(self.find_wallet(wallet))
+    }
+
+    /// Block hashes that a wallet's coverage stands on, in the order they were given.
+    pub fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
+        self.noted(self.read_anchors(id))
+    }
+
+    /// A wallet's background demand that has not been met.
+    pub fn pending_of(&self, id: WalletId) -> Result<Option<Pending>, StoreError> {
+        self.noted(self.read_pending_of(id))
     }
 
     pub fn wallet_by_id(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
@@ -193,37 +211,41 @@ impl View {
     fn find_wallet(&self, wallet: &Wallet) -> Result<Option<WalletRecord>, StoreError> {
         let key = address_key(wallet.chain, &wallet.address);
         match self.txn.open_table(WALLET_TO_ID)?.get(key.as_slice())? {
-            Some(id) => self.read_wallet(WalletId(id.value())),
+            Some(id) => self.read_state(WalletId(id.value()), *wallet).map(Some),
             None => Ok(None),
         }
     }
 
     fn read_wallet(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
-        let Some(wallet) = self.plain_wallet(id)? else { return Ok(None) };
+        match self.plain_wallet(id)? {
+            Some(wallet) => self.read_state(id, wallet).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn read_state(&self, id: WalletId, wallet: Wallet) -> Result<WalletRecord, StoreError> {
+        // The rows of the same wallet are mostly read next.
+        let _ = self.found.set((id, wallet.address.family()));
         let state = match self.txn.open_table(WALLET_ID_TO_STATE)?.get(id.0)? {
             Some(bytes) => codec::decode_state(STATES, bytes.value())?,
             None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),
         };
-        let pending = match self.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)? {
-            Some(bytes) => Some(codec::decode_pending(PENDING, bytes.value())?),
-            None => None,
-        };
-        let anchors = match self.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)? {
-            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value())?,
-            None => Vec::new(),
-        };
         let WalletState { epoch, coverage, count, checked_at, cut, disordered: _ } = state;
-        Ok(Some(WalletRecord {
-            id,
-            wallet,
-            epoch,
-            coverage,
-            count,
-            checked_at,
-            cut,
-            pending,
-            anchors,
-        }))
+        Ok(WalletRecord { id, wallet, epoch, coverage, count, checked_at, cut })
+    }
+
+    fn read_pending_of(&self, id: WalletId) -> Result<Option<Pending>, StoreError> {
+        match self.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)? {
+            Some(bytes) => codec::decode_pending(PENDING, bytes.value()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn read_anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
+        match self.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)? {
+            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value()),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>, StoreError> {
@@ -234,7 +256,18 @@ impl View {
     }
 
     fn family(&self, id: WalletId) -> Result<Option<Family>, StoreError> {
-        Ok(self.plain_wallet(id)?.map(|wallet| wallet.address.family()))
+        match self.found.get() {
+            Some((found, family)) if *found == id => Ok(Some(*family)),
+            _ => Ok(self.plain_wallet(id)?.map(|wallet| wallet.address.family())),
+        }
+    }
+
+    fn trades(&self) -> Result<&Trades, StoreError> {
+        if let Some(trades) = self.trades.get() {
+            return Ok(trades);
+        }
+        let trades = self.txn.open_table(ROW_KEY_TO_TRADE)?;
+        Ok(self.trades.get_or_init(|| trades))
     }
 
     fn read_rows(
@@ -249,22 +282,22 @@ impl View {
             Position::Start => RowKey::start(id),
             Position::After(key) => RowKey::new(id, &key),
         };
-        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
-        let mut names = Names::new(self);
-        let mut rows = Vec::new();
+        let table = self.trades()?;
+        let mut names = Names::new(self, limit);
+        let mut rows = Vec::with_capacity(limit.min(LIMITS.slice_rows));
         for entry in table.range(start.bytes()..RowKey::end(id).bytes())? {
             if rows.len() >= limit {
                 break;
             }
             let (key, value) = entry?;
-            if key.value() == start.bytes() {
+            if rows.is_empty() && key.value() == start.bytes() {
                 continue;
             }
             let key = row_key(key.value(), family)?;
             if key.height < floor {
                 break;
             }
-            rows.push(names.row(key, value.value())?);
+            names.push_row(&mut rows, key, value.value())?;
         }
         Ok(rows)
     }
@@ -280,15 +313,15 @@ impl View {
             Position::Start => RowKey::end(id),
             Position::After(key) => RowKey::new(id, &key),
         };
-        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
-        let mut names = Names::new(self);
+        let table = self.trades()?;
+        let mut names = Names::new(self, limit);
         let newer = table.range(RowKey::start(id).bytes()..end.bytes())?.rev().take(limit);
-        newer
-            .map(|entry| {
-                let (key, value) = entry?;
-                names.row(row_key(key.value(), family)?, value.value())
-            })
-            .collect()
+        let mut rows = Vec::new();
+        for entry in newer {
+            let (key, value) = entry?;
+            names.push_row(&mut rows, row_key(key.value(), family)?, value.value())?;
+        }
+        Ok(rows)
     }
 
     fn read_count_above(
@@ -297,7 +330,7 @@ impl View {
         height: Height,
         limit: u64,
     ) -> Result<u64, StoreError> {
-        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
+        let table = self.trades()?;
         let mut count = 0;
         for entry in table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())? {
             let above = height_of(entry?.0.value()).is_some_and(|row| row > height);
@@ -310,7 +343,7 @@ impl View {
     }
 
     fn read_first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
-        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
+        let table = self.trades()?;
         let mut rows = table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())?;
         match rows.next_back() {
             Some(entry) => Ok(time_of(entry?.0.value())),
@@ -384,14 +417,14 @@ impl View {
         limit: usize,
     ) -> Result<Vec<Row>, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let table = self.txn.open_table(ROW_KEY_TO_TRADE)?;
-        let mut names = Names::new(self);
-        let mut rows = Vec::new();
+        let table = self.trades()?;
+        let mut names = Names::new(self, limit);
+        let mut rows = Vec::with_capacity(limit.min(LIMITS.slice_rows));
         for entry in table.range(start..end)?.take(limit) {
             let (key, value) = entry?;
             let key = read_row_key(key.value(), family)
                 .ok_or_else(|| corrupt(TRADES, "a key that is none"))?;
-            rows.push(names.row(key, value.value())?);
+            names.push_row(&mut rows, key, value.value())?;
         }
         Ok(rows)
     }
@@ -504,26 +537,36 @@ fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey, StoreError> {
 /// table.
 struct Names<'a> {
     view: &'a View,
-    tokens: Recent<Arc<Token>>,
-    venues: Recent<Arc<str>>,
+    tokens: Slots<Arc<Token>>,
+    venues: Slots<Arc<str>>,
 }
 
 impl<'a> Names<'a> {
-    fn new(view: &'a View) -> Self {
-        Self { view, tokens: Recent::new(), venues: Recent::new() }
+    /// For a slice of so many rows.
+    fn new(view: &'a View, rows: usize) -> Self {
+        let count = rows.min(LIMITS.slice_names);
+        Self { view, tokens: Slots::new(count), venues: Slots::new(count) }
     }
 
-    fn row(&mut self, key: TradeKey, value: &[u8]) -> Result<Row, StoreError> {
+    /// Adds it in its place: a row is large to be handed on.
+    #[inline]
+    fn push_row(
+        &mut self,
+        rows: &mut Vec<Row>,
+        key: TradeKey,
+        value: &[u8],
+    ) -> Result<(), StoreError> {
         let StoredTrade { side, token, venue, units, native, valued } =
             codec::decode_trade(TRADES, value)?;
         let (token, venue) = (self.token(token)?, self.venue(venue)?);
-        let trade = Trade { key, side, mint: token.mint, units, native, valued, venue };
-        Ok(Row { trade, token })
+        let mint = token.mint;
+        rows.push(Row { trade: Trade { key, side, mint, units, native, valued, venue }, token });
+        Ok(())
     }
 
     fn token(&mut self, id: u32) -> Result<Arc<Token>, StoreError> {
         let view = self.view;
-        self.tokens.get(id, || {
+        self.tokens.get_or(id, || {
             if let Some(token) = view.shared.memo.token(id) {
                 return Ok(token);
             }
@@ -536,7 +579,7 @@ impl<'a> Names<'a> {
 
     fn venue(&mut self, id: u32) -> Result<Arc<str>, StoreError> {
         let view = self.view;
-        self.venues.get(id, || {
+        self.venues.get_or(id, || {
             if let Some(venue) = view.shared.memo.venue(id) {
                 return Ok(venue);
             }
@@ -544,29 +587,5 @@ impl<'a> Names<'a> {
             view.shared.memo.keep_venue(id, &venue);
             Ok(venue)
         })
-    }
-}
-
-/// The last value of each slot that numbers fall into: most rows are of a few tokens.
-struct Recent<T> {
-    slots: Vec<Option<(u32, T)>>,
-}
-
-impl<T: Clone> Recent<T> {
-    fn new() -> Self {
-        Self { slots: vec![None; LIMITS.slice_names] }
-    }
-
-    fn get(
-        &mut self,
-        id: u32,
-        find: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let slot = usize::try_from(id).unwrap_or_default() % self.slots.len();
-        match self.slots.get_mut(slot) {
-            Some(Some((kept, value))) if *kept == id => Ok(value.clone()),
-            Some(slot) => Ok(slot.insert((id, find()?)).1.clone()),
-            None => find(),
-        }
     }
 }

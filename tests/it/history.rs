@@ -19,8 +19,9 @@ async fn load(world: &World, wallet: Wallet) {
 /// Lets background work go on until the wallet is complete.
 async fn settle(world: &World, wallet: Wallet) {
     for _ in 0..10_000 {
-        let record = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
-        if record.pending.is_none()
+        let view = world.store.view().unwrap();
+        let record = view.wallet(&wallet).unwrap().unwrap();
+        if view.pending_of(record.id).unwrap().is_none()
             && record.coverage.top().is_some_and(|t| record.coverage.is_complete(t))
         {
             return;
@@ -177,8 +178,9 @@ async fn background_loads_are_capped_per_key_and_lapse() {
         let request = WalkRequest { window, ..World::request(wallet, Want::All) };
         finish(&mut world.history.walk(request).unwrap()).await;
         tokio::time::sleep(Duration::from_millis(10)).await;
-        let record = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
-        pending.push(record.pending.is_some());
+        let view = world.store.view().unwrap();
+        let record = view.wallet(&wallet).unwrap().unwrap();
+        pending.push(view.pending_of(record.id).unwrap().is_some());
     }
     assert_eq!(pending, [true, true, false]);
     tokio::time::sleep(Duration::from_secs(120)).await;

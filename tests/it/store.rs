@@ -285,18 +285,20 @@ async fn a_patch_changes_what_it_names() {
     };
     store.update_wallet(id, 0, patch).await.unwrap();
     store.update_wallet(id, 0, WalletPatch::default()).await.unwrap();
-    let record = store.view().unwrap().wallet_by_id(id).unwrap().unwrap();
-    assert_eq!(record.pending, Some(pending));
-    assert_eq!(record.anchors, anchors);
+    let view = store.view().unwrap();
+    let record = view.wallet_by_id(id).unwrap().unwrap();
+    assert_eq!(view.pending_of(id).unwrap(), Some(pending));
+    assert_eq!(view.anchors(id).unwrap(), anchors);
     assert_eq!((record.cut, record.checked_at), (Some(2), Some(UnixMillis(9))));
     assert_eq!(store.view().unwrap().pending().unwrap(), [(id, wallet(1), pending)]);
 
     let patch = WalletPatch { pending: Some(None), cut: Some(None), ..WalletPatch::default() };
     store.update_wallet(id, 0, patch).await.unwrap();
     store.cut_back(id, 5).await.unwrap();
-    let record = store.view().unwrap().wallet_by_id(id).unwrap().unwrap();
-    assert_eq!((record.pending, record.cut), (None, None));
-    assert_eq!(record.anchors, anchors[1..]);
+    let view = store.view().unwrap();
+    let record = view.wallet_by_id(id).unwrap().unwrap();
+    assert_eq!((view.pending_of(id).unwrap(), record.cut), (None, None));
+    assert_eq!(view.anchors(id).unwrap(), anchors[1..]);
     assert!(store.view().unwrap().pending().unwrap().is_empty());
 }
 

@@ -301,8 +301,8 @@ fn check_fixture(store: &Store) {
         assert_eq!((record.id, record.wallet, record.epoch, record.count), (id, wallet, 0, 2));
         assert_eq!(record.checked_at, Some(UnixMillis(88)));
         assert_eq!(record.cut, Some(90));
-        assert_eq!(Some(Some(record.pending.unwrap())), patch.pending);
-        assert_eq!(Some(record.anchors), patch.anchors);
+        assert_eq!(Some(view.pending_of(id).unwrap()), patch.pending);
+        assert_eq!(Some(view.anchors(id).unwrap()), patch.anchors);
         let spans: Vec<_> = record
             .coverage
             .spans()
