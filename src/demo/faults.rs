@@ -51,6 +51,8 @@ pub struct Faults {
     pub lost: Rate,
     /// An empty page for no reason.
     pub empty_page: Rate,
+    /// A page of signatures that ends early though more follows, behind its fifth entry or later.
+    pub short_page: Rate,
     /// Transactions of one slot in another order than last time.
     pub flipped_order: Rate,
     /// A head that is behind for once, and by how many slots.
@@ -88,6 +90,7 @@ impl Default for Faults {
             duplicate: Rate::NEVER,
             lost: Rate::NEVER,
             empty_page: Rate::NEVER,
+            short_page: Rate::NEVER,
             flipped_order: Rate::NEVER,
             head_back: Rate::NEVER,
             head_back_slots: 50,
@@ -125,6 +128,7 @@ impl Faults {
             duplicate: rate,
             lost: rate,
             empty_page: rate,
+            short_page: rate,
             flipped_order: rate,
             head_back: rate,
             lost_cursor: rate,
@@ -174,6 +178,7 @@ impl Faults {
                 flip: self.flipped_order.hits(dice).then_some(salt),
                 head_back: if self.head_back.hits(dice) { self.head_back_slots } else { 0 },
                 cut: self.lost_cursor.hits(dice),
+                short: self.short_page.hits(dice).then_some(salt),
             },
         }
     }
@@ -210,6 +215,8 @@ pub(super) struct Twist {
     pub(super) cut: bool,
     /// An empty page for no reason.
     pub(super) empty: bool,
+    /// A page that ends early; where follows from the salt.
+    pub(super) short: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -412,6 +412,7 @@ impl DemoNode {
             ("flipped_order", twist.flip.is_some()),
             ("head_back", twist.head_back > 0),
             ("lost_cursor", twist.cut),
+            ("short_page", twist.short.is_some()),
         ];
         for (name, _) in hits.into_iter().filter(|(_, hit)| *hit) {
             *stats.faults.entry(name).or_default() += 1;

@@ -145,7 +145,7 @@ impl Coverage {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::BTreeMap;
 
     use proptest::prelude::*;
 
@@ -170,22 +170,23 @@ mod tests {
         proptest::collection::vec(op, 0..12)
     }
 
-    fn apply(ops: &[Op]) -> (Coverage, BTreeSet<u64>) {
-        let (mut coverage, mut model) = (Coverage::default(), BTreeSet::new());
+    /// Beside it, which decoder read each height.
+    fn apply(ops: &[Op]) -> (Coverage, BTreeMap<u64, u16>) {
+        let (mut coverage, mut model) = (Coverage::default(), BTreeMap::new());
         for op in ops {
             match *op {
                 Op::Insert(low, high, decoder) => {
                     let resume = Some(Resume(vec![u8::try_from(low).unwrap()]));
                     coverage.insert(Span { low, high, decoder, resume });
-                    model.extend(low..=high);
+                    model.extend((low..=high).map(|height| (height, decoder)));
                 }
                 Op::Remove(low, high) => {
                     coverage.remove(low, high);
-                    model.retain(|h| *h < low || *h > high);
+                    model.retain(|h, _| *h < low || *h > high);
                 }
                 Op::Cut(height) => {
                     coverage.cut_above(height);
-                    model.retain(|h| *h <= height);
+                    model.retain(|h, _| *h <= height);
                 }
             }
         }
@@ -197,9 +198,16 @@ mod tests {
         fn covers_what_a_set_of_heights_holds(ops in ops()) {
             let (coverage, model) = apply(&ops);
             for height in 0..TOP {
-                prop_assert_eq!(coverage.covers(height), model.contains(&height));
+                prop_assert_eq!(coverage.covers(height), model.contains_key(&height));
+                let decoder = coverage.span_at(height).map(|span| span.decoder);
+                prop_assert_eq!(decoder, model.get(&height).copied());
             }
-            prop_assert_eq!(coverage.top(), model.last().copied());
+            prop_assert_eq!(coverage.top(), model.last_key_value().map(|(height, _)| *height));
+            for decoder in 0..3 {
+                let other = model.iter().rev().find(|(_, by)| **by != decoder);
+                let stale = coverage.stale(decoder).map(|span| span.high);
+                prop_assert_eq!(stale, other.map(|(height, _)| *height));
+            }
             for pair in coverage.spans().windows(2) {
                 prop_assert!(pair[0].high < pair[1].low);
                 let touch = pair[0].high + 1 == pair[1].low;
@@ -210,17 +218,17 @@ mod tests {
         #[test]
         fn runs_and_gaps_are_those_of_the_set(ops in ops(), from in 0..TOP) {
             let (coverage, model) = apply(&ops);
-            let run = (0..=from).rev().take_while(|h| model.contains(h)).last();
+            let run = (0..=from).rev().take_while(|h| model.contains_key(h)).last();
             prop_assert_eq!(coverage.run_low(from), run);
             prop_assert_eq!(coverage.is_complete(from), run == Some(0));
-            let missing = (0..=from).rev().find(|h| !model.contains(h));
+            let missing = (0..=from).rev().find(|h| !model.contains_key(h));
             let gap = coverage.gap_below(from);
             prop_assert_eq!(gap.is_some(), missing.is_some());
             if let (Some(gap), Some(missing)) = (gap, missing) {
                 prop_assert!(gap.low <= missing && missing <= gap.high);
-                prop_assert!((gap.low..=gap.high).all(|h| !model.contains(&h)));
-                prop_assert!(gap.low == 0 || model.contains(&(gap.low - 1)));
-                prop_assert!(gap.high >= from || model.contains(&(gap.high + 1)));
+                prop_assert!((gap.low..=gap.high).all(|h| !model.contains_key(&h)));
+                prop_assert!(gap.low == 0 || model.contains_key(&(gap.low - 1)));
+                prop_assert!(gap.high >= from || model.contains_key(&(gap.high + 1)));
             }
         }
 

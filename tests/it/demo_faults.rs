@@ -98,6 +98,8 @@ async fn each_fault_of_a_call_does_what_it_says() {
     assert!(page(Faults { empty_page: Rate::ALWAYS, ..Faults::none() }, None).await.is_empty());
     let doubled = page(Faults { duplicate: Rate::ALWAYS, ..Faults::none() }, None).await;
     assert_eq!((&doubled[0], &doubled[1], doubled.len()), (&plain[0], &plain[0], 50));
+    let short = page(Faults { short_page: Rate::ALWAYS, ..Faults::none() }, None).await;
+    assert!((5..50).contains(&short.len()) && plain.starts_with(&short), "{} entries", short.len());
     let same_slot = plain.windows(2).position(|pair| pair[0]["slot"] == pair[1]["slot"]).unwrap();
     let (cursor, next) = (&plain[same_slot]["signature"], &plain[same_slot + 1]);
     let lost = page(Faults { lost: Rate::ALWAYS, ..Faults::none() }, Some(cursor)).await;

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use blotter::demo::solana::WalletPlan;
 use blotter::demo::{Faults, Rate};
-use blotter::domain::{KeyId, Wallet};
+use blotter::domain::{KeyId, UnixMillis, Wallet};
 use blotter::history::{HistoryError, HistoryLimits, Step, WalkRequest, Want};
+use blotter::store::Chunk;
 
+use crate::support::trades::{chunk, trade};
 use crate::support::truth::same;
 use crate::support::world::{Build, World, finish, pages};
 
@@ -346,6 +348,32 @@ async fn rows_below_a_gap_stay_hidden_until_it_is_closed() {
         }
     }
     same(&rows, &truth);
+}
+
+/// A walk's head is fixed before its first row: what is stored above it meanwhile, behind a gap, is
+/// for later walks.
+#[tokio::test(start_paused = true)]
+async fn rows_above_a_walks_head_are_not_told() {
+    let world = Build::default().world();
+    world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
+    let wallet = world.add("grows", WalletPlan::trades(1));
+    let id = world.store.intern(&wallet).await.unwrap().id;
+    // Heights that are checked and hold no trade settle the head.
+    let checked_at = Some(UnixMillis(u64::MAX / 2));
+    let quiet = Chunk { checked_at, ..chunk(id, 1_000, 1_100, vec![]) };
+    world.store.write_chunk(quiet).await.unwrap();
+    let mut walk = world.walk(wallet, Want::All, None);
+    assert!(tokio::time::timeout(Duration::from_millis(1), walk.next()).await.is_err());
+    assert_eq!(walk.cursor().head, Some(1_100));
+
+    let above = chunk(id, 1_150, 1_160, vec![trade(2_000_000, 1_155, 4)]);
+    let below = chunk(id, 900, 999, vec![trade(1_000_000, 950, 2)]);
+    for part in [above, below] {
+        world.store.write_chunk(part).await.unwrap();
+    }
+    let (rows, end) = finish(&mut walk).await;
+    assert!(!end.complete);
+    assert_eq!(rows.iter().map(|row| row.trade.key.height).collect::<Vec<_>>(), [950]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,6 +67,16 @@ impl Got {
         self.chunks.last().map(|(low, ..)| *low)
     }
 
+    /// What was told last of each account.
+    fn known(&self) -> Vec<SourceAccount> {
+        let mut last: Vec<SourceAccount> = Vec::new();
+        for told in &self.accounts {
+            last.retain(|other| other.account != told.account);
+            last.push(*told);
+        }
+        last
+    }
+
     #[track_caller]
     fn is(&self, truth: Vec<(Height, TxId)>) {
         let mut found = self.found.clone();
@@ -162,7 +172,7 @@ async fn nodes_that_disagree_and_lose_cost_no_transaction() {
             let mut request = all();
             if let Some((low, resume)) = got.resumes.last().cloned() {
                 request = GapRequest { high: Some(low - 1), resume, first: false, ..request };
-                request.accounts = got.accounts.clone();
+                request.accounts = got.known();
             }
             let mut reader = source.read(request);
             let error = loop {
@@ -250,7 +260,57 @@ async fn an_account_closed_in_a_transaction_joins_below_it() {
     got.is(truth(&net, &[WALLET, account], 0, 10_000));
     let closed = got.accounts.iter().rfind(|known| known.account == account).unwrap();
     assert_eq!(*closed, SourceAccount { account, amount: None, oldest: Some(100) });
-    assert_eq!(net.lists_of(account), 1);
+    assert_eq!(net.lists_of(account), 2, "its page, and that nothing follows");
+}
+
+/// A node that gives few signatures at a time says nothing of what follows them.
+#[tokio::test(start_paused = true)]
+async fn a_short_page_ends_no_list() {
+    let account = key(3);
+    for short in [WALLET, account] {
+        let mut chain = Chain::new(10_000);
+        for slot in 0..40 {
+            chain.add(100 + slot * 10, &[[5; 32], account]);
+            chain.add(103 + slot * 10, &[WALLET]);
+        }
+        chain.open_account(account, 100);
+        let net = Net::new(chain, vec![Ways { short_pages: Some((short, 7)), ..Ways::default() }]);
+        let got = read(&source_with(&net, 1, 10), all()).await;
+        assert_eq!(got.error, None);
+        got.is(truth(&net, &[WALLET, account], 0, 10_000));
+    }
+}
+
+/// That nothing follows is asked once for each list, in batches; not where a page reached what is
+/// known.
+#[tokio::test(start_paused = true)]
+async fn the_ends_of_accounts_are_asked_for_together() {
+    let mut chain = Chain::new(10_000);
+    let accounts: Vec<[u8; 32]> = (0..40).map(key).collect();
+    for (at, account) in (0..).zip(&accounts) {
+        chain.add(100 + at * 10, &[WALLET, *account]);
+        chain.add(105 + at * 10, &[WALLET, *account]);
+        chain.open_account(*account, 100);
+    }
+    let net = Net::new(chain, vec![Ways::default()]);
+    let source = source_with(&net, 1, 20);
+    let got = read(&source, all()).await;
+    got.is(truth(&net, &[WALLET], 0, 10_000));
+    assert_eq!(net.calls("getSignaturesForAddress"), 82, "two for each list");
+    // Not 40 for the ends alone.
+    assert!(net.requests() <= 20, "{} requests", net.requests());
+    {
+        let mut chain = net.chain.lock().unwrap();
+        for account in &accounts {
+            chain.add(10_050, &[WALLET, *account]);
+            chain.set_amount(*account, 7);
+        }
+        chain.set_head(10_100);
+    }
+    let request = GapRequest { low: 10_001, accounts: got.known(), first: false, ..all() };
+    let more = read(&source, request).await;
+    more.is(truth(&net, &[WALLET], 10_001, 20_000));
+    assert_eq!(net.calls("getSignaturesForAddress"), 82 + 41, "one for each list");
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,7 +319,7 @@ async fn a_refresh_lists_only_accounts_that_moved() {
     let net = Net::new(chain, vec![Ways::default()]);
     let source = source_with(&net, 1, 10);
     let first = read(&source, all()).await;
-    assert!(first.accounts.iter().all(|known| known.oldest.is_some()), "{:?}", first.accounts);
+    assert!(first.known().iter().all(|known| known.oldest.is_some()), "{:?}", first.accounts);
     let before = net.calls("getSignaturesForAddress");
     {
         let mut chain = net.chain.lock().unwrap();
@@ -267,7 +327,7 @@ async fn a_refresh_lists_only_accounts_that_moved() {
         chain.set_amount(keys[2], 7);
         chain.set_head(1_001_000);
     }
-    let request = GapRequest { low: 1_000_001, accounts: first.accounts, first: false, ..all() };
+    let request = GapRequest { low: 1_000_001, accounts: first.known(), first: false, ..all() };
     let got = read(&source, request).await;
     got.is(truth(&net, &keys, 1_000_001, Height::MAX));
     let asked = net.calls("getSignaturesForAddress") - before;
@@ -280,11 +340,8 @@ async fn goes_on_below_a_span_by_its_hint_or_without() {
     let net = Net::new(chain, vec![Ways::default(), Ways { flips: true, ..Ways::default() }]);
     let source = source_with(&net, 2, 10);
     let first = read(&source, all()).await;
-    let mut accounts: Vec<SourceAccount> = Vec::new();
-    for known in &first.accounts {
-        accounts.retain(|other| other.account != known.account);
-        accounts.push(SourceAccount { oldest: None, ..*known });
-    }
+    let unread = |known| SourceAccount { oldest: None, ..known };
+    let accounts: Vec<SourceAccount> = first.known().into_iter().map(unread).collect();
     let (low, hint) = first.resumes[first.resumes.len() / 2].clone();
     let useless = Resume(vec![9; 144]);
     for resume in [hint, None, Some(useless), Some(Resume(vec![1, 2]))] {
@@ -358,6 +415,34 @@ async fn a_lagging_node_hides_nothing_below_the_head() {
         let head = got.chunks[0].1;
         got.is(truth(&net, &keys, 0, head));
     }
+}
+
+/// Which accounts there are is told by a node that lags: what names only an account that it does
+/// not know yet must not count as read.
+#[tokio::test(start_paused = true)]
+async fn balances_of_a_node_that_lags_tell_nothing_above_its_head() {
+    let (account, mut from_the_head) = (key(3), 0);
+    for fresh in [0, 1] {
+        let mut chain = Chain::new(1000);
+        for slot in 0..50 {
+            chain.add(100 + slot * 10, &[WALLET]);
+        }
+        chain.open_account_since(account, 5, 900);
+        for slot in 0..5 {
+            chain.add(950 + slot * 10, &[[5; 32], account]);
+        }
+        let mut nodes = vec![Ways { lag: 200, ..Ways::default() }; 2];
+        nodes[fresh] = Ways { lists_token_accounts: false, ..Ways::default() };
+        let net = Net::new(chain, nodes);
+        for _ in 0..4 {
+            let got = read(&source_with(&net, 2, 1), all()).await;
+            assert_eq!(got.error, None);
+            let head = got.chunks[0].1;
+            got.is(truth(&net, &[WALLET, account], 0, head));
+        }
+        from_the_head += net.calls_at(fresh, "getSlot");
+    }
+    assert!(from_the_head > 0, "the node that does not lag was never asked for the head");
 }
 
 #[tokio::test(start_paused = true)]

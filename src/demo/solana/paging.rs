@@ -6,10 +6,13 @@ use super::model::{Entry, Subject};
 use super::params::{Options, RpcError, at_least_confirmed, key, signature};
 use super::rpc::Desk;
 use super::{slots, wire};
+use crate::demo::mix::Dice;
 use crate::demo::rpc::Reply;
 
 const LIST_MAX: u64 = 1_000;
 const FULL_PAGE_MAX: u64 = 100;
+/// Entries that even a page which ends early has.
+const SHORT_MIN: usize = 5;
 
 impl Desk<'_> {
     pub(super) fn signatures(&self) -> Reply {
@@ -71,6 +74,14 @@ impl Desk<'_> {
                 page.remove(0);
             }
             page.truncate(limit);
+        }
+        if let Some(salt) = self.twist.short
+            && page.len() > SHORT_MIN
+        {
+            let dice = &mut Dice::new(salt, &[]);
+            let least = u64::try_from(SHORT_MIN).unwrap_or(u64::MAX);
+            let most = u64::try_from(page.len() - 1).unwrap_or(u64::MAX);
+            page.truncate(usize::try_from(dice.range(least, most)).unwrap_or(SHORT_MIN));
         }
         if let (true, Some(first)) = (self.twist.duplicate, page.first().copied()) {
             page.insert(0, first);

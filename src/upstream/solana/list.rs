@@ -3,7 +3,8 @@
 //! Nodes order the signatures of a slot differently, lose or repeat some where pages meet, and
 //! answer `[]` for a cursor that they do not know. So the next page is asked from two slots above
 //! the lowest one seen, and must hold what is known of that one; and a list has ended only when two
-//! answers agree that nothing follows.
+//! answers agree that nothing follows. A page that is merely short says so only once: nodes give up
+//! early, or give fewer than was asked for.
 
 use std::collections::HashSet;
 
@@ -13,6 +14,11 @@ use crate::domain::{Height, TxId};
 pub(super) const PAGE_MAX: usize = 1000;
 /// Answers without the known entry after which a list is given up.
 const MISSES_MAX: u8 = 4;
+/// Answers in a row that nothing follows after which that is believed.
+const END_ANSWERS: u8 = 2;
+/// The same for an account without any: one that is there was once made, so that this is a lie or
+/// the node has thrown the block away.
+const EMPTY_ANSWERS: u8 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
@@ -26,7 +32,7 @@ pub(super) struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Wallet,
-    /// A token account; its list is mostly the wallet's, so that one short page ends it.
+    /// A token account; its list is mostly the wallet's.
     Account,
 }
 
@@ -139,9 +145,9 @@ impl List {
         self.before().is_none().then_some(self.high)
     }
 
-    /// The end was told once: the second answer is asked of another endpoint.
+    /// The end was told, and not often enough: the next answer is asked of another endpoint.
     pub(super) fn wants_second_answer(&self) -> bool {
-        self.end_answers == 1
+        (1..self.answers_wanted()).contains(&self.end_answers)
     }
 
     /// The last page lacked what is known: another endpoint may do better.
@@ -181,12 +187,14 @@ impl List {
             (false, 0) => self.end_answers + 1,
             (false, _) => 1,
         };
-        let enough = match self.kind {
-            // An account that is there was once made: an empty list is a lie or a cut.
-            Kind::Account if new > 0 || self.lowest.is_some() => 1,
-            Kind::Account | Kind::Wallet => 2,
-        };
-        self.ended |= self.end_answers >= enough;
+        self.ended |= self.end_answers >= self.answers_wanted();
+    }
+
+    fn answers_wanted(&self) -> u8 {
+        match (self.kind, self.lowest) {
+            (Kind::Account, None) => EMPTY_ANSWERS,
+            (Kind::Account | Kind::Wallet, _) => END_ANSWERS,
+        }
     }
 
     fn note(&mut self, entry: &Entry) {
@@ -254,10 +262,12 @@ mod tests {
         fn sees_every_entry(
             slots in proptest::collection::vec(1_u64..30, 0..60),
             moods in proptest::collection::vec((any::<bool>(), 3_usize..20, 0_u8..6), 200),
+            of_wallet in any::<bool>(),
         ) {
             let entries: Vec<Entry> = slots.iter().enumerate().map(|(at, s)| entry(*s, u8::try_from(at).unwrap())).collect();
             let node = Node { entries: entries.clone() };
-            let mut list = List::new(Kind::Wallet, 0, 100);
+            let kind = if of_wallet { Kind::Wallet } else { Kind::Account };
+            let mut list = List::new(kind, 0, 100);
             let mut seen = BTreeSet::new();
             let mut lied = 0;
             for (flip, limit, mood) in moods {
@@ -283,12 +293,42 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_ends_no_wallet_and_two_do() {
-        let mut list = List::new(Kind::Wallet, 0, 100);
+    fn one_answer_ends_no_list_and_two_do() {
+        for kind in [Kind::Wallet, Kind::Account] {
+            let mut list = List::new(kind, 0, 100);
+            list.absorb(&[entry(9, 1)]);
+            assert!(!list.ended && list.wants_second_answer());
+            list.absorb(&[entry(9, 1)]);
+            assert!(list.ended);
+        }
+    }
+
+    /// An account that is there was once made.
+    #[test]
+    fn an_account_without_entries_is_asked_for_more_often() {
+        let mut list = List::new(Kind::Account, 0, 100);
+        for _ in 1..EMPTY_ANSWERS {
+            list.absorb(&[]);
+            assert!(!list.ended && list.wants_second_answer());
+        }
         list.absorb(&[entry(9, 1)]);
         assert!(!list.ended && list.wants_second_answer());
         list.absorb(&[entry(9, 1)]);
         assert!(list.ended);
+        let mut list = List::new(Kind::Account, 0, 100);
+        for _ in 0..EMPTY_ANSWERS {
+            list.absorb(&[]);
+        }
+        assert!(list.ended);
+    }
+
+    #[test]
+    fn a_page_that_reaches_what_is_not_wanted_ends_a_list() {
+        for kind in [Kind::Wallet, Kind::Account] {
+            let mut list = List::new(kind, 5, 100);
+            list.absorb(&[entry(9, 1), entry(4, 2)]);
+            assert!(list.ended);
+        }
     }
 
     #[test]

@@ -391,7 +391,7 @@ impl ListReader {
         let ahead = if self.eager { self.source.inner.limits.list_ahead_max } else { 1 };
         let room = is_stuck || self.timeline.wants_entries(frontier, ahead);
         let size = self.source.inner.pool.batch_size();
-        let mut accounts = Vec::new();
+        let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
         for (number, listing) in self.listings.iter_mut().enumerate() {
             let blocks = room && listing.list.frontier().is_some_and(|at| Some(at) == frontier);
             let is_first = listing.state == PageState::New;
@@ -410,19 +410,20 @@ impl ListReader {
                 min_slot: listing.list.min_slot(),
             };
             let second = listing.list.wants_second_answer() || listing.list.missed();
-            let mut options = self.options.clone();
-            options.on = self.head_by.filter(|_| from_head);
-            options.avoid = listing.last_by.filter(|_| second);
-            if listing.list.kind == Kind::Account && is_first {
-                accounts.push(request);
+            let on = self.head_by.filter(|_| from_head);
+            let avoid = listing.last_by.filter(|_| second);
+            if listing.list.kind == Kind::Account {
+                accounts.entry((on, avoid)).or_default().push(request);
             } else {
+                let options = CallOptions { on, avoid, ..self.options.clone() };
                 self.flights.push(pages(self.source.clone(), vec![request], options));
             }
         }
-        for group in accounts.chunks(size.max(1)) {
-            let mut options = self.options.clone();
-            options.on = self.head_by.filter(|_| self.request.high.is_none());
-            self.flights.push(pages(self.source.clone(), group.to_vec(), options));
+        for ((on, avoid), requests) in accounts {
+            for group in requests.chunks(size.max(1)) {
+                let options = CallOptions { on, avoid, ..self.options.clone() };
+                self.flights.push(pages(self.source.clone(), group.to_vec(), options));
+            }
         }
     }
 

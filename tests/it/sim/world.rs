@@ -297,6 +297,9 @@ pub(super) fn faults(dice: &mut Dice) -> Faults {
         head_back: rate(),
         ..Faults::default()
     };
+    // From dice of its own, so that the other faults stay what they were.
+    let mut apart = Dice::new(dice.clone().next(), 503);
+    faults.short_page = if apart.one_in(3) { Rate(strength) } else { Rate::NEVER };
     faults.head_back_slots = dice.pick(&[1, 50, 3000]);
     faults.latency = Duration::from_millis(dice.pick(&[0, 1, 80, 900]));
     faults.latency_jitter = Duration::from_millis(dice.pick(&[0, 100, 3000]));

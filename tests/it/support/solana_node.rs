@@ -31,7 +31,8 @@ pub(crate) struct Chain {
     txs: Vec<Placed>,
     by_id: HashMap<TxId, usize>,
     head: AtomicU64,
-    open: Vec<([u8; 32], u64)>,
+    /// Accounts that are open, what they hold, and since which slot.
+    open: Vec<([u8; 32], u64, Height)>,
     account_infos: HashMap<[u8; 32], Value>,
 }
 
@@ -65,7 +66,11 @@ impl Chain {
     }
 
     pub(crate) fn open_account(&mut self, account: [u8; 32], amount: u64) {
-        self.open.push((account, amount));
+        self.open_account_since(account, amount, 0);
+    }
+
+    pub(crate) fn open_account_since(&mut self, account: [u8; 32], amount: u64, slot: Height) {
+        self.open.push((account, amount, slot));
     }
 
     /// Every so many transactions have no block time of their own.
@@ -76,7 +81,7 @@ impl Chain {
     }
 
     pub(crate) fn set_amount(&mut self, account: [u8; 32], amount: u64) {
-        for known in self.open.iter_mut().filter(|(key, _)| *key == account) {
+        for known in self.open.iter_mut().filter(|(key, ..)| *key == account) {
             known.1 = amount;
         }
     }
@@ -315,8 +320,8 @@ fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -
             let value: Vec<Value> = chain
                 .open
                 .iter()
-                .filter(|_| classic)
-                .map(|(account, amount)| keyed(*account, *amount))
+                .filter(|(.., since)| classic && *since <= head)
+                .map(|(account, amount, _)| keyed(*account, *amount))
                 .collect();
             Ok(json!({"context": context, "value": value}))
         }
