@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::{self, Write as _};
+use std::pin::Pin;
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -84,13 +85,13 @@ impl Coding {
     }
 
     /// Each piece of a body as it comes.
-    pub(super) fn frames(self, frames: impl Frames) -> impl Frames {
-        let state = (Box::pin(frames), self.encoder(), self.name().is_some());
-        stream::unfold(state, |(mut frames, mut encoder, encodes)| async move {
-            if !encodes {
-                let frame = frames.next().await?;
-                return Some((frame, (frames, encoder, encodes)));
-            }
+    pub(super) fn frames(self, frames: impl Frames) -> Pin<Box<dyn Frames>> {
+        let frames = Box::pin(frames);
+        if self == Self::Identity {
+            return frames;
+        }
+        let state = (frames, self.encoder());
+        Box::pin(stream::unfold(state, |(mut frames, mut encoder)| async move {
             let mut writer = encoder.take()?;
             let next = frames.next().await;
             let piece = match next {
@@ -103,8 +104,8 @@ impl Coding {
             };
             // Writing to memory does not fail; if it did, the answer would end here.
             let piece = Bytes::from(piece.ok()?);
-            Some((Ok::<_, Infallible>(piece), (frames, encoder, encodes)))
-        })
+            Some((Ok::<_, Infallible>(piece), (frames, encoder)))
+        }))
     }
 }
 

@@ -79,8 +79,8 @@ pub(super) fn streamed(kind: HeaderValue, frames: impl Frames, coding: Coding) -
 
 /// Between two frames everybody else has a turn: a socket takes megabytes before it says no, and as
 /// long as it takes more, one answer would keep the others waiting.
-fn in_turns(frames: impl Frames) -> impl Frames {
-    stream::unfold((Box::pin(frames), false), |(mut frames, begun)| async move {
+fn in_turns(frames: Pin<Box<dyn Frames>>) -> impl Frames {
+    stream::unfold((frames, false), |(mut frames, begun)| async move {
         if begun {
             tokio::task::yield_now().await;
         }
@@ -212,7 +212,7 @@ mod tests {
     async fn frames_that_are_ready_still_give_way() {
         let ready =
             ["a", "b"].map(|frame| Ok::<_, Infallible>(Bytes::from_static(frame.as_bytes())));
-        let mut frames = std::pin::pin!(in_turns(stream::iter(ready)));
+        let mut frames = std::pin::pin!(in_turns(Box::pin(stream::iter(ready))));
         assert_eq!(frames.next().now_or_never(), Some(Some(Ok("a".into()))));
         assert_eq!(frames.next().now_or_never(), None, "the second comes in its turn");
         assert_eq!(frames.next().await, Some(Ok("b".into())));

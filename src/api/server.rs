@@ -168,7 +168,10 @@ impl Connection {
         let refused = Arc::new(refused);
         let service = service_fn(move |request| {
             let (answer, refused) = (routes.call(prepared(request, peer)), Arc::clone(&refused));
-            async move { answer.await.map(|answer| hang_up_on_guessers(answer, &refused, most)) }
+            // Boxed, so that it goes as soon as the answer has begun: hyper keeps its room for good.
+            Box::pin(async move {
+                answer.await.map(|answer| hang_up_on_guessers(answer, &refused, most))
+            })
         });
         let mut connection = pin!(
             http1::Builder::new()

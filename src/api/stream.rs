@@ -15,14 +15,16 @@ use super::error::ApiError;
 use super::handlers::{Asked, StreamPlace};
 use super::reply;
 use super::rows::{ROW_BYTES_TYPICAL, RowEncoder, string};
+use crate::domain::Wallet;
 use crate::history::{End, HistoryError, Step, Walk};
 
 /// Room for a cursor, the final line and what stands around the rows.
 const LINE_BYTES_BESIDE_ROWS: usize = 512;
 
+/// Thousands of these wait for news: what the request said beyond it is not kept.
 struct Lines {
     app: Arc<App>,
-    asked: Asked,
+    wallet: Wallet,
     walk: Walk,
     rows: RowEncoder,
     /// A step that was taken before the stream was opened.
@@ -48,8 +50,9 @@ pub(super) async fn answer(
     }
     let as_of = walk.as_of();
     let rows = RowEncoder::new(asked.native_decimals);
-    let (app, coding) = (Arc::clone(app), asked.coding);
-    let lines = Lines { app, asked, walk, rows, first, ended: false, _place: place };
+    let (app, wallet, coding) = (Arc::clone(app), asked.wallet, asked.coding);
+    drop(asked);
+    let lines = Lines { app, wallet, walk, rows, first, ended: false, _place: place };
     let frames = stream::unfold(lines, |mut lines| async move {
         let frame = lines.next_frame().await?;
         Some((Ok::<_, Infallible>(frame), lines))
@@ -117,7 +120,7 @@ impl Lines {
         out.extend_from_slice(
             format!(",\"tradeCount\":{},\"wallet\":", end.trade_count).as_bytes(),
         );
-        string(out, &self.asked.wallet_text);
+        string(out, &self.wallet.address.to_string());
         if is_whole {
             let first = end.first_trade.map_or("null".to_owned(), |time| format!("\"{time}\""));
             out.extend_from_slice(format!(",\"firstTrade\":{first}").as_bytes());
@@ -131,6 +134,6 @@ impl Lines {
     }
 
     fn cursor(&self) -> String {
-        self.walk.cursor().encode(&self.asked.wallet)
+        self.walk.cursor().encode(&self.wallet)
     }
 }

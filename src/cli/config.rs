@@ -385,7 +385,7 @@ mod tests {
         let config = merged(&Flags::default(), &[], None).unwrap();
         assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(config.server.stream_window, Wait(Duration::from_secs(55)));
-        assert_eq!(config.storage.cache, Size(256 << 20));
+        assert_eq!(config.storage.cache, Size(128 << 20));
         assert!(config.chains.is_empty() && config.file.is_none());
         assert!(config.prices.candles.0.is_none(), "nobody is told of trades unasked");
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bincode::{BorrowDecode, Decode, Encode};
 
 use crate::domain::{
-    Address, ChainId, Coverage, Family, KeyId, LearnedPrice, Price, Resume, Side, SourceAccount,
-    Span, TradeKey, Units, UnixMillis, UnixSeconds, ValueSource, Wallet,
+    Address, ChainId, Coverage, Family, KeyId, LearnedPrice, Price, Resume, SourceAccount, Span,
+    TradeKey, UnixMillis, UnixSeconds, Wallet,
 };
 
 use super::key::{RowKey, read_row_key};
@@ -18,9 +18,7 @@ use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId};
 
 /// More than any value has; a damaged length then fails before it allocates.
 const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
-const V1: u8 = 1;
-/// Of trades, whose flags tell since then how the value was found.
-const V2: u8 = 2;
+pub(super) const V1: u8 = 1;
 
 /// The changing part of a wallet's record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,17 +30,6 @@ pub(super) struct WalletState {
     pub(super) cut: Option<u64>,
     /// True once a lower height had a later time: heights cannot be searched by time then.
     pub(super) disordered: bool,
-}
-
-/// A trade without its key, token and venue as numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StoredTrade {
-    pub(super) side: Side,
-    pub(super) token: u32,
-    pub(super) venue: u32,
-    pub(super) units: Option<Units>,
-    pub(super) native: Option<Units>,
-    pub(super) valued: ValueSource,
 }
 
 #[derive(Encode, Decode)]
@@ -107,24 +94,6 @@ struct LearnedV1 {
 struct CandleV1 {
     price: Option<u128>,
 }
-
-/// The fields of both versions; they differ in what the flags may hold.
-#[derive(Debug, PartialEq, Eq, Encode, BorrowDecode)]
-struct Trade<'a> {
-    flags: u8,
-    token: u32,
-    venue: u32,
-    /// Big-endian without leading zeros, as are those of `native`.
-    units: &'a [u8],
-    native: &'a [u8],
-}
-
-const SELL: u8 = 1;
-const HAS_UNITS: u8 = 2;
-const HAS_NATIVE: u8 = 4;
-const FLAGS_V1: u8 = SELL | HAS_UNITS | HAS_NATIVE;
-/// From this bit on: the number of how the value was found, in the second version.
-const SOURCE_AT: u8 = 3;
 
 /// Keys of the first and the last row, as in the table of trades.
 #[derive(Encode, Decode)]
@@ -231,127 +200,6 @@ pub(super) fn decode_token(table: &'static str, bytes: &[u8]) -> Result<TokenRec
     })
 }
 
-/// Into a buffer that is used again for each row of a chunk.
-pub(super) fn encode_trade(trade: &StoredTrade, into: &mut Vec<u8>) -> Result<(), StoreError> {
-    let units = trade.units.map(|units| units.to_be_bytes::<32>());
-    let native = trade.native.map(|native| native.to_be_bytes::<32>());
-    let mut flags = if trade.side == Side::Sell { SELL } else { 0 };
-    flags |= if units.is_some() { HAS_UNITS } else { 0 };
-    flags |= if native.is_some() { HAS_NATIVE } else { 0 };
-    flags |= number_of(trade.valued) << SOURCE_AT;
-    let stored = Trade {
-        flags,
-        token: trade.token,
-        venue: trade.venue,
-        units: units.as_ref().map_or(&[], minimal),
-        native: native.as_ref().map_or(&[], minimal),
-    };
-    encode_into(V2, &stored, into)
-}
-
-pub(super) fn decode_trade(table: &'static str, bytes: &[u8]) -> Result<StoredTrade, StoreError> {
-    let quick = bytes.split_first().filter(|(version, _)| **version == V2);
-    let (version, stored) = match quick.and_then(|(_, body)| read_trade(body)) {
-        Some(stored) => (V2, stored),
-        None => decode_up_to(V2, table, bytes)?,
-    };
-    let amount = |flag: u8, bytes: &[u8]| match (stored.flags & flag, bytes) {
-        (0, []) => Ok(None),
-        (0, _) => Err(corrupt(table, "an amount that should not be there")),
-        (_, bytes) => units_of(bytes)
-            .map(Some)
-            .ok_or_else(|| corrupt(table, "an amount of more than 256 bits")),
-    };
-    if version == V1 && stored.flags & !FLAGS_V1 != 0 {
-        return Err(corrupt(table, "unknown flags"));
-    }
-    let native = amount(HAS_NATIVE, stored.native)?;
-    let valued = match version {
-        V1 => ValueSource::told(native),
-        _ => source_of(stored.flags >> SOURCE_AT).ok_or_else(|| corrupt(table, "unknown flags"))?,
-    };
-    Ok(StoredTrade {
-        side: if stored.flags & SELL == 0 { Side::Buy } else { Side::Sell },
-        token: stored.token,
-        venue: stored.venue,
-        units: amount(HAS_UNITS, stored.units)?,
-        native,
-        valued,
-    })
-}
-
-/// Whether a stored trade has, or waits for, a value that its transaction does not tell.
-pub(super) fn is_valued_beside(bytes: &[u8]) -> bool {
-    let [V2, flags, ..] = bytes else { return false };
-    source_of(flags >> SOURCE_AT)
-        .is_some_and(|source| source.is_derived() || source == ValueSource::Pending)
-}
-
-/// Numbers in the file, never reused.
-const fn number_of(source: ValueSource) -> u8 {
-    match source {
-        ValueSource::Unknown => 0,
-        ValueSource::Direct => 1,
-        ValueSource::Route => 2,
-        ValueSource::ReferencePool => 3,
-        ValueSource::Learned => 4,
-        ValueSource::Candle => 5,
-        ValueSource::Token => 6,
-        ValueSource::Pending => 7,
-    }
-}
-
-fn source_of(number: u8) -> Option<ValueSource> {
-    const BY_NUMBER: [ValueSource; 8] = [
-        ValueSource::Unknown,
-        ValueSource::Direct,
-        ValueSource::Route,
-        ValueSource::ReferencePool,
-        ValueSource::Learned,
-        ValueSource::Candle,
-        ValueSource::Token,
-        ValueSource::Pending,
-    ];
-    BY_NUMBER.get(usize::from(number)).copied()
-}
-
-/// Nearly all amounts fit one word.
-fn units_of(bytes: &[u8]) -> Option<Units> {
-    if bytes.len() > 8 {
-        return Units::try_from_be_slice(bytes);
-    }
-    let word = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    Some(Units::from_limbs([word, 0, 0, 0]))
-}
-
-/// The form that nearly all trades have, read without bincode's steps: a third of the time that
-/// reading rows takes goes there. `None` for what is to be read by bincode.
-fn read_trade(body: &[u8]) -> Option<Trade<'_>> {
-    let (&flags, rest) = body.split_first()?;
-    let (token, rest) = read_number(rest)?;
-    let (venue, rest) = read_number(rest)?;
-    let (units, rest) = read_bytes(rest)?;
-    let (native, rest) = read_bytes(rest)?;
-    rest.is_empty().then_some(Trade { flags, token, venue, units, native })
-}
-
-/// bincode's variable length: a byte up to 250 is itself, 251 leads two bytes, 252 four.
-fn read_number(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    match bytes {
-        [byte @ ..251, rest @ ..] => Some((u32::from(*byte), rest)),
-        [251, a, b, rest @ ..] => Some((u32::from(u16::from_le_bytes([*a, *b])), rest)),
-        [252, a, b, c, d, rest @ ..] => Some((u32::from_le_bytes([*a, *b, *c, *d]), rest)),
-        _ => None,
-    }
-}
-
-fn read_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    match bytes {
-        [len @ ..251, rest @ ..] => rest.split_at_checked(usize::from(*len)),
-        _ => None,
-    }
-}
-
 pub(super) fn encode_learned(prices: &[LearnedPrice]) -> Result<Vec<u8>, StoreError> {
     let one = |p: &LearnedPrice| LearnedV1 { time: p.time.0, price: p.price.0, tag: p.tag };
     encode(&prices.iter().map(one).collect::<Vec<_>>())
@@ -428,18 +276,17 @@ fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Add
     Ok((ChainId(stored.chain), address))
 }
 
-fn minimal(bytes: &[u8; 32]) -> &[u8] {
-    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-    bytes.get(zeros..).unwrap_or(&[])
-}
-
 fn encode(value: &impl Encode) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::new();
     encode_into(V1, value, &mut bytes)?;
     Ok(bytes)
 }
 
-fn encode_into(version: u8, value: &impl Encode, into: &mut Vec<u8>) -> Result<(), StoreError> {
+pub(super) fn encode_into(
+    version: u8,
+    value: &impl Encode,
+    into: &mut Vec<u8>,
+) -> Result<(), StoreError> {
     into.clear();
     into.push(version);
     bincode::encode_into_std_write(value, into, bincode::config::standard())
@@ -455,7 +302,7 @@ fn decode<'a, T: BorrowDecode<'a, ()>>(
 }
 
 /// A value of any version up to `newest`, with its version.
-fn decode_up_to<'a, T: BorrowDecode<'a, ()>>(
+pub(super) fn decode_up_to<'a, T: BorrowDecode<'a, ()>>(
     newest: u8,
     table: &'static str,
     bytes: &'a [u8],
@@ -484,39 +331,11 @@ mod tests {
 
     const T: &str = "test";
 
-    fn units() -> impl Strategy<Value = Option<Units>> {
-        let any_units = (any::<[u64; 4]>(), 0_usize..256)
-            .prop_map(|(limbs, shift)| Units::from_limbs(limbs) >> shift);
-        proptest::option::of(prop_oneof![Just(Units::ZERO), Just(Units::MAX), any_units,])
-    }
-
     proptest! {
         #[test]
-        fn a_trade_comes_back_with_all_256_bits(
-            sell in any::<bool>(), token in any::<u32>(), venue in any::<u32>(),
-            units in units(), native in units(), source in 0..8_usize,
-        ) {
-            let side = if sell { Side::Sell } else { Side::Buy };
-            let valued = ValueSource::ALL[source];
-            let trade = StoredTrade { side, token, venue, units, native, valued };
-            let mut bytes = Vec::new();
-            encode_trade(&trade, &mut bytes).unwrap();
-            prop_assert_eq!(decode_trade(T, &bytes).unwrap(), trade);
-            let (_, by_bincode): (_, Trade<'_>) = decode_up_to(V2, T, &bytes).unwrap();
-            prop_assert_eq!(read_trade(&bytes[1..]).unwrap(), by_bincode);
-            // Cut short or prolonged, it is refused.
-            for end in 0..bytes.len() {
-                prop_assert!(decode_trade(T, &bytes[..end]).is_err());
-            }
-            bytes.push(0);
-            prop_assert!(decode_trade(T, &bytes).is_err());
-        }
-
-        #[test]
         fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            for version in [None, Some(V1), Some(V2)] {
+            for version in [None, Some(V1)] {
                 let bytes: Vec<u8> = version.into_iter().chain(bytes.iter().copied()).collect();
-                let _ = decode_trade(T, &bytes);
                 let _ = decode_state(T, &bytes);
                 let _ = decode_wallet(T, &bytes);
                 let _ = decode_token(T, &bytes);
@@ -526,7 +345,6 @@ mod tests {
                 let _ = decode_ranges(T, Family::Evm, &bytes);
                 let _ = decode_learned(T, &bytes);
                 let _ = decode_candle(T, &bytes);
-                let _ = is_valued_beside(&bytes);
             }
         }
     }
@@ -588,36 +406,6 @@ mod tests {
             let damaged = decode_pending("pending", bytes);
             assert!(matches!(damaged, Err(StoreError::Corrupt { table: "pending", .. })));
         }
-    }
-
-    #[test]
-    fn every_version_of_a_trade_is_read() {
-        let trade = |native: Option<u64>, valued| StoredTrade {
-            side: Side::Sell,
-            token: 300,
-            venue: 7,
-            units: Some(Units::from(0x0102_u64)),
-            native: native.map(Units::from),
-            valued,
-        };
-        // Version, flags, token as u16 behind its marker, venue, two digits, none or one.
-        let (old, valued) =
-            ([1, 3, 251, 44, 1, 7, 2, 1, 2, 0], [1, 7, 251, 44, 1, 7, 2, 1, 2, 1, 9]);
-        assert_eq!(decode_trade(T, &old).unwrap(), trade(None, ValueSource::Unknown));
-        assert_eq!(decode_trade(T, &valued).unwrap(), trade(Some(9), ValueSource::Direct));
-        let newer = trade(Some(9), ValueSource::Candle);
-        let bytes = [2, 7 | 5 << 3, 251, 44, 1, 7, 2, 1, 2, 1, 9];
-        assert_eq!(decode_trade(T, &bytes).unwrap(), newer);
-        let mut written = Vec::new();
-        encode_trade(&newer, &mut written).unwrap();
-        assert_eq!(written, bytes);
-        // The first version knows no sources, and the second none behind the last.
-        assert!(decode_trade(T, &[1, 3 | 1 << 3, 1, 7, 2, 1, 2, 0]).is_err());
-        assert!(decode_trade(T, &[2, 3 | 8 << 3, 1, 7, 2, 1, 2, 0]).is_err());
-        assert!(matches!(
-            decode_trade(T, &[3, 3, 1, 7, 2, 1, 2, 0]),
-            Err(StoreError::NewerRecord { found: 3, .. })
-        ));
     }
 
     #[test]

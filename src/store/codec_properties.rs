@@ -8,6 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::codec::*;
+use super::trade_codec::*;
 use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId};
 use crate::domain::{
     Address, ChainId, Coverage, Family, KeyId, LearnedPrice, Price, Resume, Side, SourceAccount,

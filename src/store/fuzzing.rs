@@ -4,11 +4,11 @@ use std::fmt::Debug;
 
 use super::codec::{
     decode_account, decode_anchors, decode_candle, decode_learned, decode_pending, decode_ranges,
-    decode_state, decode_token, decode_trade, decode_wallet, encode_account, encode_anchors,
-    encode_candle, encode_learned, encode_pending, encode_ranges, encode_state, encode_token,
-    encode_trade, encode_wallet, is_valued_beside,
+    decode_state, decode_token, decode_wallet, encode_account, encode_anchors, encode_candle,
+    encode_learned, encode_pending, encode_ranges, encode_state, encode_token, encode_wallet,
 };
 use super::key::{RowKey, read_row_key, rows_of_wanted};
+use super::trade_codec::{decode_trade, encode_trade, is_valued_beside};
 use super::{StoreError, WalletId};
 use crate::domain::Family;
 

@@ -7,10 +7,11 @@ use redb::{ReadableTable as _, Table, WriteTransaction};
 
 use crate::domain::{Address, ChainId, Trade};
 
-use super::codec::{self, StoredTrade};
+use super::codec;
 use super::key::{address_key, wanted_key};
 use super::schema::names::TOKENS;
 use super::schema::{TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, VENUE_ID_TO_NAME, VENUE_TO_ID, WANTED_TOKEN};
+use super::trade_codec::StoredTrade;
 use super::{LIMITS, StoreError, TokenRecord};
 
 /// Numbers that the open transaction and those before it have seen. Wrong after a transaction

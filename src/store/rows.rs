@@ -11,10 +11,10 @@ use redb::{AccessGuard, ReadableTable as _, Table, WriteTransaction};
 
 use crate::domain::{Height, Trade, UnixSeconds, ValueSource};
 
-use super::codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
 use super::key::{RowKey, height_of, id_of, time_of, transaction_of};
 use super::schema::ROW_KEY_TO_TRADE;
 use super::schema::names::TRADES;
+use super::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
 use super::values::Gone;
 use super::{NewValue, StoreError, WalletId};
 

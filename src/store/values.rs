@@ -8,10 +8,10 @@ use redb::{Table, WriteTransaction};
 use crate::domain::{ChainId, Trade, TxId, Units, ValueSource};
 
 use super::StoreError;
-use super::codec::{self, StoredTrade};
 use super::key::{RowKey, tx_of, wanted_value_key};
 use super::schema::names::TRADES;
 use super::schema::{WANTED_VALUE, WANTED_VALUE_TO_BESIDE};
+use super::trade_codec::{self, StoredTrade};
 
 /// A deleted row, key and value, whose transaction does not tell its value.
 pub(super) type Gone = (Vec<u8>, Vec<u8>);
@@ -67,7 +67,7 @@ impl<'txn> Wanted<'txn> {
 pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<(), StoreError> {
     let mut given: HashMap<&[u8], Vec<StoredTrade>> = HashMap::new();
     for (key, value) in gone {
-        let old = codec::decode_trade(TRADES, value)?;
+        let old = trade_codec::decode_trade(TRADES, value)?;
         if old.valued.is_derived() {
             given.entry(tx_of(key)).or_default().push(old);
         }

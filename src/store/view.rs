@@ -10,7 +10,7 @@ use crate::domain::{
     Token, Trade, TradeKey, Units, UnixMillis, UnixSeconds, Wallet,
 };
 
-use super::codec::{self, StoredTrade, WalletState, corrupt};
+use super::codec::{self, WalletState, corrupt};
 use super::file::Shared;
 use super::key::{
     RowKey, account_key, address_key, height_of, read_row_key, rows_of_wanted, time_of,
@@ -27,6 +27,7 @@ use super::schema::{
     WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_TOKEN,
     WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
 };
+use super::trade_codec::{self, StoredTrade};
 use super::{
     Anchor, DeliveredRange, KeptCandle, LIMITS, Pending, StoreError, StoreStats, TokenRecord,
     WalletId, WalletRecord, WantedPlace, WantedValue,
@@ -557,7 +558,7 @@ impl<'a> Names<'a> {
         value: &[u8],
     ) -> Result<(), StoreError> {
         let StoredTrade { side, token, venue, units, native, valued } =
-            codec::decode_trade(TRADES, value)?;
+            trade_codec::decode_trade(TRADES, value)?;
         let (token, venue) = (self.token(token)?, self.venue(venue)?);
         let mint = token.mint;
         rows.push(Row { trade: Trade { key, side, mint, units, native, valued, venue }, token });
