@@ -121,6 +121,15 @@ impl History {
         inner.tasks.spawn(async move { flusher.flush_usage().await });
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
         inner.tasks.spawn(Arc::clone(&inner).complete_values());
+        for source in inner.sources.values() {
+            let (source, tasks) = (source.clone(), inner.tasks.clone());
+            inner.tasks.spawn(async move {
+                tokio::select! {
+                    () = tasks.cancelled() => {}
+                    never = source.tend() => match never {},
+                }
+            });
+        }
         Self { inner }
     }
 
@@ -189,7 +198,6 @@ impl History {
     /// Asks walks and workers to end; every open walk's next step is its end.
     pub fn stop(&self) {
         self.inner.tasks.cancel();
-        self.inner.sources.values().for_each(Source::stop);
     }
 
     /// Writes down the last usage and closes the store. Call it once the tasks have ended.

@@ -122,11 +122,7 @@ pub enum Source {
 
 /// Chunks of one gap, newest first, one below the other. Dropping it stops all fetching.
 #[derive(Debug)]
-pub struct GapReader {
-    reader: Reader,
-    /// What its nodes are asked about themselves goes on beside the reading.
-    vetting: Arc<Vetting>,
-}
+pub struct GapReader(Reader);
 
 #[derive(Debug)]
 enum Reader {
@@ -138,14 +134,11 @@ enum Reader {
 impl Source {
     /// Begins nothing by itself: the reader works while it is polled.
     pub fn read(&self, request: GapRequest) -> GapReader {
-        let (reader, vetting) = match self {
-            Self::Solana(source) => {
-                (Reader::Solana(Box::new(source.read(request))), source.vetting())
-            }
-            Self::Evm(source) => (Reader::Evm(Box::new(source.read(request))), source.vetting()),
-            Self::Tron(source) => (Reader::Tron(Box::new(source.read(request))), source.vetting()),
-        };
-        GapReader { reader, vetting: Arc::clone(vetting) }
+        GapReader(match self {
+            Self::Solana(source) => Reader::Solana(Box::new(source.read(request))),
+            Self::Evm(source) => Reader::Evm(Box::new(source.read(request))),
+            Self::Tron(source) => Reader::Tron(Box::new(source.read(request))),
+        })
     }
 
     /// One transaction as a wallet sees it; `None` where no node has it.
@@ -257,14 +250,18 @@ impl Source {
         }
     }
 
-    /// Leaves nothing open at a node, however long somebody keeps a reader that is no longer read.
-    pub fn stop(&self) {
+    /// Works on what nodes are asked about themselves, which no reading waits for; never ready.
+    /// Nobody else does: without it such a question stays open, with its place at the node.
+    pub async fn tend(&self) -> Infallible {
+        self.vetting().go_on().await
+    }
+
+    fn vetting(&self) -> &Vetting {
         match self {
             Self::Solana(source) => source.vetting(),
             Self::Evm(source) => source.vetting(),
             Self::Tron(source) => source.vetting(),
         }
-        .stop();
     }
 
     pub fn status(&self) -> SourceStatus {
@@ -279,42 +276,26 @@ impl Source {
 impl GapReader {
     /// The next chunk; `None` after the one that reaches the lower end. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        let Self { reader, vetting } = self;
-        let next = async {
-            match reader {
-                Reader::Solana(reader) => reader.next().await,
-                Reader::Evm(reader) => reader.next().await,
-                Reader::Tron(reader) => reader.next().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            next = next => next,
-            never = vetting.go_on() => match never {},
+        match &mut self.0 {
+            Reader::Solana(reader) => reader.next().await,
+            Reader::Evm(reader) => reader.next().await,
+            Reader::Tron(reader) => reader.next().await,
         }
     }
 
     /// Works on what is under way without delivering; never ready. For the time in which nobody
     /// takes chunks.
     pub async fn drive(&mut self) -> Infallible {
-        let Self { reader, vetting } = self;
-        let drive = async {
-            match reader {
-                Reader::Solana(reader) => reader.drive().await,
-                Reader::Evm(reader) => reader.drive().await,
-                Reader::Tron(reader) => reader.drive().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            never = drive => match never {},
-            never = vetting.go_on() => match never {},
+        match &mut self.0 {
+            Reader::Solana(reader) => reader.drive().await,
+            Reader::Evm(reader) => reader.drive().await,
+            Reader::Tron(reader) => reader.drive().await,
         }
     }
 
     /// Eager: fetches as far ahead as the limits allow; else the run-ahead grows with each chunk.
     pub fn set_eager(&mut self, eager: bool) {
-        match &mut self.reader {
+        match &mut self.0 {
             Reader::Solana(reader) => reader.set_eager(eager),
             Reader::Evm(reader) => reader.set_eager(eager),
             Reader::Tron(reader) => reader.set_eager(eager),

@@ -47,7 +47,7 @@ type Round = Shared<BoxFuture<'static, ()>>;
 #[derive(Debug, Default)]
 pub(super) struct Vetting {
     told: Arc<Answers>,
-    /// The questions under way: whoever has a reading to do works on them.
+    /// The questions under way: whoever waits for them works on them, and [`Vetting::go_on`].
     round: Mutex<Option<Round>>,
 }
 
@@ -72,6 +72,15 @@ impl Answers {
             Told::Nothing => {}
         }
         self.news.notify_waiters();
+    }
+}
+
+/// Leaves no question open.
+struct Ending<'a>(&'a Vetting);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.round).take();
     }
 }
 
@@ -113,8 +122,10 @@ impl Vetting {
         }
     }
 
-    /// Works on the questions that are under way; never ready.
+    /// Works on the questions that are under way; never ready. Dropping it drops them, with the
+    /// places at endpoints that they hold.
     pub(super) async fn go_on(&self) -> Infallible {
+        let _end = Ending(self);
         loop {
             let news = self.told.news.notified();
             let round = lock(&self.round).clone();
@@ -124,11 +135,6 @@ impl Vetting {
             }
             news.await;
         }
-    }
-
-    /// Drops the questions under way, with the places at endpoints that they hold.
-    pub(super) fn stop(&self) {
-        lock(&self.round).take();
     }
 
     /// Those that never told, and those that were wrong and have rested since.
