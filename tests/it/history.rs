@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blotter::demo::solana::WalletPlan;
+use blotter::demo::solana::{NodeOptions, WalletPlan};
 use blotter::demo::{Faults, Rate};
 use blotter::domain::{KeyId, UnixMillis, Wallet};
 use blotter::history::{HistoryError, HistoryLimits, Step, WalkRequest, Want};
@@ -374,6 +374,34 @@ async fn rows_above_a_walks_head_are_not_told() {
     let (rows, end) = finish(&mut walk).await;
     assert!(!end.complete);
     assert_eq!(rows.iter().map(|row| row.trade.key.height).collect::<Vec<_>>(), [950]);
+}
+
+/// One node keeps only new blocks, neither tells places in a block, each fifth answer is `null`.
+#[tokio::test(start_paused = true)]
+async fn a_load_over_nulls_and_a_pruned_node_takes_a_bounded_number_of_requests() {
+    let world = Build { nodes: 2, ..Build::default() }.world();
+    let head = world.model.head();
+    for (node, first_available) in world.nodes.iter().zip([0, head - 5_000_000]) {
+        let known = node.options();
+        node.set_options(NodeOptions { transaction_index: false, first_available, ..known });
+    }
+    world.set_faults(Faults { null_result: Rate(200), ..Faults::none() });
+    let wallet = world.add("bursts", WalletPlan { burst: 20, ..WalletPlan::trades(600) });
+    let transactions = world.model.transaction_count(wallet.address);
+    let (mut rows, mut resume) = (Vec::new(), None);
+    for _ in 0..100 {
+        let mut walk = world.walk(wallet, Want::All, resume);
+        let (more, end) = finish(&mut walk).await;
+        rows.extend(more);
+        let requests: u64 = world.nodes.iter().map(|node| node.stats().requests).sum();
+        assert!(requests <= 600 + 4 * transactions, "{requests} for {transactions}: {end:?}");
+        if end.complete && !end.more {
+            break;
+        }
+        resume = Some(walk.cursor());
+        tokio::time::sleep(Duration::from_secs(11)).await;
+    }
+    same(&rows, &world.truth(wallet));
 }
 
 #[tokio::test(start_paused = true)]

@@ -155,14 +155,19 @@ impl List {
         self.misses > 0
     }
 
+    /// A page that cannot be understood is no answer.
+    pub(super) fn miss(&mut self) -> Absorbed {
+        self.misses += 1;
+        if self.misses > MISSES_MAX { Absorbed::Lost } else { Absorbed::Miss }
+    }
+
     pub(super) fn absorb(&mut self, page: &[Entry]) -> Absorbed {
         if page.is_empty() && self.tail.is_empty() && self.is_anchored {
             return Absorbed::Lost;
         }
         let expected = self.tail.last();
         if expected.is_some_and(|id| !page.iter().any(|entry| entry.id == *id)) {
-            self.misses += 1;
-            return if self.misses > MISSES_MAX { Absorbed::Lost } else { Absorbed::Miss };
+            return self.miss();
         }
         self.misses = 0;
         let known: HashSet<TxId> = self.tail.iter().copied().collect();

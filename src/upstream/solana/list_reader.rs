@@ -215,8 +215,11 @@ impl ListReader {
             }
             Event::Pages(pages) => {
                 for (number, page) in pages {
-                    let (entries, by) = page?;
-                    self.page(number, &entries, by)?;
+                    match page {
+                        Ok((entries, by)) => self.page(number, &entries, by)?,
+                        Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
+                        Err(error) => return Err(error),
+                    }
                 }
             }
             Event::Fetched(fetched) => {
@@ -293,6 +296,18 @@ impl ListReader {
             Absorbed::Lost => {
                 Err(self.source.malformed(by, "a list that lacks what it held before"))
             }
+        }
+    }
+
+    /// A page that cannot be understood is asked for again: of many lists, one answer that is
+    /// `null` must not end the reading of all.
+    fn torn(&mut self, number: usize, error: UpstreamError) -> Result<(), UpstreamError> {
+        let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
+        let is_first = listing.state == PageState::Asked { is_first: true };
+        listing.state = if is_first { PageState::New } else { PageState::Paged };
+        match listing.list.miss() {
+            Absorbed::Entries | Absorbed::Miss => Ok(()),
+            Absorbed::Lost => Err(error),
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) const TOKEN_2022_PROGRAM: &str = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqC
 /// Bytes of a mint and of a token account under the first token program (SPL Token source).
 const MINT_BYTES: usize = 82;
 const TOKEN_ACCOUNT_BYTES: usize = 165;
+/// How often it is asked where an answer cannot be understood.
+const TRIES_MAX: u32 = 4;
 
 /// What the first round trip told.
 #[derive(Debug)]
@@ -36,7 +38,15 @@ impl SolanaSource {
         first: bool,
         options: &CallOptions,
     ) -> Result<Opening, UpstreamError> {
-        let open = || self.ask_opening(wallet, first, options);
+        let open = || async move {
+            for _ in 1..TRIES_MAX {
+                match self.ask_opening(wallet, first, options).await {
+                    Err(UpstreamError::Malformed { .. }) => {}
+                    told => return told,
+                }
+            }
+            self.ask_opening(wallet, first, options).await
+        };
         checked(self.check_chain(options), open).await
     }
 
