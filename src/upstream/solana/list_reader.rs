@@ -411,8 +411,11 @@ impl ListReader {
             let blocks = room && listing.list.frontier().is_some_and(|at| Some(at) == frontier);
             let is_first = listing.state == PageState::New;
             let due = is_first || (listing.state == PageState::Paged && blocks);
-            // That nothing follows is asked about early: it takes no room.
-            let is_end = listing.list.wants_second_answer() && listing.state == PageState::Paged;
+            // That nothing follows is asked about early, as it takes no room; of accounts, of which
+            // there may be many, once the first rows are out.
+            let is_early = listing.list.kind == Kind::Wallet || self.delivered > 0;
+            let is_end =
+                is_early && listing.list.wants_second_answer() && listing.state == PageState::Paged;
             if listing.list.ended || !(due || is_end) {
                 continue;
             }
