@@ -38,10 +38,11 @@ pub(crate) struct Counts {
     pub(crate) calls: u64,
     /// Each once: names, prices and what nodes are asked about themselves too.
     distinct: HashSet<u64>,
-    /// Distinct calls for transactions, apart from those that a batch may hold.
+    /// Distinct calls for transactions and lists, apart from those that a batch may hold.
     single: HashSet<u64>,
     batched: HashSet<u64>,
-    /// Distinct pages of lists, of a node and of an index or gateway beside it.
+    /// Distinct pages of lists that are requests of their own, of a node and of an index or gateway
+    /// beside it.
     pages: HashSet<u64>,
     index_pages: HashSet<u64>,
 }
@@ -124,9 +125,7 @@ impl Seen {
         let (method, params) = (call["method"].as_str().unwrap_or(""), call["params"].to_string());
         let key = self.hasher.hash_one((method, &params));
         counts.distinct.insert(key);
-        if LISTS.contains(&method) {
-            counts.pages.insert(key);
-        } else if self.is_for_rows(call) {
+        if LISTS.contains(&method) || self.is_for_rows(call) {
             counts.batched.insert(key);
         }
     }
