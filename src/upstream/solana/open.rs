@@ -74,7 +74,7 @@ impl SolanaSource {
         let slot = next()?;
         let head = wire::number(&slot.result)
             .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
-        let tip = tip(next());
+        let tip = self.tip(next())?;
         let accounts = self.both(next(), next())?;
         // Balances of a node that lags tell nothing of what moved them above its own head.
         let told = accounts.as_ref().map_or(head, |(known_to, _)| head.min(*known_to));
@@ -83,6 +83,20 @@ impl SolanaSource {
             self.inspect(next())?;
         }
         Ok(Opening { head: told, endpoint: slot.endpoint, accounts, tip })
+    }
+
+    /// The newest block; `None` where no node offers to tell it. Without it what is taken back while
+    /// the rows are read goes unnoticed.
+    fn tip(&self, told: Result<Answer, UpstreamError>) -> Result<Option<Tip>, UpstreamError> {
+        let answer = match told {
+            Ok(answer) => answer,
+            Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let what = "getLatestBlockhash gave no block";
+        let (height, hash) = wire::latest_blockhash(&answer.result)
+            .ok_or_else(|| self.malformed(answer.endpoint, what))?;
+        Ok(Some(Tip { height, hash }))
     }
 
     /// The accounts of both token programs with the slot up to which both are known; none where
@@ -159,12 +173,6 @@ impl SolanaSource {
         };
         self.inner.vetting.check(&self.inner.pool, ask).await
     }
-}
-
-/// The newest block; `None` where no node tells it now, for the rows do not depend on it.
-fn tip(told: Result<Answer, UpstreamError>) -> Option<Tip> {
-    let (height, hash) = wire::latest_blockhash(&told.ok()?.result)?;
-    Some(Tip { height, hash })
 }
 
 fn owned(owner: &str, program: &str) -> Value {
