@@ -90,7 +90,12 @@ impl SolanaSource {
     fn tip(&self, told: Result<Answer, UpstreamError>) -> Result<Option<Tip>, UpstreamError> {
         let answer = match told {
             Ok(answer) => answer,
-            Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => return Ok(None),
+            // None that offers it, or none of those now: they may rest for long.
+            Err(
+                UpstreamError::NotSupported { .. }
+                | UpstreamError::Rpc { .. }
+                | UpstreamError::Unavailable { attempts: 0, .. },
+            ) => return Ok(None),
             Err(error) => return Err(error),
         };
         let what = "getLatestBlockhash gave no block";

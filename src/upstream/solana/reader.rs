@@ -9,6 +9,7 @@ use super::SolanaSource;
 use super::list_reader::ListReader;
 use super::whole;
 use super::whole_reader::{WholeReader, WholeStep};
+use crate::domain::SourceAccount;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::source::{GapRequest, RawChunk, Tip};
@@ -24,6 +25,8 @@ pub(in crate::upstream) struct SolanaReader {
     eager: bool,
     /// Told by whole pages before the lists took over.
     tip: Option<Tip>,
+    /// Accounts that whole pages had found and no chunk has told: who goes on below must know them.
+    news: Vec<SourceAccount>,
 }
 
 impl std::fmt::Debug for SolanaReader {
@@ -49,7 +52,16 @@ impl SolanaReader {
                 }
             }
         }
-        Self { source, request, probe, whole, lists: None, eager: false, tip: None }
+        Self {
+            source,
+            request,
+            probe,
+            whole,
+            lists: None,
+            eager: false,
+            tip: None,
+            news: Vec::new(),
+        }
     }
 
     pub(in crate::upstream) fn set_eager(&mut self, eager: bool) {
@@ -67,13 +79,13 @@ impl SolanaReader {
                     WholeStep::Chunk(chunk) => return Ok(Some(*chunk)),
                     WholeStep::End => return Ok(None),
                     WholeStep::Lists(rest) => {
-                        self.tip = whole.take_tip();
+                        (self.tip, self.news) = whole.take_untold();
                         self.whole = None;
                         self.request = *rest;
                     }
                 }
             }
-            let Self { source, request, probe, lists, eager, tip, .. } = self;
+            let Self { source, request, probe, lists, eager, tip, news, .. } = self;
             let lists = lists.get_or_insert_with(|| {
                 let mut lists = Box::new(ListReader::new(source.clone(), request.clone()));
                 lists.set_eager(*eager);
@@ -83,6 +95,7 @@ impl SolanaReader {
                 let mut chunk = lists.next().await?;
                 if let Some(chunk) = &mut chunk {
                     chunk.tip = chunk.tip.or_else(|| tip.take());
+                    tell(chunk, news);
                 }
                 return Ok(chunk);
             };
@@ -109,6 +122,15 @@ impl SolanaReader {
             (Some(whole), _) => whole.drive().await,
             (None, Some(lists)) => lists.drive().await,
             (None, None) => std::future::pending().await,
+        }
+    }
+}
+
+/// Tells them with a chunk, where it does not know better.
+fn tell(chunk: &mut RawChunk, news: &mut Vec<SourceAccount>) {
+    for account in news.drain(..) {
+        if !chunk.accounts.iter().any(|told| told.account == account.account) {
+            chunk.accounts.push(account);
         }
     }
 }

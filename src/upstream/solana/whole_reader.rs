@@ -84,9 +84,9 @@ impl WholeReader {
         }
     }
 
-    /// The tip that no chunk has told yet.
-    pub(super) fn take_tip(&mut self) -> Option<Tip> {
-        self.tip.take()
+    /// The tip and the accounts that no chunk has told yet.
+    pub(super) fn take_untold(&mut self) -> (Option<Tip>, Vec<SourceAccount>) {
+        (self.tip.take(), std::mem::take(&mut self.news))
     }
 
     /// Works on what is under way; never ready.
