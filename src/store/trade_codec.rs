@@ -110,17 +110,21 @@ const fn number_of(source: ValueSource) -> u8 {
     }
 }
 
+/// The inverse of [`number_of`].
+static BY_NUMBER: [ValueSource; ValueSource::ALL.len()] = by_number();
+
+#[expect(clippy::indexing_slicing, clippy::as_conversions, reason = "a table made at build time")]
+const fn by_number() -> [ValueSource; ValueSource::ALL.len()] {
+    let mut table = ValueSource::ALL;
+    let mut at = 0;
+    while at < table.len() {
+        table[number_of(ValueSource::ALL[at]) as usize] = ValueSource::ALL[at];
+        at += 1;
+    }
+    table
+}
+
 fn source_of(number: u8) -> Option<ValueSource> {
-    const BY_NUMBER: [ValueSource; 8] = [
-        ValueSource::Unknown,
-        ValueSource::Direct,
-        ValueSource::Route,
-        ValueSource::ReferencePool,
-        ValueSource::Learned,
-        ValueSource::Candle,
-        ValueSource::Token,
-        ValueSource::Pending,
-    ];
     BY_NUMBER.get(usize::from(number)).copied()
 }
 
@@ -133,8 +137,8 @@ fn units_of(bytes: &[u8]) -> Option<Units> {
     Some(Units::from_limbs([word, 0, 0, 0]))
 }
 
-/// The form that nearly all trades have, read without bincode's steps: a third of the time that
-/// reading rows takes goes there. `None` for what is to be read by bincode.
+/// The form that nearly all trades have, read without bincode's steps, which took a seventh of the
+/// time of a page. `None` for what is to be read by bincode.
 fn read_trade(body: &[u8]) -> Option<Trade<'_>> {
     let (&flags, rest) = body.split_first()?;
     let (token, rest) = read_number(rest)?;

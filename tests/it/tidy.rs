@@ -231,6 +231,19 @@ fn sources_keep_the_house_rules() {
     assert!(reports.is_empty(), "\n{}\n", reports.join("\n"));
 }
 
+/// The same of tests, of what holds there too.
+#[test]
+fn tests_keep_the_house_rules() {
+    let sources = rust_files("tests/it");
+    assert!(sources.len() > 10, "the tests were not found");
+    // This file names what it looks for.
+    for (path, text) in sources.iter().filter(|(path, _)| path != "tidy.rs") {
+        for banned in BANNED.iter().filter(|banned| banned.in_tests) {
+            assert!(!text.contains(banned.text), "{path}: {} ({})", banned.text, banned.reason);
+        }
+    }
+}
+
 #[test]
 fn every_folder_of_src_is_a_layer() {
     for (path, _) in rust_files("src") {

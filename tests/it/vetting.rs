@@ -49,6 +49,23 @@ async fn a_slow_node_delays_the_first_rows_by_little() {
     assert!(world.nodes[0].stats().calls_of("getSignaturesForAddress") > 0);
 }
 
+/// Its rest has an end, and it is asked then, however often somebody looks meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_silent_is_asked_again() {
+    let world = Build { nodes: 2, ..Build::default() }.world();
+    let silent = Faults { silence: Rate::ALWAYS, ..Faults::none() };
+    read(&world, "first", silent).await;
+    world.nodes[0].set_faults(Faults::none());
+    let known = world.nodes[0].stats();
+    for wallet in 0..20 {
+        read(&world, &format!("wallet {wallet}"), Faults::none()).await;
+        sleep(Duration::from_secs(8)).await;
+    }
+    let now = world.nodes[0].stats();
+    assert_eq!(now.calls_of("getGenesisHash"), known.calls_of("getGenesisHash") + 1);
+    assert!(now.calls_of("getTransaction") > known.calls_of("getTransaction"), "{now:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_of_another_chain_tells_nothing_however_late_it_says_so() {
     for late in [80, 1_500, 4_000] {
