@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
 
 import { bigRow, startBig } from "./big.mjs";
-import { ask, chromiumPath, count, members, openPage, shot, startDemo, visibleRows, waitState } from "./support.mjs";
+import { ask, chromiumPath, count, members, openPage, shot, startDemo, visibleRows, waitFigures, waitState } from "./support.mjs";
 
 const ROWS = 200_000;
 const NODES_MAX = 2500;
@@ -93,7 +93,7 @@ test("200,000 rows are filtered, sorted and scrolled with few nodes", async (con
   await page.selectOption("#filter-side", "buy");
   assert.equal(await page.textContent("#trades-count"), "100,000 of 200,000");
   assert.ok(await nodes(page) < NODES_MAX, `${await nodes(page)} nodes`);
-  await page.waitForFunction(() => !document.getElementById("summary-note").textContent.includes("Provisional"));
+  await waitFigures(page);
   await shot(page, "big");
   const heap = await page.evaluate(() => performance.memory?.usedJSHeapSize ?? 0);
   context.diagnostic(`heap: ${Math.round(heap / 1e6)} MB`);

@@ -9,7 +9,7 @@ import { chromium } from "playwright-core";
 import { reference } from "./reference.mjs";
 import {
   BINARY, apiRows, ask, chromiumPath, count, exported, load, members, openPage, shot, startDemo,
-  visibleRows, waitState,
+  visibleRows, waitFigures, waitState,
 } from "./support.mjs";
 
 const { toText } = await load("decimal.js");
@@ -426,6 +426,7 @@ for (const [chain, symbol, decimals] of [["sol", "SOL", 9], ["eth", "ETH", 18]])
 test("a position leads to its trades and its picture", async () => {
   const opened = await complete();
   const { page } = opened;
+  await waitFigures(page);
   await page.click("#tab-positions");
   const first = (await visibleRows(page, "#panel-positions"))[0].cells[0].title;
   await page.locator("#panel-positions .grid").focus();

@@ -139,6 +139,12 @@ export async function waitState(page, state, timeout = 120_000) {
   await page.waitForFunction((wanted) => document.getElementById("state").textContent === wanted, state, { timeout });
 }
 
+/** What is counted from all rows is shown: it is counted in steps, after the last row came. */
+export async function waitFigures(page) {
+  await page.waitForFunction(() =>
+    document.querySelector("#summary dd") && !document.getElementById("summary-note").textContent.includes("Provisional"));
+}
+
 export async function count(page) {
   return Number((await page.textContent("#count")).replaceAll(",", ""));
 }
@@ -153,7 +159,9 @@ export async function exported(page, format) {
 
 /** The rows in the document, by their place. */
 export async function visibleRows(page, panel = "#panel-trades") {
-  return page.$$eval(`${panel} .grid-body [role=row]`, (rows) =>
+  const row = `${panel} .grid-body [role=row]`;
+  await page.locator(row).first().waitFor();
+  return page.$$eval(row, (rows) =>
     rows.map((row) => ({
       place: Number(row.getAttribute("aria-rowindex")) - 2,
       cells: [...row.children].map((cell) => ({ text: cell.textContent, title: cell.title })),
