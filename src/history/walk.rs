@@ -2,6 +2,7 @@
 //! follows the chain, what is new, oldest first.
 
 mod live;
+mod room;
 mod tally;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::domain::{
 use crate::store::{View, WalletId, WalletRecord};
 use tally::Tally;
 
+pub(super) use room::Rooms;
 pub(super) use tally::Tallies;
 
 /// How much of the history a walk asks for.
@@ -227,7 +229,9 @@ impl Walk {
                     self.inner.metrics.rows_delivered.add(rows.len());
                     return Ok(Some(rows));
                 }
-                // The filter let none through: others come first, and so does the end.
+                // The filter let none through: others come first, and so does the end. None of them
+                // keeps the room of its rows meanwhile.
+                self.inner.rooms.put(rows);
                 if Instant::now() >= self.deadline {
                     self.ending = Some(Ending(None));
                 }
@@ -276,7 +280,8 @@ impl Walk {
             // One more tells whether there are more.
             limit = left.saturating_add(1);
         }
-        let mut rows = view.rows(record.id, self.from(&view, &record, head)?, floor, limit)?;
+        let part = (self.from(&view, &record, head)?, floor);
+        let mut rows = view.rows_in_room(record.id, part, limit, self.room())?;
         self.page_end = None;
         if is_last && rows.len() >= left {
             self.page_end = page_end(&view, &record, head, rows.len() > left)?;
@@ -295,6 +300,11 @@ impl Walk {
             _ if self.from_reached => Look::Bottom,
             _ => Look::Edge(Some(floor)),
         })
+    }
+
+    /// A walk without a filter gives its rows away, and the room with them.
+    fn room(&self) -> Vec<Row> {
+        if self.request.filter.is_none() { Vec::new() } else { self.inner.rooms.take() }
     }
 
     /// Leaves out what is older than the filter lets through; true where there was such a row.

@@ -95,7 +95,18 @@ impl View {
         floor: Height,
         limit: usize,
     ) -> Result<Vec<Row>, StoreError> {
-        self.noted(self.read_rows(id, after, floor, limit))
+        self.noted(self.read_rows(id, (after, floor), limit, Vec::new()))
+    }
+
+    /// The same behind a position and down to a floor, added to `room`.
+    pub fn rows_in_room(
+        &self,
+        id: WalletId,
+        part: (Position, Height),
+        limit: usize,
+        room: Vec<Row>,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.noted(self.read_rows(id, part, limit, room))
     }
 
     /// Up to `limit` rows in front of `than`, which is before them in time, oldest first; all rows
@@ -274,9 +285,9 @@ impl View {
     fn read_rows(
         &self,
         id: WalletId,
-        after: Position,
-        floor: Height,
+        (after, floor): (Position, Height),
         limit: usize,
+        mut rows: Vec<Row>,
     ) -> Result<Vec<Row>, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
         let start = match after {
@@ -285,7 +296,7 @@ impl View {
         };
         let table = self.trades()?;
         let mut names = Names::new(self, limit);
-        let mut rows = Vec::with_capacity(limit.min(LIMITS.slice_rows));
+        rows.reserve(limit.min(LIMITS.slice_rows));
         for entry in table.range(start.bytes()..RowKey::end(id).bytes())? {
             if rows.len() >= limit {
                 break;
@@ -423,9 +434,7 @@ impl View {
         let mut rows = Vec::with_capacity(limit.min(LIMITS.slice_rows));
         for entry in table.range(start..end)?.take(limit) {
             let (key, value) = entry?;
-            let key = read_row_key(key.value(), family)
-                .ok_or_else(|| corrupt(TRADES, "a key that is none"))?;
-            names.push_row(&mut rows, key, value.value())?;
+            names.push_row(&mut rows, row_key(key.value(), family)?, value.value())?;
         }
         Ok(rows)
     }
@@ -510,8 +519,7 @@ impl View {
             let (id, value) = entry?;
             let id = WalletId(id.value());
             let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
-            let demand = codec::decode_pending(PENDING, value.value())?;
-            pending.push((id, wallet, demand));
+            pending.push((id, wallet, codec::decode_pending(PENDING, value.value())?));
         }
         Ok(pending)
     }
