@@ -105,8 +105,8 @@ pub struct Walk {
     /// All that the filter's `from` lets through is known to be stored, whatever is below.
     from_reached: bool,
     /// Counts what the filter lets through: while rows are delivered in a walk from the beginning,
-    /// else at the end.
-    tally: Option<Tally>,
+    /// else at the end. Apart, because thousands of streams wait without one.
+    tally: Option<Box<Tally>>,
     /// What the last look of a page told about its end, should all of its rows be delivered.
     page_end: Option<End>,
     /// It was settled how the walk ends.
@@ -158,7 +158,7 @@ impl Walk {
             settled: head.is_some(),
             found: None,
             tag: request.filter.tag(),
-            tally: counts.then(Tally::default),
+            tally: counts.then(Box::default),
             live,
             from_reached: false,
             page_end: None,
@@ -287,7 +287,11 @@ impl Walk {
             self.page_end = page_end(&view, &record, head, rows.len() > left)?;
             rows.truncate(left);
         }
-        if self.cut_at_from(&mut rows) && rows.is_empty() {
+        let is_cut = self.cut_at_from(&mut rows);
+        if rows.is_empty() {
+            self.inner.rooms.put(std::mem::take(&mut rows));
+        }
+        if is_cut && rows.is_empty() {
             self.from_reached = true;
             return Ok(Look::Bottom);
         }
@@ -515,7 +519,7 @@ impl Walk {
         let view = self.inner.view()?;
         let none = End { complete: false, more: true, trade_count: 0, first_trade: None, error };
         if !self.request.filter.is_none() {
-            return Ok(self.summary_of(&self.tally.unwrap_or_default(), none));
+            return Ok(self.summary_of(&self.tally.as_deref().copied().unwrap_or_default(), none));
         }
         let Some(record) = self.record(&view)? else { return Ok(none) };
         let is_whole = |head: &Height| !self.live && record.coverage.is_complete(*head);
