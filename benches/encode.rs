@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use blotter::api::rows_json;
+use blotter::domain::row_json::rows_json;
 use blotter::domain::{Address, Decimal, Row, Rows, Side, Token, TxId, Units};
 use criterion::{Criterion, Throughput};
 use serde::Serialize;

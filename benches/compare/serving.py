@@ -34,7 +34,7 @@ class Serving:
         if self._demo is None:
             bench = self.bench
             trades = round(bench.args.rows / ROWS_A_TRADE)
-            server = bench.demo(bench.keep / f"demo-{trades}", trades)
+            server = self.start()
             self.wallet = server.wallets["large"]
             self.path = history(self.wallet)
             note(f"loading the demo's wallet of {trades} trades")
@@ -42,6 +42,17 @@ class Serving:
             self.rows = load(server, self.wallet)
             note(f"{self.rows} rows, loaded in {time.perf_counter() - began:.0f} s, {cpu(server.pid) - before:.0f} s of processor")
             self._demo = server
+        return self._demo
+
+    def start(self):
+        bench = self.bench
+        trades = round(bench.args.rows / ROWS_A_TRADE)
+        return bench.demo(bench.keep / f"demo-{trades}", trades)
+
+    def fresh(self):
+        """The same folder, served by a new process."""
+        self.bench.stop(self.demo.child)
+        self._demo = self.start()
         return self._demo
 
     @property
@@ -232,17 +243,18 @@ class Serving:
         settle(server)
 
     def idle(self, report):
-        """Streams that have told all and wait for more: resident memory of each."""
-        server = self.demo
-        small = server.wallets["wallet"]
-        load(server, small)
-        path = history(small, f"?follow=1&token={NO_TOKEN}")
-        base = status_of(server.pid, "VmRSS")
+        """Streams that have told all and wait for more: resident memory of each. Each number of them in a
+        process of its own that has read the wallet once: beside what another one has freed, which
+        streams take up again, they would seem to cost nothing."""
         for count in (100, 500) if self.bench.args.short else (1_000, 10_000):
             if count + 500 > self.bench.fds:
                 raise Failed(f"{count} connections need more files than the {self.bench.fds} of one process (ulimit -n)")
+            server = self.fresh()
+            small = server.wallets["wallet"]
+            load(server, small)
+            base = status_of(server.pid, "VmRSS")
             note(f"{count} idle streams")
-            made = self.sockets(count, path)
+            made = self.sockets(count, history(small, f"?follow=1&token={NO_TOKEN}"))
             answered = heads(made)
             if answered < count:
                 raise Failed(f"{answered} of {count} streams were answered with 200")

@@ -17,8 +17,8 @@ use super::error::ApiError;
 use super::gate::Rate;
 use super::handlers::{Call, find_chain};
 use super::reply;
-use super::rows::RowEncoder;
 use super::visitors::{Peer, client, take};
+use crate::domain::row_json::RowEncoder;
 use crate::domain::{Address, Wallet};
 use crate::history::Estimate;
 

@@ -10,6 +10,7 @@ use super::error::ApiError;
 use super::handlers::{Call, find_chain};
 use super::query::{HistoryQuery, decode_segment};
 use super::reply;
+use crate::domain::row_json::short;
 use crate::domain::{Address, Decimal, Side, Token, TxId, Units, Wallet};
 use crate::history::{Asset, DecodedTrade, Explained, Explanation, Note, NoteKind, Why};
 use crate::registry::Chain;
@@ -165,7 +166,7 @@ impl Named<'_> {
             Asset::Native => self.chain.native.symbol.clone(),
             Asset::Token(mint) => {
                 let symbol = self.token(&mint).and_then(|token| token.symbol.as_ref());
-                symbol.map_or_else(|| super::rows::short(&mint.to_string()), ToString::to_string)
+                symbol.map_or_else(|| short(&mint.to_string()), ToString::to_string)
             }
         }
     }

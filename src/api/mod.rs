@@ -23,7 +23,6 @@ mod query;
 mod reference;
 mod reply;
 mod routes;
-mod rows;
 mod server;
 mod site;
 mod stall;
@@ -41,7 +40,6 @@ use warp::reply::Response;
 pub use auth::{KeyInfo, KeyRing, Keys};
 pub use explain::explanation_json;
 pub use limits::ApiLimits;
-pub use rows::rows_json;
 pub use server::Drained;
 pub use visitors::Proxies;
 

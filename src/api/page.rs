@@ -15,7 +15,7 @@ use super::App;
 use super::error::ApiError;
 use super::handlers::{Asked, StreamPlace};
 use super::reply;
-use super::rows::{ROW_BYTES_TYPICAL, RowEncoder, string};
+use crate::domain::row_json::{ROW_BYTES_TYPICAL, RowEncoder, string};
 use crate::history::{End, HistoryError, Step, Walk};
 
 /// Room for two cursors and what stands around the rows.

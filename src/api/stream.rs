@@ -14,8 +14,8 @@ use super::dto::LineError;
 use super::error::ApiError;
 use super::handlers::{Asked, StreamPlace};
 use super::reply;
-use super::rows::{ROW_BYTES_TYPICAL, RowEncoder, string};
 use crate::domain::Wallet;
+use crate::domain::row_json::{ROW_BYTES_TYPICAL, RowEncoder, string};
 use crate::history::{End, HistoryError, Step, Walk};
 
 /// Room for a cursor, the final line and what stands around the rows.

@@ -7,6 +7,7 @@ mod coverage;
 mod cursor;
 mod filter;
 mod price;
+pub mod row_json;
 mod rows;
 mod signature;
 mod source;

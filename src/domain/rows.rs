@@ -37,8 +37,12 @@ pub struct RowRef<'a> {
 }
 
 impl Rows {
-    pub fn with_capacity(rows: usize) -> Self {
-        Self { bare: Vec::with_capacity(rows), ..Self::default() }
+    /// Leaves out all rows, and makes room for so many.
+    pub fn make_room(&mut self, rows: usize) {
+        self.bare.clear();
+        self.tokens.clear();
+        self.venues.clear();
+        self.bare.reserve(rows);
     }
 
     /// The place of a token that rows to come will name.

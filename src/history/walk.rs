@@ -2,6 +2,7 @@
 //! follows the chain, what is new, oldest first.
 
 mod live;
+mod room;
 mod tally;
 
 use std::ops::Range;
@@ -23,6 +24,7 @@ use crate::domain::{
 use crate::store::{View, WalletId, WalletRecord};
 use tally::Tally;
 
+pub(super) use room::Rooms;
 pub(super) use tally::Tallies;
 
 /// How much of the history a walk asks for.
@@ -104,8 +106,8 @@ pub struct Walk {
     /// All that the filter's `from` lets through is known to be stored, whatever is below.
     from_reached: bool,
     /// Counts what the filter lets through: while rows are delivered in a walk from the beginning,
-    /// else at the end.
-    tally: Option<Tally>,
+    /// else at the end. Apart, because thousands of streams wait without one.
+    tally: Option<Box<Tally>>,
     /// What the last look of a page told about its end, should all of its rows be delivered.
     page_end: Option<End>,
     /// It was settled how the walk ends.
@@ -157,7 +159,7 @@ impl Walk {
             settled: head.is_some(),
             found: None,
             tag: request.filter.tag(),
-            tally: counts.then(Tally::default),
+            tally: counts.then(Box::default),
             live,
             from_reached: false,
             page_end: None,
@@ -228,7 +230,9 @@ impl Walk {
                     self.inner.metrics.rows_delivered.add(rows.len());
                     return Ok(Some(rows));
                 }
-                // The filter let none through: others come first, and so does the end.
+                // The filter let none through: others come first, and so does the end. None of them
+                // keeps the room of its rows meanwhile.
+                self.inner.rooms.put(rows);
                 if Instant::now() >= self.deadline {
                     self.ending = Some(Ending(None));
                 }
@@ -277,13 +281,18 @@ impl Walk {
             // One more tells whether there are more.
             limit = left.saturating_add(1);
         }
-        let mut rows = view.rows(record.id, self.from(&view, &record, head)?, floor, limit)?;
+        let part = (self.from(&view, &record, head)?, floor);
+        let mut rows = view.rows_in_room(record.id, part, limit, self.room())?;
         self.page_end = None;
         if is_last && rows.len() >= left {
             self.page_end = page_end(&view, &record, head, rows.len() > left)?;
             rows.truncate(left);
         }
-        if self.cut_at_from(&mut rows) && rows.is_empty() {
+        let is_cut = self.cut_at_from(&mut rows);
+        if rows.is_empty() {
+            self.inner.rooms.put(std::mem::take(&mut rows));
+        }
+        if is_cut && rows.is_empty() {
             self.from_reached = true;
             return Ok(Look::Bottom);
         }
@@ -296,6 +305,11 @@ impl Walk {
             _ if self.from_reached => Look::Bottom,
             _ => Look::Edge(Some(floor)),
         })
+    }
+
+    /// A walk without a filter gives its rows away, and the room with them.
+    fn room(&self) -> Rows {
+        if self.request.filter.is_none() { Rows::default() } else { self.inner.rooms.take() }
     }
 
     /// Leaves out what is older than the filter lets through; true where there was such a row.
@@ -510,7 +524,7 @@ impl Walk {
         let view = self.inner.view()?;
         let none = End { complete: false, more: true, trade_count: 0, first_trade: None, error };
         if !self.request.filter.is_none() {
-            return Ok(self.summary_of(&self.tally.unwrap_or_default(), none));
+            return Ok(self.summary_of(&self.tally.as_deref().copied().unwrap_or_default(), none));
         }
         let Some(record) = self.record(&view)? else { return Ok(none) };
         let is_whole = |head: &Height| !self.live && record.coverage.is_complete(*head);

@@ -29,17 +29,21 @@ impl Default for State {
 }
 
 /// The last value of each slot that numbers fall into. Numbers ascend from 0, so that they share
-/// slots only where there are more of them than slots.
+/// slots only where there are more of them than slots. Their room comes with the first value: most
+/// looks of a stream that waits find none.
 #[derive(Debug)]
-pub(super) struct Slots<T>(Vec<Option<(u32, T)>>);
+pub(super) struct Slots<T> {
+    slots: Vec<Option<(u32, T)>>,
+    count: usize,
+}
 
 impl<T: Clone> Slots<T> {
     pub(super) fn new(count: usize) -> Self {
-        Self(vec![None; count])
+        Self { slots: Vec::new(), count }
     }
 
     fn get(&self, id: u32) -> Option<&T> {
-        let (kept, value) = self.0.get(self.slot(id))?.as_ref()?;
+        let (kept, value) = self.slots.get(self.slot(id))?.as_ref()?;
         (*kept == id).then_some(value)
     }
 
@@ -59,7 +63,10 @@ impl<T: Clone> Slots<T> {
 
     fn put(&mut self, id: u32, value: T) {
         let slot = self.slot(id);
-        if let Some(slot) = self.0.get_mut(slot) {
+        if self.slots.is_empty() {
+            self.slots.resize(self.count, None);
+        }
+        if let Some(slot) = self.slots.get_mut(slot) {
             *slot = Some((id, value));
         }
     }
@@ -67,14 +74,14 @@ impl<T: Clone> Slots<T> {
     fn remove(&mut self, id: u32) {
         let slot = self.slot(id);
         if let Some(slot) =
-            self.0.get_mut(slot).filter(|slot| matches!(slot, Some((kept, _)) if *kept == id))
+            self.slots.get_mut(slot).filter(|slot| matches!(slot, Some((kept, _)) if *kept == id))
         {
             *slot = None;
         }
     }
 
     fn slot(&self, id: u32) -> usize {
-        usize::try_from(id).unwrap_or_default() % self.0.len().max(1)
+        usize::try_from(id).unwrap_or_default() % self.count.max(1)
     }
 }
 

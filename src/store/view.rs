@@ -95,7 +95,18 @@ impl View {
         floor: Height,
         limit: usize,
     ) -> Result<Rows, StoreError> {
-        self.noted(self.read_rows(id, after, floor, limit))
+        self.noted(self.read_rows(id, (after, floor), limit, Rows::default()))
+    }
+
+    /// The same behind a position and down to a floor, in room that other rows had.
+    pub fn rows_in_room(
+        &self,
+        id: WalletId,
+        part: (Position, Height),
+        limit: usize,
+        room: Rows,
+    ) -> Result<Rows, StoreError> {
+        self.noted(self.read_rows(id, part, limit, room))
     }
 
     /// Up to `limit` rows in front of `than`, which is before them in time, oldest first; all rows
@@ -274,9 +285,9 @@ impl View {
     fn read_rows(
         &self,
         id: WalletId,
-        after: Position,
-        floor: Height,
+        (after, floor): (Position, Height),
         limit: usize,
+        room: Rows,
     ) -> Result<Rows, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
         let start = match after {
@@ -284,7 +295,7 @@ impl View {
             Position::After(key) => RowKey::new(id, &key),
         };
         let table = self.trades()?;
-        let mut slice = Slice::new(self, limit);
+        let mut slice = Slice::new(self, limit, room);
         for entry in table.range(start.bytes()..RowKey::end(id).bytes())? {
             if slice.rows.len() >= limit {
                 break;
@@ -314,7 +325,7 @@ impl View {
             Position::After(key) => RowKey::new(id, &key),
         };
         let table = self.trades()?;
-        let mut slice = Slice::new(self, limit);
+        let mut slice = Slice::new(self, limit, Rows::default());
         let newer = table.range(RowKey::start(id).bytes()..end.bytes())?.rev().take(limit);
         for entry in newer {
             let (key, value) = entry?;
@@ -436,7 +447,7 @@ impl View {
     ) -> Result<Rows, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
         let table = self.trades()?;
-        let mut slice = Slice::new(self, limit);
+        let mut slice = Slice::new(self, limit, Rows::default());
         for entry in table.range(start..end)?.take(limit) {
             let (key, value) = entry?;
             slice.push(row_key(key.value(), family)?, value.value())?;
@@ -524,8 +535,7 @@ impl View {
             let (id, value) = entry?;
             let id = WalletId(id.value());
             let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
-            let demand = codec::decode_pending(PENDING, value.value())?;
-            pending.push((id, wallet, demand));
+            pending.push((id, wallet, codec::decode_pending(PENDING, value.value())?));
         }
         Ok(pending)
     }
@@ -559,14 +569,11 @@ struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
-    fn new(view: &'a View, limit: usize) -> Self {
+    /// For so many rows, in room that others had.
+    fn new(view: &'a View, limit: usize, mut rows: Rows) -> Self {
         let names = limit.min(LIMITS.slice_names);
-        Self {
-            view,
-            rows: Rows::with_capacity(limit.min(LIMITS.slice_rows)),
-            tokens: Slots::new(names),
-            venues: Slots::new(names),
-        }
+        rows.make_room(limit.min(LIMITS.slice_rows));
+        Self { view, rows, tokens: Slots::new(names), venues: Slots::new(names) }
     }
 
     #[inline]

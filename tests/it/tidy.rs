@@ -249,7 +249,10 @@ fn every_folder_of_src_is_a_layer() {
     for (path, _) in rust_files("src") {
         let module = path.split(['/', '.']).next().unwrap();
         let known = LAYERS.iter().any(|layer| layer.name == module);
-        assert!(known || ["lib", "main"].contains(&module), "src/{path} belongs to no layer");
+        assert!(
+            known || ["base", "lib", "main"].contains(&module),
+            "src/{path} belongs to no layer"
+        );
     }
 }
 

@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COPIES = ROOT / "target" / "planted"
 LEFT_OUT = shutil.ignore_patterns("target", ".git", "blotter-data", "node_modules")
 SIMULATION = "sim::whatever_fails_each_walk_is_the_truth_and_ends_complete"
+LIBRARIES = {"blotter": "lib", "blotter_base": "base"}
 # A defect may make a test wait for ever.
 PATIENCE_S = 1800
 
@@ -33,7 +34,7 @@ def refresh(copy):
 
 def build(copy, targets):
     """The test binaries by target, or what the compiler said."""
-    flags = [flag for target in targets for flag in (["--lib"] if target == "lib" else ["--test", target])]
+    flags = [flag for target in targets for flag in (["--lib"] if target in LIBRARIES.values() else ["--test", target])]
     command = ["cargo", "test", "--quiet", "--no-run", "--message-format=json-render-diagnostics", *flags]
     env = {**os.environ, "CARGO_TARGET_DIR": str(copy / "target")}
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=env)
@@ -41,7 +42,7 @@ def build(copy, targets):
         return None, done.stderr
     made = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     made = [one for one in made if one.get("executable") and one.get("profile", {}).get("test")]
-    names = {("lib" if "lib" in one["target"]["kind"] else one["target"]["name"]): one["executable"] for one in made}
+    names = {LIBRARIES.get(one["target"]["name"], one["target"]["name"]): one["executable"] for one in made}
     return names, done.stderr
 
 
@@ -113,8 +114,9 @@ def build_all(copy, plans, targets):
     for number, (row, _) in enumerate(plans):
         if row.get("form") != "alone" and put(copy, row, switch(number, row)) is not None:
             numbers[row["name"]] = number
-    with (copy / "src/lib.rs").open("a") as lib:
-        lib.write(CHOOSER)
+    for root in ("src/lib.rs", "src/base.rs"):
+        with (copy / root).open("a") as library:
+            library.write(CHOOSER)
     binaries, said = build(copy, targets)
     if binaries is None:
         sys.exit(f"the build of all plants:\n{said[-3000:]}")

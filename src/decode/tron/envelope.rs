@@ -6,35 +6,35 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct RawTransaction<'a, V> {
+pub struct RawTransaction<'a, V> {
     #[serde(borrow, rename = "txID")]
-    pub(crate) id: Option<Cow<'a, str>>,
+    pub id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(crate) ret: Vec<Ret<'a>>,
+    pub ret: Vec<Ret<'a>>,
     #[serde(borrow)]
-    pub(crate) raw_data: Option<RawData<'a, V>>,
+    pub raw_data: Option<RawData<'a, V>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Ret<'a> {
+pub struct Ret<'a> {
     #[serde(borrow, rename = "contractRet")]
-    pub(crate) contract_ret: Option<Cow<'a, str>>,
+    pub contract_ret: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct RawData<'a, V> {
+pub struct RawData<'a, V> {
     #[serde(borrow)]
-    pub(crate) contract: Vec<Contract<'a, V>>,
+    pub contract: Vec<Contract<'a, V>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Contract<'a, V> {
+pub struct Contract<'a, V> {
     #[serde(borrow, rename = "type")]
-    pub(crate) kind: Cow<'a, str>,
-    pub(crate) parameter: Parameter<V>,
+    pub kind: Cow<'a, str>,
+    pub parameter: Parameter<V>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Parameter<V> {
-    pub(crate) value: V,
+pub struct Parameter<V> {
+    pub value: V,
 }

@@ -1,7 +1,7 @@
 //! Tron: from a transaction with its info to trades. Contracts there run as on EVM chains, with
 //! the same events, so most of it is the EVM decoder's work.
 
-pub(crate) mod envelope;
+pub mod envelope;
 mod explain;
 mod native;
 mod payout;

@@ -92,7 +92,7 @@ impl Walk {
         let limits = &self.inner.limits;
         let key = self.tally_key(&record, head);
         let kept = self.inner.tallies.find(&key, record.count);
-        let mut tally = kept.or(self.tally).unwrap_or_default();
+        let mut tally = kept.or(self.tally.as_deref().copied()).unwrap_or_default();
         if !tally.whole {
             let from = match tally.below {
                 Position::Start => self.beginning(&view, &record, head)?,
@@ -107,10 +107,10 @@ impl Walk {
             }
             tally.whole = ended || (is_last && (floor == 0 || self.from_reached));
             self.inner.tallies.keep(key, tally, record.count, limits.tallies_kept_max);
-            self.tally = Some(tally);
+            self.tally = Some(Box::new(tally));
             return Ok(tally.whole || is_last);
         }
-        self.tally = Some(tally);
+        self.tally = Some(Box::new(tally));
         Ok(true)
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::domain::{Decimal, RowRef, Rows, Side, Token, UnixSeconds};
 
 /// A row takes about this much.
-pub(super) const ROW_BYTES_TYPICAL: usize = 320;
+pub const ROW_BYTES_TYPICAL: usize = 320;
 
 const SECONDS_PER_DAY: u32 = 86_400;
 
@@ -17,19 +17,19 @@ pub fn rows_json(rows: &Rows, native_decimals: u8, out: &mut Vec<u8>) {
 
 /// Writes the rows of one answer.
 #[derive(Debug)]
-pub(super) struct RowEncoder {
+pub struct RowEncoder {
     native_decimals: u8,
     /// The last day written and its text with the `T`: neighbours mostly share it.
     day: Option<(u32, String)>,
 }
 
 impl RowEncoder {
-    pub(super) fn new(native_decimals: u8) -> Self {
+    pub fn new(native_decimals: u8) -> Self {
         Self { native_decimals, day: None }
     }
 
     /// The rows as the elements of an array, without its brackets.
-    pub(super) fn rows(&mut self, out: &mut Vec<u8>, rows: &Rows) {
+    pub fn rows(&mut self, out: &mut Vec<u8>, rows: &Rows) {
         out.reserve(rows.len() * ROW_BYTES_TYPICAL);
         let venues: Vec<Vec<u8>> = rows.venues().iter().map(|name| venue(name)).collect();
         for (at, row) in rows.iter().enumerate() {
@@ -107,7 +107,7 @@ fn number(out: &mut Vec<u8>, value: Option<Decimal>) {
 }
 
 /// The first and last four characters of a mint, in place of a symbol that no one knows.
-pub(super) fn short(mint: &str) -> String {
+pub fn short(mint: &str) -> String {
     let end = mint.len().saturating_sub(4);
     match (mint.get(..4), mint.get(end..)) {
         (Some(first), Some(last)) => format!("{first}…{last}"),
@@ -117,7 +117,7 @@ pub(super) fn short(mint: &str) -> String {
 
 /// A JSON string. Line breaks beyond ASCII are escaped too, because readers that split NDJSON with
 /// a Unicode-aware line splitter would cut a line there.
-pub(super) fn string(out: &mut Vec<u8>, text: &str) {
+pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     // To the end in any case: names are short, and a loop without a way out is quicker.
     if text.bytes().fold(true, |plain, byte| plain & is_plain(byte)) {
