@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use blotter::domain::row_json::rows_json;
-use blotter::domain::{Address, Decimal, Row, Side, Token, TxId, Units};
+use blotter::domain::{Address, Decimal, Row, Rows, Side, Token, TxId, Units};
 use criterion::{Criterion, Throughput};
 use serde::Serialize;
 
@@ -50,7 +50,8 @@ fn rows() -> Vec<Row> {
 
 fn whole(criterion: &mut Criterion, rows: &[Row]) {
     let mut out = Vec::new();
-    rows_json(rows, NATIVE_DECIMALS, &mut out);
+    let stored: Rows = rows.iter().cloned().collect();
+    rows_json(&stored, NATIVE_DECIMALS, &mut out);
     let bytes = out.clone();
     let mut group = criterion.benchmark_group("rows");
     group.throughput(Throughput::Elements(ROWS));
@@ -63,7 +64,7 @@ fn whole(criterion: &mut Criterion, rows: &[Row]) {
     group.bench_function("ours", |b| {
         b.iter(|| {
             out.clear();
-            rows_json(black_box(rows), NATIVE_DECIMALS, &mut out);
+            rows_json(black_box(&stored), NATIVE_DECIMALS, &mut out);
         });
     });
     let others: [(_, Base58); 2] = [("serde, five8", five8_text), ("serde, bs58", bs58_text)];

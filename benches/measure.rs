@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use blotter::domain::{Address, Position, Side, Signature, Trade, TradeKey, TxId, UnixSeconds};
+use blotter::domain::{Address, Position, RowRef, Side, Signature, TradeKey, TxId, UnixSeconds};
 use blotter::store::{Chunk, Store, StoreOptions, WalletId};
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
@@ -69,12 +69,12 @@ impl Engine for Ours {
         while seen < limit {
             let slice = usize::try_from(SLICE.min(limit - seen)).unwrap();
             let rows = self.store.view().unwrap().rows(id, after, 0, slice).unwrap();
-            for row in &rows {
-                sum.add(&raw(&row.trade));
+            for row in rows.iter() {
+                sum.add(&raw(row));
             }
             seen += u64::try_from(rows.len()).unwrap();
-            match rows.last() {
-                Some(last) if rows.len() == slice => after = Position::After(last.trade.key),
+            match rows.last_key() {
+                Some(last) if rows.len() == slice => after = Position::After(last),
                 Some(_) | None => break,
             }
         }
@@ -92,8 +92,9 @@ fn key(raw: &RawTrade<'_>) -> TradeKey {
     TradeKey { time, height, index: 0, tx, leg: 0 }
 }
 
-fn raw(trade: &Trade) -> RawTrade<'_> {
-    let (TxId::Solana(tx), Address::Solana(mint)) = (trade.key.tx, trade.mint) else {
+fn raw(row: RowRef<'_>) -> RawTrade<'_> {
+    let RowRef { bare: trade, token, venue } = row;
+    let (TxId::Solana(tx), Address::Solana(mint)) = (trade.key.tx, token.mint) else {
         unreachable!("only trades of one family are written")
     };
     RawTrade {
@@ -104,7 +105,7 @@ fn raw(trade: &Trade) -> RawTrade<'_> {
         mint,
         units: trade.units.unwrap().try_into().unwrap(),
         native: trade.native.unwrap().try_into().unwrap(),
-        venue: &trade.venue,
+        venue,
     }
 }
 

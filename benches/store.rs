@@ -94,8 +94,8 @@ fn scan(store: &Store, number: u64) -> u64 {
     let (mut after, mut seen) = (Position::Start, 0);
     loop {
         let rows = store.view().unwrap().rows(id, after, 0, SLICE).unwrap();
-        let Some(last) = rows.last() else { return seen };
-        after = Position::After(last.trade.key);
+        let Some(last) = rows.last_key() else { return seen };
+        after = Position::After(last);
         seen += u64::try_from(rows.len()).unwrap();
         black_box(rows);
     }

@@ -52,10 +52,10 @@ async fn main() -> Result<(), StoreError> {
     let mut after = Position::Start;
     loop {
         let rows = store.view()?.rows(record.id, after, 0, 4)?;
-        let Some(last) = rows.last() else { break };
-        let heights: Vec<_> = rows.iter().map(|row| row.trade.key.height).collect();
+        let Some(last) = rows.last_key() else { break };
+        let heights: Vec<_> = rows.bare().iter().map(|row| row.key.height).collect();
         println!("page {heights:?}");
-        after = Position::After(last.trade.key);
+        after = Position::After(last);
     }
     store.close().await;
     std::fs::remove_dir_all(&folder)?;

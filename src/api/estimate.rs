@@ -109,9 +109,10 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
 }
 
 fn row(wallet: &Wallet, estimate: &Estimate, decimals: u8, with_sample: bool) -> EstimateRow {
-    let sample = if with_sample { estimate.sample.as_slice() } else { &[] };
     let mut out = b"[".to_vec();
-    RowEncoder::new(decimals).rows(&mut out, sample);
+    if with_sample {
+        RowEncoder::new(decimals).rows(&mut out, &estimate.sample);
+    }
     out.push(b']');
     EstimateRow {
         address: wallet.address.to_string(),

@@ -4,10 +4,12 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::Serialize;
+use tokio::time::Instant;
 use warp::Reply as _;
 use warp::http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
@@ -40,6 +42,9 @@ const RATE_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATE: HeaderName = HeaderName::from_static("ratelimit");
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"blotter\"");
 
+/// How long an answer whose client takes everything goes on before others have a turn.
+const TURN: Duration = Duration::from_millis(1);
+
 /// A body that is all there.
 pub(super) fn whole(status: StatusCode, kind: HeaderValue, body: Vec<u8>) -> Response {
     let length = HeaderValue::from(body.len());
@@ -70,22 +75,28 @@ pub(super) fn whole_in(
 
 /// A body that is written piece by piece.
 pub(super) fn streamed(kind: HeaderValue, frames: impl Frames, coding: Coding) -> Response {
-    let frames = in_turns(coding.frames(frames));
+    let frames = in_turns(coding.frames(frames), TURN);
     let mut response = warp::reply::stream(Exclusive(Mutex::new(Box::pin(frames)))).into_response();
     put_stream_headers(response.headers_mut(), kind);
     coding.tell(response.headers_mut());
     response
 }
 
-/// Between two frames everybody else has a turn: a socket takes megabytes before it says no, and as
-/// long as it takes more, one answer would keep the others waiting.
-fn in_turns(frames: Pin<Box<dyn Frames>>) -> impl Frames {
-    stream::unfold((frames, false), |(mut frames, begun)| async move {
-        if begun {
-            tokio::task::yield_now().await;
-        }
+/// Between two frames everybody else has a turn, where it is time for it: a socket takes megabytes
+/// before it says no, and as long as it takes more, one answer would keep the others waiting. To
+/// give way wakes another thread, which is too much to do after each frame.
+fn in_turns(frames: Pin<Box<dyn Frames>>, turn: Duration) -> impl Frames {
+    stream::unfold((frames, None), move |(mut frames, begun)| async move {
+        let begun = match begun {
+            Some(begun) if Instant::now().duration_since(begun) < turn => begun,
+            Some(_) => {
+                tokio::task::yield_now().await;
+                Instant::now()
+            }
+            None => Instant::now(),
+        };
         let frame = frames.next().await?;
-        Some((frame, (frames, true)))
+        Some((frame, (frames, Some(begun))))
     })
 }
 
@@ -210,9 +221,14 @@ mod tests {
 
     #[tokio::test]
     async fn frames_that_are_ready_still_give_way() {
-        let ready =
-            ["a", "b"].map(|frame| Ok::<_, Infallible>(Bytes::from_static(frame.as_bytes())));
-        let mut frames = std::pin::pin!(in_turns(Box::pin(stream::iter(ready))));
+        let ready = || {
+            let frames = ["a", "b"];
+            Box::pin(stream::iter(frames.map(|frame| Ok::<_, Infallible>(Bytes::from(frame)))))
+        };
+        let mut frames = std::pin::pin!(in_turns(ready(), Duration::MAX));
+        assert_eq!(frames.next().now_or_never(), Some(Some(Ok("a".into()))));
+        assert_eq!(frames.next().now_or_never(), Some(Some(Ok("b".into()))), "in one turn");
+        let mut frames = std::pin::pin!(in_turns(ready(), Duration::ZERO));
         assert_eq!(frames.next().now_or_never(), Some(Some(Ok("a".into()))));
         assert_eq!(frames.next().now_or_never(), None, "the second comes in its turn");
         assert_eq!(frames.next().await, Some(Ok("b".into())));

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::args::Format;
 use super::export::Subject;
 use super::parquet::RowGroup;
-use crate::domain::{Decimal, Row, Side, Token};
+use crate::domain::{Decimal, RowRef, Side, Token};
 
 /// A trade in the API's shape. Numbers stay text, so that no digit is lost.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -52,20 +52,21 @@ struct FinalLine<'a> {
 
 impl TradeLine {
     /// `native_decimals` are those of the chain's coin.
-    pub(super) fn of_row(row: &Row, native_decimals: u8) -> Self {
-        let native = row.trade.native.map(|units| Decimal { units, decimals: native_decimals });
+    pub(super) fn of_row(row: RowRef<'_>, native_decimals: u8) -> Self {
+        let RowRef { bare, token, venue } = row;
+        let native = bare.native.map(|units| Decimal { units, decimals: native_decimals });
         Self {
-            signature: row.trade.key.tx.to_string(),
-            side: match row.trade.side {
+            signature: bare.key.tx.to_string(),
+            side: match bare.side {
                 Side::Buy => "buy".to_owned(),
                 Side::Sell => "sell".to_owned(),
             },
-            token: symbol_shown(&row.token),
-            token_mint: row.token.mint.to_string(),
+            token: symbol_shown(token),
+            token_mint: token.mint.to_string(),
             amount_sol: native.and_then(number),
             amount: row.amount().and_then(number),
-            dex: row.trade.venue.to_string(),
-            block_time: row.trade.key.time.to_string(),
+            dex: venue.to_string(),
+            block_time: bare.key.time.to_string(),
         }
     }
 }

@@ -188,8 +188,8 @@ impl<'a> Reading<'a> {
                 Step::Rows(rows) => {
                     let lines = rows.iter().map(|row| TradeLine::of_row(row, native_decimals));
                     sink.rows(lines.collect(), &cursor)?;
-                    if let Some(row) = rows.last() {
-                        progress.reached(sink.written(), &row.trade.key.time.to_string());
+                    if let Some(last) = rows.last_key() {
+                        progress.reached(sink.written(), &last.time.to_string());
                     }
                     if progress.wants_total() {
                         progress.total(walk.known_total());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Address, Family, FilterTag, Side, Trade, TradeKey, TxId, UnixSeconds};
+use super::{Address, Family, FilterTag, RowRef, Side, TradeKey, TxId, UnixSeconds};
 
 /// All that is set has to hold; nothing set is every row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -24,12 +24,13 @@ impl Filter {
         *self == Self::default()
     }
 
-    pub fn matches(&self, trade: &Trade) -> bool {
-        self.token.is_none_or(|token| token == trade.mint)
-            && self.side.is_none_or(|side| side == trade.side)
-            && self.from.is_none_or(|from| trade.key.time >= from)
-            && self.to.is_none_or(|to| trade.key.time < to)
-            && self.venue.as_deref().is_none_or(|venue| is_venue(&trade.venue, venue))
+    pub fn matches(&self, row: RowRef<'_>) -> bool {
+        let RowRef { bare, token, venue } = row;
+        self.token.is_none_or(|wanted| wanted == token.mint)
+            && self.side.is_none_or(|side| side == bare.side)
+            && self.from.is_none_or(|from| bare.key.time >= from)
+            && self.to.is_none_or(|to| bare.key.time < to)
+            && self.venue.as_deref().is_none_or(|wanted| is_venue(venue, wanted))
     }
 
     /// True for a row below which, in a history that is newest first, none can match.
@@ -91,7 +92,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::domain::{Units, ValueSource};
+    use crate::domain::{Row, Rows, Token, Trade, Units, ValueSource};
 
     fn trade(time: u32, side: Side, venue: &str) -> Trade {
         let tx = TxId::solana(&[7; 64]);
@@ -126,7 +127,10 @@ mod tests {
     fn each_part_decides() {
         let at = |time, side, venue| {
             let trade = trade(time, side, venue);
-            filters().iter().map(|filter| u8::from(filter.matches(&trade))).collect::<Vec<_>>()
+            let token = Arc::new(Token::new(trade.mint, None, None));
+            let rows: Rows = [Row { trade, token }].into_iter().collect();
+            let row = rows.get(0).unwrap();
+            filters().iter().map(|filter| u8::from(filter.matches(row))).collect::<Vec<_>>()
         };
         assert_eq!(at(100, Side::Buy, "PumpSwap"), [1, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
         assert_eq!(at(99, Side::Sell, "ÖL"), [1, 1, 0, 0, 1, 0, 1, 0, 1, 1]);

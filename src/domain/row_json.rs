@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::domain::{Decimal, Row, Side, Token, UnixSeconds};
+use crate::domain::{Decimal, RowRef, Rows, Side, Token, UnixSeconds};
 
 /// A row takes about this much.
 pub const ROW_BYTES_TYPICAL: usize = 320;
@@ -11,7 +11,7 @@ const SECONDS_PER_DAY: u32 = 86_400;
 
 /// Adds rows to a text, as streams and pages write them: the elements of an array, without its
 /// brackets.
-pub fn rows_json(rows: &[Row], native_decimals: u8, out: &mut Vec<u8>) {
+pub fn rows_json(rows: &Rows, native_decimals: u8, out: &mut Vec<u8>) {
     RowEncoder::new(native_decimals).rows(out, rows);
 }
 
@@ -29,34 +29,33 @@ impl RowEncoder {
     }
 
     /// The rows as the elements of an array, without its brackets.
-    pub fn rows(&mut self, out: &mut Vec<u8>, rows: &[Row]) {
+    pub fn rows(&mut self, out: &mut Vec<u8>, rows: &Rows) {
         out.reserve(rows.len() * ROW_BYTES_TYPICAL);
+        let venues: Vec<Vec<u8>> = rows.venues().iter().map(|name| venue(name)).collect();
         for (at, row) in rows.iter().enumerate() {
             if at > 0 {
                 out.push(b',');
             }
-            self.row(out, row);
+            self.row(out, row, venues.get(row.bare.venue).map_or(&[], Vec::as_slice));
         }
     }
 
-    fn row(&mut self, out: &mut Vec<u8>, row: &Row) {
-        let trade = &row.trade;
+    fn row(&mut self, out: &mut Vec<u8>, row: RowRef<'_>, venue: &[u8]) {
+        let bare = row.bare;
         out.extend_from_slice(b"{\"signature\":\"");
-        trade.key.tx.push_text(out);
-        out.extend_from_slice(match trade.side {
+        bare.key.tx.push_text(out);
+        out.extend_from_slice(match bare.side {
             Side::Buy => b"\",\"side\":\"buy\",".as_slice(),
             Side::Sell => b"\",\"side\":\"sell\",".as_slice(),
         });
         out.extend_from_slice(row.token.written(token));
         out.extend_from_slice(b",\"amountSol\":");
         let decimals = self.native_decimals;
-        number(out, trade.native.map(|units| Decimal { units, decimals }));
+        number(out, bare.native.map(|units| Decimal { units, decimals }));
         out.extend_from_slice(b",\"amount\":");
         number(out, row.amount());
-        out.extend_from_slice(b",\"dex\":");
-        string(out, &trade.venue);
-        out.extend_from_slice(b",\"blockTime\":\"");
-        self.time(out, trade.key.time);
+        out.extend_from_slice(venue);
+        self.time(out, bare.key.time);
         out.extend_from_slice(b"\"}");
     }
 
@@ -70,12 +69,10 @@ impl RowEncoder {
         if let Some((_, text)) = &self.day {
             out.extend_from_slice(text.as_bytes());
         }
-        let [hours, minutes, seconds] =
+        let [[h, h1], [m, m1], [s, s1]] =
             [second / 3600, second / 60 % 60, second % 60].map(two_digits);
-        for (digits, behind) in [(hours, b":".as_slice()), (minutes, b":"), (seconds, b"+00:00")] {
-            out.extend_from_slice(&digits);
-            out.extend_from_slice(behind);
-        }
+        out.extend_from_slice(&[h, h1, b':', m, m1, b':', s, s1]);
+        out.extend_from_slice(b"+00:00");
     }
 }
 
@@ -91,6 +88,14 @@ fn token(token: &Token) -> Vec<u8> {
     }
     out.extend_from_slice(b",\"tokenMint\":");
     string(&mut out, &mint);
+    out
+}
+
+/// What stands between the amounts and the time.
+fn venue(name: &str) -> Vec<u8> {
+    let mut out = b",\"dex\":".to_vec();
+    string(&mut out, name);
+    out.extend_from_slice(b",\"blockTime\":\"");
     out
 }
 
@@ -163,7 +168,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Address, Family, Trade, TradeKey, TxId, Units, ValueSource};
+    use crate::domain::{Address, Family, Row, Trade, TradeKey, TxId, Units, ValueSource};
 
     const MINT: &str = "DezXAZ8z7PnrnRJjz3wXBoRgixCa6xjnB7YaB1pPB263";
 
@@ -189,9 +194,9 @@ mod tests {
         Row { trade, token: Arc::new(token) }
     }
 
-    fn encode(row: &Row) -> String {
+    fn encode(row: Row) -> String {
         let mut out = Vec::new();
-        RowEncoder::new(9).rows(&mut out, std::slice::from_ref(row));
+        RowEncoder::new(9).rows(&mut out, &[row].into_iter().collect());
         String::from_utf8(out).unwrap()
     }
 
@@ -203,7 +208,7 @@ mod tests {
              \"tokenMint\":\"{MINT}\",\"amountSol\":null,\"amount\":null,\
              \"dex\":\"Orca \\\"v2\\\"\",\"blockTime\":\"2023-11-14T22:13:20+00:00\"}}"
         );
-        assert_eq!(encode(&row(None, "Orca \"v2\"", None, None)), expected);
+        assert_eq!(encode(row(None, "Orca \"v2\"", None, None)), expected);
     }
 
     proptest! {
@@ -212,7 +217,7 @@ mod tests {
             symbol in any::<String>(), venue in any::<String>(), units in any::<u64>(),
             native in any::<u64>(),
         ) {
-            let text = encode(&row(Some(&symbol), &venue, Some(units), Some(native)));
+            let text = encode(row(Some(&symbol), &venue, Some(units), Some(native)));
             let splits = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
             prop_assert!(!text.contains(splits));
             let value: serde_json::Value = serde_json::from_str(&text).unwrap();

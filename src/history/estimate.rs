@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::History;
 use super::error::HistoryError;
-use crate::domain::{Position, Row, Wallet};
+use crate::domain::{Position, Rows, Wallet};
 use crate::upstream::{Activity, Lane, Priority, UpstreamError};
 
 /// Transactions that a fresh load gets through in a second, roughly, with a good node.
@@ -24,7 +24,7 @@ pub struct Estimate {
     pub trades: u64,
     /// Until a stream of it would be complete.
     pub seconds: u64,
-    pub sample: Vec<Row>,
+    pub sample: Rows,
 }
 
 impl History {
@@ -64,7 +64,7 @@ impl History {
     }
 
     fn stored(&self, wallet: Wallet) -> Result<Estimate, HistoryError> {
-        let none = Estimate { is_exact: false, trades: 0, seconds: 0, sample: Vec::new() };
+        let none = Estimate { is_exact: false, trades: 0, seconds: 0, sample: Rows::default() };
         let view = self.inner.view()?;
         let Some(record) = view.wallet(&wallet)? else { return Ok(none) };
         let Some(top) = record.coverage.top() else { return Ok(none) };

@@ -5,6 +5,7 @@ mod live;
 mod room;
 mod tally;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ use super::error::HistoryError;
 use super::plan::Demand;
 use super::usage::Delivery;
 use crate::domain::{
-    Cursor, Filter, FilterTag, Height, KeyId, Position, Row, TradeKey, UnixMillis, UnixSeconds,
-    Wallet,
+    BareRow, Cursor, Filter, FilterTag, Height, KeyId, Position, Rows, TradeKey, UnixMillis,
+    UnixSeconds, Wallet,
 };
 use crate::store::{View, WalletId, WalletRecord};
 use tally::Tally;
@@ -57,7 +58,7 @@ pub struct WalkRequest {
 pub enum Step {
     /// Rows in order; [`Walk::cursor`] is now the point behind the last one. None only once: where
     /// a walk that follows has delivered the history and [`Walk::is_live`] from now on.
-    Rows(Vec<Row>),
+    Rows(Rows),
     End(End),
 }
 
@@ -126,7 +127,7 @@ struct Ending(Option<HistoryError>);
 
 /// What the store says at one moment.
 enum Look {
-    Rows(Vec<Row>),
+    Rows(Rows),
     /// All is delivered down to the first height.
     Bottom,
     /// Wait: the height whose lower neighbours are missing, where one is known.
@@ -217,7 +218,7 @@ impl Walk {
     }
 
     /// One look at the store and what follows from it.
-    async fn turn(&mut self) -> Result<Option<Vec<Row>>, HistoryError> {
+    async fn turn(&mut self) -> Result<Option<Rows>, HistoryError> {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
         }
@@ -307,15 +308,17 @@ impl Walk {
     }
 
     /// A walk without a filter gives its rows away, and the room with them.
-    fn room(&self) -> Vec<Row> {
-        if self.request.filter.is_none() { Vec::new() } else { self.inner.rooms.take() }
+    fn room(&self) -> Rows {
+        if self.request.filter.is_none() { Rows::default() } else { self.inner.rooms.take() }
     }
 
     /// Leaves out what is older than the filter lets through; true where there was such a row.
-    fn cut_at_from(&self, rows: &mut Vec<Row>) -> bool {
+    fn cut_at_from(&self, rows: &mut Rows) -> bool {
         let filter = self.request.filter.from.map(|_| &self.request.filter);
-        let end = filter.and_then(|f| rows.iter().position(|row| f.ends_at(&row.trade.key)));
-        rows.truncate(end.unwrap_or(rows.len()));
+        let end = filter.and_then(|f| rows.bare().iter().position(|row| f.ends_at(&row.key)));
+        if let Some(end) = end {
+            rows.truncate(end);
+        }
         end.is_some()
     }
 
@@ -358,9 +361,9 @@ impl Walk {
         }
         loop {
             let rows = view.rows(record.id, position, 0, self.inner.limits.rows_per_step_max)?;
-            let above = rows.iter().take_while(|row| row.trade.key.height > head).count();
-            if let Some(last) = above.checked_sub(1).and_then(|at| rows.get(at)) {
-                position = Position::After(last.trade.key);
+            let above = rows.bare().iter().take_while(|row| row.key.height > head).count();
+            if let Some(last) = above.checked_sub(1).and_then(|at| rows.bare().get(at)) {
+                position = Position::After(last.key);
             }
             if above < rows.len() || rows.is_empty() {
                 return Ok(position);
@@ -394,47 +397,49 @@ impl Walk {
 
     /// Takes what the filter lets through, as far as the page and the quota reach. Usage is kept by
     /// runs of neighbours.
-    fn deliver(&mut self, mut rows: Vec<Row>) -> Result<Vec<Row>, HistoryError> {
-        let mut keep = Vec::with_capacity(rows.len());
-        let mut rest = rows.as_slice();
-        while let Some((wanted, len)) = self.run(rest) {
-            let (run, below) = rest.split_at(len);
-            rest = below;
+    fn deliver(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
+        let mut keep: Vec<Range<usize>> = Vec::new();
+        let mut at = 0;
+        while let Some((wanted, len)) = self.run(&rows, at) {
+            let left = if wanted { usize::try_from(self.left).unwrap_or(usize::MAX) } else { len };
+            let run = rows.bare().get(at..at + len.min(left)).unwrap_or_default();
+            let start = at;
+            at += len;
             if !wanted {
-                keep.extend(run.iter().map(|_| false));
                 self.pass(run, 0);
                 continue;
             }
-            let len = run.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-            let run = run.get(..len).unwrap_or(run);
             let allowed = self.count(self.position, run)?;
-            if allowed == 0 && !run.is_empty() && !keep.contains(&true) {
+            if allowed == 0 && !run.is_empty() && keep.is_empty() {
                 return Err(HistoryError::QuotaExceeded);
             }
-            keep.extend((0..allowed).map(|_| true));
             self.pass(run.get(..allowed).unwrap_or(run), allowed);
-            if allowed < len || self.left == 0 {
+            if allowed > 0 {
+                keep.push(start..start + allowed);
+            }
+            if allowed < run.len() || self.left == 0 {
                 break;
             }
         }
-        let mut keep = keep.into_iter();
-        rows.retain(|_| keep.next().unwrap_or(false));
+        rows.keep(&keep);
         self.demand.update(|demand| demand.edge = None);
         Ok(rows)
     }
 
-    /// How many rows in front the filter treats alike, and whether it lets them through.
-    fn run(&self, rows: &[Row]) -> Option<(bool, usize)> {
+    /// How many rows from one on the filter treats alike, and whether it lets them through.
+    fn run(&self, rows: &Rows, at: usize) -> Option<(bool, usize)> {
         let filter = &self.request.filter;
-        let wanted = filter.matches(&rows.first()?.trade);
-        let alike = |row: &&Row| filter.matches(&row.trade) == wanted;
-        let is_all = filter.is_none();
-        Some((wanted, if is_all { rows.len() } else { rows.iter().take_while(alike).count() }))
+        let wanted = filter.matches(rows.get(at)?);
+        if filter.is_none() {
+            return Some((wanted, rows.len() - at));
+        }
+        let alike = rows.iter().skip(at).take_while(|row| filter.matches(*row) == wanted);
+        Some((wanted, alike.count()))
     }
 
     /// Goes behind a run of rows, of which so many were delivered: all or none.
-    fn pass(&mut self, run: &[Row], delivered: usize) {
-        let Some(last) = run.last().map(|row| row.trade.key) else { return };
+    fn pass(&mut self, run: &[BareRow], delivered: usize) {
+        let Some(last) = run.last().map(|row| row.key) else { return };
         self.position = Position::After(last);
         let delivered = u64::try_from(delivered).unwrap_or(u64::MAX);
         self.left = self.left.saturating_sub(delivered);

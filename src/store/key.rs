@@ -97,6 +97,7 @@ pub(super) fn read_row_key(bytes: &[u8], family: Family) -> Option<TradeKey> {
     })
 }
 
+#[inline]
 fn read_tx(bytes: &[u8], family: Family) -> Option<TxId> {
     match (family, <&[u8; Signature::STORED_BYTES]>::try_from(bytes)) {
         (Family::Solana, Ok(stored)) => Signature::from_stored(stored).map(TxId::Solana),

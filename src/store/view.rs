@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::domain::{
-    Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Row, SourceAccount,
-    Token, Trade, TradeKey, Units, UnixMillis, UnixSeconds, Wallet,
+    Address, BareRow, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows,
+    SourceAccount, Token, TradeKey, Units, UnixMillis, UnixSeconds, Wallet,
 };
 
 use super::codec::{self, WalletState, corrupt};
@@ -94,18 +94,18 @@ impl View {
         after: Position,
         floor: Height,
         limit: usize,
-    ) -> Result<Vec<Row>, StoreError> {
-        self.noted(self.read_rows(id, (after, floor), limit, Vec::new()))
+    ) -> Result<Rows, StoreError> {
+        self.noted(self.read_rows(id, (after, floor), limit, Rows::default()))
     }
 
-    /// The same behind a position and down to a floor, added to `room`.
+    /// The same behind a position and down to a floor, in room that other rows had.
     pub fn rows_in_room(
         &self,
         id: WalletId,
         part: (Position, Height),
         limit: usize,
-        room: Vec<Row>,
-    ) -> Result<Vec<Row>, StoreError> {
+        room: Rows,
+    ) -> Result<Rows, StoreError> {
         self.noted(self.read_rows(id, part, limit, room))
     }
 
@@ -116,7 +116,7 @@ impl View {
         id: WalletId,
         than: Position,
         limit: usize,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Rows, StoreError> {
         self.noted(self.read_newer_rows(id, than, limit))
     }
 
@@ -154,7 +154,7 @@ impl View {
         newest: UnixSeconds,
         oldest: UnixSeconds,
         limit: usize,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Rows, StoreError> {
         self.noted(self.read_rows_between(id, newest, oldest, limit))
     }
 
@@ -287,31 +287,30 @@ impl View {
         id: WalletId,
         (after, floor): (Position, Height),
         limit: usize,
-        mut rows: Vec<Row>,
-    ) -> Result<Vec<Row>, StoreError> {
+        room: Rows,
+    ) -> Result<Rows, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
         let start = match after {
             Position::Start => RowKey::start(id),
             Position::After(key) => RowKey::new(id, &key),
         };
         let table = self.trades()?;
-        let mut names = Names::new(self, limit);
-        rows.reserve(limit.min(LIMITS.slice_rows));
+        let mut slice = Slice::new(self, limit, room);
         for entry in table.range(start.bytes()..RowKey::end(id).bytes())? {
-            if rows.len() >= limit {
+            if slice.rows.len() >= limit {
                 break;
             }
             let (key, value) = entry?;
-            if rows.is_empty() && key.value() == start.bytes() {
+            if slice.rows.is_empty() && key.value() == start.bytes() {
                 continue;
             }
             let key = row_key(key.value(), family)?;
             if key.height < floor {
                 break;
             }
-            names.push_row(&mut rows, key, value.value())?;
+            slice.push(key, value.value())?;
         }
-        Ok(rows)
+        Ok(slice.rows)
     }
 
     fn read_newer_rows(
@@ -319,21 +318,20 @@ impl View {
         id: WalletId,
         than: Position,
         limit: usize,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Rows, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
         let end = match than {
             Position::Start => RowKey::end(id),
             Position::After(key) => RowKey::new(id, &key),
         };
         let table = self.trades()?;
-        let mut names = Names::new(self, limit);
+        let mut slice = Slice::new(self, limit, Rows::default());
         let newer = table.range(RowKey::start(id).bytes()..end.bytes())?.rev().take(limit);
-        let mut rows = Vec::new();
         for entry in newer {
             let (key, value) = entry?;
-            names.push_row(&mut rows, row_key(key.value(), family)?, value.value())?;
+            slice.push(row_key(key.value(), family)?, value.value())?;
         }
-        Ok(rows)
+        Ok(slice.rows)
     }
 
     fn read_count_above(
@@ -389,6 +387,25 @@ impl View {
         }
     }
 
+    fn shared_token(&self, id: u32) -> Result<Arc<Token>, StoreError> {
+        if let Some(token) = self.shared.memo.token(id) {
+            return Ok(token);
+        }
+        let TokenRecord { mint, symbol, decimals, .. } = self.read_token(id)?;
+        let token = Arc::new(Token::new(mint, symbol, decimals));
+        self.shared.memo.keep_token(self.edition, id, &token);
+        Ok(token)
+    }
+
+    fn shared_venue(&self, id: u32) -> Result<Arc<str>, StoreError> {
+        if let Some(venue) = self.shared.memo.venue(id) {
+            return Ok(venue);
+        }
+        let venue = self.read_venue(id)?;
+        self.shared.memo.keep_venue(id, &venue);
+        Ok(venue)
+    }
+
     fn read_wanted(
         &self,
         chain: ChainId,
@@ -411,7 +428,7 @@ impl View {
         newest: UnixSeconds,
         oldest: UnixSeconds,
         limit: usize,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Rows, StoreError> {
         let start = RowKey::at(id, newest, Height::MAX);
         let end = match oldest.0.checked_sub(1) {
             Some(before) => RowKey::at(id, UnixSeconds(before), Height::MAX),
@@ -427,16 +444,15 @@ impl View {
         start: &[u8],
         end: &[u8],
         limit: usize,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Rows, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
         let table = self.trades()?;
-        let mut names = Names::new(self, limit);
-        let mut rows = Vec::with_capacity(limit.min(LIMITS.slice_rows));
+        let mut slice = Slice::new(self, limit, Rows::default());
         for entry in table.range(start..end)?.take(limit) {
             let (key, value) = entry?;
-            names.push_row(&mut rows, row_key(key.value(), family)?, value.value())?;
+            slice.push(row_key(key.value(), family)?, value.value())?;
         }
-        Ok(rows)
+        Ok(slice.rows)
     }
 
     fn read_wanted_values(
@@ -542,59 +558,34 @@ fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey, StoreError> {
     read_row_key(bytes, family).ok_or_else(|| corrupt(TRADES, "a key that is none"))
 }
 
-/// Tokens and venues of one slice: first what the slice has just met, then the memo, then the
-/// table.
-struct Names<'a> {
+/// Rows that are read at once. Their names are looked for first in what the slice has just met,
+/// then in the memo, then in the table.
+struct Slice<'a> {
     view: &'a View,
-    tokens: Slots<Arc<Token>>,
-    venues: Slots<Arc<str>>,
+    rows: Rows,
+    /// Places in `rows`, by the stored number.
+    tokens: Slots<usize>,
+    venues: Slots<usize>,
 }
 
-impl<'a> Names<'a> {
-    /// For a slice of so many rows.
-    fn new(view: &'a View, rows: usize) -> Self {
-        let count = rows.min(LIMITS.slice_names);
-        Self { view, tokens: Slots::new(count), venues: Slots::new(count) }
+impl<'a> Slice<'a> {
+    /// For so many rows, in room that others had.
+    fn new(view: &'a View, limit: usize, mut rows: Rows) -> Self {
+        let names = limit.min(LIMITS.slice_names);
+        rows.make_room(limit.min(LIMITS.slice_rows));
+        Self { view, rows, tokens: Slots::new(names), venues: Slots::new(names) }
     }
 
-    /// Adds it in its place: a row is large to be handed on.
     #[inline]
-    fn push_row(
-        &mut self,
-        rows: &mut Vec<Row>,
-        key: TradeKey,
-        value: &[u8],
-    ) -> Result<(), StoreError> {
+    fn push(&mut self, key: TradeKey, value: &[u8]) -> Result<(), StoreError> {
         let StoredTrade { side, token, venue, units, native, valued } =
             trade_codec::decode_trade(TRADES, value)?;
-        let (token, venue) = (self.token(token)?, self.venue(venue)?);
-        let mint = token.mint;
-        rows.push(Row { trade: Trade { key, side, mint, units, native, valued, venue }, token });
+        let Self { view, rows, tokens, venues } = self;
+        let token =
+            tokens.get_or(token, || view.shared_token(token).map(|token| rows.add_token(token)))?;
+        let venue =
+            venues.get_or(venue, || view.shared_venue(venue).map(|venue| rows.add_venue(venue)))?;
+        rows.push(BareRow { key, side, units, native, valued, token, venue });
         Ok(())
-    }
-
-    fn token(&mut self, id: u32) -> Result<Arc<Token>, StoreError> {
-        let view = self.view;
-        self.tokens.get_or(id, || {
-            if let Some(token) = view.shared.memo.token(id) {
-                return Ok(token);
-            }
-            let TokenRecord { mint, symbol, decimals, .. } = view.read_token(id)?;
-            let token = Arc::new(Token::new(mint, symbol, decimals));
-            view.shared.memo.keep_token(view.edition, id, &token);
-            Ok(token)
-        })
-    }
-
-    fn venue(&mut self, id: u32) -> Result<Arc<str>, StoreError> {
-        let view = self.view;
-        self.venues.get_or(id, || {
-            if let Some(venue) = view.shared.memo.venue(id) {
-                return Ok(venue);
-            }
-            let venue = view.read_venue(id)?;
-            view.shared.memo.keep_venue(id, &venue);
-            Ok(venue)
-        })
     }
 }

@@ -250,7 +250,7 @@ async fn a_wallet_that_loads_while_it_is_filtered_gives_all_that_match() {
         let end = loop {
             match walk.next().await {
                 Step::Rows(rows) => {
-                    told.extend(rows.iter().map(|row| row.trade.key.tx.to_string()));
+                    told.extend(rows.bare().iter().map(|row| row.key.tx.to_string()));
                 }
                 Step::End(end) => break end,
             }

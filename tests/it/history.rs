@@ -451,7 +451,8 @@ async fn whole_pages_are_read_where_a_node_offers_them_and_give_the_same_rows() 
     // Taken away in the middle, the lists go on where the pages ended.
     let other = world.add("taken away", WalletPlan::trades(900));
     let mut walk = world.walk(other, Want::All, None);
-    let Step::Rows(mut rows) = walk.next().await else { panic!("no rows") };
+    let Step::Rows(rows) = walk.next().await else { panic!("no rows") };
+    let mut rows = rows.to_vec();
     options.transactions_for_address = false;
     world.nodes[0].set_options(options);
     let (rest, end) = finish(&mut walk).await;

@@ -111,7 +111,7 @@ fn check_reads(store: &Store, seed: u8, model: &Model, floor: Height, skip: usiz
         .take(limit)
         .map(|key| &model.trades[key])
         .collect();
-    let rows = view.rows(record.id, after, floor, limit).unwrap();
+    let rows = view.rows(record.id, after, floor, limit).unwrap().to_vec();
     assert_eq!(rows.iter().map(|row| &row.trade).collect::<Vec<_>>(), expected);
 
     let above = keys.iter().take_while(|key| key.height > floor).count();
@@ -223,7 +223,7 @@ async fn each_family_keeps_its_ids_and_256_bit_amounts() {
             venue: "".into(),
         };
         store.write_chunk(chunk(id, 0, Height::MAX, vec![trade.clone()])).await.unwrap();
-        let rows = store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap();
+        let rows = store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap().to_vec();
         assert_eq!(rows.iter().map(|row| &row.trade).collect::<Vec<_>>(), [&trade]);
         assert!(store.view().unwrap().rows(id, Position::After(key), 0, 10).unwrap().is_empty());
     }
@@ -319,7 +319,7 @@ async fn what_is_known_of_a_token_only_grows_and_rows_show_it() {
     // The mint of this trade is token 1.
     store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
     let shown = || {
-        let rows = store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap();
+        let rows = store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap().to_vec();
         (rows[0].token.symbol.clone(), rows[0].token.decimals)
     };
     assert_eq!(shown(), (None, None));
@@ -457,7 +457,7 @@ async fn readers_beside_the_writer_see_whole_chunks() {
             while !done.load(Ordering::Acquire) || views == 0 {
                 let view = store.view().unwrap();
                 let record = view.wallet_by_id(id).unwrap().unwrap();
-                let rows = view.rows(id, Position::Start, 0, 10_000).unwrap();
+                let rows = view.rows(id, Position::Start, 0, 10_000).unwrap().to_vec();
                 assert_eq!(u64::try_from(rows.len()).unwrap(), record.count);
                 assert!(rows.iter().all(|row| record.coverage.covers(row.trade.key.height)));
                 // A chunk holds three trades of each of its heights.
@@ -474,7 +474,7 @@ async fn readers_beside_the_writer_see_whole_chunks() {
         let tokens = vec![token(1, Some(&format!("T{round}")), None, None)];
         let trades = (low..=high).flat_map(at).collect();
         store.write_chunk(Chunk { tokens, ..chunk(id, low, high, trades) }).await.unwrap();
-        let rows = store.view().unwrap().rows(id, Position::Start, 0, 2).unwrap();
+        let rows = store.view().unwrap().rows(id, Position::Start, 0, 2).unwrap().to_vec();
         let symbol = rows.iter().find(|row| row.trade.mint == Address::Solana([1; 32]));
         assert_eq!(symbol.unwrap().token.symbol.as_deref(), Some(&*format!("T{round}")));
     }

@@ -317,7 +317,7 @@ fn check_fixture(store: &Store) {
         let resume = chunks[0].resume.clone();
         assert_eq!(spans, [(100, 200, 2, None), (500, 600, 1, resume)]);
 
-        let rows = view.rows(id, Position::Start, 0, 10).unwrap();
+        let rows = view.rows(id, Position::Start, 0, 10).unwrap().to_vec();
         let trades: Vec<_> = rows.iter().map(|row| &row.trade).collect();
         assert_eq!(trades, [&chunks[0].trades[0], &chunks[1].trades[0]]);
         assert_eq!(rows[0].token.symbol.as_deref(), Some("TOK"));

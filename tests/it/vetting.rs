@@ -18,7 +18,8 @@ async fn read(world: &World, name: &str, faults: Faults) -> (Duration, Duration)
     let wallet = world.add(name, WalletPlan::trades(300));
     let began = Instant::now();
     let mut walk = world.walk(wallet, Want::All, None);
-    let Step::Rows(mut rows) = walk.next().await else { panic!("no rows") };
+    let Step::Rows(rows) = walk.next().await else { panic!("no rows") };
+    let mut rows = rows.to_vec();
     let first = began.elapsed();
     let (rest, end) = finish(&mut walk).await;
     assert!(end.complete && end.error.is_none(), "{end:?}");

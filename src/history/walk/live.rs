@@ -1,23 +1,22 @@
 //! After the history: what is new, oldest first, as its heights become final and whole.
 
 use super::{Look, Walk};
-use crate::domain::{Position, Row, TradeKey};
+use crate::domain::{Position, Rows, TradeKey};
 use crate::history::error::HistoryError;
 use crate::history::plan::Demand;
 
 impl Walk {
     /// The history down from the head is delivered; from now on the position is the newest row.
     /// The empty step tells the reader.
-    pub(super) fn go_live(&mut self) -> Result<Vec<Row>, HistoryError> {
+    pub(super) fn go_live(&mut self) -> Result<Rows, HistoryError> {
         let view = self.inner.view()?;
         let (record, head) = self.record(&view)?.zip(self.head).ok_or(HistoryError::Internal)?;
         let newest = view.rows(record.id, self.beginning(&view, &record, head)?, 0, 1)?;
-        self.position =
-            newest.first().map_or(Position::Start, |row| Position::After(row.trade.key));
+        self.position = newest.last_key().map_or(Position::Start, Position::After);
         self.live = true;
         self.tally = None;
         self.demand.update(|demand| *demand = Demand { fresh: true, ..Demand::default() });
-        Ok(Vec::new())
+        Ok(Rows::default())
     }
 
     /// Rows above the head, once no gap is left between it and the newest height known.
@@ -48,28 +47,29 @@ impl Walk {
     }
 
     /// As [`Walk::deliver`], upwards: a row joins the one below it where that was delivered too.
-    pub(super) fn deliver_live(&mut self, rows: Vec<Row>) -> Result<Vec<Row>, HistoryError> {
-        let mut delivered: Vec<Row> = Vec::with_capacity(rows.len());
+    pub(super) fn deliver_live(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
+        let mut keep = Vec::new();
         let is_all = self.request.filter.is_none();
-        for row in rows {
-            let key = row.trade.key;
-            if self.request.filter.matches(&row.trade) {
+        for (at, row) in rows.iter().enumerate() {
+            let key = row.bare.key;
+            if self.request.filter.matches(row) {
                 let below = match self.position {
                     Position::After(below) if is_all => Some(below),
                     Position::Start | Position::After(_) => None,
                 };
                 let keys: Vec<TradeKey> = [key].into_iter().chain(below).collect();
                 if self.count(Position::Start, &keys)? == 0 {
-                    if delivered.is_empty() {
+                    if keep.is_empty() {
                         return Err(HistoryError::QuotaExceeded);
                     }
                     break;
                 }
-                delivered.push(row);
+                keep.push(at..at + 1);
             }
             self.position = Position::After(key);
         }
         self.demand.update(|demand| demand.edge = None);
-        Ok(delivered)
+        rows.keep(&keep);
+        Ok(rows)
     }
 }

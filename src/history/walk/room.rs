@@ -3,22 +3,21 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::domain::Row;
+use crate::domain::Rows;
 
 /// More walks than this hardly read at the same moment.
 const ROOMS_KEPT_MAX: usize = 8;
 
 #[derive(Debug, Default)]
-pub(in crate::history) struct Rooms(Mutex<Vec<Vec<Row>>>);
+pub(in crate::history) struct Rooms(Mutex<Vec<Rows>>);
 
 impl Rooms {
-    pub(super) fn take(&self) -> Vec<Row> {
+    pub(super) fn take(&self) -> Rows {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
-    /// Takes back what [`Rooms::take`] gave, without its rows.
-    pub(super) fn put(&self, mut room: Vec<Row>) {
-        room.clear();
+    /// Takes back what [`Rooms::take`] gave.
+    pub(super) fn put(&self, room: Rows) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < ROOMS_KEPT_MAX {
             kept.push(room);

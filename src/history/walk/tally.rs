@@ -101,9 +101,9 @@ impl Walk {
             let mut rows = view.rows(record.id, from, floor, limits.rows_per_step_max)?;
             let is_last = rows.len() < limits.rows_per_step_max;
             let ended = self.cut_at_from(&mut rows);
-            for row in &rows {
-                let matched = u64::from(self.request.filter.matches(&row.trade));
-                tally.pass(row.trade.key, matched);
+            for row in rows.iter() {
+                let matched = u64::from(self.request.filter.matches(row));
+                tally.pass(row.bare.key, matched);
             }
             tally.whole = ended || (is_last && (floor == 0 || self.from_reached));
             self.inner.tallies.keep(key, tally, record.count, limits.tallies_kept_max);

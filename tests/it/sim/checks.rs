@@ -1,6 +1,6 @@
 //! What must hold at every moment.
 
-use blotter::domain::{Cursor, KeyId, Position, Row, TxId, ValueSource};
+use blotter::domain::{Cursor, KeyId, Position, Row, RowRef, TxId, ValueSource};
 use blotter::history::End;
 
 use super::client::{Client, is_expected};
@@ -63,7 +63,7 @@ impl World {
         let view = self.store.view().unwrap();
         let record = view.wallet(&self.wallets[wallet]).unwrap();
         let Some(record) = record.filter(|record| record.coverage.top().is_some()) else { return };
-        let rows = view.rows(record.id, Position::Start, 0, usize::MAX).unwrap();
+        let rows = view.rows(record.id, Position::Start, 0, usize::MAX).unwrap().to_vec();
         let truths = self.truths.borrow();
         let known: Vec<_> =
             truths[wallet].all().iter().filter(|f| record.coverage.covers(f.slot)).collect();
@@ -76,7 +76,7 @@ impl World {
 
     pub(super) fn has_pending_values(&self) -> bool {
         let view = self.store.view().unwrap();
-        let waits = |row: &Row| row.trade.valued == ValueSource::Pending;
+        let waits = |row: RowRef<'_>| row.bare.valued == ValueSource::Pending;
         self.wallets.iter().filter_map(|wallet| view.wallet(wallet).unwrap()).any(|record| {
             view.rows(record.id, Position::Start, 0, usize::MAX).unwrap().iter().any(waits)
         })
@@ -87,6 +87,7 @@ impl World {
         let Ok(view) = self.store.view() else { return };
         let Ok(Some(record)) = view.wallet(&self.wallets[wallet]) else { return };
         let Ok(rows) = view.rows(record.id, Position::Start, 0, usize::MAX) else { return };
+        let rows = rows.to_vec();
         assert_eq!(record.count, u64::try_from(rows.len()).unwrap(), "rows and their count");
         assert!(rows.is_sorted_by_key(|row| row.trade.key));
         assert!(record.coverage.top().is_none_or(|top| top <= self.model.head()), "not final");

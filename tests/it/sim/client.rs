@@ -92,7 +92,7 @@ impl Client {
                     left = left
                         .checked_sub(u64::try_from(rows.len()).unwrap())
                         .unwrap_or_else(|| panic!("too many rows"));
-                    world.check_rows(self, walk.cursor(), &rows);
+                    world.check_rows(self, walk.cursor(), &rows.to_vec());
                     self.walk.points.push((self.walk.cursor, self.walk.rows));
                     self.walk.cursor = Some(walk.cursor());
                     self.walk.rows += rows.len();

@@ -108,8 +108,8 @@ pub(crate) fn stored(store: &Store, wallet: &Wallet) -> Model {
     let (mut trades, mut after) = (BTreeMap::new(), Position::Start);
     loop {
         let rows = store.view().unwrap().rows(record.id, after, 0, 37).unwrap();
-        let Some(last) = rows.last() else { break };
-        after = Position::After(last.trade.key);
+        let Some(last) = rows.last_key() else { break };
+        after = Position::After(last);
         for row in rows {
             assert_eq!(row.token.mint, row.trade.mint);
             assert!(record.coverage.covers(row.trade.key.height), "a row outside of the coverage");
