@@ -7,7 +7,7 @@ use std::time::Duration;
 use blotter::domain::{Address, Height, Resume, SourceAccount, TxId};
 use blotter::upstream::{
     EndpointConfig, GapReader, GapRequest, HashCheck, Pool, PoolLimits, RawChunk, RawTx,
-    SolanaLimits, SolanaSource, Source, UpstreamError,
+    SolanaLimits, SolanaSource, Source, Tip, UpstreamError,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -548,6 +548,20 @@ async fn a_next_that_is_dropped_loses_nothing_and_a_dropped_reader_asks_nothing(
     let before = net.requests();
     tokio::time::sleep(Duration::from_secs(100)).await;
     assert_eq!(net.requests(), before);
+}
+
+/// Without the newest hash, what is taken back while the rows are read goes unnoticed.
+#[tokio::test(start_paused = true)]
+async fn a_null_for_the_newest_hash_is_asked_for_again() {
+    for nulls in 0..=3 {
+        let mut chain = Chain::new(1000);
+        chain.add(5, &[WALLET]);
+        let ways = Ways { null_tips: Some(nulls), hash_salt: 7, ..Ways::default() };
+        let net = Net::new(chain, vec![ways]);
+        let chunk = source_with(&net, 1, 10).read(all()).next().await.unwrap().unwrap();
+        assert_eq!(chunk.tip, Some(Tip { height: 1000, hash: [7; 32] }), "{nulls} nulls");
+        assert_eq!(net.calls("getLatestBlockhash"), nulls + 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]
