@@ -417,6 +417,33 @@ async fn a_lagging_node_hides_nothing_below_the_head() {
     }
 }
 
+/// Below a span the lists of accounts are read from the top, by any node: one that lags must know
+/// what is wanted.
+#[tokio::test(start_paused = true)]
+async fn a_lagging_node_hides_nothing_of_an_account_below_a_span() {
+    let account = key(3);
+    for lagging in [0, 1] {
+        let mut chain = Chain::new(1000);
+        for slot in 0..80 {
+            chain.add(100 + slot * 10, &[WALLET]);
+            chain.add(105 + slot * 10, &[[5; 32], account]);
+        }
+        chain.open_account(account, 5);
+        let mut nodes = vec![Ways::default(); 2];
+        nodes[lagging].lag = 300;
+        let net = Net::new(chain, nodes);
+        let source = source_with(&net, 2, 1);
+        for _ in 0..4 {
+            let known = SourceAccount { account, amount: Some(5), oldest: None };
+            let request =
+                GapRequest { high: Some(880), accounts: vec![known], first: false, ..all() };
+            let got = read(&source, request).await;
+            assert_eq!(got.error, None);
+            got.is(truth(&net, &[WALLET, account], 0, 880));
+        }
+    }
+}
+
 /// Which accounts there are is told by a node that lags: what names only an account that it does
 /// not know yet must not count as read.
 #[tokio::test(start_paused = true)]
