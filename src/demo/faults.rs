@@ -51,7 +51,8 @@ pub struct Faults {
     pub lost: Rate,
     /// An empty page for no reason.
     pub empty_page: Rate,
-    /// A page of signatures that ends early though more follows, behind its fifth entry or later.
+    /// A page of signatures, or of whole transactions, that ends early though more follows, behind
+    /// its fifth entry or later.
     pub short_page: Rate,
     /// Transactions of one slot in another order than last time.
     pub flipped_order: Rate,

@@ -461,6 +461,45 @@ async fn whole_pages_are_read_where_a_node_offers_them_and_give_the_same_rows() 
     same(&rows, &world.truth(other));
 }
 
+/// A page that names no further one may end in the middle of a slot.
+#[tokio::test(start_paused = true)]
+async fn a_whole_page_that_ends_early_costs_no_row() {
+    for seed in 1..=6 {
+        let world = Build { seed, ..Build::default() }.world();
+        let options = world.nodes[0].options();
+        world.nodes[0].set_options(NodeOptions { transactions_for_address: true, ..options });
+        world.set_faults(Faults { short_page: Rate(200), ..Faults::none() });
+        let plan = WalletPlan { burst: 40, ..WalletPlan::trades(800) };
+        let wallet = world.add("short", plan);
+        let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+        assert!(end.complete, "{end:?}");
+        same(&rows, &world.truth(wallet));
+        assert_eq!(world.nodes[0].stats().calls_of("getTransaction"), 0, "lists were read");
+    }
+}
+
+/// Whole pages that are gone before their first chunk have found token accounts: whoever reads on
+/// below must know them, for some transactions name nothing else.
+#[tokio::test(start_paused = true)]
+async fn accounts_that_whole_pages_found_are_known_below_the_lists_that_took_over() {
+    let mut world = Build::default().world();
+    let options = world.nodes[0].options();
+    let offers = |yes| NodeOptions { transactions_for_address: yes, ..options.clone() };
+    world.nodes[0].set_options(offers(true));
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let other = world.add("other", WalletPlan::trades(3));
+    load(&world, other).await;
+    world.nodes[0].set_options(offers(false));
+    let plan = WalletPlan { keeper_percent: 80, ..WalletPlan::trades(1500) };
+    let wallet = world.add("kept", plan);
+    let (rows, _) = finish(&mut world.walk(wallet, Want::Rows(1), None)).await;
+    assert_eq!(rows.len(), 1);
+    world = world.restart().await;
+    let (all, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    assert!(end.complete, "{end:?}");
+    same(&all, &world.truth(wallet));
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_first_rows_come_within_four_round_trips_and_the_whole_in_few_requests() {
     let world = Build::default().world();

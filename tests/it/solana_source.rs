@@ -7,7 +7,7 @@ use std::time::Duration;
 use blotter::domain::{Address, Height, Resume, SourceAccount, TxId};
 use blotter::upstream::{
     EndpointConfig, GapReader, GapRequest, HashCheck, Pool, PoolLimits, RawChunk, RawTx,
-    SolanaLimits, SolanaSource, Source, UpstreamError,
+    SolanaLimits, SolanaSource, Source, Tip, UpstreamError,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -417,6 +417,33 @@ async fn a_lagging_node_hides_nothing_below_the_head() {
     }
 }
 
+/// Below a span the lists of accounts are read from the top, by any node: one that lags must know
+/// what is wanted.
+#[tokio::test(start_paused = true)]
+async fn a_lagging_node_hides_nothing_of_an_account_below_a_span() {
+    let account = key(3);
+    for lagging in [0, 1] {
+        let mut chain = Chain::new(1000);
+        for slot in 0..80 {
+            chain.add(100 + slot * 10, &[WALLET]);
+            chain.add(105 + slot * 10, &[[5; 32], account]);
+        }
+        chain.open_account(account, 5);
+        let mut nodes = vec![Ways::default(); 2];
+        nodes[lagging].lag = 300;
+        let net = Net::new(chain, nodes);
+        let source = source_with(&net, 2, 1);
+        for _ in 0..4 {
+            let known = SourceAccount { account, amount: Some(5), oldest: None };
+            let request =
+                GapRequest { high: Some(880), accounts: vec![known], first: false, ..all() };
+            let got = read(&source, request).await;
+            assert_eq!(got.error, None);
+            got.is(truth(&net, &[WALLET, account], 0, 880));
+        }
+    }
+}
+
 /// Which accounts there are is told by a node that lags: what names only an account that it does
 /// not know yet must not count as read.
 #[tokio::test(start_paused = true)]
@@ -548,6 +575,20 @@ async fn a_next_that_is_dropped_loses_nothing_and_a_dropped_reader_asks_nothing(
     let before = net.requests();
     tokio::time::sleep(Duration::from_secs(100)).await;
     assert_eq!(net.requests(), before);
+}
+
+/// Without the newest hash, what is taken back while the rows are read goes unnoticed.
+#[tokio::test(start_paused = true)]
+async fn a_null_for_the_newest_hash_is_asked_for_again() {
+    for nulls in 0..=3 {
+        let mut chain = Chain::new(1000);
+        chain.add(5, &[WALLET]);
+        let ways = Ways { null_tips: Some(nulls), hash_salt: 7, ..Ways::default() };
+        let net = Net::new(chain, vec![ways]);
+        let chunk = source_with(&net, 1, 10).read(all()).next().await.unwrap().unwrap();
+        assert_eq!(chunk.tip, Some(Tip { height: 1000, hash: [7; 32] }), "{nulls} nulls");
+        assert_eq!(net.calls("getLatestBlockhash"), nulls + 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -58,6 +58,8 @@ def run(copy, binary, tests, **settings):
 
 
 def verdict(status, output):
+    if status in (124, -9, -15):
+        return "NO END", f"within {PATIENCE_S} s, or stopped from outside"
     if "0 passed; 0 failed" in output:
         return "no such test", ""
     if not status:

@@ -75,19 +75,22 @@ impl Desk<'_> {
             }
             page.truncate(limit);
         }
-        if let Some(salt) = self.twist.short
-            && page.len() > SHORT_MIN
-        {
-            let dice = &mut Dice::new(salt, &[]);
-            let least = u64::try_from(SHORT_MIN).unwrap_or(u64::MAX);
-            let most = u64::try_from(page.len() - 1).unwrap_or(u64::MAX);
-            page.truncate(usize::try_from(dice.range(least, most)).unwrap_or(SHORT_MIN));
-        }
+        self.end_early(&mut page);
         if let (true, Some(first)) = (self.twist.duplicate, page.first().copied()) {
             page.insert(0, first);
             page.truncate(limit);
         }
         page
+    }
+
+    /// Whether it cut the page short.
+    fn end_early(&self, page: &mut Vec<Entry>) -> bool {
+        let Some(salt) = self.twist.short.filter(|_| page.len() > SHORT_MIN) else { return false };
+        let dice = &mut Dice::new(salt, &[]);
+        let least = u64::try_from(SHORT_MIN).unwrap_or(u64::MAX);
+        let most = u64::try_from(page.len() - 1).unwrap_or(u64::MAX);
+        page.truncate(usize::try_from(dice.range(least, most)).unwrap_or(SHORT_MIN));
+        true
     }
 
     /// Entries below a number, with the transactions of a slot in this node's order of the moment.
@@ -193,6 +196,7 @@ impl Desk<'_> {
         let mut page: Vec<Entry> = found.take(limit + 1).collect();
         let more = page.len() > limit;
         page.truncate(limit);
+        let more = !self.end_early(&mut page) && more;
         for entry in page.iter().filter(|_| full) {
             self.check_version(&wallet, entry.number, options)?;
         }

@@ -1,8 +1,9 @@
 //! `getTransactionsForAddress`: whole transactions by slot range, token accounts included, where a
 //! node offers it (helius.dev, "getTransactionsForAddress").
 //!
-//! A page's lowest slot is held back until the next page shows what lies below it; the end is
-//! believed when a second answer, asked from below the lowest slot, is empty too.
+//! A page's lowest slot is held back until the next page shows what lies below it. A page that
+//! names no further one may have ended early: the next is asked from its lowest slot, must hold what
+//! is known of that one, and the end is believed when two answers in a row agree on it.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -21,6 +22,10 @@ pub(super) const METHOD: &str = "getTransactionsForAddress";
 pub(super) const FIRST_SLOT: Height = 111_491_819;
 /// Whole transactions in a page: the most that every version of the method gives.
 const PAGE_MAX: usize = 100;
+/// Answers in a row that nothing follows after which that is believed.
+const END_ANSWERS: u8 = 2;
+/// Pages in a row that bring nothing on, after which lists are read.
+const MISSES_MAX: u8 = 4;
 
 /// A page of whole transactions.
 #[derive(Debug)]
@@ -50,9 +55,13 @@ pub(super) struct Whole {
     token: Option<String>,
     /// Known and not delivered, newest first.
     held: Vec<(Box<Transaction>, UnixSeconds)>,
-    /// Answers in a row that nothing follows, and who gave the last two.
-    empty_answers: u8,
+    /// Answers in a row that nothing follows.
+    end_answers: u8,
+    /// Who gave the last page, and the last two that held what they must.
+    last_by: Option<EndpointId>,
     answered_by: [Option<EndpointId>; 2],
+    /// Pages in a row that lack what is known, or name a further one and hold nothing new.
+    misses: u8,
     /// Those who told the end keep what lies below it.
     proved: bool,
 }
@@ -74,8 +83,10 @@ impl Whole {
             top: high,
             token: None,
             held: Vec::new(),
-            empty_answers: 0,
+            end_answers: 0,
+            last_by: None,
             answered_by: [None; 2],
+            misses: 0,
             proved: false,
         }
     }
@@ -85,12 +96,23 @@ impl Whole {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.empty_answers >= 2 || self.top < self.low
+        self.end_answers >= END_ANSWERS
+    }
+
+    /// Whether pages bring nothing on any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.misses > MISSES_MAX
+    }
+
+    /// Whom the next page is better not asked of: who told the end is not the one to confirm it.
+    pub(super) fn avoid(&self) -> Option<EndpointId> {
+        let is_doubted = self.end_answers > 0 || self.misses > 0;
+        self.last_by.filter(|_| is_doubted && self.token.is_none())
     }
 
     /// Who told the end, where that is all that it stands on.
     pub(super) fn wants_proof(&self) -> Option<[Option<EndpointId>; 2]> {
-        let is_open = self.has_ended() && !self.proved && self.top >= self.low;
+        let is_open = self.has_ended() && !self.proved;
         (is_open && self.next_high >= self.low).then_some(self.answered_by)
     }
 
@@ -124,13 +146,14 @@ impl Whole {
     }
 
     pub(super) fn absorb(&mut self, page: WholePage) {
-        self.empty_answers = match (page.txs.is_empty(), &page.token) {
-            (true, _) => self.empty_answers + 1,
-            (false, None) => 1,
-            (false, Some(_)) => 0,
-        };
+        self.last_by = Some(page.by);
+        if self.token.is_none() && !self.holds_what_is_known(&page) {
+            self.misses += 1;
+            return;
+        }
         let [_, previous] = self.answered_by;
         self.answered_by = [previous, Some(page.by)];
+        let before = self.held.len();
         for (tx, time) in page.txs {
             let slot = tx.slot();
             let is_new = slot <= self.next_high
@@ -142,12 +165,26 @@ impl Whole {
         }
         self.held.sort_by_key(|(tx, _)| std::cmp::Reverse(tx.slot()));
         self.token = page.token;
+        let is_new = self.held.len() > before;
+        self.misses = if is_new || self.token.is_none() { 0 } else { self.misses + 1 };
+        self.end_answers = match (&self.token, is_new) {
+            (Some(_), _) => 0,
+            (None, true) => 1,
+            (None, false) => self.end_answers + 1,
+        };
         if self.token.is_none()
             && let Some((oldest, _)) = self.held.last()
         {
-            // The second answer is asked about what lies below the first one's end.
-            self.top = self.top.min(oldest.slot().saturating_sub(1));
+            // Not from below it: a page may have ended in the middle of a slot.
+            self.top = self.top.min(oldest.slot());
         }
+    }
+
+    /// Something of the lowest slot that is known, from which the page was asked.
+    fn holds_what_is_known(&self, page: &WholePage) -> bool {
+        let Some((lowest, _)) = self.held.last() else { return true };
+        let mut known = self.held.iter().rev().take_while(|(tx, _)| tx.slot() == lowest.slot());
+        known.any(|(known, _)| page.txs.iter().any(|(tx, _)| tx.id() == known.id()))
     }
 
     /// All but the lowest slot, or all at the end; `None` where nothing new is known.

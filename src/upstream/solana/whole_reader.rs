@@ -120,8 +120,8 @@ impl WholeReader {
         if whole.has_ended() {
             return;
         }
-        let (source, options) = (self.source.clone(), self.options.clone());
-        let params = whole.params(self.request.wallet);
+        let (source, params) = (self.source.clone(), whole.params(self.request.wallet));
+        let options = CallOptions { avoid: whole.avoid(), ..self.options.clone() };
         let page = async move { Event::Page(source.whole_page(params, &options).await) };
         self.flight = Some(page.boxed());
     }
@@ -153,7 +153,8 @@ impl WholeReader {
             }
             (Some(Event::Page(Ok(page))), Some(whole)) => {
                 whole.absorb(page);
-                Ok(None)
+                let high = whole.next_high();
+                Ok(whole.is_lost().then(|| self.rest(high)))
             }
             (Some(Event::FirstKept(kept)), Some(whole)) => {
                 let first = kept?.into_iter().map(|(_, first)| first).min().unwrap_or(0);
