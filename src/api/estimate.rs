@@ -18,7 +18,7 @@ use super::gate::Rate;
 use super::handlers::{Call, find_chain};
 use super::reply;
 use super::visitors::{Peer, client, take};
-use crate::domain::row_json::RowEncoder;
+use crate::domain::row_json::rows_json;
 use crate::domain::{Address, Wallet};
 use crate::history::Estimate;
 
@@ -111,7 +111,7 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
 fn row(wallet: &Wallet, estimate: &Estimate, decimals: u8, with_sample: bool) -> EstimateRow {
     let mut out = b"[".to_vec();
     if with_sample {
-        RowEncoder::new(decimals).rows(&mut out, &estimate.sample);
+        rows_json(&estimate.sample, decimals, &mut out);
     }
     out.push(b']');
     EstimateRow {

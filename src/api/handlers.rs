@@ -145,7 +145,7 @@ pub(super) async fn answer(
         }
         reply::error(&call, &error)
     });
-    reply::put(response.headers_mut(), REQUEST_ID, &call.request_id);
+    reply::put(response.headers_mut(), REQUEST_ID, call.request_id.clone());
     cors::allow(response.headers_mut());
     if call.method == Method::HEAD {
         reply::without_body(&mut response);

@@ -15,7 +15,7 @@ use super::App;
 use super::error::ApiError;
 use super::handlers::{Asked, StreamPlace};
 use super::reply;
-use crate::domain::row_json::{ROW_BYTES_TYPICAL, RowEncoder, string};
+use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
 use crate::history::{End, HistoryError, Step, Walk};
 
 /// Room for two cursors and what stands around the rows.
@@ -27,7 +27,6 @@ struct Page {
     /// Most rows of the page.
     size: u64,
     walk: Walk,
-    rows: RowEncoder,
     rows_written: u64,
     /// What was written and not yet sent.
     out: Vec<u8>,
@@ -44,12 +43,11 @@ pub(super) async fn answer(
     walk: Walk,
     place: Option<StreamPlace>,
 ) -> Result<Response, ApiError> {
-    let rows = RowEncoder::new(asked.native_decimals);
     let rows_at_once = usize::try_from(size.min(app.limits.page_rows_buffered_max)).unwrap_or(0);
     let out = Vec::with_capacity(rows_at_once * ROW_BYTES_TYPICAL + BYTES_BESIDE_ROWS);
     let app = Arc::clone(app);
     let mut page =
-        Page { app, asked, size, walk, rows, rows_written: 0, out, ended: false, _place: place };
+        Page { app, asked, size, walk, rows_written: 0, out, ended: false, _place: place };
     page.begin();
     loop {
         match page.walk.next().await {
@@ -78,9 +76,10 @@ impl Page {
         if let Some(cursor) = cursor {
             let Asked { path, chain, filter_query, .. } = &self.asked;
             let size = self.size;
-            let query = format!("chain={chain}&limit={size}{filter_query}&cursor={cursor}");
-            let next = format!("<{path}?{query}>; rel=\"next\"");
-            reply::put(headers, LINK, &next);
+            let next = format!(
+                "<{path}?chain={chain}&limit={size}{filter_query}&cursor={cursor}>; rel=\"next\""
+            );
+            reply::put(headers, LINK, next);
         }
         Ok(response)
     }
@@ -122,7 +121,7 @@ impl Page {
                 if self.rows_written > 0 {
                     self.out.push(b',');
                 }
-                self.rows.rows(&mut self.out, rows);
+                rows_json(rows, self.asked.native_decimals, &mut self.out);
                 let written = u64::try_from(rows.len()).unwrap_or(u64::MAX);
                 self.rows_written += written;
                 self.app.metrics.trades_written.inc_by(written);

@@ -224,6 +224,9 @@ fn decode(text: &str) -> Vec<u8> {
 
 /// Percent-decoding; a `%` without two hex digits stands for itself.
 fn unescape(text: &str, plus_is_space: bool) -> Vec<u8> {
+    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+        return text.into();
+    }
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {

@@ -174,19 +174,19 @@ pub(super) fn error(call: &Call, error: &ApiError) -> Response {
 /// The fields of draft-ietf-httpapi-ratelimit-headers.
 pub(super) fn put_rate(headers: &mut HeaderMap, state: RateState) {
     let RateState { burst, window_seconds, remaining, reset_seconds } = state;
-    put(headers, RATE_POLICY, &format!("\"default\";q={burst};w={window_seconds}"));
-    put(headers, RATE, &format!("\"default\";r={remaining};t={reset_seconds}"));
+    put(headers, RATE_POLICY, format!("\"default\";q={burst};w={window_seconds}"));
+    put(headers, RATE, format!("\"default\";r={remaining};t={reset_seconds}"));
 }
 
 pub(super) fn put_as_of(headers: &mut HeaderMap, as_of: Option<AsOf>) {
     if let Some(AsOf { height, at }) = as_of {
-        put(headers, AS_OF, &format!("{height}; {}", at.seconds()));
+        put(headers, AS_OF, format!("{height}; {}", at.seconds()));
     }
 }
 
 /// Leaves out a value that no header can hold.
-pub(super) fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
+pub(super) fn put(headers: &mut HeaderMap, name: HeaderName, value: String) {
+    if let Ok(value) = HeaderValue::try_from(value) {
         headers.insert(name, value);
     }
 }

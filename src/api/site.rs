@@ -135,7 +135,7 @@ impl Site {
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, keep);
         headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
-        reply::put(headers, ETAG, &tag);
+        reply::put(headers, ETAG, tag);
         response
     }
 }

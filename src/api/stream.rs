@@ -15,7 +15,7 @@ use super::error::ApiError;
 use super::handlers::{Asked, StreamPlace};
 use super::reply;
 use crate::domain::Wallet;
-use crate::domain::row_json::{ROW_BYTES_TYPICAL, RowEncoder, string};
+use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
 use crate::history::{End, HistoryError, Step, Walk};
 
 /// Room for a cursor, the final line and what stands around the rows.
@@ -26,7 +26,7 @@ struct Lines {
     app: Arc<App>,
     wallet: Wallet,
     walk: Walk,
-    rows: RowEncoder,
+    native_decimals: u8,
     /// A step that was taken before the stream was opened.
     first: Option<Step>,
     ended: bool,
@@ -49,10 +49,10 @@ pub(super) async fn answer(
         }
     }
     let as_of = walk.as_of();
-    let rows = RowEncoder::new(asked.native_decimals);
+    let native_decimals = asked.native_decimals;
     let (app, wallet, coding) = (Arc::clone(app), asked.wallet, asked.coding);
     drop(asked);
-    let lines = Lines { app, wallet, walk, rows, first, ended: false, _place: place };
+    let lines = Lines { app, wallet, walk, native_decimals, first, ended: false, _place: place };
     let frames = stream::unfold(lines, |mut lines| async move {
         let frame = lines.next_frame().await?;
         Some((Ok::<_, Infallible>(frame), lines))
@@ -91,7 +91,7 @@ impl Lines {
             Step::Rows(rows) => {
                 out.reserve(rows.len() * ROW_BYTES_TYPICAL + LINE_BYTES_BESIDE_ROWS);
                 out.extend_from_slice(b"{\"trades\":[");
-                self.rows.rows(out, rows);
+                rows_json(rows, self.native_decimals, out);
                 out.extend_from_slice(b"],\"cursor\":");
                 string(out, &self.cursor());
                 if self.walk.is_live() {

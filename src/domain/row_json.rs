@@ -2,82 +2,40 @@
 
 use std::fmt::Write as _;
 
-use crate::domain::{Decimal, RowRef, Rows, Side, Token, UnixSeconds};
+use crate::domain::{Decimal, RowRef, Rows, Side, Token};
 
 /// A row takes about this much.
 pub const ROW_BYTES_TYPICAL: usize = 320;
 
-const SECONDS_PER_DAY: u32 = 86_400;
-
 /// Adds rows to a text, as streams and pages write them: the elements of an array, without its
 /// brackets.
 pub fn rows_json(rows: &Rows, native_decimals: u8, out: &mut Vec<u8>) {
-    RowEncoder::new(native_decimals).rows(out, rows);
-}
-
-/// Writes the rows of one answer.
-#[derive(Debug)]
-pub struct RowEncoder {
-    native_decimals: u8,
-    /// The last day written and its text with the `T`: neighbours mostly share it.
-    day: Option<(u32, String)>,
-}
-
-impl RowEncoder {
-    pub fn new(native_decimals: u8) -> Self {
-        Self { native_decimals, day: None }
-    }
-
-    /// The rows as the elements of an array, without its brackets.
-    pub fn rows(&mut self, out: &mut Vec<u8>, rows: &Rows) {
-        out.reserve(rows.len() * ROW_BYTES_TYPICAL);
-        let venues: Vec<Vec<u8>> = rows.venues().iter().map(|name| venue(name)).collect();
-        for (at, row) in rows.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            self.row(out, row, venues.get(row.bare.venue).map_or(&[], Vec::as_slice));
+    out.reserve(rows.len() * ROW_BYTES_TYPICAL);
+    let venues: Vec<Vec<u8>> = rows.venues().iter().map(|name| venue(name)).collect();
+    for (at, row) in rows.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
         }
-    }
-
-    fn row(&mut self, out: &mut Vec<u8>, row: RowRef<'_>, venue: &[u8]) {
-        let bare = row.bare;
-        out.extend_from_slice(b"{\"signature\":\"");
-        bare.key.tx.push_text(out);
-        out.extend_from_slice(match bare.side {
-            Side::Buy => b"\",\"side\":\"buy\",".as_slice(),
-            Side::Sell => b"\",\"side\":\"sell\",".as_slice(),
-        });
-        out.extend_from_slice(row.token.written(token));
-        out.extend_from_slice(b",\"amountSol\":");
-        let decimals = self.native_decimals;
-        number(out, bare.native.map(|units| Decimal { units, decimals }));
-        out.extend_from_slice(b",\"amount\":");
-        number(out, row.amount());
-        out.extend_from_slice(venue);
-        self.time(out, bare.key.time);
-        out.extend_from_slice(b"\"}");
-    }
-
-    fn time(&mut self, out: &mut Vec<u8>, time: UnixSeconds) {
-        let (day, second) = (time.0 / SECONDS_PER_DAY, time.0 % SECONDS_PER_DAY);
-        if self.day.as_ref().is_none_or(|(known, _)| *known != day) {
-            let mut text = time.to_string();
-            text.truncate(text.find('T').map_or(0, |at| at + 1));
-            self.day = Some((day, text));
-        }
-        if let Some((_, text)) = &self.day {
-            out.extend_from_slice(text.as_bytes());
-        }
-        let [[h, h1], [m, m1], [s, s1]] =
-            [second / 3600, second / 60 % 60, second % 60].map(two_digits);
-        out.extend_from_slice(&[h, h1, b':', m, m1, b':', s, s1]);
-        out.extend_from_slice(b"+00:00");
+        row_json(row, venues.get(row.bare.venue).map_or(&[], Vec::as_slice), native_decimals, out);
     }
 }
 
-fn two_digits(number: u32) -> [u8; 2] {
-    [number / 10 % 10, number % 10].map(|digit| b'0' + u8::try_from(digit).unwrap_or_default())
+fn row_json(row: RowRef<'_>, venue: &[u8], native_decimals: u8, out: &mut Vec<u8>) {
+    let bare = row.bare;
+    out.extend_from_slice(b"{\"signature\":\"");
+    bare.key.tx.push_text(out);
+    out.extend_from_slice(match bare.side {
+        Side::Buy => b"\",\"side\":\"buy\",".as_slice(),
+        Side::Sell => b"\",\"side\":\"sell\",".as_slice(),
+    });
+    out.extend_from_slice(row.token.written(token));
+    out.extend_from_slice(b",\"amountSol\":");
+    number(out, bare.native.map(|units| Decimal { units, decimals: native_decimals }));
+    out.extend_from_slice(b",\"amount\":");
+    number(out, row.amount());
+    out.extend_from_slice(venue);
+    out.extend_from_slice(&bare.key.time.text());
+    out.extend_from_slice(b"\"}");
 }
 
 fn token(token: &Token) -> Vec<u8> {
@@ -168,7 +126,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Address, Family, Row, Trade, TradeKey, TxId, Units, ValueSource};
+    use crate::domain::{
+        Address, Family, Row, Trade, TradeKey, TxId, Units, UnixSeconds, ValueSource,
+    };
 
     const MINT: &str = "DezXAZ8z7PnrnRJjz3wXBoRgixCa6xjnB7YaB1pPB263";
 
@@ -196,7 +156,7 @@ mod tests {
 
     fn encode(row: Row) -> String {
         let mut out = Vec::new();
-        RowEncoder::new(9).rows(&mut out, &[row].into_iter().collect());
+        rows_json(&[row].into_iter().collect(), 9, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -223,16 +183,6 @@ mod tests {
             let value: serde_json::Value = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(value["token"].as_str(), Some(symbol.as_str()));
             prop_assert_eq!(value["dex"].as_str(), Some(venue.as_str()));
-        }
-
-        #[test]
-        fn times_are_written_as_the_calendar_has_them(times in proptest::collection::vec(any::<u32>(), 1..9)) {
-            let mut encoder = RowEncoder::new(9);
-            for time in times.into_iter().flat_map(|time| [time, time ^ 1]).map(UnixSeconds) {
-                let mut out = Vec::new();
-                encoder.time(&mut out, time);
-                prop_assert_eq!(String::from_utf8(out).unwrap(), time.to_string());
-            }
         }
     }
 }

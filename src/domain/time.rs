@@ -25,13 +25,30 @@ impl UnixMillis {
     }
 }
 
-/// ISO 8601 to the second with the offset written out: `2026-11-21T07:05:51+00:00`.
-impl fmt::Display for UnixSeconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl UnixSeconds {
+    /// ISO 8601 to the second with the offset written out: `2026-11-21T07:05:51+00:00`.
+    pub fn text(self) -> [u8; 25] {
         let (days, second) = (self.0 / 86_400, self.0 % 86_400);
         let (year, month, day) = civil(days);
-        let (hour, minute) = (second / 3600, second / 60 % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}+00:00", second % 60)
+        let [century, year, month, day, hour, minute, second] =
+            [year / 100, year, month, day, second / 3600, second / 60 % 60, second % 60]
+                .map(|number| [number / 10 % 10, number % 10])
+                .map(|digits| digits.map(|digit| b'0' + u8::try_from(digit).unwrap_or_default()));
+        let mut text = *b"yyyy-mm-ddThh:mm:ss+00:00";
+        let parts = [century, year, month, day, hour, minute, second];
+        for (at, [tens, ones]) in [0, 2, 5, 8, 11, 14, 17].into_iter().zip(parts) {
+            if let Some(to) = text.get_mut(at..at + 2) {
+                to.copy_from_slice(&[tens, ones]);
+            }
+        }
+        text
+    }
+}
+
+/// As [`UnixSeconds::text`].
+impl fmt::Display for UnixSeconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.text()).map_err(|_| fmt::Error)?)
     }
 }
 
