@@ -5,6 +5,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } fro
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
@@ -18,12 +19,17 @@ writeFileSync(join(modules, "package.json"), '{"type":"module"}');
 process.on("exit", () => rmSync(modules, { recursive: true, force: true }));
 export const load = (name) => import(join(modules, name));
 
+const running = new Set();
+// A test that fails leaves its own behind, for which the file would wait.
+after(() => Promise.all([...running].map(stop)));
+
 /** Runs the demo until `stop` is called. */
 export async function startDemo(settings = {}) {
   const child = spawn(BINARY, ["demo", "--listen", "127.0.0.1:0"], {
     env: { ...process.env, ...settings },
     stdio: ["ignore", "pipe", "pipe"],
   });
+  running.add(child);
   const demo = { wallets: {}, said: [], stop: () => stop(child) };
   const take = (line) => {
     demo.said.push(line);
@@ -50,6 +56,7 @@ export async function startDemo(settings = {}) {
 }
 
 function stop(child) {
+  running.delete(child);
   if (child.exitCode !== null) return undefined;
   return new Promise((done) => {
     child.on("exit", done);
