@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use blotter::demo::solana::{NodeOptions, WalletPlan};
 use blotter::demo::{Faults, Rate};
-use blotter::domain::{KeyId, UnixMillis, Wallet};
-use blotter::history::{HistoryError, HistoryLimits, Step, WalkRequest, Want};
-use blotter::store::Chunk;
+use blotter::domain::{KeyId, Row, UnixMillis, Wallet};
+use blotter::history::{HistoryError, HistoryLimits, Step, Walk, WalkRequest, Want};
+use blotter::store::{Chunk, WalletId};
+use tokio::time::Instant;
 
 use crate::support::trades::{chunk, trade};
 use crate::support::truth::same;
@@ -16,6 +17,21 @@ use crate::support::world::{Build, World, finish, pages};
 async fn load(world: &World, wallet: Wallet) {
     let (_, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
     assert!(end.complete, "{end:?}");
+}
+
+/// Walks to the end, on from each cut.
+async fn resumed(world: &World, wallet: Wallet) -> Vec<Row> {
+    let (mut rows, mut resume) = (Vec::new(), None);
+    for _ in 0..50 {
+        let mut walk = world.walk(wallet, Want::All, resume);
+        let (more, end) = finish(&mut walk).await;
+        rows.extend(more);
+        if end.complete && !end.more {
+            break;
+        }
+        resume = Some(walk.cursor());
+    }
+    rows
 }
 
 /// Lets background work go on until the wallet is complete.
@@ -197,7 +213,7 @@ async fn a_fresh_check_is_reused_and_an_old_one_is_renewed() {
     let world = Build::default().world();
     let wallet = world.add("live", WalletPlan::trades(60));
     load(&world, wallet).await;
-    let (calls, began) = (world.calls(), tokio::time::Instant::now());
+    let (calls, began) = (world.calls(), Instant::now());
     load(&world, wallet).await;
     assert_eq!(world.calls(), calls, "a walk within the freshness asks no node");
     assert!(began.elapsed() < Duration::from_millis(10), "and waits for none");
@@ -219,7 +235,7 @@ async fn a_silent_node_delays_a_stored_wallet_by_two_seconds_at_most() {
     let checked = world.walk(wallet, Want::All, None).as_of().unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     world.set_faults(Faults { silence: Rate::ALWAYS, ..Faults::none() });
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     let mut walk = world.walk(wallet, Want::All, None);
     let (rows, end) = finish(&mut walk).await;
     assert!(began.elapsed() <= Duration::from_millis(2_100), "{:?}", began.elapsed());
@@ -247,18 +263,20 @@ async fn faults_of_every_kind_change_no_row() {
         let world = Build { seed, nodes: 2, batch: Some(5), ..Build::default() }.world();
         world.set_faults(Faults { head_back: Rate(0), ..Faults::storm(Rate(40)) });
         let wallet = world.add("stormy", WalletPlan::trades(250));
-        let (mut rows, mut resume) = (Vec::new(), None);
-        for _ in 0..50 {
-            let mut walk = world.walk(wallet, Want::All, resume);
-            let (more, end) = finish(&mut walk).await;
-            rows.extend(more);
-            if end.complete && !end.more {
-                break;
-            }
-            resume = Some(walk.cursor());
-        }
-        same(&rows, &world.truth(wallet));
+        same(&resumed(&world, wallet).await, &world.truth(wallet));
     }
+}
+
+/// No node tells places in a block, and each fifth answer is `null`, that for a block too.
+#[tokio::test(start_paused = true)]
+async fn a_block_that_is_told_as_nothing_is_asked_for_again() {
+    let world = Build::default().world();
+    let options = world.nodes[0].options();
+    world.nodes[0].set_options(NodeOptions { transaction_index: false, ..options });
+    world.set_faults(Faults { null_result: Rate(200), ..Faults::none() });
+    let wallet = world.add("ordered", WalletPlan { burst: 20, ..WalletPlan::trades(200) });
+    same(&resumed(&world, wallet).await, &world.truth(wallet));
+    assert!(world.nodes[0].stats().calls_of("getBlock") > 0, "no order was asked for");
 }
 
 #[tokio::test(start_paused = true)]
@@ -306,6 +324,24 @@ async fn a_reorganisation_is_cut_back_and_read_again() {
     assert_eq!(world.history.metrics().reorganisations.get(), 1);
 }
 
+/// What is taken back between the rows and a hash that is asked after them would go unnoticed.
+#[tokio::test(start_paused = true)]
+async fn a_reorganisation_right_behind_the_rows_is_noticed() {
+    let world = Build { nodes: 2, ..Build::default() }.world();
+    world.set_faults(Faults::latency(Duration::from_millis(80)));
+    let wallet = world.add("overtaken", WalletPlan::trades(60));
+    let before = world.truth(wallet);
+    let mut walk = world.walk(wallet, Want::All, None);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    world.model.reorg(before[0].slot);
+    drop(walk);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    assert!(end.complete, "{end:?}");
+    same(&rows, &world.truth(wallet));
+    assert_eq!(world.history.metrics().reorganisations.get(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_small_wallet_is_not_kept_waiting_by_a_large_one() {
     let world = Build::default().world();
@@ -318,7 +354,7 @@ async fn a_small_wallet_is_not_kept_waiting_by_a_large_one() {
     for _ in 0..5 {
         assert!(matches!(walk.next().await, Step::Rows(_)));
     }
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     let mut quick = world.walk(small, Want::All, None);
     let (rows, _) = finish(&mut quick).await;
     same(&rows, &world.truth(small));
@@ -350,22 +386,26 @@ async fn rows_below_a_gap_stay_hidden_until_it_is_closed() {
     same(&rows, &truth);
 }
 
-/// A walk's head is fixed before its first row: what is stored above it meanwhile, behind a gap, is
-/// for later walks.
-#[tokio::test(start_paused = true)]
-async fn rows_above_a_walks_head_are_not_told() {
-    let world = Build::default().world();
+/// A walk whose head is settled by heights that were checked and hold no trade; no node answers.
+async fn settled_at_1_100(world: &World) -> (WalletId, Walk) {
     world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
     let wallet = world.add("grows", WalletPlan::trades(1));
     let id = world.store.intern(&wallet).await.unwrap().id;
-    // Heights that are checked and hold no trade settle the head.
     let checked_at = Some(UnixMillis(u64::MAX / 2));
     let quiet = Chunk { checked_at, ..chunk(id, 1_000, 1_100, vec![]) };
     world.store.write_chunk(quiet).await.unwrap();
     let mut walk = world.walk(wallet, Want::All, None);
     assert!(tokio::time::timeout(Duration::from_millis(1), walk.next()).await.is_err());
     assert_eq!(walk.cursor().head, Some(1_100));
+    (id, walk)
+}
 
+/// A walk's head is fixed before its first row: what is stored above it meanwhile, behind a gap, is
+/// for later walks.
+#[tokio::test(start_paused = true)]
+async fn rows_above_a_walks_head_are_not_told() {
+    let world = Build::default().world();
+    let (id, mut walk) = settled_at_1_100(&world).await;
     let above = chunk(id, 1_150, 1_160, vec![trade(2_000_000, 1_155, 4)]);
     let below = chunk(id, 900, 999, vec![trade(1_000_000, 950, 2)]);
     for part in [above, below] {
@@ -374,6 +414,19 @@ async fn rows_above_a_walks_head_are_not_told() {
     let (rows, end) = finish(&mut walk).await;
     assert!(!end.complete);
     assert_eq!(rows.iter().map(|row| row.trade.key.height).collect::<Vec<_>>(), [950]);
+}
+
+/// The same where nothing lies below the head: the first trade is none that the count leaves out.
+#[tokio::test(start_paused = true)]
+async fn a_first_trade_above_a_walks_head_is_not_told() {
+    let world = Build::default().world();
+    let (id, mut walk) = settled_at_1_100(&world).await;
+    let above = vec![trade(2_000_000, 1_155, 4)];
+    world.store.write_chunk(chunk(id, 1_101, 1_160, above)).await.unwrap();
+    world.store.write_chunk(chunk(id, 0, 999, vec![])).await.unwrap();
+    let (rows, end) = finish(&mut walk).await;
+    assert!(rows.is_empty() && end.complete && !end.more, "{end:?}");
+    assert_eq!((end.trade_count, end.first_trade), (0, None));
 }
 
 /// One node keeps only new blocks, neither tells places in a block, each fifth answer is `null`.
@@ -418,6 +471,19 @@ async fn each_trade_counts_once_per_key_over_modes_cursors_and_restarts() {
     assert_eq!(world.history.usage(KeyId(1)).unwrap(), total);
     let other = WalkRequest { key: KeyId(2), ..World::request(wallet, Want::Rows(10)) };
     finish(&mut world.history.walk(other).unwrap()).await;
+    assert_eq!(world.history.usage(KeyId(2)).unwrap(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_counted_right_before_a_stop_is_known_after_it() {
+    let world = Build::default().world();
+    let wallet = world.add("stopped", WalletPlan::trades(60));
+    load(&world, wallet).await;
+    let (last, began) =
+        (WalkRequest { key: KeyId(2), ..World::request(wallet, Want::Rows(10)) }, Instant::now());
+    finish(&mut world.history.walk(last).unwrap()).await;
+    assert!(began.elapsed().is_zero(), "usage may be written down meanwhile");
+    let world = world.restart().await;
     assert_eq!(world.history.usage(KeyId(2)).unwrap(), 10);
 }
 
@@ -506,7 +572,7 @@ async fn the_first_rows_come_within_four_round_trips_and_the_whole_in_few_reques
     let trip = Duration::from_millis(80);
     world.set_faults(Faults::latency(trip));
     let wallet = world.add("measured", WalletPlan::trades(3000));
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     let mut walk = world.walk(wallet, Want::All, None);
     assert!(matches!(walk.next().await, Step::Rows(_)));
     assert!(began.elapsed() <= trip * 4 + Duration::from_millis(100), "{:?}", began.elapsed());

@@ -34,7 +34,9 @@ def refresh(copy):
 
 def build(copy, targets):
     """The test binaries by target, or what the compiler said."""
-    flags = [flag for target in targets for flag in (["--lib"] if target in LIBRARIES.values() else ["--test", target])]
+    flags = [flag for target in targets if target not in LIBRARIES.values() for flag in ("--test", target)]
+    if len(flags) < 2 * len(targets):
+        flags.append("--lib")
     command = ["cargo", "test", "--quiet", "--no-run", "--message-format=json-render-diagnostics", *flags]
     env = {**os.environ, "CARGO_TARGET_DIR": str(copy / "target")}
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=env)
