@@ -129,7 +129,7 @@ mod tests {
             let trade = trade(time, side, venue);
             let token = Arc::new(Token::new(trade.mint, None, None));
             let rows: Rows = [Row { trade, token }].into_iter().collect();
-            let row = rows.get(0).unwrap();
+            let row = rows.iter().next().unwrap();
             filters().iter().map(|filter| u8::from(filter.matches(row))).collect::<Vec<_>>()
         };
         assert_eq!(at(100, Side::Buy, "PumpSwap"), [1, 1, 0, 1, 0, 1, 0, 1, 0, 1]);

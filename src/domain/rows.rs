@@ -88,12 +88,13 @@ impl Rows {
         &self.venues
     }
 
-    pub fn get(&self, at: usize) -> Option<RowRef<'_>> {
-        self.bare.get(at).map(|bare| self.named(bare))
+    pub fn iter(&self) -> impl Iterator<Item = RowRef<'_>> {
+        self.iter_from(0)
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = RowRef<'_>> {
-        self.bare.iter().map(|bare| self.named(bare))
+    /// The rows from one on; to skip the others would pass over each of them.
+    pub fn iter_from(&self, at: usize) -> impl Iterator<Item = RowRef<'_>> {
+        self.bare.get(at..).unwrap_or_default().iter().map(|bare| self.named(bare))
     }
 
     /// The place right behind the last row.
@@ -213,6 +214,10 @@ mod tests {
             let mut shared: Rows = rows.iter().cloned().collect();
             prop_assert!(shared.venues().len() <= 3);
             prop_assert_eq!(shared.to_vec(), rows.as_slice());
+            for at in 0..rows.len() + 2 {
+                let rest = rows.get(at..).unwrap_or_default().iter().map(|row| row.trade.key.tx);
+                prop_assert!(shared.iter_from(at).map(|row| row.bare.key.tx).eq(rest));
+            }
             let ranges: Vec<_> = (0..rows.len()).filter(|at| kept[*at]).map(|at| at..at + 1).collect();
             shared.keep(&ranges);
             let wanted = rows.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(row, _)| row);

@@ -429,12 +429,13 @@ impl Walk {
     /// How many rows from one on the filter treats alike, and whether it lets them through.
     fn run(&self, rows: &Rows, at: usize) -> Option<(bool, usize)> {
         let filter = &self.request.filter;
-        let wanted = filter.matches(rows.get(at)?);
+        let mut rest = rows.iter_from(at);
+        let wanted = filter.matches(rest.next()?);
         if filter.is_none() {
             return Some((wanted, rows.len() - at));
         }
-        let alike = rows.iter().skip(at).take_while(|row| filter.matches(*row) == wanted);
-        Some((wanted, alike.count()))
+        let alike = rest.take_while(|row| filter.matches(*row) == wanted);
+        Some((wanted, 1 + alike.count()))
     }
 
     /// Goes behind a run of rows, of which so many were delivered: all or none.
