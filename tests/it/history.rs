@@ -332,9 +332,9 @@ async fn a_reorganisation_right_behind_the_rows_is_noticed() {
     let wallet = world.add("overtaken", WalletPlan::trades(60));
     let before = world.truth(wallet);
     let mut walk = world.walk(wallet, Want::All, None);
-    assert!(matches!(walk.next().await, Step::Rows(_)));
+    world.until_asked("getTransaction", &mut walk).await;
     world.model.reorg(before[0].slot);
-    drop(walk);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
     tokio::time::sleep(Duration::from_secs(11)).await;
     let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
     assert!(end.complete, "{end:?}");

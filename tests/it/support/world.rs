@@ -106,6 +106,20 @@ impl World {
         Wallet { chain: ChainId(1), address: self.model.add_named(name, plan) }
     }
 
+    /// Drives a walk until a node has worked out a call of this method; the answer may still be on
+    /// its way, and no row is there.
+    pub(crate) async fn until_asked(&self, method: &str, walk: &mut Walk) {
+        let asked = async {
+            while self.nodes.iter().all(|node| node.stats().calls_of(method) == 0) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            step = walk.next() => panic!("came before {method} was asked: {step:?}"),
+            () = asked => {}
+        }
+    }
+
     /// Stops the service as a shutdown would and starts another one on the same disk and nodes.
     pub(crate) async fn restart(self) -> Self {
         let Self { model, nodes, history, store, limits, clock, disk, candles } = self;
