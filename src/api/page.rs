@@ -75,10 +75,9 @@ impl Page {
         reply::put_as_of(headers, self.walk.as_of());
         if let Some(cursor) = cursor {
             let Asked { path, chain, filter_query, .. } = &self.asked;
-            let size = self.size;
-            let next = format!(
-                "<{path}?chain={chain}&limit={size}{filter_query}&cursor={cursor}>; rel=\"next\""
-            );
+            let size = &self.size.to_string();
+            let asked = [path, "?chain=", chain, "&limit=", size, filter_query].concat();
+            let next = ["<", &asked, "&cursor=", &cursor, ">; rel=\"next\""].concat();
             reply::put(headers, LINK, next);
         }
         Ok(response)
@@ -111,8 +110,8 @@ impl Page {
     fn begin(&mut self) {
         self.out.extend_from_slice(b"{\"wallet\":");
         string(&mut self.out, &self.asked.wallet_text);
-        let size = format!(",\"pageSize\":{},\"trades\":[", self.size);
-        self.out.extend_from_slice(size.as_bytes());
+        self.number(",\"pageSize\":", self.size);
+        self.out.extend_from_slice(b",\"trades\":[");
     }
 
     fn write(&mut self, step: &Step) {
@@ -136,17 +135,23 @@ impl Page {
 
     fn write_end(&mut self, end: &End, cursor: Option<&str>) {
         let End { complete, trade_count, .. } = end;
-        let known = format!("],\"complete\":{complete},\"tradeCount\":{trade_count}");
-        self.out.extend_from_slice(known.as_bytes());
+        let complete_text = if *complete { "true" } else { "false" };
+        self.out.extend_from_slice(b"],\"complete\":");
+        self.out.extend_from_slice(complete_text.as_bytes());
+        self.number(",\"tradeCount\":", *trade_count);
         if *complete {
-            let pages = trade_count.div_ceil(self.size);
-            self.out.extend_from_slice(format!(",\"totalPages\":{pages}").as_bytes());
+            self.number(",\"totalPages\":", trade_count.div_ceil(self.size));
         }
         if let Some(cursor) = cursor {
             self.out.extend_from_slice(b",\"cursor\":");
             string(&mut self.out, cursor);
         }
         self.out.push(b'}');
+    }
+
+    fn number(&mut self, name: &str, value: u64) {
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(value.to_string().as_bytes());
     }
 
     fn cursor(&self) -> String {

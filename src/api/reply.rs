@@ -42,15 +42,19 @@ const RATE_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATE: HeaderName = HeaderName::from_static("ratelimit");
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"blotter\"");
 
+/// Room for the headers of a page.
+const HEADERS_TYPICAL: usize = 12;
+
 /// How long an answer whose client takes everything goes on before others have a turn.
 const TURN: Duration = Duration::from_millis(1);
 
 /// A body that is all there.
 pub(super) fn whole(status: StatusCode, kind: HeaderValue, body: Vec<u8>) -> Response {
     let length = HeaderValue::from(body.len());
-    let mut response = body.into_response();
+    let mut response = Response::new(Bytes::from(body).into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
+    headers.reserve(HEADERS_TYPICAL);
     headers.insert(CONTENT_TYPE, kind);
     headers.insert(CONTENT_LENGTH, length);
     headers.insert(CACHE_CONTROL, NO_STORE);
@@ -180,13 +184,15 @@ pub(super) fn put_rate(headers: &mut HeaderMap, state: RateState) {
 
 pub(super) fn put_as_of(headers: &mut HeaderMap, as_of: Option<AsOf>) {
     if let Some(AsOf { height, at }) = as_of {
-        put(headers, AS_OF, format!("{height}; {}", at.seconds()));
+        let time = at.seconds().text();
+        let as_of = [height.to_string().as_bytes(), b"; ", time.as_slice()].concat();
+        put(headers, AS_OF, as_of);
     }
 }
 
 /// Leaves out a value that no header can hold.
-pub(super) fn put(headers: &mut HeaderMap, name: HeaderName, value: String) {
-    if let Ok(value) = HeaderValue::try_from(value) {
+pub(super) fn put(headers: &mut HeaderMap, name: HeaderName, value: impl Into<Bytes>) {
+    if let Ok(value) = HeaderValue::from_maybe_shared(value.into()) {
         headers.insert(name, value);
     }
 }

@@ -8,6 +8,8 @@ use super::{Family, Height, TradeKey, TxId, UnixSeconds, Wallet};
 
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
+/// A signature of Solana and what stands around it.
+const BYTES_TYPICAL: usize = 128;
 /// What is told of the head, and whether the walk follows the chain above it.
 const HEAD_NONE: u8 = 0;
 const HEAD_KNOWN: u8 = 1;
@@ -44,7 +46,8 @@ pub struct CursorError;
 
 impl Cursor {
     pub fn encode(&self, wallet: &Wallet) -> String {
-        let mut bytes = vec![VERSION];
+        let mut bytes = Vec::with_capacity(BYTES_TYPICAL);
+        bytes.push(VERSION);
         bytes.extend(self.filter.0.to_be_bytes());
         match self.head {
             None => bytes.push(HEAD_NONE),

@@ -71,7 +71,7 @@ pub struct End {
     pub more: bool,
     /// Complete: the wallet's trades up to the walk's head. Else: trades stored so far.
     pub trade_count: u64,
-    /// The oldest trade, where the history is complete.
+    /// The oldest trade, where the history is complete; not of a page that leaves some of it.
     pub first_trade: Option<UnixSeconds>,
     pub error: Option<HistoryError>,
 }
@@ -274,19 +274,15 @@ impl Walk {
             Position::After(key) => key.height.min(head),
         };
         let Some(floor) = record.coverage.run_low(from) else { return Ok(Look::Edge(Some(from))) };
-        let mut limit = self.inner.limits.rows_per_step_max;
+        let most = self.inner.limits.rows_per_step_max;
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let is_last = self.request.filter.is_none() && left <= limit;
-        if is_last {
-            // One more tells whether there are more.
-            limit = left.saturating_add(1);
-        }
+        let is_last = self.request.filter.is_none() && left <= most;
+        let limit = if is_last { left } else { most };
         let part = (self.from(&view, &record, head)?, floor);
-        let mut rows = view.rows_in_room(record.id, part, limit, self.room())?;
+        let (mut rows, more) = view.rows_in_room(record.id, part, limit, self.room())?;
         self.page_end = None;
         if is_last && rows.len() >= left {
-            self.page_end = page_end(&view, &record, head, rows.len() > left)?;
-            rows.truncate(left);
+            self.page_end = page_end(&view, &record, head, more)?;
         }
         let is_cut = self.cut_at_from(&mut rows);
         if rows.is_empty() {
@@ -532,10 +528,7 @@ impl Walk {
         let Some(head) = self.head.filter(is_whole) else {
             return Ok(End { trade_count: record.count, ..none });
         };
-        let trade_count = match record.coverage.top() {
-            Some(top) if top <= head => record.count,
-            _ => record.count.saturating_sub(view.count_above(record.id, head, u64::MAX)?),
-        };
+        let trade_count = count_below(&view, &record, head)?;
         let below = view.rows(record.id, self.from(&view, &record, head)?, 0, 1)?;
         Ok(End {
             // With an error that cuts the walk short the client has to come back for the rest.
@@ -553,19 +546,27 @@ impl Walk {
     }
 }
 
-/// How a page ends whose rows were all found in one look; `None` where that takes a longer one.
+/// How a page ends whose rows were all found in one look; `None` where not all is stored.
 fn page_end(
     view: &View,
     record: &WalletRecord,
     head: Height,
     more: bool,
 ) -> Result<Option<End>, HistoryError> {
-    if record.coverage.top() != Some(head) || !record.coverage.is_complete(head) {
+    if !record.coverage.is_complete(head) {
         return Ok(None);
     }
-    let first_trade = view.first_time(record.id)?;
-    let (complete, trade_count) = (true, record.count);
-    Ok(Some(End { complete, more, trade_count, first_trade, error: None }))
+    let trade_count = count_below(view, record, head)?;
+    let first_trade = if more { None } else { view.first_time(record.id)? };
+    Ok(Some(End { complete: true, more, trade_count, first_trade, error: None }))
+}
+
+/// How many rows are stored up to a head.
+fn count_below(view: &View, record: &WalletRecord, head: Height) -> Result<u64, HistoryError> {
+    if record.coverage.top().is_some_and(|top| top <= head) {
+        return Ok(record.count);
+    }
+    Ok(record.count.saturating_sub(view.count_above(record.id, head, u64::MAX)?))
 }
 
 impl Drop for Walk {

@@ -12,6 +12,7 @@ use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _
 
 use super::memo::Memo;
 use super::schema::{self, Found};
+use super::snapshot::{Latest, Snapshot};
 use super::view::View;
 use super::{StoreError, StoreOptions};
 
@@ -27,6 +28,7 @@ pub(super) struct Shared {
     /// `None` once closed, and while a failed file could not be opened again.
     database: RwLock<Option<Database>>,
     pub(super) memo: Memo,
+    pub(super) latest: Latest,
     backend: SharedBackend,
     options: StoreOptions,
     /// How often the file was opened.
@@ -43,6 +45,7 @@ impl Shared {
         Ok(Self {
             database: RwLock::new(Some(database)),
             memo: Memo::default(),
+            latest: Latest::default(),
             backend,
             options,
             opened: AtomicU64::new(1),
@@ -52,9 +55,19 @@ impl Shared {
     }
 
     pub(super) fn view(self: &Arc<Self>) -> Result<View, StoreError> {
+        // A file that failed shall be seen to fail, though its pages may be in memory.
+        let snapshot = if self.has_failed() {
+            Arc::new(self.begin()?)
+        } else {
+            self.latest.get_or(|| self.begin())?
+        };
+        Ok(View::new(snapshot, Arc::clone(self)))
+    }
+
+    fn begin(&self) -> Result<Snapshot, StoreError> {
         let (edition, opened) = (self.memo.edition(), self.opened());
         let txn = self.noted(opened, self.with(|database| Ok(database.begin_read()?)))?;
-        Ok(View::new(txn, Arc::clone(self), edition, opened))
+        Ok(Snapshot::new(txn, edition, opened))
     }
 
     /// Runs against the open database.
@@ -102,7 +115,7 @@ impl Shared {
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
         // First out, then in: the old one holds the lock on the file.
-        drop(database.take());
+        self.let_go(&mut database);
         *database = Some(open_database(&self.backend, self.options)?);
         // What a failed commit changed may be there after all.
         self.memo.forget_all();
@@ -113,7 +126,14 @@ impl Shared {
     /// Views that are still open get errors from here on.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        drop(self.database.write().unwrap_or_else(PoisonError::into_inner).take());
+        self.let_go(&mut self.database.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// A database that no snapshot holds on to ends in order; one may be begun until it is out.
+    fn let_go(&self, database: &mut Option<Database>) {
+        self.latest.forget();
+        drop(database.take());
+        self.latest.forget();
     }
 
     pub(super) fn file_bytes(&self) -> Result<u64, StoreError> {

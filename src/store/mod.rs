@@ -28,6 +28,7 @@ mod prices;
 mod record;
 mod rows;
 mod schema;
+mod snapshot;
 mod trade_codec;
 mod upgrade;
 pub mod upkeep;

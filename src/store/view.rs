@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
+use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::domain::{
     Address, BareRow, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows,
@@ -24,9 +24,9 @@ use super::schema::names::{
 use super::schema::{
     ACCOUNT_TO_STATE, KEY_TO_TOTAL, MINUTE_TO_CANDLE, MINUTE_TO_LEARNED, ROW_KEY_TO_TRADE,
     TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS,
-    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_TOKEN,
-    WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
+    WALLET_ID_TO_PENDING, WALLET_ID_TO_WALLET, WANTED_TOKEN, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
 };
+use super::snapshot::Snapshot;
 use super::trade_codec::{self, StoredTrade};
 use super::{
     Anchor, DeliveredRange, KeptCandle, LIMITS, Pending, StoreError, StoreStats, TokenRecord,
@@ -36,19 +36,11 @@ use super::{
 /// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
 /// reuse the pages that later commits free, so take a fresh one for each slice.
 pub struct View {
-    txn: ReadTransaction,
+    snapshot: Arc<Snapshot>,
     shared: Arc<Shared>,
-    /// Of the memo, from before the transaction began.
-    edition: u64,
-    /// Which opening of the file it reads from.
-    opened: u64,
-    /// Opening a table costs as much as reading some rows: once for all that is asked here.
-    trades: OnceLock<Trades>,
     /// The wallet that was looked up first.
     found: OnceLock<(WalletId, Family)>,
 }
-
-type Trades = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,14 +49,8 @@ impl fmt::Debug for View {
 }
 
 impl View {
-    pub(super) fn new(
-        txn: ReadTransaction,
-        shared: Arc<Shared>,
-        edition: u64,
-        opened: u64,
-    ) -> Self {
-        let (trades, found) = (OnceLock::new(), OnceLock::new());
-        Self { txn, shared, edition, opened, trades, found }
+    pub(super) fn new(snapshot: Arc<Snapshot>, shared: Arc<Shared>) -> Self {
+        Self { snapshot, shared, found: OnceLock::new() }
     }
 
     /// `None` where the wallet was never interned.
@@ -95,17 +81,18 @@ impl View {
         floor: Height,
         limit: usize,
     ) -> Result<Rows, StoreError> {
-        self.noted(self.read_rows(id, (after, floor), limit, Rows::default()))
+        Ok(self.rows_in_room(id, (after, floor), limit, Rows::default())?.0)
     }
 
-    /// The same behind a position and down to a floor, in room that other rows had.
+    /// The same behind a position and down to a floor, in room that other rows had, and whether
+    /// more follow there.
     pub fn rows_in_room(
         &self,
         id: WalletId,
         part: (Position, Height),
         limit: usize,
         room: Rows,
-    ) -> Result<Rows, StoreError> {
+    ) -> Result<(Rows, bool), StoreError> {
         self.noted(self.read_rows(id, part, limit, room))
     }
 
@@ -208,21 +195,21 @@ impl View {
     }
 
     fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
-        self.shared.noted(self.opened, result)
+        self.shared.noted(self.snapshot.opened, result)
     }
 
     fn read_stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {
         Ok(StoreStats {
             file_bytes,
-            rows: self.txn.open_table(ROW_KEY_TO_TRADE)?.len()?,
-            wallets: self.txn.open_table(WALLET_ID_TO_WALLET)?.len()?,
-            tokens: self.txn.open_table(TOKEN_ID_TO_TOKEN)?.len()?,
+            rows: self.snapshot.txn.open_table(ROW_KEY_TO_TRADE)?.len()?,
+            wallets: self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?.len()?,
+            tokens: self.snapshot.txn.open_table(TOKEN_ID_TO_TOKEN)?.len()?,
         })
     }
 
     fn find_wallet(&self, wallet: &Wallet) -> Result<Option<WalletRecord>, StoreError> {
         let key = address_key(wallet.chain, &wallet.address);
-        match self.txn.open_table(WALLET_TO_ID)?.get(key.as_slice())? {
+        match self.snapshot.wallet_ids()?.get(key.as_slice())? {
             Some(id) => self.read_state(WalletId(id.value()), *wallet).map(Some),
             None => Ok(None),
         }
@@ -238,7 +225,7 @@ impl View {
     fn read_state(&self, id: WalletId, wallet: Wallet) -> Result<WalletRecord, StoreError> {
         // The rows of the same wallet are mostly read next.
         let _ = self.found.set((id, wallet.address.family()));
-        let state = match self.txn.open_table(WALLET_ID_TO_STATE)?.get(id.0)? {
+        let state = match self.snapshot.states()?.get(id.0)? {
             Some(bytes) => codec::decode_state(STATES, bytes.value())?,
             None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),
         };
@@ -247,21 +234,21 @@ impl View {
     }
 
     fn read_pending_of(&self, id: WalletId) -> Result<Option<Pending>, StoreError> {
-        match self.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)? {
+        match self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)? {
             Some(bytes) => codec::decode_pending(PENDING, bytes.value()).map(Some),
             None => Ok(None),
         }
     }
 
     fn read_anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
-        match self.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)? {
+        match self.snapshot.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)? {
             Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value()),
             None => Ok(Vec::new()),
         }
     }
 
     fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>, StoreError> {
-        match self.txn.open_table(WALLET_ID_TO_WALLET)?.get(id.0)? {
+        match self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?.get(id.0)? {
             Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()).map(Some),
             None => Ok(None),
         }
@@ -274,43 +261,34 @@ impl View {
         }
     }
 
-    fn trades(&self) -> Result<&Trades, StoreError> {
-        if let Some(trades) = self.trades.get() {
-            return Ok(trades);
-        }
-        let trades = self.txn.open_table(ROW_KEY_TO_TRADE)?;
-        Ok(self.trades.get_or_init(|| trades))
-    }
-
     fn read_rows(
         &self,
         id: WalletId,
         (after, floor): (Position, Height),
         limit: usize,
         room: Rows,
-    ) -> Result<Rows, StoreError> {
+    ) -> Result<(Rows, bool), StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
         let start = match after {
             Position::Start => RowKey::start(id),
             Position::After(key) => RowKey::new(id, &key),
         };
-        let table = self.trades()?;
+        let table = self.snapshot.trades()?;
         let mut slice = Slice::new(self, limit, room);
         for entry in table.range(start.bytes()..RowKey::end(id).bytes())? {
-            if slice.rows.len() >= limit {
-                break;
-            }
             let (key, value) = entry?;
             if slice.rows.is_empty() && key.value() == start.bytes() {
                 continue;
             }
-            let key = row_key(key.value(), family)?;
-            if key.height < floor {
+            if height_of(key.value()).is_some_and(|height| height < floor) {
                 break;
             }
-            slice.push(key, value.value())?;
+            if slice.rows.len() >= limit {
+                return Ok((slice.rows, true));
+            }
+            slice.push(row_key(key.value(), family)?, value.value())?;
         }
-        Ok(slice.rows)
+        Ok((slice.rows, false))
     }
 
     fn read_newer_rows(
@@ -324,7 +302,7 @@ impl View {
             Position::Start => RowKey::end(id),
             Position::After(key) => RowKey::new(id, &key),
         };
-        let table = self.trades()?;
+        let table = self.snapshot.trades()?;
         let mut slice = Slice::new(self, limit, Rows::default());
         let newer = table.range(RowKey::start(id).bytes()..end.bytes())?.rev().take(limit);
         for entry in newer {
@@ -340,7 +318,7 @@ impl View {
         height: Height,
         limit: u64,
     ) -> Result<u64, StoreError> {
-        let table = self.trades()?;
+        let table = self.snapshot.trades()?;
         let mut count = 0;
         for entry in table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())? {
             let above = height_of(entry?.0.value()).is_some_and(|row| row > height);
@@ -353,7 +331,7 @@ impl View {
     }
 
     fn read_first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
-        let table = self.trades()?;
+        let table = self.snapshot.trades()?;
         let mut rows = table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())?;
         match rows.next_back() {
             Some(entry) => Ok(time_of(entry?.0.value())),
@@ -367,21 +345,21 @@ impl View {
         mint: &Address,
     ) -> Result<Option<TokenRecord>, StoreError> {
         let key = address_key(chain, mint);
-        match self.txn.open_table(TOKEN_TO_ID)?.get(key.as_slice())? {
+        match self.snapshot.txn.open_table(TOKEN_TO_ID)?.get(key.as_slice())? {
             Some(id) => self.read_token(id.value()).map(Some),
             None => Ok(None),
         }
     }
 
     fn read_token(&self, id: u32) -> Result<TokenRecord, StoreError> {
-        match self.txn.open_table(TOKEN_ID_TO_TOKEN)?.get(id)? {
+        match self.snapshot.txn.open_table(TOKEN_ID_TO_TOKEN)?.get(id)? {
             Some(bytes) => codec::decode_token(TOKENS, bytes.value()),
             None => Err(corrupt(TOKENS, format_args!("no token {id}"))),
         }
     }
 
     fn read_venue(&self, id: u32) -> Result<Arc<str>, StoreError> {
-        match self.txn.open_table(VENUE_ID_TO_NAME)?.get(id)? {
+        match self.snapshot.txn.open_table(VENUE_ID_TO_NAME)?.get(id)? {
             Some(name) => Ok(Arc::from(name.value())),
             None => Err(corrupt(VENUES, format_args!("no venue {id}"))),
         }
@@ -393,7 +371,7 @@ impl View {
         }
         let TokenRecord { mint, symbol, decimals, .. } = self.read_token(id)?;
         let token = Arc::new(Token::new(mint, symbol, decimals));
-        self.shared.memo.keep_token(self.edition, id, &token);
+        self.shared.memo.keep_token(self.snapshot.edition, id, &token);
         Ok(token)
     }
 
@@ -413,7 +391,7 @@ impl View {
         limit: usize,
     ) -> Result<Vec<TokenRecord>, StoreError> {
         let (start, end) = (wanted_key(chain, 0, 0), wanted_key(chain, asked_before.0, 0));
-        let table = self.txn.open_table(WANTED_TOKEN)?;
+        let table = self.snapshot.txn.open_table(WANTED_TOKEN)?;
         let mut tokens = Vec::new();
         for entry in table.range(start..end)?.take(limit) {
             let id = token_of_wanted(&entry?.0.value());
@@ -446,7 +424,7 @@ impl View {
         limit: usize,
     ) -> Result<Rows, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let table = self.trades()?;
+        let table = self.snapshot.trades()?;
         let mut slice = Slice::new(self, limit, Rows::default());
         for entry in table.range(start..end)?.take(limit) {
             let (key, value) = entry?;
@@ -463,8 +441,8 @@ impl View {
     ) -> Result<Vec<WantedValue>, StoreError> {
         let first = chain.0.to_be_bytes();
         let from = behind.0.as_slice().max(first.as_slice());
-        let table = self.txn.open_table(WANTED_VALUE)?;
-        let besides = self.txn.open_table(WANTED_VALUE_TO_BESIDE)?;
+        let table = self.snapshot.txn.open_table(WANTED_VALUE)?;
+        let besides = self.snapshot.txn.open_table(WANTED_VALUE_TO_BESIDE)?;
         let mut wanted = Vec::new();
         for entry in table.range(from..)? {
             let key = entry?.0;
@@ -479,7 +457,7 @@ impl View {
                 return Err(corrupt(WANTED_VALUES, "a short key"));
             };
             // An earlier program left those of a wallet that was forgotten.
-            let state = self.txn.open_table(WALLET_ID_TO_STATE)?.get(id.0)?;
+            let state = self.snapshot.states()?.get(id.0)?;
             let Some(state) = state else { continue };
             let epoch = codec::decode_state(STATES, state.value())?.epoch;
             let rows = self.rows_in(id, &start, &end, usize::MAX)?;
@@ -498,7 +476,7 @@ impl View {
         to: UnixSeconds,
     ) -> Result<Vec<LearnedPrice>, StoreError> {
         let (first, last) = (Minute::of(from).0, Minute::of(to).0);
-        let table = self.txn.open_table(MINUTE_TO_LEARNED)?;
+        let table = self.snapshot.txn.open_table(MINUTE_TO_LEARNED)?;
         let mut prices = Vec::new();
         for entry in table.range((chain.0, first)..=(chain.0, last))? {
             let minute = codec::decode_learned(LEARNED, entry?.1.value())?;
@@ -508,7 +486,7 @@ impl View {
     }
 
     fn read_candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
-        match self.txn.open_table(MINUTE_TO_CANDLE)?.get((chain.0, minute.0))? {
+        match self.snapshot.txn.open_table(MINUTE_TO_CANDLE)?.get((chain.0, minute.0))? {
             Some(bytes) => Ok(codec::decode_candle(CANDLES, bytes.value())?
                 .map_or(KeptCandle::Nothing, KeptCandle::Price)),
             None => Ok(KeptCandle::Unasked),
@@ -517,7 +495,7 @@ impl View {
 
     fn read_accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, StoreError> {
         let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
-        let table = self.txn.open_table(ACCOUNT_TO_STATE)?;
+        let table = self.snapshot.txn.open_table(ACCOUNT_TO_STATE)?;
         let mut accounts = Vec::new();
         for entry in table.range(start..=end)? {
             let (key, value) = entry?;
@@ -529,7 +507,7 @@ impl View {
     }
 
     fn read_pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
-        let table = self.txn.open_table(WALLET_ID_TO_PENDING)?;
+        let table = self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?;
         let mut pending = Vec::new();
         for entry in table.iter()? {
             let (id, value) = entry?;
@@ -541,13 +519,13 @@ impl View {
     }
 
     fn read_usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
-        let total = self.txn.open_table(KEY_TO_TOTAL)?.get(key.0)?;
+        let total = self.snapshot.txn.open_table(KEY_TO_TOTAL)?.get(key.0)?;
         Ok(total.map_or(0, |total| total.value()))
     }
 
     fn read_usage(&self, key: KeyId, id: WalletId) -> Result<Vec<DeliveredRange>, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        match self.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))? {
+        match self.snapshot.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))? {
             Some(bytes) => codec::decode_ranges(RANGES, family, bytes.value()),
             None => Ok(Vec::new()),
         }

@@ -203,6 +203,7 @@ impl Writer {
         self.mend()?;
         self.known.changed.clear();
         let opened = self.shared.opened();
+        self.shared.latest.forget();
         let result = self.try_commit(batch);
         if let Err(Failure { job: None, .. }) = &result {
             self.shared.fail(opened);
@@ -212,6 +213,7 @@ impl Writer {
             // Numbers given in a transaction that never was.
             Err(_) => self.known = Known::default(),
         }
+        self.shared.latest.forget();
         result
     }
 

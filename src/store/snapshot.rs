@@ -1,0 +1,136 @@
+//! What readers share between two commits: a read transaction, and the tables that most of them
+//! need. Beginning the one and opening the others costs as much as reading some rows.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
+
+use super::StoreError;
+use super::schema::{ROW_KEY_TO_TRADE, WALLET_ID_TO_STATE, WALLET_TO_ID};
+
+type Kept<K, V> = OnceLock<ReadOnlyTable<K, V>>;
+
+/// The store at one moment.
+pub(super) struct Snapshot {
+    pub(super) txn: ReadTransaction,
+    /// Of the memo, from before the transaction began.
+    pub(super) edition: u64,
+    /// Which opening of the file it reads from.
+    pub(super) opened: u64,
+    wallet_ids: Kept<&'static [u8], u32>,
+    states: Kept<u32, &'static [u8]>,
+    trades: Kept<&'static [u8], &'static [u8]>,
+}
+
+impl Snapshot {
+    pub(super) fn new(txn: ReadTransaction, edition: u64, opened: u64) -> Self {
+        let (wallet_ids, states, trades) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { txn, edition, opened, wallet_ids, states, trades }
+    }
+
+    pub(super) fn wallet_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>, StoreError> {
+        self.table(&self.wallet_ids, WALLET_TO_ID)
+    }
+
+    pub(super) fn states(&self) -> Result<&ReadOnlyTable<u32, &'static [u8]>, StoreError> {
+        self.table(&self.states, WALLET_ID_TO_STATE)
+    }
+
+    pub(super) fn trades(
+        &self,
+    ) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>, StoreError> {
+        self.table(&self.trades, ROW_KEY_TO_TRADE)
+    }
+
+    fn table<'a, K: Key + 'static, V: Value + 'static>(
+        &self,
+        kept: &'a Kept<K, V>,
+        definition: TableDefinition<'_, K, V>,
+    ) -> Result<&'a ReadOnlyTable<K, V>, StoreError> {
+        if let Some(table) = kept.get() {
+            return Ok(table);
+        }
+        let table = self.txn.open_table(definition)?;
+        Ok(kept.get_or_init(|| table))
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
+
+/// The snapshot that new readers get, for as long as nothing was committed since.
+#[derive(Debug, Default)]
+pub(super) struct Latest(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// How often one was forgotten: what began before that is not the latest.
+    changes: u64,
+    kept: Option<Arc<Snapshot>>,
+}
+
+impl Latest {
+    /// The kept one, else a new one. No lock is held while it begins.
+    pub(super) fn get_or(
+        &self,
+        begin: impl FnOnce() -> Result<Snapshot, StoreError>,
+    ) -> Result<Arc<Snapshot>, StoreError> {
+        let changes = {
+            let state = self.state();
+            if let Some(kept) = &state.kept {
+                return Ok(Arc::clone(kept));
+            }
+            state.changes
+        };
+        let snapshot = Arc::new(begin()?);
+        let mut state = self.state();
+        if state.changes == changes {
+            state.kept = Some(Arc::clone(&snapshot));
+        }
+        Ok(snapshot)
+    }
+
+    /// Before a commit, so that it keeps no page from being used again; after it, before anybody
+    /// is told of it; and when the file is closed.
+    pub(super) fn forget(&self) {
+        let mut state = self.state();
+        state.changes += 1;
+        let kept = state.kept.take();
+        drop(state);
+        drop(kept);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redb::backends::InMemoryBackend;
+    use redb::{Database, ReadableDatabase as _};
+
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_kept_until_it_is_forgotten_and_never_where_it_began_before_that() {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+        let begin = || Ok(Snapshot::new(database.begin_read().unwrap(), 0, 1));
+        let latest = Latest::default();
+        let first = latest.get_or(begin).unwrap();
+        assert!(Arc::ptr_eq(&first, &latest.get_or(begin).unwrap()), "shared");
+        latest.forget();
+        let overtaken = latest.get_or(|| {
+            let snapshot = begin();
+            latest.forget();
+            snapshot
+        });
+        let (overtaken, now) = (overtaken.unwrap(), latest.get_or(begin).unwrap());
+        assert!(!Arc::ptr_eq(&first, &now) && !Arc::ptr_eq(&overtaken, &now));
+        assert!(Arc::ptr_eq(&now, &latest.get_or(begin).unwrap()));
+    }
+}
