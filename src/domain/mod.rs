@@ -23,7 +23,7 @@ pub use price::{LearnedPrice, Minute, Moment, Price};
 pub use rows::{BareRow, RowRef, Rows};
 pub use signature::Signature;
 pub use source::SourceAccount;
-pub use time::{Clock, UnixMillis, UnixSeconds};
+pub use time::{Clock, TimeText, UnixMillis, UnixSeconds};
 pub use trade::{Row, Side, Token, Trade, TradeKey, ValueSource};
 
 /// Number of a chain's row in `data/chains.toml`; stored in keys, never reused.

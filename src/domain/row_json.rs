@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::domain::{Decimal, RowRef, Rows, Side, Token};
+use crate::domain::{Decimal, RowRef, Rows, Side, TimeText, Token};
 
 /// A row takes about this much.
 pub const ROW_BYTES_TYPICAL: usize = 320;
@@ -12,14 +12,19 @@ pub const ROW_BYTES_TYPICAL: usize = 320;
 pub fn rows_json(rows: &Rows, native_decimals: u8, out: &mut Vec<u8>) {
     out.reserve(rows.len() * ROW_BYTES_TYPICAL);
     let venues: Vec<Vec<u8>> = rows.venues().iter().map(|name| venue(name)).collect();
+    let mut times = TimeText::default();
     for (at, row) in rows.iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        row_json(row, venues.get(row.bare.venue).map_or(&[], Vec::as_slice), native_decimals, out);
+        let venue = venues.get(row.bare.venue).map(Vec::as_slice).unwrap_or_default();
+        row_json(row, venue, native_decimals, out);
+        out.extend_from_slice(times.of(row.bare.key.time));
+        out.extend_from_slice(b"\"}");
     }
 }
 
+/// Up to the time.
 fn row_json(row: RowRef<'_>, venue: &[u8], native_decimals: u8, out: &mut Vec<u8>) {
     let bare = row.bare;
     out.extend_from_slice(b"{\"signature\":\"");
@@ -34,8 +39,6 @@ fn row_json(row: RowRef<'_>, venue: &[u8], native_decimals: u8, out: &mut Vec<u8
     out.extend_from_slice(b",\"amount\":");
     number(out, row.amount());
     out.extend_from_slice(venue);
-    out.extend_from_slice(&bare.key.time.text());
-    out.extend_from_slice(b"\"}");
 }
 
 fn token(token: &Token) -> Vec<u8> {

@@ -28,20 +28,43 @@ impl UnixMillis {
 impl UnixSeconds {
     /// ISO 8601 to the second with the offset written out: `2026-11-21T07:05:51+00:00`.
     pub fn text(self) -> [u8; 25] {
-        let (days, second) = (self.0 / 86_400, self.0 % 86_400);
-        let (year, month, day) = civil(days);
-        let [century, year, month, day, hour, minute, second] =
-            [year / 100, year, month, day, second / 3600, second / 60 % 60, second % 60]
-                .map(|number| [number / 10 % 10, number % 10])
-                .map(|digits| digits.map(|digit| b'0' + u8::try_from(digit).unwrap_or_default()));
-        let mut text = *b"yyyy-mm-ddThh:mm:ss+00:00";
-        let parts = [century, year, month, day, hour, minute, second];
-        for (at, [tens, ones]) in [0, 2, 5, 8, 11, 14, 17].into_iter().zip(parts) {
-            if let Some(to) = text.get_mut(at..at + 2) {
-                to.copy_from_slice(&[tens, ones]);
-            }
+        *TimeText::default().of(self)
+    }
+}
+
+/// Texts of times, one after another: neighbours are mostly of one day, whose date stays.
+#[derive(Debug, Default)]
+pub struct TimeText {
+    day: Option<u32>,
+    text: [u8; 25],
+}
+
+impl TimeText {
+    /// As [`UnixSeconds::text`].
+    pub fn of(&mut self, time: UnixSeconds) -> &[u8; 25] {
+        let (day, second) = (time.0 / 86_400, time.0 % 86_400);
+        if self.day != Some(day) {
+            self.day = Some(day);
+            self.text = *b"yyyy-mm-ddThh:mm:ss+00:00";
+            let (year, month, of_month) = civil(day);
+            self.put(0, [year / 100, year % 100]);
+            self.put(5, [month]);
+            self.put(8, [of_month]);
         }
-        text
+        self.put(11, [second / 3600]);
+        self.put(14, [second / 60 % 60]);
+        self.put(17, [second % 60]);
+        &self.text
+    }
+
+    /// Writes numbers below 100 by two digits each.
+    fn put<const N: usize>(&mut self, at: usize, numbers: [u32; N]) {
+        let places = self.text.get_mut(at..).unwrap_or_default().chunks_exact_mut(2);
+        for (to, number) in places.zip(numbers) {
+            to.copy_from_slice(
+                &[number / 10, number % 10].map(|d| b'0' + u8::try_from(d).unwrap_or_default()),
+            );
+        }
     }
 }
 
@@ -77,6 +100,18 @@ mod tests {
             let expected = jiff::Timestamp::from_second(i64::from(second)).unwrap();
             let text = expected.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string();
             prop_assert_eq!(UnixSeconds(second).to_string(), text);
+        }
+
+        /// Whatever was written before.
+        #[test]
+        fn writes_neighbours_as_it_writes_each_alone(
+            first in any::<u32>(),
+            steps in proptest::collection::vec(-200_000_i32..200_000, 1..20),
+        ) {
+            let mut texts = TimeText::default();
+            for time in steps.into_iter().map(|step| UnixSeconds(first.saturating_add_signed(step))) {
+                prop_assert_eq!(texts.of(time), &time.text());
+            }
         }
     }
 }
