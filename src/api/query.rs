@@ -3,6 +3,7 @@
 //! Parameters that are not known are ignored, so that clients written for a later version work;
 //! a known one that stands twice is refused, because either value could be meant.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl HistoryQuery {
         for pair in query.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decode(name);
-            let known = raw.iter_mut().find(|(known, _)| name == known.as_bytes());
+            let known = raw.iter_mut().find(|(known, _)| *name == *known.as_bytes());
             let Some((name, slot)) = known else { continue };
             if slot.replace(decode(value)).is_some() {
                 return Err(ApiError::InvalidParameter { name, rule: "it may stand once only" });
@@ -177,9 +178,9 @@ fn iso_seconds(text: &str) -> Option<u32> {
     u32::try_from(time.as_second() + fraction).ok()
 }
 
-fn text(name: &'static str, bytes: Vec<u8>) -> Result<String, ApiError> {
+fn text(name: &'static str, bytes: Cow<'_, [u8]>) -> Result<String, ApiError> {
     let rule = "its percent-encoding is not valid UTF-8";
-    String::from_utf8(bytes).map_err(|_| ApiError::InvalidParameter { name, rule })
+    String::from_utf8(bytes.into_owned()).map_err(|_| ApiError::InvalidParameter { name, rule })
 }
 
 fn parse_limit(text: &str) -> Result<u64, ApiError> {
@@ -202,7 +203,8 @@ fn parse_limit(text: &str) -> Result<u64, ApiError> {
 
 /// The address of the path.
 pub(super) fn decode_segment(segment: &str) -> Result<String, ApiError> {
-    String::from_utf8(unescape(segment, false)).map_err(|_| ApiError::UnreadableAddress)
+    String::from_utf8(unescape(segment, false).into_owned())
+        .map_err(|_| ApiError::UnreadableAddress)
 }
 
 /// Percent-encoding of everything that could mean something in a URL.
@@ -218,15 +220,15 @@ fn escape(text: &str) -> String {
     })
 }
 
-fn decode(text: &str) -> Vec<u8> {
+fn decode(text: &str) -> Cow<'_, [u8]> {
     unescape(text, true)
 }
 
 /// Percent-decoding; a `%` without two hex digits stands for itself.
-fn unescape(text: &str, plus_is_space: bool) -> Vec<u8> {
+fn unescape(text: &str, plus_is_space: bool) -> Cow<'_, [u8]> {
     // To the end in any case: a loop without a way out is quicker, and cursors are long.
     if !text.bytes().fold(false, |found, byte| found | matches!(byte, b'%' | b'+')) {
-        return text.into();
+        return text.as_bytes().into();
     }
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -244,7 +246,7 @@ fn unescape(text: &str, plus_is_space: bool) -> Vec<u8> {
             other => *other,
         });
     }
-    out
+    out.into()
 }
 
 fn byte(hex: [u8; 2]) -> Option<u8> {

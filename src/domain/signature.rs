@@ -9,17 +9,18 @@ const LIMBS: usize = 18;
 const DIGITS: usize = LIMBS * 5;
 /// The signatures from here on have no byte of zero at their beginning, so that their text is
 /// the digits of the number and nothing else.
-const FIRST_FULL: [u32; LIMBS] = power_of_256(63);
+const FIRST_FULL: [u8; Signature::STORED_BYTES] = power_of_256(63);
 /// One more than the largest.
-const END: [u32; LIMBS] = power_of_256(64);
+const END: [u8; Signature::STORED_BYTES] = power_of_256(64);
 
-/// 64 bytes, as 18 limbs of five base58 digits, most significant first: the order is the bytes'.
+/// 64 bytes, as 18 limbs of five base58 digits, most significant first and each big-endian: the
+/// order is the bytes'. They stay as they are stored, so that reading a row moves no limb.
 ///
 /// Turning bytes into digits is a division of the whole number for every digit (about 200 ns with
 /// the best tables), writing digits a look-up for every two (`benches/encode.rs`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Signature {
-    limbs: [u32; LIMBS],
+    stored: [u8; Signature::STORED_BYTES],
 }
 
 impl Signature {
@@ -36,13 +37,25 @@ impl Signature {
                 carry = value / LIMB;
             }
         }
-        Self { limbs }
+        Self::of(limbs)
+    }
+
+    fn of(limbs: [u32; LIMBS]) -> Self {
+        let mut stored = [0; Self::STORED_BYTES];
+        for (to, limb) in stored.as_chunks_mut().0.iter_mut().zip(limbs) {
+            *to = limb.to_be_bytes();
+        }
+        Self { stored }
+    }
+
+    fn limbs(&self) -> impl Iterator<Item = u32> {
+        self.stored.as_chunks().0.iter().map(|limb| u32::from_be_bytes(*limb))
     }
 
     pub fn to_bytes(self) -> [u8; 64] {
         // Words, least significant first.
         let mut words = [0_u32; 16];
-        for limb in self.limbs {
+        for limb in self.limbs() {
             let mut carry = u64::from(limb);
             for word in &mut words {
                 let value = u64::from(*word) * LIMB + carry;
@@ -59,38 +72,31 @@ impl Signature {
 
     /// Reads base58 of exactly 64 bytes.
     pub fn parse(text: &[u8]) -> Option<Self> {
-        let limbs = read_digits(text)?;
-        if Self::is_full(&limbs) {
-            return (!text.starts_with(b"1")).then_some(Self { limbs });
+        let signature = Self::of(read_digits(text)?);
+        if signature.is_full() && signature.stored < END {
+            return (!text.starts_with(b"1")).then_some(signature);
         }
         let mut bytes = [0; 64];
         five8::decode_64(text, &mut bytes).ok()?;
         Some(Self::from_bytes(&bytes))
     }
 
-    /// The limbs, big-endian: byte order is the order of signatures.
+    /// Byte order is the order of signatures.
     pub fn to_stored(self) -> [u8; Self::STORED_BYTES] {
-        let mut stored = [0; Self::STORED_BYTES];
-        for (to, limb) in stored.as_chunks_mut().0.iter_mut().zip(self.limbs) {
-            *to = limb.to_be_bytes();
-        }
-        stored
+        self.stored
     }
 
     /// `None` for bytes that [`Self::to_stored`] does not write.
     #[inline]
     pub fn from_stored(stored: &[u8; Self::STORED_BYTES]) -> Option<Self> {
-        let (mut limbs, mut fit) = ([0; LIMBS], true);
-        for (limb, from) in limbs.iter_mut().zip(stored.as_chunks().0) {
-            *limb = u32::from_be_bytes(*from);
-            fit &= u64::from(*limb) < LIMB;
-        }
-        (fit && limbs < END).then_some(Self { limbs })
+        let signature = Self { stored: *stored };
+        let fit = signature.limbs().fold(true, |fit, limb| fit & (u64::from(limb) < LIMB));
+        (fit && signature < Self { stored: END }).then_some(signature)
     }
 
     /// Adds the base58 text.
     pub fn push_text(&self, out: &mut Vec<u8>) {
-        if !Self::is_full(&self.limbs) {
+        if !self.is_full() {
             // One signature in 256 begins with zeros, which base58 writes one by one.
             let mut text = [0; 88];
             let len = usize::from(five8::encode_64(&self.to_bytes(), &mut text));
@@ -106,7 +112,7 @@ impl Signature {
     /// With room behind the last limb.
     fn digits(&self) -> [u8; DIGITS + 3] {
         let mut text = [0; DIGITS + 3];
-        for (at, limb) in self.limbs.into_iter().enumerate() {
+        for (at, limb) in self.limbs().enumerate() {
             if let Some(to) = text.get_mut(at * 5..at * 5 + 8) {
                 to.copy_from_slice(&limb_text(limb));
             }
@@ -114,9 +120,9 @@ impl Signature {
         text
     }
 
-    /// Whether the number is one of 64 bytes, the first of which is not zero.
-    fn is_full(limbs: &[u32; LIMBS]) -> bool {
-        FIRST_FULL <= *limbs && *limbs < END
+    /// Whether the first byte is not zero.
+    fn is_full(&self) -> bool {
+        FIRST_FULL <= self.stored
     }
 }
 
@@ -151,7 +157,7 @@ fn low(value: u64) -> u32 {
 }
 
 #[expect(clippy::indexing_slicing, clippy::as_conversions, reason = "runs at build time")]
-const fn power_of_256(exponent: u32) -> [u32; LIMBS] {
+const fn power_of_256(exponent: u32) -> [u8; Signature::STORED_BYTES] {
     let mut limbs = [0; LIMBS];
     limbs[LIMBS - 1] = 1;
     let mut times = 0;
@@ -166,7 +172,13 @@ const fn power_of_256(exponent: u32) -> [u32; LIMBS] {
         }
         times += 1;
     }
-    limbs
+    let mut stored = [0; Signature::STORED_BYTES];
+    let mut at = 0;
+    while at < stored.len() {
+        stored[at] = limbs[at / 4].to_be_bytes()[at % 4];
+        at += 1;
+    }
+    stored
 }
 
 #[cfg(test)]
@@ -242,10 +254,10 @@ mod tests {
             assert_eq!(Signature::parse(text.as_bytes()), Some(signature));
             assert_eq!(Signature::from_stored(&signature.to_stored()), Some(signature));
         }
-        assert_eq!(Signature::from_bytes(&full).limbs, FIRST_FULL);
+        assert_eq!(Signature::from_bytes(&full).stored, FIRST_FULL);
         let mut end = Signature::from_bytes(&[255; 64]);
-        end.limbs[LIMBS - 1] += 1;
-        assert_eq!(end.limbs, END);
+        end.stored[Signature::STORED_BYTES - 1] += 1;
+        assert_eq!(end.stored, END);
         assert_eq!(Signature::from_stored(&end.to_stored()), None);
     }
 }

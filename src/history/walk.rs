@@ -541,7 +541,7 @@ impl Walk {
         })
     }
 
-    fn record(&self, view: &View) -> Result<Option<WalletRecord>, HistoryError> {
+    fn record(&self, view: &View) -> Result<Option<Arc<WalletRecord>>, HistoryError> {
         Ok(view.wallet(&self.request.wallet)?)
     }
 }

@@ -95,7 +95,7 @@ impl Worker {
     async fn record(&self) -> Result<WalletRecord, HistoryError> {
         let known = self.inner.view()?.wallet(&self.board.wallet)?;
         match known {
-            Some(record) => Ok(record),
+            Some(record) => Ok(WalletRecord::clone(&record)),
             None => Ok(self.inner.store.intern(&self.board.wallet).await?),
         }
     }

@@ -72,6 +72,8 @@ pub struct StoreLimits {
     memo_entries: usize,
     /// Tokens and venues each that one slice keeps at hand.
     slice_names: usize,
+    /// Wallets that readers keep in memory between two commits.
+    snapshot_records: usize,
     /// Rows for which a slice makes room before it reads them.
     slice_rows: usize,
     /// Minutes, over all chains, whose learned prices are kept, and as many of candles.
@@ -86,6 +88,7 @@ pub const LIMITS: StoreLimits = StoreLimits {
     interned: 65_536,
     memo_entries: 16_384,
     slice_names: 256,
+    snapshot_records: 1_024,
     slice_rows: 1_024,
     price_minutes: 100_000,
     prices_per_minute: 8,
@@ -177,7 +180,7 @@ impl Store {
     /// The record of a wallet, which is created where it is missing.
     pub async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord, StoreError> {
         if let Some(record) = self.view()?.wallet(wallet)? {
-            return Ok(record);
+            return Ok(WalletRecord::clone(&record));
         }
         let (reply, answer) = Reply::new();
         let id = self.ask(Job::Intern(*wallet, reply), answer).await?;

@@ -1,13 +1,15 @@
 //! What readers share between two commits: a read transaction, and the tables that most of them
 //! need. Beginning the one and opening the others costs as much as reading some rows.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 
-use super::StoreError;
 use super::schema::{ROW_KEY_TO_TRADE, WALLET_ID_TO_STATE, WALLET_TO_ID};
+use super::{LIMITS, StoreError, WalletRecord};
+use crate::domain::Wallet;
 
 type Kept<K, V> = OnceLock<ReadOnlyTable<K, V>>;
 
@@ -21,12 +23,26 @@ pub(super) struct Snapshot {
     wallet_ids: Kept<&'static [u8], u32>,
     states: Kept<u32, &'static [u8]>,
     trades: Kept<&'static [u8], &'static [u8]>,
+    /// Wallets that were looked up: a page looks for the one that the page before it did.
+    records: Mutex<HashMap<Wallet, Arc<WalletRecord>>>,
 }
 
 impl Snapshot {
     pub(super) fn new(txn: ReadTransaction, edition: u64, opened: u64) -> Self {
         let (wallet_ids, states, trades) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { txn, edition, opened, wallet_ids, states, trades }
+        Self { txn, edition, opened, wallet_ids, states, trades, records: Mutex::default() }
+    }
+
+    pub(super) fn record(&self, wallet: &Wallet) -> Option<Arc<WalletRecord>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).get(wallet).cloned()
+    }
+
+    pub(super) fn keep_record(&self, record: &Arc<WalletRecord>) {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if records.len() >= LIMITS.snapshot_records {
+            records.clear();
+        }
+        records.insert(record.wallet, Arc::clone(record));
     }
 
     pub(super) fn wallet_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>, StoreError> {

@@ -1,6 +1,7 @@
 //! The reading side: one read transaction, blocking and short.
 
 use std::fmt;
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _};
@@ -54,7 +55,7 @@ impl View {
     }
 
     /// `None` where the wallet was never interned.
-    pub fn wallet(&self, wallet: &Wallet) -> Result<Option<WalletRecord>, StoreError> {
+    pub fn wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
         self.noted(self.find_wallet(wallet))
     }
 
@@ -207,24 +208,35 @@ impl View {
         })
     }
 
-    fn find_wallet(&self, wallet: &Wallet) -> Result<Option<WalletRecord>, StoreError> {
-        let key = address_key(wallet.chain, &wallet.address);
-        match self.snapshot.wallet_ids()?.get(key.as_slice())? {
-            Some(id) => self.read_state(WalletId(id.value()), *wallet).map(Some),
-            None => Ok(None),
+    fn find_wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
+        let Some(record) = self.known_or_found(wallet)? else { return Ok(None) };
+        // The rows of the same wallet are mostly read next.
+        let _ = self.found.set((record.id, wallet.address.family()));
+        Ok(Some(record))
+    }
+
+    fn known_or_found(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
+        if let Some(record) = self.snapshot.record(wallet) {
+            return Ok(Some(record));
         }
+        let key = address_key(wallet.chain, &wallet.address);
+        let Some(id) = self.snapshot.wallet_ids()?.get(key.as_slice())? else { return Ok(None) };
+        let record = Arc::new(self.read_state(WalletId(id.value()), *wallet)?);
+        self.snapshot.keep_record(&record);
+        Ok(Some(record))
     }
 
     fn read_wallet(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
         match self.plain_wallet(id)? {
-            Some(wallet) => self.read_state(id, wallet).map(Some),
+            Some(wallet) => {
+                let _ = self.found.set((id, wallet.address.family()));
+                self.read_state(id, wallet).map(Some)
+            }
             None => Ok(None),
         }
     }
 
     fn read_state(&self, id: WalletId, wallet: Wallet) -> Result<WalletRecord, StoreError> {
-        // The rows of the same wallet are mostly read next.
-        let _ = self.found.set((id, wallet.address.family()));
         let state = match self.snapshot.states()?.get(id.0)? {
             Some(bytes) => codec::decode_state(STATES, bytes.value())?,
             None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),
@@ -275,11 +287,10 @@ impl View {
         };
         let table = self.snapshot.trades()?;
         let mut slice = Slice::new(self, limit, room);
-        for entry in table.range(start.bytes()..RowKey::end(id).bytes())? {
+        let end = RowKey::end(id);
+        let behind = (Bound::Excluded(start.bytes()), Bound::Excluded(end.bytes()));
+        for entry in table.range::<&[u8]>(behind)? {
             let (key, value) = entry?;
-            if slice.rows.is_empty() && key.value() == start.bytes() {
-                continue;
-            }
             if height_of(key.value()).is_some_and(|height| height < floor) {
                 break;
             }

@@ -117,5 +117,5 @@ pub(crate) fn stored(store: &Store, wallet: &Wallet) -> Model {
         }
     }
     assert_eq!(record.count, u64::try_from(trades.len()).unwrap(), "the count is not the rows'");
-    Model { trades, coverage: record.coverage, epoch: record.epoch }
+    Model { trades, coverage: record.coverage.clone(), epoch: record.epoch }
 }
