@@ -303,7 +303,7 @@ fn open(
         wallet: asked.wallet,
         key: caller.key.id,
         quota: caller.key.quota,
-        resume: asked.cursor,
+        resume: asked.cursor.map(Box::new),
         filter: asked.filter.clone(),
         follow: asked.follow,
         want,

@@ -150,7 +150,7 @@ impl<'a> Reading<'a> {
             wallet: self.wallet,
             key: KeyId::LOCAL,
             quota: None,
-            resume: resume.map_err(unusable)?,
+            resume: resume.map_err(unusable)?.map(Box::new),
             filter: Filter::default(),
             follow: false,
             want: left.map_or(Want::All, Want::Rows),

@@ -144,7 +144,7 @@ impl History {
             return Err(HistoryError::ChainDisabled);
         }
         let all_below = (request.want == Want::All)
-            .then(|| request.resume.and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
+            .then(|| request.resume.as_ref().and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
         let demand = Demand { fresh: false, all_below, edge: None };
         let guard = self.inner.attend(request.wallet, true, |board| board.demand(demand))?;
         Ok(Walk::new(Arc::clone(&self.inner), request, guard))

@@ -44,7 +44,7 @@ pub struct WalkRequest {
     /// Trades that the key may be counted in all.
     pub quota: Option<u64>,
     /// A cursor of a walk with the same filter.
-    pub resume: Option<Cursor>,
+    pub resume: Option<Box<Cursor>>,
     pub filter: Filter,
     /// After the history, what is new is delivered until the window ends. Wants all of it.
     pub follow: bool,
@@ -108,8 +108,9 @@ pub struct Walk {
     /// Counts what the filter lets through: while rows are delivered in a walk from the beginning,
     /// else at the end. Apart, because thousands of streams wait without one.
     tally: Option<Box<Tally>>,
-    /// What the last look of a page told about its end, should all of its rows be delivered.
-    page_end: Option<End>,
+    /// What the last look of a page told about its end, should all of its rows be delivered. Apart,
+    /// as streams have none.
+    page_end: Option<Box<End>>,
     /// It was settled how the walk ends.
     ending: Option<Ending>,
 }
@@ -139,12 +140,14 @@ impl Walk {
         let mut progress = demand.board().subscribe();
         let failures_seen = progress.borrow_and_update().failures;
         let now = Instant::now();
-        let position = request.resume.map_or(Position::Start, |cursor| cursor.position);
-        let live = request.follow && request.resume.is_some_and(|cursor| cursor.live);
+        let position = request.resume.as_ref().map_or(Position::Start, |cursor| cursor.position);
+        let live = request.follow && request.resume.as_ref().is_some_and(|cursor| cursor.live);
         // A cursor from before the first row has delivered nothing: it begins anew.
         let head = match position {
             Position::Start if !live => None,
-            Position::Start | Position::After(_) => request.resume.and_then(|cursor| cursor.head),
+            Position::Start | Position::After(_) => {
+                request.resume.as_ref().and_then(|cursor| cursor.head)
+            }
         };
         let counts = !request.filter.is_none() && position == Position::Start && !live;
         let left = match request.want {
@@ -282,7 +285,7 @@ impl Walk {
         let (mut rows, more) = view.rows_in_room(record.id, part, limit, self.room())?;
         self.page_end = None;
         if is_last && rows.len() >= left {
-            self.page_end = page_end(&view, &record, head, more)?;
+            self.page_end = page_end(&view, &record, head, more)?.map(Box::new);
         }
         let is_cut = self.cut_at_from(&mut rows);
         if rows.is_empty() {
@@ -504,13 +507,14 @@ impl Walk {
 
     fn end(&mut self, error: Option<HistoryError>) -> Step {
         let known = self.page_end.take().filter(|_| self.left == 0 && error.is_none());
-        let end = known.map_or_else(|| self.summary(error), Ok).unwrap_or_else(|error| End {
-            complete: false,
-            more: true,
-            trade_count: 0,
-            first_trade: None,
-            error: Some(error),
-        });
+        let end =
+            known.map_or_else(|| self.summary(error), |end| Ok(*end)).unwrap_or_else(|error| End {
+                complete: false,
+                more: true,
+                trade_count: 0,
+                first_trade: None,
+                error: Some(error),
+            });
         if self.request.want == Want::All && !end.complete && !self.live {
             self.inner.go_on_in_background(&self.request, end.error.as_ref());
         }

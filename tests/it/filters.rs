@@ -255,7 +255,7 @@ async fn a_wallet_that_loads_while_it_is_filtered_gives_all_that_match() {
                 Step::End(end) => break end,
             }
         };
-        resume = Some(walk.cursor());
+        resume = Some(Box::new(walk.cursor()));
         if end.complete && !end.more {
             assert_eq!(end.trade_count, u64::try_from(expected.len()).unwrap());
             break;

@@ -30,7 +30,7 @@ impl Told {
         let mut walk = world
             .history
             .walk(WalkRequest {
-                resume: self.cursor,
+                resume: self.cursor.map(Box::new),
                 filter: filter.clone(),
                 follow: true,
                 window: WINDOW,

@@ -72,7 +72,7 @@ impl Client {
             wallet,
             key: self.key,
             quota: None,
-            resume: self.walk.cursor.map(told),
+            resume: self.walk.cursor.map(told).map(Box::new),
             filter: Filter::default(),
             follow: false,
             want: self.page.map_or(Want::All, Want::Rows),

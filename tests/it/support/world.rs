@@ -147,6 +147,7 @@ impl World {
     }
 
     pub(crate) fn walk(&self, wallet: Wallet, want: Want, resume: Option<Cursor>) -> Walk {
+        let resume = resume.map(Box::new);
         self.history.walk(WalkRequest { resume, ..Self::request(wallet, want) }).unwrap()
     }
 
