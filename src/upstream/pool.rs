@@ -35,11 +35,13 @@ pub struct CallOptions {
     pub on: Option<EndpointId>,
     /// Another endpoint than this one, where there is one.
     pub avoid: Option<EndpointId>,
+    /// Not one that is much slower, though: then the same is asked again.
+    pub in_time: bool,
 }
 
 impl CallOptions {
     pub fn new(lane: Lane) -> Self {
-        Self { lane, on: None, avoid: None }
+        Self { lane, on: None, avoid: None, in_time: false }
     }
 }
 

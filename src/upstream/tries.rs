@@ -41,7 +41,7 @@ impl Open {
             lane: options.lane.clone(),
             on: options.on,
             avoid: self.avoid,
-            is_opinion: self.attempts == 0 && self.avoid.is_some(),
+            is_opinion: self.attempts == 0 && self.avoid.is_some() && !options.in_time,
             without: self.without,
             method,
             calls,

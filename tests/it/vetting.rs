@@ -80,3 +80,25 @@ async fn a_node_of_another_chain_tells_nothing_however_late_it_says_so() {
         assert_eq!(asked.calls_of("getSignaturesForAddress"), 0, "{late}: {asked:?}");
     }
 }
+
+/// Accounts are found one after another: the second answer on the end of each is no slow node's.
+#[tokio::test(start_paused = true)]
+async fn a_slow_node_is_not_waited_for_at_each_account() {
+    let read = async |nodes: usize| {
+        let (batch, concurrency) = (Some(10), Some(8));
+        let world = Build { nodes, batch, concurrency, ..Build::default() }.world();
+        world.set_faults(Faults::latency(Duration::from_millis(80)));
+        for slow in &world.nodes[1..] {
+            slow.set_faults(Faults::latency(Duration::from_secs(4)));
+        }
+        let wallet = world.add("trader", WalletPlan::trades(3_000));
+        let began = Instant::now();
+        let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+        assert!(end.complete, "{end:?}");
+        same(&rows, &world.truth(wallet));
+        began.elapsed()
+    };
+    let (alone, beside) = (read(1).await, read(2).await);
+    // Once it is asked: about the end of the wallet's own list.
+    assert!(beside < alone + Duration::from_secs(6), "{alone:?} alone, {beside:?} beside");
+}

@@ -430,16 +430,19 @@ impl ListReader {
             let second = listing.list.wants_second_answer() || listing.list.missed();
             let on = self.head_by.filter(|_| from_head);
             let avoid = listing.last_by.filter(|_| second);
+            // Accounts are found one after another while rows are delivered: to wait for a slow
+            // node at the end of each would make all as slow as that one.
+            let in_time = !listing.list.missed();
             if listing.list.kind == Kind::Account {
-                accounts.entry((on, avoid)).or_default().push(request);
+                accounts.entry((on, avoid, in_time)).or_default().push(request);
             } else {
                 let options = CallOptions { on, avoid, ..self.options.clone() };
                 self.flights.push(pages(self.source.clone(), vec![request], options));
             }
         }
-        for ((on, avoid), requests) in accounts {
+        for ((on, avoid, in_time), requests) in accounts {
             for group in requests.chunks(size.max(1)) {
-                let options = CallOptions { on, avoid, ..self.options.clone() };
+                let options = CallOptions { on, avoid, in_time, ..self.options.clone() };
                 self.flights.push(pages(self.source.clone(), group.to_vec(), options));
             }
         }
