@@ -71,7 +71,7 @@ pub struct End {
     pub more: bool,
     /// Complete: the wallet's trades up to the walk's head. Else: trades stored so far.
     pub trade_count: u64,
-    /// The oldest trade, where the history is complete; not of a page that leaves some of it.
+    /// The oldest trade, where the history is complete.
     pub first_trade: Option<UnixSeconds>,
     pub error: Option<HistoryError>,
 }
@@ -561,7 +561,7 @@ fn page_end(
         return Ok(None);
     }
     let trade_count = count_below(view, record, head)?;
-    let first_trade = if more { None } else { view.first_time(record.id)? };
+    let first_trade = view.first_time(record.id)?;
     Ok(Some(End { complete: true, more, trade_count, first_trade, error: None }))
 }
 
