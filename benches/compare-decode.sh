@@ -1,45 +1,56 @@
 #!/usr/bin/env bash
-# Recorded `getTransaction` answers to trades, on one core: this decoder beside the npm package
-# solana-dex-parser, in turns of one run.
-# usage: bash benches/compare-decode.sh [FOLDER]     (default ../shared/corpus/sol; needs node and npm)
+# Recorded answers of nodes to trades, on one core, in turns of one run: each family beside a bare
+# scan of the same JSON, Solana's beside the npm package solana-dex-parser too.
+# usage: bash benches/compare-decode.sh [CORPUS]     (default ../shared/corpus; needs node and npm)
 # The package is installed into a scratch folder that is removed again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PEER=solana-dex-parser@2.6.7
-FLOOR=40
-TURNS=2
-folder=$(realpath "${1:-../shared/corpus/sol}")
+FLOOR_PEER=40
+FLOOR_SCAN=0.15
+TURNS=3
+corpus=$(realpath "${1:-../shared/corpus}")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-[ -d "$folder" ] || { printf 'no folder %s\n' "$folder" >&2; exit 1; }
+[ -d "$corpus/sol" ] || { printf 'no folder %s\n' "$corpus/sol" >&2; exit 1; }
 printf '{"private":true}\n' >"$scratch/package.json"
 npm install --prefix "$scratch" --no-audit --no-fund --ignore-scripts --silent "$PEER" >&2
 cargo bench --bench decode --no-run >&2
-estimates=${CARGO_TARGET_DIR:-target}/criterion/answers
+criterion=${CARGO_TARGET_DIR:-target}/criterion
 
-# Nanoseconds of Criterion's median over the whole folder.
-nanoseconds() {
-    node -p "JSON.parse(fs.readFileSync('$estimates/$1/new/estimates.json')).median.point_estimate"
+# Transactions a second, by Criterion's median over all of a family.
+rate() {
+    node -p "const of = (name) => JSON.parse(fs.readFileSync('$criterion/$1/new/' + name));
+        of('benchmark.json').throughput.Elements * 1e9 / of('estimates.json').median.point_estimate"
 }
 
 for turn in $(seq "$TURNS"); do
-    node benches/peer-decode.mjs "$folder" "$scratch" >>"$scratch/peer"
-    BLOTTER_CORPUS=$folder cargo bench --bench decode -- --noplot '^answers/' >&2
-    printf '%s %s\n' "$(nanoseconds trades)" "$(nanoseconds scan)" >>"$scratch/ours"
+    node benches/peer-decode.mjs "$corpus/sol" "$scratch" >>"$scratch/peer"
+    BLOTTER_CORPUS=$corpus cargo bench --bench decode -- --noplot '^answers-.*/(scan|trades)' >&2
+    for family in sol evm tron; do
+        [ -d "$corpus/$family" ] || continue
+        printf '%s %s\n' "$(rate "answers-$family/trades")" "$(rate "answers-$family/scan")" \
+            >>"$scratch/$family"
+    done
 done
 
-# The peer's faster turn against our slower one.
-paste -d ' ' "$scratch/peer" "$scratch/ours" | awk -v floor="$FLOOR" '
-    { answers = $4; readable = $3
-      if ($1 > peer) { peer = $1; way = $2 }
-      if ($5 > trades) trades = $5
-      if ($6 > scan) scan = $6 }
-    END { ours = answers * 1e9 / trades; limit = answers * 1e9 / scan; ratio = ours / peer
-      printf "%-34s %12s\n", answers " answers, one core", "tx/s"
-      printf "%-34s %12.0f\n", "bare JSON scan", limit
-      printf "%-34s %12.0f\n", "blotter, bytes to trades", ours
-      printf "%-34s %12.0f   (%d readable)\n", "peer, text to trades (" way ")", peer, readable
-      printf "%-34s %12.1f   (floor %d)\n", "ratio", ratio, floor
-      exit ratio < floor }'
+# The turn in the middle, by its ratio: what stands beside each other ran right after each other.
+middle() { sort -g -k 3 | sed -n "$((TURNS / 2 + 1))p"; }
+failed=0
+row() {
+    awk -v family="$1" -v what="$2" -v floor="$3" \
+        '{ printf "%-6s %-36s %12.0f %12.0f %8.2f   %s\n", family, what, $1, $2, $3, floor
+           exit $3 < floor }' || failed=1
+}
+
+printf '%-6s %-36s %12s %12s %8s   %s\n' "" "transactions/s, one core" ours other ratio floor
+for family in sol evm tron; do
+    [ -f "$scratch/$family" ] || continue
+    row "$family" "bare JSON scan" "$FLOOR_SCAN" < <(awk '{ print $1, $2, $1 / $2 }' "$scratch/$family" | middle)
+done
+read -r _ way readable _ <"$scratch/peer"
+row sol "solana-dex-parser ($way, $readable read)" "$FLOOR_PEER" \
+    < <(paste -d ' ' "$scratch/sol" "$scratch/peer" | awk '{ print $1, $3, $1 / $3 }' | middle)
+exit "$failed"
