@@ -9,10 +9,10 @@ use super::scene::{Scene, Venue};
 use super::transaction::{Account, Word};
 use crate::registry::{Factory, PoolSalt};
 
-/// Fees, in millionths, of which factories make pools.
-const FEES: [u32; 9] = [100, 200, 250, 300, 400, 500, 2_500, 3_000, 10_000];
-/// Spacings of ticks of which factories make pools.
-const SPACINGS: [u32; 6] = [1, 10, 50, 100, 200, 2_000];
+/// Fees, in millionths, of which factories make pools; the most common ones first.
+const FEES: [u32; 9] = [3_000, 500, 10_000, 100, 2_500, 200, 250, 300, 400];
+/// Spacings of ticks of which factories make pools; the most common ones first.
+const SPACINGS: [u32; 6] = [200, 100, 1, 50, 2_000, 10];
 
 /// The name of the factory that made the pool.
 pub(super) fn maker<'a>(scene: &Scene<'a>, venue: &Venue<'_>) -> Option<&'a Arc<str>> {
@@ -25,29 +25,34 @@ pub(super) fn maker<'a>(scene: &Scene<'a>, venue: &Venue<'_>) -> Option<&'a Arc<
     };
     let pair = if a < b { [a, b] } else { [b, a] };
     let made = |factory: &&Factory| {
-        salts(factory.salt, &pair).iter().any(|salt| derived(factory, salt) == venue.log.address)
+        let mut salts =
+            numbers(factory.salt).iter().map(|number| salt(factory.salt, &pair, *number));
+        salts.any(|salt| derived(factory, &salt) == venue.log.address)
     };
     scene.tables.factories(scene.chain).find(made).map(|factory| &factory.name)
 }
 
-fn salts(salt: PoolSalt, [low, high]: &[Account; 2]) -> Vec<Word> {
-    let padding = [0; 12];
-    let words: [&[u8]; 4] = [&padding, low, &padding, high];
+/// What tells pools of one pair apart.
+fn numbers(salt: PoolSalt) -> &'static [u32] {
     match salt {
-        PoolSalt::Pair => vec![hash(&[low, high])],
-        PoolSalt::StablePair => vec![hash(&[low, high, &[0]]), hash(&[low, high, &[1]])],
-        PoolSalt::Words => vec![hash(&words)],
-        PoolSalt::Fee => numbered(&words, &FEES),
-        PoolSalt::Spacing => numbered(&words, &SPACINGS),
+        PoolSalt::Pair | PoolSalt::Words => &[0],
+        PoolSalt::StablePair => &[0, 1],
+        PoolSalt::Fee => &FEES,
+        PoolSalt::Spacing => &SPACINGS,
     }
 }
 
-fn numbered(words: &[&[u8]], numbers: &[u32]) -> Vec<Word> {
-    let salt = |number: &u32| {
-        let number = number.to_be_bytes();
-        hash(&[words, &[&[0; 28], &number]].concat())
-    };
-    numbers.iter().map(salt).collect()
+fn salt(salt: PoolSalt, [low, high]: &[Account; 2], number: u32) -> Word {
+    let (padding, number) = ([0; 12], number.to_be_bytes());
+    let [.., last] = number;
+    match salt {
+        PoolSalt::Pair => hash(&[low, high]),
+        PoolSalt::StablePair => hash(&[low, high, &[last]]),
+        PoolSalt::Words => hash(&[&padding, low, &padding, high]),
+        PoolSalt::Fee | PoolSalt::Spacing => {
+            hash(&[&padding, low, &padding, high, &[0; 28], &number])
+        }
+    }
 }
 
 /// The address of a contract made by CREATE2 (EIP-1014).
