@@ -119,7 +119,7 @@ fn log(raw: &RawLog<'_>) -> Result<Log, RawError> {
     Ok(Log {
         address: account(raw.address, "log address")?,
         topics: raw.topics.iter().map(|topic| word(topic, "topic")).collect::<Result<_, _>>()?,
-        data: hex::decode(digits(raw.data)).map_err(|_| RawError::Broken("log data"))?,
+        data: const_hex::decode(raw.data).map_err(|_| RawError::Broken("log data"))?,
     })
 }
 
@@ -137,7 +137,7 @@ fn word(text: &str, what: &'static str) -> Result<Word, RawError> {
 
 fn bytes<const N: usize>(text: &str, what: &'static str) -> Result<[u8; N], RawError> {
     let mut bytes = [0; N];
-    hex::decode_to_slice(digits(text), &mut bytes).map_err(|_| RawError::Broken(what))?;
+    const_hex::decode_to_slice(text, &mut bytes).map_err(|_| RawError::Broken(what))?;
     Ok(bytes)
 }
 
@@ -164,7 +164,7 @@ fn number(text: &str, what: &'static str) -> Result<u64, RawError> {
 
 fn selector(input: &str) -> Option<[u8; 4]> {
     let mut bytes = [0; 4];
-    hex::decode_to_slice(digits(input).get(..8)?, &mut bytes).ok()?;
+    const_hex::decode_to_slice(digits(input).get(..8)?, &mut bytes).ok()?;
     Some(bytes)
 }
 

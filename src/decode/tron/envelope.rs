@@ -2,13 +2,28 @@
 //! the fields of its contract that a reader looks at (`V`).
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use serde::Deserialize;
+
+/// Text of an answer: lent, and copied only where it holds escapes. Inside of `Option` and `Vec`,
+/// serde copies every `Cow`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
 
 #[derive(Debug, Deserialize)]
 pub struct RawTransaction<'a, V> {
     #[serde(borrow, rename = "txID")]
-    pub id: Option<Cow<'a, str>>,
+    pub id: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub ret: Vec<Ret<'a>>,
     #[serde(borrow)]
@@ -18,7 +33,7 @@ pub struct RawTransaction<'a, V> {
 #[derive(Debug, Deserialize)]
 pub struct Ret<'a> {
     #[serde(borrow, rename = "contractRet")]
-    pub contract_ret: Option<Cow<'a, str>>,
+    pub contract_ret: Option<Text<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -30,7 +45,7 @@ pub struct RawData<'a, V> {
 #[derive(Debug, Deserialize)]
 pub struct Contract<'a, V> {
     #[serde(borrow, rename = "type")]
-    pub kind: Cow<'a, str>,
+    pub kind: Text<'a>,
     pub parameter: Parameter<V>,
 }
 

@@ -2,11 +2,9 @@
 //! `visible=false`), and how they become a [`Transaction`]. Fields that are zero are left out on
 //! the wire; amounts are 64-bit integers.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 
-use super::envelope::{Contract, RawTransaction, Ret};
+use super::envelope::{Contract, RawTransaction, Ret, Text};
 use super::transaction::{Asset, AssetMove, NativeTrade, Transaction};
 pub use crate::decode::evm::RawError;
 use crate::decode::evm::{self, Account, Log, NativeFlows, NativeMove, Word};
@@ -28,13 +26,13 @@ const TOPIC_COUNT_MAX: usize = 4;
 #[derive(Deserialize)]
 struct Value<'a> {
     #[serde(borrow)]
-    owner_address: Cow<'a, str>,
+    owner_address: Text<'a>,
     #[serde(borrow)]
-    contract_address: Option<Cow<'a, str>>,
+    contract_address: Option<Text<'a>>,
     #[serde(borrow)]
-    to_address: Option<Cow<'a, str>>,
+    to_address: Option<Text<'a>>,
     #[serde(borrow)]
-    data: Option<Cow<'a, str>>,
+    data: Option<Text<'a>>,
     #[serde(default, rename = "call_value")]
     called_with: u64,
     #[serde(default)]
@@ -43,16 +41,16 @@ struct Value<'a> {
     called_with_token: u64,
     token_id: Option<TokenId<'a>>,
     #[serde(borrow)]
-    asset_name: Option<Cow<'a, str>>,
+    asset_name: Option<Text<'a>>,
     new_contract: Option<NewContract>,
     #[serde(default)]
     exchange_id: u64,
     #[serde(default)]
     quant: u64,
     #[serde(borrow)]
-    sell_token_id: Option<Cow<'a, str>>,
+    sell_token_id: Option<Text<'a>>,
     #[serde(borrow)]
-    buy_token_id: Option<Cow<'a, str>>,
+    buy_token_id: Option<Text<'a>>,
 }
 
 /// A number for a call's token, text for an exchange's.
@@ -61,7 +59,7 @@ struct Value<'a> {
 enum TokenId<'a> {
     Number(u64),
     #[serde(borrow)]
-    Text(Cow<'a, str>),
+    Text(Text<'a>),
 }
 
 #[derive(Deserialize)]
@@ -73,13 +71,13 @@ struct NewContract {
 #[derive(Deserialize)]
 struct Info<'a> {
     #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
+    id: Option<Text<'a>>,
     #[serde(rename = "blockNumber", default)]
     block: u64,
     #[serde(rename = "blockTimeStamp")]
     time_millis: Option<u64>,
     #[serde(borrow)]
-    result: Option<Cow<'a, str>>,
+    result: Option<Text<'a>>,
     #[serde(borrow)]
     receipt: Option<Receipt<'a>>,
     #[serde(borrow, default)]
@@ -95,25 +93,25 @@ struct Info<'a> {
 #[derive(Deserialize)]
 struct Receipt<'a> {
     #[serde(borrow)]
-    result: Option<Cow<'a, str>>,
+    result: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
 struct RawLog<'a> {
     #[serde(borrow)]
-    address: Cow<'a, str>,
+    address: Text<'a>,
     #[serde(borrow, default)]
-    topics: Vec<Cow<'a, str>>,
+    topics: Vec<Text<'a>>,
     #[serde(borrow, default)]
-    data: Cow<'a, str>,
+    data: Text<'a>,
 }
 
 #[derive(Deserialize)]
 struct Internal<'a> {
     #[serde(borrow)]
-    caller_address: Cow<'a, str>,
+    caller_address: Text<'a>,
     #[serde(borrow, rename = "transferTo_address")]
-    to_address: Option<Cow<'a, str>>,
+    to_address: Option<Text<'a>>,
     #[serde(borrow, rename = "callValueInfo", default)]
     values: Vec<CallValue<'a>>,
     #[serde(default)]
@@ -159,7 +157,7 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
     let native = internal_moves(info.internal_transactions.as_deref(), &mut assets)?;
     let millis = info.time_millis.ok_or(RawError::Missing("block time"))?;
     let time = u32::try_from(millis / 1000).map_err(|_| RawError::Broken("block time"))?;
-    let input = hex::decode(digits(value.data.as_deref().unwrap_or_default()))
+    let input = const_hex::decode(value.data.as_deref().unwrap_or_default())
         .map_err(|_| RawError::Broken("input"))?;
     let call = evm::Transaction {
         hash,
@@ -179,7 +177,7 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
 
 /// Kinds that run no contract have no result of one; early ones have none either.
 fn succeeded(ret: &[Ret<'_>], info: &Info<'_>) -> bool {
-    let is_good = |told: Option<&Cow<'_, str>>| told.is_none_or(|told| told == "SUCCESS");
+    let is_good = |told: Option<&Text<'_>>| told.is_none_or(|told| &**told == "SUCCESS");
     let of_contract = info.receipt.as_ref().and_then(|receipt| receipt.result.as_ref());
     info.result.as_deref() != Some("FAILED")
         && is_good(of_contract)
@@ -189,7 +187,7 @@ fn succeeded(ret: &[Ret<'_>], info: &Info<'_>) -> bool {
 /// TRX that the owner gave with it.
 fn sent(contract: &Contract<'_, Value<'_>>) -> u64 {
     let value = &contract.parameter.value;
-    match contract.kind.as_ref() {
+    match &*contract.kind {
         "TriggerSmartContract" => value.called_with,
         "CreateSmartContract" => value.new_contract.as_ref().map_or(0, |new| new.call_value),
         "TransferContract" => value.amount,
@@ -240,7 +238,7 @@ fn internal_moves(
 
 fn native_trade(contract: &Contract<'_, Value<'_>>, info: &Info<'_>) -> Option<NativeTrade> {
     let value = &contract.parameter.value;
-    match contract.kind.as_ref() {
+    match &*contract.kind {
         "ExchangeTransactionContract" => {
             let sold = asset_id(value.token_id.as_ref()?)?;
             let (paid, got) =
@@ -275,7 +273,7 @@ fn log(raw: &RawLog<'_>) -> Result<Log, RawError> {
     Ok(Log {
         address: account(&raw.address)?,
         topics: raw.topics.iter().map(|topic| word(topic).map(masked)).collect::<Result<_, _>>()?,
-        data: hex::decode(digits(&raw.data)).map_err(|_| RawError::Broken("log data"))?,
+        data: const_hex::decode(&*raw.data).map_err(|_| RawError::Broken("log data"))?,
     })
 }
 
@@ -285,7 +283,7 @@ fn digits(text: &str) -> &str {
 
 fn word(text: &str) -> Result<Word, RawError> {
     let mut bytes = [0; 32];
-    hex::decode_to_slice(digits(text), &mut bytes).map_err(|_| RawError::Broken("word"))?;
+    const_hex::decode_to_slice(text, &mut bytes).map_err(|_| RawError::Broken("word"))?;
     Ok(bytes)
 }
 
@@ -300,7 +298,7 @@ pub fn account(text: &str) -> Result<Account, RawError> {
     let hex = digits(text);
     let hex = if hex.len() == 42 { hex.get(2..).unwrap_or_default() } else { hex };
     let mut bytes = [0; 20];
-    hex::decode_to_slice(hex, &mut bytes).map_err(|_| RawError::Broken("address"))?;
+    const_hex::decode_to_slice(hex, &mut bytes).map_err(|_| RawError::Broken("address"))?;
     Ok(bytes)
 }
 

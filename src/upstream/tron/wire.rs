@@ -1,7 +1,6 @@
 //! Shapes of the answers that the source reads: `TronGrid` v1, java-tron's HTTP API and its
 //! JSON-RPC (tronprotocol documentation), and what their errors mean.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -9,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::logs::Window;
 use crate::decode::evm::{Account, Word};
-use crate::decode::tron::envelope::{RawData, RawTransaction, Ret};
+use crate::decode::tron::envelope::{RawData, RawTransaction, Ret, Text};
 use crate::decode::tron::{self, Asset, asset};
 use crate::domain::Height;
 use crate::upstream::ask::Reading;
@@ -172,7 +171,7 @@ struct Meta {
 #[derive(Deserialize)]
 struct Item<'a> {
     #[serde(borrow, rename = "txID", alias = "tx_id")]
-    id: Cow<'a, str>,
+    id: Text<'a>,
     block_timestamp: u64,
     #[serde(rename = "blockNumber")]
     height: Option<Height>,
@@ -185,11 +184,11 @@ struct Item<'a> {
 #[derive(Deserialize)]
 struct Value<'a> {
     #[serde(borrow, default)]
-    owner_address: Cow<'a, str>,
+    owner_address: Text<'a>,
     #[serde(borrow)]
-    contract_address: Option<Cow<'a, str>>,
+    contract_address: Option<Text<'a>>,
     #[serde(borrow)]
-    data: Option<Cow<'a, str>>,
+    data: Option<Text<'a>>,
 }
 
 /// Calls that move or release one token and do nothing else: `transfer`, `approve` and its kin.
@@ -223,9 +222,9 @@ fn sent(
     let contract = data?.contract.first()?;
     let value = &contract.parameter.value;
     let failed =
-        |ret: &Ret<'_>| ret.contract_ret.as_ref().is_some_and(|result| result != "SUCCESS");
+        |ret: &Ret<'_>| ret.contract_ret.as_ref().is_some_and(|result| &**result != "SUCCESS");
     let selector = value.data.as_deref().and_then(|data| data.get(..8)).unwrap_or_default();
-    let kind = match contract.kind.as_ref() {
+    let kind = match &*contract.kind {
         _ if ret.iter().any(failed) => Kind::Failed,
         "TriggerSmartContract" if TOKEN_CALLS.contains(&selector) => Kind::TokenCall,
         "TriggerSmartContract" | "CreateSmartContract" => Kind::Call,
@@ -252,16 +251,16 @@ pub(super) fn transaction(body: &[u8], wallet: &Account) -> Result<Option<Sent>,
 #[derive(Deserialize)]
 struct Transfer<'a> {
     #[serde(borrow)]
-    transaction_id: Cow<'a, str>,
+    transaction_id: Text<'a>,
     block_timestamp: u64,
     #[serde(borrow, default)]
-    from: Cow<'a, str>,
+    from: Text<'a>,
     #[serde(borrow, default)]
-    to: Cow<'a, str>,
+    to: Text<'a>,
     #[serde(borrow, rename = "type")]
-    kind: Option<Cow<'a, str>>,
+    kind: Option<Text<'a>>,
     #[serde(borrow, default)]
-    value: Cow<'a, str>,
+    value: Text<'a>,
 }
 
 /// `/v1/accounts/{address}/transactions/trc20`.
@@ -287,7 +286,7 @@ fn fingerprint(meta: Option<Meta>) -> Option<String> {
 #[derive(Deserialize)]
 struct BlockAnswer<'a> {
     #[serde(borrow, rename = "blockID")]
-    id: Option<Cow<'a, str>>,
+    id: Option<Text<'a>>,
     block_header: Option<BlockHeader>,
     #[serde(borrow, default)]
     transactions: Vec<BlockTransaction<'a>>,
@@ -309,7 +308,7 @@ struct BlockData {
 #[derive(Deserialize)]
 struct BlockTransaction<'a> {
     #[serde(borrow, rename = "txID")]
-    id: Cow<'a, str>,
+    id: Text<'a>,
 }
 
 /// A block, as far as it is told.
@@ -412,13 +411,13 @@ pub(super) fn range_named(message: &str) -> Option<u64> {
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow)]
-    topics: Vec<Cow<'a, str>>,
+    topics: Vec<Text<'a>>,
     #[serde(borrow, default)]
-    data: Cow<'a, str>,
+    data: Text<'a>,
     #[serde(borrow, rename = "blockNumber")]
-    height: Cow<'a, str>,
+    height: Text<'a>,
     #[serde(borrow, rename = "transactionHash")]
-    id: Cow<'a, str>,
+    id: Text<'a>,
 }
 
 /// The events of a window; what lies outside was not asked for.
