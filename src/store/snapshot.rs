@@ -3,15 +3,16 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 
 use super::schema::{ROW_KEY_TO_TRADE, WALLET_ID_TO_STATE, WALLET_TO_ID};
-use super::{LIMITS, StoreError, WalletRecord};
-use crate::domain::Wallet;
+use super::{LIMITS, StoreError, WalletId, WalletRecord};
+use crate::domain::{UnixSeconds, Wallet};
 
-type Kept<K, V> = OnceLock<ReadOnlyTable<K, V>>;
+type Opened<K, V> = OnceLock<ReadOnlyTable<K, V>>;
 
 /// The store at one moment.
 pub(super) struct Snapshot {
@@ -20,29 +21,68 @@ pub(super) struct Snapshot {
     pub(super) edition: u64,
     /// Which opening of the file it reads from.
     pub(super) opened: u64,
-    wallet_ids: Kept<&'static [u8], u32>,
-    states: Kept<u32, &'static [u8]>,
-    trades: Kept<&'static [u8], &'static [u8]>,
+    wallet_ids: Opened<&'static [u8], u32>,
+    states: Opened<u32, &'static [u8]>,
+    trades: Opened<&'static [u8], &'static [u8]>,
     /// Wallets that were looked up: a page looks for the one that the page before it did.
-    records: Mutex<HashMap<Wallet, Arc<WalletRecord>>>,
+    records: Kept<Wallet, Arc<WalletRecord>>,
+    /// Of wallets that have rows.
+    first_times: Kept<WalletId, UnixSeconds>,
+}
+
+/// What was looked up, up to a number of entries.
+struct Kept<K, V>(Mutex<HashMap<K, V>>);
+
+impl<K: Eq + Hash, V: Clone> Kept<K, V> {
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        self.entries().get(key).cloned()
+    }
+
+    fn keep(&self, key: K, value: V) {
+        let mut entries = self.entries();
+        if entries.len() >= LIMITS.snapshot_records {
+            entries.clear();
+        }
+        entries.insert(key, value);
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<K, V>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Snapshot {
     pub(super) fn new(txn: ReadTransaction, edition: u64, opened: u64) -> Self {
-        let (wallet_ids, states, trades) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { txn, edition, opened, wallet_ids, states, trades, records: Mutex::default() }
+        Self {
+            txn,
+            edition,
+            opened,
+            wallet_ids: OnceLock::new(),
+            states: OnceLock::new(),
+            trades: OnceLock::new(),
+            records: Kept::new(),
+            first_times: Kept::new(),
+        }
     }
 
     pub(super) fn record(&self, wallet: &Wallet) -> Option<Arc<WalletRecord>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).get(wallet).cloned()
+        self.records.get(wallet)
     }
 
     pub(super) fn keep_record(&self, record: &Arc<WalletRecord>) {
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        if records.len() >= LIMITS.snapshot_records {
-            records.clear();
-        }
-        records.insert(record.wallet, Arc::clone(record));
+        self.records.keep(record.wallet, Arc::clone(record));
+    }
+
+    pub(super) fn first_time(&self, id: WalletId) -> Option<UnixSeconds> {
+        self.first_times.get(&id)
+    }
+
+    pub(super) fn keep_first_time(&self, id: WalletId, time: UnixSeconds) {
+        self.first_times.keep(id, time);
     }
 
     pub(super) fn wallet_ids(&self) -> Result<&ReadOnlyTable<&'static [u8], u32>, StoreError> {
@@ -61,7 +101,7 @@ impl Snapshot {
 
     fn table<'a, K: Key + 'static, V: Value + 'static>(
         &self,
-        kept: &'a Kept<K, V>,
+        kept: &'a Opened<K, V>,
         definition: TableDefinition<'_, K, V>,
     ) -> Result<&'a ReadOnlyTable<K, V>, StoreError> {
         if let Some(table) = kept.get() {

@@ -342,12 +342,19 @@ impl View {
     }
 
     fn read_first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
+        if let Some(kept) = self.snapshot.first_time(id) {
+            return Ok(Some(kept));
+        }
         let table = self.snapshot.trades()?;
         let mut rows = table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())?;
-        match rows.next_back() {
-            Some(entry) => Ok(time_of(entry?.0.value())),
-            None => Ok(None),
+        let time = match rows.next_back() {
+            Some(entry) => time_of(entry?.0.value()),
+            None => None,
+        };
+        if let Some(time) = time {
+            self.snapshot.keep_first_time(id, time);
         }
+        Ok(time)
     }
 
     fn find_token(
