@@ -4,7 +4,7 @@
 /// Five digits of base58.
 const LIMB: u64 = 656_356_768;
 const MINTS: u64 = 5_000;
-const VENUES: [&str; 4] = ["Raydium", "Orca", "Meteora", "Pump.fun"];
+pub(crate) const VENUES: [&str; 4] = ["Raydium", "Orca", "Meteora", "Pump.fun"];
 
 pub(crate) struct RawTrade<'a> {
     pub(crate) time: u32,

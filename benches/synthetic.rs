@@ -1,5 +1,7 @@
 //! Trades that nobody made: each a pure function of its wallet and number, so that none is kept.
 
+use std::sync::{Arc, LazyLock};
+
 use blotter::domain::{
     Address, ChainId, Side, Signature, Trade, TradeKey, TxId, Units, UnixSeconds, ValueSource,
     Wallet,
@@ -9,7 +11,10 @@ use blotter::store::{Chunk, WalletId};
 #[path = "raw_trade.rs"]
 pub(crate) mod raw_trade;
 
-use raw_trade::{address, heights, raw_trade};
+use raw_trade::{VENUES, address, heights, raw_trade};
+
+/// One text for each, as decoders hand them on.
+static NAMES: LazyLock<[Arc<str>; VENUES.len()]> = LazyLock::new(|| VENUES.map(Arc::from));
 
 /// Trade `at` of a wallet, counted from the newest.
 pub(crate) fn trade(wallet: u64, at: u64, trades: u64) -> Trade {
@@ -27,7 +32,7 @@ pub(crate) fn trade(wallet: u64, at: u64, trades: u64) -> Trade {
         units: Some(Units::from(raw.units)),
         native: Some(Units::from(raw.native)),
         valued: ValueSource::Direct,
-        venue: raw.venue.into(),
+        venue: NAMES.iter().find(|name| &***name == raw.venue).unwrap().clone(),
     }
 }
 
