@@ -277,20 +277,9 @@ fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Add
 }
 
 fn encode(value: &impl Encode) -> Result<Vec<u8>, StoreError> {
-    let mut bytes = Vec::new();
-    encode_into(V1, value, &mut bytes)?;
-    Ok(bytes)
-}
-
-pub(super) fn encode_into(
-    version: u8,
-    value: &impl Encode,
-    into: &mut Vec<u8>,
-) -> Result<(), StoreError> {
-    into.clear();
-    into.push(version);
-    bincode::encode_into_std_write(value, into, bincode::config::standard())
-        .map(|_| ())
+    let mut bytes = vec![V1];
+    bincode::encode_into_std_write(value, &mut bytes, bincode::config::standard())
+        .map(|_| bytes)
         .map_err(|error| StoreError::Engine(error.to_string()))
 }
 

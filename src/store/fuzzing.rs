@@ -29,7 +29,8 @@ pub fn value(kind: u8, bytes: &[u8]) {
             is_valued_beside(bytes);
             let encode = |trade: &_| {
                 let mut into = Vec::new();
-                encode_trade(trade, &mut into).map(|()| into)
+                encode_trade(trade, &mut into);
+                Ok(into)
             };
             same(bytes, |bytes| decode_trade(TABLE, bytes), encode);
         }

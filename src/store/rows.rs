@@ -237,7 +237,7 @@ impl<'txn> Rows<'txn> {
         let Some((first, _)) = rows.first() else { return Ok(0) };
         let mut cursor = self.table.upper_bound_mut(Bound::Excluded(first.bytes()))?;
         for (key, row) in rows {
-            encode_trade(row, &mut self.buffer)?;
+            encode_trade(row, &mut self.buffer);
             cursor.insert_before(key.bytes(), self.buffer.as_slice())?;
         }
         cursor.close()?;
@@ -247,7 +247,7 @@ impl<'txn> Rows<'txn> {
     fn insert(&mut self, rows: &[(RowKey, StoredTrade)]) -> Result<u64, StoreError> {
         let mut added = 0;
         for (key, row) in rows {
-            encode_trade(row, &mut self.buffer)?;
+            encode_trade(row, &mut self.buffer);
             let replaced = self.table.insert(key.bytes(), self.buffer.as_slice())?.is_some();
             added += u64::from(!replaced);
         }

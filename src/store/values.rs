@@ -72,6 +72,9 @@ pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<
             given.entry(tx_of(key)).or_default().push(old);
         }
     }
+    if given.is_empty() {
+        return Ok(());
+    }
     for rows in rows.chunk_by_mut(|(a, _), (b, _)| tx_of(a.bytes()) == tx_of(b.bytes())) {
         let tx = rows.first().map(|(key, _)| tx_of(key.bytes()).to_vec()).unwrap_or_default();
         let Some(given) = given.get(tx.as_slice()) else { continue };
