@@ -1,9 +1,9 @@
 //! Events and contracts of the EVM chains and of Tron: `data/venues-evm.toml`,
 //! `data/venues-tron.toml`, checked at load.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashSet};
 use serde::Deserialize;
 use sha3::{Digest as _, Keccak256};
 
@@ -295,7 +295,7 @@ fn events(
     rows: Vec<EventRow>,
     names: &mut Names,
 ) -> Result<HashMap<Word, Vec<Event>>, RegistryError> {
-    let mut events: HashMap<Word, Vec<Event>> = HashMap::new();
+    let mut events: HashMap<Word, Vec<Event>> = HashMap::default();
     for row in rows {
         let topic = word(&row.topic)?;
         let hash = row.signature.as_ref().map(|text| Word::from(Keccak256::digest(text)));
@@ -326,7 +326,7 @@ fn events(
 type Contracts = HashMap<Account, Vec<(Vec<String>, Contract)>>;
 
 fn contracts(rows: Vec<ContractRow>, names: &mut Names) -> Result<Contracts, RegistryError> {
-    let mut contracts = Contracts::new();
+    let mut contracts = Contracts::default();
     for row in rows {
         let others = contracts.entry(account(&row.address)?).or_default();
         let meets = |chains: &Vec<String>| {
@@ -360,7 +360,7 @@ fn factory(row: FactoryRow, names: &mut Names) -> Result<Factory, RegistryError>
 }
 
 fn unique(ids: impl Iterator<Item = u16>) -> Result<(), RegistryError> {
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::default();
     for id in ids {
         if !seen.insert(id) {
             return fail(format!("id {id} stands twice"));

@@ -1,9 +1,8 @@
 //! Solana programs and fee accounts: `data/venues-solana.toml`, `data/accounts-solana.toml`.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashSet};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
@@ -96,31 +95,11 @@ pub enum AccountKind {
     ProtocolFee,
 }
 
-/// Addresses are keys or hashes, so any of their bits spread them well. The tables are fixed: who
-/// names many addresses that fall together only makes the decoder's own look-ups slow.
-#[derive(Debug, Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(8) {
-            let word = part.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-            self.0 = self.0.rotate_left(5) ^ word;
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-type ByAddress<T> = HashMap<Key, T, BuildHasherDefault<AddressHasher>>;
-
 /// What the decoder knows about Solana's programs and accounts.
 #[derive(Debug)]
 pub struct SolanaTables {
-    programs: ByAddress<Program>,
-    accounts: ByAddress<AccountKind>,
+    programs: HashMap<Key, Program>,
+    accounts: HashMap<Key, AccountKind>,
     /// Anchor discriminators.
     not_swaps: HashSet<[u8; 8]>,
 }
@@ -196,8 +175,8 @@ fn discriminator(name: &str) -> [u8; 8] {
     std::array::from_fn(|at| digest.get(at).copied().unwrap_or_default())
 }
 
-fn read_programs(rows: Vec<ProgramRow>) -> Result<ByAddress<Program>, RegistryError> {
-    let (mut programs, mut ids) = (ByAddress::default(), HashSet::new());
+fn read_programs(rows: Vec<ProgramRow>) -> Result<HashMap<Key, Program>, RegistryError> {
+    let (mut programs, mut ids) = (HashMap::default(), HashSet::default());
     for row in rows {
         let address = key(VENUES, &row.address)?;
         if row.name.trim().is_empty() {
@@ -222,10 +201,10 @@ fn read_programs(rows: Vec<ProgramRow>) -> Result<ByAddress<Program>, RegistryEr
     Ok(programs)
 }
 
-fn parse_accounts(text: &str) -> Result<ByAddress<AccountKind>, RegistryError> {
+fn parse_accounts(text: &str) -> Result<HashMap<Key, AccountKind>, RegistryError> {
     const TABLE: &str = "accounts-solana";
     let file: AccountFile = toml::from_str(text).map_err(|e| RegistryError::new(TABLE, e))?;
-    let mut accounts = ByAddress::default();
+    let mut accounts = HashMap::default();
     for row in file.group {
         if row.name.trim().is_empty() {
             return Err(RegistryError::new(TABLE, "a group has no name"));

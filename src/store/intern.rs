@@ -1,8 +1,8 @@
 //! The writer's side of numbers for tokens and venues, and what is known about tokens.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
 use crate::domain::{Address, ChainId, Trade};

@@ -1,8 +1,9 @@
 //! Which venues ran in a transaction, and which assets they exchanged.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashSet};
 
 use super::ledger::{Asset, Ledger, Move};
 use super::transaction::{Account, Log, Transaction};
@@ -143,9 +144,9 @@ struct Moved {
 impl Moved {
     fn read(ledger: &Ledger) -> Self {
         let mut moved = Self {
-            tokens: HashSet::new(),
-            by_account: HashMap::new(),
-            most: HashMap::new(),
+            tokens: HashSet::default(),
+            by_account: HashMap::default(),
+            most: HashMap::default(),
             wrapped: ledger.wrapped,
         };
         for Move { asset, from, to, amount } in &ledger.moves {
