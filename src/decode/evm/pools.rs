@@ -24,12 +24,14 @@ pub(super) fn maker<'a>(scene: &Scene<'a>, venue: &Venue<'_>) -> Option<&'a Arc<
         return None;
     };
     let pair = if a < b { [a, b] } else { [b, a] };
-    let made = |factory: &&Factory| {
-        let mut salts =
-            numbers(factory.salt).iter().map(|number| salt(factory.salt, &pair, *number));
-        salts.any(|salt| derived(factory, &salt) == venue.log.address)
-    };
+    let made = |factory: &&Factory| makes(factory, &pair, &venue.log.address);
     scene.tables.factories(scene.chain).find(made).map(|factory| &factory.name)
+}
+
+/// Whether a pool of a pair, the lower token first, is at a place where the factory puts one.
+fn makes(factory: &Factory, pair: &[Account; 2], pool: &Account) -> bool {
+    let mut salts = numbers(factory.salt).iter().map(|number| salt(factory.salt, pair, *number));
+    salts.any(|salt| derived(factory, &salt) == *pool)
 }
 
 /// What tells pools of one pair apart.
@@ -71,4 +73,40 @@ fn hash(parts: &[&[u8]]) -> Word {
         hasher.update(part);
     }
     hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    fn account(text: &str) -> Account {
+        let mut bytes = [0; 20];
+        hex::decode_to_slice(text, &mut bytes).unwrap();
+        bytes
+    }
+
+    /// Pools of the chains, as explorers show them, for the ways of making a salt that
+    /// `tests/it/evm_decode.rs` leaves: by a spacing of ticks, and by whole words.
+    #[test]
+    fn a_pool_is_told_by_the_factory_that_made_it_and_by_no_other() {
+        let weth = account("4200000000000000000000000000000000000006");
+        let usdc = account("833589fcd6edb6e08f4c7c32d4f71b54bda02913");
+        let slipstream = account("b2cc224c1c9fee385f8ad6a55b4d94e92359dc59");
+        let wmatic = account("0d500b1d8e8ef31e21c99d1db9a6444d3adf1270");
+        let usdc_bridged = account("2791bca1f2de4661ed88a30c99a7a9449aa84174");
+        let quickswap = account("ae81fac689a1b4b1e06e7ef4a2ab4cd8ac0a087d");
+        let cases = [
+            ("base", [weth, usdc], slipstream, "Aerodrome Slipstream"),
+            ("polygon", [wmatic, usdc_bridged], quickswap, "QuickSwap V3"),
+        ];
+        let registry = Registry::embedded().unwrap();
+        for (chain, pair, pool, name) in cases {
+            let chain = registry.chain_named(chain).unwrap();
+            let factories = registry.evm().factories(chain);
+            let makers: Vec<&str> =
+                factories.filter(|one| makes(one, &pair, &pool)).map(|one| &*one.name).collect();
+            assert_eq!(makers, [name], "{}", chain.slug);
+        }
+    }
 }
