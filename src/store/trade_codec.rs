@@ -1,5 +1,5 @@
-//! A trade as bytes: the value that there are millions of, so that it is read by hand where it has
-//! the form that nearly all have, and by bincode else.
+//! A trade as bytes: the value that there are millions of, so that it is written by hand, and read by
+//! hand where it has the form that nearly all have, and by bincode else.
 
 use bincode::BorrowDecode;
 
@@ -42,7 +42,7 @@ const FLAGS_V1: u8 = SELL | HAS_UNITS | HAS_NATIVE;
 const SOURCE_AT: u8 = 3;
 
 /// Into a buffer that is used again for each row of a chunk. As bincode writes a [`Trade`], whose
-/// steps took a tenth of the time of a commit.
+/// steps were a tenth of all that the writer did.
 pub(super) fn encode_trade(trade: &StoredTrade, into: &mut Vec<u8>) {
     let mut flags = if trade.side == Side::Sell { SELL } else { 0 };
     flags |= if trade.units.is_some() { HAS_UNITS } else { 0 };
