@@ -21,7 +21,7 @@ for argument in "$@"; do
     if [ "$argument" = --short ]; then form=short; fi
 done
 # The long form measures what is given to others; the short one what everybody builds, in half the time.
-if [ "$form" = short ]; then profile=release; else profile=dist; fi
+profile=release
 cargo build --profile "$profile" --locked
 # Small folders are filled fast enough by the build that tests have made.
 if [ "$form" = short ]; then build=(build --bench fill); else build=(bench --bench fill --no-run); fi

@@ -2,8 +2,11 @@
 
 pub mod api;
 pub mod cli;
+pub mod decode;
 pub mod demo;
+pub mod domain;
 pub mod history;
+pub mod pnl;
+pub mod registry;
+pub mod store;
 pub mod upstream;
-
-pub use blotter_base::{decode, domain, pnl, registry, store};

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COPIES = ROOT / "target" / "planted"
 LEFT_OUT = shutil.ignore_patterns("target", ".git", "blotter-data", "node_modules")
 SIMULATION = "sim::whatever_fails_each_walk_is_the_truth_and_ends_complete"
-LIBRARIES = {"blotter": "lib", "blotter_base": "base"}
+LIBRARIES = {"blotter": "lib"}
 # A defect may make a test wait for ever.
 PATIENCE_S = 1800
 
@@ -118,9 +118,8 @@ def build_all(copy, plans, targets):
     for number, (row, _) in enumerate(plans):
         if row.get("form") != "alone" and put(copy, row, switch(number, row)) is not None:
             numbers[row["name"]] = number
-    for root in ("src/lib.rs", "src/base.rs"):
-        with (copy / root).open("a") as library:
-            library.write(CHOOSER)
+    with (copy / "src/lib.rs").open("a") as library:
+        library.write(CHOOSER)
     binaries, said = build(copy, targets)
     if binaries is None:
         sys.exit(f"the build of all plants:\n{said[-3000:]}")
