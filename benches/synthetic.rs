@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use blotter::domain::{
-    Address, ChainId, Side, Signature, Trade, TradeKey, TxId, Units, UnixSeconds, ValueSource,
-    Wallet,
+    Address, ChainId, Proof, Side, Signature, Trade, TradeKey, TxId, Units, UnixSeconds,
+    ValueSource, Wallet,
 };
 use blotter::store::{Chunk, WalletId};
 
@@ -51,6 +51,8 @@ pub(crate) fn chunk(id: WalletId, number: u64, from: u64, size: u64, trades: u64
         high,
         decoder: 1,
         resume: None,
+        proof: Proof::default(),
+        missing: vec![],
         trades: (from..end).map(|at| trade(number, at, trades)).collect(),
         tokens: vec![],
         accounts: vec![],

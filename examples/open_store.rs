@@ -5,8 +5,8 @@
 #![expect(clippy::print_stdout, reason = "it shows what it does")]
 
 use blotter::domain::{
-    Address, ChainId, Position, Side, Trade, TradeKey, TxId, Units, UnixSeconds, ValueSource,
-    Wallet,
+    Address, ChainId, Position, Proof, Side, Trade, TradeKey, TxId, Units, UnixSeconds,
+    ValueSource, Wallet, Way,
 };
 use blotter::store::{Chunk, Store, StoreError, StoreOptions};
 
@@ -38,6 +38,8 @@ async fn main() -> Result<(), StoreError> {
             high: 99,
             decoder: 1,
             resume: None,
+            proof: Proof::of(Way::Signatures),
+            missing: vec![],
             trades: (0..10).map(trade).collect(),
             tokens: vec![],
             accounts: vec![],

@@ -1,16 +1,21 @@
 //! Which heights of a wallet's history are stored: pure interval arithmetic.
 //!
-//! Invariant: spans are disjoint and ascending, and adjacent spans differ in their decoder version.
+//! Invariant: spans are disjoint and ascending, and adjacent spans differ in their decoder version,
+//! their proof or a missing transaction.
+
+use std::collections::BTreeMap;
+
+use super::{Doubts, Proof, TxId};
 
 /// The chain's own clock: a slot or a block number.
 pub type Height = u64;
 
 /// How a source goes on below a span; a hint that the source checks, never proof.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resume(pub Vec<u8>);
 
-/// Inclusive heights of which every trade of the wallet is stored.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// Inclusive heights of which every trade that the read found is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     pub low: Height,
     pub high: Height,
@@ -18,6 +23,9 @@ pub struct Span {
     pub decoder: u16,
     /// How the source goes on below `low`.
     pub resume: Option<Resume>,
+    pub proof: Proof,
+    /// Transactions of these heights that were listed and that no endpoint gave.
+    pub missing: Vec<TxId>,
 }
 
 /// Inclusive heights that no span holds, with the hint of the span right above.
@@ -28,7 +36,39 @@ pub struct Gap {
     pub resume: Option<Resume>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+impl Span {
+    /// Spans of some heights, ascending: one for each height with missing transactions, and what
+    /// lies between.
+    pub fn around_missing(self, missing: &[(Height, TxId)]) -> Vec<Self> {
+        let mut heights: BTreeMap<Height, Vec<TxId>> = BTreeMap::new();
+        for (height, tx) in missing.iter().filter(|(h, _)| (self.low..=self.high).contains(h)) {
+            heights.entry(*height).or_default().push(*tx);
+        }
+        let (mut spans, mut low, mut resume) = (Vec::new(), Some(self.low), self.resume.clone());
+        let mut add = |low, high, doubts, missing| {
+            let (resume, proof) = (resume.take(), self.proof.with(doubts));
+            spans.push(Self { low, high, decoder: self.decoder, resume, proof, missing });
+        };
+        for (height, missing) in heights {
+            if let Some(low) = low.filter(|low| *low < height) {
+                add(low, height - 1, Doubts::NONE, Vec::new());
+            }
+            add(height, height, Doubts::MISSING, missing);
+            low = height.checked_add(1).filter(|low| *low <= self.high);
+        }
+        if let Some(low) = low {
+            add(low, self.high, Doubts::NONE, Vec::new());
+        }
+        spans
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        let none_missing = self.missing.is_empty() && other.missing.is_empty();
+        none_missing && self.decoder == other.decoder && self.proof == other.proof
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Coverage {
     spans: Vec<Span>,
 }
@@ -47,7 +87,7 @@ impl Coverage {
         self.spans.iter().any(|span| span.low <= height && height <= span.high)
     }
 
-    /// Adds a span; what it overlaps is replaced, neighbours of the same decoder join.
+    /// Adds a span; what it overlaps is replaced, neighbours that were read alike join.
     pub fn insert(&mut self, span: Span) {
         assert!(span.low <= span.high, "a span ends before it begins");
         self.remove(span.low, span.high);
@@ -63,7 +103,7 @@ impl Coverage {
         else {
             return;
         };
-        if below.high.checked_add(1) == Some(above.low) && below.decoder == above.decoder {
+        if below.high.checked_add(1) == Some(above.low) && below.is_like(above) {
             let above = self.spans.remove(at);
             if let Some(below) = self.spans.get_mut(at - 1) {
                 below.high = above.high;
@@ -137,6 +177,16 @@ impl Coverage {
         self.run_low(height) == Some(0)
     }
 
+    /// The spans at or below a height whose proof does not satisfy, newest first.
+    pub fn unproved(
+        &self,
+        height: Height,
+        accepts: impl Fn(Proof) -> bool,
+    ) -> impl Iterator<Item = &Span> {
+        let below = self.spans.iter().rev().skip_while(move |span| span.low > height);
+        below.filter(move |span| !accepts(span.proof))
+    }
+
     /// The topmost span that another version of the decoder read.
     pub fn stale(&self, decoder: u16) -> Option<&Span> {
         self.spans.iter().rev().find(|span| span.decoder != decoder)
@@ -145,8 +195,6 @@ impl Coverage {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -177,7 +225,8 @@ mod tests {
             match *op {
                 Op::Insert(low, high, decoder) => {
                     let resume = Some(Resume(vec![u8::try_from(low).unwrap()]));
-                    coverage.insert(Span { low, high, decoder, resume });
+                    let proof = Proof::default();
+                    coverage.insert(Span { low, high, decoder, resume, proof, missing: vec![] });
                     model.extend((low..=high).map(|height| (height, decoder)));
                 }
                 Op::Remove(low, high) => {

@@ -57,6 +57,8 @@ impl Ingest<'_> {
             high: raw.high,
             decoder: decode::version(self.record.wallet.address.family()),
             resume: raw.resume,
+            proof: raw.proof,
+            missing: raw.missing,
             trades,
             tokens,
             accounts: raw.accounts,

@@ -98,12 +98,16 @@ pub(super) fn reachable_gap(height: Height, known: Known<'_>) -> Option<Gap> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Span;
+    use crate::domain::{Proof, Span};
+
+    fn span(low: u64, high: u64, decoder: u16) -> Span {
+        Span { low, high, decoder, resume: None, proof: Proof::default(), missing: vec![] }
+    }
 
     fn coverage(spans: &[(u64, u64)]) -> Coverage {
         let mut coverage = Coverage::default();
         for &(low, high) in spans {
-            coverage.insert(Span { low, high, decoder: 1, resume: None });
+            coverage.insert(span(low, high, 1));
         }
         coverage
     }
@@ -173,7 +177,7 @@ mod tests {
     #[test]
     fn spans_of_an_older_decoder_are_read_again_last() {
         let mut some = coverage(&[(0, 9)]);
-        some.insert(Span { low: 10, high: 19, decoder: 2, resume: None });
+        some.insert(span(10, 19, 2));
         let now = Known { decoder: 2, ..known(&some, true) };
         assert_eq!(plan(&[all(19)], now, 0), Next::Reread { low: 0, high: 9 });
         assert_eq!(plan(&[edge(19)], now, 0), Next::Idle);

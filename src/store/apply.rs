@@ -90,12 +90,9 @@ impl<'txn> Tables<'txn> {
         self.wanted.add(chain, &rows, &trades, &chunk.beside)?;
         self.prices.put(chain, &chunk.prices)?;
         state.count += self.rows.add(&rows, ordered, state.count, chunk.low == 0)?;
-        state.coverage.insert(Span {
-            low: chunk.low,
-            high: chunk.high,
-            decoder: chunk.decoder,
-            resume: chunk.resume.clone(),
-        });
+        for span in spans(chunk) {
+            state.coverage.insert(span);
+        }
         state.checked_at = chunk.checked_at.or(state.checked_at);
         if let Some(anchors) = &chunk.anchors {
             self.put_anchors(chunk.id, anchors)?;
@@ -265,6 +262,19 @@ impl<'txn> Tables<'txn> {
         self.anchors.insert(id.0, codec::encode_anchors(anchors)?.as_slice())?;
         Ok(())
     }
+}
+
+/// The spans that a chunk makes.
+fn spans(chunk: &Chunk) -> Vec<Span> {
+    let span = Span {
+        low: chunk.low,
+        high: chunk.high,
+        decoder: chunk.decoder,
+        resume: chunk.resume.clone(),
+        proof: chunk.proof,
+        missing: Vec::new(),
+    };
+    span.around_missing(&chunk.missing)
 }
 
 /// The trades of a chunk by their keys, the last one of each, checked against what the chunk says

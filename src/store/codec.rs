@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bincode::{BorrowDecode, Decode, Encode};
 
 use crate::domain::{
-    Address, ChainId, Coverage, Family, KeyId, LearnedPrice, Price, Resume, SourceAccount, Span,
-    TradeKey, UnixMillis, UnixSeconds, Wallet,
+    Address, ChainId, Coverage, Doubts, Family, KeyId, LearnedPrice, Price, Proof, Resume,
+    SourceAccount, Span, TradeKey, TxId, UnixMillis, UnixSeconds, Wallet, Way,
 };
 
 use super::key::{RowKey, read_row_key};
@@ -19,6 +19,8 @@ use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId};
 /// More than any value has; a damaged length then fails before it allocates.
 const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(super) const V1: u8 = 1;
+/// Of wallets' states: spans carry their proof.
+const STATE_V2: u8 = 2;
 
 /// The changing part of a wallet's record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,13 +42,24 @@ struct AddressV1 {
 }
 
 #[derive(Encode, Decode)]
-struct StateV1 {
+struct StateV<S> {
     epoch: u64,
-    spans: Vec<SpanV1>,
+    spans: Vec<S>,
     count: u64,
     checked_at_ms: Option<u64>,
     cut: Option<u64>,
     disordered: bool,
+}
+
+#[derive(Encode, Decode)]
+struct SpanV2 {
+    low: u64,
+    high: u64,
+    decoder: u16,
+    resume: Option<Vec<u8>>,
+    way: u8,
+    doubts: u16,
+    missing: Vec<Vec<u8>>,
 }
 
 #[derive(Encode, Decode)]
@@ -112,30 +125,40 @@ pub(super) fn decode_wallet(table: &'static str, bytes: &[u8]) -> Result<Wallet,
 }
 
 pub(super) fn encode_state(state: &WalletState) -> Result<Vec<u8>, StoreError> {
-    let span = |span: &Span| SpanV1 {
+    let span = |span: &Span| SpanV2 {
         low: span.low,
         high: span.high,
         decoder: span.decoder,
         resume: span.resume.as_ref().map(|resume| resume.0.clone()),
+        way: span.proof.way.number(),
+        doubts: span.proof.doubts.bits(),
+        missing: span.missing.iter().map(TxId::to_bytes).collect(),
     };
-    encode(&StateV1 {
-        epoch: state.epoch,
-        spans: state.coverage.spans().iter().map(span).collect(),
-        count: state.count,
-        checked_at_ms: state.checked_at.map(|at| at.0),
-        cut: state.cut,
-        disordered: state.disordered,
-    })
+    encode_as(
+        STATE_V2,
+        &StateV {
+            epoch: state.epoch,
+            spans: state.coverage.spans().iter().map(span).collect(),
+            count: state.count,
+            checked_at_ms: state.checked_at.map(|at| at.0),
+            cut: state.cut,
+            disordered: state.disordered,
+        },
+    )
 }
 
 pub(super) fn decode_state(table: &'static str, bytes: &[u8]) -> Result<WalletState, StoreError> {
-    let stored: StateV1 = decode(table, bytes)?;
+    let stored = match bytes.first() {
+        Some(&V1) => state_of_v1(decode(table, bytes)?),
+        Some(_) | None => decode_up_to::<StateV<SpanV2>>(STATE_V2, table, bytes)?.1,
+    };
     let mut coverage = Coverage::default();
-    for SpanV1 { low, high, decoder, resume } in stored.spans {
-        if low > high || coverage.top().is_some_and(|top| top >= low) {
+    for span in stored.spans {
+        let span = read_span(table, span)?;
+        if span.low > span.high || coverage.top().is_some_and(|top| top >= span.low) {
             return Err(corrupt(table, "spans are out of order"));
         }
-        coverage.insert(Span { low, high, decoder, resume: resume.map(Resume) });
+        coverage.insert(span);
     }
     Ok(WalletState {
         epoch: stored.epoch,
@@ -145,6 +168,51 @@ pub(super) fn decode_state(table: &'static str, bytes: &[u8]) -> Result<WalletSt
         cut: stored.cut,
         disordered: stored.disordered,
     })
+}
+
+/// Spans of the first version have no proof.
+fn state_of_v1(stored: StateV<SpanV1>) -> StateV<SpanV2> {
+    let unrecorded = Proof::UNRECORDED;
+    let (way, doubts) = (unrecorded.way.number(), unrecorded.doubts.bits());
+    let span = |SpanV1 { low, high, decoder, resume }| SpanV2 {
+        low,
+        high,
+        decoder,
+        resume,
+        way,
+        doubts,
+        missing: Vec::new(),
+    };
+    StateV {
+        epoch: stored.epoch,
+        spans: stored.spans.into_iter().map(span).collect(),
+        count: stored.count,
+        checked_at_ms: stored.checked_at_ms,
+        cut: stored.cut,
+        disordered: stored.disordered,
+    }
+}
+
+fn read_span(table: &'static str, stored: SpanV2) -> Result<Span, StoreError> {
+    let SpanV2 { low, high, decoder, resume, way, doubts, missing } = stored;
+    let way = Way::from_number(way).ok_or_else(|| corrupt(table, "an unknown way of reading"))?;
+    let doubts =
+        Doubts::from_bits(doubts).ok_or_else(|| corrupt(table, "an unknown doubt of a read"))?;
+    let missing = missing.iter().map(|bytes| read_tx(table, way, bytes));
+    let missing = missing.collect::<Result<Vec<_>, _>>()?;
+    let resume = resume.map(Resume);
+    Ok(Span { low, high, decoder, resume, proof: Proof { way, doubts }, missing })
+}
+
+/// An id's family follows from the way that its span was read by.
+fn read_tx(table: &'static str, way: Way, bytes: &[u8]) -> Result<TxId, StoreError> {
+    let family = match way {
+        Way::Signatures | Way::FullPages => Family::Solana,
+        Way::Portal | Way::Explorer | Way::Transfers | Way::Logs => Family::Evm,
+        Way::Lists | Way::Events => Family::Tron,
+        Way::Unknown => return Err(corrupt(table, "a missing transaction of an unknown way")),
+    };
+    TxId::from_bytes(family, bytes).ok_or_else(|| corrupt(table, "a transaction of a wrong length"))
 }
 
 pub(super) fn encode_anchors(anchors: &[Anchor]) -> Result<Vec<u8>, StoreError> {
@@ -277,7 +345,11 @@ fn read_address(table: &'static str, stored: &AddressV1) -> Result<(ChainId, Add
 }
 
 fn encode(value: &impl Encode) -> Result<Vec<u8>, StoreError> {
-    let mut bytes = vec![V1];
+    encode_as(V1, value)
+}
+
+fn encode_as(version: u8, value: &impl Encode) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = vec![version];
     bincode::encode_into_std_write(value, &mut bytes, bincode::config::standard())
         .map(|_| bytes)
         .map_err(|error| StoreError::Engine(error.to_string()))
@@ -316,7 +388,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::TxId;
 
     const T: &str = "test";
 
@@ -341,8 +412,22 @@ mod tests {
     #[test]
     fn records_come_back_as_they_went() {
         let mut coverage = Coverage::default();
-        coverage.insert(Span { low: 5, high: 9, decoder: 2, resume: Some(Resume(vec![1, 2])) });
-        coverage.insert(Span { low: 10, high: u64::MAX, decoder: 3, resume: None });
+        coverage.insert(Span {
+            low: 5,
+            high: 9,
+            decoder: 2,
+            resume: Some(Resume(vec![1, 2])),
+            proof: Proof::of(Way::Logs).with(Doubts::MISSING),
+            missing: vec![TxId::Evm([7; 32])],
+        });
+        coverage.insert(Span {
+            low: 10,
+            high: u64::MAX,
+            decoder: 3,
+            resume: None,
+            proof: Proof::of(Way::Explorer),
+            missing: vec![],
+        });
         let state = WalletState {
             epoch: 4,
             coverage,

@@ -11,8 +11,8 @@ use super::codec::*;
 use super::trade_codec::*;
 use super::{Anchor, DeliveredRange, Pending, StoreError, TokenRecord, WalletId};
 use crate::domain::{
-    Address, ChainId, Coverage, Family, KeyId, LearnedPrice, Price, Resume, Side, SourceAccount,
-    Span, TradeKey, TxId, Units, UnixMillis, UnixSeconds, ValueSource, Wallet,
+    Address, ChainId, Coverage, Family, KeyId, LearnedPrice, Price, Proof, Resume, Side,
+    SourceAccount, Span, TradeKey, TxId, Units, UnixMillis, UnixSeconds, ValueSource, Wallet, Way,
 };
 
 const T: &str = "test";
@@ -54,7 +54,15 @@ fn coverage() -> impl Strategy<Value = Coverage> {
         let mut coverage = Coverage::default();
         for (low, more, decoder, resume) in spans {
             let high = low.saturating_add(more);
-            coverage.insert(Span { low, high, decoder, resume: resume.map(Resume) });
+            let (proof, missing) = (Proof::of(Way::Lists), vec![]);
+            coverage.insert(Span {
+                low,
+                high,
+                decoder,
+                resume: resume.map(Resume),
+                proof,
+                missing,
+            });
         }
         coverage
     })

@@ -303,7 +303,7 @@ pub(super) fn open_database(
     let found = schema::inspect(&database.begin_read()?)?;
     match check(found, name)? {
         Found::Empty => schema::initialize(&database)?,
-        Found::Earlier => schema::upgrade(&database)?,
+        Found::Earlier(found) => schema::upgrade(&database, found)?,
         Found::Current | Found::NotOurs => schema::complete(&database)?,
     }
     Ok(database)
@@ -317,7 +317,7 @@ fn builder(options: StoreOptions) -> Builder {
 
 fn check(found: Found, name: &str) -> Result<Found, StoreError> {
     match found {
-        Found::Empty | Found::Current | Found::Earlier => Ok(found),
+        Found::Empty | Found::Current | Found::Earlier(_) => Ok(found),
         Found::NotOurs => Err(StoreError::Foreign {
             file: name.to_owned(),
             reason: "it belongs to another program".to_owned(),

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::domain::{
-    Address, ChainId, Coverage, Height, KeyId, LearnedPrice, Minute, Price, Resume, SourceAccount,
-    Trade, TradeKey, TxId, Units, UnixMillis, ValueSource, Wallet,
+    Address, ChainId, Coverage, Height, KeyId, LearnedPrice, Minute, Price, Proof, Resume,
+    SourceAccount, Trade, TradeKey, TxId, Units, UnixMillis, ValueSource, Wallet,
 };
 
 /// Number of a wallet in this file: ascending from 0, never reused.
@@ -54,6 +54,11 @@ pub struct Chunk {
     pub decoder: u16,
     /// How the source goes on below `low`.
     pub resume: Option<Resume>,
+    /// What the read rests on.
+    pub proof: Proof,
+    /// Listed transactions that no endpoint gave, with their heights: these heights become spans of
+    /// their own, with [`Doubts::MISSING`](crate::domain::Doubts).
+    pub missing: Vec<(Height, TxId)>,
     /// In any order; all between `low` and `high`, with ids of the wallet's family.
     pub trades: Vec<Trade>,
     /// New knowledge; what a record does not tell is kept as it was.

@@ -9,7 +9,7 @@ use super::{StoreError, upgrade};
 
 /// Raised when a program of the version before could no longer use the file. Values carry their
 /// own version (`codec.rs`), so a new field alone does not raise it.
-pub(super) const SCHEMA_VERSION: u64 = 2;
+pub(super) const SCHEMA_VERSION: u64 = 3;
 
 /// Names of the tables that errors tell of.
 pub(super) mod names {
@@ -94,7 +94,7 @@ pub(super) enum Found {
     Empty,
     Current,
     /// Of an earlier format, to be brought up to date before it is used.
-    Earlier,
+    Earlier(u64),
     NotOurs,
 }
 
@@ -118,7 +118,7 @@ pub(super) fn inspect(txn: &ReadTransaction) -> Result<Found, StoreError> {
             Err(StoreError::NewerFormat { found, supported: SCHEMA_VERSION })
         }
         Some(SCHEMA_VERSION) => Ok(Found::Current),
-        Some(_) => Ok(Found::Earlier),
+        Some(found) => Ok(Found::Earlier(found)),
     }
 }
 
@@ -132,13 +132,19 @@ pub(super) fn initialize(database: &Database) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Brings a file of the first format up to date, in one transaction.
-pub(super) fn upgrade(database: &Database) -> Result<(), StoreError> {
-    tracing::info!("the store is of an earlier format and is rewritten: this may take a minute");
+/// The format in which signatures stand in keys by their digits. From it to the next one nothing is
+/// rewritten: the state of a wallet is, with its next write.
+const WIDE_SIGNATURES: u64 = 2;
+
+/// Brings a file of an earlier format up to date, in one transaction.
+pub(super) fn upgrade(database: &Database, found: u64) -> Result<(), StoreError> {
+    tracing::info!(found, "the store is of an earlier format and is upgraded");
     let mut txn = database.begin_write()?;
     txn.set_quick_repair(true);
     create_tables(&txn)?;
-    upgrade::widen_signatures(&txn)?;
+    if found < WIDE_SIGNATURES {
+        upgrade::widen_signatures(&txn)?;
+    }
     txn.open_table(NAME_TO_NUMBER)?.insert(FORMAT, SCHEMA_VERSION)?;
     txn.commit()?;
     tracing::info!("the store is up to date");

@@ -14,7 +14,7 @@ use crate::decode::evm;
 use crate::decode::solana;
 use crate::decode::tron;
 use crate::domain::{
-    Address, Height, Moment, Price, Resume, SourceAccount, TxId, Units, UnixSeconds,
+    Address, Doubts, Height, Moment, Price, Proof, Resume, SourceAccount, TxId, Units, UnixSeconds,
 };
 
 /// The heights of a wallet that are to be read.
@@ -42,6 +42,10 @@ pub struct RawChunk {
     pub txs: Vec<RawTx>,
     /// How to go on below `low`.
     pub resume: Option<Resume>,
+    /// What the read of these heights rests on.
+    pub proof: Proof,
+    /// Listed transactions of these heights that no endpoint gives.
+    pub missing: Vec<(Height, TxId)>,
     /// What is newly known of the wallet's accounts.
     pub accounts: Vec<SourceAccount>,
     /// With the first chunk of a read from the head, where the nodes tell it.
@@ -238,6 +242,26 @@ impl Source {
             Self::Solana(source) => source.native_prices(at, lane).await,
             Self::Evm(source) => source.native_prices(at, lane).await,
             Self::Tron(source) => source.native_prices(at, lane).await,
+        }
+    }
+
+    /// Whether a span that was read so counts towards a complete history, by what is configured
+    /// and by what the endpoints are known to offer.
+    pub fn accepts(&self, proof: Proof) -> bool {
+        match self {
+            // Its lists were held against a second answer from the first version on.
+            Self::Solana(_) => !proof.doubts.contains(Doubts::MISSING),
+            Self::Evm(source) => source.accepts(proof),
+            Self::Tron(source) => source.accepts(proof),
+        }
+    }
+
+    /// What the strongest configured way cannot see: no read of this chain has it.
+    pub fn blind_spots(&self) -> Doubts {
+        match self {
+            Self::Solana(_) => Doubts::NONE,
+            Self::Evm(source) => source.blind_spots(),
+            Self::Tron(source) => source.blind_spots(),
         }
     }
 

@@ -6,7 +6,7 @@ use super::explorer::ExplorerLister;
 use super::logs::LogLister;
 use super::portal::PortalLister;
 use crate::decode::evm::{Account, NativeMove, Transaction, Word};
-use crate::domain::{Height, Resume, UnixSeconds};
+use crate::domain::{Doubts, Height, Resume, UnixSeconds, Way};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{CallOptions, Pool};
 
@@ -22,6 +22,25 @@ pub enum Discovery {
     Alchemy,
     /// `eth_getLogs` of the nodes.
     Logs,
+}
+
+impl Discovery {
+    /// What this way cannot see.
+    pub(super) fn blind_spots(self) -> Doubts {
+        match self {
+            Self::Portal | Self::Explorer => Doubts::NONE,
+            Self::Alchemy | Self::Logs => Doubts::INNER_CALLS,
+        }
+    }
+
+    pub(super) fn way(self) -> Way {
+        match self {
+            Self::Portal => Way::Portal,
+            Self::Explorer => Way::Explorer,
+            Self::Alchemy => Way::Transfers,
+            Self::Logs => Way::Logs,
+        }
+    }
 }
 
 impl std::fmt::Display for Discovery {
@@ -61,6 +80,8 @@ pub(super) struct Window {
     pub(super) resume: Option<Resume>,
     /// Transactions that only brought something nobody asked for.
     pub(super) skipped: usize,
+    /// What the list did not establish of these heights.
+    pub(super) doubts: Doubts,
 }
 
 /// Which heights of which wallet are listed, for whom.

@@ -14,7 +14,7 @@ use super::discovery::Candidate;
 use super::native::Traced;
 use super::{fees, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction};
-use crate::domain::{Height, Resume, Units, UnixSeconds};
+use crate::domain::{Height, Proof, Resume, Units, UnixSeconds};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
@@ -29,6 +29,8 @@ pub(super) struct Batch {
     pub(super) candidates: Vec<Candidate>,
     /// How the list goes on below.
     pub(super) resume: Option<Resume>,
+    /// What the list established of these heights.
+    pub(super) proof: Proof,
 }
 
 /// A candidate with what was fetched of it.
@@ -52,7 +54,7 @@ impl EvmSource {
         batch: Batch,
         options: CallOptions,
     ) -> Result<RawChunk, UpstreamError> {
-        let Batch { wallet, low, high, candidates, resume } = batch;
+        let Batch { wallet, low, high, candidates, resume, proof } = batch;
         let mut blocks: HashMap<Height, u32> = HashMap::new();
         for candidate in &candidates {
             *blocks.entry(candidate.block).or_default() += 1;
@@ -70,7 +72,16 @@ impl EvmSource {
         fetched.retain(|one| one.tx.succeeded);
         self.add_native(&wallet, &mut fetched, &blocks, &options).await;
         let txs = timed(fetched, &times)?;
-        Ok(RawChunk { low, high, txs, resume, accounts: Vec::new(), tip: None })
+        Ok(RawChunk {
+            low,
+            high,
+            txs,
+            resume,
+            proof,
+            missing: Vec::new(),
+            accounts: Vec::new(),
+            tip: None,
+        })
     }
 
     /// One transaction, with what the network took for it. A failed one is given too.

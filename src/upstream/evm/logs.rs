@@ -13,7 +13,7 @@ use super::log_nodes::LogChoice;
 use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
-use crate::domain::Height;
+use crate::domain::{Doubts, Height};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
@@ -257,7 +257,7 @@ impl LogLister {
             }
         }
         let found = found.into_values().rev().collect();
-        Window { low, high, found, resume: None, skipped: 0 }
+        Window { low, high, found, resume: None, skipped: 0, doubts: Doubts::NONE }
     }
 
     /// Whether a log makes its transaction a candidate, and whether the wallet gave something by it

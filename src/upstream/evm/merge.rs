@@ -7,7 +7,7 @@ use super::descent::{Absorbed, Descent, Fault, PageAsk};
 use super::discovery::{Candidate, Window};
 use super::subject::Subject;
 use crate::decode::evm::{Account, NativeMove, Word};
-use crate::domain::{Height, Units, UnixSeconds};
+use crate::domain::{Doubts, Height, Units, UnixSeconds};
 
 /// `approve` and `setApprovalForAll`: what most transactions without any movement call.
 const APPROVALS: [[u8; 4]; 2] = [[0x09, 0x5e, 0xa7, 0xb3], [0xa2, 0x2c, 0xb4, 0x65]];
@@ -214,7 +214,14 @@ impl Merge {
         for row in self.lists.iter_mut().flat_map(|list| list.take_from(low)) {
             sights.entry((row.block, row.hash)).or_default().add(&row, &subject.wallet);
         }
-        let mut window = Window { low, high: top, found: Vec::new(), resume: None, skipped: 0 };
+        let mut window = Window {
+            low,
+            high: top,
+            found: Vec::new(),
+            resume: None,
+            skipped: 0,
+            doubts: Doubts::NONE,
+        };
         for ((block, hash), sight) in sights {
             match sight.verdict(subject, calls_until.is_none() && !self.sends) {
                 Verdict::Candidate => window.found.push(Candidate {

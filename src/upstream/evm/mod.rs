@@ -53,7 +53,7 @@ use super::reference::Pool as ReferencePool;
 use super::source::{GapRequest, SourceStatus, TokenMeta};
 use super::vetting::Vetting;
 use crate::decode::evm::Account;
-use crate::domain::{Address, Height};
+use crate::domain::{Address, Doubts, Height, Proof};
 use crate::registry::{Chain, Registry};
 use log_nodes::LogNodes;
 use subject::Subject;
@@ -140,6 +140,17 @@ impl EvmSource {
 
     pub(super) fn read(&self, request: GapRequest) -> EvmReader {
         EvmReader::new(self.clone(), request)
+    }
+
+    /// Whether a span that was read so counts towards a complete history.
+    pub(super) fn accepts(&self, proof: Proof) -> bool {
+        self.blind_spots().contains(proof.doubts)
+    }
+
+    /// What the strongest configured way cannot see.
+    pub(super) fn blind_spots(&self) -> Doubts {
+        let all = self.inner.discovery.iter().map(|kind| kind.blind_spots());
+        all.reduce(Doubts::intersection).unwrap_or_default()
     }
 
     pub(super) fn status(&self) -> SourceStatus {

@@ -8,7 +8,7 @@ use super::discovery::{Candidate, Window};
 use super::portal_wire::{self as wire, Block, PlacedLog, Trace, Tx};
 use super::subject::Subject;
 use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Transaction};
-use crate::domain::{Height, UnixSeconds};
+use crate::domain::{Doubts, Height, UnixSeconds};
 use crate::upstream::ask::{Ask, Reading, Reply};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{CallOptions, Pool};
@@ -233,6 +233,7 @@ impl PortalLister {
             found: open.found,
             resume: None,
             skipped: open.skipped,
+            doubts: Doubts::NONE,
         }
     }
 }

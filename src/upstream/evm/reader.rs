@@ -16,7 +16,7 @@ use super::discovery::{Candidate, Discovery, Lister, Window};
 use super::fetch::Batch;
 use super::open::{Opened, Wanted};
 use crate::decode::evm::Account;
-use crate::domain::{Address, Height, Resume};
+use crate::domain::{Address, Height, Proof, Resume};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::source::{GapRequest, RawChunk, Tip};
@@ -216,7 +216,7 @@ impl EvmReader {
             }
             Event::Opened(Err(error)) => self.fail(error),
             Event::Listed(kind, (lister, Ok(Some(window)))) => {
-                self.take(window);
+                self.take(kind, window);
                 self.listing = Listing::Idle(kind, lister);
             }
             Event::Listed(_, (_, Ok(None))) => self.listing = Listing::Done,
@@ -260,8 +260,9 @@ impl EvmReader {
     }
 
     /// Cuts a window into chunks, each of whole heights.
-    fn take(&mut self, window: Window) {
-        let Window { low, high, found, resume, skipped } = window;
+    fn take(&mut self, kind: Discovery, window: Window) {
+        let Window { low, high, found, resume, skipped, doubts } = window;
+        let proof = Proof::of(kind.way()).with(doubts).with(kind.blind_spots());
         if skipped > 0 {
             tracing::debug!(low, high, skipped, "transactions that only brought something");
         }
@@ -271,23 +272,24 @@ impl EvmReader {
             let is_new_height = part.last().is_some_and(|last| last.block != candidate.block);
             if is_new_height && part.len() >= self.chunk_size {
                 let bottom = candidate.block.saturating_add(1);
-                self.cut(bottom, top, std::mem::take(&mut part), None);
+                self.cut((bottom, top), std::mem::take(&mut part), None, proof);
                 top = candidate.block;
             }
             part.push(candidate);
         }
-        self.cut(low, top, part, resume);
+        self.cut((low, top), part, resume, proof);
     }
 
     fn cut(
         &mut self,
-        low: Height,
-        high: Height,
+        (low, high): (Height, Height),
         candidates: Vec<Candidate>,
         resume: Option<Resume>,
+        proof: Proof,
     ) {
         let limits = &self.source.inner.limits;
         self.chunk_size = (self.chunk_size * 2).min(limits.chunk_max);
-        self.waiting.push_back(Batch { wallet: self.wallet, low, high, candidates, resume });
+        let wallet = self.wallet;
+        self.waiting.push_back(Batch { wallet, low, high, candidates, resume, proof });
     }
 }

@@ -14,12 +14,14 @@ use tokio::time::sleep;
 use super::SolanaSource;
 use super::fetch::{Fetched, Page, PageRequest};
 use super::list::{Absorbed, Entry, Kind, List};
-use super::listing::{FIRST_HEIGHTS, Listing, PageState, Proof};
+use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState};
 use super::open::Opening;
 use super::timeline::{Ready, Sizes, Timeline};
 use super::wire::Balance;
 use crate::decode::solana::Transaction;
-use crate::domain::{Address, Family, Height, Resume, SourceAccount, TxId, UnixSeconds};
+use crate::domain::{
+    Address, Family, Height, Proof, Resume, SourceAccount, TxId, UnixSeconds, Way,
+};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
@@ -355,10 +357,10 @@ impl ListReader {
             }
             let by = listing.ended_by();
             if by.iter().flatten().any(|id| self.whole.contains(id)) {
-                listing.proof = Proof::Kept(0);
+                listing.proof = EndProof::Kept(0);
                 continue;
             }
-            listing.proof = Proof::Asked;
+            listing.proof = EndProof::Asked;
             asked.entry(by).or_default().push(number);
         }
         for (by, numbers) in asked {
@@ -536,6 +538,8 @@ impl ListReader {
             high,
             txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
             resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
+            proof: Proof::of(Way::Signatures),
+            missing: Vec::new(),
             accounts,
             tip: self.tip.take(),
         }

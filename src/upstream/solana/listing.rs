@@ -22,7 +22,7 @@ pub(super) struct Listing {
     pub(super) last_by: Option<EndpointId>,
     /// Who gave the last two pages that held what they must.
     pub(super) answered_by: [Option<EndpointId>; 2],
-    pub(super) proof: Proof,
+    pub(super) proof: EndProof,
     reopened: u8,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum PageState {
 
 /// What the end of a list stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum EndProof {
     Open,
     Asked,
     /// The first block that is kept by one of those who told it.
@@ -55,7 +55,7 @@ impl Listing {
             told: false,
             last_by: None,
             answered_by: [None; 2],
-            proof: Proof::Open,
+            proof: EndProof::Open,
             reopened: 0,
         }
     }
@@ -66,8 +66,8 @@ impl Listing {
             Some(open) => Some(open),
             None if self.list.is_passed() => None,
             None => match self.proof {
-                Proof::Open | Proof::Asked => Some(self.list.end()),
-                Proof::Kept(_) => self.cut(low),
+                EndProof::Open | EndProof::Asked => Some(self.list.end()),
+                EndProof::Kept(_) => self.cut(low),
             },
         }
     }
@@ -75,15 +75,15 @@ impl Listing {
     /// The slot at and below which no node that was asked keeps what is wanted.
     pub(super) fn cut(&self, low: Height) -> Option<Height> {
         match self.proof {
-            Proof::Kept(first) if self.list.ended && !self.list.is_passed() => {
+            EndProof::Kept(first) if self.list.ended && !self.list.is_passed() => {
                 (first > low.max(FIRST_HEIGHTS)).then(|| self.list.end().min(first - 1))
             }
-            Proof::Open | Proof::Asked | Proof::Kept(_) => None,
+            EndProof::Open | EndProof::Asked | EndProof::Kept(_) => None,
         }
     }
 
     pub(super) fn wants_proof(&self) -> bool {
-        self.list.ended && !self.list.is_passed() && self.proof == Proof::Open
+        self.list.ended && !self.list.is_passed() && self.proof == EndProof::Open
     }
 
     /// Who said that nothing follows.
@@ -96,17 +96,17 @@ impl Listing {
 
     /// Those who told the end keep blocks from here on; another node may know more.
     pub(super) fn prove(&mut self, first: Height, low: Height, others: bool) {
-        self.proof = Proof::Kept(first);
+        self.proof = EndProof::Kept(first);
         if self.cut(low).is_some() && others && self.reopened < REOPENED_MAX {
             self.reopened += 1;
-            self.proof = Proof::Open;
+            self.proof = EndProof::Open;
             self.list.reopen();
         }
     }
 
     /// Read to its very end, from nodes that keep the whole chain.
     pub(super) fn is_whole(&self) -> bool {
-        let all_kept = matches!(self.proof, Proof::Kept(first) if first <= FIRST_HEIGHTS);
+        let all_kept = matches!(self.proof, EndProof::Kept(first) if first <= FIRST_HEIGHTS);
         self.list.ended && !self.list.is_passed() && all_kept
     }
 }

@@ -9,7 +9,7 @@ use super::SolanaSource;
 use super::open::Opening;
 use super::whole::{self, Whole, WholePage};
 use super::wire::Balance;
-use crate::domain::{Height, SourceAccount};
+use crate::domain::{Height, Proof, SourceAccount, Way};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
@@ -67,6 +67,8 @@ impl WholeReader {
                         high: chunk.high,
                         txs: chunk.txs.into_iter().map(|(tx, t)| RawTx::Solana(tx, t)).collect(),
                         resume: None,
+                        proof: Proof::of(Way::FullPages),
+                        missing: Vec::new(),
                         accounts: std::mem::take(&mut self.news),
                         tip: self.tip.take(),
                     })));

@@ -40,7 +40,7 @@ use super::queue::Lane;
 use super::source::{GapRequest, SourceStatus};
 use super::vetting::Vetting;
 use crate::decode::tron::{Asset, ExchangeId};
-use crate::domain::{Address, Height};
+use crate::domain::{Address, Doubts, Height, Proof};
 use crate::registry::Chain;
 
 /// Tron by nodes that speak its HTTP API. Cheap to clone.
@@ -53,6 +53,8 @@ pub struct TronSource {
 struct Inner {
     pool: Pool,
     limits: TronLimits,
+    /// No endpoint is expected to have account lists.
+    by_events_alone: bool,
     /// Heights that lists may lack below the head.
     index_lag: u64,
     /// What `eth_chainId` must answer.
@@ -79,6 +81,7 @@ impl TronSource {
         let inner = Inner {
             pool,
             limits,
+            by_events_alone: false,
             index_lag: chain.index_lag,
             chain_id: chain.chain_id,
             vetting: Arc::default(),
@@ -100,6 +103,16 @@ impl TronSource {
 
     pub(super) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
         Ok(self.solid_head(&CallOptions::new(lane.clone())).await?.height)
+    }
+
+    /// Whether a span that was read so counts towards a complete history.
+    pub(super) fn accepts(&self, proof: Proof) -> bool {
+        self.blind_spots().contains(proof.doubts)
+    }
+
+    /// What the strongest configured way cannot see.
+    pub(super) fn blind_spots(&self) -> Doubts {
+        if self.inner.by_events_alone { Doubts::TRC10 } else { Doubts::NONE }
     }
 
     pub(super) fn status(&self) -> SourceStatus {

@@ -20,7 +20,7 @@ use super::timeline::{Key, Ready, Sizes, Taken, Timeline};
 use super::wire::Page;
 use crate::decode::evm::Account;
 use crate::decode::tron::Transaction;
-use crate::domain::{Height, Resume};
+use crate::domain::{Height, Proof, Resume, Way};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
@@ -387,6 +387,8 @@ impl TronReader {
             high,
             txs: txs.into_iter().map(raw).collect(),
             resume: self.timeline.edge().filter(|_| by_time && !self.ended).map(hint),
+            proof: Proof::of(if by_time { Way::Lists } else { Way::Events }),
+            missing: Vec::new(),
             accounts: Vec::new(),
             tip: self.tip.take(),
         })

@@ -120,6 +120,8 @@ impl World {
             high: HEAD,
             decoder: blotter::decode::solana::DECODER_VERSION,
             resume: None,
+            proof: blotter::domain::Proof::default(),
+            missing: vec![],
             trades,
             tokens,
             accounts: vec![],

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blotter::domain::{
-    Address, ChainId, Coverage, Height, Position, Side, Span, Trade, TradeKey, TxId, Units,
+    Address, ChainId, Coverage, Height, Position, Proof, Side, Span, Trade, TradeKey, TxId, Units,
     UnixSeconds, ValueSource, Wallet,
 };
 use blotter::store::{Chunk, Store, StoreOptions, WalletId, Written};
@@ -43,6 +43,8 @@ pub(crate) fn chunk(id: WalletId, low: Height, high: Height, trades: Vec<Trade>)
         high,
         decoder: 1,
         resume: None,
+        proof: Proof::default(),
+        missing: vec![],
         trades,
         tokens: vec![],
         accounts: vec![],
@@ -73,6 +75,8 @@ impl Model {
             high: chunk.high,
             decoder: chunk.decoder,
             resume: chunk.resume.clone(),
+            proof: chunk.proof,
+            missing: vec![],
         });
         self.written()
     }

@@ -1,0 +1,181 @@
+//! What a span of heights rests on: the way by which its transactions were found, and what that
+//! read did not establish.
+
+/// The way by which a source found a wallet's transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Way {
+    /// Stored before ways were recorded.
+    #[default]
+    Unknown,
+    /// Solana: lists of signatures, then each transaction.
+    Signatures,
+    /// Solana: pages of full transactions.
+    FullPages,
+    /// EVM: an open data gateway.
+    Portal,
+    /// EVM: account lists of an index.
+    Explorer,
+    /// EVM: `alchemy_getAssetTransfers`.
+    Transfers,
+    /// EVM: `eth_getLogs`.
+    Logs,
+    /// Tron: account lists.
+    Lists,
+    /// Tron: events by block range.
+    Events,
+}
+
+impl Way {
+    const ALL: [(Self, u8, &'static str); 9] = [
+        (Self::Unknown, 0, "unknown"),
+        (Self::Signatures, 1, "signatures"),
+        (Self::FullPages, 2, "full_pages"),
+        (Self::Portal, 3, "portal"),
+        (Self::Explorer, 4, "explorer"),
+        (Self::Transfers, 5, "alchemy"),
+        (Self::Logs, 6, "logs"),
+        (Self::Lists, 7, "lists"),
+        (Self::Events, 8, "events"),
+    ];
+
+    /// Stored in files: never reused.
+    pub fn number(self) -> u8 {
+        Self::ALL.iter().find(|(way, ..)| *way == self).map_or(0, |(_, number, _)| *number)
+    }
+
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.iter().find(|(_, of, _)| *of == number).map(|(way, ..)| *way)
+    }
+
+    /// As the API and the command line show it.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(way, ..)| *way == self).map_or("unknown", |(.., name)| name)
+    }
+}
+
+/// What a read did not establish, out of a closed list of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Doubts(u16);
+
+impl Doubts {
+    pub const NONE: Self = Self(0);
+    /// Read by an earlier version, which recorded no proof.
+    pub const UNRECORDED: Self = Self(1);
+    /// An empty or short answer that neither a sentinel in the same call nor a second answer
+    /// confirmed.
+    pub const UNCONFIRMED: Self = Self(1 << 1);
+    /// The endpoint is not known to keep entries that are this old.
+    pub const DEPTH: Self = Self(1 << 2);
+    /// The list is not known to have indexed these heights.
+    pub const INDEXED: Self = Self(1 << 3);
+    /// Native coin that inner calls moved to or from the wallet in transactions of other senders.
+    pub const INNER_CALLS: Self = Self(1 << 4);
+    /// TRC-10 tokens, which leave no events.
+    pub const TRC10: Self = Self(1 << 5);
+    /// A listed transaction that no endpoint gives.
+    pub const MISSING: Self = Self(1 << 6);
+    /// The chain counts another number of sent transactions than the list holds.
+    pub const SENT_COUNT: Self = Self(1 << 7);
+
+    const NAMES: [(Self, &'static str); 8] = [
+        (Self::UNRECORDED, "unrecorded"),
+        (Self::UNCONFIRMED, "unconfirmed"),
+        (Self::DEPTH, "depth"),
+        (Self::INDEXED, "indexed"),
+        (Self::INNER_CALLS, "inner_calls"),
+        (Self::TRC10, "trc10"),
+        (Self::MISSING, "missing_transaction"),
+        (Self::SENT_COUNT, "sent_count"),
+    ];
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Stored in files: a bit is never reused.
+    pub fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// `None` for a bit that this version does not know.
+    pub fn from_bits(bits: u16) -> Option<Self> {
+        let known = Self::NAMES.iter().fold(0, |all, (doubt, _)| all | doubt.0);
+        (bits & !known == 0).then_some(Self(bits))
+    }
+
+    /// In the order of the list above.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.iter().filter(move |(doubt, _)| self.contains(*doubt)).map(|(_, name)| *name)
+    }
+}
+
+/// What a span rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Proof {
+    pub way: Way,
+    pub doubts: Doubts,
+}
+
+impl Proof {
+    /// Of spans that an earlier version stored.
+    pub const UNRECORDED: Self = Self { way: Way::Unknown, doubts: Doubts::UNRECORDED };
+
+    pub fn of(way: Way) -> Self {
+        Self { way, doubts: Doubts::NONE }
+    }
+
+    #[must_use]
+    pub fn with(self, doubts: Doubts) -> Self {
+        Self { doubts: self.doubts.union(doubts), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_distinct_and_come_back() {
+        for (way, number, name) in Way::ALL {
+            assert_eq!(
+                (way.number(), Way::from_number(number), way.name()),
+                (number, Some(way), name)
+            );
+        }
+        assert_eq!(Way::from_number(9), None);
+        for (doubt, name) in Doubts::NAMES {
+            assert_eq!(Doubts::from_bits(doubt.bits()), Some(doubt));
+            assert_eq!(doubt.names().collect::<Vec<_>>(), [name]);
+        }
+        assert_eq!(Doubts::from_bits(1 << 15), None);
+    }
+
+    #[test]
+    fn doubts_are_a_set() {
+        let two = Doubts::TRC10.union(Doubts::MISSING);
+        assert!(two.contains(Doubts::TRC10) && !Doubts::TRC10.contains(two));
+        assert_eq!(two.without(Doubts::TRC10), Doubts::MISSING);
+        assert_eq!(two.intersection(Doubts::TRC10), Doubts::TRC10);
+        assert_eq!(two.names().collect::<Vec<_>>(), ["trc10", "missing_transaction"]);
+        assert!(Doubts::NONE.is_empty() && two.contains(Doubts::NONE));
+    }
+}
