@@ -53,6 +53,7 @@ pub(crate) fn chunk(id: WalletId, number: u64, from: u64, size: u64, trades: u64
         resume: None,
         proof: Proof::default(),
         missing: vec![],
+        reread: None,
         trades: (from..end).map(|at| trade(number, at, trades)).collect(),
         tokens: vec![],
         accounts: vec![],

@@ -40,6 +40,7 @@ async fn main() -> Result<(), StoreError> {
             resume: None,
             proof: Proof::of(Way::Signatures),
             missing: vec![],
+            reread: None,
             trades: (0..10).map(trade).collect(),
             tokens: vec![],
             accounts: vec![],

@@ -45,6 +45,9 @@ pub(super) struct ChainRow<'a> {
     pub(super) explorer: Option<&'a str>,
     /// `live` or `disabled`.
     pub(super) status: &'static str,
+    /// What no configured way of this chain can see, out of a closed list (docs/reliability.md).
+    #[serde(rename = "blindSpots")]
+    pub(super) blind_spots: Vec<&'static str>,
     /// Null where the chain is disabled.
     pub(super) upstream: Option<Upstream>,
 }

@@ -129,6 +129,14 @@ const HISTORY_CUT: Kind = kind(
     "history_cut",
     "The nodes do not keep the whole history",
 );
+const HISTORY_UNPROVED: Kind =
+    unavailable("HISTORY_UNPROVED", "history_unproved", "The history is not proved complete yet");
+const HISTORY_CHANGED: Kind = kind(
+    StatusCode::CONFLICT,
+    "HISTORY_CHANGED",
+    "history_changed",
+    "The history changed above the cursor",
+);
 const INTERNAL: Kind =
     kind(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "internal", "Internal error");
 
@@ -181,6 +189,8 @@ fn history_kind(error: &HistoryError) -> Kind {
         HistoryError::NotAWallet { .. } => NOT_A_WALLET,
         HistoryError::ChainDisabled => CHAIN_DISABLED,
         HistoryError::HistoryCut { .. } => HISTORY_CUT,
+        HistoryError::Unproved { .. } => HISTORY_UNPROVED,
+        HistoryError::Changed => HISTORY_CHANGED,
         HistoryError::QuotaExceeded => QUOTA_EXCEEDED,
         HistoryError::Overloaded => OVERLOADED,
         HistoryError::ShuttingDown => SHUTTING_DOWN,

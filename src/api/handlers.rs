@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::estimate::{Received, estimate};
 use super::gate::{Place, Rate, RateState};
 use super::query::{HistoryQuery, decode_segment};
-use super::{cors, explain, page, reference, reply, stream};
+use super::{cors, coverage, explain, page, reference, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, Filter, UnixMillis, Wallet};
 use crate::history::{Walk, WalkRequest, Want};
 use crate::registry::Chain;
@@ -35,6 +35,8 @@ pub(super) enum Endpoint {
     History(String),
     /// Address and signature.
     Explain(String, String),
+    /// With the address segment.
+    Coverage(String),
     Chains,
     Usage,
     Estimate,
@@ -57,6 +59,7 @@ impl Endpoint {
         match self {
             Self::History(_) => "history",
             Self::Explain(..) => "explain",
+            Self::Coverage(_) => "coverage",
             Self::Chains => "chains",
             Self::Usage => "usage",
             Self::Estimate => "estimate",
@@ -170,6 +173,7 @@ async fn dispatch(
     match endpoint {
         Endpoint::History(segment) => history(call, segment).await,
         Endpoint::Explain(segment, signature) => explain::answer(call, segment, signature).await,
+        Endpoint::Coverage(segment) => coverage::answer(call, segment),
         Endpoint::Chains => chains(call),
         Endpoint::Usage => usage(call),
         Endpoint::Estimate => estimate(call, received).await,
@@ -359,7 +363,11 @@ fn chains(call: &Call) -> Result<Response, ApiError> {
         })
         .collect();
     let rows = history.registry().chains().iter();
-    let chains = rows.map(|chain| chain_row(chain, upstream.remove(&chain.id))).collect();
+    let chains = rows.map(|chain| ChainRow {
+        blind_spots: history.blind_spots(chain.id).names().collect(),
+        ..chain_row(chain, upstream.remove(&chain.id))
+    });
+    let chains = chains.collect();
     Ok(reply::json(StatusCode::OK, &Chains { chains }))
 }
 
@@ -386,6 +394,7 @@ fn chain_row(chain: &Chain, upstream: Option<Upstream>) -> ChainRow<'_> {
         native: NativeCoin { symbol: &chain.native.symbol, decimals: chain.native.decimals },
         explorer: Some(chain.explorer.as_str()).filter(|site| !site.is_empty()),
         status: if upstream.is_some() { "live" } else { "disabled" },
+        blind_spots: Vec::new(),
         upstream,
     }
 }

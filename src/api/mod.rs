@@ -10,6 +10,7 @@
 mod auth;
 mod coding;
 mod cors;
+mod coverage;
 mod dto;
 mod error;
 mod estimate;
@@ -38,6 +39,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 pub use auth::{KeyInfo, KeyRing, Keys};
+pub use coverage::coverage_json;
 pub use explain::explanation_json;
 pub use limits::ApiLimits;
 pub use server::Drained;

@@ -174,6 +174,8 @@ fn refusal(end: &End) -> Option<HistoryError> {
         | HistoryError::NotAWallet { .. }
         | HistoryError::ChainDisabled
         | HistoryError::HistoryCut { .. }
+        | HistoryError::Unproved { .. }
+        | HistoryError::Changed
         | HistoryError::QuotaExceeded
         | HistoryError::Overloaded
         | HistoryError::ShuttingDown

@@ -35,11 +35,14 @@ fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone 
     let history = versioned().and(warp::path!("wallets" / String / "history"));
     let chains = versioned().and(warp::path!("chains")).map(|| Endpoint::Chains);
     let explain = versioned().and(warp::path!("wallets" / String / "explain" / String));
+    let coverage = versioned().and(warp::path!("wallets" / String / "coverage"));
     let usage = versioned().and(warp::path!("usage")).map(|| Endpoint::Usage);
     let estimate = versioned().and(warp::path!("billing" / "estimate")).map(|| Endpoint::Estimate);
     history
         .map(Endpoint::History)
         .or(explain.map(Endpoint::Explain))
+        .unify()
+        .or(coverage.map(Endpoint::Coverage))
         .unify()
         .or(chains)
         .unify()

@@ -62,6 +62,15 @@ impl Span {
         spans
     }
 
+    fn touches(&self, above: &Self) -> bool {
+        self.high.checked_add(1) == Some(above.low)
+    }
+
+    fn may_join(&self, above: &Self) -> bool {
+        let none_missing = self.missing.is_empty() && above.missing.is_empty();
+        none_missing && self.touches(above) && self.decoder == above.decoder
+    }
+
     fn is_like(&self, other: &Self) -> bool {
         let none_missing = self.missing.is_empty() && other.missing.is_empty();
         none_missing && self.decoder == other.decoder && self.proof == other.proof
@@ -103,7 +112,7 @@ impl Coverage {
         else {
             return;
         };
-        if below.high.checked_add(1) == Some(above.low) && below.is_like(above) {
+        if below.touches(above) && below.is_like(above) {
             let above = self.spans.remove(at);
             if let Some(below) = self.spans.get_mut(at - 1) {
                 below.high = above.high;
@@ -172,6 +181,32 @@ impl Coverage {
         self.spans.iter().find(|span| span.low <= height && height <= span.high)
     }
 
+    /// Joins neighbours that were read in different ways, with the doubts of both, where there are
+    /// more spans than this: reads that alternate between ways must not grow the record.
+    pub fn coarsen(&mut self, spans_max: usize) {
+        if self.spans.len() <= spans_max {
+            return;
+        }
+        let mut joined: Vec<Span> = Vec::with_capacity(self.spans.len());
+        for span in self.spans.drain(..) {
+            match joined.last_mut() {
+                Some(below) if below.may_join(&span) => {
+                    below.high = span.high;
+                    below.proof = below.proof.joined(span.proof);
+                }
+                Some(_) | None => joined.push(span),
+            }
+        }
+        self.spans = joined;
+    }
+
+    /// Ranges of heights without a gap inside.
+    pub fn runs(&self) -> usize {
+        let above = self.spans.iter().skip(1);
+        let gaps = self.spans.iter().zip(above).filter(|(below, above)| !below.touches(above));
+        gaps.count() + usize::from(!self.spans.is_empty())
+    }
+
     /// True where everything from the first height to `height` is covered.
     pub fn is_complete(&self, height: Height) -> bool {
         self.run_low(height) == Some(0)
@@ -198,6 +233,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::domain::Way;
 
     const TOP: u64 = 40;
 
@@ -225,7 +261,8 @@ mod tests {
             match *op {
                 Op::Insert(low, high, decoder) => {
                     let resume = Some(Resume(vec![u8::try_from(low).unwrap()]));
-                    let proof = Proof::default();
+                    let doubts = if low % 2 == 0 { Doubts::NONE } else { Doubts::TRC10 };
+                    let proof = Proof::of(Way::Lists).with(doubts);
                     coverage.insert(Span { low, high, decoder, resume, proof, missing: vec![] });
                     model.extend((low..=high).map(|height| (height, decoder)));
                 }
@@ -260,7 +297,7 @@ mod tests {
             for pair in coverage.spans().windows(2) {
                 prop_assert!(pair[0].high < pair[1].low);
                 let touch = pair[0].high + 1 == pair[1].low;
-                prop_assert!(!touch || pair[0].decoder != pair[1].decoder);
+                prop_assert!(!touch || !pair[0].is_like(&pair[1]));
             }
         }
 
@@ -278,6 +315,23 @@ mod tests {
                 prop_assert!((gap.low..=gap.high).all(|h| !model.contains_key(&h)));
                 prop_assert!(gap.low == 0 || model.contains_key(&(gap.low - 1)));
                 prop_assert!(gap.high >= from || model.contains_key(&(gap.high + 1)));
+            }
+        }
+
+        /// Coarser spans hold the same heights and runs, and every doubt of a height.
+        #[test]
+        fn coarser_spans_hold_the_same_heights(ops in ops(), at in 0..TOP) {
+            let (fine, _) = apply(&ops);
+            let mut coarse = fine.clone();
+            coarse.coarsen(0);
+            prop_assert_eq!(coarse.runs(), fine.runs());
+            prop_assert_eq!(coarse.run_low(at), fine.run_low(at));
+            let doubts = |of: &Coverage| of.span_at(at).map(|span| span.proof.doubts);
+            if let (Some(fine), Some(coarse)) = (doubts(&fine), doubts(&coarse)) {
+                prop_assert!(coarse.contains(fine));
+            }
+            for pair in coarse.spans().windows(2) {
+                prop_assert!(!pair[0].touches(&pair[1]) || pair[0].decoder != pair[1].decoder);
             }
         }
 

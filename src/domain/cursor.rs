@@ -7,6 +7,8 @@ use sha2::{Digest as _, Sha256};
 use super::{Family, Height, TradeKey, TxId, UnixSeconds, Wallet};
 
 const VERSION: u8 = 1;
+/// With the rows that the walk has passed.
+const VERSION_COUNTED: u8 = 2;
 const CHECKSUM_BYTES: usize = 8;
 /// A signature of Solana and what stands around it.
 const BYTES_TYPICAL: usize = 128;
@@ -37,6 +39,9 @@ pub struct Cursor {
     /// upwards, everything up to the position, which is the newest row delivered.
     pub live: bool,
     pub position: Position,
+    /// Rows that the walk has delivered since its beginning, where that is known: at its end it
+    /// shows whether any came or went above the position.
+    pub passed: Option<u64>,
 }
 
 /// A cursor that was damaged, or belongs to another wallet, chain or version.
@@ -47,8 +52,9 @@ pub struct CursorError;
 impl Cursor {
     pub fn encode(&self, wallet: &Wallet) -> String {
         let mut bytes = Vec::with_capacity(BYTES_TYPICAL);
-        bytes.push(VERSION);
+        bytes.push(if self.passed.is_some() { VERSION_COUNTED } else { VERSION });
         bytes.extend(self.filter.0.to_be_bytes());
+        bytes.extend(self.passed.into_iter().flat_map(u64::to_be_bytes));
         match self.head {
             None => bytes.push(HEAD_NONE),
             Some(head) => {
@@ -82,10 +88,13 @@ impl Cursor {
 
 fn read(mut body: &[u8], family: Family) -> Option<Cursor> {
     let body = &mut body;
-    if take::<1>(body)? != [VERSION] {
-        return None;
-    }
+    let [version] = take::<1>(body)?;
     let filter = FilterTag(u32::from_be_bytes(take(body)?));
+    let passed = match version {
+        VERSION => None,
+        VERSION_COUNTED => Some(u64::from_be_bytes(take(body)?)),
+        _ => return None,
+    };
     let [kind] = take::<1>(body)?;
     let head = match kind {
         HEAD_NONE => None,
@@ -104,7 +113,7 @@ fn read(mut body: &[u8], family: Family) -> Option<Cursor> {
             tx: TxId::from_bytes(family, body)?,
         })
     };
-    Some(Cursor { head, filter, live, position })
+    Some(Cursor { head, filter, live, position, passed })
 }
 
 fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
@@ -142,10 +151,11 @@ mod tests {
                 Position::After(TradeKey { time, height, index, tx, leg })
             });
         let position = prop_oneof![Just(Position::Start), key];
-        (any::<Option<u64>>(), any::<u32>(), any::<bool>(), position).prop_map(
-            |(head, filter, live, position)| {
+        let counted = any::<Option<u64>>();
+        (any::<Option<u64>>(), any::<u32>(), any::<bool>(), position, counted).prop_map(
+            |(head, filter, live, position, passed)| {
                 let live = live && head.is_some();
-                Cursor { head, filter: FilterTag(filter), live, position }
+                Cursor { head, filter: FilterTag(filter), live, position, passed }
             },
         )
     }

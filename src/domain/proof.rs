@@ -143,6 +143,13 @@ impl Proof {
         Self { way, doubts: Doubts::NONE }
     }
 
+    /// Of heights that were read in both ways.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        let way = if self.way == other.way { self.way } else { Way::Unknown };
+        Self { way, doubts: self.doubts.union(other.doubts) }
+    }
+
     #[must_use]
     pub fn with(self, doubts: Doubts) -> Self {
         Self { doubts: self.doubts.union(doubts), ..self }

@@ -18,6 +18,18 @@ pub enum HistoryError {
          configure a node with full history"
     )]
     HistoryCut { first: Height },
+    /// All heights were read, some in a way that leaves a doubt: they are read again.
+    #[error(
+        "the history is not proved complete: heights {low} to {high} were read with a doubt \
+         ({doubts}); they are read again, ask later"
+    )]
+    Unproved { doubts: String, low: Height, high: Height },
+    /// A cursor's walk can no longer end as a whole: rows came or went above it since.
+    #[error(
+        "rows were added or removed above this cursor since its walk began; begin a new walk \
+         without a cursor"
+    )]
+    Changed,
     #[error("the key's quota of trades is used up")]
     QuotaExceeded,
     #[error("too many wallets are being loaded; try again shortly")]

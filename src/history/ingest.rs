@@ -59,6 +59,7 @@ impl Ingest<'_> {
             resume: raw.resume,
             proof: raw.proof,
             missing: raw.missing,
+            reread: None,
             trades,
             tokens,
             accounts: raw.accounts,
@@ -189,7 +190,7 @@ impl Ingest<'_> {
         for &mint in mints {
             let known = view.token(self.record.wallet.chain, &mint)?;
             let settled = known.is_some_and(|token| {
-                let asked = token.asked_at.map(|at| now.since(at));
+                let asked = token.asked_at.filter(|at| *at <= now).map(|at| now.since(at));
                 token.symbol.is_some()
                     || asked.is_some_and(|ago| ago < self.inner.limits.token_retry_after)
             });

@@ -52,6 +52,11 @@ pub struct HistoryLimits {
     pub values_rows_around_max: usize,
     /// A history that the nodes have cut is tried again after this long.
     pub cut_retry_after: Duration,
+    /// A stream that has delivered all rows waits so long for the proof that nothing is missing.
+    pub proof_wait_max: Duration,
+    /// First and longest pause between re-reads of spans whose proof is not accepted.
+    pub reread_pause_min: Duration,
+    pub reread_pause_max: Duration,
     /// Spans of one wallet; above it the topmost gap is closed before a new span begins.
     pub spans_max: usize,
     /// Hashes kept per wallet to notice a reorganisation.
@@ -95,6 +100,9 @@ impl Default for HistoryLimits {
             values_pause_max: Duration::from_secs(300),
             values_rows_around_max: 200,
             cut_retry_after: Duration::from_secs(600),
+            proof_wait_max: Duration::from_secs(5),
+            reread_pause_min: Duration::from_secs(2),
+            reread_pause_max: Duration::from_secs(600),
             spans_max: 64,
             anchors_max: 64,
             tallies_kept_max: 256,

@@ -14,8 +14,10 @@ mod moves;
 mod names;
 mod plan;
 mod pricing;
+mod proven;
 mod pump;
 mod refill;
+mod report;
 mod roster;
 mod tasks;
 mod usage;
@@ -38,6 +40,7 @@ pub use explain::Explained;
 pub use limits::HistoryLimits;
 pub use metrics::{Counter, HistoryMetrics, Values};
 pub use moves::{Moved, Moves, Sum};
+pub use report::{CoverageReport, SpanReport};
 pub use tasks::Tasks;
 pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
 
@@ -81,6 +84,7 @@ struct Inner {
     usage: Usage,
     tallies: walk::Tallies,
     rooms: walk::Rooms,
+    rereads: proven::Rereads,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
@@ -108,6 +112,7 @@ impl History {
             metrics: Arc::default(),
             tallies: walk::Tallies::default(),
             rooms: walk::Rooms::default(),
+            rereads: proven::Rereads::default(),
             boards: Mutex::default(),
             prices_rest: Mutex::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),

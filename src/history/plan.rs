@@ -23,6 +23,8 @@ pub(super) struct Known<'a> {
     pub(super) cut: Option<Height>,
     pub(super) decoder: u16,
     pub(super) spans_max: usize,
+    /// Stored heights whose proof is not accepted, where another read of them is due.
+    pub(super) doubtful: Option<(Height, Height)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +51,7 @@ pub(super) fn plan(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
     if demands.is_empty() {
         return Next::Idle;
     }
-    let crowded = known.coverage.spans().len() >= known.spans_max;
+    let crowded = known.coverage.runs() >= known.spans_max;
     let Some(top) = known.coverage.top() else { return Next::Refresh { low: 0 } };
     if demands.iter().any(|demand| demand.fresh) && !known.is_fresh && !crowded {
         return Next::Refresh { low: top + 1 };
@@ -61,6 +63,10 @@ pub(super) fn plan(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
     if let Some(at) = turn.checked_rem(gaps.len()) {
         let (gap, eager) = gaps.swap_remove(at);
         return Next::Fill { gap, eager };
+    }
+    let ends_at_bottom = demands.iter().any(|one| one.all_below.is_some() || one.edge.is_some());
+    if let Some((low, high)) = known.doubtful.filter(|_| ends_at_bottom) {
+        return Next::Reread { low, high };
     }
     let stale = demands.iter().any(|demand| demand.all_below.is_some());
     match known.coverage.stale(known.decoder) {
@@ -113,7 +119,7 @@ mod tests {
     }
 
     fn known(coverage: &Coverage, is_fresh: bool) -> Known<'_> {
-        Known { coverage, is_fresh, cut: None, decoder: 1, spans_max: 64 }
+        Known { coverage, is_fresh, cut: None, decoder: 1, spans_max: 64, doubtful: None }
     }
 
     fn all(height: u64) -> Demand {
@@ -172,6 +178,18 @@ mod tests {
         let some = coverage(&[(0, 9), (20, 29), (40, 49)]);
         let crowded = Known { spans_max: 3, ..known(&some, false) };
         assert_eq!(plan(&[FRESH], crowded, 0), fill(30, 39, false));
+    }
+
+    #[test]
+    fn doubtful_heights_are_read_again_behind_gaps_and_before_an_older_decoders() {
+        let some = coverage(&[(0, 99)]);
+        let doubt = Known { doubtful: Some((20, 30)), decoder: 2, ..known(&some, true) };
+        assert_eq!(plan(&[all(99)], doubt, 0), Next::Reread { low: 20, high: 30 });
+        assert_eq!(plan(&[edge(99)], doubt, 0), Next::Reread { low: 20, high: 30 });
+        assert_eq!(plan(&[FRESH], doubt, 0), Next::Idle);
+        let gap = coverage(&[(0, 9), (20, 99)]);
+        let open = Known { doubtful: Some((20, 30)), ..known(&gap, true) };
+        assert_eq!(plan(&[all(99)], open, 0), fill(10, 19, true));
     }
 
     #[test]

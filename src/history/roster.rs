@@ -81,12 +81,14 @@ impl Inner {
             | Some(
                 HistoryError::ShuttingDown
                 | HistoryError::UpstreamUnavailable { .. }
+                | HistoryError::Unproved { .. }
                 | HistoryError::Internal,
             ) => false,
             Some(
                 HistoryError::NotAWallet { .. }
                 | HistoryError::ChainDisabled
                 | HistoryError::HistoryCut { .. }
+                | HistoryError::Changed
                 | HistoryError::QuotaExceeded
                 | HistoryError::Overloaded
                 | HistoryError::Store { .. },

@@ -1,6 +1,7 @@
 //! A reader's walk through one wallet's history: newest first, never across a gap; then, where it
 //! follows the chain, what is new, oldest first.
 
+mod ending;
 mod live;
 mod room;
 mod tally;
@@ -98,7 +99,12 @@ pub struct Walk {
     /// The head was settled by this walk or by the one that the cursor came from.
     settled: bool,
     position: Position,
+    /// Rows delivered since the walk's beginning, over all its requests; `None` under a filter, above
+    /// the head, and behind a cursor that does not hold it.
+    passed: Option<u64>,
     left: u64,
+    /// Until when the end waits for the proof that nothing is missing; set when it begins to.
+    proof_deadline: Option<Instant>,
     /// What the last look found of the wallet: each look-up costs as much as reading some rows.
     found: Option<Found>,
     tag: FilterTag,
@@ -149,6 +155,11 @@ impl Walk {
                 request.resume.as_ref().and_then(|cursor| cursor.head)
             }
         };
+        let passed = match position {
+            _ if live || !request.filter.is_none() => None,
+            Position::Start => Some(0),
+            Position::After(_) => request.resume.as_ref().and_then(|cursor| cursor.passed),
+        };
         let counts = !request.filter.is_none() && position == Position::Start && !live;
         let left = match request.want {
             Want::All => u64::MAX,
@@ -174,14 +185,16 @@ impl Walk {
             failures_seen,
             head,
             position,
+            passed,
             left,
+            proof_deadline: None,
         }
     }
 
     /// Where the walk stands; a later walk goes on from exactly there.
     pub fn cursor(&self) -> Cursor {
-        let Self { head, tag, live, position, .. } = *self;
-        Cursor { head, filter: tag, live, position }
+        let Self { head, tag, live, position, passed, .. } = *self;
+        Cursor { head, filter: tag, live, position, passed }
     }
 
     /// The history is delivered; rows are now new ones, oldest first.
@@ -242,6 +255,11 @@ impl Walk {
                 tokio::task::yield_now().await;
                 Ok(None)
             }
+            Look::Bottom if self.awaits_proof()? => {
+                self.ask(self.head);
+                self.wait().await?;
+                Ok(None)
+            }
             Look::Bottom if self.request.follow => self.go_live().map(Some),
             Look::Bottom => {
                 self.ending = Some(Ending(None));
@@ -285,7 +303,7 @@ impl Walk {
         let (mut rows, more) = view.rows_in_room(record.id, part, limit, self.room())?;
         self.page_end = None;
         if is_last && rows.len() >= left {
-            self.page_end = page_end(&view, &record, head, more)?.map(Box::new);
+            self.page_end = self.page_end(&view, &record, head, more)?.map(Box::new);
         }
         let is_cut = self.cut_at_from(&mut rows);
         if rows.is_empty() {
@@ -375,7 +393,9 @@ impl Walk {
     fn settle(&mut self, record: &WalletRecord) -> bool {
         let Some(top) = record.coverage.top() else { return false };
         let oldest = self.opened_at.0.saturating_sub(millis(self.inner.limits.freshness));
-        let is_fresh = record.checked_at.is_some_and(|at| at.0 >= oldest);
+        // A check from the future was made by a clock that was wrong: it is none.
+        let newest = self.inner.clock.now().0;
+        let is_fresh = record.checked_at.is_some_and(|at| (oldest..=newest).contains(&at.0));
         if self.settled {
             // A head above all that the chain has now (the store or the chain is another one).
             let above = self.head.is_none_or(|head| head > top);
@@ -442,6 +462,7 @@ impl Walk {
         let Some(last) = run.last().map(|row| row.key) else { return };
         self.position = Position::After(last);
         let delivered = u64::try_from(delivered).unwrap_or(u64::MAX);
+        self.passed = self.passed.map(|passed| passed.saturating_add(delivered));
         self.left = self.left.saturating_sub(delivered);
         if let Some(tally) = &mut self.tally {
             tally.pass(last, delivered);
@@ -473,6 +494,7 @@ impl Walk {
     async fn wait(&mut self) -> Result<(), HistoryError> {
         let settling = !self.settled && Instant::now() < self.head_deadline;
         let until = if settling { self.deadline.min(self.head_deadline) } else { self.deadline };
+        let until = self.proof_deadline.map_or(until, |proof| until.min(proof));
         let mut progress = self.progress.clone();
         let stopped = tokio::select! {
             biased;
@@ -505,72 +527,9 @@ impl Walk {
         Ok(())
     }
 
-    fn end(&mut self, error: Option<HistoryError>) -> Step {
-        let known = self.page_end.take().filter(|_| self.left == 0 && error.is_none());
-        let end =
-            known.map_or_else(|| self.summary(error), |end| Ok(*end)).unwrap_or_else(|error| End {
-                complete: false,
-                more: true,
-                trade_count: 0,
-                first_trade: None,
-                error: Some(error),
-            });
-        if self.request.want == Want::All && !end.complete && !self.live {
-            self.inner.go_on_in_background(&self.request, end.error.as_ref());
-        }
-        Step::End(end)
-    }
-
-    fn summary(&self, error: Option<HistoryError>) -> Result<End, HistoryError> {
-        let view = self.inner.view()?;
-        let none = End { complete: false, more: true, trade_count: 0, first_trade: None, error };
-        if !self.request.filter.is_none() {
-            return Ok(self.summary_of(&self.tally.as_deref().copied().unwrap_or_default(), none));
-        }
-        let Some(record) = self.record(&view)? else { return Ok(none) };
-        let is_whole = |head: &Height| !self.live && record.coverage.is_complete(*head);
-        let Some(head) = self.head.filter(is_whole) else {
-            return Ok(End { trade_count: record.count, ..none });
-        };
-        let trade_count = count_below(&view, &record, head)?;
-        let below = view.rows(record.id, self.from(&view, &record, head)?, 0, 1)?;
-        Ok(End {
-            // With an error that cuts the walk short the client has to come back for the rest.
-            complete: none.error.is_none() || below.is_empty(),
-            more: !below.is_empty(),
-            trade_count,
-            // The oldest one stored may stand above the head.
-            first_trade: view.first_time(record.id)?.filter(|_| trade_count > 0),
-            error: none.error.filter(|_| !below.is_empty()),
-        })
-    }
-
     fn record(&self, view: &View) -> Result<Option<Arc<WalletRecord>>, HistoryError> {
         Ok(view.wallet(&self.request.wallet)?)
     }
-}
-
-/// How a page ends whose rows were all found in one look; `None` where not all is stored.
-fn page_end(
-    view: &View,
-    record: &WalletRecord,
-    head: Height,
-    more: bool,
-) -> Result<Option<End>, HistoryError> {
-    if !record.coverage.is_complete(head) {
-        return Ok(None);
-    }
-    let trade_count = count_below(view, record, head)?;
-    let first_trade = view.first_time(record.id)?;
-    Ok(Some(End { complete: true, more, trade_count, first_trade, error: None }))
-}
-
-/// How many rows are stored up to a head.
-fn count_below(view: &View, record: &WalletRecord, head: Height) -> Result<u64, HistoryError> {
-    if record.coverage.top().is_some_and(|top| top <= head) {
-        return Ok(record.count);
-    }
-    Ok(record.count.saturating_sub(view.count_above(record.id, head, u64::MAX)?))
 }
 
 impl Drop for Walk {

@@ -15,7 +15,7 @@ use super::ingest::{Ingest, IngestError};
 use super::plan::{Demand, Known, Next, plan, reachable_gap};
 use super::pump::Pump;
 use crate::decode;
-use crate::domain::{Gap, Height, UnixMillis};
+use crate::domain::{Gap, Height, Span, UnixMillis};
 use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord, Written};
 use crate::upstream::{GapRequest, Lane, RawChunk, RawTx, Source, UpstreamError};
 
@@ -33,6 +33,17 @@ pub(super) struct Worker {
     background: Option<(OwnedSemaphorePermit, Instant)>,
     /// When the nodes were last found to have cut the history, in this run.
     cut_found: Option<Instant>,
+}
+
+/// What a chunk is to the wallet's coverage.
+#[derive(Debug, Clone, Copy)]
+enum Stored {
+    /// New heights up to the head, which was asked for then.
+    Checked(UnixMillis),
+    /// Heights of a gap.
+    Below,
+    /// Heights that were stored before.
+    Again,
 }
 
 enum Flow {
@@ -83,10 +94,7 @@ impl Worker {
             Next::Idle => return self.idle(&record, &demands).await,
             Next::Refresh { low } => self.refresh(&record, low).await?,
             Next::Fill { gap, eager } => self.fill(&record, gap, eager).await?,
-            Next::Reread { low, high } => {
-                let gap = Gap { low, high, resume: None };
-                self.fill(&record, gap, false).await?;
-            }
+            Next::Reread { low, high } => self.reread(&record, low, high).await?,
         }
         self.turns = self.turns.wrapping_add(1);
         Ok(Flow::Again)
@@ -102,7 +110,8 @@ impl Worker {
 
     fn known<'a>(&self, record: &'a WalletRecord) -> Known<'a> {
         let now = self.inner.clock.now();
-        let fresh = |at: UnixMillis| now.since(at) <= self.inner.limits.freshness;
+        // A check from the future was made by a clock that was wrong: it is none.
+        let fresh = |at: UnixMillis| at <= now && now.since(at) <= self.inner.limits.freshness;
         let retry = self.inner.limits.cut_retry_after;
         let cut_is_news = self.cut_found.is_some_and(|at| at.elapsed() < retry);
         Known {
@@ -111,7 +120,17 @@ impl Worker {
             cut: record.cut.filter(|_| cut_is_news),
             decoder: decode::version(self.board.wallet.address.family()),
             spans_max: self.inner.limits.spans_max,
+            doubtful: self.doubtful(record),
         }
+    }
+
+    /// The span that is to be read again for a better proof, where that is due: another one after
+    /// each attempt in vain, so that one that stays doubtful holds up no other.
+    fn doubtful(&self, record: &WalletRecord) -> Option<(Height, Height)> {
+        let failures = self.inner.rereads.due(&record.wallet)?;
+        let spans: Vec<&Span> = self.inner.unproved(record, Height::MAX).collect();
+        let span = spans.get(failures.checked_rem(spans.len())?)?;
+        Some((span.low, span.high))
     }
 
     /// A worker that only the background wants takes one of few places, and gives it up now and
@@ -162,7 +181,8 @@ impl Worker {
         if let Some(first) = blocked {
             self.board.tell_failure(HistoryError::HistoryCut { first });
         }
-        if self.board.background().is_some() {
+        let is_unproved = self.inner.unproved(record, Height::MAX).next().is_some();
+        if self.board.background().is_some() && (blocked.is_some() || !is_unproved) {
             self.inner.clear_background(&self.board).await?;
         }
         self.background = None;
@@ -212,7 +232,7 @@ impl Worker {
         let newest = raw.txs.first().map(RawTx::height);
         let has_rows = newest.is_some() || raw.low > low;
         let anchor = anchors::of_tip(&raw).filter(|_| has_rows);
-        let stored = self.store(record, raw, Some(checked_at), at, anchor).await?;
+        let stored = self.store(record, raw, Stored::Checked(checked_at), at, anchor).await?;
         if let Some(height) = newest.filter(|_| stored && anchor.is_none()) {
             self.anchor(record, height);
         }
@@ -236,10 +256,56 @@ impl Worker {
         }
         let Some(fetched) = self.fetch(at).await? else { return Ok(()) };
         match fetched {
-            Some(raw) => drop(self.store(record, raw, None, at, None).await?),
+            Some(raw) => drop(self.store(record, raw, Stored::Below, at, None).await?),
             None => drop(self.pumps.remove(at)),
         }
         Ok(())
+    }
+
+    /// Reads stored heights again, by the present decoder or for a better proof. Only what is
+    /// accepted replaces what is stored.
+    async fn reread(
+        &mut self,
+        record: &WalletRecord,
+        low: Height,
+        high: Height,
+    ) -> Result<(), IngestError> {
+        let fits = |pump: &Pump| pump.low == low && pump.next_high == Some(high);
+        let at = match self.pumps.iter().position(fits) {
+            Some(at) => at,
+            None => self.open(record, Gap { low, high, resume: None }, false)?,
+        };
+        let fetched = match self.fetch(at).await {
+            Ok(Some(fetched)) => fetched,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.reread_failed();
+                return Err(error);
+            }
+        };
+        let Some(raw) = fetched else {
+            self.pumps.remove(at);
+            return Ok(());
+        };
+        let is_better = self.source.accepts(raw.proof) && raw.missing.is_empty();
+        if !self.source.accepts(raw.proof) {
+            self.pumps.remove(at);
+            self.reread_failed();
+            return Ok(());
+        }
+        self.store(record, raw, Stored::Again, at, None).await?;
+        if is_better {
+            self.inner.rereads.succeeded(&self.board.wallet);
+        } else {
+            self.reread_failed();
+        }
+        Ok(())
+    }
+
+    fn reread_failed(&self) {
+        let limits = &self.inner.limits;
+        let (min, max) = (limits.reread_pause_min, limits.reread_pause_max);
+        self.inner.rereads.failed(self.board.wallet, min, max);
     }
 
     /// Starts reading a gap; `to_head` asks the source for the upper end.
@@ -296,14 +362,20 @@ impl Worker {
         &mut self,
         record: &WalletRecord,
         raw: RawChunk,
-        checked_at: Option<UnixMillis>,
+        stored: Stored,
         at: usize,
         anchor: Option<Anchor>,
     ) -> Result<bool, IngestError> {
         let low = raw.low;
+        let checked_at = match stored {
+            Stored::Checked(at) => Some(at),
+            Stored::Below | Stored::Again => None,
+        };
+        let reread = matches!(stored, Stored::Again).then(|| raw.ids());
         let reached = raw.txs.last().map(|tx| (tx.height(), tx.time()));
         let Self { inner, source, lane, .. } = &*self;
         let mut chunk = Ingest { inner, source, lane, record }.chunk(raw, checked_at).await?;
+        chunk.reread = reread;
         let max = inner.limits.anchors_max;
         if let Some(anchor) = anchor {
             let kept = inner.view()?.anchors(record.id)?;

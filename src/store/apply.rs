@@ -14,11 +14,15 @@ use super::schema::{
     ACCOUNT_TO_STATE, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
     WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
 };
+use super::trade_codec::StoredTrade;
 use super::values::{self, Gone, Wanted};
 use super::{
     Anchor, Chunk, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
     WalletPatch, Written,
 };
+
+/// Spans of one wallet that are kept apart by their proof alone.
+const SPANS_KEPT_MAX: usize = 512;
 
 /// All tables of one write transaction.
 pub(super) struct Tables<'txn> {
@@ -79,20 +83,25 @@ impl<'txn> Tables<'txn> {
         }
         let trades = in_order(chunk, &wallet)?;
         let (id, chain) = (chunk.id, wallet.chain);
+        let unseen = self.unseen(&wallet, &state, chunk)?;
         let gone = self.clear(id, chain, &mut state, chunk.low, chunk.high)?;
-        let ordered = self.rows.keep_order(id, &trades)?;
-        state.disordered |= !ordered;
         let row = |trade: &&Trade| {
             Ok((RowKey::new(id, &trade.key), self.names.stored(known, chain, trade)?))
         };
         let mut rows = trades.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
         values::keep(&gone, &mut rows)?;
         self.wanted.add(chain, &rows, &trades, &chunk.beside)?;
+        self.wanted.keep(chain, &unseen)?;
+        rows.extend(unseen);
+        rows.sort_by(|(one, _), (other, _)| one.bytes().cmp(other.bytes()));
+        let ordered = self.rows.keep_order(id, &rows)?;
+        state.disordered |= !ordered;
         self.prices.put(chain, &chunk.prices)?;
         state.count += self.rows.add(&rows, ordered, state.count, chunk.low == 0)?;
         for span in spans(chunk) {
             state.coverage.insert(span);
         }
+        state.coverage.coarsen(SPANS_KEPT_MAX);
         state.checked_at = chunk.checked_at.or(state.checked_at);
         if let Some(anchors) = &chunk.anchors {
             self.put_anchors(chunk.id, anchors)?;
@@ -104,6 +113,20 @@ impl<'txn> Tables<'txn> {
         }
         self.put_state(chunk.id, &state)?;
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
+    }
+
+    /// Rows that stay although a second read did not bring their transactions.
+    fn unseen(
+        &self,
+        wallet: &Wallet,
+        state: &WalletState,
+        chunk: &Chunk,
+    ) -> Result<Vec<(RowKey, StoredTrade)>, StoreError> {
+        let Some(seen) = chunk.reread.as_ref().filter(|_| state.count > 0) else {
+            return Ok(Vec::new());
+        };
+        let part = (chunk.low, chunk.high, state.disordered);
+        self.rows.unseen(chunk.id, part, wallet.address.family(), seen)
     }
 
     pub(super) fn patch(

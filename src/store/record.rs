@@ -1,6 +1,6 @@
 //! What goes into the store and what comes out of it, besides the domain's own types.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::domain::{
@@ -59,6 +59,9 @@ pub struct Chunk {
     /// Listed transactions that no endpoint gave, with their heights: these heights become spans of
     /// their own, with [`Doubts::MISSING`](crate::domain::Doubts).
     pub missing: Vec<(Height, TxId)>,
+    /// A second read of stored heights: the transactions that it brought. Rows of others stay, as one
+    /// answer without them proves nothing. `None`: the chunk replaces all of its heights.
+    pub reread: Option<HashSet<TxId>>,
     /// In any order; all between `low` and `high`, with ids of the wallet's family.
     pub trades: Vec<Trade>,
     /// New knowledge; what a record does not tell is kept as it was.

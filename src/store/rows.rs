@@ -5,13 +5,14 @@
 //! time, an old block has none), the wallet is marked as disordered at the insert that shows it,
 //! and its heights are found by reading all its rows from then on: slow, never wrong.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 
 use redb::{AccessGuard, ReadableTable as _, Table, WriteTransaction};
 
-use crate::domain::{Height, Trade, UnixSeconds, ValueSource};
+use crate::domain::{Family, Height, TxId, UnixSeconds, ValueSource};
 
-use super::key::{RowKey, height_of, id_of, time_of, transaction_of};
+use super::key::{RowKey, height_of, id_of, read_row_key, time_of, transaction_of};
 use super::schema::ROW_KEY_TO_TRADE;
 use super::schema::names::TRADES;
 use super::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
@@ -60,16 +61,7 @@ impl<'txn> Rows<'txn> {
         disordered: bool,
         gone: &mut Vec<Gone>,
     ) -> Result<u64, StoreError> {
-        let (start, end) = if disordered {
-            (RowKey::start(id), RowKey::end(id))
-        } else {
-            let start = self.first_at_or_below(id, high)?;
-            let end = match low.checked_sub(1) {
-                Some(below) => self.first_at_or_below(id, below)?,
-                None => RowKey::end(id),
-            };
-            (start, end)
-        };
+        let (start, end) = self.bounds(id, low, high, disordered)?;
         let mut deleted = 0;
         self.table.retain_in(start.bytes()..end.bytes(), |key, value| {
             let inside = height_of(key).is_some_and(|height| low <= height && height <= high);
@@ -80,6 +72,44 @@ impl<'txn> Rows<'txn> {
             !inside
         })?;
         Ok(deleted)
+    }
+
+    /// Keys between which a wallet's rows of some heights stand, with others where it is disordered.
+    fn bounds(
+        &self,
+        id: WalletId,
+        low: Height,
+        high: Height,
+        disordered: bool,
+    ) -> Result<(RowKey, RowKey), StoreError> {
+        if disordered {
+            return Ok((RowKey::start(id), RowKey::end(id)));
+        }
+        let end = match low.checked_sub(1) {
+            Some(below) => self.first_at_or_below(id, below)?,
+            None => RowKey::end(id),
+        };
+        Ok((self.first_at_or_below(id, high)?, end))
+    }
+
+    /// A wallet's rows between two inclusive heights whose transactions are not among `seen`.
+    pub(super) fn unseen(
+        &self,
+        id: WalletId,
+        (low, high, disordered): (Height, Height, bool),
+        family: Family,
+        seen: &HashSet<TxId>,
+    ) -> Result<Vec<(RowKey, StoredTrade)>, StoreError> {
+        let (start, end) = self.bounds(id, low, high, disordered)?;
+        let mut unseen = Vec::new();
+        for entry in self.table.range(start.bytes()..end.bytes())? {
+            let (key, value) = entry?;
+            let Some(key) = read_row_key(key.value(), family) else { continue };
+            if (low..=high).contains(&key.height) && !seen.contains(&key.tx) {
+                unseen.push((RowKey::new(id, &key), decode_trade(TRADES, value.value())?));
+            }
+        }
+        Ok(unseen)
     }
 
     /// A bound right before the wallet's first row at or below a height, by bisecting its times.
@@ -127,16 +157,23 @@ impl<'txn> Rows<'txn> {
     }
 
     /// True where rows between these and the stored ones leave heights falling along the keys.
-    /// `trades` are sorted, and no stored row has a height between theirs.
-    pub(super) fn keep_order(&self, id: WalletId, trades: &[&Trade]) -> Result<bool, StoreError> {
-        let (Some(first), Some(last)) = (trades.first(), trades.last()) else { return Ok(true) };
-        if !trades.is_sorted_by(|newer, older| newer.key.height >= older.key.height) {
+    /// `rows` are sorted, and no stored row has a height between theirs.
+    pub(super) fn keep_order(
+        &self,
+        id: WalletId,
+        rows: &[(RowKey, StoredTrade)],
+    ) -> Result<bool, StoreError> {
+        let (Some((first_key, _)), Some((last_key, _))) = (rows.first(), rows.last()) else {
+            return Ok(true);
+        };
+        let height = |key: &RowKey| height_of(key.bytes()).unwrap_or_default();
+        if !rows.is_sorted_by(|(newer, _), (older, _)| height(newer) >= height(older)) {
             return Ok(false);
         }
-        let (first_key, last_key) = (RowKey::new(id, &first.key), RowKey::new(id, &last.key));
+        let (first, last) = (height(first_key), height(last_key));
         let mut newer = self.table.range(RowKey::start(id).bytes()..first_key.bytes())?;
         if let Some(entry) = newer.next_back()
-            && height_of(entry?.0.value()).is_none_or(|height| height <= first.key.height)
+            && height_of(entry?.0.value()).is_none_or(|height| height <= first)
         {
             return Ok(false);
         }
@@ -144,7 +181,7 @@ impl<'txn> Rows<'txn> {
         let Some(entry) = older.next() else { return Ok(true) };
         let key = entry?.0;
         Ok(key.value() > last_key.bytes()
-            && height_of(key.value()).is_some_and(|height| height < last.key.height))
+            && height_of(key.value()).is_some_and(|height| height < last))
     }
 
     /// Adds sorted rows of a wallet that has `count`, and tells how many keys were new. Where

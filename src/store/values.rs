@@ -49,6 +49,18 @@ impl<'txn> Wanted<'txn> {
         Ok(())
     }
 
+    /// Rows that stay where they were, after [`Wanted::forget`] of all rows there.
+    pub(super) fn keep(
+        &mut self,
+        chain: ChainId,
+        rows: &[(RowKey, StoredTrade)],
+    ) -> Result<(), StoreError> {
+        for (key, _) in rows.iter().filter(|(_, row)| row.valued == ValueSource::Pending) {
+            self.table.insert(wanted_value_key(chain, key.bytes()).as_slice(), ())?;
+        }
+        Ok(())
+    }
+
     /// The rows of these transactions are no more.
     pub(super) fn forget(&mut self, chain: ChainId, gone: &[Gone]) -> Result<(), StoreError> {
         gone.iter().try_for_each(|(key, _)| self.remove(chain, key))

@@ -1,5 +1,6 @@
 //! What a chain's nodes tell of a wallet, as chunks: the same shape for every family.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -68,7 +69,22 @@ pub enum RawTx {
     Tron(Box<tron::Transaction>, UnixSeconds),
 }
 
+impl RawChunk {
+    pub fn ids(&self) -> HashSet<TxId> {
+        self.txs.iter().filter_map(RawTx::id).collect()
+    }
+}
+
 impl RawTx {
+    /// `None` for bytes that hold no id.
+    pub fn id(&self) -> Option<TxId> {
+        match self {
+            Self::Solana(tx, _) => tx.id(),
+            Self::Evm(tx, _) => Some(TxId::Evm(tx.hash)),
+            Self::Tron(tx, _) => Some(TxId::Tron(tx.call.hash)),
+        }
+    }
+
     /// Of its block.
     pub fn time(&self) -> UnixSeconds {
         match self {

@@ -67,6 +67,7 @@ async fn a_cursor_is_refused_for_another_wallet() {
         filter: FilterTag::default(),
         live: false,
         position: Position::Start,
+        passed: None,
     };
     let text = cursor.encode(&wallet(1));
     let response = world.get(&format!("{}?cursor={text}", path(&wallet(2)))).await;
@@ -338,8 +339,13 @@ async fn a_stream_of_a_silent_node_beats_and_then_gives_a_cursor() {
     let started = Instant::now();
     let response = world.get(&path(&wallet(7))).await;
     assert_eq!(started.elapsed().as_secs(), 55);
-    let start =
-        Cursor { head: None, filter: FilterTag::default(), live: false, position: Position::Start };
+    let start = Cursor {
+        head: None,
+        filter: FilterTag::default(),
+        live: false,
+        position: Position::Start,
+        passed: Some(0),
+    };
     assert_eq!(
         text(&response),
         format!(
@@ -600,6 +606,7 @@ async fn a_cursor_from_before_the_first_row_begins_anew() {
         filter: FilterTag::default(),
         live: false,
         position: Position::Start,
+        passed: None,
     };
     let path = format!("{}?cursor={}", path(&wallet(1)), cursor.encode(&wallet(1)));
     assert_eq!(trades_of(&lines(&world.get(&path).await)).len(), 3);

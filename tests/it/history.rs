@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blotter::demo::solana::{NodeOptions, WalletPlan};
 use blotter::demo::{Faults, Rate};
-use blotter::domain::{KeyId, Row, UnixMillis, Wallet};
+use blotter::domain::{KeyId, Row, Wallet};
 use blotter::history::{HistoryError, HistoryLimits, Step, Walk, WalkRequest, Want};
 use blotter::store::{Chunk, WalletId};
 use tokio::time::Instant;
@@ -391,7 +391,7 @@ async fn settled_at_1_100(world: &World) -> (WalletId, Walk) {
     world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
     let wallet = world.add("grows", WalletPlan::trades(1));
     let id = world.store.intern(&wallet).await.unwrap().id;
-    let checked_at = Some(UnixMillis(u64::MAX / 2));
+    let checked_at = Some(world.now());
     let quiet = Chunk { checked_at, ..chunk(id, 1_000, 1_100, vec![]) };
     world.store.write_chunk(quiet).await.unwrap();
     let mut walk = world.walk(wallet, Want::All, None);

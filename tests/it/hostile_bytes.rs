@@ -42,7 +42,8 @@ fn a_cursor_is_what_was_given_or_none() {
         };
         let head = (round % 3 > 0).then(|| seed.roll());
         let position = if round % 4 > 0 { Position::After(key) } else { Position::Start };
-        let cursor = Cursor { head, filter: FilterTag::default(), live: false, position };
+        let cursor =
+            Cursor { head, filter: FilterTag::default(), live: false, position, passed: None };
         let given = cursor.encode(&wallet);
         assert_eq!(Cursor::decode(&given, &wallet), Ok(cursor));
         let mut changed = given.clone().into_bytes();

@@ -54,6 +54,7 @@ mod prices_evm;
 mod prices_solana;
 mod prices_tron;
 mod program;
+mod proof;
 mod properties;
 mod sim;
 mod site;

@@ -204,6 +204,40 @@ async fn explanations_are_what_is_described() {
     assert_eq!(seen, BTreeSet::from([200, 400, 404]));
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_coverage_of_a_wallet_is_what_is_described() {
+    const ROUTE: &str = "/v1/wallets/{address}/coverage";
+    let document = document();
+    let world = crate::support::world::Build::default().world();
+    let wallet = world.add("covered", blotter::demo::solana::WalletPlan::trades(20));
+    let keys = Keys::new(ring(&[(KEY, key(1, |_| {}))]));
+    let limits = ApiLimits::default();
+    let api = Api::new(ApiParts { history: world.history.clone(), keys, limits, seed: 1 });
+    let path = format!("/v1/wallets/{}/coverage", wallet.address);
+    let routes = api.routes();
+    let ask = || warp::test::request().path(&path).header("x-api-key", KEY).reply(&routes);
+    let shown = |response: &Response<Bytes>| -> Value {
+        described(&document, ROUTE, "get", response);
+        serde_json::from_slice(response.body()).unwrap()
+    };
+    let before = shown(&ask().await);
+    assert_eq!((&before["complete"], &before["height"]), (&false.into(), &().into()));
+    let mut walk = world.walk(wallet, blotter::history::Want::All, None);
+    crate::support::world::finish(&mut walk).await;
+    let after = shown(&ask().await);
+    let head = after["height"].clone();
+    assert_eq!((&after["complete"], &after["gaps"]), (&true.into(), &serde_json::json!([])));
+    let span = serde_json::json!([{"low": 0, "high": head, "way": "signatures", "doubts": [],
+        "accepted": true, "missing": []}]);
+    assert_eq!(after["spans"], span);
+    described(
+        &document,
+        ROUTE,
+        "get",
+        &warp::test::request().path(&path).reply(&api.routes()).await,
+    );
+}
+
 /// Each code of an error that the sources can give is in the document, and no other one.
 #[test]
 fn every_code_of_an_error_is_described() {

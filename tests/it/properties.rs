@@ -172,6 +172,7 @@ proptest! {
             filter: FilterTag(filter),
             live: live && head.is_some(),
             position: key.map_or(Position::Start, Position::After),
+            passed: (filter % 2 == 0).then_some(u64::from(filter)),
         };
         let wallet = wallet_of(family, 7);
         let text = cursor.encode(&wallet);

@@ -1,5 +1,6 @@
 //! What the store keeps and how it answers, against a model and case by case.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -94,6 +95,24 @@ async fn take(store: &Store, models: &mut [Model], seed: u8, op: &Op) {
             assert_eq!(store.cut_back(id, *above).await.unwrap(), expected);
         }
     }
+}
+
+/// Rows of transactions that a second read did not bring stay, those that it brought are replaced.
+#[tokio::test]
+async fn a_second_read_removes_no_row_of_a_transaction_that_it_did_not_bring() {
+    let store = store();
+    let id = id_of(&store, 0).await;
+    let [one, two, three] = [1_u8, 2, 3].map(|at| trade(100 + u32::from(at), u64::from(at), at));
+    let first = vec![one.clone(), two.clone(), three.clone()];
+    store.write_chunk(chunk(id, 0, 9, first)).await.unwrap();
+    let brought = Trade { units: Some(Units::from(77)), ..two.clone() };
+    let reread = Some(HashSet::from([two.key.tx, three.key.tx]));
+    let again = Chunk { reread, ..chunk(id, 0, 9, vec![brought.clone()]) };
+    let Written::Stored { count, .. } = store.write_chunk(again).await.unwrap() else { panic!() };
+    assert_eq!(count, 2, "the first stays, the second is replaced, the third was no trade");
+    let rows = store.view().unwrap().rows(id, Position::Start, 0, 9).unwrap().to_vec();
+    let trades: Vec<Trade> = rows.into_iter().map(|row| row.trade).collect();
+    assert_eq!(trades, [brought, one]);
 }
 
 /// Every read of a wallet against what the model tells.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blotter::domain::{
-    Address, ChainId, Height, KeyId, Position, Resume, Side, SourceAccount, Trade, TradeKey, TxId,
-    Units, UnixMillis, UnixSeconds, ValueSource, Wallet,
+    Address, ChainId, Doubts, Height, KeyId, Position, Proof, Resume, Side, SourceAccount, Trade,
+    TradeKey, TxId, Units, UnixMillis, UnixSeconds, ValueSource, Wallet, Way,
 };
 use blotter::store::{
     Anchor, Chunk, DeliveredRange, FILE_NAME, Pending, Store, StoreError, TokenRecord, UsageUpdate,
@@ -129,7 +129,7 @@ async fn a_newer_format_is_refused() {
     drop(database);
     let before = fs::read(&path).unwrap();
     let error = open(folder.path()).unwrap_err();
-    assert!(matches!(error, StoreError::NewerFormat { found: 99, supported: 2 }), "{error:?}");
+    assert!(matches!(error, StoreError::NewerFormat { found: 99, supported: 3 }), "{error:?}");
     assert!(fs::read(&path).unwrap() == before, "the file was changed");
 }
 
@@ -176,9 +176,20 @@ async fn a_folder_that_cannot_be_made_is_told() {
 
 // Files that each format wrote. The values below are what went in when they were made.
 
-const FIXTURES: [&str; 2] = [
-    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store/v1.redb"),
-    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store/v2.redb"),
+/// What the spans of the third format's file rest on: the upper chunk's, and the lower one's.
+const PROOF: Proof = Proof { way: Way::Logs, doubts: Doubts::TRC10 };
+const RECORDED: [Proof; 2] = [PROOF, Proof { way: Way::Unknown, doubts: Doubts::NONE }];
+
+const FIXTURES: [(&str, [Proof; 2]); 3] = [
+    (
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store/v1.redb"),
+        [Proof::UNRECORDED, Proof::UNRECORDED],
+    ),
+    (
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store/v2.redb"),
+        [Proof::UNRECORDED, Proof::UNRECORDED],
+    ),
+    (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/store/v3.redb"), RECORDED),
 ];
 
 struct Fixture {
@@ -228,6 +239,7 @@ fn fixtures(ids: &[blotter::store::WalletId; 3]) -> Vec<Fixture> {
                     oldest: Some(6),
                 }],
                 checked_at: Some(UnixMillis(88)),
+                proof: PROOF,
                 ..chunk(*id, 500, 600, vec![fixture_trade(tx, address, 550, units)])
             };
             let low = Chunk {
@@ -277,19 +289,19 @@ async fn a_file_that_is_written_now_is_read_row_by_row() {
         fs::copy(&file, kept).unwrap();
     }
     let store = Store::open(folder.path(), OPTIONS).unwrap();
-    check_fixture(&store);
+    check_fixture(&store, RECORDED);
     store.close().await;
 }
 
 #[tokio::test]
 async fn a_file_of_each_format_is_read_row_by_row() {
-    for file in FIXTURES {
+    for (file, proof) in FIXTURES {
         let folder = tempfile::tempdir().unwrap();
         fs::copy(file, folder.path().join(FILE_NAME)).unwrap();
         // Once as it was written, once more as the first opening left it.
         for _ in 0..2 {
             let store = Store::open(folder.path(), OPTIONS).unwrap();
-            check_fixture(&store);
+            check_fixture(&store, proof);
             store.close().await;
         }
         // And it can be written to.
@@ -299,7 +311,8 @@ async fn a_file_of_each_format_is_read_row_by_row() {
     }
 }
 
-fn check_fixture(store: &Store) {
+/// `proof`: what the spans of the upper chunk rest on, and of the lower one.
+fn check_fixture(store: &Store, proof: [Proof; 2]) {
     let view = store.view().unwrap();
     for (id, Fixture { wallet, chunks, patch }) in IDS.into_iter().zip(fixtures(&IDS)) {
         let record = view.wallet(&wallet).unwrap().unwrap();
@@ -314,6 +327,8 @@ fn check_fixture(store: &Store) {
             .iter()
             .map(|s| (s.low, s.high, s.decoder, s.resume.clone()))
             .collect();
+        let found: Vec<Proof> = record.coverage.spans().iter().rev().map(|s| s.proof).collect();
+        assert_eq!(found, proof);
         let resume = chunks[0].resume.clone();
         assert_eq!(spans, [(100, 200, 2, None), (500, 600, 1, resume)]);
 

@@ -81,9 +81,18 @@ fn buy_line() -> String {
 
 /// The cursor behind one of the two trades.
 fn cursor_after(at: usize) -> String {
+    cursor(at, None)
+}
+
+/// The same of a walk that began at the newest row.
+fn cursor_from_the_top(at: usize) -> String {
+    cursor(at, Some(u64::try_from(at).unwrap() + 1))
+}
+
+fn cursor(at: usize, passed: Option<u64>) -> String {
     let position = Position::After(two_trades()[at].key);
-    Cursor { head: Some(HEAD), filter: FilterTag::default(), live: false, position }
-        .encode(&owner())
+    let filter = FilterTag::default();
+    Cursor { head: Some(HEAD), filter, live: false, position, passed }.encode(&owner())
 }
 
 #[tokio::test]
@@ -99,7 +108,7 @@ async fn a_stream() {
              \"firstTrade\":\"2023-11-14T22:13:20+00:00\"}}\n",
             sell_line(),
             buy_line(),
-            cursor_after(1),
+            cursor_from_the_top(1),
         )
     );
     let expected = [
@@ -152,10 +161,10 @@ async fn pages() {
             "{{\"wallet\":\"{OWNER}\",\"pageSize\":1,\"trades\":[{}],\"complete\":true,\
              \"tradeCount\":2,\"totalPages\":2,\"cursor\":\"{}\"}}",
             sell_line(),
-            cursor_after(0),
+            cursor_from_the_top(0),
         )
     );
-    let next = format!("{}?chain=sol&limit=1&cursor={}", path(&owner()), cursor_after(0));
+    let next = format!("{}?chain=sol&limit=1&cursor={}", path(&owner()), cursor_from_the_top(0));
     assert_eq!(header(&first, "link"), Some(&*format!("<{next}>; rel=\"next\"")));
     assert_eq!(header(&first, "content-type"), Some("application/json"));
     assert_eq!(header(&first, "content-length"), Some(&*first.body().len().to_string()));

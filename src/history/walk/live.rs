@@ -14,6 +14,7 @@ impl Walk {
         let newest = view.rows(record.id, self.beginning(&view, &record, head)?, 0, 1)?;
         self.position = newest.last_key().map_or(Position::Start, Position::After);
         self.live = true;
+        self.passed = None;
         self.tally = None;
         self.demand.update(|demand| *demand = Demand { fresh: true, ..Demand::default() });
         Ok(Rows::default())

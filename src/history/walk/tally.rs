@@ -125,13 +125,22 @@ impl Walk {
             Position::After(key) => key < last,
         });
         let is_cut = none.error.is_some() && more;
-        let complete = tally.whole && !self.live && !is_cut;
+        let doubt = self.doubt();
+        let complete = tally.whole && !self.live && !is_cut && doubt.is_none();
+        let error = none.error.or(doubt.filter(|_| tally.whole && !more));
         End {
             complete,
             more: more || !complete,
             trade_count: tally.matched,
             first_trade: tally.last.filter(|_| complete).map(|key| key.time),
-            error: none.error.filter(|_| !complete),
+            error: error.filter(|_| !complete),
         }
+    }
+
+    /// Why what is stored is not proved to be all.
+    fn doubt(&self) -> Option<HistoryError> {
+        let view = self.inner.view().ok()?;
+        let (record, head) = self.record(&view).ok()?.zip(self.head)?;
+        self.inner.doubt(&record, head)
     }
 }

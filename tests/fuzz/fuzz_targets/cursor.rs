@@ -29,7 +29,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let cursors = (0..3_u8).flat_map(|choice| {
         [None, Some(17)].map(|head| {
             let position = Position::Start;
-            let cursor = Cursor { head, filter: FilterTag(3), live: head.is_some(), position };
+            let cursor = Cursor { head, filter: FilterTag(3), live: head.is_some(), position, passed: None };
             (choice, cursor.encode(&wallet(choice)))
         })
     });

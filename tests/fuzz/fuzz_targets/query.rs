@@ -77,7 +77,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let key = format!("\nx-api-key: {KEY}\n");
     let wallet = Wallet { chain: chain("sol").id, address: Sample::solana(None, 12, false).wallet };
     let position = Position::Start;
-    let cursor = Cursor { head: None, filter: FilterTag::default(), live: false, position };
+    let cursor = Cursor { head: None, filter: FilterTag::default(), live: false, position, passed: None };
     let cursor = cursor.encode(&wallet);
     [
         format!("{history}&limit=2{key}"),

@@ -121,6 +121,8 @@ pub(super) fn is_expected(error: &HistoryError) -> bool {
     match error {
         HistoryError::UpstreamUnavailable { detail } => !detail.contains("planted"),
         HistoryError::HistoryCut { .. }
+        | HistoryError::Unproved { .. }
+        | HistoryError::Changed
         | HistoryError::ShuttingDown
         | HistoryError::Overloaded
         | HistoryError::Store { .. } => true,

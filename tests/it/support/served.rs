@@ -122,6 +122,7 @@ impl World {
             resume: None,
             proof: blotter::domain::Proof::default(),
             missing: vec![],
+            reread: None,
             trades,
             tokens,
             accounts: vec![],

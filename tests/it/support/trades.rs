@@ -45,6 +45,7 @@ pub(crate) fn chunk(id: WalletId, low: Height, high: Height, trades: Vec<Trade>)
         resume: None,
         proof: Proof::default(),
         missing: vec![],
+        reread: None,
         trades,
         tokens: vec![],
         accounts: vec![],

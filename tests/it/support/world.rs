@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults};
-use blotter::domain::{ChainId, Clock, Cursor, Filter, KeyId, Row, Wallet};
+use blotter::domain::{ChainId, Clock, Cursor, Filter, KeyId, Row, UnixMillis, Wallet};
 use blotter::history::{
     End, History, HistoryLimits, HistoryParts, Step, Tasks, Walk, WalkRequest, Want,
 };
@@ -159,6 +159,10 @@ impl World {
 
     pub(crate) fn calls(&self) -> u64 {
         self.nodes.iter().map(|node| node.stats().calls_total()).sum()
+    }
+
+    pub(crate) fn now(&self) -> UnixMillis {
+        self.clock.now()
     }
 
     /// The model's rows, newest first.

@@ -1,0 +1,123 @@
+//! Whether what is stored of a wallet is complete: covered without a gap, by reads that are accepted.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Inner;
+use super::error::HistoryError;
+use crate::domain::{Height, Span, Wallet};
+use crate::store::WalletRecord;
+
+/// Wallets whose next re-read is remembered; above it all are due again.
+const REMEMBERED_MAX: usize = 4096;
+
+/// What is known of a history from the first height to a walk's head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Completeness {
+    /// Some heights were not read.
+    Gap,
+    /// All were read, some in a way that leaves a doubt.
+    Unproved(HistoryError),
+    Complete,
+}
+
+impl Inner {
+    pub(super) fn completeness(&self, record: &WalletRecord, head: Height) -> Completeness {
+        if !record.coverage.is_complete(head) {
+            return Completeness::Gap;
+        }
+        self.doubt(record, head).map_or(Completeness::Complete, Completeness::Unproved)
+    }
+
+    /// The first doubt of what is covered without a gap from a height downwards.
+    pub(super) fn doubt(&self, record: &WalletRecord, from: Height) -> Option<HistoryError> {
+        let floor = record.coverage.run_low(from)?;
+        let span = self.unproved(record, from).next().filter(|span| span.high >= floor)?;
+        let doubts: Vec<&str> = span.proof.doubts.names().collect();
+        let (doubts, low, high) = (doubts.join(", "), span.low, span.high);
+        Some(HistoryError::Unproved { doubts, low, high })
+    }
+
+    pub(super) fn is_complete(&self, record: &WalletRecord, head: Height) -> bool {
+        self.completeness(record, head) == Completeness::Complete
+    }
+
+    /// Spans up to a height that do not count towards a complete history, newest first.
+    pub(super) fn unproved<'a>(
+        &'a self,
+        record: &'a WalletRecord,
+        height: Height,
+    ) -> impl Iterator<Item = &'a Span> {
+        let source = self.sources.get(&record.wallet.chain);
+        let accepts = move |proof| source.is_none_or(|source| source.accepts(proof));
+        record.coverage.unproved(height, accepts)
+    }
+}
+
+/// When a wallet's unproved spans are read again, and which of them first.
+#[derive(Debug, Clone, Copy)]
+struct Attempt {
+    due: Instant,
+    pause: Duration,
+    failures: usize,
+}
+
+/// Re-reads of unproved spans, with pauses that grow while they bring no better proof.
+#[derive(Debug, Default)]
+pub(super) struct Rereads(Mutex<HashMap<Wallet, Attempt>>);
+
+impl Rereads {
+    fn attempts(&self) -> MutexGuard<'_, HashMap<Wallet, Attempt>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many attempts failed in a row; `None` while the next one is not due.
+    pub(super) fn due(&self, wallet: &Wallet) -> Option<usize> {
+        match self.attempts().get(wallet) {
+            Some(attempt) if attempt.due > Instant::now() => None,
+            Some(attempt) => Some(attempt.failures),
+            None => Some(0),
+        }
+    }
+
+    pub(super) fn failed(&self, wallet: Wallet, min: Duration, max: Duration) {
+        let mut attempts = self.attempts();
+        if attempts.len() >= REMEMBERED_MAX {
+            attempts.clear();
+        }
+        let known = attempts.get(&wallet);
+        let pause = known.map_or(min, |known| (known.pause * 2).min(max));
+        let failures = known.map_or(1, |known| known.failures.saturating_add(1));
+        attempts.insert(wallet, Attempt { due: Instant::now() + pause, pause, failures });
+    }
+
+    pub(super) fn succeeded(&self, wallet: &Wallet) {
+        self.attempts().remove(wallet);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Address, ChainId};
+
+    const WALLET: Wallet = Wallet { chain: ChainId(1), address: Address::Solana([1; 32]) };
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_between_vain_rereads_grow_and_a_success_ends_them() {
+        let (rereads, second) = (Rereads::default(), Duration::from_secs(1));
+        assert_eq!(rereads.due(&WALLET), Some(0));
+        for (failures, pause) in [(1, 1), (2, 2), (3, 4), (4, 4)] {
+            rereads.failed(WALLET, second, second * 4);
+            tokio::time::advance((second * pause).saturating_sub(Duration::from_millis(1))).await;
+            assert_eq!(rereads.due(&WALLET), None);
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert_eq!(rereads.due(&WALLET), Some(failures));
+        }
+        rereads.succeeded(&WALLET);
+        assert_eq!(rereads.due(&WALLET), Some(0));
+    }
+}

@@ -1,0 +1,87 @@
+//! What is known of a wallet's heights, for people and operators: spans with their proof, gaps, cut.
+
+use super::error::HistoryError;
+use super::{History, Inner};
+use crate::domain::{Coverage, Doubts, Height, Span, UnixMillis, Wallet};
+use crate::store::WalletRecord;
+use crate::upstream::Source;
+
+/// Spans and gaps of a report; a wallet has a few.
+const SPANS_MAX: usize = 1000;
+
+/// Of a wallet's history, what was read and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoverageReport {
+    /// All heights up to the top are covered by accepted reads.
+    pub complete: bool,
+    /// The highest covered height, and when the chain was last asked for newer ones.
+    pub top: Option<Height>,
+    pub checked_at: Option<UnixMillis>,
+    /// Stored rows.
+    pub rows: u64,
+    /// The first height that the nodes keep, where history is cut.
+    pub cut: Option<Height>,
+    /// What no configured way of this chain can see.
+    pub blind_spots: Doubts,
+    /// Newest first.
+    pub spans: Vec<SpanReport>,
+    /// Inclusive heights that were not read, newest first.
+    pub gaps: Vec<(Height, Height)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpanReport {
+    pub span: Span,
+    /// It counts towards a complete history.
+    pub accepted: bool,
+}
+
+impl History {
+    /// `None` for a wallet of which nothing is stored.
+    pub fn coverage(&self, wallet: Wallet) -> Result<Option<CoverageReport>, HistoryError> {
+        let inner = &self.inner;
+        if !inner.sources.contains_key(&wallet.chain) {
+            return Err(HistoryError::ChainDisabled);
+        }
+        let record = inner.view()?.wallet(&wallet)?;
+        Ok(record.map(|record| inner.coverage_report(&record)))
+    }
+
+    /// What no configured way of a chain can see.
+    pub fn blind_spots(&self, chain: crate::domain::ChainId) -> Doubts {
+        self.inner.sources.get(&chain).map_or(Doubts::NONE, Source::blind_spots)
+    }
+}
+
+impl Inner {
+    fn coverage_report(&self, record: &WalletRecord) -> CoverageReport {
+        let top = record.coverage.top();
+        let source = self.sources.get(&record.wallet.chain);
+        let accepted = |span: &Span| source.is_some_and(|source| source.accepts(span.proof));
+        let spans = record.coverage.spans().iter().rev().take(SPANS_MAX);
+        CoverageReport {
+            complete: top.is_some_and(|top| self.is_complete(record, top)),
+            top,
+            checked_at: record.checked_at,
+            rows: record.count,
+            cut: record.cut,
+            blind_spots: source.map_or(Doubts::NONE, Source::blind_spots),
+            spans: spans
+                .map(|span| SpanReport { span: span.clone(), accepted: accepted(span) })
+                .collect(),
+            gaps: gaps(&record.coverage),
+        }
+    }
+}
+
+fn gaps(coverage: &Coverage) -> Vec<(Height, Height)> {
+    let (mut gaps, mut from) = (Vec::new(), coverage.top());
+    while let Some(gap) = from.and_then(|height| coverage.gap_below(height)) {
+        gaps.push((gap.low, gap.high));
+        from = gap.low.checked_sub(1);
+        if gaps.len() >= SPANS_MAX {
+            break;
+        }
+    }
+    gaps
+}

@@ -1,0 +1,109 @@
+//! How a walk ends: what it says of the whole history, and how long it waits for the proof.
+
+use tokio::time::Instant;
+
+use super::{End, Step, Walk, Want};
+use crate::domain::Height;
+use crate::history::error::HistoryError;
+use crate::history::proven::Completeness;
+use crate::store::{View, WalletRecord};
+
+impl Walk {
+    /// All rows are delivered, and some spans that hold them are still to be proved: a stream gives
+    /// the worker some time for it, as its final line says whether the history is complete.
+    pub(super) fn awaits_proof(&mut self) -> Result<bool, HistoryError> {
+        if self.request.want != Want::All {
+            return Ok(false);
+        }
+        let record = self.record(&self.inner.view()?)?;
+        let proved = match (record, self.head) {
+            (Some(record), Some(head)) => {
+                !matches!(self.inner.completeness(&record, head), Completeness::Unproved(_))
+            }
+            (None, _) | (_, None) => true,
+        };
+        let now = Instant::now();
+        let most = now + self.inner.limits.proof_wait_max;
+        let until = *self.proof_deadline.get_or_insert_with(|| self.deadline.min(most));
+        let waits = !proved && now < until;
+        if !waits {
+            self.proof_deadline = None;
+        }
+        Ok(waits)
+    }
+
+    pub(super) fn end(&mut self, error: Option<HistoryError>) -> Step {
+        let known = self.page_end.take().filter(|_| self.left == 0 && error.is_none());
+        let end =
+            known.map_or_else(|| self.summary(error), |end| Ok(*end)).unwrap_or_else(|error| End {
+                complete: false,
+                more: true,
+                trade_count: 0,
+                first_trade: None,
+                error: Some(error),
+            });
+        if self.request.want == Want::All && !end.complete && !self.live {
+            self.inner.go_on_in_background(&self.request, end.error.as_ref());
+        }
+        Step::End(end)
+    }
+
+    pub(super) fn summary(&self, error: Option<HistoryError>) -> Result<End, HistoryError> {
+        let view = self.inner.view()?;
+        let none = End { complete: false, more: true, trade_count: 0, first_trade: None, error };
+        if !self.request.filter.is_none() {
+            return Ok(self.summary_of(&self.tally.as_deref().copied().unwrap_or_default(), none));
+        }
+        let Some(record) = self.record(&view)? else { return Ok(none) };
+        let Some(head) = self.head.filter(|_| !self.live) else {
+            return Ok(End { trade_count: record.count, ..none });
+        };
+        let doubt = match self.inner.completeness(&record, head) {
+            Completeness::Gap => return Ok(End { trade_count: record.count, ..none }),
+            Completeness::Unproved(error) => Some(error),
+            Completeness::Complete => None,
+        };
+        let trade_count = count_below(&view, &record, head)?;
+        let below = view.rows(record.id, self.from(&view, &record, head)?, 0, 1)?;
+        let is_changed = self.passed.is_some_and(|passed| passed != trade_count);
+        let changed = is_changed.then_some(HistoryError::Changed);
+        if let Some(doubt) = doubt.or(changed.filter(|_| below.is_empty())) {
+            let error = none.error.or(Some(doubt).filter(|_| below.is_empty()));
+            return Ok(End { trade_count, error, ..none });
+        }
+        Ok(End {
+            // With an error that cuts the walk short the client has to come back for the rest.
+            complete: none.error.is_none() || below.is_empty(),
+            more: !below.is_empty(),
+            trade_count,
+            // The oldest one stored may stand above the head.
+            first_trade: view.first_time(record.id)?.filter(|_| trade_count > 0),
+            error: none.error.filter(|_| !below.is_empty()),
+        })
+    }
+
+    /// How a page ends whose rows were all found in one look; `None` where not all is stored and
+    /// proved. The last one's rows are still to be counted: its end is worked out behind them.
+    pub(super) fn page_end(
+        &self,
+        view: &View,
+        record: &WalletRecord,
+        head: Height,
+        more: bool,
+    ) -> Result<Option<End>, HistoryError> {
+        if !more || !self.inner.is_complete(record, head) {
+            return Ok(None);
+        }
+        let trade_count = count_below(view, record, head)?;
+        let first_trade = view.first_time(record.id)?;
+        Ok(Some(End { complete: true, more, trade_count, first_trade, error: None }))
+    }
+}
+
+/// How many rows are stored up to a head.
+fn count_below(view: &View, record: &WalletRecord, head: Height) -> Result<u64, HistoryError> {
+    if record.coverage.top().is_some_and(|top| top <= head) {
+        return Ok(record.count);
+    }
+    Ok(record.count.saturating_sub(view.count_above(record.id, head, u64::MAX)?))
+}
