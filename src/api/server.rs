@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response as Answer;
 
 use super::App;
-use super::routes::routes;
+use super::arrival::{Arrivals, Refused};
+use super::framing::{Counter, Framing};
 use super::stall::StallGuard;
 use super::visitors::{Crowd, Peer, Seat};
 
@@ -53,13 +54,15 @@ enum Phase {
 /// streams end with a line to resume from, and what is left after `drain_wait_max` is cut.
 pub(super) async fn serve(
     app: Arc<App>,
+    routes: BoxedFilter<(Answer,)>,
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send,
 ) -> Drained {
     let places = Arc::new(Semaphore::new(places(app.limits.connections_max)));
     let phase = watch::Sender::new(Phase::Open);
-    let crowd = Crowd::default();
-    let server = Server { routes: routes(&app), app, places, crowd, phase };
+    let (crowd, half_open) = (Crowd::default(), Crowd::default());
+    let arrivals = Arrivals::at(listener.local_addr().ok(), &app.limits.allowed_hosts);
+    let server = Server { routes, app, places, crowd, half_open, arrivals, phase };
     let mut stop = pin!(stop);
     let mut pause = ACCEPT_PAUSE_MIN;
     loop {
@@ -101,33 +104,39 @@ struct Server {
     routes: BoxedFilter<(Answer,)>,
     places: Arc<Semaphore>,
     crowd: Crowd,
+    /// Of those, connections whose first request is still to come.
+    half_open: Crowd,
+    arrivals: Arrivals,
     phase: watch::Sender<Phase>,
 }
 
 impl Server {
     fn take_in(&self, stream: TcpStream, peer: Peer) {
         let place = Arc::clone(&self.places).try_acquire_owned().ok();
-        let Some((place, seat)) = place.zip(self.seat(peer)) else {
+        let Some((place, (seat, half_open))) = place.zip(self.seats(peer)) else {
             self.app.metrics.connections_refused.inc();
             let _ = stream.try_write(NO_ROOM);
             return;
         };
         let app = Arc::clone(&self.app);
         app.metrics.connections.inc();
-        let routes = self.routes.clone();
-        let connection = Connection { app, routes, peer, _place: place, _seat: seat };
+        let (routes, arrivals) = (self.routes.clone(), self.arrivals.clone());
+        let half_open = Mutex::new(Some(half_open));
+        let connection =
+            Connection { app, routes, arrivals, peer, half_open, _place: place, _seat: seat };
         self.app.history.tasks().spawn(connection.serve(stream, self.phase.subscribe()));
     }
 
-    /// `None` where the address has too many connections; a trusted proxy may have any number.
-    fn seat(&self, peer: Peer) -> Option<Seat> {
+    /// `None` where the address has too many connections, or too many that have asked for nothing
+    /// yet; a trusted proxy may have any number.
+    fn seats(&self, peer: Peer) -> Option<(Seat, Seat)> {
         let limits = &self.app.limits;
-        let max = match limits.connections_per_address_max {
-            0 => u32::MAX,
-            _ if limits.trusted_proxies.hold(peer.0) => u32::MAX,
-            max => max,
+        let (max, half_open) = match limits.connections_per_address_max {
+            0 => (u32::MAX, u32::MAX),
+            _ if limits.trusted_proxies.hold(peer.0) => (u32::MAX, u32::MAX),
+            max => (max, limits.half_open_per_address_max),
         };
-        self.crowd.seat(peer, max)
+        self.crowd.seat(peer, max).zip(self.half_open.seat(peer, half_open))
     }
 
     async fn drain(self) -> Drained {
@@ -152,22 +161,28 @@ impl Server {
 struct Connection {
     app: Arc<App>,
     routes: BoxedFilter<(Answer,)>,
+    arrivals: Arrivals,
     peer: Peer,
+    /// Until the first request is there.
+    half_open: Mutex<Option<Seat>>,
     _place: OwnedSemaphorePermit,
     _seat: Seat,
 }
 
 impl Connection {
     async fn serve(self, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
-        let (limits, peer) = (&self.app.limits, self.peer);
+        let limits = &self.app.limits;
         // Lines are small and go out at once.
         let _ = stream.set_nodelay(true);
-        let io = TokioIo::new(StallGuard::new(stream, limits.write_wait_max));
+        let counter = Counter::default();
+        let framing = counter.framing();
+        let io = TokioIo::new(StallGuard::new(stream, counter, limits.write_wait_max));
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
         let (refused, most) = (AtomicU32::new(0), limits.refusals_per_connection_max);
         let refused = Arc::new(refused);
-        let service = service_fn(move |request| {
-            let (answer, refused) = (routes.call(prepared(request, peer)), Arc::clone(&refused));
+        let service = service_fn(|request| {
+            let answer = routes.call(self.prepared(request, &framing));
+            let refused = Arc::clone(&refused);
             // Boxed, so that it goes as soon as the answer has begun: hyper keeps its room for good.
             Box::pin(async move {
                 answer.await.map(|answer| hang_up_on_guessers(answer, &refused, most))
@@ -197,6 +212,23 @@ impl Connection {
         }
     }
 
+    /// Notes the address and what is wrong with the request. A target without a path
+    /// (`CONNECT host:port`) becomes the root, which only knows GET: warp's path filter would panic
+    /// at it.
+    fn prepared(&self, mut request: Request<Incoming>, framing: &Framing) -> Request<Incoming> {
+        drop(self.half_open.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let (version, uri, headers) = (request.version(), request.uri(), request.headers());
+        let checked = self.arrivals.check(version, uri, headers, framing);
+        if let Err(error) = checked {
+            request.extensions_mut().insert(Refused(error));
+        }
+        request.extensions_mut().insert(self.peer);
+        if request.uri().path_and_query().is_none() {
+            *request.uri_mut() = Uri::from_static("/");
+        }
+        request
+    }
+
     fn note(&self, error: &hyper::Error) {
         let cause = std::error::Error::source(error).and_then(|e| e.downcast_ref::<io::Error>());
         if cause.is_some_and(|e| e.kind() == io::ErrorKind::TimedOut) {
@@ -215,16 +247,6 @@ fn hang_up_on_guessers<T>(mut answer: Response<T>, refused: &AtomicU32, most: u3
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     answer
-}
-
-/// A target without a path (`CONNECT host:port`) becomes the root, which only knows GET: warp's path
-/// filter would panic at it. And who asks stands beside it.
-fn prepared(mut request: Request<Incoming>, peer: Peer) -> Request<Incoming> {
-    request.extensions_mut().insert(peer);
-    if request.uri().path_and_query().is_none() {
-        *request.uri_mut() = Uri::from_static("/");
-    }
-    request
 }
 
 impl Drop for Connection {

@@ -215,6 +215,10 @@ impl KeysFile {
 
     /// Adds a key only where there is none yet.
     pub(super) fn create_first(&self, now: UnixMillis) -> Result<Option<Created>, KeysError> {
+        // Without the lock, which has to be written: keys are never taken out of the file.
+        if !self.list()?.is_empty() {
+            return Ok(None);
+        }
         let terms = Terms { name: Some("first".to_owned()), ..Terms::default() };
         self.change(|keys| if keys.is_empty() { add(keys, terms, now).map(Some) } else { Ok(None) })
     }
@@ -245,8 +249,11 @@ impl KeysFile {
         let path = self.folder.join(FILE_NAME);
         let text = toml::to_string(&Document { key: keys })
             .map_err(|error| KeysError::Wrong { path: path.clone(), reason: error.to_string() })?;
-        self.replace(&path, &format!("{HEAD}{text}"))
-            .map_err(|source| self.file_error("write", &path, source))?;
+        let text = format!("{HEAD}{text}");
+        if text != before {
+            self.replace(&path, &text)
+                .map_err(|source| self.file_error("write", &path, source))?;
+        }
         Ok(result)
     }
 

@@ -88,6 +88,7 @@ impl Inner {
                 | HistoryError::ChainDisabled
                 | HistoryError::HistoryCut { .. }
                 | HistoryError::QuotaExceeded
+                | HistoryError::KeyEnded
                 | HistoryError::Overloaded
                 | HistoryError::Store { .. },
             ) => true,

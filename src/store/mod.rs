@@ -17,6 +17,7 @@ mod apply;
 mod codec;
 #[cfg(test)]
 mod codec_properties;
+mod credit;
 mod error;
 mod file;
 #[cfg(fuzzing)]
@@ -45,6 +46,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::domain::{Height, Wallet};
 
+pub use credit::Credit;
 pub use error::StoreError;
 pub use record::{
     Anchor, Chunk, DeliveredRange, KeptCandle, NewValue, Pending, PriceRecord, StoreStats,

@@ -267,7 +267,8 @@ async fn estimates_have_a_rate_and_a_budget() {
     let ask = |addresses: usize, key: Option<&'static str>| {
         let list = vec![format!("\"{}\"", known.address); addresses].join(",");
         let mut request = warp::test::request().method("POST").path("/v1/billing/estimate");
-        request = request.body(format!("{{\"addresses\":[{list}]}}"));
+        let body = format!("{{\"addresses\":[{list}]}}");
+        request = request.header("content-type", "application/json").body(body);
         if let Some(key) = key {
             request = request.header("x-api-key", key);
         }

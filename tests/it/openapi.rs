@@ -68,6 +68,7 @@ fn described(document: &Value, route: &str, method: &str, response: &Response<By
 
 async fn post(world: &World, body: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
     let mut request = warp::test::request().method("POST").path("/v1/billing/estimate").body(body);
+    request = request.header("content-type", "application/json");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
