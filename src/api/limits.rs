@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::arrival::Hosts;
-use super::visitors::Proxies;
+use super::visitors::{Peer, Proxies};
 
 /// Who may read `/metrics` where the API is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +44,9 @@ pub struct ApiLimits {
     pub connections_max: u32,
     /// The same of one address, trusted proxies left out; 0 is without limit.
     pub connections_per_address_max: u32,
-    /// Of those, connections whose first request has not arrived whole.
+    /// Of those, connections whose first request has not arrived whole after this time.
     pub half_open_per_address_max: u32,
+    pub half_open_grace: Duration,
     /// A request's headers arrive within this time, counted from the connection's start or from
     /// the end of the answer before; so it is also how long an idle connection is kept.
     pub header_wait_max: Duration,
@@ -84,6 +85,13 @@ pub struct ApiLimits {
     pub visitors_max: usize,
 }
 
+impl ApiLimits {
+    /// Whether connections of an address are counted: a trusted proxy may have any number.
+    pub(super) fn is_counted(&self, peer: Peer) -> bool {
+        self.connections_per_address_max > 0 && !self.trusted_proxies.hold(peer.0)
+    }
+}
+
 impl Default for ApiLimits {
     fn default() -> Self {
         Self {
@@ -101,6 +109,7 @@ impl Default for ApiLimits {
             connections_max: 4096,
             connections_per_address_max: 1024,
             half_open_per_address_max: 256,
+            half_open_grace: Duration::from_secs(1),
             header_wait_max: Duration::from_secs(30),
             header_bytes_max: 32 * 1024,
             headers_max: 64,

@@ -19,11 +19,12 @@ pub(super) fn routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
 
 /// The metrics at an address of their own, and the probes.
 pub(super) fn metrics_routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
-    let endpoint = warp::path!("metrics")
+    let only = |name: &'static str| warp::path(name).and(warp::path::end());
+    let endpoint = only("metrics")
         .map(|| Endpoint::MetricsApart)
-        .or(warp::path!("healthz").map(|| Endpoint::Health))
+        .or(only("healthz").map(|| Endpoint::Health))
         .unify()
-        .or(warp::path!("readyz").map(|| Endpoint::Ready))
+        .or(only("readyz").map(|| Endpoint::Ready))
         .unify()
         .or(warp::any().map(|| Endpoint::Unknown))
         .unify();

@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use warp::filters::BoxedFilter;
 use warp::reply::Response as Answer;
 
@@ -113,7 +113,7 @@ struct Server {
 impl Server {
     fn take_in(&self, stream: TcpStream, peer: Peer) {
         let place = Arc::clone(&self.places).try_acquire_owned().ok();
-        let Some((place, (seat, half_open))) = place.zip(self.seats(peer)) else {
+        let Some((place, seat)) = place.zip(self.seat(peer)) else {
             self.app.metrics.connections_refused.inc();
             let _ = stream.try_write(NO_ROOM);
             return;
@@ -121,22 +121,16 @@ impl Server {
         let app = Arc::clone(&self.app);
         app.metrics.connections.inc();
         let (routes, arrivals) = (self.routes.clone(), self.arrivals.clone());
-        let half_open = Mutex::new(Some(half_open));
+        let half_open = HalfOpen { crowd: self.half_open.clone(), seat: Mutex::default() };
         let connection =
             Connection { app, routes, arrivals, peer, half_open, _place: place, _seat: seat };
         self.app.history.tasks().spawn(connection.serve(stream, self.phase.subscribe()));
     }
 
-    /// `None` where the address has too many connections, or too many that have asked for nothing
-    /// yet; a trusted proxy may have any number.
-    fn seats(&self, peer: Peer) -> Option<(Seat, Seat)> {
-        let limits = &self.app.limits;
-        let (max, half_open) = match limits.connections_per_address_max {
-            0 => (u32::MAX, u32::MAX),
-            _ if limits.trusted_proxies.hold(peer.0) => (u32::MAX, u32::MAX),
-            max => (max, limits.half_open_per_address_max),
-        };
-        self.crowd.seat(peer, max).zip(self.half_open.seat(peer, half_open))
+    /// `None` where the address has too many connections.
+    fn seat(&self, peer: Peer) -> Option<Seat> {
+        let max = self.app.limits.connections_per_address_max;
+        self.crowd.seat(peer, if self.app.limits.is_counted(peer) { max } else { u32::MAX })
     }
 
     async fn drain(self) -> Drained {
@@ -163,10 +157,39 @@ struct Connection {
     routes: BoxedFilter<(Answer,)>,
     arrivals: Arrivals,
     peer: Peer,
-    /// Until the first request is there.
-    half_open: Mutex<Option<Seat>>,
+    half_open: HalfOpen,
     _place: OwnedSemaphorePermit,
     _seat: Seat,
+}
+
+/// Whether a connection has asked for something, and its seat among those that have not.
+struct HalfOpen {
+    crowd: Crowd,
+    seat: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+enum Waiting {
+    #[default]
+    New,
+    Counted(#[expect(dead_code, reason = "counts until it is dropped")] Seat),
+    HasAsked,
+}
+
+impl HalfOpen {
+    fn has_asked(&self) {
+        *self.seat.lock().unwrap_or_else(PoisonError::into_inner) = Waiting::HasAsked;
+    }
+
+    /// Counts a connection that has asked for nothing yet. False where its address has too many.
+    fn count(&self, peer: Peer, max: u32) -> bool {
+        let mut seat = self.seat.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Waiting::New = *seat {
+            let Some(taken) = self.crowd.seat(peer, max) else { return false };
+            *seat = Waiting::Counted(taken);
+        }
+        true
+    }
 }
 
 impl Connection {
@@ -197,8 +220,18 @@ impl Connection {
                 .max_buf_size(limits.write_buffer_bytes.max(limits.header_bytes_max).max(8192))
                 .serve_connection(io, service)
         );
+        let mut grace = pin!(sleep(limits.half_open_grace));
+        let mut is_counted = !limits.is_counted(self.peer);
+        let half_open_max = limits.half_open_per_address_max;
         let ended = loop {
             tokio::select! {
+                () = grace.as_mut(), if !is_counted => {
+                    is_counted = true;
+                    if !self.half_open.count(self.peer, half_open_max) {
+                        self.app.metrics.connections_refused.inc();
+                        break Ok(());
+                    }
+                }
                 ended = connection.as_mut() => break ended,
                 changed = phase.changed() => match changed.map(|()| *phase.borrow_and_update()) {
                     Ok(Phase::Open) => {}
@@ -216,7 +249,7 @@ impl Connection {
     /// (`CONNECT host:port`) becomes the root, which only knows GET: warp's path filter would panic
     /// at it.
     fn prepared(&self, mut request: Request<Incoming>, framing: &Framing) -> Request<Incoming> {
-        drop(self.half_open.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.half_open.has_asked();
         let (version, uri, headers) = (request.version(), request.uri(), request.headers());
         let checked = self.arrivals.check(version, uri, headers, framing);
         if let Err(error) = checked {

@@ -26,6 +26,7 @@ mod intern;
 mod key;
 mod memo;
 mod prices;
+mod read_only;
 mod record;
 mod rows;
 mod schema;
