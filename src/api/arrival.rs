@@ -125,7 +125,8 @@ mod tests {
     fn host_names_are_read_and_shown() {
         let hosts: Hosts = " Trades.example,*.inner.example, [2001:db8::1] ".parse().unwrap();
         assert_eq!(hosts.to_string(), "trades.example, *.inner.example, [2001:db8::1]");
-        for name in ["TRADES.example", "a.inner.example", "[2001:db8::1]", "localhost", "127.1.1.1"] {
+        for name in ["TRADES.example", "a.inner.example", "[2001:db8::1]", "localhost", "127.1.1.1"]
+        {
             assert!(hosts.hold(name), "{name}");
         }
         for name in ["inner.example", "xinner.example", "example", "10.0.0.1", ""] {

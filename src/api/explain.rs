@@ -12,7 +12,9 @@ use super::query::{HistoryQuery, decode_segment};
 use super::reply;
 use crate::domain::row_json::short;
 use crate::domain::{Address, Decimal, Side, Token, TxId, Units, Wallet};
-use crate::history::{Asset, DecodedTrade, Explained, Explanation, HistoryError, Note, NoteKind, Why};
+use crate::history::{
+    Asset, DecodedTrade, Explained, Explanation, HistoryError, Note, NoteKind, Why,
+};
 use crate::registry::Chain;
 
 type Number = Option<Box<RawValue>>;

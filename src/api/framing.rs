@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn lines_are_counted_however_they_arrive() {
-        let text = b"POST / HTTP/1.1\r\nContent-Length: 1\r\n\ncontent-length:2\nx-content-length: 3\r\n\
+        let text =
+            b"POST / HTTP/1.1\r\nContent-Length: 1\r\n\ncontent-length:2\nx-content-length: 3\r\n\
                      content-length-x: 4\r\n\n\nCONTENT-LENGTH:5";
         for size in 1..text.len() {
             let mut counter = Counter::default();

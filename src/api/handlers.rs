@@ -17,8 +17,8 @@ use super::dto::{
 };
 use super::error::ApiError;
 use super::estimate::{Received, estimate};
-use super::guarded::Guarded;
 use super::gate::{Place, Rate, RateState};
+use super::guarded::Guarded;
 use super::limits::MetricsAccess;
 use super::query::{HistoryQuery, decode_segment};
 use super::{cors, explain, page, reference, reply, stream};

@@ -147,8 +147,8 @@ fn is_near(name: &str, known: &str) -> bool {
     }
     let name = name.to_ascii_lowercase();
     let kept = if known.len() < SHORT_NAME_CHARS { known } else { known.get(..1).unwrap_or(known) };
-    let is_other = known.len() <= SHORT_NAME_CHARS
-        && (name.len() < known.len() || !name.starts_with(kept));
+    let is_other =
+        known.len() <= SHORT_NAME_CHARS && (name.len() < known.len() || !name.starts_with(kept));
     !is_other && distance(&name, known) <= most
 }
 
@@ -163,8 +163,10 @@ fn distance(one: &str, other: &str) -> usize {
         let mut row = vec![i + 1];
         for (j, b) in other.iter().enumerate() {
             let left = row.last().copied().unwrap_or_default() + 1;
-            let mut least = left.min(at(&rows, i, j + 1) + 1).min(at(&rows, i, j) + usize::from(a != b));
-            let swapped = i > 0 && j > 0 && one.get(i - 1) == Some(b) && other.get(j - 1) == Some(a);
+            let mut least =
+                left.min(at(&rows, i, j + 1) + 1).min(at(&rows, i, j) + usize::from(a != b));
+            let swapped =
+                i > 0 && j > 0 && one.get(i - 1) == Some(b) && other.get(j - 1) == Some(a);
             if swapped {
                 least = least.min(at(&rows, i - 1, j - 1) + 1);
             }

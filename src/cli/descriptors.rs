@@ -50,7 +50,10 @@ mod tests {
             (connections_max, connections_per_address_max)
         };
         let whole = (4096, 1024);
-        assert_eq!((fitted(None), fitted(Some(u64::MAX)), fitted(Some(4224))), (whole, whole, whole));
+        assert_eq!(
+            (fitted(None), fitted(Some(u64::MAX)), fitted(Some(4224))),
+            (whole, whole, whole)
+        );
         assert_eq!(fitted(Some(4223)), (4095, 1024));
         assert_eq!(fitted(Some(1024)), (896, 448));
         assert_eq!(fitted(Some(256)), (128, 64));

@@ -71,11 +71,7 @@ impl Client {
 }
 
 /// Refuses an address to which keys and answers would go in plain text over a network.
-pub(super) fn require_private(
-    flag: &str,
-    url: &SecretUrl,
-    insecure: bool,
-) -> Result<(), CliError> {
+pub(super) fn require_private(flag: &str, url: &SecretUrl, insecure: bool) -> Result<(), CliError> {
     if insecure || is_private(url) {
         return Ok(());
     }
@@ -90,7 +86,8 @@ pub(super) fn require_private(
 fn is_private(url: &SecretUrl) -> bool {
     let Ok(uri) = url.expose().parse::<Uri>() else { return false };
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
-    let is_loopback = host.parse().is_ok_and(|ip: std::net::IpAddr| ip.to_canonical().is_loopback());
+    let is_loopback =
+        host.parse().is_ok_and(|ip: std::net::IpAddr| ip.to_canonical().is_loopback());
     uri.scheme_str() == Some("https") || is_loopback || host == "localhost"
 }
 
@@ -100,9 +97,8 @@ mod tests {
 
     #[test]
     fn plain_text_stays_on_this_machine() {
-        let refused = |url: &str| {
-            require_private("--url", &SecretUrl::parse(url).unwrap(), false).is_err()
-        };
+        let refused =
+            |url: &str| require_private("--url", &SecretUrl::parse(url).unwrap(), false).is_err();
         for url in [
             "https://h.example",
             "HTTPS://h.example",

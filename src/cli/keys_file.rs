@@ -252,8 +252,7 @@ impl KeysFile {
             .map_err(|error| KeysError::Wrong { path: path.clone(), reason: error.to_string() })?;
         let text = format!("{HEAD}{text}");
         if text != before {
-            self.replace(&path, &text)
-                .map_err(|source| self.file_error("write", &path, source))?;
+            self.replace(&path, &text).map_err(|source| self.file_error("write", &path, source))?;
         }
         Ok(result)
     }

@@ -38,9 +38,8 @@ fn failed(folder: &Path, error: StoreError) -> CliError {
 fn existing(to: &Path, error: &StoreError) -> Option<CliError> {
     let StoreError::Io(source) = error else { return None };
     let file = to.join(FILE_NAME);
-    (source.kind() == std::io::ErrorKind::AlreadyExists).then(|| {
-        CliError::plain(format!("{} exists already: name another folder", file.display()))
-    })
+    (source.kind() == std::io::ErrorKind::AlreadyExists)
+        .then(|| CliError::plain(format!("{} exists already: name another folder", file.display())))
 }
 
 pub(super) fn backup(

@@ -11,8 +11,8 @@ use super::prices::Prices;
 use super::rows::Rows;
 use super::schema::names::{ANCHORS, STATES, WALLETS};
 use super::schema::{
-    ACCOUNT_TO_STATE, CREDIT, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
-    WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
+    ACCOUNT_TO_STATE, CREDIT, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS,
+    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
 };
 use super::values::{self, Gone, Wanted};
 use super::{

@@ -11,9 +11,8 @@ use super::credit;
 use super::file::{self, SharedBackend};
 use super::key::{RowKey, account_key, address_key};
 use super::schema::{
-    ACCOUNT_TO_STATE, ROW_KEY_TO_TRADE, WALLET_ID_TO_ANCHORS,
-    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE,
-    WANTED_VALUE_TO_BESIDE,
+    ACCOUNT_TO_STATE, ROW_KEY_TO_TRADE, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
+    WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
 };
 use super::{FILE_NAME, StoreError, StoreOptions, WalletId};
 use crate::domain::Wallet;

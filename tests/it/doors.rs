@@ -88,10 +88,8 @@ async fn a_key_that_changes_otherwise_keeps_its_streams() {
 #[tokio::test(start_paused = true)]
 async fn an_expiry_ends_an_open_stream() {
     let until = UnixMillis(NOW.0 + 3_000);
-    let world = World::with(
-        ApiLimits::default(),
-        &[("short", key(2, |key| key.expires = Some(until)))],
-    );
+    let world =
+        World::with(ApiLimits::default(), &[("short", key(2, |key| key.expires = Some(until)))]);
     let (response, took) = during(&world, "short", &path(&wallet(2)), AFTER, || {}).await;
     assert!(took <= SOON, "{took:?}");
     ends_for(&response, "INVALID_SESSION", "/errors/unauthorized");
@@ -142,7 +140,9 @@ fn asked(wallet: &Wallet) -> String {
 async fn an_estimate_takes_json_alone() {
     let world = World::new();
     let body = asked(&wallet(1));
-    for kind in ["text/plain", "application/x-www-form-urlencoded", "text/json", "application/jsonp"] {
+    for kind in
+        ["text/plain", "application/x-www-form-urlencoded", "text/json", "application/jsonp"]
+    {
         for key in [None, Some(("x-api-key", KEY))] {
             let headers: Vec<_> = [("content-type", kind)].into_iter().chain(key).collect();
             let response = post(&world, &body, &headers).await;
@@ -210,15 +210,22 @@ async fn requests_that_two_readers_would_read_differently_are_refused() {
     let cases = [
         ("no host", "GET /healthz HTTP/1.1\r\n\r\n".to_owned()),
         ("two hosts", "GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: 127.0.0.1\r\n\r\n".into()),
-        ("the same twice", "GET /healthz HTTP/1.1\r\nhost: localhost\r\nHost: localhost\r\n\r\n".into()),
+        (
+            "the same twice",
+            "GET /healthz HTTP/1.1\r\nhost: localhost\r\nHost: localhost\r\n\r\n".into(),
+        ),
         ("an empty host", "GET /healthz HTTP/1.1\r\nhost:\r\n\r\n".into()),
         (
             "a length before chunks",
-            format!("POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\nContent-Length: 4\r\n{chunked}\r\n{hidden}"),
+            format!(
+                "POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\nContent-Length: 4\r\n{chunked}\r\n{hidden}"
+            ),
         ),
         (
             "a length behind chunks",
-            format!("POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\n{chunked}content-length:4\r\n\r\n{hidden}"),
+            format!(
+                "POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\n{chunked}content-length:4\r\n\r\n{hidden}"
+            ),
         ),
         (
             "behind another request",
@@ -239,7 +246,9 @@ async fn requests_that_two_readers_would_read_differently_are_refused() {
     }
     // Each alone is right; the old version needs no host.
     let body = asked(&wallet(1));
-    let head = format!("POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-api-key: {KEY}\r\ncontent-type: application/json\r\n");
+    let head = format!(
+        "POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-api-key: {KEY}\r\ncontent-type: application/json\r\n"
+    );
     let length = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
     let pieces = format!("{head}{chunked}\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
     for request in [length, pieces, "GET /healthz HTTP/1.0\r\n\r\n".to_owned()] {
@@ -259,21 +268,32 @@ async fn a_server_on_loopback_answers_to_loopback_names_alone() {
     let ask = |host: String| {
         format!("GET /healthz HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")
     };
-    for host in ["localhost", "LOCALHOST.", "127.0.0.1", "127.9.9.9", "[::1]", "blotter.localhost"] {
+    for host in ["localhost", "LOCALHOST.", "127.0.0.1", "127.9.9.9", "[::1]", "blotter.localhost"]
+    {
         for host in [host.to_owned(), format!("{host}:{port}"), format!("{host}:1")] {
             let answer = exchange(&served, &ask(host.clone())).await;
             assert!(answer.starts_with("HTTP/1.1 200 "), "{host}: {answer}");
         }
     }
-    for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "x", "[::2]", "localhost@evil.example"] {
+    for host in [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "10.0.0.1",
+        "x",
+        "[::2]",
+        "localhost@evil.example",
+    ] {
         for host in [host.to_owned(), format!("{host}:{port}")] {
             let answer = exchange(&served, &ask(host.clone())).await;
-            let is_refused = answer.starts_with("HTTP/1.1 421 ") || answer.starts_with("HTTP/1.1 400 ");
+            let is_refused =
+                answer.starts_with("HTTP/1.1 421 ") || answer.starts_with("HTTP/1.1 400 ");
             assert!(is_refused, "{host}: {answer}");
             assert!(!answer.contains("access-control-allow-origin"), "{host}: {answer}");
         }
     }
-    let absolute = "GET http://evil.example/healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let absolute =
+        "GET http://evil.example/healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let answer = exchange(&served, absolute).await;
     assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
     assert!(answer.contains("/errors/misdirected"), "{answer}");
@@ -326,10 +346,26 @@ async fn a_misspelt_parameter_is_named_and_others_pass() {
     world.fill(&wallet(1), 0, trades(3), vec![]).await;
     let path = path(&wallet(1));
     let near = [
-        ("limt", "limit"), ("Limit", "limit"), ("limits", "limit"), ("LIMIT", "limit"), ("lmiit", "limit"),
-        ("cursr", "cursor"), ("curser", "cursor"), ("cusror", "cursor"), ("crusr", "cursor"), ("chian", "chain"),
-        ("chains", "chain"), ("tokens", "token"), ("sides", "side"), ("dexs", "dex"), ("form", "from"),
-        ("From", "from"), ("TO", "to"), ("too", "to"), ("folow", "follow"), ("fellows", "follow"),
+        ("limt", "limit"),
+        ("Limit", "limit"),
+        ("limits", "limit"),
+        ("LIMIT", "limit"),
+        ("lmiit", "limit"),
+        ("cursr", "cursor"),
+        ("curser", "cursor"),
+        ("cusror", "cursor"),
+        ("crusr", "cursor"),
+        ("chian", "chain"),
+        ("chains", "chain"),
+        ("tokens", "token"),
+        ("sides", "side"),
+        ("dexs", "dex"),
+        ("form", "from"),
+        ("From", "from"),
+        ("TO", "to"),
+        ("too", "to"),
+        ("folow", "follow"),
+        ("fellows", "follow"),
     ];
     for (wrong, right) in near {
         for query in [format!("{wrong}=1"), format!("limit=2&{wrong}"), format!("x=1&{wrong}=")] {
@@ -341,7 +377,30 @@ async fn a_misspelt_parameter_is_named_and_others_pass() {
             assert!(said.contains(&format!("{wrong:?}")) && said.contains(right), "{said}");
         }
     }
-    for other in ["t", "_", "_t", "o", "v", "ts", "do", "api_key", "key", "page", "offset", "format", "sort", "order", "address", "time", "", "x%ff", "limitless", "fromage", "hex", "ref"] {
+    for other in [
+        "t",
+        "_",
+        "_t",
+        "o",
+        "v",
+        "ts",
+        "do",
+        "api_key",
+        "key",
+        "page",
+        "offset",
+        "format",
+        "sort",
+        "order",
+        "address",
+        "time",
+        "",
+        "x%ff",
+        "limitless",
+        "fromage",
+        "hex",
+        "ref",
+    ] {
         let response = world.get(&format!("{path}?limit=2&{other}=1")).await;
         assert_eq!(response.status(), 200, "{other}: {}", text(&response));
     }

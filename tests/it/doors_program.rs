@@ -78,7 +78,8 @@ fn a_server_behind_tls_is_asked_over_tls() {
     let place = place.variable("SSL_CERT_FILE", &root);
     let url = format!("https://localhost:{}", address.port());
     for (command, format) in [("history", "ndjson"), ("history", "csv"), ("pnl", "json")] {
-        let ran = place.run(&[command, SMALL, "--url", &url, "--key", "planted", "--format", format]);
+        let ran =
+            place.run(&[command, SMALL, "--url", &url, "--key", "planted", "--format", format]);
         assert_eq!(ran.code, Some(0), "{command} {format}: {}", ran.stderr);
         assert!(ran.stdout.contains("BONK"), "{command} {format}: {}", ran.stdout);
         let asked = heard.recv_timeout(PATIENCE).unwrap().to_ascii_lowercase();
@@ -114,7 +115,11 @@ fn a_key_is_not_sent_in_plain_text_beyond_this_machine() {
     ] {
         let ran = place.run(&[&command[..], &key[..]].concat());
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{command:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains("--insecure") && ran.stderr.contains("https"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("--insecure") && ran.stderr.contains("https"),
+            "{}",
+            ran.stderr
+        );
     }
     let ran = place.run(&["verify", SMALL, "--against", "http://node.example/planted"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
@@ -323,7 +328,11 @@ fn a_backup_onto_an_existing_file_names_it() {
     assert_eq!(backup().code, Some(0));
     let ran = backup();
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("copy/trades.redb") && ran.stderr.contains("exists"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("copy/trades.redb") && ran.stderr.contains("exists"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -344,7 +353,8 @@ fn an_expiry_is_written_as_from_is() {
 #[test]
 fn the_configuration_shows_public_addresses_whole() {
     let shown = Place::new().run(&["config"]).stdout;
-    let data = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/data/chains.toml")).unwrap();
+    let data =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/data/chains.toml")).unwrap();
     let data: toml::Table = toml::from_str(&data).unwrap();
     let chains = data["chain"].as_array().unwrap();
     let urls: Vec<&str> = chains

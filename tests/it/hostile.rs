@@ -81,7 +81,8 @@ fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("another host's target", get("http://169.254.169.254/latest")),
         (
             "authority form",
-            b"CONNECT example.com:443 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".to_vec(),
+            b"CONNECT example.com:443 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+                .to_vec(),
         ),
         ("two limits", get(&format!("{history}?limit=1&limit=2"))),
         ("two cursors", get(&format!("{history}?cursor=a&cursor=b"))),
@@ -315,7 +316,8 @@ fn a_request_hidden_in_a_body_is_never_answered() {
         for method in ["GET", "POST", "HEAD", "DELETE"] {
             let mut stream = TcpStream::connect(&server.address).unwrap();
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            let first = format!("{method} {history} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n");
+            let first =
+                format!("{method} {history} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n");
             let _ = stream.write_all(format!("{first}{framing}{next}").as_bytes());
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);

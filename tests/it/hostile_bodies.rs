@@ -27,7 +27,9 @@ fn demo(place: &Place) -> (Server, String) {
 fn send(server: &Server, line: &str, headers: &str, body: &[u8]) -> (u16, String) {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let head = format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\r\n");
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\r\n"
+    );
     // The server may hang up before it has read all.
     let _ = stream.write_all(&[head.as_bytes(), body].concat());
     let mut answer = Vec::new();
@@ -134,15 +136,18 @@ fn a_body_that_cannot_be_read_is_the_clients_fault() {
         assert_eq!(status, 400, "{name}, in pieces: {answer}");
         // Announced longer than it is: the client hangs up in the middle.
         let mut stream = TcpStream::connect(&server.address).unwrap();
-        let head =
-            format!("POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{key}content-length: 16000\r\n\r\n");
+        let head = format!(
+            "POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{key}content-length: 16000\r\n\r\n"
+        );
         stream.write_all(&[head.as_bytes(), &body[..body.len().min(9_000)]].concat()).unwrap();
     }
     // Without an end: answered as soon as it is too long.
     let endless = format!("x-api-key: {key}\r\ntransfer-encoding: chunked\r\n");
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let head = format!("POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{endless}\r\n");
+    let head = format!(
+        "POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{endless}\r\n"
+    );
     stream.write_all(head.as_bytes()).unwrap();
     for _ in 0..5 {
         stream.write_all(&[b"1000\r\n".as_slice(), &[b' '; 0x1000], b"\r\n"].concat()).unwrap();

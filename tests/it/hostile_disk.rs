@@ -187,7 +187,10 @@ fn a_store_that_cannot_be_written_is_served() {
         assert!(place.log("serve").contains("cannot be written"), "{}", place.log("serve"));
         // What is not stored cannot be loaded, and that is said.
         let other = stream(&server, "9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM", key).1;
-        assert_eq!((&other["complete"], &other["error"]["code"]), (&false.into(), &"INTERNAL_ERROR".into()));
+        assert_eq!(
+            (&other["complete"], &other["error"]["code"]),
+            (&false.into(), &"INTERNAL_ERROR".into())
+        );
         assert_eq!(stream(&server, SMALL, key), stored);
         server.signal("TERM");
         server.wait();

@@ -13,7 +13,9 @@ pub(crate) fn recorded(variable: &str, family: &str) -> Option<PathBuf> {
     if near.is_dir() {
         return Some(near);
     }
-    let what = format!("SKIPPED: recorded {family} cases: {variable} is not set, no ../shared/corpus/{family}\n");
+    let what = format!(
+        "SKIPPED: recorded {family} cases: {variable} is not set, no ../shared/corpus/{family}\n"
+    );
     let _ = std::io::stderr().write_all(what.as_bytes());
     None
 }
