@@ -27,7 +27,7 @@ use crate::history::Estimate;
 /// What a request brings beside its head.
 pub(super) struct Received {
     pub(super) peer: Option<Peer>,
-    /// Why it is refused whatever it asks for.
+    /// Why it is refused before it is routed.
     pub(super) refused: Option<Refused>,
     body: BoxStream<'static, Option<Bytes>>,
 }
@@ -106,9 +106,9 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
     let history = &call.app.history;
     // Without a key the answer does not depend on what is stored.
     let (with_stored, wait) = (caller.is_some(), limits.estimate_wait_max);
-    let told = wallets.iter().map(|wallet| history.estimate(*wallet, with_stored, wait));
+    let estimates = wallets.iter().map(|wallet| history.estimate(*wallet, with_stored, wait));
     let mut rows = Vec::with_capacity(wallets.len());
-    for (wallet, estimate) in wallets.iter().zip(join_all(told).await) {
+    for (wallet, estimate) in wallets.iter().zip(join_all(estimates).await) {
         rows.push(row(wallet, &estimate?, chain.native.decimals, caller.is_some()));
     }
     let mut response = reply::json(StatusCode::OK, &Estimates { addresses: rows });

@@ -66,7 +66,7 @@ pub struct ApiLimits {
     /// Whether estimates are answered, which needs no key.
     pub estimates: bool,
     pub trusted_proxies: Proxies,
-    /// Names beside those of loopback that a server on loopback answers to; with any, every server.
+    /// Names other than those of loopback that a server on loopback answers to; with any, every server.
     pub allowed_hosts: Hosts,
     pub metrics: MetricsAccess,
     /// Wallets of one estimate; each is one call to a node at most.

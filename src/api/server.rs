@@ -62,7 +62,7 @@ pub(super) async fn serve(
     let phase = watch::Sender::new(Phase::Open);
     let (crowd, half_open) = (Crowd::default(), Crowd::default());
     let arrivals = Arrivals::at(listener.local_addr().ok(), &app.limits.allowed_hosts);
-    let server = Server { routes, app, places, crowd, half_open, arrivals, phase };
+    let server = Server { app, routes, places, crowd, half_open, arrivals, phase };
     let mut stop = pin!(stop);
     let mut pause = ACCEPT_PAUSE_MIN;
     loop {

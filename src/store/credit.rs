@@ -61,14 +61,13 @@ pub(super) fn keep(
     seed: [u64; 4],
 ) -> Result<(), StoreError> {
     let mut words = txn.open_table(HASH_KEY)?;
-    let secret = match secret(&words)? {
-        Some(secret) => secret,
-        None => {
-            for (name, word) in WORDS.iter().zip(seed) {
-                words.insert(name, word)?;
-            }
-            seed
+    let secret = if let Some(secret) = secret(&words)? {
+        secret
+    } else {
+        for (name, word) in WORDS.iter().zip(seed) {
+            words.insert(name, word)?;
         }
+        seed
     };
     let (mark, mut credits) = (mark(secret, wallet), txn.open_table(CREDIT)?);
     let (mut ranges, rows) = (txn.open_table(USAGE_TO_RANGES)?, txn.open_table(ROW_KEY_TO_TRADE)?);

@@ -45,7 +45,7 @@ fn tls_server(folder: &Path) -> (SocketAddr, mpsc::Receiver<String>) {
         .unwrap();
     let (config, listener) = (Arc::new(config), TcpListener::bind("127.0.0.1:0").unwrap());
     let address = listener.local_addr().unwrap();
-    let (told, heard) = mpsc::channel();
+    let (asked_of, heard) = mpsc::channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(stream) = stream else { return };
@@ -62,7 +62,7 @@ fn tls_server(folder: &Path) -> (SocketAddr, mpsc::Receiver<String>) {
             let _ = tls.write_all(head.as_bytes());
             tls.conn.send_close_notify();
             let _ = tls.flush();
-            if told.send(String::from_utf8_lossy(&asked).into_owned()).is_err() {
+            if asked_of.send(String::from_utf8_lossy(&asked).into_owned()).is_err() {
                 return;
             }
         }

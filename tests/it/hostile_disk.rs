@@ -144,9 +144,9 @@ fn a_folder_that_cannot_be_written_is_told_and_left_as_it_was() {
     };
     mode(&data, 0o500);
     let ran = unprivileged(&place, &SERVE).output().unwrap();
-    let told = String::from_utf8(ran.stderr).unwrap();
-    assert_eq!(ran.status.code(), Some(1), "{told}");
-    assert!(told.contains("data") && told.contains("ermission denied"), "{told}");
+    let stderr = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(ran.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("data") && stderr.contains("ermission denied"), "{stderr}");
     assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
     mode(&data, 0o700);
 }
