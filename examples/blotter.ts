@@ -3,6 +3,8 @@
 //
 //     node --experimental-strip-types examples/blotter.ts URL KEY WALLET [CHAIN] [NAME=VALUE ...]
 //     deno run --allow-net examples/blotter.ts …      bun examples/blotter.ts …
+//
+// Node from 22.7 on (from 22.18 on without the flag), Deno from 2.0 on.
 
 export interface Trade {
   signature: string;
@@ -24,7 +26,7 @@ interface Line {
   trades?: Trade[];
   cursor?: string;
   complete?: boolean;
-  error?: { code: string; message: string };
+  error?: { code: string; message: string; type: string; retryable: boolean };
 }
 
 export class BlotterError extends Error {
@@ -37,6 +39,9 @@ export class BlotterError extends Error {
     this.code = code;
   }
 }
+
+/** Of errors that end a stream for good. */
+const STATUS: Record<string, number> = { INVALID_SESSION: 401, QUOTA_EXCEEDED: 402, HISTORY_CUT: 502 };
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -60,8 +65,8 @@ export class Blotter {
           yield* line.trades ?? [];
           cursor = line.cursor ?? cursor;
           if (line.complete) return;
-          if (line.error?.code === "QUOTA_EXCEEDED") {
-            throw new BlotterError(402, line.error.code, line.error.message);
+          if (line.error && !line.error.retryable) {
+            throw new BlotterError(STATUS[line.error.code] ?? 400, line.error.code, line.error.message);
           }
         }
       } catch (error) {

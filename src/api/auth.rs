@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+use tokio::sync::watch;
 use warp::http::HeaderMap;
 use warp::http::header::AUTHORIZATION;
 
 use super::gate::{Bucket, Places};
 use crate::domain::{ChainId, KeyId, UnixMillis};
+use crate::history::{History, HistoryError};
 
 /// What is known of a key, without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,12 +34,19 @@ pub struct KeyInfo {
     pub revoked: bool,
 }
 
+impl KeyInfo {
+    fn is_valid(&self, now: UnixMillis) -> bool {
+        !self.revoked && self.expires.is_none_or(|at| now < at)
+    }
+}
+
 /// The keys that the server knows at one moment, found by the SHA-256 of their text.
 #[derive(Debug, Default)]
 pub struct KeyRing {
     /// By the first eight bytes of the hash, which tell nothing about a key; the whole is compared
     /// in constant time.
     entries: HashMap<[u8; 8], Vec<(Hash, Arc<KeyInfo>)>>,
+    by_id: HashMap<KeyId, Arc<KeyInfo>>,
 }
 
 type Hash = [u8; 32];
@@ -46,7 +55,9 @@ impl FromIterator<(Hash, KeyInfo)> for KeyRing {
     fn from_iter<I: IntoIterator<Item = (Hash, KeyInfo)>>(keys: I) -> Self {
         let mut ring = Self::default();
         for (hash, info) in keys {
-            ring.entries.entry(prefix(&hash)).or_default().push((hash, Arc::new(info)));
+            let info = Arc::new(info);
+            ring.by_id.insert(info.id, Arc::clone(&info));
+            ring.entries.entry(prefix(&hash)).or_default().push((hash, info));
         }
         ring
     }
@@ -58,10 +69,6 @@ impl KeyRing {
         let candidates = self.entries.get(&prefix(&hash))?;
         let is = |known: &Hash| bool::from(known.as_slice().ct_eq(hash.as_slice()));
         candidates.iter().find(|(known, _)| is(known)).map(|(_, info)| info)
-    }
-
-    fn holds(&self, id: KeyId) -> bool {
-        self.entries.values().flatten().any(|(_, info)| info.id == id)
     }
 }
 
@@ -80,6 +87,7 @@ struct Inner {
     ring: RwLock<Arc<KeyRing>>,
     /// What each key has in use; it outlives a replaced ring.
     states: Mutex<HashMap<KeyId, Arc<KeyState>>>,
+    changes: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +107,14 @@ impl Caller {
     pub(super) fn may_read(&self, chain: ChainId) -> bool {
         self.key.chains.as_ref().is_none_or(|chains| chains.contains(&chain))
     }
+
+    /// Whether the quota has nothing left.
+    pub(super) fn has_used_up(&self, history: &History) -> Result<bool, HistoryError> {
+        match self.key.quota {
+            Some(quota) => Ok(history.usage(self.key.id)? >= quota),
+            None => Ok(false),
+        }
+    }
 }
 
 impl Keys {
@@ -108,18 +124,34 @@ impl Keys {
         keys
     }
 
-    /// From now on these keys are valid and no others. Answers that are being written go on.
+    /// From now on these keys are valid and no others. Answers that are being written for a key
+    /// that is no longer valid end.
     pub fn replace(&self, ring: KeyRing) {
         let mut states = self.inner.states.lock().unwrap_or_else(PoisonError::into_inner);
-        states.retain(|id, _| ring.holds(*id));
+        states.retain(|id, _| ring.by_id.contains_key(id));
         *self.inner.ring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ring);
+        self.inner.changes.send_replace(());
+    }
+
+    fn ring(&self) -> Arc<KeyRing> {
+        Arc::clone(&self.inner.ring.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes at each replacement.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.inner.changes.subscribe()
+    }
+
+    /// A key that was valid before, where it still is.
+    pub(super) fn valid(&self, id: KeyId, now: UnixMillis) -> Option<Arc<KeyInfo>> {
+        self.ring().by_id.get(&id).filter(|key| key.is_valid(now)).cloned()
     }
 
     /// `None` alike for a missing, malformed, unknown, expired or revoked key.
     pub(super) fn caller(&self, headers: &HeaderMap, now: UnixMillis) -> Option<Caller> {
-        let ring = Arc::clone(&self.inner.ring.read().unwrap_or_else(PoisonError::into_inner));
+        let ring = self.ring();
         let key = ring.find(presented(headers)?)?;
-        if key.revoked || key.expires.is_some_and(|at| at <= now) {
+        if !key.is_valid(now) {
             return None;
         }
         let mut states = self.inner.states.lock().unwrap_or_else(PoisonError::into_inner);

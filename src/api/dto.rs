@@ -27,6 +27,9 @@ pub(super) struct ErrorObject<'a> {
 pub(super) struct LineError<'a> {
     pub(super) code: &'a str,
     pub(super) message: &'a str,
+    pub(super) r#type: String,
+    /// Going on from the line's cursor can succeed without a change of the request or the key.
+    pub(super) retryable: bool,
 }
 
 #[derive(Debug, Serialize)]

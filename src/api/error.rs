@@ -34,6 +34,17 @@ pub(super) enum ApiError {
     Unauthorized,
     #[error("this key may not read chain {slug}")]
     ChainNotAllowed { slug: String },
+    #[error("parameter {name:?} is not known: {known} was meant, or leave it out")]
+    MisspeltParameter { name: String, known: &'static str },
+    #[error("{0}")]
+    Ambiguous(&'static str),
+    #[error(
+        "this server does not answer to the name in the host header; ask it by an address of \
+         loopback, or add the name to `server.allowed_hosts`"
+    )]
+    Misdirected,
+    #[error("the body is read as JSON alone: send content-type: application/json")]
+    NotJson,
     #[error("there is nothing at this path; see GET /v1/wallets/{{address}}/history")]
     NotFound,
     #[error("this path answers {allowed} only")]
@@ -99,6 +110,19 @@ const UNAUTHORIZED: Kind =
     kind(StatusCode::UNAUTHORIZED, "INVALID_SESSION", "unauthorized", "Unauthorized");
 const CHAIN_NOT_ALLOWED: Kind =
     kind(StatusCode::FORBIDDEN, "FORBIDDEN", "chain_not_allowed", "Chain not allowed");
+const BAD_REQUEST: Kind = invalid("bad_request", "Ambiguous request");
+const MISDIRECTED: Kind = kind(
+    StatusCode::MISDIRECTED_REQUEST,
+    "MISDIRECTED_REQUEST",
+    "misdirected",
+    "Not the name of this server",
+);
+const UNSUPPORTED_MEDIA_TYPE: Kind = kind(
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    "UNSUPPORTED_MEDIA_TYPE",
+    "unsupported_media_type",
+    "Unsupported media type",
+);
 const INVALID_BODY: Kind = invalid("invalid_body", "Invalid request body");
 const ESTIMATES_DISABLED: Kind =
     kind(StatusCode::FORBIDDEN, "FORBIDDEN", "estimates_disabled", "Estimates switched off");
@@ -140,6 +164,13 @@ const HISTORY_CHANGED: Kind = kind(
 const INTERNAL: Kind =
     kind(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "internal", "Internal error");
 
+impl Kind {
+    /// The member `type` of an error.
+    pub(super) fn uri(&self) -> String {
+        format!("/errors/{}", self.code)
+    }
+}
+
 impl ApiError {
     pub(super) fn kind(&self) -> Kind {
         match self {
@@ -151,7 +182,12 @@ impl ApiError {
             Self::UnknownChain { .. } => UNKNOWN_CHAIN,
             Self::InvalidLimit => INVALID_LIMIT,
             Self::InvalidCursor => INVALID_CURSOR,
-            Self::InvalidParameter { .. } | Self::InvalidToken { .. } => INVALID_PARAMETER,
+            Self::InvalidParameter { .. }
+            | Self::InvalidToken { .. }
+            | Self::MisspeltParameter { .. } => INVALID_PARAMETER,
+            Self::Ambiguous(_) => BAD_REQUEST,
+            Self::Misdirected => MISDIRECTED,
+            Self::NotJson => UNSUPPORTED_MEDIA_TYPE,
             Self::Unauthorized => UNAUTHORIZED,
             Self::ChainNotAllowed { .. } => CHAIN_NOT_ALLOWED,
             Self::NotFound => NOT_FOUND,
@@ -170,6 +206,13 @@ impl ApiError {
                 .to_owned();
         }
         self.to_string()
+    }
+
+    /// Whether the same request can succeed later, as it stands.
+    pub(super) fn is_retryable(&self) -> bool {
+        let kind = self.kind();
+        let passes = kind.status.is_server_error() && kind != HISTORY_CUT;
+        passes || kind.status == StatusCode::TOO_MANY_REQUESTS
     }
 
     /// What the client should wait before the same request can succeed; `None` where waiting does
@@ -192,6 +235,7 @@ fn history_kind(error: &HistoryError) -> Kind {
         HistoryError::Unproved { .. } => HISTORY_UNPROVED,
         HistoryError::Changed => HISTORY_CHANGED,
         HistoryError::QuotaExceeded => QUOTA_EXCEEDED,
+        HistoryError::KeyEnded => UNAUTHORIZED,
         HistoryError::Overloaded => OVERLOADED,
         HistoryError::ShuttingDown => SHUTTING_DOWN,
         HistoryError::Store { .. } | HistoryError::Internal => INTERNAL,

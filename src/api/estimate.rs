@@ -8,9 +8,11 @@ use futures_util::{Stream, StreamExt as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
-use warp::http::StatusCode;
+use warp::http::header::CONTENT_TYPE;
+use warp::http::{HeaderMap, StatusCode};
 use warp::reply::Response;
 
+use super::arrival::Refused;
 use super::auth::has_credentials;
 use super::dto::{EstimateRow, Estimates};
 use super::error::ApiError;
@@ -25,18 +27,21 @@ use crate::history::Estimate;
 /// What a request brings beside its head.
 pub(super) struct Received {
     pub(super) peer: Option<Peer>,
+    /// Why it is refused before it is routed.
+    pub(super) refused: Option<Refused>,
     body: BoxStream<'static, Option<Bytes>>,
 }
 
 impl Received {
     pub(super) fn new<B: Buf, E>(
         peer: Option<Peer>,
+        refused: Option<Refused>,
         body: impl Stream<Item = Result<B, E>> + Send + 'static,
     ) -> Self {
         let piece = |piece: Result<B, E>| {
             piece.ok().map(|mut piece| piece.copy_to_bytes(piece.remaining()))
         };
-        Self { peer, body: body.map(piece).boxed() }
+        Self { peer, refused, body: body.map(piece).boxed() }
     }
 
     async fn whole(mut self, max: usize) -> Result<Vec<u8>, ApiError> {
@@ -67,6 +72,9 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
     if !limits.estimates {
         return Err(ApiError::EstimatesDisabled);
     }
+    if !is_json(&call.headers) {
+        return Err(ApiError::NotJson);
+    }
     let caller = if has_credentials(&call.headers) { Some(call.caller()?) } else { None };
     let rate = if let Some(caller) = &caller {
         call.take(caller)?
@@ -96,9 +104,11 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
         take(&call.app.estimates, budget)?;
     }
     let history = &call.app.history;
-    let told = wallets.iter().map(|wallet| history.estimate(*wallet, limits.estimate_wait_max));
+    // Without a key the answer does not depend on what is stored.
+    let (with_stored, wait) = (caller.is_some(), limits.estimate_wait_max);
+    let estimates = wallets.iter().map(|wallet| history.estimate(*wallet, with_stored, wait));
     let mut rows = Vec::with_capacity(wallets.len());
-    for (wallet, estimate) in wallets.iter().zip(join_all(told).await) {
+    for (wallet, estimate) in wallets.iter().zip(join_all(estimates).await) {
         rows.push(row(wallet, &estimate?, chain.native.decimals, caller.is_some()));
     }
     let mut response = reply::json(StatusCode::OK, &Estimates { addresses: rows });
@@ -106,6 +116,13 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
         reply::put_rate(response.headers_mut(), state);
     }
     Ok(response)
+}
+
+/// Pages of other sites send other types without asking the server beforehand.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
 }
 
 fn row(wallet: &Wallet, estimate: &Estimate, decimals: u8, with_sample: bool) -> EstimateRow {

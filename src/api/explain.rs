@@ -12,7 +12,9 @@ use super::query::{HistoryQuery, decode_segment};
 use super::reply;
 use crate::domain::row_json::short;
 use crate::domain::{Address, Decimal, Side, Token, TxId, Units, Wallet};
-use crate::history::{Asset, DecodedTrade, Explained, Explanation, Note, NoteKind, Why};
+use crate::history::{
+    Asset, DecodedTrade, Explained, Explanation, HistoryError, Note, NoteKind, Why,
+};
 use crate::registry::Chain;
 
 type Number = Option<Box<RawValue>>;
@@ -105,6 +107,9 @@ pub(super) async fn answer(
     let tx = TxId::parse(chain.family, signature)
         .ok_or(ApiError::InvalidParameter { name: "signature", rule })?;
     let wallet = Wallet { chain: chain.id, address };
+    if caller.has_used_up(&call.app.history)? {
+        return Err(HistoryError::QuotaExceeded.into());
+    }
     let explained = call.app.history.explain(wallet, tx).await?.ok_or(ApiError::NotFound)?;
     let body = body(&explained, &wallet, chain);
     let mut response = reply::json(StatusCode::OK, &body);

@@ -9,6 +9,7 @@ use warp::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use warp::reply::Response;
 
 use super::App;
+use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
 use super::coding::Coding;
 use super::dto::{
@@ -17,10 +18,12 @@ use super::dto::{
 use super::error::ApiError;
 use super::estimate::{Received, estimate};
 use super::gate::{Place, Rate, RateState};
+use super::guarded::Guarded;
+use super::limits::MetricsAccess;
 use super::query::{HistoryQuery, decode_segment};
 use super::{cors, coverage, explain, page, reference, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, Filter, UnixMillis, Wallet};
-use crate::history::{Walk, WalkRequest, Want};
+use crate::history::{WalkRequest, Want};
 use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -46,6 +49,8 @@ pub(super) enum Endpoint {
     Health,
     Ready,
     Metrics,
+    /// The same at an address of their own.
+    MetricsApart,
     Page,
     PageFile {
         version: String,
@@ -68,7 +73,7 @@ impl Endpoint {
             Self::Llms => "llms",
             Self::Health => "healthz",
             Self::Ready => "readyz",
-            Self::Metrics => "metrics",
+            Self::Metrics | Self::MetricsApart => "metrics",
             Self::Page | Self::PageFile { .. } => "page",
             Self::Unknown => "unknown",
         }
@@ -130,13 +135,15 @@ pub(super) async fn answer(
     let started = Instant::now();
     let request_id = app.request_id(headers.get(REQUEST_ID));
     let call = Call { app, method, path, headers, query, request_id };
-    let result = match () {
-        () if endpoint == Endpoint::Unknown => Err(ApiError::NotFound),
-        () if call.method == Method::OPTIONS => Ok(cors::options(endpoint.methods())),
-        () if !endpoint.takes(&call.method) => {
+    let is_shared = received.refused.is_none() && is_shared(&endpoint, &call);
+    let result = match &received.refused {
+        Some(Refused(error)) => Err(error.clone()),
+        None if endpoint == Endpoint::Unknown => Err(ApiError::NotFound),
+        None if call.method == Method::OPTIONS => Ok(cors::options(endpoint.methods())),
+        None if !endpoint.takes(&call.method) => {
             Err(ApiError::MethodNotAllowed { allowed: endpoint.methods() })
         }
-        () => dispatch(&endpoint, &call, received).await,
+        None => dispatch(&endpoint, &call, received).await,
     };
     let mut response = result.unwrap_or_else(|error| {
         let code = error.kind().code;
@@ -149,7 +156,9 @@ pub(super) async fn answer(
         reply::error(&call, &error)
     });
     reply::put(response.headers_mut(), REQUEST_ID, call.request_id.clone());
-    cors::allow(response.headers_mut());
+    if is_shared {
+        cors::allow(response.headers_mut());
+    }
     if call.method == Method::HEAD {
         reply::without_body(&mut response);
     }
@@ -157,6 +166,14 @@ pub(super) async fn answer(
     let method = known_method(&call.method);
     call.app.metrics.answered(endpoint.label(), method, status, started.elapsed());
     response
+}
+
+/// Whether pages of other sites may read the answer. Without a key they could find out from
+/// estimates what is stored here.
+fn is_shared(endpoint: &Endpoint, call: &Call) -> bool {
+    *endpoint != Endpoint::Estimate
+        || call.method == Method::OPTIONS
+        || has_credentials(&call.headers)
 }
 
 /// Methods are what clients make up, so that the label needs a bound.
@@ -182,7 +199,8 @@ async fn dispatch(
         Endpoint::Llms => Ok(reference::llms()),
         Endpoint::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
         Endpoint::Ready => Ok(ready(call)),
-        Endpoint::Metrics => Ok(reply::metrics(call.app.metrics.render())),
+        Endpoint::Metrics => metrics(call),
+        Endpoint::MetricsApart => Ok(reply::metrics(call.app.metrics.render())),
         Endpoint::Page => Ok(call.app.site.page(call)),
         Endpoint::PageFile { version, name } => call.app.site.file(call, version, name),
         Endpoint::Unknown => Err(ApiError::NotFound),
@@ -281,10 +299,7 @@ async fn read(call: &Call, caller: &Caller, asked: Asked) -> Result<Response, Ap
         None => {
             let place = StreamPlace::take(app, caller)?;
             let walk = open(call, caller, &asked, Want::All, limits.stream_window)?;
-            let used_up = match caller.key.quota {
-                Some(quota) => app.history.usage(caller.key.id)? >= quota,
-                None => false,
-            };
+            let used_up = caller.has_used_up(&app.history)?;
             stream::answer(app, asked, walk, place, used_up).await
         }
         Some(size) => {
@@ -302,8 +317,8 @@ fn open(
     asked: &Asked,
     want: Want,
     window: std::time::Duration,
-) -> Result<Walk, ApiError> {
-    Ok(call.app.history.walk(WalkRequest {
+) -> Result<Guarded, ApiError> {
+    let walk = call.app.history.walk(WalkRequest {
         wallet: asked.wallet,
         key: caller.key.id,
         quota: caller.key.quota,
@@ -312,7 +327,8 @@ fn open(
         follow: asked.follow,
         want,
         window,
-    })?)
+    })?;
+    Ok(Guarded::new(&call.app, caller, walk))
 }
 
 /// A stream's place among its key's and among all.
@@ -415,6 +431,15 @@ fn usage(call: &Call) -> Result<Response, ApiError> {
         reply::put_rate(response.headers_mut(), state);
     }
     Ok(response)
+}
+
+fn metrics(call: &Call) -> Result<Response, ApiError> {
+    match call.app.limits.metrics {
+        MetricsAccess::Open => {}
+        MetricsAccess::Key => drop(call.caller()?),
+        MetricsAccess::Apart => return Err(ApiError::NotFound),
+    }
+    Ok(reply::metrics(call.app.metrics.render()))
 }
 
 fn ready(call: &Call) -> Response {

@@ -2,12 +2,26 @@
 
 use std::time::Duration;
 
-use super::visitors::Proxies;
+use super::arrival::Hosts;
+use super::visitors::{Peer, Proxies};
+
+/// Who may read `/metrics` where the API is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricsAccess {
+    Open,
+    /// Callers with a valid key.
+    Key,
+    /// No caller: they are served at an address of their own.
+    Apart,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiLimits {
     /// A stream ends after this time, with a cursor where the history is not complete.
     pub stream_window: Duration,
+    /// A stream's first step is waited for this long before its head is sent, so that what is no
+    /// wallet has its status.
+    pub stream_first_wait: Duration,
     /// A page waits in all this long for rows that are still being loaded.
     pub page_wait: Duration,
     /// A silent stream sends a blank line this often.
@@ -30,6 +44,9 @@ pub struct ApiLimits {
     pub connections_max: u32,
     /// The same of one address, trusted proxies left out; 0 is without limit.
     pub connections_per_address_max: u32,
+    /// Of those, connections whose first request has not arrived whole after this time.
+    pub half_open_per_address_max: u32,
+    pub half_open_grace: Duration,
     /// A request's headers arrive within this time, counted from the connection's start or from
     /// the end of the answer before; so it is also how long an idle connection is kept.
     pub header_wait_max: Duration,
@@ -49,6 +66,9 @@ pub struct ApiLimits {
     /// Whether estimates are answered, which needs no key.
     pub estimates: bool,
     pub trusted_proxies: Proxies,
+    /// Names other than those of loopback that a server on loopback answers to; with any, every server.
+    pub allowed_hosts: Hosts,
+    pub metrics: MetricsAccess,
     /// Wallets of one estimate; each is one call to a node at most.
     pub estimate_addresses_max: usize,
     pub estimate_body_bytes_max: usize,
@@ -65,10 +85,18 @@ pub struct ApiLimits {
     pub visitors_max: usize,
 }
 
+impl ApiLimits {
+    /// Whether connections of an address are counted: a trusted proxy may have any number.
+    pub(super) fn is_counted(&self, peer: Peer) -> bool {
+        self.connections_per_address_max > 0 && !self.trusted_proxies.hold(peer.0)
+    }
+}
+
 impl Default for ApiLimits {
     fn default() -> Self {
         Self {
             stream_window: Duration::from_secs(55),
+            stream_first_wait: Duration::from_millis(250),
             page_wait: Duration::from_secs(20),
             heartbeat: Duration::from_secs(10),
             frame_bytes: 64 * 1024,
@@ -80,6 +108,8 @@ impl Default for ApiLimits {
             retry_after: Duration::from_secs(5),
             connections_max: 4096,
             connections_per_address_max: 1024,
+            half_open_per_address_max: 256,
+            half_open_grace: Duration::from_secs(1),
             header_wait_max: Duration::from_secs(30),
             header_bytes_max: 32 * 1024,
             headers_max: 64,
@@ -90,6 +120,8 @@ impl Default for ApiLimits {
             accept_pause_max: Duration::from_secs(1),
             estimates: true,
             trusted_proxies: Proxies::default(),
+            allowed_hosts: Hosts::default(),
+            metrics: MetricsAccess::Open,
             estimate_addresses_max: 20,
             estimate_body_bytes_max: 16 * 1024,
             estimate_body_wait_max: Duration::from_secs(10),

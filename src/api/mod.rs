@@ -7,6 +7,7 @@
 //! - A key's text is never kept, logged or shown.
 //! - What the store says about itself never reaches a client.
 
+mod arrival;
 mod auth;
 mod coding;
 mod cors;
@@ -15,10 +16,13 @@ mod dto;
 mod error;
 mod estimate;
 mod explain;
+mod framing;
 mod gate;
+mod guarded;
 mod handlers;
 mod limits;
 mod metrics;
+mod nodes;
 mod page;
 mod query;
 mod reference;
@@ -38,10 +42,12 @@ use tokio::net::TcpListener;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+pub use arrival::Hosts;
 pub use auth::{KeyInfo, KeyRing, Keys};
 pub use coverage::coverage_json;
 pub use explain::explanation_json;
-pub use limits::ApiLimits;
+pub use limits::{ApiLimits, MetricsAccess};
+pub use query::read_time;
 pub use server::Drained;
 pub use visitors::Proxies;
 
@@ -118,6 +124,17 @@ impl Api {
         listener: TcpListener,
         stop: impl Future<Output = ()> + Send,
     ) -> Drained {
-        server::serve(Arc::clone(&self.app), listener, stop).await
+        let routes = routes::routes(&self.app);
+        server::serve(Arc::clone(&self.app), routes, listener, stop).await
+    }
+
+    /// Serves the metrics and the probes alone, until `stop` is ready.
+    pub async fn serve_metrics(
+        &self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Drained {
+        let routes = routes::metrics_routes(&self.app);
+        server::serve(Arc::clone(&self.app), routes, listener, stop).await
     }
 }

@@ -13,10 +13,11 @@ use warp::reply::Response;
 
 use super::App;
 use super::error::ApiError;
+use super::guarded::Guarded;
 use super::handlers::{Asked, StreamPlace};
 use super::reply;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
-use crate::history::{End, HistoryError, Step, Walk};
+use crate::history::{End, HistoryError, Step};
 
 /// Room for two cursors and what stands around the rows.
 const BYTES_BESIDE_ROWS: usize = 512;
@@ -26,7 +27,7 @@ struct Page {
     asked: Asked,
     /// Most rows of the page.
     size: u64,
-    walk: Walk,
+    walk: Guarded,
     rows_written: u64,
     /// What was written and not yet sent.
     out: Vec<u8>,
@@ -40,7 +41,7 @@ pub(super) async fn answer(
     app: &Arc<App>,
     asked: Asked,
     size: u64,
-    walk: Walk,
+    walk: Guarded,
     place: Option<StreamPlace>,
 ) -> Result<Response, ApiError> {
     let rows_at_once = usize::try_from(size.min(app.limits.page_rows_buffered_max)).unwrap_or(0);
@@ -177,6 +178,7 @@ fn refusal(end: &End) -> Option<HistoryError> {
         | HistoryError::Unproved { .. }
         | HistoryError::Changed
         | HistoryError::QuotaExceeded
+        | HistoryError::KeyEnded
         | HistoryError::Overloaded
         | HistoryError::ShuttingDown
         | HistoryError::Store { .. }

@@ -1,7 +1,8 @@
 //! The query string and the address segment, read by hand: what is wrong is told by name.
 //!
-//! Parameters that are not known are ignored, so that clients written for a later version work;
-//! a known one that stands twice is refused, because either value could be meant.
+//! Parameters that are not known are ignored, so that clients written for a later version work,
+//! but a misspelt one is refused: without it the answer would be another one. A known one that
+//! stands twice is refused, because either value could be meant.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,6 +15,12 @@ use jiff::tz::TimeZone;
 use super::error::ApiError;
 use crate::domain::{Address, Family, Filter, Side, UnixSeconds};
 
+const NAMES: [&str; 9] =
+    ["chain", "limit", "cursor", "token", "side", "dex", "from", "to", "follow"];
+/// From here on two letters may be wrong.
+const LONG_NAME_CHARS: usize = 6;
+/// Up to here a name is near words that mean something else.
+const SHORT_NAME_CHARS: usize = 3;
 /// The largest integer that every JSON reader holds exactly; a larger `limit` counts as this one.
 const LIMIT_MAX: u64 = (1 << 53) - 1;
 /// `limit` without a value.
@@ -46,13 +53,15 @@ pub(super) struct FilterQuery {
 
 impl HistoryQuery {
     pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
-        let mut raw = ["chain", "limit", "cursor", "token", "side", "dex", "from", "to", "follow"]
-            .map(|name| (name, None));
+        let mut raw = NAMES.map(|name| (name, None));
         for pair in query.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decode(name);
             let known = raw.iter_mut().find(|(known, _)| *name == *known.as_bytes());
-            let Some((name, slot)) = known else { continue };
+            let Some((name, slot)) = known else {
+                refuse_misspelt(&name)?;
+                continue;
+            };
             if slot.replace(decode(value)).is_some() {
                 return Err(ApiError::InvalidParameter { name, rule: "it may stand once only" });
             }
@@ -68,9 +77,10 @@ impl HistoryQuery {
             to: to?.map(|time| parse_time("to", &time)).transpose()?,
         };
         let follow = follow?.map(|follow| parse_follow(&follow)).transpose()?.unwrap_or(false);
-        // Clients that keep the cursor in a variable send an empty one first.
+        // Clients that keep them in variables send empty ones first.
         let cursor = cursor?.filter(|cursor| !cursor.is_empty());
-        Self { chain: chain?, limit, cursor, filter, follow }.agreeing()
+        let chain = chain?.filter(|chain| !chain.is_empty());
+        Self { chain, limit, cursor, filter, follow }.agreeing()
     }
 
     /// Refuses parameters that do not go together.
@@ -119,6 +129,54 @@ const fn wrong<T>(name: &'static str, rule: &'static str) -> Result<T, ApiError>
     Err(ApiError::InvalidParameter { name, rule })
 }
 
+/// Refuses a name that is nearly a known one.
+fn refuse_misspelt(name: &[u8]) -> Result<(), ApiError> {
+    let Ok(name) = std::str::from_utf8(name) else { return Ok(()) };
+    match NAMES.into_iter().find(|known| is_near(name, known)) {
+        Some(known) => Err(ApiError::MisspeltParameter { name: name.to_owned(), known }),
+        None => Ok(()),
+    }
+}
+
+/// One change apart, or two of a long name. Many words are near a short one: there only what is
+/// put behind or between its letters counts.
+fn is_near(name: &str, known: &str) -> bool {
+    let most = if known.len() >= LONG_NAME_CHARS { 2 } else { 1 };
+    if name.len().abs_diff(known.len()) > most {
+        return false;
+    }
+    let name = name.to_ascii_lowercase();
+    let kept = if known.len() < SHORT_NAME_CHARS { known } else { known.get(..1).unwrap_or(known) };
+    let is_other =
+        known.len() <= SHORT_NAME_CHARS && (name.len() < known.len() || !name.starts_with(kept));
+    !is_other && distance(&name, known) <= most
+}
+
+/// Letters put in, left out or put for others, and neighbours that changed places.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
+    let at = |rows: &[Vec<usize>], row: usize, column: usize| {
+        rows.get(row).and_then(|row| row.get(column)).copied().unwrap_or(usize::MAX - 1)
+    };
+    for (i, a) in one.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, b) in other.iter().enumerate() {
+            let left = row.last().copied().unwrap_or_default() + 1;
+            let mut least =
+                left.min(at(&rows, i, j + 1) + 1).min(at(&rows, i, j) + usize::from(a != b));
+            let swapped =
+                i > 0 && j > 0 && one.get(i - 1) == Some(b) && other.get(j - 1) == Some(a);
+            if swapped {
+                least = least.min(at(&rows, i - 1, j - 1) + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    at(&rows, one.len(), other.len())
+}
+
 /// As rows show it: an address, or the number of a TRC-10 token.
 fn parse_token(family: Family, text: &str) -> Result<Address, ApiError> {
     if family == Family::Tron
@@ -151,20 +209,22 @@ fn parse_follow(text: &str) -> Result<bool, ApiError> {
     }
 }
 
-/// Whole seconds: a fraction counts as the next one, before which no trade of that second stands.
 fn parse_time(name: &'static str, text: &str) -> Result<UnixSeconds, ApiError> {
     const RULE: &str = "expected unix seconds, or a date or time of ISO 8601 from 1970 to 2106 \
                         such as 2026-01-31 or 2026-01-31T12:00:00Z";
+    read_time(text).map_or_else(|| wrong(name, RULE), Ok)
+}
+
+/// Unix seconds, a date or a time. Whole seconds: a fraction counts as the next one, before which
+/// no trade of that second stands.
+pub fn read_time(text: &str) -> Option<UnixSeconds> {
     let seconds = if text.bytes().all(|b| b.is_ascii_digit()) {
         // Four digits are a year and no moment of 1970.
         text.parse().ok().filter(|_| text.len() != 4)
     } else {
         iso_seconds(text)
     };
-    match seconds {
-        Some(seconds) => Ok(UnixSeconds(seconds)),
-        None => wrong(name, RULE),
-    }
+    seconds.map(UnixSeconds)
 }
 
 fn iso_seconds(text: &str) -> Option<u32> {
@@ -293,7 +353,7 @@ mod tests {
         assert_eq!(HistoryQuery::parse("limit=1&limit=1"), twice("limit"));
         assert_eq!(HistoryQuery::parse("cursor=a&x=1&cursor="), twice("cursor"));
         assert_eq!(HistoryQuery::parse("chain=sol&ch%61in=eth"), twice("chain"));
-        let query = HistoryQuery::parse("a=1&a=2&&=&%ff=%ff&Limit=3&chain=sol").unwrap();
+        let query = HistoryQuery::parse("a=1&a=2&&=&%ff=%ff&page=3&chain=sol").unwrap();
         assert_eq!(query, HistoryQuery { chain: Some("sol".into()), ..HistoryQuery::default() });
     }
 

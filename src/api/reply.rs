@@ -12,7 +12,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 use warp::Reply as _;
 use warp::http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use warp::http::{HeaderMap, HeaderValue, StatusCode};
 use warp::reply::Response;
@@ -128,7 +129,7 @@ pub(super) fn metrics(text: String) -> Response {
 }
 
 pub(super) fn error(call: &Call, error: &ApiError) -> Response {
-    let (kind, message) = (error.kind(), error.message());
+    let (kind, message) = (error.kind(), call.app.message(error));
     let body = ErrorBody {
         error: ErrorObject {
             code: kind.group,
@@ -136,7 +137,7 @@ pub(super) fn error(call: &Call, error: &ApiError) -> Response {
             timestamp: call.now().seconds().to_string(),
             request_id: &call.request_id,
         },
-        r#type: format!("/errors/{}", kind.code),
+        r#type: kind.uri(),
         title: kind.title,
         status: kind.status.as_u16(),
         detail: &message,
@@ -152,6 +153,9 @@ pub(super) fn error(call: &Call, error: &ApiError) -> Response {
         ApiError::Unauthorized => {
             headers.insert(WWW_AUTHENTICATE, CHALLENGE);
         }
+        ApiError::Ambiguous(_) => {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         ApiError::MethodNotAllowed { allowed } => {
             headers.insert(ALLOW, HeaderValue::from_static(allowed));
         }
@@ -166,6 +170,9 @@ pub(super) fn error(call: &Call, error: &ApiError) -> Response {
         | ApiError::InvalidCursor
         | ApiError::InvalidParameter { .. }
         | ApiError::InvalidToken { .. }
+        | ApiError::MisspeltParameter { .. }
+        | ApiError::Misdirected
+        | ApiError::NotJson
         | ApiError::ChainNotAllowed { .. }
         | ApiError::NotFound
         | ApiError::TooManyStreams { .. }

@@ -14,8 +14,29 @@ use super::handlers::{Endpoint, answer};
 
 /// Every request is answered; nothing is rejected.
 pub(super) fn routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
+    answered(app, endpoint())
+}
+
+/// The metrics at an address of their own, and the probes.
+pub(super) fn metrics_routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
+    let only = |name: &'static str| warp::path(name).and(warp::path::end());
+    let endpoint = only("metrics")
+        .map(|| Endpoint::MetricsApart)
+        .or(only("healthz").map(|| Endpoint::Health))
+        .unify()
+        .or(only("readyz").map(|| Endpoint::Ready))
+        .unify()
+        .or(warp::any().map(|| Endpoint::Unknown))
+        .unify();
+    answered(app, endpoint)
+}
+
+fn answered(
+    app: &Arc<App>,
+    endpoint: impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone + Send + Sync + 'static,
+) -> BoxedFilter<(Response,)> {
     let app = Arc::clone(app);
-    endpoint()
+    endpoint
         .and(warp::method())
         .and(warp::path::full().map(|path: FullPath| path.as_str().to_owned()))
         .and(warp::header::headers_cloned())
@@ -28,7 +49,7 @@ pub(super) fn routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
 
 /// The rest of a request, read only where it is wanted.
 fn received() -> impl Filter<Extract = (Received,), Error = Rejection> + Clone {
-    warp::ext::optional().and(warp::body::stream()).map(Received::new)
+    warp::ext::optional().and(warp::ext::optional()).and(warp::body::stream()).map(Received::new)
 }
 
 fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone {

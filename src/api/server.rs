@@ -4,8 +4,8 @@
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -17,12 +17,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use warp::filters::BoxedFilter;
 use warp::reply::Response as Answer;
 
 use super::App;
-use super::routes::routes;
+use super::arrival::{Arrivals, Refused};
+use super::framing::{Counter, Framing};
 use super::stall::StallGuard;
 use super::visitors::{Crowd, Peer, Seat};
 
@@ -53,13 +54,15 @@ enum Phase {
 /// streams end with a line to resume from, and what is left after `drain_wait_max` is cut.
 pub(super) async fn serve(
     app: Arc<App>,
+    routes: BoxedFilter<(Answer,)>,
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send,
 ) -> Drained {
     let places = Arc::new(Semaphore::new(places(app.limits.connections_max)));
     let phase = watch::Sender::new(Phase::Open);
-    let crowd = Crowd::default();
-    let server = Server { routes: routes(&app), app, places, crowd, phase };
+    let (crowd, half_open) = (Crowd::default(), Crowd::default());
+    let arrivals = Arrivals::at(listener.local_addr().ok(), &app.limits.allowed_hosts);
+    let server = Server { app, routes, places, crowd, half_open, arrivals, phase };
     let mut stop = pin!(stop);
     let mut pause = ACCEPT_PAUSE_MIN;
     loop {
@@ -101,6 +104,9 @@ struct Server {
     routes: BoxedFilter<(Answer,)>,
     places: Arc<Semaphore>,
     crowd: Crowd,
+    /// Of those, connections whose first request is still to come.
+    half_open: Crowd,
+    arrivals: Arrivals,
     phase: watch::Sender<Phase>,
 }
 
@@ -114,20 +120,17 @@ impl Server {
         };
         let app = Arc::clone(&self.app);
         app.metrics.connections.inc();
-        let routes = self.routes.clone();
-        let connection = Connection { app, routes, peer, _place: place, _seat: seat };
+        let (routes, arrivals) = (self.routes.clone(), self.arrivals.clone());
+        let half_open = HalfOpen { crowd: self.half_open.clone(), seat: Mutex::default() };
+        let connection =
+            Connection { app, routes, arrivals, peer, half_open, _place: place, _seat: seat };
         self.app.history.tasks().spawn(connection.serve(stream, self.phase.subscribe()));
     }
 
-    /// `None` where the address has too many connections; a trusted proxy may have any number.
+    /// `None` where the address has too many connections.
     fn seat(&self, peer: Peer) -> Option<Seat> {
-        let limits = &self.app.limits;
-        let max = match limits.connections_per_address_max {
-            0 => u32::MAX,
-            _ if limits.trusted_proxies.hold(peer.0) => u32::MAX,
-            max => max,
-        };
-        self.crowd.seat(peer, max)
+        let max = self.app.limits.connections_per_address_max;
+        self.crowd.seat(peer, if self.app.limits.is_counted(peer) { max } else { u32::MAX })
     }
 
     async fn drain(self) -> Drained {
@@ -152,22 +155,57 @@ impl Server {
 struct Connection {
     app: Arc<App>,
     routes: BoxedFilter<(Answer,)>,
+    arrivals: Arrivals,
     peer: Peer,
+    half_open: HalfOpen,
     _place: OwnedSemaphorePermit,
     _seat: Seat,
 }
 
+/// Whether a connection has asked for something, and its seat among those that have not.
+struct HalfOpen {
+    crowd: Crowd,
+    seat: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+enum Waiting {
+    #[default]
+    New,
+    Counted(#[expect(dead_code, reason = "counts until it is dropped")] Seat),
+    HasAsked,
+}
+
+impl HalfOpen {
+    fn has_asked(&self) {
+        *self.seat.lock().unwrap_or_else(PoisonError::into_inner) = Waiting::HasAsked;
+    }
+
+    /// Counts a connection that has asked for nothing yet. False where its address has too many.
+    fn count(&self, peer: Peer, max: u32) -> bool {
+        let mut seat = self.seat.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Waiting::New = *seat {
+            let Some(taken) = self.crowd.seat(peer, max) else { return false };
+            *seat = Waiting::Counted(taken);
+        }
+        true
+    }
+}
+
 impl Connection {
     async fn serve(self, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
-        let (limits, peer) = (&self.app.limits, self.peer);
+        let limits = &self.app.limits;
         // Lines are small and go out at once.
         let _ = stream.set_nodelay(true);
-        let io = TokioIo::new(StallGuard::new(stream, limits.write_wait_max));
+        let counter = Counter::default();
+        let framing = counter.framing();
+        let io = TokioIo::new(StallGuard::new(stream, counter, limits.write_wait_max));
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));
         let (refused, most) = (AtomicU32::new(0), limits.refusals_per_connection_max);
         let refused = Arc::new(refused);
-        let service = service_fn(move |request| {
-            let (answer, refused) = (routes.call(prepared(request, peer)), Arc::clone(&refused));
+        let service = service_fn(|request| {
+            let answer = routes.call(self.prepared(request, &framing));
+            let refused = Arc::clone(&refused);
             // Boxed, so that it goes as soon as the answer has begun: hyper keeps its room for good.
             Box::pin(async move {
                 answer.await.map(|answer| hang_up_on_guessers(answer, &refused, most))
@@ -182,8 +220,18 @@ impl Connection {
                 .max_buf_size(limits.write_buffer_bytes.max(limits.header_bytes_max).max(8192))
                 .serve_connection(io, service)
         );
+        let mut grace = pin!(sleep(limits.half_open_grace));
+        let mut is_counted = !limits.is_counted(self.peer);
+        let half_open_max = limits.half_open_per_address_max;
         let ended = loop {
             tokio::select! {
+                () = grace.as_mut(), if !is_counted => {
+                    is_counted = true;
+                    if !self.half_open.count(self.peer, half_open_max) {
+                        self.app.metrics.connections_refused.inc();
+                        break Ok(());
+                    }
+                }
                 ended = connection.as_mut() => break ended,
                 changed = phase.changed() => match changed.map(|()| *phase.borrow_and_update()) {
                     Ok(Phase::Open) => {}
@@ -195,6 +243,23 @@ impl Connection {
         if let Err(error) = ended {
             self.note(&error);
         }
+    }
+
+    /// Notes the address and what is wrong with the request. A target without a path
+    /// (`CONNECT host:port`) becomes the root, which only knows GET: warp's path filter would panic
+    /// at it.
+    fn prepared(&self, mut request: Request<Incoming>, framing: &Framing) -> Request<Incoming> {
+        self.half_open.has_asked();
+        let (version, uri, headers) = (request.version(), request.uri(), request.headers());
+        let checked = self.arrivals.check(version, uri, headers, framing);
+        if let Err(error) = checked {
+            request.extensions_mut().insert(Refused(error));
+        }
+        request.extensions_mut().insert(self.peer);
+        if request.uri().path_and_query().is_none() {
+            *request.uri_mut() = Uri::from_static("/");
+        }
+        request
     }
 
     fn note(&self, error: &hyper::Error) {
@@ -215,16 +280,6 @@ fn hang_up_on_guessers<T>(mut answer: Response<T>, refused: &AtomicU32, most: u3
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     answer
-}
-
-/// A target without a path (`CONNECT host:port`) becomes the root, which only knows GET: warp's path
-/// filter would panic at it. And who asks stands beside it.
-fn prepared(mut request: Request<Incoming>, peer: Peer) -> Request<Incoming> {
-    request.extensions_mut().insert(peer);
-    if request.uri().path_and_query().is_none() {
-        *request.uri_mut() = Uri::from_static("/");
-    }
-    request
 }
 
 impl Drop for Connection {

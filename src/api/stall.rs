@@ -10,9 +10,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::framing::Counter;
+
 #[derive(Debug)]
 pub(super) struct StallGuard<T> {
     inner: T,
+    counter: Counter,
     wait_max: Duration,
     /// Made at the first wait, since most connections never have one.
     timer: Option<Pin<Box<Sleep>>>,
@@ -20,8 +23,8 @@ pub(super) struct StallGuard<T> {
 }
 
 impl<T> StallGuard<T> {
-    pub(super) fn new(inner: T, wait_max: Duration) -> Self {
-        Self { inner, wait_max, timer: None, is_waiting: false }
+    pub(super) fn new(inner: T, counter: Counter, wait_max: Duration) -> Self {
+        Self { inner, counter, wait_max, timer: None, is_waiting: false }
     }
 
     /// Passes on what a write came to; a wait that lasts too long becomes an error.
@@ -51,7 +54,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for StallGuard<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.inner).poll_read(cx, buffer);
+        self.counter.count(buffer.filled().get(before..).unwrap_or_default());
+        polled
     }
 }
 
@@ -100,7 +106,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stops_ends_the_write() {
         let (ours, _theirs) = duplex(16);
-        let mut guarded = StallGuard::new(ours, WAIT);
+        let mut guarded = StallGuard::new(ours, Counter::default(), WAIT);
         let started = Instant::now();
         let error = guarded.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!((error.kind(), started.elapsed()), (ErrorKind::TimedOut, WAIT));
@@ -109,7 +115,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_that_goes_on_is_served() {
         let (ours, mut theirs) = duplex(16);
-        let mut guarded = StallGuard::new(ours, WAIT);
+        let mut guarded = StallGuard::new(ours, Counter::default(), WAIT);
         let read = async {
             for _ in 0..10 {
                 tokio::time::sleep(LESS).await;

@@ -12,11 +12,12 @@ use warp::reply::Response;
 use super::App;
 use super::dto::LineError;
 use super::error::ApiError;
+use super::guarded::Guarded;
 use super::handlers::{Asked, StreamPlace};
 use super::reply;
 use crate::domain::Wallet;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
-use crate::history::{End, HistoryError, Step, Walk};
+use crate::history::{End, HistoryError, Step};
 
 /// Room for a cursor, the final line and what stands around the rows.
 const LINE_BYTES_BESIDE_ROWS: usize = 512;
@@ -25,7 +26,7 @@ const LINE_BYTES_BESIDE_ROWS: usize = 512;
 struct Lines {
     app: Arc<App>,
     wallet: Wallet,
-    walk: Walk,
+    walk: Guarded,
     native_decimals: u8,
     /// A step that was taken before the stream was opened.
     first: Option<Step>,
@@ -33,20 +34,21 @@ struct Lines {
     _place: StreamPlace,
 }
 
-/// Opens the stream. A key without quota left is refused here where the first rows would need it.
+/// Opens the stream. A key without quota left is refused here where the first rows would need it,
+/// and what is no wallet where the nodes report it at once.
 pub(super) async fn answer(
     app: &Arc<App>,
     asked: Asked,
-    mut walk: Walk,
+    mut walk: Guarded,
     place: StreamPlace,
     quota_used_up: bool,
 ) -> Result<Response, ApiError> {
-    let mut first = None;
-    if quota_used_up {
-        first = timeout(app.limits.heartbeat, walk.next()).await.ok();
-        if let Some(Step::End(End { error: Some(HistoryError::QuotaExceeded), .. })) = &first {
-            return Err(ApiError::History(HistoryError::QuotaExceeded));
-        }
+    let patience = if quota_used_up { app.limits.heartbeat } else { app.limits.stream_first_wait };
+    let first = timeout(patience, walk.next()).await.ok();
+    if let Some(Step::End(End { error: Some(error), .. })) = &first
+        && is_refusal(error)
+    {
+        return Err(ApiError::History(error.clone()));
     }
     let as_of = walk.as_of();
     let native_decimals = asked.native_decimals;
@@ -60,6 +62,11 @@ pub(super) async fn answer(
     let mut response = reply::streamed(reply::NDJSON, frames, coding);
     reply::put_as_of(response.headers_mut(), as_of);
     Ok(response)
+}
+
+/// What no stream can begin with: where it is known in time, it is the answer's status.
+fn is_refusal(error: &HistoryError) -> bool {
+    matches!(error, HistoryError::QuotaExceeded | HistoryError::NotAWallet { .. })
 }
 
 impl Lines {
@@ -126,7 +133,9 @@ impl Lines {
             out.extend_from_slice(format!(",\"firstTrade\":{first}").as_bytes());
         } else if let Some(error) = &end.error {
             let error = ApiError::History(error.clone());
-            let line = LineError { code: error.kind().group, message: &error.message() };
+            let (kind, retryable) = (error.kind(), error.is_retryable());
+            let message = &self.app.message(&error);
+            let line = LineError { code: kind.group, message, r#type: kind.uri(), retryable };
             out.extend_from_slice(b",\"error\":");
             out.extend_from_slice(&serde_json::to_vec(&line).unwrap_or_default());
         }

@@ -110,6 +110,9 @@ pub(super) struct SourceArgs {
     /// The API key for --url [variable: BLOTTER_KEY]
     #[arg(long, value_name = "KEY")]
     pub(super) key: Option<String>,
+    /// Allow plain http beyond this machine: keys and answers can be read on the way
+    #[arg(long)]
+    pub(super) insecure: bool,
 }
 
 #[derive(Debug, Clone, ClapArgs)]
@@ -274,7 +277,8 @@ pub(super) struct CreateArgs {
     /// Trades in all
     #[arg(long, value_name = "TRADES")]
     pub(super) quota: Option<u64>,
-    /// When it ends: a time such as 2027-01-31T00:00:00Z, or a duration from now such as 30d
+    /// When it ends: unix seconds, a date or time such as 2027-01-31T00:00:00Z, or a duration from
+    /// now such as 30d
     #[arg(long, value_name = "TIME")]
     pub(super) expires: Option<String>,
     /// Streams at a time

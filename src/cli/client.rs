@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::errors::CliError;
-use super::http_get::{GetAnswer, get};
+use super::http_get::{Client, GetAnswer, GetError, require_private};
 use super::output::{Ending, TradeLine};
 use super::progress::Progress;
 use super::reading::{Outcome, RowSink};
@@ -33,7 +33,7 @@ const NEWS_WAIT_MAX: Duration = Duration::from_secs(1800);
 /// What to ask which server for.
 pub(super) struct Asked {
     base: SecretUrl,
-    key: String,
+    client: Client,
     chain: String,
     address: Address,
     limit: Option<u64>,
@@ -63,6 +63,8 @@ struct ErrorPart {
 enum Miss {
     /// Worth another try, after at least this long.
     Passing(String, Duration),
+    /// No connection, which is worth another try once the server has answered before.
+    Unreachable(String),
     /// The server said no.
     Final(String),
 }
@@ -74,17 +76,19 @@ impl Asked {
         chain: &str,
         address: Address,
         limit: Option<u64>,
+        insecure: bool,
     ) -> Result<Self, CliError> {
         let base = SecretUrl::parse(url.trim_end_matches('/'))
             .map_err(|reason| CliError::Usage(format!("--url: {reason}")))?;
+        require_private("--url", &base, insecure)?;
         let key =
             key.ok_or_else(|| CliError::Usage("--url needs --key or BLOTTER_KEY".to_owned()))?;
-        let (key, chain) = (key.to_owned(), chain.to_owned());
-        Ok(Self { base, key, chain, address, limit })
+        let (client, chain) = (Client::new(key.to_owned())?, chain.to_owned());
+        Ok(Self { base, client, chain, address, limit })
     }
 
-    pub(super) fn key(&self) -> &str {
-        &self.key
+    pub(super) fn client(&self) -> &Client {
+        &self.client
     }
 
     pub(super) fn explain_url(&self, tx: TxId) -> String {
@@ -110,15 +114,20 @@ pub(super) async fn read(
     progress: &Progress,
     resume: Option<String>,
 ) -> Result<Outcome, CliError> {
-    let mut reading =
-        Reading { cursor: resume, oldest: None, trade_count: 0, news_at: Instant::now() };
+    let mut reading = Reading {
+        cursor: resume,
+        oldest: None,
+        trade_count: 0,
+        has_answered: false,
+        news_at: Instant::now(),
+    };
     let stop = signals::stop()?;
     tokio::pin!(stop);
     loop {
         let left = asked.limit.map_or(PAGE_ROWS, |limit| limit.saturating_sub(writer.written()));
         let url = asked.page_url(left.min(PAGE_ROWS), reading.cursor.as_deref());
         let page = tokio::select! {
-            page = page(asked, &url) => page,
+            page = page(asked, &url, reading.has_answered) => page,
             () = &mut stop => Err(Miss::Passing("stopped".to_owned(), Duration::ZERO)),
         };
         let page = match page {
@@ -126,7 +135,12 @@ pub(super) async fn read(
             Err(Miss::Final(reason)) if writer.written() == 0 => {
                 return Err(CliError::plain(reason));
             }
-            Err(Miss::Final(reason) | Miss::Passing(reason, _)) => return Ok(reading.short(reason)),
+            Err(Miss::Unreachable(reason)) if !reading.has_answered => {
+                return Err(CliError::plain(reason));
+            }
+            Err(Miss::Final(reason) | Miss::Passing(reason, _) | Miss::Unreachable(reason)) => {
+                return Ok(reading.short(reason));
+            }
         };
         let is_last = page.cursor.is_none();
         let complete = page.complete;
@@ -145,6 +159,8 @@ struct Reading {
     cursor: Option<String>,
     oldest: Option<String>,
     trade_count: u64,
+    /// The server has given a page.
+    has_answered: bool,
     /// When the last row came.
     news_at: Instant,
 }
@@ -156,6 +172,7 @@ impl Reading {
         writer: &mut dyn RowSink,
         progress: &Progress,
     ) -> Result<(), CliError> {
+        self.has_answered = true;
         // The last page has no cursor; its rows then stand behind the one before it.
         let is_last = page.cursor.is_none();
         let cursor = page.cursor.or_else(|| self.cursor.take());
@@ -184,25 +201,34 @@ impl Reading {
 }
 
 /// One page, tried again while that can help.
-async fn page(asked: &Asked, url: &str) -> Result<Page, Miss> {
+async fn page(asked: &Asked, url: &str, has_answered: bool) -> Result<Page, Miss> {
     let mut pause = PAUSE_MIN;
     let mut tries = 0;
     loop {
-        match page_once(asked, url).await {
+        let miss = match page_once(asked, url).await {
             Ok(page) => return Ok(page),
-            Err(Miss::Passing(_, wait)) if tries < TRIES_MAX => {
-                tokio::time::sleep(wait.max(pause).min(PAUSE_MAX)).await;
-                pause = pause.saturating_mul(2);
-                tries += 1;
-            }
-            Err(miss) => return Err(miss),
+            Err(miss) => miss,
+        };
+        let wait = match &miss {
+            Miss::Passing(_, wait) => *wait,
+            Miss::Unreachable(_) if has_answered => Duration::ZERO,
+            Miss::Unreachable(_) | Miss::Final(_) => return Err(miss),
+        };
+        if tries == TRIES_MAX {
+            return Err(miss);
         }
+        tokio::time::sleep(wait.max(pause).min(PAUSE_MAX)).await;
+        pause = pause.saturating_mul(2);
+        tries += 1;
     }
 }
 
 async fn page_once(asked: &Asked, url: &str) -> Result<Page, Miss> {
-    let answer = get(url, &asked.key, PAGE_WAIT_MAX, PAGE_BYTES_MAX).await;
-    let answer = answer.map_err(|error| Miss::Passing(error.to_string(), Duration::ZERO))?;
+    let answer = asked.client.get(url, PAGE_WAIT_MAX, PAGE_BYTES_MAX).await;
+    let answer = answer.map_err(|error| match error {
+        GetError::Unreachable(_) => Miss::Unreachable(error.to_string()),
+        GetError::Broken(_) => Miss::Passing(error.to_string(), Duration::ZERO),
+    })?;
     if answer.status != StatusCode::OK {
         return Err(refusal(&answer));
     }

@@ -17,7 +17,7 @@ use super::config_estimates::Estimates;
 use super::environment::Environment;
 use super::secret::OptionalUrl;
 use super::units::{Rate, Size, Wait, serde_as_text};
-use crate::api::Proxies;
+use crate::api::{Hosts, Proxies};
 use crate::registry::{OwnChain, Registry};
 
 const DEFAULTS: &str = include_str!("../../data/default.toml");
@@ -80,6 +80,9 @@ section!(Server, ServerLayer, "server", {
     connections_per_address: u32,
     estimates: Estimates,
     trusted_proxies: Proxies,
+    allowed_hosts: Hosts,
+    metrics_listen: OptionalListen,
+    metrics_key: bool,
 });
 
 section!(Storage, StorageLayer, "storage", {
@@ -115,6 +118,26 @@ impl std::fmt::Display for Listen {
 }
 
 serde_as_text!(Listen);
+
+/// The same, or nothing where the text is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OptionalListen(pub(super) Option<Listen>);
+
+impl FromStr for OptionalListen {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(Some).map(Self) }
+    }
+}
+
+impl std::fmt::Display for OptionalListen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.map_or(Ok(()), |listen| listen.fmt(f))
+    }
+}
+
+serde_as_text!(OptionalListen);
 
 /// What the flags of a command set.
 #[derive(Debug, Clone, Default)]

@@ -34,7 +34,7 @@ pub(super) fn run(
         let shown = chains.entry(&chain.slug).or_default();
         shown.enabled = Some(shown.enabled != Some(false));
         if shown.rpc.is_none() {
-            let urls = chain.rpc.iter().filter_map(|url| SecretUrl::parse(url).ok());
+            let urls = chain.rpc.iter().filter_map(|url| SecretUrl::public(url).ok());
             shown.rpc = Some(urls.map(Endpoint::plain).collect());
         }
     }

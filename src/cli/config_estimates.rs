@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::config::Listen;
 use super::units::serde_as_text;
-use crate::api::Proxies;
+use crate::api::{Hosts, Proxies};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Estimates {
@@ -50,6 +50,7 @@ impl fmt::Display for Estimates {
 
 serde_as_text!(Estimates);
 serde_as_text!(Proxies);
+serde_as_text!(Hosts);
 
 #[cfg(test)]
 mod tests {

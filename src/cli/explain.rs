@@ -12,7 +12,6 @@ use tokio::runtime::Runtime;
 use super::args::ExplainArgs;
 use super::client::{Asked, refused};
 use super::errors::CliError;
-use super::http_get::get;
 use super::output::printable;
 use super::reading::{Context, parse_address};
 use super::table::{self, Align};
@@ -124,7 +123,7 @@ async fn here(
 }
 
 async fn by_server(asked: &Asked, tx: TxId) -> Result<String, CliError> {
-    let answer = get(&asked.explain_url(tx), asked.key(), WAIT_MAX, BODY_BYTES_MAX).await;
+    let answer = asked.client().get(&asked.explain_url(tx), WAIT_MAX, BODY_BYTES_MAX).await;
     let answer = answer.map_err(|error| CliError::failed("the server cannot be asked", error))?;
     if answer.status != StatusCode::OK {
         return Err(CliError::plain(refused(&answer)));

@@ -48,6 +48,8 @@ pub(super) struct Export {
     subject: Subject,
     target: Target,
     encoder: Box<dyn Encode>,
+    /// What stands before the rows is written: with the first of them, or with the end.
+    has_begun: bool,
     rows: u64,
     cursor: Option<String>,
     /// The side file, where a file is written.
@@ -75,7 +77,7 @@ fn side_path(path: &Path) -> PathBuf {
 impl Export {
     pub(super) fn begin(
         subject: Subject,
-        mut target: Target,
+        target: Target,
         path: Option<&Path>,
         colour: bool,
     ) -> Result<Self, CliError> {
@@ -83,10 +85,16 @@ impl Export {
         if let Some(side) = &side {
             remove(side)?;
         }
-        let mut encoder = encoder(&subject, colour);
-        encoder.begin(&mut target).map_err(CliError::Output)?;
-        let saved_at = Instant::now();
-        Ok(Self { subject, target, encoder, rows: 0, cursor: None, side, saved_at })
+        let encoder = encoder(&subject, colour);
+        let (has_begun, saved_at) = (false, Instant::now());
+        Ok(Self { subject, target, encoder, has_begun, rows: 0, cursor: None, side, saved_at })
+    }
+
+    fn start(&mut self) -> Result<(), CliError> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.encoder.begin(&mut self.target).map_err(CliError::Output)?;
+        }
+        Ok(())
     }
 
     /// Goes on where an earlier call of the same was cut.
@@ -116,6 +124,7 @@ impl Export {
             target: Target::reopen(path, saved.bytes)?,
             subject,
             encoder,
+            has_begun: true,
             rows: saved.rows,
             cursor: Some(saved.cursor),
             side: Some(side),
@@ -134,6 +143,7 @@ impl Export {
 
     /// Writes the end and gives the file its name; where rows are missing, keeps it for later.
     pub(super) fn end(mut self, ending: &Ending, short: Option<CliError>) -> Result<(), CliError> {
+        self.start()?;
         let Some(short) = short else {
             self.encoder.end(&mut self.target, ending).map_err(CliError::Output)?;
             self.target.keep()?;
@@ -195,6 +205,7 @@ impl Export {
 
 impl RowSink for Export {
     fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
+        self.start()?;
         self.rows += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         self.encoder.rows(&mut self.target, rows, cursor).map_err(CliError::Output)?;
         self.cursor = Some(cursor.to_owned());

@@ -1,19 +1,15 @@
-//! One HTTP GET of another blotter, on a connection of its own.
-//!
-//! It is apart from `upstream`, which only posts to nodes, and speaks no TLS: servers listen on
-//! loopback or behind a proxy on the same network.
+//! One HTTP GET of another blotter, over TLS where its address says so.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONNECTION, HOST, RETRY_AFTER};
-use http::{HeaderValue, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use http::{StatusCode, Uri};
 
-const PORT_DEFAULT: u16 = 80;
+use super::errors::CliError;
+use super::secret::SecretUrl;
+use crate::upstream::{
+    HttpTransport, Method, Request, SecretText, SecretUrl as Target, Transport as _, TransportError,
+};
 
 pub(super) struct GetAnswer {
     pub(super) status: StatusCode,
@@ -25,61 +21,108 @@ pub(super) struct GetAnswer {
 /// Why there is no answer. No text holds the address or the key.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GetError {
-    #[error("the address or the key cannot be sent")]
-    Request(#[from] http::Error),
     #[error("the server cannot be reached: {0}")]
-    Connect(std::io::Error),
-    #[error("the connection broke: {0}")]
-    Broken(#[from] hyper::Error),
-    #[error("the answer was cut or is too large: {0}")]
-    Body(Box<dyn std::error::Error + Send + Sync>),
-    #[error("no answer in time")]
-    Timeout,
+    Unreachable(String),
+    #[error("the answer cannot be read: {0}")]
+    Broken(TransportError),
 }
 
-/// Asks with a key; all of it within `wait_max`.
-pub(super) async fn get(
-    url: &str,
-    key: &str,
-    wait_max: Duration,
-    body_bytes_max: usize,
-) -> Result<GetAnswer, GetError> {
-    let asked = tokio::time::timeout(wait_max, ask(url, key, body_bytes_max));
-    asked.await.map_err(|_| GetError::Timeout)?
+/// The HTTP client of one command, and the key that it presents.
+pub(super) struct Client {
+    transport: HttpTransport,
+    key: String,
 }
 
-async fn ask(url: &str, key: &str, body_bytes_max: usize) -> Result<GetAnswer, GetError> {
-    let uri: Uri = url.parse().map_err(http::Error::from)?;
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    let port = uri.port_u16().unwrap_or(PORT_DEFAULT);
-    let request = request(&uri, key)?;
-    let stream = TcpStream::connect((host, port)).await.map_err(GetError::Connect)?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let exchange = async move {
-        let response = sender.send_request(request).await?;
-        let status = response.status();
-        let wait = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let retry_after = wait.and_then(|text| text.parse().ok()).map(Duration::from_secs);
-        let body = Limited::new(response.into_body(), body_bytes_max).collect().await;
-        let body = body.map_err(GetError::Body)?.to_bytes();
-        Ok(GetAnswer { status, retry_after, body })
-    };
-    // The connection works only while it is polled, and ends with the exchange.
-    let (answer, connection) = tokio::join!(exchange, connection);
-    if let Err(error) = connection {
-        tracing::debug!(%error, "the connection did not end in order");
+impl Client {
+    pub(super) fn new(key: String) -> Result<Self, CliError> {
+        let transport = HttpTransport::with_system_roots()
+            .map_err(|error| CliError::failed("the HTTP client cannot be started", error))?;
+        Ok(Self { transport, key })
     }
-    answer
+
+    /// All of it within `wait_max`.
+    pub(super) async fn get(
+        &self,
+        url: &str,
+        wait_max: Duration,
+        body_bytes_max: usize,
+    ) -> Result<GetAnswer, GetError> {
+        let bearer = SecretText::new(format!("Bearer {}", self.key));
+        let request = Request {
+            method: Method::Get,
+            url: Target::new(url),
+            headers: vec![("authorization".to_owned(), bearer)],
+            body: Bytes::new(),
+            timeout: wait_max,
+            body_bytes_max,
+        };
+        let answer = self.transport.send(request).await.map_err(|error| match error {
+            TransportError::Connect(cause) => GetError::Unreachable(cause),
+            TransportError::Timeout
+            | TransportError::Broken(_)
+            | TransportError::TooLarge { .. } => GetError::Broken(error),
+        })?;
+        let seconds = answer.retry_after.and_then(|text| text.parse().ok());
+        let status = StatusCode::from_u16(answer.status)
+            .map_err(|error| GetError::Broken(TransportError::Broken(error.to_string())))?;
+        let retry_after = seconds.map(Duration::from_secs);
+        Ok(GetAnswer { status, retry_after, body: answer.body })
+    }
 }
 
-fn request(uri: &Uri, key: &str) -> Result<Request<Empty<Bytes>>, GetError> {
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let mut bearer = HeaderValue::try_from(format!("Bearer {key}")).map_err(http::Error::from)?;
-    bearer.set_sensitive(true);
-    let request = Request::get(path)
-        .header(HOST, authority.rsplit('@').next().unwrap_or_default())
-        .header(CONNECTION, "close")
-        .header(AUTHORIZATION, bearer);
-    Ok(request.body(Empty::new())?)
+/// Refuses an address to which keys and answers would go in plain text over a network.
+pub(super) fn require_private(flag: &str, url: &SecretUrl, insecure: bool) -> Result<(), CliError> {
+    if insecure || is_private(url) {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "{flag}: http to {} sends keys and answers in plain text: use https, or allow it with \
+         --insecure",
+        url.host()
+    )))
+}
+
+/// TLS, or this machine.
+fn is_private(url: &SecretUrl) -> bool {
+    let Ok(uri) = url.expose().parse::<Uri>() else { return false };
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
+    let is_loopback =
+        host.parse().is_ok_and(|ip: std::net::IpAddr| ip.to_canonical().is_loopback());
+    uri.scheme_str() == Some("https") || is_loopback || host == "localhost"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_stays_on_this_machine() {
+        let refused =
+            |url: &str| require_private("--url", &SecretUrl::parse(url).unwrap(), false).is_err();
+        for url in [
+            "https://h.example",
+            "HTTPS://h.example",
+            "http://localhost:1",
+            "http://LOCALHOST",
+            "http://127.0.0.1:8080/base",
+            "http://127.9.9.9",
+            "http://[::1]:1",
+            "http://[::ffff:127.0.0.1]",
+            "http://me:word@127.0.0.1",
+        ] {
+            assert!(!refused(url), "{url}");
+        }
+        for url in [
+            "http://h.example",
+            "http://10.0.0.1",
+            "http://localhost.example",
+            "http://127.0.0.1.example",
+            "http://127.0.0.1@h.example",
+            "http://[::2]",
+            "http://0.0.0.0",
+        ] {
+            assert!(refused(url), "{url}");
+            assert!(require_private("--url", &SecretUrl::parse(url).unwrap(), true).is_ok());
+        }
+    }
 }

@@ -10,6 +10,7 @@ use super::errors::CliError;
 use super::keys_file::{KeysFile, Moment, Terms};
 use super::table::{Align, format};
 use super::units::Wait;
+use crate::api::read_time;
 use crate::domain::{UnixMillis, UnixSeconds};
 use crate::registry::Registry;
 
@@ -117,7 +118,8 @@ fn list(
 /// A time, or a duration from now.
 fn expiry(text: &str, now: UnixMillis) -> Result<Moment, CliError> {
     let wrong = || {
-        let expected = "expected a time such as 2027-01-31T00:00:00Z or a duration such as 30d";
+        let expected = "expected unix seconds, a date or a time such as 2027-01-31 or \
+                        2027-01-31T00:00:00Z, or a duration such as 30d";
         CliError::Usage(format!("--expires {text}: {expected}"))
     };
     let moment = match text.parse::<Wait>() {
@@ -126,7 +128,7 @@ fn expiry(text: &str, now: UnixMillis) -> Result<Moment, CliError> {
             let seconds = seconds.and_then(|s| u32::try_from(s).ok()).ok_or_else(wrong)?;
             Moment(UnixSeconds(seconds))
         }
-        Err(_) => text.parse().map_err(|_| wrong())?,
+        Err(_) => Moment(read_time(text).ok_or_else(wrong)?),
     };
     if moment.0 <= now.seconds() {
         return Err(CliError::Usage(format!("--expires {text} lies in the past")));
@@ -151,7 +153,9 @@ mod tests {
         assert_eq!(second("1d"), Some(1_000_086_400));
         assert_eq!(second("2001-09-09T01:46:41Z"), Some(1_000_000_001));
         assert_eq!(second("2001-09-09T03:46:41+02:00"), Some(1_000_000_001));
-        for bad in ["2001-09-09T01:46:40Z", "0s", "tomorrow", "", "99999d"] {
+        assert_eq!(second("1000000001"), Some(1_000_000_001));
+        assert_eq!(second("2001-09-10"), Some(1_000_080_000));
+        for bad in ["2001-09-09T01:46:40Z", "1000000000", "2002", "0s", "tomorrow", "", "99999d"] {
             assert_eq!(second(bad), None, "{bad}");
         }
     }

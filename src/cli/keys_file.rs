@@ -215,6 +215,11 @@ impl KeysFile {
 
     /// Adds a key only where there is none yet.
     pub(super) fn create_first(&self, now: UnixMillis) -> Result<Option<Created>, KeysError> {
+        // Without the lock, which has to be written: keys are never taken out of the file.
+        if !self.list()?.is_empty() {
+            make_private(&self.folder.join(FILE_NAME));
+            return Ok(None);
+        }
         let terms = Terms { name: Some("first".to_owned()), ..Terms::default() };
         self.change(|keys| if keys.is_empty() { add(keys, terms, now).map(Some) } else { Ok(None) })
     }
@@ -245,8 +250,10 @@ impl KeysFile {
         let path = self.folder.join(FILE_NAME);
         let text = toml::to_string(&Document { key: keys })
             .map_err(|error| KeysError::Wrong { path: path.clone(), reason: error.to_string() })?;
-        self.replace(&path, &format!("{HEAD}{text}"))
-            .map_err(|source| self.file_error("write", &path, source))?;
+        let text = format!("{HEAD}{text}");
+        if text != before {
+            self.replace(&path, &text).map_err(|source| self.file_error("write", &path, source))?;
+        }
         Ok(result)
     }
 
@@ -318,6 +325,21 @@ fn private_file() -> OpenOptions {
         options.mode(0o600);
     }
     options
+}
+
+/// A file that was put back from a copy may be open to others. Where that cannot be changed, the
+/// folder's own mode is left.
+fn make_private(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let is_open = |meta: fs::Metadata| meta.permissions().mode() & 0o077 != 0;
+        let private = || fs::set_permissions(path, fs::Permissions::from_mode(0o600));
+        let changed = fs::metadata(path).and_then(|m| if is_open(m) { private() } else { Ok(()) });
+        if let Err(error) = changed {
+            tracing::warn!(%error, "keys.toml can be read by other users, and cannot be changed");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod config_chains;
 mod config_cmd;
 mod config_estimates;
 mod demo;
+mod descriptors;
 mod engine;
 mod environment;
 mod errors;

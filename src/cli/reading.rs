@@ -71,7 +71,8 @@ impl Context<'_> {
     ) -> Result<Option<Asked>, CliError> {
         let url = source.url.as_deref().or_else(|| self.environment.get("BLOTTER_URL"));
         let key = source.key.as_deref().or_else(|| self.environment.get("BLOTTER_KEY"));
-        url.map(|url| Asked::new(url, key, &chain.slug, address, limit)).transpose()
+        let insecure = source.insecure;
+        url.map(|url| Asked::new(url, key, &chain.slug, address, limit, insecure)).transpose()
     }
 
     /// Whether results on stdout are for people's eyes, in colour.

@@ -15,7 +15,11 @@ const WORDS_MAX: usize = 3;
 
 /// An endpoint's address. Providers put keys into user info, path and query.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct SecretUrl(String);
+pub(super) struct SecretUrl {
+    text: String,
+    /// Published for all: nothing of it is hidden.
+    is_public: bool,
+}
 
 /// An endpoint's address, or nothing where the text is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,16 +36,22 @@ impl SecretUrl {
         let uri: http::Uri = text.parse().map_err(|_| expected)?;
         let known = matches!(uri.scheme_str(), Some("http" | "https"));
         let host = uri.host().is_some_and(|host| !host.is_empty());
-        if known && host { Ok(Self(text.to_owned())) } else { Err(expected) }
+        let is_public = false;
+        if known && host { Ok(Self { text: text.to_owned(), is_public }) } else { Err(expected) }
+    }
+
+    /// One of the built-in tables.
+    pub(super) fn public(text: &str) -> Result<Self, &'static str> {
+        Ok(Self { is_public: true, ..Self::parse(text)? })
     }
 
     pub(super) fn expose(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// Host and port alone, to name the endpoint by.
     pub(super) fn host(&self) -> String {
-        let uri = self.0.parse::<http::Uri>().ok();
+        let uri = self.text.parse::<http::Uri>().ok();
         let authority = uri.as_ref().and_then(http::Uri::authority).map_or("", |a| a.as_str());
         authority.rsplit('@').next().unwrap_or_default().to_owned()
     }
@@ -56,7 +66,10 @@ impl SecretText {
 /// The address with user info, key-like path segments and query values hidden.
 impl fmt::Display for SecretUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ok(uri) = self.0.parse::<http::Uri>() else { return f.write_str(HIDDEN) };
+        if self.is_public {
+            return f.write_str(&self.text);
+        }
+        let Ok(uri) = self.text.parse::<http::Uri>() else { return f.write_str(HIDDEN) };
         let authority = uri.authority().map_or("", |a| a.as_str());
         write!(f, "{}://", uri.scheme_str().unwrap_or_default())?;
         if authority.contains('@') {

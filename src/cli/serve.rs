@@ -1,6 +1,7 @@
 //! `blotter serve`: the API over the configured nodes.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -8,13 +9,14 @@ use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::clock::SystemClock;
-use super::config::Config;
+use super::config::{Config, Listen};
+use super::descriptors::{fit, raise};
 use super::engine::{Engine, random_seed};
 use super::errors::CliError;
 use super::keys_file::{Created, KeysFile};
 use super::keys_watch::KeysWatch;
 use super::signals;
-use crate::api::{Api, ApiLimits, ApiParts};
+use crate::api::{Api, ApiLimits, ApiParts, MetricsAccess};
 use crate::domain::Clock as _;
 use crate::history::Tasks;
 use crate::registry::Registry;
@@ -25,6 +27,8 @@ pub(super) struct Serving {
     engine: Engine,
     api: Api,
     listener: TcpListener,
+    /// Where the metrics are served apart.
+    metrics: Option<TcpListener>,
     /// Ready when the server is to stop; watched since before anybody could know its address.
     stop: BoxFuture<'static, ()>,
     /// The key that was made because there was none.
@@ -46,16 +50,18 @@ impl Serving {
         let api = Api::new(ApiParts {
             history: engine.history.clone(),
             keys: watch.keys.clone(),
-            limits: api_limits(config),
+            limits: fit(api_limits(config), raise()),
             seed: random_seed()?,
         });
         let stop = signals::stop()?.boxed();
-        let listen = config.server.listen.0;
-        let cannot = |error| CliError::failed(format!("cannot listen on {listen}"), error);
-        let listener = TcpListener::bind(listen).await.map_err(cannot)?;
-        let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
+        let metrics = match config.server.metrics_listen.0 {
+            Some(listen) => Some(bind(listen).await?.0),
+            None => None,
+        };
+        let (listener, address) = bind(config.server.listen).await?;
+        let url = format!("http://{address}");
         engine.tasks.spawn(watch.run(engine.tasks.clone()));
-        Ok(Self { engine, api, listener, stop, first_key, url })
+        Ok(Self { engine, api, listener, metrics, stop, first_key, url })
     }
 
     pub(super) fn tasks(&self) -> &Tasks {
@@ -64,7 +70,7 @@ impl Serving {
 
     /// Serves until a signal, then lets open answers end within the configured time.
     pub(super) async fn run(self) -> Result<(), CliError> {
-        let Self { engine, api, listener, stop, .. } = self;
+        let Self { engine, api, listener, metrics, stop, .. } = self;
         let resumed = engine.history.resume_pending();
         let resumed =
             resumed.map_err(|error| CliError::failed("earlier loads cannot be resumed", error))?;
@@ -75,6 +81,12 @@ impl Serving {
             stop.await;
             tracing::info!("stopping; a second signal stops at once");
         };
+        if let Some(listener) = metrics {
+            let (api, tasks) = (api.clone(), engine.tasks.clone());
+            engine.tasks.spawn(async move {
+                api.serve_metrics(listener, tasks.cancelled()).await;
+            });
+        }
         let tasks = engine.tasks.clone();
         let second_signal = async move {
             tasks.cancelled().await;
@@ -94,6 +106,13 @@ impl Serving {
     }
 }
 
+async fn bind(listen: Listen) -> Result<(TcpListener, SocketAddr), CliError> {
+    let cannot = |error| CliError::failed(format!("cannot listen on {listen}"), error);
+    let listener = TcpListener::bind(listen.0).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    Ok((listener, address))
+}
+
 pub(super) fn api_limits(config: &Config) -> ApiLimits {
     let server = &config.server;
     ApiLimits {
@@ -107,6 +126,12 @@ pub(super) fn api_limits(config: &Config) -> ApiLimits {
         drain_wait_max: server.shutdown_wait.0,
         estimates: server.estimates.are_on(server.listen),
         trusted_proxies: server.trusted_proxies.clone(),
+        allowed_hosts: server.allowed_hosts.clone(),
+        metrics: match (server.metrics_listen.0, server.metrics_key) {
+            (Some(_), _) => MetricsAccess::Apart,
+            (None, true) => MetricsAccess::Key,
+            (None, false) => MetricsAccess::Open,
+        },
         ..ApiLimits::default()
     }
 }

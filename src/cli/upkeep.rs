@@ -6,10 +6,11 @@ use std::path::Path;
 
 use super::args::{BackupArgs, ForgetArgs};
 use super::config::Config;
+use super::engine::random_seed;
 use super::errors::CliError;
 use super::reading::{Context, parse_address};
 use crate::domain::Wallet;
-use crate::store::{StoreError, StoreOptions, upkeep};
+use crate::store::{FILE_NAME, StoreError, StoreOptions, upkeep};
 
 const KEYS_FILE: &str = "keys.toml";
 
@@ -33,14 +34,22 @@ fn failed(folder: &Path, error: StoreError) -> CliError {
     CliError::failed(what, error)
 }
 
+/// A copy that is there already is never overwritten.
+fn existing(to: &Path, error: &StoreError) -> Option<CliError> {
+    let StoreError::Io(source) = error else { return None };
+    let file = to.join(FILE_NAME);
+    (source.kind() == std::io::ErrorKind::AlreadyExists)
+        .then(|| CliError::plain(format!("{} exists already: name another folder", file.display())))
+}
+
 pub(super) fn backup(
     args: &BackupArgs,
     config: &Config,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let folder = &config.storage.path;
-    let bytes =
-        upkeep::copy(folder, &args.path, options(config)).map_err(|error| failed(folder, error))?;
+    let bytes = upkeep::copy(folder, &args.path, options(config))
+        .map_err(|error| existing(&args.path, &error).unwrap_or_else(|| failed(folder, error)))?;
     let keys = folder.join(KEYS_FILE);
     let error = |source| CliError::File { action: "copy", path: keys.clone(), source };
     if keys.exists() {
@@ -68,7 +77,11 @@ pub(super) fn forget(
     let address = parse_address(chain, &args.address)?;
     let wallet = Wallet { chain: chain.id, address };
     let folder = &context.config.storage.path;
-    let rows = upkeep::forget(folder, options(context.config), &wallet)
+    let mut seed = [0; 4];
+    for word in &mut seed {
+        *word = random_seed()?;
+    }
+    let rows = upkeep::forget(folder, options(context.config), &wallet, seed)
         .map_err(|error| failed(folder, error))?;
     let text = match rows {
         Some(rows) => format!("forgot {address} on {} with {rows} rows", chain.slug),

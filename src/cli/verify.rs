@@ -13,7 +13,7 @@ use super::args::VerifyArgs;
 use super::errors::CliError;
 use super::progress::Progress;
 use super::reading::{Context, Reading};
-use super::verify_against::against;
+use super::verify_against::{against, node};
 use super::verify_moves::Asking;
 use super::verify_report::{Report, TokenReport, note};
 use super::verify_rows::Rows;
@@ -26,10 +26,11 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let reading = Reading::new(context, &args.wallet, None)?;
+    let other = args.against.as_deref().map(|url| node(url, args)).transpose()?;
     let rows = read(&reading, context, runtime, args.against.is_some())?;
     let (transactions, tokens) = runtime.block_on(checked(&reading, context, &rows))?;
-    let differences = match &args.against {
-        Some(url) => Some(against(url, args, context, runtime, &rows)?),
+    let differences = match other {
+        Some(node) => Some(against(node, args, context, runtime, &rows)?),
         None => None,
     };
     let report = Report {

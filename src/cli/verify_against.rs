@@ -10,6 +10,7 @@ use super::config::Config;
 use super::config_chains::{ChainLayer, Endpoint};
 use super::demo::Scratch;
 use super::errors::CliError;
+use super::http_get::require_private;
 use super::reading::{Context, Reading};
 use super::secret::SecretUrl;
 use super::verify;
@@ -30,17 +31,23 @@ pub(super) struct Difference {
     pub(super) what: String,
 }
 
+/// The address of the other node.
+pub(super) fn node(url: &str, args: &VerifyArgs) -> Result<SecretUrl, CliError> {
+    let node =
+        SecretUrl::parse(url).map_err(|reason| CliError::Usage(format!("--against: {reason}")))?;
+    require_private("--against", &node, args.wallet.source.insecure)?;
+    Ok(node)
+}
+
 /// Reads the wallet once more from another node alone, into a folder that goes again.
 pub(super) fn against(
-    url: &str,
+    node: SecretUrl,
     args: &VerifyArgs,
     context: &Context<'_>,
     runtime: &Runtime,
     rows: &Rows,
 ) -> Result<Vec<Difference>, CliError> {
     let chain = context.chain(&args.wallet.source.chain)?;
-    let node =
-        SecretUrl::parse(url).map_err(|reason| CliError::Usage(format!("--against: {reason}")))?;
     let scratch = Scratch::new()?;
     let mut config = Config::clone(context.config);
     scratch.path().clone_into(&mut config.storage.path);

@@ -32,6 +32,8 @@ pub enum HistoryError {
     Changed,
     #[error("the key's quota of trades is used up")]
     QuotaExceeded,
+    #[error("the key was revoked or has expired; go on from the cursor with a valid one")]
+    KeyEnded,
     #[error("too many wallets are being loaded; try again shortly")]
     Overloaded,
     #[error("the server is shutting down; resume with the cursor")]

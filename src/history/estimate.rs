@@ -17,7 +17,7 @@ const SAMPLE_ROWS: usize = 3;
 /// Asks for nobody in particular.
 const LANE: u64 = 0;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Estimate {
     /// The history is stored: the count is what it holds.
     pub is_exact: bool,
@@ -28,15 +28,16 @@ pub struct Estimate {
 }
 
 impl History {
-    /// What is stored of the wallet, and where that is not all, what one call to a node tells; a
-    /// node that does not answer in time leaves it at what is stored.
+    /// What is stored of the wallet, where that may be used, and where that is not all, what one
+    /// call to a node returns; a node that does not answer in time leaves it at what is stored.
     pub async fn estimate(
         &self,
         wallet: Wallet,
+        with_stored: bool,
         patience: Duration,
     ) -> Result<Estimate, HistoryError> {
         let source = self.inner.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
-        let stored = self.stored(wallet)?;
+        let stored = if with_stored { self.stored(wallet)? } else { Estimate::default() };
         if stored.is_exact {
             return Ok(stored);
         }
@@ -64,10 +65,9 @@ impl History {
     }
 
     fn stored(&self, wallet: Wallet) -> Result<Estimate, HistoryError> {
-        let none = Estimate { is_exact: false, trades: 0, seconds: 0, sample: Rows::default() };
         let view = self.inner.view()?;
-        let Some(record) = view.wallet(&wallet)? else { return Ok(none) };
-        let Some(top) = record.coverage.top() else { return Ok(none) };
+        let Some(record) = view.wallet(&wallet)? else { return Ok(Estimate::default()) };
+        let Some(top) = record.coverage.top() else { return Ok(Estimate::default()) };
         let floor = record.coverage.run_low(top).unwrap_or(top);
         let sample = view.rows(record.id, Position::Start, floor, SAMPLE_ROWS)?;
         Ok(Estimate { is_exact: floor == 0, trades: record.count, seconds: 0, sample })

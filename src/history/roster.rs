@@ -90,6 +90,7 @@ impl Inner {
                 | HistoryError::HistoryCut { .. }
                 | HistoryError::Changed
                 | HistoryError::QuotaExceeded
+                | HistoryError::KeyEnded
                 | HistoryError::Overloaded
                 | HistoryError::Store { .. },
             ) => true,

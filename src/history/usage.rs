@@ -8,13 +8,21 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
 use crate::domain::{KeyId, Position, TradeKey};
-use crate::store::{DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
+use crate::store::{Credit, DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
 
 #[derive(Debug, Default)]
 struct KeyUsage {
     total: u64,
-    wallets: HashMap<WalletId, Vec<DeliveredRange>>,
+    wallets: HashMap<WalletId, Delivered>,
     dirty: HashSet<WalletId>,
+}
+
+/// What a key was given of one wallet.
+#[derive(Debug, Clone, Default)]
+struct Delivered {
+    ranges: Vec<DeliveredRange>,
+    /// Where the wallet was forgotten: what was counted of it before is not counted again.
+    credit: Option<Credit>,
 }
 
 #[derive(Debug)]
@@ -51,9 +59,10 @@ impl Usage {
         }
         let mut keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let usage = self.loaded(&mut keys, delivery.key, delivery.wallet)?;
-        let ranges = usage.wallets.entry(delivery.wallet).or_default();
+        let Delivered { ranges, credit } = usage.wallets.entry(delivery.wallet).or_default();
+        let credited = credit.map_or(0, |credit| credit.left);
         let left = delivery.quota.map_or(u64::MAX, |quota| quota.saturating_sub(usage.total));
-        let (allowed, counted) = allowance(ranges, delivery.rows, left);
+        let (allowed, counted) = allowance(ranges, delivery.rows, left.saturating_add(credited));
         let Some(delivered) = delivery.rows.get(..allowed).filter(|rows| !rows.is_empty()) else {
             return Ok(0);
         };
@@ -61,7 +70,10 @@ impl Usage {
             bound(ranges, self.ranges_max);
             usage.dirty.insert(delivery.wallet);
         }
-        usage.total += counted;
+        usage.total += counted.saturating_sub(credited);
+        if let Some(credit) = credit {
+            credit.left = credit.left.saturating_sub(counted);
+        }
         Ok(allowed)
     }
 
@@ -96,8 +108,9 @@ impl Usage {
         let mut updates = Vec::new();
         for (key, usage) in keys.iter_mut() {
             for wallet in usage.dirty.drain() {
-                let ranges = usage.wallets.get(&wallet).cloned().unwrap_or_default();
-                updates.push(UsageUpdate { key: *key, wallet, ranges, total: usage.total });
+                let delivered = usage.wallets.get(&wallet).cloned().unwrap_or_default();
+                let Delivered { ranges, credit } = delivered;
+                updates.push(UsageUpdate { key: *key, wallet, ranges, total: usage.total, credit });
             }
         }
         updates
@@ -125,7 +138,9 @@ impl Usage {
             }
         };
         if let Entry::Vacant(entry) = usage.wallets.entry(wallet) {
-            entry.insert(self.store.view()?.usage(key, wallet)?);
+            let view = self.store.view()?;
+            let (ranges, credit) = (view.usage(key, wallet)?, view.credit(key, wallet)?);
+            entry.insert(Delivered { ranges, credit });
         }
         Ok(usage)
     }

@@ -233,6 +233,16 @@ impl Walk {
         }
     }
 
+    /// Makes the next step the end, for this reason.
+    pub fn stop(&mut self, reason: HistoryError) {
+        self.ending.get_or_insert(Ending(Some(reason)));
+    }
+
+    /// Puts another quota in force.
+    pub fn set_quota(&mut self, quota: Option<u64>) {
+        self.request.quota = quota;
+    }
+
     /// One look at the store and what follows from it.
     async fn turn(&mut self) -> Result<Option<Rows>, HistoryError> {
         if self.inner.tasks.is_cancelled() {

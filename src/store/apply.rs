@@ -11,13 +11,13 @@ use super::prices::Prices;
 use super::rows::Rows;
 use super::schema::names::{ANCHORS, STATES, WALLETS};
 use super::schema::{
-    ACCOUNT_TO_STATE, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
-    WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
+    ACCOUNT_TO_STATE, CREDIT, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS,
+    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
 };
 use super::trade_codec::StoredTrade;
 use super::values::{self, Gone, Wanted};
 use super::{
-    Anchor, Chunk, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
+    Anchor, Chunk, Credit, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
     WalletPatch, Written,
 };
 
@@ -36,6 +36,7 @@ pub(super) struct Tables<'txn> {
     accounts: Table<'txn, [u8; 36], &'static [u8]>,
     ranges: Table<'txn, (u64, u32), &'static [u8]>,
     totals: Table<'txn, u64, u64>,
+    credits: Table<'txn, (u64, u128), u64>,
     wanted: Wanted<'txn>,
     prices: Prices<'txn>,
 }
@@ -53,6 +54,7 @@ impl<'txn> Tables<'txn> {
             accounts: txn.open_table(ACCOUNT_TO_STATE)?,
             ranges: txn.open_table(USAGE_TO_RANGES)?,
             totals: txn.open_table(KEY_TO_TOTAL)?,
+            credits: txn.open_table(CREDIT)?,
             wanted: Wanted::open(txn)?,
             prices: Prices::open(txn)?,
         })
@@ -199,6 +201,9 @@ impl<'txn> Tables<'txn> {
             let ranges = codec::encode_ranges(update.wallet, &update.ranges)?;
             self.ranges.insert(usage_key(update.key, update.wallet), ranges.as_slice())?;
             self.totals.insert(update.key.0, update.total)?;
+            if let Some(Credit { mark, left }) = update.credit {
+                self.credits.insert((update.key.0, mark), left)?;
+            }
         }
         Ok(())
     }

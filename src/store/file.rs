@@ -11,6 +11,7 @@ use redb::backends::FileBackend;
 use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _, StorageBackend};
 
 use super::memo::Memo;
+use super::read_only::{ReadOnly, is_refusal};
 use super::schema::{self, Found};
 use super::snapshot::{Latest, Snapshot};
 use super::view::View;
@@ -145,12 +146,20 @@ impl Shared {
 #[derive(Debug, Clone)]
 pub(super) struct SharedBackend {
     backend: Arc<dyn StorageBackend>,
+    /// The same, where the file cannot be written.
+    read_only: Option<Arc<ReadOnly>>,
     name: Arc<str>,
 }
 
 impl SharedBackend {
     pub(super) fn new(backend: impl StorageBackend, name: &str) -> Self {
-        Self { backend: Arc::new(backend), name: Arc::from(name) }
+        Self { backend: Arc::new(backend), read_only: None, name: Arc::from(name) }
+    }
+
+    fn read_only(path: &Path, name: &str) -> Result<Self, StoreError> {
+        let backend = Arc::new(ReadOnly::open(path).map_err(|error| refuse(error, name))?);
+        let read_only = Some(Arc::clone(&backend));
+        Ok(Self { backend, read_only, name: Arc::from(name) })
     }
 }
 
@@ -215,7 +224,15 @@ pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBack
         create_folder(folder)?;
     }
     let name = path.display().to_string();
-    let backend = FileBackend::new(open_private(path)?).map_err(|error| refuse(error, &name))?;
+    let file = match open_private(path) {
+        Err(error) if is_refusal(&error) && path.exists() => {
+            tracing::warn!(file = name, %error, "the store cannot be written: what it holds is served, nothing is loaded");
+            inspect_without_writing(path, &name, options)?;
+            return SharedBackend::read_only(path, &name);
+        }
+        file => file?,
+    };
+    let backend = FileBackend::new(file).map_err(|error| refuse(error, &name))?;
     restart_creation(&backend, &name)?;
     if backend.len()? > 0 {
         inspect_without_writing(path, &name, options)?;
@@ -293,6 +310,20 @@ fn inspect_without_writing(
 }
 
 pub(super) fn open_database(
+    backend: &SharedBackend,
+    options: StoreOptions,
+) -> Result<Database, StoreError> {
+    if let Some(read_only) = &backend.read_only {
+        read_only.begin()?;
+    }
+    let opened = open_and_complete(backend, options);
+    if let Some(read_only) = &backend.read_only {
+        read_only.seal();
+    }
+    opened
+}
+
+fn open_and_complete(
     backend: &SharedBackend,
     options: StoreOptions,
 ) -> Result<Database, StoreError> {

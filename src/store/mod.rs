@@ -17,6 +17,7 @@ mod apply;
 mod codec;
 #[cfg(test)]
 mod codec_properties;
+mod credit;
 mod error;
 mod file;
 #[cfg(fuzzing)]
@@ -25,6 +26,7 @@ mod intern;
 mod key;
 mod memo;
 mod prices;
+mod read_only;
 mod record;
 mod rows;
 mod schema;
@@ -45,6 +47,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::domain::{Height, Wallet};
 
+pub use credit::Credit;
 pub use error::StoreError;
 pub use record::{
     Anchor, Chunk, DeliveredRange, KeptCandle, NewValue, Pending, PriceRecord, StoreStats,

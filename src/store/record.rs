@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::credit::Credit;
 use crate::domain::{
     Address, ChainId, Coverage, Height, KeyId, LearnedPrice, Minute, Price, Proof, Resume,
     SourceAccount, Trade, TradeKey, TxId, Units, UnixMillis, ValueSource, Wallet,
@@ -169,6 +170,8 @@ pub struct UsageUpdate {
     pub ranges: Vec<DeliveredRange>,
     /// Trades that the key has read, each once; replaces the stored total.
     pub total: u64,
+    /// What is left of the credit of a wallet that was forgotten and loaded again.
+    pub credit: Option<Credit>,
 }
 
 /// Sizes for the metrics.

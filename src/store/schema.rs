@@ -31,6 +31,11 @@ pub(super) mod names {
 
 const FORMAT: &str = "format";
 
+/// API key and hash of a forgotten wallet to the trades of it that the key has counted.
+pub(super) const CREDIT: TableDefinition<'_, (u64, u128), u64> =
+    TableDefinition::new("forgotten_to_credit");
+/// The secret part of those hashes.
+pub(super) const HASH_KEY: TableDefinition<'_, &str, u64> = TableDefinition::new("hash_key");
 const NAME_TO_NUMBER: TableDefinition<'_, &str, u64> = TableDefinition::new("blotter");
 
 /// Chain and address to number.
@@ -159,6 +164,7 @@ pub(super) fn complete(database: &Database) -> Result<(), StoreError> {
         WANTED_VALUE_TO_BESIDE.name(),
         MINUTE_TO_LEARNED.name(),
         MINUTE_TO_CANDLE.name(),
+        CREDIT.name(),
     ];
     let found: Vec<String> = txn.list_tables()?.map(|table| table.name().to_owned()).collect();
     drop(txn);
@@ -193,5 +199,7 @@ fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
     txn.open_table(ORDER_TO_LEARNED)?;
     txn.open_table(MINUTE_TO_CANDLE)?;
     txn.open_table(ORDER_TO_CANDLE)?;
+    txn.open_table(CREDIT)?;
+    txn.open_table(HASH_KEY)?;
     Ok(())
 }

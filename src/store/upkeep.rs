@@ -5,14 +5,14 @@ use std::io;
 use std::ops::Bound;
 use std::path::Path;
 
-use redb::{BackendError, CompactionError, ReadableTable as _, StorageBackend as _};
+use redb::{BackendError, CompactionError, StorageBackend as _};
 
+use super::credit;
 use super::file::{self, SharedBackend};
 use super::key::{RowKey, account_key, address_key};
 use super::schema::{
-    ACCOUNT_TO_STATE, ROW_KEY_TO_TRADE, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS,
-    WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE,
-    WANTED_VALUE_TO_BESIDE,
+    ACCOUNT_TO_STATE, ROW_KEY_TO_TRADE, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
+    WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
 };
 use super::{FILE_NAME, StoreError, StoreOptions, WalletId};
 use crate::domain::Wallet;
@@ -79,12 +79,14 @@ pub fn compact(folder: &Path, options: StoreOptions) -> Result<(u64, u64), Store
     Ok((before, fs::metadata(folder.join(FILE_NAME))?.len()))
 }
 
-/// Deletes all that is stored of a wallet, and what readers were given of it; totals of keys stay.
-/// How many rows there were; `None` where the wallet is not known.
+/// Deletes all that is stored of a wallet, and what readers were given of it. Totals of keys stay,
+/// and so does what each has counted of the wallet, under a hash keyed by a secret of the file;
+/// `seed` becomes that secret where there is none. How many rows there were; `None` where the wallet is not known.
 pub fn forget(
     folder: &Path,
     options: StoreOptions,
     wallet: &Wallet,
+    seed: [u64; 4],
 ) -> Result<Option<u64>, StoreError> {
     let backend = existing(folder, options)?;
     let database = file::open_database(&backend, options)?;
@@ -99,6 +101,7 @@ pub fn forget(
         txn.abort()?;
         return Ok(None);
     };
+    credit::keep(&txn, id, wallet, seed)?;
     txn.open_table(WALLET_ID_TO_WALLET)?.remove(id.0)?;
     txn.open_table(WALLET_ID_TO_STATE)?.remove(id.0)?;
     txn.open_table(WALLET_ID_TO_ANCHORS)?.remove(id.0)?;
@@ -116,17 +119,6 @@ pub fn forget(
     let wanted = start.as_slice()..end.as_slice();
     txn.open_table(WANTED_VALUE)?.retain_in(wanted.clone(), |_, ()| false)?;
     txn.open_table(WANTED_VALUE_TO_BESIDE)?.retain_in(wanted, |_, _| false)?;
-    {
-        let mut ranges = txn.open_table(USAGE_TO_RANGES)?;
-        let of_wallet: Vec<(u64, u32)> = ranges
-            .iter()?
-            .filter_map(|entry| entry.ok().map(|(key, _)| key.value()))
-            .filter(|(_, of)| *of == id.0)
-            .collect();
-        for key in of_wallet {
-            ranges.remove(key)?;
-        }
-    }
     txn.commit()?;
     Ok(Some(rows))
 }
@@ -155,15 +147,15 @@ mod tests {
         let refused = copy(&folder, &copied, OPTIONS);
         assert!(matches!(refused, Err(StoreError::Locked { .. })), "{refused:?}");
         assert!(matches!(compact(&folder, OPTIONS), Err(StoreError::Locked { .. })));
-        let refused = forget(&folder, OPTIONS, &wallet(1));
+        let refused = forget(&folder, OPTIONS, &wallet(1), [1; 4]);
         assert!(matches!(refused, Err(StoreError::Locked { .. })));
         store.close().await;
         drop(store);
 
         copy(&folder, &copied, OPTIONS).unwrap();
         assert!(copy(&folder, &copied, OPTIONS).is_err(), "over a file that is there");
-        assert_eq!(forget(&folder, OPTIONS, &wallet(1)).unwrap(), Some(0));
-        assert_eq!(forget(&folder, OPTIONS, &wallet(1)).unwrap(), None);
+        assert_eq!(forget(&folder, OPTIONS, &wallet(1), [1; 4]).unwrap(), Some(0));
+        assert_eq!(forget(&folder, OPTIONS, &wallet(1), [1; 4]).unwrap(), None);
         let (before, after) = compact(&folder, OPTIONS).unwrap();
         assert!(after <= before);
         for (folder, knows) in [(&folder, false), (&copied, true)] {

@@ -12,6 +12,7 @@ use crate::domain::{
 };
 
 use super::codec::{self, WalletState, corrupt};
+use super::credit::{self, Credit};
 use super::file::Shared;
 use super::key::{
     RowKey, account_key, address_key, height_of, read_row_key, rows_of_wanted, time_of,
@@ -189,6 +190,12 @@ impl View {
     /// The ranges last written for a key and a wallet.
     pub fn usage(&self, key: KeyId, id: WalletId) -> Result<Vec<DeliveredRange>, StoreError> {
         self.noted(self.read_usage(key, id))
+    }
+
+    /// What a key has counted of the wallet before it was forgotten.
+    pub fn credit(&self, key: KeyId, id: WalletId) -> Result<Option<Credit>, StoreError> {
+        let wallet = self.noted(self.plain_wallet(id))?.ok_or(StoreError::UnknownWallet(id))?;
+        self.noted(credit::read(&self.snapshot.txn, key, &wallet))
     }
 
     pub(super) fn stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {

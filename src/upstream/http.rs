@@ -11,7 +11,7 @@ use super::transport::{Method, Request, Response, Transport, TransportError};
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(60);
 
-/// HTTP and HTTPS by a client that follows no redirect and trusts the built-in root certificates.
+/// HTTP and HTTPS by a client that follows no redirect.
 #[derive(Debug, Clone)]
 pub struct HttpTransport {
     client: reqwest::Client,
@@ -23,9 +23,20 @@ pub struct HttpTransport {
 pub struct HttpSetupError(String);
 
 impl HttpTransport {
+    /// Trusts the built-in root certificates.
     pub fn new() -> Result<Self, HttpSetupError> {
+        Self::trusting(built_in_roots())
+    }
+
+    /// Trusts the system's root certificates too: for servers of the operator's own.
+    pub fn with_system_roots() -> Result<Self, HttpSetupError> {
+        let mut roots = built_in_roots();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Self::trusting(roots)
+    }
+
+    fn trusting(roots: rustls::RootCertStore) -> Result<Self, HttpSetupError> {
         let fail = |e: &dyn std::fmt::Display| HttpSetupError(e.to_string());
-        let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -78,6 +89,10 @@ impl Transport for HttpTransport {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
         Box::pin(self.exchange(request))
     }
+}
+
+fn built_in_roots() -> rustls::RootCertStore {
+    rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
 }
 
 /// The library's texts may hold the URL: only their kind is passed on.

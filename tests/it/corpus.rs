@@ -1,7 +1,7 @@
 //! Decodes a folder of recorded transactions and judges each by its own expectation.
 //!
-//! The folder is not part of the project: `BLOTTER_CORPUS` names it, and without that nothing is
-//! judged. A case is one JSON file: `wallet`, `kind` (`swap` or `not-a-trade`), `tags`, `ambiguous`,
+//! The folder is not part of the project: `BLOTTER_CORPUS` names it, else `../shared/corpus/sol` is read; without
+//! either the test says that it was skipped. A case is one JSON file: `wallet`, `kind` (`swap` or `not-a-trade`), `tags`, `ambiguous`,
 //! `rpc.getTransaction`, `expected` and `alternatives` (`spend`, `receive`, `fees`: lists of
 //! `{token, amount}` with exact decimals).
 
@@ -13,6 +13,8 @@ use blotter::decode::solana::{decode, parse};
 use blotter::domain::{Address, Family, Side};
 use blotter::registry::Registry;
 use serde_json::Value;
+
+use crate::support::recorded::recorded;
 
 /// Shares only ever rise.
 const EXACT_PERMILLE_MIN: usize = 980;
@@ -135,10 +137,7 @@ fn cases(folder: &Path) -> Vec<(PathBuf, Value)> {
 #[test]
 #[expect(clippy::print_stderr, reason = "tells which cases are wrong")]
 fn recorded_transactions_come_out_exactly_where_a_corpus_is_given() {
-    let Some(folder) = std::env::var_os("BLOTTER_CORPUS") else {
-        eprintln!("BLOTTER_CORPUS is not set: no recorded transaction was judged");
-        return;
-    };
+    let Some(folder) = recorded("BLOTTER_CORPUS", "sol") else { return };
     let registry = Registry::embedded().unwrap();
     let (mut exact, mut wrong, mut rows, mut named) = (0, Vec::new(), 0, 0);
     let mut false_trades = 0;

@@ -101,7 +101,15 @@ async fn take(store: &Store, seed: u8, epoch: u64, step: &Step) -> Result<(), St
         Step::CutBack(above) => drop(store.cut_back(id, above).await?),
         Step::Usage(total) => {
             let key = KeyId(seed.into());
-            store.write_usage(vec![UsageUpdate { key, wallet: id, ranges: vec![], total }]).await?;
+            store
+                .write_usage(vec![UsageUpdate {
+                    key,
+                    wallet: id,
+                    ranges: vec![],
+                    total,
+                    credit: None,
+                }])
+                .await?;
         }
     }
     Ok(())

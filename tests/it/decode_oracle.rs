@@ -12,6 +12,7 @@ use blotter::registry::Registry;
 use serde_json::Value;
 
 use crate::demo_decode::raw;
+use crate::support::recorded::recorded;
 use crate::support::replies::{Group, Reply, WRAPPED_SOL};
 
 /// Signed units per mint.
@@ -163,7 +164,7 @@ fn rows_are_the_movement_inside_the_calls_that_trade() {
 #[test]
 #[expect(clippy::print_stderr, reason = "tells what was judged")]
 fn rows_of_recorded_transactions_are_movements_of_whole_groups() {
-    let Some(folder) = std::env::var_os("BLOTTER_CORPUS") else { return };
+    let Some(folder) = recorded("BLOTTER_CORPUS", "sol") else { return };
     let (registry, is_venue) = (Registry::embedded().unwrap(), venues());
     let (mut judged, mut left_out, mut wrong) = (0, 0, Vec::new());
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,7 +1,7 @@
 //! Decodes a folder of recorded EVM transactions and judges each by its own expectation.
 //!
-//! The folder is not part of the project: `BLOTTER_CORPUS_EVM` names it, and without that nothing is
-//! judged. A case is one JSON file below it: `chain`, `wallet`, `kind` (`swap` or `not-a-trade`),
+//! The folder is not part of the project: `BLOTTER_CORPUS_EVM` names it, else `../shared/corpus/evm` is read; without
+//! either the test says that it was skipped. A case is one JSON file below it: `chain`, `wallet`, `kind` (`swap` or `not-a-trade`),
 //! `tags`, `tokens.*.decimals`, `rpc` (`eth_getTransactionByHash`, `eth_getTransactionReceipt`,
 //! `internal`), and what is expected: `walletDelta.*.raw` in base units, else `expected` (`spend`,
 //! `receive`, `fees`: lists of `{token, amount}` with exact decimals).
@@ -14,6 +14,8 @@ use blotter::decode::evm::{NativeFlows, NativeMove, Transaction, decode, parse};
 use blotter::domain::{Address, Family, Side, Units};
 use blotter::registry::{Chain, Registry};
 use serde_json::Value;
+
+use crate::support::recorded::recorded;
 
 /// Shares only ever rise.
 const WITH_CALLS_PERMILLE_MIN: usize = 980;
@@ -217,10 +219,7 @@ fn run(registry: &Registry, cases: &[Case], with_calls: bool) -> Tally {
 #[test]
 #[expect(clippy::print_stderr, reason = "tells which cases are wrong")]
 fn recorded_transactions_come_out_exactly_where_a_corpus_is_given() {
-    let Some(folder) = std::env::var_os("BLOTTER_CORPUS_EVM") else {
-        eprintln!("BLOTTER_CORPUS_EVM is not set: no recorded transaction was judged");
-        return;
-    };
+    let Some(folder) = recorded("BLOTTER_CORPUS_EVM", "evm") else { return };
     let registry = Registry::embedded().unwrap();
     let cases = cases(Path::new(&folder));
     assert!(!cases.is_empty(), "the folder holds no case");

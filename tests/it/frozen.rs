@@ -119,7 +119,9 @@ impl Bench {
 
     fn request(&self, path: &str) -> String {
         let key = &self.key;
-        format!("GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\nconnection: close\r\n\r\n")
+        format!(
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\nconnection: close\r\n\r\n"
+        )
     }
 
     /// A folder with one image of the store, as a server before some node would find it.

@@ -35,7 +35,7 @@ fn trades(server: &Server, path: &str, key: &str) -> serde_json::Value {
 /// Each has a name and the bytes of a request that deserves no answer but a refusal.
 fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let history = format!("/v1/wallets/{wallet}/history");
-    let auth = format!("host: x\r\nconnection: close\r\nx-api-key: {key}\r\n");
+    let auth = format!("host: localhost\r\nconnection: close\r\nx-api-key: {key}\r\n");
     let get = |target: &str| format!("GET {target} HTTP/1.1\r\n{auth}\r\n").into_bytes();
     let raw = |head: &str, body: &str| format!("{head}\r\n{auth}{body}").into_bytes();
     let start = format!("GET {history}?limit=1 HTTP/1.1");
@@ -81,7 +81,8 @@ fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("another host's target", get("http://169.254.169.254/latest")),
         (
             "authority form",
-            b"CONNECT example.com:443 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".to_vec(),
+            b"CONNECT example.com:443 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+                .to_vec(),
         ),
         ("two limits", get(&format!("{history}?limit=1&limit=2"))),
         ("two cursors", get(&format!("{history}?cursor=a&cursor=b"))),
@@ -100,7 +101,7 @@ fn requests(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
 /// Bodies and heads by which a proxy in front could be led to see other requests than the server.
 fn smuggled(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let history = format!("/v1/wallets/{wallet}/history");
-    let auth = format!("host: x\r\nconnection: close\r\nx-api-key: {key}\r\n");
+    let auth = format!("host: localhost\r\nconnection: close\r\nx-api-key: {key}\r\n");
     let raw = |head: &str, body: &str| format!("{head}\r\n{auth}{body}").into_bytes();
     let start = format!("GET {history}?limit=1 HTTP/1.1");
     let post = format!("POST {history} HTTP/1.1");
@@ -168,7 +169,7 @@ fn smuggled(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
 /// Paths and parameters that mean something else elsewhere.
 fn tricks(wallet: &str, key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let history = format!("/v1/wallets/{wallet}/history");
-    let auth = format!("host: x\r\nconnection: close\r\nx-api-key: {key}\r\n");
+    let auth = format!("host: localhost\r\nconnection: close\r\nx-api-key: {key}\r\n");
     let get = |target: &str| format!("GET {target} HTTP/1.1\r\n{auth}\r\n").into_bytes();
     vec![
         ("a header's end in the target", get(&format!("{history}%0d%0ax-a:%20b?limit=x"))),
@@ -211,7 +212,7 @@ fn bodies_that_nobody_asked_for_are_not_read() {
     let (server, key, wallet) = demo(&place);
     // Ten gigabytes announced, compressed so they say: the answer does not wait for them.
     let head = format!(
-        "GET /v1/wallets/{wallet}/history?limit=1 HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\
+        "GET /v1/wallets/{wallet}/history?limit=1 HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n\
          content-encoding: gzip\r\ncontent-length: 10000000000\r\n\r\n"
     );
     let mut stream = TcpStream::connect(&server.address).unwrap();
@@ -265,13 +266,13 @@ fn idle_and_half_open_connections_and_streams_opened_in_a_loop_hold_up_nobody() 
     let connect = || TcpStream::connect(&server.address).unwrap();
     let mut held: Vec<TcpStream> = (0..150).map(|_| connect()).collect();
     for (at, stream) in held.iter_mut().enumerate() {
-        let part = format!("GET {good} HTTP/1.1\r\nhost: x\r\nx-a: ");
+        let part = format!("GET {good} HTTP/1.1\r\nhost: localhost\r\nx-a: ");
         let _ = stream.write_all(&part.as_bytes()[..at % part.len()]);
     }
     // Opened and dropped at once, a thousand times; none of them stays counted.
     for _ in 0..1000 {
         let mut stream = connect();
-        let request = format!("GET {good} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n");
+        let request = format!("GET {good} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
     }
     let started = std::time::Instant::now();
@@ -293,7 +294,7 @@ fn a_request_hidden_in_a_body_is_never_answered() {
     let place = Place::new();
     let (server, key, wallet) = demo(&place);
     let hidden = "GET /healthz HTTP/1.1\r\nhost: hidden\r\n\r\n";
-    let next = "GET /v1/chains HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let next = "GET /v1/chains HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let history = format!("/v1/wallets/{wallet}/history?limit=1");
     for (name, framing) in [
         ("length", format!("content-length: {}\r\n\r\n{hidden}", hidden.len())),
@@ -315,7 +316,8 @@ fn a_request_hidden_in_a_body_is_never_answered() {
         for method in ["GET", "POST", "HEAD", "DELETE"] {
             let mut stream = TcpStream::connect(&server.address).unwrap();
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            let first = format!("{method} {history} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n");
+            let first =
+                format!("{method} {history} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n");
             let _ = stream.write_all(format!("{first}{framing}{next}").as_bytes());
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);
@@ -341,7 +343,7 @@ fn thousands_of_idle_and_half_open_connections_hold_up_nobody() {
     let mut held = Vec::new();
     for at in 0..many {
         let mut stream = TcpStream::connect(&server.address).unwrap();
-        let whole = "GET /healthz HTTP/1.1\r\nhost: x\r\nx-a: \r\n\r\n";
+        let whole = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-a: \r\n\r\n";
         let part = if at % 2 == 0 { at % (whole.len() - 4) } else { whole.len() };
         stream.write_all(&whole.as_bytes()[..part]).unwrap();
         held.push(stream);
@@ -365,7 +367,7 @@ fn who_guesses_keys_is_hung_up_on() {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let guess = |key: &str| {
         format!(
-            "GET /v1/wallets/{wallet}/history?limit=1 HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n"
+            "GET /v1/wallets/{wallet}/history?limit=1 HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n\r\n"
         )
     };
     for at in 0..100 {

@@ -27,7 +27,9 @@ fn demo(place: &Place) -> (Server, String) {
 fn send(server: &Server, line: &str, headers: &str, body: &[u8]) -> (u16, String) {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let head = format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\r\n"
+    );
     // The server may hang up before it has read all.
     let _ = stream.write_all(&[head.as_bytes(), body].concat());
     let mut answer = Vec::new();
@@ -134,15 +136,18 @@ fn a_body_that_cannot_be_read_is_the_clients_fault() {
         assert_eq!(status, 400, "{name}, in pieces: {answer}");
         // Announced longer than it is: the client hangs up in the middle.
         let mut stream = TcpStream::connect(&server.address).unwrap();
-        let head =
-            format!("POST {ESTIMATE} HTTP/1.1\r\nhost: x\r\n{key}content-length: 16000\r\n\r\n");
+        let head = format!(
+            "POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{key}content-length: 16000\r\n\r\n"
+        );
         stream.write_all(&[head.as_bytes(), &body[..body.len().min(9_000)]].concat()).unwrap();
     }
     // Without an end: answered as soon as it is too long.
     let endless = format!("x-api-key: {key}\r\ntransfer-encoding: chunked\r\n");
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let head = format!("POST {ESTIMATE} HTTP/1.1\r\nhost: x\r\n{endless}\r\n");
+    let head = format!(
+        "POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{endless}\r\n"
+    );
     stream.write_all(head.as_bytes()).unwrap();
     for _ in 0..5 {
         stream.write_all(&[b"1000\r\n".as_slice(), &[b' '; 0x1000], b"\r\n"].concat()).unwrap();
@@ -174,13 +179,13 @@ async fn who_sends_a_byte_a_second_is_not_waited_for() {
     let (most, body_most) = (limits.header_wait_max, limits.estimate_body_wait_max);
     let world = World::new();
     let served = world.serve().await;
-    for begin in ["", "GET /", "GET / HTTP/1.1\r\nhost: x\r\nx-a: "] {
+    for begin in ["", "GET /", "GET / HTTP/1.1\r\nhost: localhost\r\nx-a: "] {
         let (took, answer) = trickle(&served, begin).await;
         assert!(took <= most + Duration::from_secs(2), "{begin:?}: {took:?}");
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{begin:?}: {answer}");
     }
     let begin = format!(
-        "POST {ESTIMATE} HTTP/1.1\r\nhost: x\r\nx-api-key: {KEY}\r\nconnection: close\r\n\
+        "POST {ESTIMATE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nx-api-key: {KEY}\r\nconnection: close\r\n\
          content-length: 9999\r\n\r\n"
     );
     let (took, answer) = trickle(&served, &begin).await;
@@ -188,7 +193,7 @@ async fn who_sends_a_byte_a_second_is_not_waited_for() {
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("in time"), "{answer}");
     // A body that nobody reads holds up nobody either.
     let begin = format!(
-        "GET {}?limit=1 HTTP/1.1\r\nhost: x\r\nx-api-key: wrong\r\ncontent-length: 9999\r\n\r\n",
+        "GET {}?limit=1 HTTP/1.1\r\nhost: localhost\r\nx-api-key: wrong\r\ncontent-length: 9999\r\n\r\n",
         path(&wallet(1))
     );
     let (took, answer) = trickle(&served, &begin).await;

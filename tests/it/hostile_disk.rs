@@ -3,7 +3,6 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -143,27 +142,60 @@ fn a_folder_that_cannot_be_written_is_told_and_left_as_it_was() {
     let mode = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
-    // A folder that never held anything, and one that holds a store.
-    for filled in [false, true] {
-        if filled {
-            let mut command = unprivileged(&place, &SERVE);
-            let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-            let mut line = String::new();
-            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-            assert!(line.starts_with("listening"), "{line}");
-            child.kill().unwrap();
-            child.wait().unwrap();
-            mode(&data.join("trades.redb"), 0o400);
+    mode(&data, 0o500);
+    let ran = unprivileged(&place, &SERVE).output().unwrap();
+    let stderr = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(ran.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("data") && stderr.contains("ermission denied"), "{stderr}");
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
+    mode(&data, 0o700);
+}
+
+/// From the start: what is stored is served, also after a crash, and nothing is written.
+#[test]
+fn a_store_that_cannot_be_written_is_served() {
+    let elsewhere = Place::new();
+    let demo = elsewhere.serve(&["demo", "--listen", "127.0.0.1:0", "--node", "127.0.0.1:0"]);
+    let (place, data) = place_of_nobody();
+    let made = unprivileged(&place, &["keys", "create", "--json", "--data-dir", "data"]).output();
+    let made: Value = serde_json::from_slice(&made.unwrap().stdout).unwrap();
+    let key = made["key"].as_str().unwrap();
+    let serve = || {
+        let mut command = unprivileged(&place, &SERVE);
+        command.env("BLOTTER_CHAINS_SOL_RPC", demo.told("node:"));
+        place.serve_by(command, "serve")
+    };
+    for crashed in [false, true] {
+        let mut server = serve();
+        let stored = stream(&server, SMALL, key);
+        assert_eq!(stored.1["complete"], true);
+        server.signal(if crashed { "KILL" } else { "TERM" });
+        server.wait();
+        let modes = |folder, file| {
+            for entry in fs::read_dir(&data).unwrap() {
+                let path = entry.unwrap().path();
+                fs::set_permissions(path, fs::Permissions::from_mode(file)).unwrap();
+            }
+            fs::set_permissions(&data, fs::Permissions::from_mode(folder)).unwrap();
+        };
+        modes(0o500, 0o400);
+        let before = fs::read(data.join("trades.redb")).unwrap();
+        let mut server = serve();
+        for _ in 0..3 {
+            assert_eq!(stream(&server, SMALL, key), stored);
         }
-        mode(&data, 0o500);
-        let before = fs::read(data.join("trades.redb")).ok();
-        assert_eq!(before.is_some(), filled);
-        let ran = unprivileged(&place, &SERVE).output().unwrap();
-        let told = String::from_utf8(ran.stderr).unwrap();
-        assert_eq!(ran.status.code(), Some(1), "{told}");
-        assert!(told.contains("data") && told.contains("ermission denied"), "{told}");
-        assert_eq!(fs::read(data.join("trades.redb")).ok(), before);
-        mode(&data, 0o700);
+        assert!(place.log("serve").contains("cannot be written"), "{}", place.log("serve"));
+        // What is not stored cannot be loaded, and that is said.
+        let other = stream(&server, "9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM", key).1;
+        assert_eq!(
+            (&other["complete"], &other["error"]["code"]),
+            (&false.into(), &"INTERNAL_ERROR".into())
+        );
+        assert_eq!(stream(&server, SMALL, key), stored);
+        server.signal("TERM");
+        server.wait();
+        assert!(fs::read(data.join("trades.redb")).unwrap() == before, "the file was changed");
+        modes(0o700, 0o600);
     }
 }
 

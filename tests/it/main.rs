@@ -25,6 +25,8 @@ mod demo_evm_source;
 mod demo_faults;
 mod demo_tron;
 mod demo_tron_source;
+mod doors;
+mod doors_program;
 mod dropin;
 mod evm_corpus;
 mod evm_decode;

@@ -7,6 +7,7 @@ use blotter::api::{Api, ApiLimits, ApiParts, Keys};
 use blotter::domain::{ChainId, TxId};
 use blotter::history::HistoryLimits;
 use bytes::Bytes;
+use futures_util::future::join_all;
 use serde_json::Value;
 use warp::http::Response;
 
@@ -68,6 +69,9 @@ fn described(document: &Value, route: &str, method: &str, response: &Response<By
 
 async fn post(world: &World, body: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
     let mut request = warp::test::request().method("POST").path("/v1/billing/estimate").body(body);
+    if !headers.iter().any(|(name, _)| *name == "content-type") {
+        request = request.header("content-type", "application/json");
+    }
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -168,12 +172,13 @@ async fn and_so_are_estimates() {
     estimate(post(&world, &good, &[("x-api-key", "wrong")]).await);
     estimate(post(&world, &good, &[("x-api-key", "narrow")]).await);
     estimate(world.send("GET", "/v1/billing/estimate", &[]).await);
-    for _ in 0..7 {
-        estimate(post(&world, &good, &[]).await);
+    for answer in join_all((0..7).map(|_| post(&world, &good, &[]))).await {
+        estimate(answer);
     }
+    estimate(post(&world, &good, &[("content-type", "text/plain")]).await);
     world.history.stop();
     estimate(post(&world, "{\"addresses\":[\"11111111111111111111111111111112\"]}", &key).await);
-    assert_eq!(seen, BTreeSet::from([200, 400, 401, 403, 405, 429, 503]));
+    assert_eq!(seen, BTreeSet::from([200, 400, 401, 403, 405, 415, 429, 503]));
     let limits = ApiLimits { estimates: false, ..ApiLimits::default() };
     let off = post(&World::with(limits, &[]), &good, &[]).await;
     assert_eq!(json(&off)["type"], "/errors/estimates_disabled");

@@ -408,8 +408,13 @@ async fn usage_is_kept_per_key_and_wallet() {
         from: trade(9, 9, newest).key,
         to: trade(1, 1, oldest).key,
     };
-    let update =
-        |key, wallet, ranges, total| UsageUpdate { key: KeyId(key), wallet, ranges, total };
+    let update = |key, wallet, ranges, total| UsageUpdate {
+        key: KeyId(key),
+        wallet,
+        ranges,
+        total,
+        credit: None,
+    };
     store
         .write_usage(vec![
             update(1, one, vec![range(1, 2)], 10),

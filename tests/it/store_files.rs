@@ -261,7 +261,7 @@ fn fixture_usage(id: blotter::store::WalletId) -> UsageUpdate {
     let key =
         |height| fixture_trade(TxId::solana(&[2; 64]), Address::Solana([1; 32]), height, None).key;
     let ranges = vec![DeliveredRange { from: key(550), to: key(150) }];
-    UsageUpdate { key: KeyId(8), wallet: id, ranges, total: 2 }
+    UsageUpdate { key: KeyId(8), wallet: id, ranges, total: 2, credit: None }
 }
 
 const IDS: [blotter::store::WalletId; 3] =

@@ -1,8 +1,8 @@
 //! Decodes a folder of recorded Tron transactions and judges each by its own expectation, with the
 //! inner calls that were recorded and without them.
 //!
-//! The folder is not part of the project: `BLOTTER_CORPUS_TRON` names it, and without that nothing
-//! is judged. A case is one JSON file: `wallet`, `kind` (`swap` or `not-a-trade`),
+//! The folder is not part of the project: `BLOTTER_CORPUS_TRON` names it, else `../shared/corpus/tron`
+//! is read; without either the test says that it was skipped. A case is one JSON file: `wallet`, `kind` (`swap` or `not-a-trade`),
 //! `rpc.gettransactionbyid`, `rpc.gettransactioninfobyid`, `tokens` (decimals by address) and
 //! `expected` (`spend`, `receive`: lists of `{token, amount}` with exact decimals).
 
@@ -14,6 +14,8 @@ use blotter::decode::tron::{decode, parse};
 use blotter::domain::{Address, Family, Side};
 use blotter::registry::Registry;
 use serde_json::Value;
+
+use crate::support::recorded::recorded;
 
 const NATIVE: &str = "native";
 const NATIVE_DECIMALS: u32 = 6;
@@ -101,10 +103,7 @@ fn cases(folder: &Path) -> Vec<(PathBuf, Value)> {
 #[test]
 #[expect(clippy::print_stderr, reason = "tells which cases are wrong")]
 fn recorded_tron_transactions_come_out_exactly_where_a_corpus_is_given() {
-    let Some(folder) = std::env::var_os("BLOTTER_CORPUS_TRON") else {
-        eprintln!("BLOTTER_CORPUS_TRON is not set: no recorded transaction was judged");
-        return;
-    };
+    let Some(folder) = recorded("BLOTTER_CORPUS_TRON", "tron") else { return };
     let registry = Registry::embedded().unwrap();
     let chain = registry.chain_named("tron").unwrap();
     let cases = cases(Path::new(&folder));

@@ -396,7 +396,7 @@ async fn rows_of_a_forgotten_wallet_wait_for_nothing() {
     assert_eq!(wanted(&store), 2);
     store.close().await;
     drop(store);
-    assert_eq!(upkeep::forget(place.path(), OPTIONS, &wallet(1)).unwrap(), Some(2));
+    assert_eq!(upkeep::forget(place.path(), OPTIONS, &wallet(1), [1; 4]).unwrap(), Some(2));
     let store = Store::open(place.path(), OPTIONS).unwrap();
     assert_eq!(wanted(&store), 1);
     store.close().await;

@@ -341,7 +341,7 @@ async fn a_client_that_hangs_up_ends_its_walk() {
 async fn headers_that_do_not_arrive_end_the_connection() {
     let world = World::with(short_limits(), &[]);
     let served = world.serve().await;
-    for sent in ["", "GET / HTTP/1.1\r\nhost: a\r\nx: "] {
+    for sent in ["", "GET / HTTP/1.1\r\nhost: localhost\r\nx: "] {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
         stream.write_all(sent.as_bytes()).await.unwrap();
         let mut text = String::new();
@@ -356,7 +356,7 @@ async fn headers_that_are_too_large_are_refused() {
     let served = world.serve().await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let long = "x".repeat(ApiLimits::default().header_bytes_max);
-    let request = format!("GET /healthz HTTP/1.1\r\nhost: a\r\nx: {long}\r\n\r\n");
+    let request = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: {long}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let status = read_until(&mut stream, "\r\n").await;
     assert!(status.starts_with("HTTP/1.1 431"), "{status}");
@@ -392,7 +392,7 @@ async fn connect_from(client: [u8; 4], server: std::net::SocketAddr) -> TcpStrea
 #[cfg(target_os = "linux")]
 async fn is_served(client: [u8; 4], server: std::net::SocketAddr) -> bool {
     let mut stream = connect_from(client, server).await;
-    let request = b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     // One that is refused may be closed before it has said anything.
     let _ = stream.write_all(request).await;
     let mut answer = Vec::new();
@@ -443,7 +443,7 @@ async fn one_connection_answers_many_requests() {
     let served = world.serve().await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     for _ in 0..3 {
-        stream.write_all(b"HEAD /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        stream.write_all(b"HEAD /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let head = read_until(&mut stream, "\r\n\r\n").await;
         assert!(head.contains("content-length: 15\r\n"), "{head}");
     }

@@ -129,6 +129,7 @@ pub(super) fn is_expected(error: &HistoryError) -> bool {
         HistoryError::NotAWallet { .. }
         | HistoryError::ChainDisabled
         | HistoryError::QuotaExceeded
+        | HistoryError::KeyEnded
         | HistoryError::Internal => false,
     }
 }

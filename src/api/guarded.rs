@@ -1,0 +1,90 @@
+//! A walk whose caller's key is watched while the answer is written: a revocation, an expiry and a
+//! lowered quota end it.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::App;
+use super::auth::{Caller, KeyInfo};
+use crate::domain::{Cursor, KeyId, UnixMillis};
+use crate::history::{AsOf, HistoryError, Step, Walk};
+
+pub(super) struct Guarded {
+    app: Arc<App>,
+    walk: Walk,
+    key: KeyId,
+    quota: Option<u64>,
+    changes: watch::Receiver<()>,
+    /// When the key expires.
+    ends_at: Option<Instant>,
+    has_ended: bool,
+}
+
+impl Guarded {
+    pub(super) fn new(app: &Arc<App>, caller: &Caller, walk: Walk) -> Self {
+        let mut changes = app.keys.changes();
+        // The key may have changed since the caller was admitted.
+        changes.mark_changed();
+        let KeyInfo { id, quota, expires, .. } = *caller.key;
+        let ends_at = expires.map(|at| moment(app, at));
+        Self { app: Arc::clone(app), walk, key: id, quota, changes, ends_at, has_ended: false }
+    }
+
+    pub(super) fn cursor(&self) -> Cursor {
+        self.walk.cursor()
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.walk.is_live()
+    }
+
+    pub(super) fn as_of(&self) -> Option<AsOf> {
+        self.walk.as_of()
+    }
+
+    /// The next rows, or the end. Cancel safe.
+    pub(super) async fn next(&mut self) -> Step {
+        loop {
+            let expiry = self.ends_at.filter(|_| !self.has_ended);
+            tokio::select! {
+                biased;
+                () = sleep_until(expiry.unwrap_or_else(Instant::now)), if expiry.is_some() => {
+                    self.end(HistoryError::KeyEnded);
+                }
+                Ok(()) = self.changes.changed(), if !self.has_ended => self.check(),
+                step = self.walk.next() => return step,
+            }
+        }
+    }
+
+    /// After the keys have changed.
+    fn check(&mut self) {
+        let Some(key) = self.app.keys.valid(self.key, self.app.history.clock().now()) else {
+            return self.end(HistoryError::KeyEnded);
+        };
+        self.ends_at = key.expires.map(|at| moment(&self.app, at));
+        if key.quota == self.quota {
+            return;
+        }
+        self.quota = key.quota;
+        self.walk.set_quota(key.quota);
+        // A store that fails here fails the walk too.
+        let used = self.app.history.usage(self.key).unwrap_or_default();
+        if key.quota.is_some_and(|quota| used >= quota) {
+            self.end(HistoryError::QuotaExceeded);
+        }
+    }
+
+    fn end(&mut self, reason: HistoryError) {
+        self.has_ended = true;
+        self.walk.stop(reason);
+    }
+}
+
+/// A moment of the wall clock on the clock of timers.
+fn moment(app: &App, at: UnixMillis) -> Instant {
+    let left = at.0.saturating_sub(app.history.clock().now().0);
+    Instant::now() + std::time::Duration::from_millis(left)
+}

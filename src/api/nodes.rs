@@ -1,0 +1,60 @@
+//! Nodes as callers see them: by number. Their hosts are the operator's own matter.
+
+use super::App;
+use super::error::ApiError;
+
+impl App {
+    /// The text of an error for a client.
+    pub(super) fn message(&self, error: &ApiError) -> String {
+        let text = error.message();
+        let ApiError::History(_) = error else { return text };
+        let mut labels = Vec::new();
+        for (_, status) in self.history.chains_status() {
+            let of_chain = status.endpoints.into_iter().map(|endpoint| endpoint.label);
+            labels.extend(of_chain.enumerate().map(|(at, label)| (label, at + 1)));
+        }
+        numbered(text, labels)
+    }
+}
+
+/// Puts numbers in place of labels, and of the hosts in them.
+fn numbered(mut text: String, mut labels: Vec<(String, usize)>) -> String {
+    // A label may be the beginning of another one.
+    labels.sort_by_key(|(label, _)| std::cmp::Reverse(label.len()));
+    for (label, number) in &labels {
+        text = text.replace(label, &format!("node {number}"));
+    }
+    for (label, number) in &labels {
+        let host = label.split_once("://").map_or(label.as_str(), |(_, host)| host);
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        // A name without a dot may be a word of the text.
+        for host in [host, name].into_iter().filter(|host| host.contains(['.', ':'])) {
+            text = text.replace(host, &format!("node {number}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_become_numbers() {
+        let labels = [
+            ("http://node", 1),
+            ("http://node.example:8545", 2),
+            ("https://h.example", 1),
+            ("https://[2001:db8::1]:8545", 2),
+        ];
+        let labels: Vec<_> = labels.map(|(label, number)| (label.to_owned(), number)).into();
+        let check = |text: &str, expected: &str| {
+            assert_eq!(numbered(text.to_owned(), labels.clone()), expected);
+        };
+        check("no node: http://node: refused", "no node: node 1: refused");
+        check("the last: http://node.example:8545: cut", "the last: node 2: cut");
+        check("not valid for name \"h.example\"", "not valid for name \"node 1\"");
+        check("node.example is unknown", "node 2 is unknown");
+        check("[2001:db8::1]:8545 and [2001:db8::1]", "node 2 and node 2");
+    }
+}

@@ -1,0 +1,173 @@
+//! A file that cannot be written, opened to read what it holds. Opening a database writes to its
+//! header: that stays in memory, and everything later is refused as the file system would.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use redb::backends::FileBackend;
+use redb::{BackendError, DatabaseError, StorageBackend};
+
+const BLOCK_BYTES: u64 = 4096;
+
+#[derive(Debug)]
+pub(super) struct ReadOnly {
+    file: FileBackend,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    len: u64,
+    /// Blocks that differ from the file's.
+    changed: HashMap<u64, Vec<u8>>,
+    is_opening: bool,
+}
+
+/// Whether an error of opening for writing may leave reading.
+pub(super) fn is_refusal(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
+}
+
+impl ReadOnly {
+    pub(super) fn open(path: &Path) -> Result<Self, DatabaseError> {
+        let storage = redb::StorageError::Io;
+        let file = FileBackend::new(File::open(path).map_err(storage)?)?;
+        let state = State { len: 0, changed: HashMap::new(), is_opening: false };
+        Ok(Self { file, state: Mutex::new(state) })
+    }
+
+    /// From here on writes are kept in memory; those of an earlier opening are forgotten.
+    pub(super) fn begin(&self) -> io::Result<()> {
+        let len = self.file.len()?;
+        *self.state() = State { len, changed: HashMap::new(), is_opening: true };
+        Ok(())
+    }
+
+    /// From here on writes are refused.
+    pub(super) fn seal(&self) {
+        self.state().is_opening = false;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writable(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = self.state();
+        if state.is_opening { Ok(state) } else { Err(io::ErrorKind::ReadOnlyFilesystem.into()) }
+    }
+
+    /// A block as it stands; what is beyond the file is zero.
+    fn block(&self, state: &State, number: u64) -> io::Result<Vec<u8>> {
+        if let Some(block) = state.changed.get(&number) {
+            return Ok(block.clone());
+        }
+        let mut block = vec![0; usize::try_from(BLOCK_BYTES).unwrap_or_default()];
+        let offset = number * BLOCK_BYTES;
+        let stored = self.file.len()?.saturating_sub(offset).min(BLOCK_BYTES);
+        let stored = usize::try_from(stored).unwrap_or_default();
+        if let Some(part) = block.get_mut(..stored).filter(|part| !part.is_empty()) {
+            self.file.read(offset, part)?;
+        }
+        Ok(block)
+    }
+
+    /// Runs over the blocks of a range: each with its part of the range.
+    fn each_block(
+        offset: u64,
+        len: usize,
+        mut run: impl FnMut(u64, std::ops::Range<usize>, std::ops::Range<usize>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let size = usize::try_from(BLOCK_BYTES).unwrap_or(usize::MAX);
+        let mut done = 0;
+        while done < len {
+            let at = offset + u64::try_from(done).unwrap_or(u64::MAX);
+            let begin = usize::try_from(at % BLOCK_BYTES).unwrap_or_default();
+            let part = (size - begin).min(len - done);
+            run(at / BLOCK_BYTES, begin..begin + part, done..done + part)?;
+            done += part;
+        }
+        Ok(())
+    }
+}
+
+impl StorageBackend for ReadOnly {
+    fn len(&self) -> io::Result<u64> {
+        let state = self.state();
+        if state.is_opening || !state.changed.is_empty() { Ok(state.len) } else { self.file.len() }
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let state = self.state();
+        if state.changed.is_empty() && !state.is_opening {
+            drop(state);
+            return self.file.read(offset, out);
+        }
+        Self::each_block(offset, out.len(), |number, inside, place| {
+            let block = self.block(&state, number)?;
+            if let (Some(to), Some(from)) = (out.get_mut(place), block.get(inside)) {
+                to.copy_from_slice(from);
+            }
+            Ok(())
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.writable()?.len = len;
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.writable().map(drop)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut state = self.writable()?;
+        Self::each_block(offset, data.len(), |number, inside, place| {
+            let mut block = self.block(&state, number)?;
+            if let (Some(to), Some(from)) = (block.get_mut(inside), data.get(place)) {
+                to.copy_from_slice(from);
+            }
+            state.changed.insert(number, block);
+            Ok(())
+        })
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.file.close()
+    }
+
+    // A file that is open for reading alone can be locked against writers, not against readers.
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.file.try_lock_shared_range(start, end)
+    }
+
+    fn try_lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> Result<bool, BackendError> {
+        self.file.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.file.lock_shared_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.file.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.file.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.file.query_lock_range(start, end)
+    }
+}
