@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use blotter::decode::evm::{
-    Account, Log, NativeFlows, NativeMove, Transaction, Word, decode, parse, parse_flat_trace,
-    parse_trace,
+    Account, Log, NativeFlows, NativeMove, Terms, Transaction, Word, decode, parse,
+    parse_flat_trace, parse_trace,
 };
 use blotter::decode::{Decoded, NoteKind};
 use blotter::domain::{Address, Side, Units};
@@ -108,6 +108,7 @@ fn case(logs: Vec<Log>) -> Case {
         to: Some(ROUTER),
         value: Units::ZERO,
         selector: None,
+        terms: Terms::default(),
         succeeded: true,
         logs,
         native: NativeFlows::Calls(Vec::new()),

@@ -115,5 +115,6 @@ fn part(kind: EventKind) -> &'static str {
         EventKind::Conversion => "conversion at a fixed price: no trade",
         EventKind::Bridge => "sent to another chain: no trade",
         EventKind::Operation => "smart account did something by itself",
+        EventKind::Fee => "platform took a fee of native coin",
     }
 }

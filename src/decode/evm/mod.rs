@@ -15,6 +15,7 @@
 //!
 //! Amounts come from movement alone; events say that it is a trade, and where.
 
+mod calldata;
 mod explain;
 mod ledger;
 mod native;
@@ -22,6 +23,8 @@ mod pools;
 mod raw;
 mod rows;
 mod scene;
+mod shape;
+mod side_legs;
 mod trace;
 mod trade;
 mod transaction;
@@ -31,7 +34,7 @@ mod words;
 pub use explain::explain;
 pub use raw::{RawError, parse};
 pub use trace::{parse_flat_trace, parse_trace};
-pub use transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
+pub use transaction::{Account, Log, NativeFlows, NativeMove, Terms, Transaction, Word};
 pub(super) use words::topic;
 
 use ledger::Ledger;

@@ -3,6 +3,8 @@
 use super::ledger::{Asset, Flow, Ledger};
 use super::native;
 use super::scene::{Scene, Venue, exchanges};
+use super::shape;
+use super::side_legs;
 use super::transaction::{Account, Log, NativeFlows};
 use super::words::{ZERO, address, units, word};
 use crate::decode::{Note, NoteKind};
@@ -35,6 +37,8 @@ pub(super) struct Leg {
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) legs: Vec<Leg>,
+    /// Those of them that do not only follow another.
+    pub(super) exchanged: Vec<Leg>,
     pub(super) measure: Measure,
     /// Native coin that it gave with the transaction, and measure that it moved as far as is told.
     pub(super) told: Flow,
@@ -61,7 +65,9 @@ impl Own {
             }
             NativeFlows::Calls(_) | NativeFlows::Unknown => Measure::Unknown,
         };
-        let mut own = Self { legs, measure, told };
+        let follows = |leg: &&Leg| side_legs::follows(scene, ledger, wallet, &legs, leg);
+        let exchanged = legs.iter().filter(|leg| !follows(leg)).copied().collect();
+        let mut own = Self { legs, exchanged, measure, told };
         if Measure::from(told) == Measure::None && own.got() && !own.gave() {
             own.measure = paid_before(scene, &own).map_or(measure, Measure::Gave);
         }
@@ -149,7 +155,7 @@ pub(super) fn traded(
     let routed = scene.calls_router() && scene.tx.from == *wallet;
     let all = routed || scene.fills();
     if !all && !scene.venues.iter().any(|venue| exchanges(venue.event.kind)) {
-        return Err(None);
+        return shape::traded(scene, ledger, wallet, own).ok_or(None);
     }
     let told = |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *wallet;
     if scene.venues.iter().any(told) {
@@ -159,8 +165,7 @@ pub(super) fn traded(
     if own.legs.len() > LEG_COUNT_MAX {
         return no(NoteKind::OneSided, "more tokens moved than any trade has");
     }
-    let is_share = |leg: &&Leg| is_share(scene, ledger, wallet, leg);
-    if own.legs.iter().any(|leg| is_share(&leg)) {
+    if own.exchanged.iter().any(|leg| is_share(scene, ledger, wallet, leg)) {
         return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
     }
     let kinds = || scene.venues.iter().map(|venue| venue.event.kind);
@@ -174,6 +179,7 @@ pub(super) fn traded(
     if let Some(unique) = ledger.uniques.iter().find(|unique| {
         (unique.from == *wallet || unique.to == *wallet)
             && !own.legs.iter().any(|leg| leg.token == unique.token)
+            && !side_legs::mirrors(scene, wallet, own, unique)
     }) {
         let positions = scene.contract(&unique.token);
         let positions = positions.is_some_and(|c| c.kind == ContractKind::Positions);
@@ -181,7 +187,7 @@ pub(super) fn traded(
         return no(kind, "a token that is one of its kind changed hands");
     }
     let known = |leg: &&Leg| all || scene.exchanged(Asset::Token(leg.token));
-    let legs: Vec<Leg> = own.legs.iter().filter(known).copied().collect();
+    let legs: Vec<Leg> = own.exchanged.iter().filter(known).copied().collect();
     let has = |legs: &[Leg], side| legs.iter().any(|leg| leg.side == side);
     let (gave, got) = (has(&legs, Side::Sell), has(&legs, Side::Buy));
     let (native_gave, native_got) = match own.measure {
@@ -191,10 +197,13 @@ pub(super) fn traded(
         Measure::Unknown => native::sides(scene, ledger, wallet, own),
     };
     // Where a token went or came that no venue exchanged, native coin beside it is a fee or a rest.
-    let other = |side| own.legs.iter().any(|leg| leg.side == side && !legs.contains(leg));
+    let other = |side| own.exchanged.iter().any(|leg| leg.side == side && !legs.contains(leg));
     let gave = gave || (native_gave && !other(Side::Sell));
     let got = got || (native_got && !other(Side::Buy));
     match (gave, got) {
+        (true, true) if side_legs::went_on(scene, ledger, wallet, own, &legs) => {
+            no(NoteKind::OneSided, "most of what the exchange gave went on to another account")
+        }
         (true, true) if !legs.is_empty() => Ok(legs),
         (true, true) | (false, false) => Err(None),
         (true, false) => no(NoteKind::OneSided, "a venue ran and the wallet only gave"),
