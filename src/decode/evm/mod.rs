@@ -63,7 +63,11 @@ pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transact
         return decoded;
     }
     match trade::traded(&scene, &ledger, wallet, &own) {
-        Ok(legs) => rows::rows(&scene, &ledger, wallet, &own, &legs),
+        Ok(legs) => {
+            let mut decoded = rows::rows(&scene, &ledger, wallet, &own, &legs);
+            decoded.notes.extend(shape::note(&scene));
+            decoded
+        }
         Err(note) => {
             decoded.notes.extend(note);
             decoded

@@ -9,6 +9,7 @@ use super::scene::Scene;
 use super::trade::{Leg, Measure, Own};
 use super::transaction::{Account, Log};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
+use crate::decode::{Note, NoteKind};
 use crate::domain::{Side, Units};
 
 /// One side of an exchange.
@@ -28,7 +29,7 @@ pub(super) fn traded(
 ) -> Option<Vec<Leg>> {
     let (gave, got) = parts(own)?;
     let to = scene.tx.to?;
-    let unknown = scene.called.is_none() && scene.venues.is_empty() && to != ledger.wrapped;
+    let unknown = is_unknown(scene) && to != ledger.wrapped;
     let sent = scene.tx.from == *wallet && to != *wallet;
     let found = unknown
         && sent
@@ -39,6 +40,19 @@ pub(super) fn traded(
         && has_counterparty(ledger, wallet, gave, got)
         && scene.tx.logs.iter().any(|log| confirms(ledger, log, gave, got));
     found.then(|| own.legs.clone())
+}
+
+/// Whether no table knows the contract called, nor an event of the call.
+fn is_unknown(scene: &Scene<'_>) -> bool {
+    scene.called.is_none() && scene.venues.is_empty()
+}
+
+/// Names a trade that was found by its shape.
+pub(super) fn note(scene: &Scene<'_>) -> Option<Note> {
+    let detail = "found by its shape: one asset for another with one counterparty, by a contract \
+                  that no table knows";
+    let note = Note { kind: NoteKind::UnknownVenue, detail: detail.to_owned() };
+    is_unknown(scene).then_some(note)
 }
 
 /// What the wallet gave and got, where that is one asset for one other.

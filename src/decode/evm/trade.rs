@@ -207,7 +207,19 @@ pub(super) fn traded(
         (true, true) if !legs.is_empty() => Ok(legs),
         (true, true) | (false, false) => Err(None),
         (true, false) => no(NoteKind::OneSided, "a venue ran and the wallet only gave"),
+        (false, true) if circled(ledger, wallet, own) => {
+            no(NoteKind::RoundTrip, "what the wallet gave came back as the same asset")
+        }
         (false, true) => no(NoteKind::OneSided, "a venue ran and the wallet only got"),
+    }
+}
+
+/// Whether the wallet gave some of the one asset of which it has more at the end.
+fn circled(ledger: &Ledger, wallet: &Account, own: &Own) -> bool {
+    let flows = ledger.of(wallet);
+    match own.legs.as_slice() {
+        [leg] => flows.get(&Asset::Token(leg.token)).is_some_and(|flow| !flow.gave.is_zero()),
+        _ => false,
     }
 }
 
