@@ -197,6 +197,18 @@ fn run(registry: &Registry, cases: &[Case], with_calls: bool) -> Tally {
         let decoded = decode(registry.evm(), chain, &wallet, &transaction(case, with_calls));
         let named = |venue: &str| Address::parse(Family::Evm, venue).is_err();
         tally.rows += decoded.trades.len();
+        for row in decoded.trades.iter().filter(|row| !named(&row.venue)) {
+            tally.lines.push(format!("{}: unnamed {}", case.name, row.venue));
+        }
+        let both = |side| decoded.trades.iter().any(|row| row.side == side);
+        if both(Side::Buy)
+            && both(Side::Sell)
+            && decoded.trades.iter().any(|row| row.native.is_none())
+        {
+            let wrapped = chain.wrapped_native.to_string().to_lowercase();
+            let logs = case.json["rpc"]["eth_getTransactionReceipt"]["logs"].to_string();
+            tally.lines.push(format!("{}: novalue hop={}", case.name, logs.contains(&wrapped)));
+        }
         tally.named += decoded.trades.iter().filter(|row| named(&row.venue)).count();
         let verdict = judge(case, chain, &decoded);
         match verdict {
