@@ -39,7 +39,7 @@ pub enum EventKind {
     Bridge,
     /// A smart account, which it names or which emits it, did something by itself.
     Operation,
-    /// A platform took a fee that no other event shows: what it paid out is not told.
+    /// A platform took a fee that no other event shows: what it paid out is unknown.
     Fee,
 }
 

@@ -107,13 +107,17 @@ fn a_trade_by_an_unknown_contract_is_found_by_its_shape() {
     // A fee went off before the event was written: it names the assets.
     let by_assets = dealt(said(&[word(AAA), word(BBB), number(480), number(8)]));
     by_assets.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
-    // Native coin, where the event names the token and both amounts.
-    let curve = |words: &[Word]| {
-        let logs = vec![transfer(AAA, ROUTER, WALLET, 500), said(words)];
-        case(logs).value(100)
+    // Wrapped native coin, where the event names the token and both amounts.
+    let wrapped = |words: &[Word]| {
+        let paid = vec![transfer(weth(), WALLET, POOL, 100), transfer(AAA, POOL, WALLET, 500)];
+        with(case(paid), &[said(words)])
     };
-    curve(&[word(AAA), number(100), number(500)]).gives(&[('b', AAA, 500, Some(100))]);
-    curve(&[number(100), number(500)]).gives_none(None);
+    wrapped(&[word(AAA), number(100), number(500)]).gives(&[('b', AAA, 500, Some(100))]);
+    wrapped(&[number(100), number(500)]).gives_none(None);
+    // Loose coin may have paid for goods.
+    let goods =
+        vec![transfer(AAA, ROUTER, WALLET, 500), said(&[word(AAA), number(100), number(500)])];
+    case(goods).value(100).gives_none(None);
 }
 
 #[test]
@@ -165,18 +169,18 @@ fn the_mirror_of_a_token_is_a_part_of_its_transfer() {
     let nft = |from, to| {
         log(CCC, "Transfer(address,address,uint256)", &[word(from), word(to), number(7)], &[])
     };
-    let beside = |mirror: &[Log]| {
+    let mirrored = |mirror: &[Log]| {
         let mut logs = vec![wrap(ROUTER, 100), transfer(weth(), ROUTER, POOL, 100)];
         logs.extend_from_slice(mirror);
         logs.push(transfer(AAA, POOL, WALLET, 500));
         logs.push(v2_swap(POOL, [100, 0, 0, 500]));
         case(logs).value(100).calls(&[call(ROUTER, weth(), 100)])
     };
-    beside(&[nft(ZERO, WALLET), nft(ZERO, WALLET)]).gives(&[('b', AAA, 500, Some(100))]);
+    mirrored(&[nft(ZERO, WALLET), nft(ZERO, WALLET)]).gives(&[('b', AAA, 500, Some(100))]);
     // It was given up, or changed hands; or it stands elsewhere.
-    beside(&[nft(WALLET, ZERO)]).gives_none(Some(NoteKind::OneSided));
-    beside(&[nft(OTHER, WALLET)]).gives_none(Some(NoteKind::OneSided));
-    with(beside(&[]), &[nft(ZERO, WALLET)]).gives_none(Some(NoteKind::OneSided));
+    mirrored(&[nft(WALLET, ZERO)]).gives_none(Some(NoteKind::OneSided));
+    mirrored(&[nft(OTHER, WALLET)]).gives_none(Some(NoteKind::OneSided));
+    with(mirrored(&[]), &[nft(ZERO, WALLET)]).gives_none(Some(NoteKind::OneSided));
 }
 
 #[test]
@@ -308,4 +312,48 @@ fn a_fee_that_an_event_announces_leaves_the_pay_open() {
             .unwrap(),
     ];
     with(sold, &[fee]).gives(&[('s', AAA, 500, None)]);
+}
+
+#[test]
+fn a_quote_for_native_coin_values_what_it_led_to() {
+    let order = log(
+        OTHER,
+        "RfqOrderFilled(bytes32,address,address,address,address,uint128,uint128,bytes32)",
+        &[],
+        &[number(0), word(POOL), word(ROUTER), word(weth()), word(AAA), number(500), number(100)],
+    );
+    let mut logs = vec![
+        transfer(AAA, WALLET, ROUTER, 500),
+        transfer(AAA, ROUTER, POOL, 500),
+        transfer(weth(), POOL, ROUTER, 100),
+        order,
+    ];
+    // A fee of what was bought: the quote alone gives the value.
+    logs.extend(swap(POOL_2, (weth(), 100, ROUTER), (BBB, 8, ROUTER)));
+    logs.extend([transfer(BBB, ROUTER, OTHER, 1), transfer(BBB, ROUTER, WALLET, 7)]);
+    case(logs.clone()).gives(&[('s', AAA, 500, Some(100)), ('b', BBB, 7, Some(100))]);
+    // The maker was given another token too.
+    logs.push(transfer(CCC, OTHER, POOL, 1));
+    case(logs).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+}
+
+#[test]
+fn what_a_gas_sponsor_takes_is_no_part_of_the_trade() {
+    let entry_point = account("0000000071727de22e5e9d8baf0edac6f37da032");
+    let operation = |sender| {
+        log(
+            entry_point,
+            "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)",
+            &[[9; 32], word(sender), word(CCC)],
+            &[number(1), number(1), number(1), number(1)],
+        )
+    };
+    let traded = |sender| {
+        let mut logs = vec![transfer(AAA, WALLET, CCC, 30)];
+        logs.extend(swap(POOL, (AAA, 500, WALLET), (BBB, 7, WALLET)));
+        logs.extend([transfer(AAA, CCC, WALLET, 10), operation(sender)]);
+        case(logs).from(OTHER).to(entry_point)
+    };
+    traded(WALLET).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    traded(OTHER).gives(&[('s', AAA, 520, None), ('b', BBB, 7, None)]);
 }

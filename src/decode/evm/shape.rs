@@ -1,6 +1,6 @@
 //! A trade by a contract that no table knows, found by its shape alone: one call, in which the
 //! wallet gave one asset to, and got another from, one counterparty, which an event of the call
-//! confirms. Whatever looks like a share, a debt, an NFT or a fixed rate is none.
+//! confirms. What looks like a share, a debt, an NFT or a fixed rate is none.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::domain::{Side, Units};
 /// One side of an exchange.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// `None`: native coin, loose or wrapped.
+    /// `None`: the wrapped native coin.
     token: Option<Account>,
     units: Units,
 }
@@ -34,6 +34,7 @@ pub(super) fn traded(
     let found = unknown
         && sent
         && gave.units != got.units
+        && !moved_coin(ledger, wallet)
         && ledger.uniques.is_empty()
         && [gave, got].iter().all(|part| is_plain(ledger, &to, part) && is_indexed(scene, part))
         && !any_minted(ledger)
@@ -70,6 +71,13 @@ fn parts(own: &Own) -> Option<(Part, Part)> {
     }
 }
 
+/// Whether the wallet gave or got loose native coin. Where that went on to is often known in part
+/// only, so that a sale of goods looks the same as an exchange.
+fn moved_coin(ledger: &Ledger, wallet: &Account) -> bool {
+    let coin = |m: &Move| m.asset == Asset::Native && (m.from == *wallet || m.to == *wallet);
+    ledger.moves.iter().any(coin)
+}
+
 /// Whether a token is neither the contract that was called nor moved by its own contract, as
 /// shares and claims are.
 fn is_plain(ledger: &Ledger, to: &Account, part: &Part) -> bool {
@@ -98,7 +106,7 @@ fn any_minted(ledger: &Ledger) -> bool {
 fn has_counterparty(ledger: &Ledger, wallet: &Account, gave: Part, got: Part) -> bool {
     let is = |part: Part, asset: Asset| match part.token {
         Some(token) => asset == Asset::Token(token),
-        None => ledger.is_measure(asset),
+        None => asset == Asset::Token(ledger.wrapped),
     };
     let mut flows: BTreeMap<Account, (Flow, Flow)> = BTreeMap::new();
     for m in &ledger.moves {
@@ -116,7 +124,7 @@ fn has_counterparty(ledger: &Ledger, wallet: &Account, gave: Part, got: Part) ->
     })
 }
 
-/// Whether an event tells of an exchange: it names both amounts, or both assets.
+/// Whether an event confirms an exchange: it names both amounts, or both assets.
 fn confirms(ledger: &Ledger, log: &Log, gave: Part, got: Part) -> bool {
     if tells_movement(log) || log.address == ledger.wrapped {
         return false;
@@ -131,7 +139,7 @@ fn confirms(ledger: &Ledger, log: &Log, gave: Part, got: Part) -> bool {
     let amounts = amount(gave) && amount(got);
     match (gave.token, got.token) {
         (Some(_), Some(_)) => amounts || (asset(gave) && asset(got)),
-        // A number that an auction or a sale of NFTs shows beside a price may look like an amount.
+        // A number that stands next to a price, as in an auction, may look like an amount.
         (None, _) | (_, None) => {
             amounts && [gave, got].into_iter().any(|part| part.token.is_some() && asset(part))
         }

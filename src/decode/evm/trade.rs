@@ -1,5 +1,7 @@
 //! Whether what a wallet gave and got is a trade.
 
+use std::collections::BTreeMap;
+
 use super::ledger::{Asset, Flow, Ledger};
 use super::native;
 use super::scene::{Scene, Venue, exchanges};
@@ -47,7 +49,9 @@ pub(super) struct Own {
 impl Own {
     pub(super) fn read(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> Self {
         let (mut legs, mut told) = (Vec::new(), Flow::default());
-        for (asset, flow) in ledger.of(wallet) {
+        let mut flows = ledger.of(wallet);
+        leave_out_sponsors(scene, ledger, wallet, &mut flows);
+        for (asset, flow) in flows {
             if ledger.is_measure(asset) {
                 told.got = told.got.saturating_add(flow.got);
                 told.gave = told.gave.saturating_add(flow.gave);
@@ -80,6 +84,31 @@ impl Own {
 
     pub(super) fn got(&self) -> bool {
         self.legs.iter().any(|leg| leg.side == Side::Buy)
+    }
+}
+
+/// Takes out what gas sponsors took in tokens, and gave back: it pays for the network, not for the
+/// trade. An operation of a smart account (EIP-4337) names its sponsor.
+fn leave_out_sponsors(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    flows: &mut BTreeMap<Asset, Flow>,
+) {
+    let operated = |venue: &&Venue<'_>| venue.event.kind == EventKind::Operation;
+    let sponsor = |log: &Log| match log.topics.as_slice() {
+        [_, _, sender, sponsor] if address(sender) == Some(*wallet) => address(sponsor),
+        _ => None,
+    };
+    let operations = scene.venues.iter().filter(operated);
+    let sponsors: Vec<Account> = operations.filter_map(|venue| sponsor(venue.log)).collect();
+    for m in ledger.moves.iter().filter(|m| !ledger.is_measure(m.asset)) {
+        let Some(flow) = flows.get_mut(&m.asset) else { continue };
+        if m.from == *wallet && sponsors.contains(&m.to) {
+            flow.gave = flow.gave.saturating_sub(m.amount);
+        } else if m.to == *wallet && sponsors.contains(&m.from) {
+            flow.got = flow.got.saturating_sub(m.amount);
+        }
     }
 }
 
