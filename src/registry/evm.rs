@@ -106,6 +106,7 @@ pub enum ContractKind {
 
 /// One contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four things that its code guarantees or not")]
 pub struct Contract {
     pub name: Arc<str>,
     pub kind: ContractKind,
@@ -234,6 +235,7 @@ struct EventRow {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "columns of the row, each absent or true")]
 struct ContractRow {
     id: u16,
     #[serde(default)]

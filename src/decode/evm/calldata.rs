@@ -5,14 +5,14 @@ use super::transaction::{Account, Terms};
 use super::words::ZERO;
 use crate::domain::Units;
 
-/// `swap(string aggregatorId, address tokenFrom, uint256 amount, bytes data)` of MetaMask Swap.
+/// `swap(string aggregatorId, address tokenFrom, uint256 amount, bytes data)` of `MetaMask` Swap.
 const METAMASK_SWAP: &str = "5f575529";
 /// Hex digits of a word.
 const WORD: usize = 64;
 /// "airswap", with which that adapter's names begin.
 const AIRSWAP: &str = "61697273776170";
 
-/// Where the data of one of MetaMask's adapters holds the token that is bought (native coin is the
+/// Where the data of one of `MetaMask`'s adapters holds the token that is bought (native coin is the
 /// zero address), the fee, and whether the fee is taken of what is bought.
 struct Layout {
     bought: usize,
@@ -22,7 +22,7 @@ struct Layout {
 
 /// `tokenFrom, tokenTo, amountFrom, amountTo, bytes, fee, feeWallet, feeOnTo`.
 const COMMON: Layout = Layout { bought: 8, fee: 12, of_bought: 14 };
-/// An order of AirSwap (`nonce, expiry, signer, signerToken, …`), then the same three.
+/// An order of `AirSwap` (`nonce, expiry, signer, signerToken, …`), then the same three.
 const ORDER: Layout = Layout { bought: 10, fee: 17, of_bought: 19 };
 
 /// Where calls say who gets what is bought: `swapExactTokensForETH`, `swapTokensForExactETH` and the
@@ -69,7 +69,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Native coin that MetaMask Swap keeps of what it buys.
+/// Native coin that `MetaMask` Swap keeps of what it buys.
 fn charged(words: Words<'_>) -> Option<Units> {
     // The name takes one word, so that the data begins at the seventh.
     let one_word = words.number(4)? <= Units::from(32_u64);

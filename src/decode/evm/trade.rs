@@ -69,7 +69,8 @@ impl Own {
             }
             NativeFlows::Calls(_) | NativeFlows::Unknown => Measure::Unknown,
         };
-        let follows = |leg: &&Leg| side_legs::follows(scene, ledger, wallet, &legs, leg);
+        let few = legs.len() <= LEG_COUNT_MAX;
+        let follows = |leg: &&Leg| few && side_legs::follows(scene, ledger, wallet, &legs, leg);
         let exchanged = legs.iter().filter(|leg| !follows(leg)).copied().collect();
         let mut own = Self { legs, exchanged, measure, told };
         if Measure::from(told) == Measure::None && own.got() && !own.gave() {
@@ -102,6 +103,9 @@ fn leave_out_sponsors(
     };
     let operations = scene.venues.iter().filter(operated);
     let sponsors: Vec<Account> = operations.filter_map(|venue| sponsor(venue.log)).collect();
+    if sponsors.is_empty() {
+        return;
+    }
     for m in ledger.moves.iter().filter(|m| !ledger.is_measure(m.asset)) {
         let Some(flow) = flows.get_mut(&m.asset) else { continue };
         if m.from == *wallet && sponsors.contains(&m.to) {
