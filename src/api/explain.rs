@@ -287,6 +287,7 @@ fn why(why: Why) -> (&'static str, &'static str) {
         Why::BotFee => ("bot fee", "a bot's or a wallet program's own fee, beside the swap"),
         Why::Rent => ("rent", "put into new accounts of the wallet; it is still the wallet's"),
         Why::RentBack => ("rent given back", "it was the wallet's own before"),
+        Why::Follows => ("follows", "minted or burnt in step with a token that was exchanged"),
         Why::NotExchanged => ("transfer", "no venue exchanged this token"),
         Why::Beside => (
             "beside the trade",
@@ -308,6 +309,7 @@ fn note(note: &Note) -> NoteBody<'_> {
         NoteKind::Order => "order",
         NoteKind::RoundTrip => "round_trip",
         NoteKind::Unvalued => "unvalued",
+        NoteKind::UnknownVenue => "unknown_venue",
     };
     NoteBody { kind, detail: &note.detail }
 }

@@ -112,6 +112,11 @@ impl Collector for HistoryCollector {
             ("transactions_decoded", "Transactions decoded", &metrics.transactions_decoded),
             ("trades_decoded", "Trades decoded", &metrics.trades_decoded),
             ("decode_notes", "Transactions that look like a trade and are none", &metrics.notes),
+            (
+                "unknown_venue_trades",
+                "Trades by contracts that no table knows, found by their shape",
+                &metrics.unknown_venues,
+            ),
             ("chunks_stored", "Chunks of history stored", &metrics.chunks_stored),
             ("chunks_stale", "Chunks dropped as stale", &metrics.chunks_stale),
             ("trades_delivered", "Trades handed to readers", &metrics.rows_delivered),

@@ -69,6 +69,8 @@ pub enum Why {
     RentBack,
     /// A token that no venue exchanged.
     NotExchanged,
+    /// A token that was minted or burnt in step with an exchanged one.
+    Follows,
     /// Native coin beside the trade: a transfer, a fee of a program outside the swap, a rest.
     Beside,
     /// What a row gave and the wallet did not: an account of its order held it since an earlier

@@ -65,4 +65,6 @@ pub enum NoteKind {
     RoundTrip,
     /// The native value could not be told.
     Unvalued,
+    /// A trade by a contract that no table knows, found by its shape.
+    UnknownVenue,
 }

@@ -6,7 +6,7 @@ use super::Inner;
 use super::error::HistoryError;
 use super::pricing::{self, Beside, Doors};
 use super::valuing;
-use crate::decode::{self, Decoded};
+use crate::decode::{self, Decoded, NoteKind};
 use crate::domain::{
     Address, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, ValueSource, Wallet,
 };
@@ -103,7 +103,10 @@ impl Ingest<'_> {
                 tokio::task::yield_now().await;
             }
             let (fact, decoded) = decode_one(&self.inner.registry, &self.record.wallet, tx);
-            self.inner.metrics.notes.add(decoded.notes.len());
+            let (unknown, notes): (Vec<_>, Vec<_>) =
+                decoded.notes.iter().partition(|note| note.kind == NoteKind::UnknownVenue);
+            self.inner.metrics.notes.add(notes.len());
+            self.inner.metrics.unknown_venues.add(unknown.len());
             if let Some((tx, time, height, index)) = fact.filter(|_| !decoded.trades.is_empty()) {
                 self.inner.metrics.trades_decoded.add(decoded.trades.len());
                 traded.push(Traded { tx, time, height, index, decoded });

@@ -11,6 +11,8 @@ pub struct HistoryMetrics {
     pub trades_decoded: Counter,
     /// Transactions that look like a trade and are none, with a note that says why.
     pub notes: Counter,
+    /// Trades by contracts that no table knows, found by their shape.
+    pub unknown_venues: Counter,
     pub chunks_stored: Counter,
     pub chunks_stale: Counter,
     pub rows_delivered: Counter,

@@ -39,6 +39,8 @@ pub enum EventKind {
     Bridge,
     /// A smart account, which it names or which emits it, did something by itself.
     Operation,
+    /// A platform took a fee that no other event shows: what it paid out is unknown.
+    Fee,
 }
 
 /// Where an event tells what it paid: places among its words, indexed ones first.
@@ -104,6 +106,7 @@ pub enum ContractKind {
 
 /// One contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four things that its code guarantees or not")]
 pub struct Contract {
     pub name: Arc<str>,
     pub kind: ContractKind,
@@ -112,6 +115,10 @@ pub struct Contract {
     exact_calls: Vec<[u8; 4]>,
     /// Whether it spends all the native coin that it is given.
     pub spends_whole: bool,
+    /// Whether its caller gets all native coin that is unwrapped below its call, by any contract.
+    pub pays_whole: bool,
+    /// Whether it keeps a fee of that coin which its input names.
+    pub charges: bool,
 }
 
 impl Contract {
@@ -228,6 +235,7 @@ struct EventRow {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "columns of the row, each absent or true")]
 struct ContractRow {
     id: u16,
     #[serde(default)]
@@ -241,6 +249,10 @@ struct ContractRow {
     exact_calls: Vec<String>,
     #[serde(default)]
     spends_whole: bool,
+    #[serde(default)]
+    pays_whole: bool,
+    #[serde(default)]
+    charges: bool,
 }
 
 #[derive(Deserialize)]
@@ -343,6 +355,8 @@ fn contracts(rows: Vec<ContractRow>, names: &mut Names) -> Result<Contracts, Reg
             exact: row.exact,
             exact_calls: row.exact_calls.iter().map(|text| hex(text)).collect::<Result<_, _>>()?,
             spends_whole: row.spends_whole,
+            pays_whole: row.pays_whole,
+            charges: row.charges,
         };
         others.push((row.chains, contract));
     }

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use blotter::decode::evm::{
-    Account, Log, NativeFlows, NativeMove, Transaction, Word, decode, parse, parse_flat_trace,
-    parse_trace,
+    Account, Log, NativeFlows, NativeMove, Terms, Transaction, Word, decode, parse,
+    parse_flat_trace, parse_trace,
 };
 use blotter::decode::{Decoded, NoteKind};
 use blotter::domain::{Address, Side, Units};
@@ -12,23 +12,23 @@ use blotter::registry::{Chain, Registry};
 use proptest::prelude::*;
 use sha3::{Digest as _, Keccak256};
 
-const ZERO: Account = [0; 20];
-const WALLET: Account = [0xa1; 20];
-const OTHER: Account = [0xa2; 20];
-const ROUTER: Account = [0x10; 20];
-const POOL: Account = [0x20; 20];
-const POOL_2: Account = [0x21; 20];
-const AAA: Account = [0xc1; 20];
-const BBB: Account = [0xc2; 20];
-const CCC: Account = [0xc3; 20];
+pub(crate) const ZERO: Account = [0; 20];
+pub(crate) const WALLET: Account = [0xa1; 20];
+pub(crate) const OTHER: Account = [0xa2; 20];
+pub(crate) const ROUTER: Account = [0x10; 20];
+pub(crate) const POOL: Account = [0x20; 20];
+pub(crate) const POOL_2: Account = [0x21; 20];
+pub(crate) const AAA: Account = [0xc1; 20];
+pub(crate) const BBB: Account = [0xc2; 20];
+pub(crate) const CCC: Account = [0xc3; 20];
 
 const V2_SWAP: &str = "Swap(address,uint256,uint256,uint256,uint256,address)";
 
-fn account(text: &str) -> Account {
+pub(crate) fn account(text: &str) -> Account {
     hex::decode(text.trim_start_matches("0x")).unwrap().try_into().unwrap()
 }
 
-fn weth() -> Account {
+pub(crate) fn weth() -> Account {
     account("c02aaa39b223fe8d0a0e5c4f27ead9083c756cc2")
 }
 
@@ -37,45 +37,45 @@ fn optimism() -> Account {
     account("4200000000000000000000000000000000000006")
 }
 
-fn uniswap_v2_router() -> Account {
+pub(crate) fn uniswap_v2_router() -> Account {
     account("7a250d5630b4cf539739df2c5dacb4c659f2488d")
 }
 
-fn word(account: Account) -> Word {
+pub(crate) fn word(account: Account) -> Word {
     let mut word = Word::default();
     word[12..].copy_from_slice(&account);
     word
 }
 
-fn number(value: u64) -> Word {
+pub(crate) fn number(value: u64) -> Word {
     Units::from(value).to_be_bytes()
 }
 
-fn log(address: Account, signature: &str, topics: &[Word], data: &[Word]) -> Log {
+pub(crate) fn log(address: Account, signature: &str, topics: &[Word], data: &[Word]) -> Log {
     let mut all = vec![Keccak256::digest(signature).into()];
     all.extend_from_slice(topics);
     Log { address, topics: all, data: data.concat() }
 }
 
-fn transfer(token: Account, from: Account, to: Account, amount: u64) -> Log {
+pub(crate) fn transfer(token: Account, from: Account, to: Account, amount: u64) -> Log {
     let sides = [word(from), word(to)];
     log(token, "Transfer(address,address,uint256)", &sides, &[number(amount)])
 }
 
-fn wrap(who: Account, amount: u64) -> Log {
+pub(crate) fn wrap(who: Account, amount: u64) -> Log {
     log(weth(), "Deposit(address,uint256)", &[word(who)], &[number(amount)])
 }
 
-fn unwrap(who: Account, amount: u64) -> Log {
+pub(crate) fn unwrap(who: Account, amount: u64) -> Log {
     log(weth(), "Withdrawal(address,uint256)", &[word(who)], &[number(amount)])
 }
 
-fn v2_swap(pool: Account, amounts: [u64; 4]) -> Log {
+pub(crate) fn v2_swap(pool: Account, amounts: [u64; 4]) -> Log {
     log(pool, V2_SWAP, &[word(ROUTER), word(ROUTER)], &amounts.map(number))
 }
 
 /// A swap of a pool: it takes from `from` and gives to `to`.
-fn swap(
+pub(crate) fn swap(
     pool: Account,
     (sold, sold_units, from): (Account, u64, Account),
     (bought, bought_units, to): (Account, u64, Account),
@@ -87,19 +87,19 @@ fn swap(
     ]
 }
 
-fn call(from: Account, to: Account, value: u64) -> NativeMove {
+pub(crate) fn call(from: Account, to: Account, value: u64) -> NativeMove {
     NativeMove { from, to, value: Units::from(value) }
 }
 
 #[derive(Clone)]
-struct Case {
-    tx: Transaction,
+pub(crate) struct Case {
+    pub(crate) tx: Transaction,
     chain: &'static str,
     wallet: Account,
 }
 
 /// A transaction that the wallet sends to a router nobody knows.
-fn case(logs: Vec<Log>) -> Case {
+pub(crate) fn case(logs: Vec<Log>) -> Case {
     let tx = Transaction {
         hash: [7; 32],
         block: 1,
@@ -108,6 +108,7 @@ fn case(logs: Vec<Log>) -> Case {
         to: Some(ROUTER),
         value: Units::ZERO,
         selector: None,
+        terms: Terms::default(),
         succeeded: true,
         logs,
         native: NativeFlows::Calls(Vec::new()),
@@ -116,46 +117,46 @@ fn case(logs: Vec<Log>) -> Case {
 }
 
 impl Case {
-    fn from(mut self, from: Account) -> Self {
+    pub(crate) fn from(mut self, from: Account) -> Self {
         self.tx.from = from;
         self
     }
 
-    fn to(mut self, to: Account) -> Self {
+    pub(crate) fn to(mut self, to: Account) -> Self {
         self.tx.to = Some(to);
         self
     }
 
-    fn value(mut self, value: u64) -> Self {
+    pub(crate) fn value(mut self, value: u64) -> Self {
         self.tx.value = Units::from(value);
         self
     }
 
-    fn calls(mut self, calls: &[NativeMove]) -> Self {
+    pub(crate) fn calls(mut self, calls: &[NativeMove]) -> Self {
         self.tx.native = NativeFlows::Calls(calls.to_vec());
         self
     }
 
-    fn native(mut self, native: NativeFlows) -> Self {
+    pub(crate) fn native(mut self, native: NativeFlows) -> Self {
         self.tx.native = native;
         self
     }
 
-    fn unknown(self) -> Self {
+    pub(crate) fn unknown(self) -> Self {
         self.native(NativeFlows::Unknown)
     }
 
-    fn on(mut self, chain: &'static str) -> Self {
+    pub(crate) fn on(mut self, chain: &'static str) -> Self {
         self.chain = chain;
         self
     }
 
-    fn of(mut self, wallet: Account) -> Self {
+    pub(crate) fn of(mut self, wallet: Account) -> Self {
         self.wallet = wallet;
         self
     }
 
-    fn decode(&self) -> Decoded {
+    pub(crate) fn decode(&self) -> Decoded {
         static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::embedded().unwrap());
         let chain: &Chain = REGISTRY.chain_named(self.chain).unwrap();
         decode(REGISTRY.evm(), chain, &self.wallet, &self.tx)
@@ -163,20 +164,20 @@ impl Case {
 
     /// Rows as (side, token, units, native value).
     #[track_caller]
-    fn gives(&self, expected: &[(char, Account, u64, Option<u64>)]) {
+    pub(crate) fn gives(&self, expected: &[(char, Account, u64, Option<u64>)]) {
         let rows: Vec<_> = self.decode().trades.iter().map(row).collect();
         assert_eq!(rows, expected);
     }
 
     #[track_caller]
-    fn gives_none(&self, kind: Option<NoteKind>) {
+    pub(crate) fn gives_none(&self, kind: Option<NoteKind>) {
         let decoded = self.decode();
         assert_eq!(decoded.trades, []);
         assert_eq!(decoded.notes.first().map(|note| note.kind), kind);
     }
 
     #[track_caller]
-    fn venues(&self, expected: &[&str]) {
+    pub(crate) fn venues(&self, expected: &[&str]) {
         let decoded = self.decode();
         let venues: Vec<&str> = decoded.trades.iter().map(|trade| &*trade.venue).collect();
         assert_eq!(venues, expected);
@@ -190,14 +191,14 @@ fn row(trade: &blotter::decode::DecodedTrade) -> (char, Account, u64, Option<u64
 }
 
 /// The wallet sends 100 of native coin and gets 500 AAA.
-fn buy() -> Case {
+pub(crate) fn buy() -> Case {
     let mut logs = vec![wrap(ROUTER, 100)];
     logs.extend(swap(POOL, (weth(), 100, ROUTER), (AAA, 500, WALLET)));
     case(logs).value(100).calls(&[call(ROUTER, weth(), 100)])
 }
 
 /// The wallet gives 500 AAA and gets 100 of native coin.
-fn sell() -> Case {
+pub(crate) fn sell() -> Case {
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, ROUTER));
     logs.push(unwrap(ROUTER, 100));
     case(logs).calls(&[call(weth(), ROUTER, 100), call(ROUTER, WALLET, 100)])
@@ -567,7 +568,8 @@ fn a_pool_is_named_by_its_factory_or_its_router() {
     // The pair of USDC and WETH, known to all.
     let pair = account("b4e16d0168e52d35cacd2c6185b44281ec28c9dc");
     case(swap(pair, (weth(), 100, WALLET), (usdc, 500, WALLET))).venues(&["Uniswap V2"]);
-    case(swap(POOL, (weth(), 100, WALLET), (AAA, 500, WALLET))).venues(&["Uniswap V2 fork"]);
+    case(swap(POOL, (weth(), 100, WALLET), (AAA, 500, WALLET)))
+        .venues(&["0x2020202020202020202020202020202020202020"]);
     // 0.05 % pool of the same pair.
     let v3 = account("88e6a0c2ddd26feeb64f039a2c41296fcb3f5640");
     let signature = "Swap(address,address,int256,int256,uint160,uint128,int24)";

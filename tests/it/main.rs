@@ -30,6 +30,7 @@ mod doors_program;
 mod dropin;
 mod evm_corpus;
 mod evm_decode;
+mod evm_long_tail;
 mod evm_source;
 mod evm_tables;
 mod explain;

@@ -3,6 +3,7 @@
 use super::decode;
 use super::ledger::{Asset as Moved, Flow, Ledger};
 use super::scene::Scene;
+use super::trade::{Leg, Own};
 use super::transaction::{Account, NativeFlows, Transaction};
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 use crate::domain::{Address, Units};
@@ -36,7 +37,24 @@ pub fn explain(
     explanation.movements = movements(chain, &ledger, wallet, tx);
     explanation.venues = venues(&scene);
     explanation.settle();
+    name_followers(&mut explanation, chain, &Own::read(&scene, &ledger, wallet));
     explanation
+}
+
+/// Says of tokens that no row has whether they only follow one that has.
+fn name_followers(explanation: &mut Explanation, chain: &Chain, own: &Own) {
+    let follows = |mint: &Address| {
+        let is = |leg: &&Leg| Address::from_bytes(chain.family, &leg.token) == Some(*mint);
+        let leg = own.legs.iter().find(is);
+        leg.is_some_and(|leg| !own.exchanged.contains(leg))
+    };
+    for out in &mut explanation.left_out {
+        if let (Asset::Token(mint), Why::NotExchanged) = (out.asset, out.why)
+            && follows(&mint)
+        {
+            out.why = Why::Follows;
+        }
+    }
 }
 
 fn movements(chain: &Chain, ledger: &Ledger, wallet: &Account, tx: &Transaction) -> Vec<Movement> {
@@ -115,5 +133,6 @@ fn part(kind: EventKind) -> &'static str {
         EventKind::Conversion => "conversion at a fixed price: no trade",
         EventKind::Bridge => "sent to another chain: no trade",
         EventKind::Operation => "smart account did something by itself",
+        EventKind::Fee => "platform took a fee of native coin",
     }
 }

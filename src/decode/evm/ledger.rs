@@ -68,7 +68,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    fn add(&mut self, amount: Units, got: bool) {
+    pub(super) fn add(&mut self, amount: Units, got: bool) {
         // More than 2^256 never exists: a contract that tells it lies, and the sum stays below.
         if got {
             self.got = self.got.saturating_add(amount);
@@ -100,6 +100,15 @@ fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool
 fn native_transfer(log: &Log) -> Option<NativeMove> {
     let [NATIVE_TRANSFER, _, from, to] = log.topics.as_slice() else { return None };
     Some(NativeMove { from: address(from)?, to: address(to)?, value: units(word(log, 0)?) })
+}
+
+/// Who gave and who got a token, of an event by which it moved.
+pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
+    match log.topics.as_slice() {
+        [TRANSFER, from, to] => Some((address(from)?, address(to)?)),
+        [TRANSFER] => Some((address(word(log, 0)?)?, address(word(log, 1)?)?)),
+        _ => None,
+    }
 }
 
 /// Whether an event only tells that a token moved or may be moved.
@@ -221,6 +230,21 @@ impl Ledger {
             [TRANSFER, from, to] if address(to) == Some(ZERO) => address(from),
             _ => None,
         }
+    }
+
+    /// Who unwrapped native coin in these events, and how much.
+    pub(super) fn unwraps_in<'a>(
+        &'a self,
+        logs: &'a [Log],
+    ) -> impl Iterator<Item = (Account, Units)> + 'a {
+        // A contract that shows the same as a transfer to zero too is read by its own event.
+        let own =
+            |log: &Log| log.address == self.wrapped && log.topics.first() == Some(&WITHDRAWAL);
+        let by_event = logs.iter().any(own);
+        logs.iter().filter(move |log| !by_event || own(log)).filter_map(|log| {
+            let amount = word(log, 0).map(units)?;
+            Some((self.unwraps_by(log)?, amount))
+        })
     }
 
     /// Native coin, loose or wrapped: the measure.

@@ -15,6 +15,7 @@
 //!
 //! Amounts come from movement alone; events say that it is a trade, and where.
 
+mod calldata;
 mod explain;
 mod ledger;
 mod native;
@@ -22,6 +23,8 @@ mod pools;
 mod raw;
 mod rows;
 mod scene;
+mod shape;
+mod side_legs;
 mod trace;
 mod trade;
 mod transaction;
@@ -31,7 +34,7 @@ mod words;
 pub use explain::explain;
 pub use raw::{RawError, parse};
 pub use trace::{parse_flat_trace, parse_trace};
-pub use transaction::{Account, Log, NativeFlows, NativeMove, Transaction, Word};
+pub use transaction::{Account, Log, NativeFlows, NativeMove, Terms, Transaction, Word};
 pub(super) use words::topic;
 
 use ledger::Ledger;
@@ -42,7 +45,7 @@ use super::Decoded;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may give other trades than before.
-pub const DECODER_VERSION: u16 = 1;
+pub const DECODER_VERSION: u16 = 2;
 
 /// The trades that a transaction holds for a wallet.
 pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {
@@ -60,7 +63,11 @@ pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transact
         return decoded;
     }
     match trade::traded(&scene, &ledger, wallet, &own) {
-        Ok(legs) => rows::rows(&scene, &ledger, wallet, &own, &legs),
+        Ok(legs) => {
+            let mut decoded = rows::rows(&scene, &ledger, wallet, &own, &legs);
+            decoded.notes.extend(shape::note(&scene));
+            decoded
+        }
         Err(note) => {
             decoded.notes.extend(note);
             decoded

@@ -1,12 +1,16 @@
 //! Native coin where nobody tells what inner calls moved: only what a protocol guarantees.
 
-use super::ledger::{Asset, Ledger, Move, tells_movement};
+use super::ledger::{Asset, Ledger, Move, tells_movement, transfer};
 use super::scene::{Scene, Venue, exchanges};
-use super::trade::{Measure, Own};
+use super::trade::{Leg, Measure, Own};
 use super::transaction::{Account, Log, Word};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, nth, units};
 use crate::domain::Units;
 use crate::registry::{EventKind, Payout};
+
+/// `swapExactETHForTokens` and the same for coins that take fees: by their interface such a call
+/// spends the coin that it is given exactly, whichever contract has it.
+const EXACT_COIN_IN: [[u8; 4]; 2] = [[0x7f, 0xf3, 0x6a, 0xb5], [0xb6, 0xf9, 0xde, 0x95]];
 
 /// Whether the wallet gave, and whether it got, native coin, as far as that can be told.
 pub(super) fn sides(
@@ -23,7 +27,8 @@ pub(super) fn sides(
         Measure::Gave(_) => (true, false),
         Measure::Got(_) => (false, true),
         Measure::None | Measure::Unknown if own.gave() && !own.got() => {
-            (false, may_have_got(scene, ledger, wallet))
+            let another = scene.tx.terms.receiver.is_some_and(|receiver| receiver != *wallet);
+            (false, !another && may_have_got(scene, ledger, wallet))
         }
         Measure::None | Measure::Unknown => {
             let spent = !ledger.wraps.is_empty() || gives_native(scene);
@@ -123,10 +128,15 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
             | EventKind::Position
             | EventKind::Conversion
             | EventKind::Bridge
-            | EventKind::Operation => false,
+            | EventKind::Operation
+            | EventKind::Fee => false,
         };
         scene.venues.iter().filter(pool)
     };
+    let takes_exactly = scene.tx.selector.is_some_and(|call| EXACT_COIN_IN.contains(&call));
+    if takes_exactly && unwrapped.is_zero() && !wrapped.is_zero() && wrapped <= value {
+        return Some(value);
+    }
     let whole = |word: &Word| units(word) == value || units(word) == value.wrapping_neg();
     if unwrapped.is_zero() && pools().any(|venue| super::words::words(venue.log).any(whole)) {
         return Some(value);
@@ -143,8 +153,12 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
 /// How much native coin the wallet was paid for what it gave.
 fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
     let mut told: Option<Units> = None;
+    let charges = |venue: &Venue<'_>| venue.event.kind == EventKind::Fee;
+    if scene.venues.iter().any(charges) {
+        return None;
+    }
     // An account that does several things at once may be paid by others unseen.
-    let single = own.legs.len() == 1 && !scene.acts_inside(wallet);
+    let single = own.exchanged.len() == 1 && !scene.acts_inside(wallet);
     for venue in &scene.venues {
         let Some(pays) = venue.event.pays else { continue };
         if !single && venue.event.kind != EventKind::CowTrade {
@@ -163,18 +177,72 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Opti
     if told.is_some() {
         return told;
     }
-    let (to, called) = (scene.tx.to?, scene.called?);
-    // A coin's own contract may sell what it kept of transfers through the same router meanwhile.
-    let [(unwrapper, all)] = ledger.unwraps.as_slice() else { return None };
-    // A pool of native coin must have given the wrapped form, or the coin came from it unseen.
-    let loose = scene.venues.iter().any(|venue| {
-        let wrapped = Asset::Token(ledger.wrapped);
-        let gave = |m: &Move| m.from == venue.holder && m.asset == wrapped;
-        venue.may_move_native() && !ledger.moves.iter().any(gave)
-    });
     let sends = scene.tx.from == *wallet;
-    let by_called = *unwrapper == to && !all.is_zero();
-    (sends && called.is_exact(scene.tx.selector) && by_called && !loose).then_some(*all)
+    let another = scene.tx.terms.receiver.is_some_and(|receiver| receiver != *wallet);
+    if !sends || another {
+        return None;
+    }
+    through(scene, ledger, wallet, own)
+}
+
+/// What came of the wallet's token as native coin below its call, less what the contract called
+/// keeps of it: whole, where that contract is known to pay it out whole.
+fn through(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
+    let (to, called) = (scene.tx.to?, scene.called?);
+    let exact = called.is_exact(scene.tx.selector);
+    if !exact && !called.pays_whole {
+        return None;
+    }
+    let loose = loose(scene, ledger, &to)?;
+    let [leg] = own.exchanged.as_slice() else {
+        let [(unwrapper, all)] = ledger.unwraps.as_slice() else { return None };
+        let only = exact && *unwrapper == to && loose.is_zero();
+        return (only && !all.is_zero()).then_some(*all);
+    };
+    let behind = after_giving(scene, ledger, wallet, leg)?;
+    let mut sum = loose;
+    for (who, amount) in ledger.unwraps_in(behind) {
+        if who != to && !called.pays_whole {
+            return None;
+        }
+        sum = sum.checked_add(amount)?;
+    }
+    let kept = if called.charges { scene.tx.terms.charged? } else { Units::ZERO };
+    sum.checked_sub(kept).filter(|paid| !paid.is_zero())
+}
+
+/// Native coin that pools gave to a contract without wrapping it; `None` where one may have given
+/// some unseen.
+fn loose(scene: &Scene<'_>, ledger: &Ledger, to: &Account) -> Option<Units> {
+    let wrapped = Asset::Token(ledger.wrapped);
+    let gave = |m: &Move, venue: &Venue<'_>| m.from == venue.holder && m.asset == wrapped;
+    let mut venues = scene
+        .venues
+        .iter()
+        .filter(|venue| venue.may_move_native() && !ledger.moves.iter().any(|m| gave(m, venue)));
+    venues.try_fold(Units::ZERO, |sum, venue| {
+        sum.checked_add(payout(venue, venue.event.pays.filter(|pays| pays.token.is_some())?, to)?)
+    })
+}
+
+/// The events after the wallet gave the last of a token. A coin that takes fees sells what it kept
+/// of them through the same routers while the wallet's transfer is under way: where it could have
+/// done so later, or the wallet was paid before, there are none.
+fn after_giving<'a>(
+    scene: &'a Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    leg: &Leg,
+) -> Option<&'a [Log]> {
+    let logs = scene.tx.logs.as_slice();
+    let gives = |log: &Log, who: &Account| {
+        log.address == leg.token && transfer(log).is_some_and(|(from, _)| from == *who)
+    };
+    let last = logs.iter().rposition(|log| gives(log, wallet))?;
+    let (before, after) = (logs.get(..last)?, logs.get(last + 1..)?);
+    let sold = |logs: &[Log]| logs.iter().any(|log| gives(log, &leg.token));
+    let paid_before = ledger.unwraps_in(before).next().is_some() && !sold(before);
+    (!sold(after) && !paid_before).then_some(after)
 }
 
 /// What an event says was paid to the wallet, where that was native coin.

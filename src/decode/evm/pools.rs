@@ -23,6 +23,21 @@ pub(super) fn maker<'a>(scene: &Scene<'a>, venue: &Venue<'_>) -> Option<&'a Arc<
     let (Some(a), Some(b), None) = (tokens.next(), tokens.next(), tokens.next()) else {
         return None;
     };
+    made_of(scene, venue, a, b).or_else(|| {
+        // The pool may be of a contract that the token had before.
+        let mirrors =
+            scene.chain.mirrors.iter().filter_map(|mirror| mirror.bytes().try_into().ok());
+        let pairs = mirrors.flat_map(|mirror: Account| [(a, mirror), (mirror, b)]);
+        pairs.into_iter().find_map(|(a, b)| made_of(scene, venue, a, b))
+    })
+}
+
+fn made_of<'a>(
+    scene: &Scene<'a>,
+    venue: &Venue<'_>,
+    a: Account,
+    b: Account,
+) -> Option<&'a Arc<str>> {
     let pair = if a < b { [a, b] } else { [b, a] };
     let made = |factory: &&Factory| makes(factory, &pair, &venue.log.address);
     scene.tables.factories(scene.chain).find(made).map(|factory| &factory.name)

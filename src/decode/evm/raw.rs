@@ -4,6 +4,7 @@
 
 use serde::Deserialize;
 
+use super::calldata;
 use super::transaction::{Account, Log, NativeFlows, Transaction, Word};
 use crate::domain::Units;
 
@@ -88,6 +89,7 @@ pub fn parse(tx: &[u8], receipt: &[u8]) -> Result<Transaction, RawError> {
         to: tx.to.filter(|to| !to.is_empty()).map(|to| account(to, "recipient")).transpose()?,
         value: quantity(tx.value, "value")?,
         selector: selector(tx.input),
+        terms: calldata::terms(tx.input),
         succeeded: receipt.status.map_or(Ok(true), |status| {
             quantity(status, "status").map(|status| !status.is_zero())
         })?,

@@ -70,7 +70,9 @@ fn venue(scene: &Scene<'_>, leg: &Leg) -> Arc<str> {
         return pool_name(scene, venue);
     }
     let told = |kind: EventKind| exchanges(kind) || kind == EventKind::Fill;
-    if let Some(venue) = scene.venues.iter().find(|venue| told(venue.event.kind)) {
+    let names = |venue: &&Venue<'_>| told(venue.event.kind) && venue.assets.contains(&asset);
+    let first = || scene.venues.iter().find(|venue| told(venue.event.kind));
+    if let Some(venue) = scene.venues.iter().find(names).or_else(first) {
         return venue.name(scene.chain).clone();
     }
     if let Some(contract) = scene.called {
@@ -80,8 +82,8 @@ fn venue(scene: &Scene<'_>, leg: &Leg) -> Arc<str> {
     to.map(|to| to.to_string()).unwrap_or_default().into()
 }
 
-/// By its factory where that can be told, else by the venue's own router where it took part, else
-/// by the protocol whose event it emits.
+/// By its factory where that is known, else by the venue's own router where it took part, else by
+/// the protocol whose event it emits, or by its address where that protocol's own pools are known.
 fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
     if venue.contract.is_some() || venue.event.holder.is_some() {
         return venue.name(scene.chain).clone();
@@ -95,8 +97,10 @@ fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
     if let Some(router) = routers.into_iter().find(own) {
         return router.name.clone();
     }
+    // The protocol's own pools would have been recognized: this one is of another venue, which
+    // only its address names.
     let protocol = venue.name(scene.chain);
-    // The protocol's own pools would have been recognized.
     let recognized = scene.tables.factories(scene.chain).any(|made| made.name == *protocol);
-    if recognized { format!("{protocol} fork").into() } else { protocol.clone() }
+    let pool = Address::from_bytes(scene.chain.family, &venue.log.address).filter(|_| recognized);
+    pool.map_or_else(|| protocol.clone(), |pool| pool.to_string().into())
 }

@@ -7,7 +7,7 @@ use foldhash::{HashMap, HashSet};
 
 use super::ledger::{Asset, Ledger, Move};
 use super::transaction::{Account, Log, Transaction};
-use super::words::{NATIVE_PLACEHOLDER, ZERO, address, words};
+use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
 use crate::domain::Units;
 use crate::registry::{Chain, Contract, ContractKind, Event, EventKind, EvmTables};
 
@@ -32,7 +32,8 @@ impl Venue<'_> {
     /// Whether the pool may have moved native coin that no event shows.
     pub(super) fn may_move_native(&self) -> bool {
         let vault = self.contract.is_some_and(|c| c.kind == ContractKind::Vault);
-        self.event.native && (vault || self.assets.len() < 2)
+        let shown = self.assets.len() > 1 && !self.assets.contains(&Asset::Native);
+        self.event.native && (vault || !shown)
     }
 }
 
@@ -124,7 +125,8 @@ pub(super) fn exchanges(kind: EventKind) -> bool {
         | EventKind::Position
         | EventKind::Conversion
         | EventKind::Bridge
-        | EventKind::Operation => false,
+        | EventKind::Operation
+        | EventKind::Fee => false,
     }
 }
 
@@ -138,6 +140,8 @@ struct Moved {
     tokens: HashSet<Account>,
     by_account: HashMap<Account, Vec<Asset>>,
     most: HashMap<(Account, Asset), Units>,
+    /// Tokens minted and burnt, with the amounts.
+    made: Vec<(Asset, Units)>,
     wrapped: Account,
 }
 
@@ -147,11 +151,15 @@ impl Moved {
             tokens: HashSet::default(),
             by_account: HashMap::default(),
             most: HashMap::default(),
+            made: Vec::new(),
             wrapped: ledger.wrapped,
         };
         for Move { asset, from, to, amount } in &ledger.moves {
             if let Asset::Token(token) = asset {
                 moved.tokens.insert(*token);
+            }
+            if (*from == ZERO || *to == ZERO) && !ledger.is_measure(*asset) {
+                moved.made.push((*asset, *amount));
             }
             for account in [from, to].into_iter().filter(|account| **account != ZERO) {
                 match moved.most.entry((*account, *asset)) {
@@ -213,6 +221,12 @@ fn venue<'a>(
         let held = moved.by_account.get(&holder).map(Vec::as_slice).unwrap_or_default();
         let more: Vec<Asset> = held.iter().filter(|a| !assets.contains(a)).copied().collect();
         assets.extend(more);
+    }
+    if event.kind == EventKind::Curve && assets.len() < 2 {
+        let named = |amount: &Units| words(log).any(|word| units(word) == *amount);
+        let made =
+            moved.made.iter().filter(|(asset, amount)| named(amount) && !assets.contains(asset));
+        assets.extend(made.map(|(asset, _)| *asset).collect::<Vec<_>>());
     }
     assets.retain(|asset| Some(*asset) != share);
     Some(Venue { log, event, contract, holder, assets })

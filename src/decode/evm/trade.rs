@@ -1,8 +1,12 @@
 //! Whether what a wallet gave and got is a trade.
 
+use std::collections::BTreeMap;
+
 use super::ledger::{Asset, Flow, Ledger};
 use super::native;
 use super::scene::{Scene, Venue, exchanges};
+use super::shape;
+use super::side_legs;
 use super::transaction::{Account, Log, NativeFlows};
 use super::words::{ZERO, address, units, word};
 use crate::decode::{Note, NoteKind};
@@ -35,6 +39,8 @@ pub(super) struct Leg {
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) legs: Vec<Leg>,
+    /// Those of them that do not only follow another.
+    pub(super) exchanged: Vec<Leg>,
     pub(super) measure: Measure,
     /// Native coin that it gave with the transaction, and measure that it moved as far as is told.
     pub(super) told: Flow,
@@ -43,7 +49,9 @@ pub(super) struct Own {
 impl Own {
     pub(super) fn read(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> Self {
         let (mut legs, mut told) = (Vec::new(), Flow::default());
-        for (asset, flow) in ledger.of(wallet) {
+        let mut flows = ledger.of(wallet);
+        leave_out_sponsors(scene, ledger, wallet, &mut flows);
+        for (asset, flow) in flows {
             if ledger.is_measure(asset) {
                 told.got = told.got.saturating_add(flow.got);
                 told.gave = told.gave.saturating_add(flow.gave);
@@ -61,7 +69,10 @@ impl Own {
             }
             NativeFlows::Calls(_) | NativeFlows::Unknown => Measure::Unknown,
         };
-        let mut own = Self { legs, measure, told };
+        let few = legs.len() <= LEG_COUNT_MAX;
+        let follows = |leg: &&Leg| few && side_legs::follows(scene, ledger, wallet, &legs, leg);
+        let exchanged = legs.iter().filter(|leg| !follows(leg)).copied().collect();
+        let mut own = Self { legs, exchanged, measure, told };
         if Measure::from(told) == Measure::None && own.got() && !own.gave() {
             own.measure = paid_before(scene, &own).map_or(measure, Measure::Gave);
         }
@@ -74,6 +85,34 @@ impl Own {
 
     pub(super) fn got(&self) -> bool {
         self.legs.iter().any(|leg| leg.side == Side::Buy)
+    }
+}
+
+/// Takes out what gas sponsors took in tokens, and gave back: it pays for the network, not for the
+/// trade. An operation of a smart account (EIP-4337) names its sponsor.
+fn leave_out_sponsors(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    flows: &mut BTreeMap<Asset, Flow>,
+) {
+    let operated = |venue: &&Venue<'_>| venue.event.kind == EventKind::Operation;
+    let sponsor = |log: &Log| match log.topics.as_slice() {
+        [_, _, sender, sponsor] if address(sender) == Some(*wallet) => address(sponsor),
+        _ => None,
+    };
+    let operations = scene.venues.iter().filter(operated);
+    let sponsors: Vec<Account> = operations.filter_map(|venue| sponsor(venue.log)).collect();
+    if sponsors.is_empty() {
+        return;
+    }
+    for m in ledger.moves.iter().filter(|m| !ledger.is_measure(m.asset)) {
+        let Some(flow) = flows.get_mut(&m.asset) else { continue };
+        if m.from == *wallet && sponsors.contains(&m.to) {
+            flow.gave = flow.gave.saturating_sub(m.amount);
+        } else if m.to == *wallet && sponsors.contains(&m.from) {
+            flow.got = flow.got.saturating_sub(m.amount);
+        }
     }
 }
 
@@ -149,7 +188,7 @@ pub(super) fn traded(
     let routed = scene.calls_router() && scene.tx.from == *wallet;
     let all = routed || scene.fills();
     if !all && !scene.venues.iter().any(|venue| exchanges(venue.event.kind)) {
-        return Err(None);
+        return shape::traded(scene, ledger, wallet, own).ok_or(None);
     }
     let told = |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *wallet;
     if scene.venues.iter().any(told) {
@@ -159,8 +198,7 @@ pub(super) fn traded(
     if own.legs.len() > LEG_COUNT_MAX {
         return no(NoteKind::OneSided, "more tokens moved than any trade has");
     }
-    let is_share = |leg: &&Leg| is_share(scene, ledger, wallet, leg);
-    if own.legs.iter().any(|leg| is_share(&leg)) {
+    if own.exchanged.iter().any(|leg| is_share(scene, ledger, wallet, leg)) {
         return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
     }
     let kinds = || scene.venues.iter().map(|venue| venue.event.kind);
@@ -174,6 +212,7 @@ pub(super) fn traded(
     if let Some(unique) = ledger.uniques.iter().find(|unique| {
         (unique.from == *wallet || unique.to == *wallet)
             && !own.legs.iter().any(|leg| leg.token == unique.token)
+            && !side_legs::mirrors(scene, wallet, own, unique)
     }) {
         let positions = scene.contract(&unique.token);
         let positions = positions.is_some_and(|c| c.kind == ContractKind::Positions);
@@ -181,7 +220,7 @@ pub(super) fn traded(
         return no(kind, "a token that is one of its kind changed hands");
     }
     let known = |leg: &&Leg| all || scene.exchanged(Asset::Token(leg.token));
-    let legs: Vec<Leg> = own.legs.iter().filter(known).copied().collect();
+    let legs: Vec<Leg> = own.exchanged.iter().filter(known).copied().collect();
     let has = |legs: &[Leg], side| legs.iter().any(|leg| leg.side == side);
     let (gave, got) = (has(&legs, Side::Sell), has(&legs, Side::Buy));
     let (native_gave, native_got) = match own.measure {
@@ -191,14 +230,29 @@ pub(super) fn traded(
         Measure::Unknown => native::sides(scene, ledger, wallet, own),
     };
     // Where a token went or came that no venue exchanged, native coin beside it is a fee or a rest.
-    let other = |side| own.legs.iter().any(|leg| leg.side == side && !legs.contains(leg));
+    let other = |side| own.exchanged.iter().any(|leg| leg.side == side && !legs.contains(leg));
     let gave = gave || (native_gave && !other(Side::Sell));
     let got = got || (native_got && !other(Side::Buy));
     match (gave, got) {
+        (true, true) if side_legs::went_on(scene, ledger, wallet, own, &legs) => {
+            no(NoteKind::OneSided, "most of what the exchange gave went on to another account")
+        }
         (true, true) if !legs.is_empty() => Ok(legs),
         (true, true) | (false, false) => Err(None),
         (true, false) => no(NoteKind::OneSided, "a venue ran and the wallet only gave"),
+        (false, true) if circled(ledger, wallet, own) => {
+            no(NoteKind::RoundTrip, "what the wallet gave came back as the same asset")
+        }
         (false, true) => no(NoteKind::OneSided, "a venue ran and the wallet only got"),
+    }
+}
+
+/// Whether the wallet gave some of the one asset of which it has more at the end.
+fn circled(ledger: &Ledger, wallet: &Account, own: &Own) -> bool {
+    let flows = ledger.of(wallet);
+    match own.legs.as_slice() {
+        [leg] => flows.get(&Asset::Token(leg.token)).is_some_and(|flow| !flow.gave.is_zero()),
+        _ => false,
     }
 }
 

@@ -21,10 +21,21 @@ pub struct Transaction {
     pub value: Units,
     /// The first four bytes of its input.
     pub selector: Option<[u8; 4]>,
+    /// What the input of the call says, as far as that call is known.
+    pub terms: Terms,
     pub succeeded: bool,
     /// In the order in which they were emitted.
     pub logs: Vec<Log>,
     pub native: NativeFlows,
+}
+
+/// What the input of a call says of what is bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// Who gets it.
+    pub receiver: Option<Account>,
+    /// Native coin that a platform keeps of it.
+    pub charged: Option<Units>,
 }
 
 /// One event.

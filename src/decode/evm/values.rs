@@ -1,6 +1,6 @@
 //! Native value of each row.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::{Asset, Flow, Ledger};
 use super::scene::{Scene, is_pool};
@@ -23,7 +23,8 @@ pub(super) fn of_legs(
         (_, Measure::Gave(units)) if !has(Side::Sell) => parts(scene, ledger, legs, units),
         (_, Measure::Got(units)) if !has(Side::Buy) => parts(scene, ledger, legs, units),
         ([a, b], _) if a.side != b.side => {
-            let hop = match (through_native(scene, ledger, a), through_native(scene, ledger, b)) {
+            let hop = |leg| through_native(scene, ledger, leg).or_else(|| by_makers(ledger, leg));
+            let hop = match (hop(a), hop(b)) {
                 (Some(a), Some(b)) => (a == b).then_some(a),
                 (a, b) => a.or(b),
             };
@@ -65,6 +66,34 @@ fn through_native(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Units
         let (moved, paid) = (net(flow(token), leg.side)?, net(flow(wrapped), other(leg.side))?);
         exchanged = exchanged.checked_add(moved)?;
         value = value.checked_add(paid)?;
+    }
+    (exchanged == leg.units && !value.is_zero()).then_some(value)
+}
+
+/// The same where the makers of quotes, or pools that no table knows, were on the other side: the
+/// accounts that ended with just this token for just the wrapped native coin, or the reverse, where
+/// they exchanged the whole of it.
+fn by_makers(ledger: &Ledger, leg: &Leg) -> Option<Units> {
+    let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(ledger.wrapped));
+    let mut flows: BTreeMap<Account, BTreeMap<Asset, Flow>> = BTreeMap::new();
+    for m in &ledger.moves {
+        flows.entry(m.from).or_default().entry(m.asset).or_default().add(m.amount, false);
+        flows.entry(m.to).or_default().entry(m.asset).or_default().add(m.amount, true);
+    }
+    let (mut exchanged, mut value) = (Units::ZERO, Units::ZERO);
+    for mut flows in flows.into_values() {
+        flows.retain(|_, flow| flow.got != flow.gave);
+        let (Some(of_token), Some(of_coin), 2) =
+            (flows.get(&token), flows.get(&wrapped), flows.len())
+        else {
+            continue;
+        };
+        if let (Some(moved), Some(paid)) =
+            (net(*of_token, leg.side), net(*of_coin, other(leg.side)))
+        {
+            exchanged = exchanged.checked_add(moved)?;
+            value = value.checked_add(paid)?;
+        }
     }
     (exchanged == leg.units && !value.is_zero()).then_some(value)
 }

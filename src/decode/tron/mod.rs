@@ -21,7 +21,7 @@ use crate::domain::Side;
 use crate::registry::{Chain, EvmTables};
 
 /// Raised whenever the same transaction may give other trades than before.
-pub const DECODER_VERSION: u16 = 1;
+pub const DECODER_VERSION: u16 = 2;
 
 /// The trades that a transaction holds for a wallet.
 pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {

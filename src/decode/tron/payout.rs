@@ -218,6 +218,7 @@ mod tests {
             to: Some(ROUTER),
             value: Units::from(value),
             selector: None,
+            terms: evm::Terms::default(),
             succeeded: true,
             logs: vec![log],
             native: NativeFlows::Unknown,

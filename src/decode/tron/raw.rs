@@ -167,6 +167,7 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
         to,
         value: Units::from(sent(contract)),
         selector: input.first_chunk().copied(),
+        terms: evm::Terms::default(),
         succeeded: succeeded(&tx.ret, &info),
         logs: logs(&info.log)?,
         native,

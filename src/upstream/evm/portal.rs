@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::discovery::{Candidate, Window};
 use super::portal_wire::{self as wire, Block, PlacedLog, Trace, Tx};
 use super::subject::Subject;
-use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Transaction};
+use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Terms, Transaction};
 use crate::domain::{Doubts, Height, UnixSeconds};
 use crate::upstream::ask::{Ask, Reading, Reply};
 use crate::upstream::error::UpstreamError;
@@ -329,6 +329,7 @@ fn whole(tx: &Tx, logs: Vec<PlacedLog>, block: Height) -> Transaction {
         to: tx.to,
         value: tx.value,
         selector: tx.selector,
+        terms: Terms::default(),
         succeeded: !tx.failed,
         logs: logs.into_iter().map(|log| log.log).collect(),
         native: NativeFlows::Unknown,

@@ -1,0 +1,154 @@
+//! What the input of a call says about fees. Inputs are long and little of them is of use: only
+//! the words in question are read, and only of calls that are known to name a fee.
+
+use super::transaction::{Account, Terms};
+use super::words::ZERO;
+use crate::domain::Units;
+
+/// `swap(string aggregatorId, address tokenFrom, uint256 amount, bytes data)` of `MetaMask` Swap.
+const METAMASK_SWAP: &str = "5f575529";
+/// Hex digits of a word.
+const WORD: usize = 64;
+/// "airswap", with which that adapter's names begin.
+const AIRSWAP: &str = "61697273776170";
+
+/// Where the data of one of `MetaMask`'s adapters holds the token that is bought (native coin is the
+/// zero address), the fee, and whether the fee is taken of what is bought.
+struct Layout {
+    bought: usize,
+    fee: usize,
+    of_bought: usize,
+}
+
+/// `tokenFrom, tokenTo, amountFrom, amountTo, bytes, fee, feeWallet, feeOnTo`.
+const COMMON: Layout = Layout { bought: 8, fee: 12, of_bought: 14 };
+/// An order of `AirSwap` (`nonce, expiry, signer, signerToken, …`), then the same three.
+const ORDER: Layout = Layout { bought: 10, fee: 17, of_bought: 19 };
+
+/// Where calls say who gets what is bought: `swapExactTokensForETH`, `swapTokensForExactETH` and the
+/// same for coins that take fees of the V2 routers; `swap` of 1inch v4, whose description is behind
+/// an offset, and v5.
+const RECEIVERS: [(&str, usize); 5] =
+    [("18cbafe5", 3), ("4a25d94a", 3), ("791ac947", 3), ("7c025200", 6), ("12aa3caf", 4)];
+
+/// What the input of a call says of what is bought.
+pub(super) fn terms(input: &str) -> Terms {
+    let input = input.strip_prefix("0x").unwrap_or(input);
+    let Some((selector, words)) = input.split_at_checked(8) else { return Terms::default() };
+    let words = Words(words);
+    if selector == METAMASK_SWAP {
+        return Terms { charged: charged(words), ..Terms::default() };
+    }
+    let place = RECEIVERS.iter().find(|(known, _)| *known == selector);
+    Terms { receiver: place.and_then(|(_, place)| words.account(*place)), ..Terms::default() }
+}
+
+/// The words of an input, as hex digits.
+#[derive(Clone, Copy)]
+struct Words<'a>(&'a str);
+
+impl<'a> Words<'a> {
+    fn text(self, place: usize) -> Option<&'a str> {
+        self.0.get(place * WORD..(place + 1) * WORD)
+    }
+
+    fn number(self, place: usize) -> Option<Units> {
+        Units::from_str_radix(self.text(place)?, 16).ok()
+    }
+
+    fn holds(self, place: usize, value: u64) -> bool {
+        self.number(place) == Some(Units::from(value))
+    }
+
+    /// An address; the zero address stands for the caller.
+    fn account(self, place: usize) -> Option<Account> {
+        let (padding, digits) = self.text(place)?.split_at_checked(WORD - 40)?;
+        let mut account = Account::default();
+        const_hex::decode_to_slice(digits, &mut account).ok()?;
+        (padding.bytes().all(|digit| digit == b'0') && account != ZERO).then_some(account)
+    }
+}
+
+/// Native coin that `MetaMask` Swap keeps of what it buys.
+fn charged(words: Words<'_>) -> Option<Units> {
+    // The name takes one word, so that the data begins at the seventh.
+    let one_word = words.number(4)? <= Units::from(32_u64);
+    if !(one_word && words.holds(0, 0x80) && words.holds(3, 0xc0)) {
+        return None;
+    }
+    let is_order = words.text(5)?.starts_with(AIRSWAP);
+    let layout = if is_order { ORDER } else { COMMON };
+    let fits = is_order || words.holds(11, 0x120);
+    let of_native = words.holds(layout.bought, 0) && words.holds(layout.of_bought, 1);
+    (fits && of_native).then(|| words.number(layout.fee))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(words: &[&str]) -> String {
+        let words = words.iter().map(|word| format!("{word:0>64}"));
+        format!("0x{METAMASK_SWAP}{}", words.collect::<String>())
+    }
+
+    /// The words of transaction 0x395615fa37… on Ethereum, of which the trace shows that
+    /// 416768566082016 wei went to the fee wallet.
+    fn common<'a>(bought: &'a str, of_bought: &'a str) -> [&'a str; 16] {
+        [
+            "80",
+            "a0b86991c6218b36c1d19d4a2e9eb0ce3606eb48",
+            "b532b80",
+            "c0",
+            "c",
+            "307846656544796e616d69630000000000000000000000000000000000000000",
+            "260",
+            "a0b86991c6218b36c1d19d4a2e9eb0ce3606eb48",
+            bought,
+            "b532b80",
+            "a2b49705ea2eab",
+            "120",
+            "17b0c7e55b9e0",
+            "11ededebf63bef0ea2d2d071bdf88f71543ec6fb",
+            of_bought,
+            "128",
+        ]
+    }
+
+    #[test]
+    fn the_fee_of_metamask_is_read_from_the_input() {
+        let fee = Some(Units::from(416_768_566_082_016_u64));
+        assert_eq!(terms(&input(&common("0", "1"))).charged, fee);
+        // Of transaction 0xbfe647f03c…: an order of AirSwap.
+        let mut order = vec!["80", "3845badade8e6dff049820680d1f14bd3903a5d0", "1", "c0", "17"];
+        order.push("616972737761704c696768743346656544796e616d6963000000000000000000");
+        order.extend(["1a0", "1846655a640", "63892d66", "af0b", "0", "781ccf86befbf0", "3845"]);
+        order.extend(["410d586a20a4c0000", "1c", "23dd", "374c", "e476b2a0738a", "f326", "1"]);
+        assert_eq!(terms(&input(&order)).charged, Some(Units::from(0xe476_b2a0_738a_u64)));
+    }
+
+    #[test]
+    fn a_fee_of_what_is_given_or_of_another_token_is_none() {
+        let usdt = "dac17f958d2ee523a2206206994597c13d831ec7";
+        for input in [input(&common("0", "0")), input(&common(usdt, "1")), "0x5f575529".to_owned()]
+        {
+            assert_eq!(terms(&input), Terms::default());
+        }
+        assert_eq!(terms("0xa9059cbb"), Terms::default());
+        assert_eq!(terms(""), Terms::default());
+    }
+
+    #[test]
+    fn the_receiver_is_read_where_the_call_is_known() {
+        let to = "28f4070ecaff436aaa74a5371ba581aae1a1f3ef";
+        let words = |place: usize, who: &str| -> String {
+            let word = |at| if at == place { format!("{who:0>64}") } else { "0".repeat(64) };
+            (0..10).map(word).collect()
+        };
+        for (selector, place) in RECEIVERS {
+            let receiver = |who| terms(&format!("0x{selector}{}", words(place, who))).receiver;
+            assert_eq!(receiver(to).map(hex::encode).as_deref(), Some(to), "{selector}");
+            assert_eq!(receiver("0"), None, "{selector}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A trade by a contract that no table knows, found by its shape alone: one call, in which the
+//! wallet gave one asset to, and got another from, one counterparty, which an event of the call
+//! confirms. What looks like a share, a debt, an NFT or a fixed rate is none.
+
+use std::collections::BTreeMap;
+
+use super::ledger::{Asset, Flow, Ledger, Move, tells_movement, transfer};
+use super::scene::Scene;
+use super::trade::{Leg, Measure, Own};
+use super::transaction::{Account, Log};
+use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
+use crate::decode::{Note, NoteKind};
+use crate::domain::{Side, Units};
+
+/// One side of an exchange.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// `None`: the wrapped native coin.
+    token: Option<Account>,
+    units: Units,
+}
+
+/// The legs of a trade by a contract that no table knows.
+pub(super) fn traded(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    own: &Own,
+) -> Option<Vec<Leg>> {
+    let (gave, got) = parts(own)?;
+    let to = scene.tx.to?;
+    let unknown = is_unknown(scene) && to != ledger.wrapped;
+    let sent = scene.tx.from == *wallet && to != *wallet;
+    let found = unknown
+        && sent
+        && gave.units != got.units
+        && !moved_coin(ledger, wallet)
+        && ledger.uniques.is_empty()
+        && [gave, got].iter().all(|part| is_plain(ledger, &to, part) && is_indexed(scene, part))
+        && !any_minted(ledger)
+        && has_counterparty(ledger, wallet, gave, got)
+        && scene.tx.logs.iter().any(|log| confirms(ledger, log, gave, got));
+    found.then(|| own.legs.clone())
+}
+
+/// Whether no table knows the contract called, nor an event of the call.
+fn is_unknown(scene: &Scene<'_>) -> bool {
+    scene.called.is_none() && scene.venues.is_empty()
+}
+
+/// Names a trade that was found by its shape.
+pub(super) fn note(scene: &Scene<'_>) -> Option<Note> {
+    let detail = "found by its shape: one asset for another with one counterparty, by a contract \
+                  that no table knows";
+    let note = Note { kind: NoteKind::UnknownVenue, detail: detail.to_owned() };
+    is_unknown(scene).then_some(note)
+}
+
+/// What the wallet gave and got, where that is one asset for one other.
+fn parts(own: &Own) -> Option<(Part, Part)> {
+    let token = |leg: &Leg| Part { token: Some(leg.token), units: leg.units };
+    let native = |units| Part { token: None, units };
+    match (own.legs.as_slice(), own.measure) {
+        ([a, b], Measure::None | Measure::Unknown) if a.side != b.side => {
+            let (sold, bought) = if a.side == Side::Sell { (a, b) } else { (b, a) };
+            Some((token(sold), token(bought)))
+        }
+        ([leg], Measure::Gave(units)) if leg.side == Side::Buy => Some((native(units), token(leg))),
+        ([leg], Measure::Got(units)) if leg.side == Side::Sell => Some((token(leg), native(units))),
+        _ => None,
+    }
+}
+
+/// Whether the wallet gave or got loose native coin. Where that went on to is often known in part
+/// only, so that a sale of goods looks the same as an exchange.
+fn moved_coin(ledger: &Ledger, wallet: &Account) -> bool {
+    let coin = |m: &Move| m.asset == Asset::Native && (m.from == *wallet || m.to == *wallet);
+    ledger.moves.iter().any(coin)
+}
+
+/// Whether a token is neither the contract that was called nor moved by its own contract, as
+/// shares and claims are.
+fn is_plain(ledger: &Ledger, to: &Account, part: &Part) -> bool {
+    let Some(token) = part.token else { return true };
+    let own = |m: &Move| m.from == token || m.to == token;
+    let mut moves = ledger.moves.iter().filter(|m| m.asset == Asset::Token(token));
+    token != *to && !moves.any(own)
+}
+
+/// Whether a token's transfers are those of its standard: the first NFTs wrote theirs, like a few
+/// tokens of that time, without indexed words, and what stands for an amount there is a number.
+fn is_indexed(scene: &Scene<'_>, part: &Part) -> bool {
+    let Some(token) = part.token else { return true };
+    let mut transfers =
+        scene.tx.logs.iter().filter(|log| log.address == token && transfer(log).is_some());
+    transfers.all(|log| log.topics.len() == 3)
+}
+
+/// Whether a token other than the wrapped native coin was minted or burnt.
+fn any_minted(ledger: &Ledger) -> bool {
+    let minted = |m: &Move| m.from == ZERO || m.to == ZERO;
+    ledger.moves.iter().any(|m| minted(m) && !ledger.is_measure(m.asset))
+}
+
+/// Whether one account ended with what the wallet gave and without what the wallet got.
+fn has_counterparty(ledger: &Ledger, wallet: &Account, gave: Part, got: Part) -> bool {
+    let is = |part: Part, asset: Asset| match part.token {
+        Some(token) => asset == Asset::Token(token),
+        None => asset == Asset::Token(ledger.wrapped),
+    };
+    let mut flows: BTreeMap<Account, (Flow, Flow)> = BTreeMap::new();
+    for m in &ledger.moves {
+        for (account, came) in [(m.from, false), (m.to, true)] {
+            let (given, gotten) = flows.entry(account).or_default();
+            if is(gave, m.asset) {
+                given.add(m.amount, came);
+            } else if is(got, m.asset) {
+                gotten.add(m.amount, came);
+            }
+        }
+    }
+    flows.iter().any(|(account, (given, gotten))| {
+        *account != *wallet && given.got > given.gave && gotten.gave > gotten.got
+    })
+}
+
+/// Whether an event confirms an exchange: it names both amounts, or both assets.
+fn confirms(ledger: &Ledger, log: &Log, gave: Part, got: Part) -> bool {
+    if tells_movement(log) || log.address == ledger.wrapped {
+        return false;
+    }
+    let amount = |part: Part| words(log).any(|word| units(word) == part.units);
+    let asset = |part: Part| {
+        words(log).filter_map(address).any(|named| match part.token {
+            Some(token) => named == token,
+            None => named == ledger.wrapped || named == NATIVE_PLACEHOLDER,
+        })
+    };
+    let amounts = amount(gave) && amount(got);
+    match (gave.token, got.token) {
+        (Some(_), Some(_)) => amounts || (asset(gave) && asset(got)),
+        // A number that stands next to a price, as in an auction, may look like an amount.
+        (None, _) | (_, None) => {
+            amounts && [gave, got].into_iter().any(|part| part.token.is_some() && asset(part))
+        }
+    }
+}

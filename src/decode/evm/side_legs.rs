@@ -1,0 +1,119 @@
+//! Movements that only follow an exchange, and exchanges whose output went on to others.
+
+use super::ledger::{Asset, Ledger, Unique, transfer};
+use super::scene::{Scene, exchanges};
+use super::trade::{Leg, Measure, Own};
+use super::transaction::{Account, Log};
+use super::words::ZERO;
+use crate::domain::{Side, Units};
+use crate::registry::ContractKind;
+
+const TWO: Units = Units::from_limbs([2, 0, 0, 0]);
+
+/// Whether a token was only minted or burnt, in step with one that was exchanged on the same side: a
+/// dividend tracker that repeats a holder's balance. It is no asset of its own. It moves by at least
+/// as much, for trackers count whole balances and drop those that fall below their least.
+pub(super) fn follows(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    legs: &[Leg],
+    leg: &Leg,
+) -> bool {
+    let asset = Asset::Token(leg.token);
+    if scene.exchanged(asset) || scene.venues.iter().any(|v| v.log.address == leg.token) {
+        return false;
+    }
+    let mut moves = ledger.moves.iter().filter(|m| m.asset == asset);
+    let repeats = moves.all(|m| match leg.side {
+        Side::Buy => m.from == ZERO || m.to != *wallet,
+        Side::Sell => m.to == ZERO || m.from != *wallet,
+    });
+    let same = |other: &Leg| {
+        let exchanged = scene.exchanged(Asset::Token(other.token));
+        let in_step = leg.units >= other.units && leg.units / TWO <= other.units;
+        other.side == leg.side && in_step && exchanged
+    };
+    repeats && legs.iter().any(same)
+}
+
+/// Whether a token that is one of its kind was minted or burnt as a part of the transfer of a token
+/// that was exchanged: the mirror of a DN-404 token. Its events stand next to that transfer.
+pub(super) fn mirrors(scene: &Scene<'_>, wallet: &Account, own: &Own, unique: &Unique) -> bool {
+    let positions = scene.contract(&unique.token);
+    if positions.is_some_and(|contract| contract.kind == ContractKind::Positions) {
+        return false;
+    }
+    let side = match (unique.from == ZERO, unique.to == ZERO) {
+        (true, false) => Side::Buy,
+        (false, true) => Side::Sell,
+        _ => return false,
+    };
+    let logs = scene.tx.logs.as_slice();
+    let is_mirror = |log: &Log| log.address == unique.token;
+    let (Some(first), Some(last)) =
+        (logs.iter().position(is_mirror), logs.iter().rposition(is_mirror))
+    else {
+        return false;
+    };
+    let unbroken = logs.get(first..=last).is_some_and(|run| run.iter().all(is_mirror));
+    let moves = |log: &Log| {
+        let leg = own.legs.iter().find(|leg| leg.token == log.address && leg.side == side);
+        let owner = transfer(log).map(|(from, to)| if side == Side::Buy { to } else { from });
+        leg.is_some_and(|leg| scene.exchanged(Asset::Token(leg.token))) && owner == Some(*wallet)
+    };
+    let before = first.checked_sub(1).and_then(|at| logs.get(at));
+    let after = logs.get(last + 1);
+    unbroken && before.into_iter().chain(after).any(moves)
+}
+
+/// Whether most of what the exchange gave for the wallet went on to others, by a bridge or as a
+/// payment: what came back is a rest.
+pub(super) fn went_on(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    own: &Own,
+    legs: &[Leg],
+) -> bool {
+    if scene.tx.from != *wallet || scene.fills() || own.exchanged.len() != legs.len() {
+        return false;
+    }
+    let mut bought = legs.iter().filter(|leg| leg.side == Side::Buy);
+    match (bought.next(), bought.next(), own.measure) {
+        (Some(leg), None, Measure::None | Measure::Gave(_) | Measure::Unknown) => {
+            let asset = Asset::Token(leg.token);
+            onward(scene, ledger, wallet, asset) > leg.units
+        }
+        (None, _, Measure::Got(units)) if ledger.native_known && !sells_itself(ledger, legs) => {
+            onward(scene, ledger, wallet, Asset::Native) > units
+        }
+        _ => false,
+    }
+}
+
+/// Whether a coin that takes fees sold what it kept of them meanwhile, through the same router.
+fn sells_itself(ledger: &Ledger, legs: &[Leg]) -> bool {
+    ledger
+        .moves
+        .iter()
+        .any(|m| legs.iter().any(|leg| m.asset == Asset::Token(leg.token) && m.from == leg.token))
+}
+
+/// How much of an asset those who paid the wallet gave to others than pools and the asset itself.
+fn onward(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, asset: Asset) -> Units {
+    let is_pool =
+        |who: &Account| scene.venues.iter().any(|v| exchanges(v.event.kind) && v.holder == *who);
+    let takes_part = |who: &Account| {
+        let itself = match asset {
+            Asset::Token(token) => token == *who,
+            Asset::Native => ledger.wrapped == *who,
+        };
+        itself || *who == ZERO || is_pool(who)
+    };
+    let of_asset = || ledger.moves.iter().filter(|m| m.asset == asset);
+    let pays = |who: &Account| of_asset().any(|m| m.from == *who && m.to == *wallet);
+    let away = of_asset()
+        .filter(|m| m.to != *wallet && !takes_part(&m.from) && !takes_part(&m.to) && pays(&m.from));
+    away.fold(Units::ZERO, |sum, m| sum.saturating_add(m.amount))
+}

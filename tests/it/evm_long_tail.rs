@@ -1,0 +1,359 @@
+//! What the EVM decoder makes of venues that are old or unknown, of movements that only follow an
+//! exchange, and of native coin that no trace shows: one rule a test.
+
+use blotter::decode::NoteKind;
+use blotter::decode::evm::{Account, Log, Terms, Word};
+use blotter::domain::Units;
+
+use crate::evm_decode::{
+    AAA, BBB, CCC, Case, OTHER, POOL, POOL_2, ROUTER, WALLET, ZERO, account, buy, call, case, log,
+    number, sell, swap, transfer, uniswap_v2_router, unwrap, v2_swap, weth, word, wrap,
+};
+
+const TRADED: &str = "Traded(address,uint256,uint256)";
+const ROUTER_NAME: &str = "0x1010101010101010101010101010101010101010";
+
+fn metamask() -> Account {
+    account("881d40237659c251811cec9c364ef91dc08d300c")
+}
+
+fn one_inch_v5() -> Account {
+    account("1111111254eeb25477b68fb85ed929f73a960582")
+}
+
+/// 500 AAA to a counterparty and 7 BBB from it, with what an event says.
+fn dealt(said: Log) -> Case {
+    case(vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, POOL, WALLET, 7), said])
+}
+
+fn said(words: &[Word]) -> Log {
+    log(ROUTER, TRADED, &[], words)
+}
+
+fn amounts() -> Log {
+    said(&[word(WALLET), number(500), number(7)])
+}
+
+fn with(mut base: Case, more: &[Log]) -> Case {
+    base.tx.logs.extend_from_slice(more);
+    base
+}
+
+#[test]
+fn venues_of_the_first_years_are_known() {
+    let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
+    let pair = [word(AAA), word(BBB)];
+    let events: [(&str, &str, Vec<Word>, Vec<Word>); 6] = [
+        (
+            "Tokenlon",
+            "FillOrder(string,bytes32,bytes32,address,address,uint256,address,address,uint256,address,uint256,uint16)",
+            vec![hash, hash, taker],
+            vec![
+                number(288),
+                pair[0],
+                number(500),
+                maker,
+                pair[1],
+                number(8),
+                taker,
+                number(7),
+                number(30),
+            ],
+        ),
+        (
+            "0x",
+            "Fill(address,address,address,address,uint256,uint256,uint256,uint256,bytes32,bytes,bytes)",
+            vec![maker, taker, hash],
+            vec![taker, taker, number(7), number(500)],
+        ),
+        (
+            "Bancor",
+            "Conversion(address,address,address,uint256,uint256,int256)",
+            vec![pair[0], pair[1], taker],
+            vec![number(500), number(7), number(0)],
+        ),
+        (
+            "Shell",
+            "Trade(address,address,address,uint256,uint256)",
+            vec![taker, pair[0], pair[1]],
+            vec![number(500), number(7)],
+        ),
+        (
+            "Hashflow",
+            "Trade(address,address,bytes32,address,address,uint256,uint256,uint256)",
+            vec![],
+            vec![maker, taker, hash, pair[0], pair[1], number(500), number(7), number(0)],
+        ),
+        (
+            "OasisDEX",
+            "LogTrade(uint256,address,uint256,address)",
+            vec![pair[0], pair[1]],
+            vec![number(500), number(7)],
+        ),
+    ];
+    for (name, signature, topics, data) in events {
+        let traded = dealt(log(POOL, signature, &topics, &data));
+        traded.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        traded.venues(&[name, name]);
+    }
+}
+
+#[test]
+fn a_trade_by_an_unknown_contract_is_found_by_its_shape() {
+    let by_amounts = dealt(amounts());
+    by_amounts.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    by_amounts.venues(&[ROUTER_NAME, ROUTER_NAME]);
+    assert_eq!(by_amounts.decode().notes[0].kind, NoteKind::UnknownVenue);
+    // A fee went off before the event was written: it names the assets.
+    let by_assets = dealt(said(&[word(AAA), word(BBB), number(480), number(8)]));
+    by_assets.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    // Wrapped native coin, where the event names the token and both amounts.
+    let wrapped = |words: &[Word]| {
+        let paid = vec![transfer(weth(), WALLET, POOL, 100), transfer(AAA, POOL, WALLET, 500)];
+        with(case(paid), &[said(words)])
+    };
+    wrapped(&[word(AAA), number(100), number(500)]).gives(&[('b', AAA, 500, Some(100))]);
+    wrapped(&[number(100), number(500)]).gives_none(None);
+    // Loose coin may have paid for goods.
+    let goods =
+        vec![transfer(AAA, ROUTER, WALLET, 500), said(&[word(AAA), number(100), number(500)])];
+    case(goods).value(100).gives_none(None);
+}
+
+#[test]
+fn what_is_not_plain_is_no_trade_of_an_unknown_contract() {
+    let nothing = |unlike: Case| unlike.gives_none(None);
+    // No event confirms it, or one that names half of it.
+    nothing(dealt(said(&[word(WALLET)])));
+    nothing(dealt(said(&[number(500), word(BBB)])));
+    // Another sent it; it is the wallet's own code.
+    nothing(dealt(amounts()).from(OTHER));
+    nothing(dealt(amounts()).to(WALLET));
+    // A share, a debt or a receipt was minted or burnt.
+    nothing(with(dealt(amounts()), &[transfer(CCC, ZERO, OTHER, 3)]));
+    nothing(with(dealt(amounts()), &[transfer(CCC, WALLET, ZERO, 3)]));
+    // The token's own contract deals in it.
+    nothing(dealt(amounts()).to(BBB));
+    nothing(with(dealt(amounts()), &[transfer(BBB, BBB, OTHER, 1)]));
+    // At one to one: a migration.
+    let migrated = vec![
+        transfer(AAA, WALLET, ROUTER, 500),
+        transfer(BBB, ROUTER, WALLET, 500),
+        said(&[word(AAA), word(BBB), number(500)]),
+    ];
+    nothing(case(migrated));
+    // Those who got and those who gave have nothing to do with each other.
+    let apart = vec![transfer(AAA, WALLET, POOL, 500), transfer(BBB, OTHER, WALLET, 7), amounts()];
+    nothing(case(apart));
+    // An NFT stood for the money.
+    let nft =
+        log(CCC, "Transfer(address,address,uint256)", &[word(WALLET), word(OTHER), number(1)], &[]);
+    nothing(with(dealt(amounts()), &[nft]));
+}
+
+#[test]
+fn a_dividend_tracker_is_no_row() {
+    let sold = with(sell(), &[transfer(CCC, WALLET, ZERO, 500)]);
+    sold.gives(&[('s', AAA, 500, Some(100))]);
+    // It drops what falls below its least.
+    with(sell(), &[transfer(CCC, WALLET, ZERO, 600)]).gives(&[('s', AAA, 500, Some(100))]);
+    with(buy(), &[transfer(CCC, ZERO, WALLET, 500)]).gives(&[('b', AAA, 500, Some(100))]);
+    // A share has a life of its own.
+    with(sell(), &[transfer(CCC, WALLET, ZERO, 20)]).gives_none(Some(NoteKind::Liquidity));
+    with(buy(), &[transfer(CCC, ZERO, WALLET, 20)]).gives_none(Some(NoteKind::Liquidity));
+    with(sell(), &[transfer(CCC, ZERO, WALLET, 500)]).gives_none(Some(NoteKind::Liquidity));
+}
+
+#[test]
+fn the_mirror_of_a_token_is_a_part_of_its_transfer() {
+    let nft = |from, to| {
+        log(CCC, "Transfer(address,address,uint256)", &[word(from), word(to), number(7)], &[])
+    };
+    let mirrored = |mirror: &[Log]| {
+        let mut logs = vec![wrap(ROUTER, 100), transfer(weth(), ROUTER, POOL, 100)];
+        logs.extend_from_slice(mirror);
+        logs.push(transfer(AAA, POOL, WALLET, 500));
+        logs.push(v2_swap(POOL, [100, 0, 0, 500]));
+        case(logs).value(100).calls(&[call(ROUTER, weth(), 100)])
+    };
+    mirrored(&[nft(ZERO, WALLET), nft(ZERO, WALLET)]).gives(&[('b', AAA, 500, Some(100))]);
+    // It was given up, or changed hands; or it stands elsewhere.
+    mirrored(&[nft(WALLET, ZERO)]).gives_none(Some(NoteKind::OneSided));
+    mirrored(&[nft(OTHER, WALLET)]).gives_none(Some(NoteKind::OneSided));
+    with(mirrored(&[]), &[nft(ZERO, WALLET)]).gives_none(Some(NoteKind::OneSided));
+}
+
+#[test]
+fn a_rest_that_came_back_is_no_trade() {
+    let routed = |to_wallet, onward| {
+        let mut logs = vec![wrap(ROUTER, 100)];
+        logs.extend(swap(POOL, (weth(), 100, ROUTER), (AAA, 500, ROUTER)));
+        logs.push(transfer(AAA, ROUTER, WALLET, to_wallet));
+        logs.push(transfer(AAA, ROUTER, OTHER, onward));
+        case(logs).value(100).calls(&[call(ROUTER, weth(), 100)])
+    };
+    routed(20, 480).gives_none(Some(NoteKind::OneSided));
+    // A fee of the route.
+    routed(480, 20).gives(&[('b', AAA, 480, Some(100))]);
+    // A coin that takes most of each transfer for itself.
+    let mut logs = vec![wrap(ROUTER, 100)];
+    logs.extend(swap(POOL, (weth(), 100, ROUTER), (AAA, 200, WALLET)));
+    logs.push(transfer(AAA, POOL, AAA, 300));
+    let taxed = case(logs).value(100).calls(&[call(ROUTER, weth(), 100)]);
+    taxed.gives(&[('b', AAA, 200, Some(100))]);
+    // Of native coin.
+    let paid = |to_wallet, onward| {
+        sell().calls(&[
+            call(weth(), ROUTER, 100),
+            call(ROUTER, WALLET, to_wallet),
+            call(ROUTER, OTHER, onward),
+        ])
+    };
+    paid(10, 90).gives_none(Some(NoteKind::OneSided));
+    paid(99, 1).gives(&[('s', AAA, 500, Some(99))]);
+}
+
+#[test]
+fn a_round_trip_says_so() {
+    let mut logs = swap(POOL, (AAA, 500, WALLET), (BBB, 7, POOL_2));
+    logs.extend(swap(POOL_2, (BBB, 7, POOL), (AAA, 510, WALLET)).into_iter().skip(1));
+    case(logs).gives_none(Some(NoteKind::RoundTrip));
+}
+
+/// A sale of a coin that takes fees, which sells what it kept of them while the wallet's transfer
+/// is under way.
+fn sells_meanwhile(to: Account) -> Vec<Log> {
+    let mut logs = swap(POOL, (AAA, 90, AAA), (weth(), 18, to));
+    logs.push(unwrap(to, 18));
+    logs.extend(swap(POOL, (AAA, 500, WALLET), (weth(), 100, to)));
+    logs.push(unwrap(to, 100));
+    logs
+}
+
+#[test]
+fn what_was_unwrapped_after_the_wallet_gave_is_its_pay() {
+    let router = uniswap_v2_router();
+    let sold = case(sells_meanwhile(router)).to(router).unknown();
+    sold.gives(&[('s', AAA, 500, Some(100))]);
+    // A second unwrap that no sale of the coin itself explains, and one that comes later.
+    let mut twice = vec![unwrap(router, 18)];
+    twice.extend(swap(POOL, (AAA, 500, WALLET), (weth(), 100, router)));
+    twice.push(unwrap(router, 100));
+    case(twice).to(router).unknown().gives(&[('s', AAA, 500, None)]);
+    let mut later = swap(POOL, (AAA, 500, WALLET), (weth(), 100, router));
+    later.push(transfer(AAA, AAA, POOL, 90));
+    later.push(unwrap(router, 118));
+    case(later).to(router).unknown().gives(&[('s', AAA, 500, None)]);
+}
+
+#[test]
+fn a_contract_that_pays_out_whole_may_leave_unwrapping_to_others() {
+    let through = |to| {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, OTHER));
+        logs.push(unwrap(OTHER, 60));
+        logs.push(unwrap(OTHER, 40));
+        case(logs).to(to).unknown()
+    };
+    through(one_inch_v5()).gives(&[('s', AAA, 500, Some(100))]);
+    through(uniswap_v2_router()).gives(&[('s', AAA, 500, None)]);
+    // What the input names stays with MetaMask; where it names nothing, nothing is known.
+    let mut charged = through(metamask());
+    charged.clone().gives(&[('s', AAA, 500, None)]);
+    charged.tx.terms.charged = Some(Units::from(3_u64));
+    charged.gives(&[('s', AAA, 500, Some(97))]);
+}
+
+#[test]
+fn coin_that_the_input_gives_to_another_is_not_the_wallets() {
+    let sold = |receiver| {
+        let mut sold = sell().to(uniswap_v2_router()).unknown();
+        sold.tx.logs.pop();
+        sold.tx.logs.push(unwrap(uniswap_v2_router(), 100));
+        sold.tx.terms = Terms { receiver: Some(receiver), ..Terms::default() };
+        sold
+    };
+    sold(WALLET).gives(&[('s', AAA, 500, Some(100))]);
+    sold(OTHER).gives_none(Some(NoteKind::OneSided));
+}
+
+#[test]
+fn a_call_for_an_exact_amount_of_coin_spends_it() {
+    let bought = |selector| {
+        let mut logs = vec![wrap(ROUTER, 99)];
+        logs.extend(swap(POOL, (weth(), 99, ROUTER), (AAA, 500, WALLET)));
+        let mut bought = case(logs).value(100).unknown();
+        bought.tx.selector = Some(selector);
+        bought
+    };
+    // swapExactETHForTokens; swapETHForExactTokens gives a rest back.
+    bought([0x7f, 0xf3, 0x6a, 0xb5]).gives(&[('b', AAA, 500, Some(100))]);
+    bought([0xfb, 0x3b, 0xdb, 0x41]).gives(&[('b', AAA, 500, None)]);
+}
+
+#[test]
+fn a_fee_that_an_event_announces_leaves_the_pay_open() {
+    let okx = account("3b3ae790df4f312e745d270119c6052904fb6790");
+    let placeholder = word([0xee; 20]);
+    let record = log(
+        okx,
+        "OrderRecord(address,address,address,uint256,uint256)",
+        &[],
+        &[word(AAA), placeholder, word(WALLET), number(500), number(100)],
+    );
+    let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, okx));
+    logs.extend([unwrap(OTHER, 100), record]);
+    let sold = case(logs).to(okx).unknown();
+    sold.gives(&[('s', AAA, 500, Some(100))]);
+    let mut fee = log(okx, "", &[], &[number(1), word(OTHER)]);
+    fee.topics = vec![
+        hex::decode("ffc60ee157a42f4d8edbd1897e6581a96d9ed04e44fb2ab53a47ce1eb8f2775b")
+            .unwrap()
+            .try_into()
+            .unwrap(),
+    ];
+    with(sold, &[fee]).gives(&[('s', AAA, 500, None)]);
+}
+
+#[test]
+fn a_quote_for_native_coin_values_what_it_led_to() {
+    let order = log(
+        OTHER,
+        "RfqOrderFilled(bytes32,address,address,address,address,uint128,uint128,bytes32)",
+        &[],
+        &[number(0), word(POOL), word(ROUTER), word(weth()), word(AAA), number(500), number(100)],
+    );
+    let mut logs = vec![
+        transfer(AAA, WALLET, ROUTER, 500),
+        transfer(AAA, ROUTER, POOL, 500),
+        transfer(weth(), POOL, ROUTER, 100),
+        order,
+    ];
+    // A fee of what was bought: the quote alone gives the value.
+    logs.extend(swap(POOL_2, (weth(), 100, ROUTER), (BBB, 8, ROUTER)));
+    logs.extend([transfer(BBB, ROUTER, OTHER, 1), transfer(BBB, ROUTER, WALLET, 7)]);
+    case(logs.clone()).gives(&[('s', AAA, 500, Some(100)), ('b', BBB, 7, Some(100))]);
+    // The maker was given another token too.
+    logs.push(transfer(CCC, OTHER, POOL, 1));
+    case(logs).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+}
+
+#[test]
+fn what_a_gas_sponsor_takes_is_no_part_of_the_trade() {
+    let entry_point = account("0000000071727de22e5e9d8baf0edac6f37da032");
+    let operation = |sender| {
+        log(
+            entry_point,
+            "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)",
+            &[[9; 32], word(sender), word(CCC)],
+            &[number(1), number(1), number(1), number(1)],
+        )
+    };
+    let traded = |sender| {
+        let mut logs = vec![transfer(AAA, WALLET, CCC, 30)];
+        logs.extend(swap(POOL, (AAA, 500, WALLET), (BBB, 7, WALLET)));
+        logs.extend([transfer(AAA, CCC, WALLET, 10), operation(sender)]);
+        case(logs).from(OTHER).to(entry_point)
+    };
+    traded(WALLET).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    traded(OTHER).gives(&[('s', AAA, 520, None), ('b', BBB, 7, None)]);
+}
