@@ -117,7 +117,11 @@ async fn what_one_endpoint_lacks_another_gives_and_what_all_lack_is_not_supporte
         let error = list(&pool).await.unwrap_err();
         assert_eq!(error, UpstreamError::NotSupported { method: "list".to_owned() });
     }
-    assert_eq!((script.sent_to("one"), script.sent_to("two")), (1, 2), "it is remembered");
+    assert_eq!(
+        (script.sent_to("one"), script.sent_to("two")),
+        (3, 4),
+        "believed after three answers"
+    );
 }
 
 #[tokio::test(start_paused = true)]
