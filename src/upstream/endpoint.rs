@@ -105,6 +105,8 @@ pub(super) struct Endpoint {
     /// tokio's clock, not the system's, so that it works on paused time.
     paid_until: Instant,
     resting_until: Instant,
+    /// Until then it is asked only by calls that name it.
+    excluded_until: Instant,
     /// Since its first rest after a success.
     out_since: Option<Instant>,
     /// In a row; at `breaker_failures` it is asked by one at a time.
@@ -141,6 +143,7 @@ impl Endpoint {
             next_lease: 0,
             paid_until: now,
             resting_until: now,
+            excluded_until: now,
             out_since: None,
             failures: 0,
             breaker_failures: limits.breaker_failures,
@@ -333,8 +336,18 @@ impl Endpoint {
         self.resting_until = self.resting_until.max(now + pause);
     }
 
+    /// Left out of the choice, and not waited for.
+    pub(super) fn exclude(&mut self, pause: Duration, now: Instant) {
+        self.excluded_until = self.excluded_until.max(now + pause);
+    }
+
+    pub(super) fn is_excluded(&self, now: Instant) -> bool {
+        self.excluded_until > now
+    }
+
     pub(super) fn release(&mut self, now: Instant) {
         self.resting_until = now;
+        self.excluded_until = now;
         self.out_since = None;
     }
 
@@ -351,7 +364,7 @@ impl Endpoint {
         EndpointStatus {
             id,
             label: self.label.clone(),
-            resting: self.is_resting(None, now),
+            resting: self.is_resting(None, now) || self.is_excluded(now),
             in_flight: self.open(now).count(),
             batch: self.batch,
             latency: self.latency,

@@ -146,6 +146,12 @@ impl Pool {
         self.inner.admission.refuse_hopeless();
     }
 
+    /// Leaves an endpoint out for a while, but for calls that name it: nothing waits for it.
+    pub(super) fn exclude(&self, id: EndpointId, pause: Duration) {
+        self.inner.admission.with(id, |endpoint| endpoint.exclude(pause, Instant::now()));
+        self.inner.admission.refuse_hopeless();
+    }
+
     /// Ends a rest.
     pub(super) fn release(&self, id: EndpointId) {
         self.inner.admission.with(id, |endpoint| endpoint.release(Instant::now()));

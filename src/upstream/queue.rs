@@ -81,7 +81,7 @@ impl Needs {
     /// Whether an endpoint may serve this at some time.
     fn may_use(&self, at: usize, endpoint: &Endpoint, now: Instant) -> bool {
         let id = EndpointId(at);
-        self.on.is_none_or(|on| on == id)
+        self.on.map_or(!endpoint.is_excluded(now), |on| on == id)
             && !self.without.contains(id)
             && (!self.is_second || endpoint.batch >= self.calls)
             && endpoint.offers(self.method, now)

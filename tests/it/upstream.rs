@@ -161,9 +161,7 @@ async fn a_method_that_is_not_offered_is_remembered_and_final() {
 /// one learned that it is absent waited for ever, and their lanes with them.
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_a_method_that_proves_absent_holds_nobody_up() {
-    let absent = r#"{"id":0,"error":{"code":-32601,"message":"Method not found"}}"#;
-    let acts = std::iter::repeat_n(Act::Body(absent), 3).chain([Act::Echo]);
-    let script = Arc::new(Script::default().host("one", 80, acts));
+    let script = Arc::new(Script::default().host("one", 80, [Act::Lacks]));
     let endpoint = EndpointConfig { concurrency: Some(1), batch: Some(1), ..at("one") };
     let pool = pool(&script, vec![endpoint]);
     let all = (0..8).map(|wallet| {

@@ -172,7 +172,7 @@ async fn a_refused_key_ends_a_call_soon_with_its_reason_and_is_seldom_tried_agai
         let began = Instant::now();
         let error = pool.call("echo", json!([1]), &lane(1)).await.unwrap_err();
         assert!(began.elapsed() < Duration::from_secs(10), "{body} {:?}", began.elapsed());
-        assert!(matches!(error, UpstreamError::Unavailable { .. }), "{error:?}");
+        assert!(matches!(error, UpstreamError::Refused { .. }), "{error:?}");
         assert!(error.to_string().contains("invalid project id"), "{error}");
         for _ in 0..60 {
             advance(Duration::from_secs(60)).await;

@@ -1,6 +1,6 @@
 //! The table of EVM nodes and of the services in front of them.
 
-use super::words::{ABSENT, BEHIND, BUSY, KEY, METHOD, PLAN, PRUNED, QUOTA, RATE, TEMPORARY};
+use super::words::{ABSENT, BEHIND, BUSY, KEY, LONG, METHOD, PLAN, PRUNED, QUOTA, RATE, TEMPORARY};
 use super::{Methods, Rule};
 use crate::upstream::policy::RetryDecision::{
     Fatal, ReduceBatch, ReduceRange, Refused, Retry, RetryElsewhere, SlowDown, Unsupported,
@@ -14,7 +14,7 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::text(FAULTS, Fatal).on(Methods::Runs),
     Rule::text(BATCH, ReduceBatch).in_batch(),
     Rule::text(TOO_LARGE, ReduceBatch).in_batch(),
-    Rule::text(RATE, SlowDown).not(QUOTA),
+    Rule::text(RATE, SlowDown).not(LONG),
     Rule::text(BEHIND, RetryElsewhere).on(Methods::Past).not(RANGE),
     Rule::text(INVALID_RANGE, RetryElsewhere).on(Methods::Ranges).not(BOUNDED),
     // Before the words of ranges: go-ethereum, erigon and reth say of pruned blocks.
@@ -26,10 +26,11 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::text(TOO_LARGE, ReduceRange).on(Methods::Ranges),
     Rule::text(LOGS_TIME, ReduceRange).on(Methods::Ranges),
     // BNB Chain's public nodes; and all that -32005 stands for without a word of rates.
-    Rule::text(&["limit exceeded"], ReduceRange).on(Methods::Ranges).not(QUOTA),
+    Rule::text(&["limit exceeded"], ReduceRange).on(Methods::Ranges).not(LONG),
     // A node that traces some blocks only may lack the plan for all of them.
     Rule::text(PLAN, Refused).on(Methods::Traces).not(TIME),
     Rule::text(PRUNED, RetryElsewhere).on(Methods::Past),
+    Rule::text(LONG, Refused),
     Rule::text(QUOTA, Refused),
     Rule::text(PLAN, Refused).not(TIME),
     Rule::text(KEY, Refused),

@@ -2,7 +2,7 @@
 //! agave `rpc-client-api`). What one node lacks another one may keep.
 
 use super::Rule;
-use super::words::{ABSENT, BUSY, KEY, METHOD, PLAN, QUOTA, RATE, TEMPORARY};
+use super::words::{ABSENT, BUSY, KEY, LONG, METHOD, PLAN, QUOTA, RATE, TEMPORARY};
 use crate::upstream::policy::RetryDecision::{
     ReduceBatch, Refused, Retry, RetryElsewhere, SlowDown, Unsupported,
 };
@@ -12,7 +12,8 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::text(&["batch", "response too large", "response is too"], ReduceBatch).in_batch(),
     // Helius: this request asks for more accounts than the node gives, whatever the rate.
     Rule::text(&["deprioritized", "narrow down"], RetryElsewhere),
-    Rule::text(RATE, SlowDown).not(QUOTA),
+    Rule::text(RATE, SlowDown).not(LONG),
+    Rule::text(LONG, Refused),
     Rule::text(QUOTA, Refused),
     Rule::text(PLAN, Refused),
     Rule::text(KEY, Refused),

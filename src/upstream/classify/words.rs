@@ -31,7 +31,10 @@ pub(in crate::upstream) const RATE: &[&str] = &[
 ];
 
 /// A limit of so long that waiting for it does not help a request.
-pub(in crate::upstream) const QUOTA: &[&str] = &[
+pub(in crate::upstream) const QUOTA: &[&str] = &["quota", "usage limit", "allowance of"];
+
+/// The same by its period or its price, which counts also where a rate is named too.
+pub(in crate::upstream) const LONG: &[&str] = &[
     "daily",
     "per day",
     "requests a day",
@@ -41,10 +44,8 @@ pub(in crate::upstream) const QUOTA: &[&str] = &[
     "monthly",
     "per month",
     "/month",
-    "quota",
     "credits",
     "max usage",
-    "usage limit",
     "usage exceeded",
     "exceeded your plan",
     "out of cu",

@@ -163,7 +163,7 @@ fn of_status(status: u16) -> Reading {
 fn of_text(status: u16, text: String) -> Reading {
     let lower = text.to_lowercase();
     let holds = |table: &[&str]| words::holds(&lower, table);
-    let is_quota = holds(words::QUOTA);
+    let is_quota = holds(words::LONG);
     if holds(KEY) {
         Reading::Denied(text)
     } else if holds(TOO_LARGE) {
@@ -172,7 +172,12 @@ fn of_text(status: u16, text: String) -> Reading {
         Reading::SlowDown(None)
     } else if holds(words::TEMPORARY) || holds(words::BUSY) {
         Reading::Again(text)
-    } else if matches!(status, 401..=403) || is_quota || holds(words::PLAN) || holds(words::KEY) {
+    } else if matches!(status, 401..=403)
+        || is_quota
+        || holds(words::QUOTA)
+        || holds(words::PLAN)
+        || holds(words::KEY)
+    {
         Reading::Denied(text)
     } else if holds(NOT_HERE) {
         Reading::NotOffered(text)

@@ -66,7 +66,7 @@ fn refusal(status: u16, code: i64, message: String) -> Reading {
     let lower = message.to_lowercase();
     let is_page = lower.trim_start().starts_with('<');
     let holds = |table: &[&str]| !is_page && words::holds(&lower, table);
-    if holds(words::QUOTA) {
+    if holds(words::LONG) {
         return Reading::Denied(message);
     }
     if holds(SLOW_DOWN) || holds(words::RATE) {
@@ -75,7 +75,9 @@ fn refusal(status: u16, code: i64, message: String) -> Reading {
     match (status, code) {
         (429, _) | (_, 429) => Reading::SlowDown(None),
         (401 | 402, _) | (_, 401 | 402) => Reading::Denied(message),
-        _ if holds(words::KEY) || holds(words::PLAN) => Reading::Denied(message),
+        _ if holds(words::QUOTA) || holds(words::KEY) || holds(words::PLAN) => {
+            Reading::Denied(message)
+        }
         // Without a key the index answers so, and means it for half a minute.
         (403, _) | (_, 403) => Reading::SlowDown(Some(KEYLESS_REST)),
         // Also with a page: a node without the index has one (Jetty).
