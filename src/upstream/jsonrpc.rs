@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn one_call_is_one_object() {
         let params = serde_json::json!([1]);
-        let body: serde_json::Value = serde_json::from_slice(&encode(&[("m", &params)])).unwrap();
+        let body: Value = serde_json::from_slice(&encode(&[("m", &params)])).unwrap();
         let expected = serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": "m", "params": [1]});
         assert_eq!(body, expected);
     }

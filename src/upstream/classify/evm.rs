@@ -34,6 +34,8 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::text(QUOTA, Refused),
     Rule::text(PLAN, Refused).not(TIME),
     Rule::text(KEY, Refused),
+    // A node that has not indexed it yet, or not any more.
+    Rule::text(&["transaction", "tx "], RetryElsewhere).and(&["not found"]).on(Methods::Past),
     Rule::text(METHOD, Unsupported).and(ABSENT).not(PARAMETER),
     Rule::code(&[-32601, -32004, -32075], Unsupported).not(PARAMETER),
     Rule::text(BUSY, SlowDown),

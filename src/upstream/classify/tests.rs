@@ -205,6 +205,9 @@ fn a_method_is_absent_by_its_own_name_only() {
         http(method, 404, "404 page not found", RetryDecision::Retry);
         http(method, 405, "<html><h1>405 Not Allowed</h1></html>", RetryDecision::Retry);
     }
+    let unknown = "transaction 0x5c not found";
+    of("debug_traceTransaction", 200, -32000, unknown, RetryDecision::RetryElsewhere);
+    of("eth_chainId", 503, -32000, "the service is not available", RetryDecision::Retry);
     // A range or a depth takes no method away.
     of("eth_getLogs", 200, -32005, "limit exceeded", RetryDecision::ReduceRange);
 }

@@ -160,8 +160,7 @@ pub(in crate::upstream) const BUSY: &[&str] =
     &["busy", "over capacity", "at capacity", "lack of computing resources"];
 
 /// What may be missing as a whole.
-pub(in crate::upstream) const METHOD: &[&str] =
-    &["method", "rpc call", "endpoint", "module", "namespace", "action", "function", "service"];
+pub(in crate::upstream) const METHOD: &[&str] = &["method", "rpc call", "module", "namespace"];
 
 /// That it is.
 pub(in crate::upstream) const ABSENT: &[&str] = &[
