@@ -83,6 +83,9 @@ async fn check(
         attempts_max: TRIES_MAX,
         retry_time_max: TRY_TIME_MAX,
         request_wait_max: TRY_TIME_MAX,
+        unsupported_answers: 1,
+        denied_answers: 1,
+        unknown_rounds: 1,
         ..PoolLimits::default()
     };
     let pool = pool(std::slice::from_ref(endpoint), transport, limits)?;

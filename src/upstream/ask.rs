@@ -6,9 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::sleep;
 
+use super::classify::classify;
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
-use super::policy::{self, Failure, Verdict};
+use super::policy::{Failure, RetryDecision};
 use super::pool::{CallOptions, Pool};
 use super::secret::mask;
 use super::send::Received;
@@ -45,7 +46,14 @@ pub enum Reading {
     Again(String),
     /// This endpoint does not have it.
     NotOffered(String),
-    /// The same everywhere.
+    /// For lack of a key, a plan or a quota.
+    Denied(String),
+    /// An error that is not known: final only when every endpoint answers with one.
+    Unknown {
+        code: i64,
+        message: String,
+    },
+    /// The same everywhere, or for the caller to ask for less.
     Refused {
         code: i64,
         message: String,
@@ -54,7 +62,7 @@ pub enum Reading {
 
 /// An exchange that gave no result.
 struct Refusal {
-    verdict: Verdict,
+    decision: RetryDecision,
     failure: Failure,
     rest: Option<Duration>,
 }
@@ -74,17 +82,17 @@ impl Pool {
             let (mut sent, received) = self.send_hedged(permit, &needs, ask, 1).await;
             let reading = understand(received, read);
             self.count(sent.endpoint, ask.name, reading.is_err());
-            let Refusal { verdict, failure, rest } = match reading {
+            let Refusal { decision, failure, rest } = match reading {
                 Ok(Response { status, body, .. }) => {
-                    self.learn(sent, true, &[]);
+                    self.learn(sent, &[ask.name], &[]);
                     return Ok(Reply { status, body, endpoint: sent.endpoint });
                 }
                 Err(refusal) => refusal,
             };
             let failure = failure.map_text(|text| mask(text, &self.secrets(sent.endpoint)));
             sent.rest = sent.rest.or(rest.map(|rest| rest.min(self.inner.limits.retry_after_max)));
-            let lesson = [Lesson { verdict, method: ask.name, failure }];
-            self.learn(sent, false, &lesson);
+            let lesson = [Lesson { decision, method: ask.name, failure }];
+            self.learn(sent, &[], &lesson);
             let [lesson] = lesson;
             let (again, pause) = self.next_try(open, options, sent, &lesson)?;
             open = again;
@@ -94,28 +102,34 @@ impl Pool {
 }
 
 fn understand(received: Received, read: fn(u16, &[u8]) -> Reading) -> Result<Response, Refusal> {
-    let no = |verdict, failure, rest| Err(Refusal { verdict, failure, rest });
+    let no = |decision, failure, rest| Err(Refusal { decision, failure, rest });
     let response = match received {
         Ok(response) => response,
         Err(error) => {
             let failure = Failure::Transport(error);
-            return no(policy::judge(&failure, "", false), failure, None);
+            return no(classify(&failure, "", false), failure, None);
         }
     };
     let status = response.status;
+    let rpc = |code, message| Failure::Rpc { status, code, message };
     match read(status, &response.body) {
         Reading::Good => Ok(response),
         Reading::SlowDown(rest) => {
-            no(Verdict::SlowDown, Failure::Http { status, text: String::new() }, rest)
+            let text = String::from_utf8_lossy(&response.body).chars().take(TEXT_MAX).collect();
+            no(RetryDecision::SlowDown, Failure::Http { status, text }, rest)
         }
         Reading::Again(text) => {
             // Whatever the body looks like, the status says what it is about.
-            let verdict = if status == 429 { Verdict::SlowDown } else { Verdict::Again };
-            no(verdict, Failure::Told(text), None)
+            let is_rate = status == 429;
+            let decision = if is_rate { RetryDecision::SlowDown } else { RetryDecision::Retry };
+            no(decision, Failure::Told(text), None)
         }
-        Reading::NotOffered(text) => no(Verdict::NotOffered, Failure::Told(text), None),
-        Reading::Refused { code, message } => {
-            no(Verdict::Final, Failure::Rpc { code, message }, None)
-        }
+        Reading::NotOffered(text) => no(RetryDecision::Unsupported, Failure::Told(text), None),
+        Reading::Denied(text) => no(RetryDecision::Refused, Failure::Told(text), None),
+        Reading::Unknown { code, message } => no(RetryDecision::Unknown, rpc(code, message), None),
+        Reading::Refused { code, message } => no(RetryDecision::Fatal, rpc(code, message), None),
     }
 }
+
+/// Characters of a refusal that are kept.
+const TEXT_MAX: usize = 200;

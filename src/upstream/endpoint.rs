@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::choice::Offer;
 use super::limits::PoolLimits;
+use super::refusals::Refusals;
 use super::secret::{SecretText, SecretUrl};
 
 /// Number of an endpoint in its pool, by configuration order.
@@ -104,6 +105,8 @@ pub(super) struct Endpoint {
     /// tokio's clock, not the system's, so that it works on paused time.
     paid_until: Instant,
     resting_until: Instant,
+    /// Until then it is asked only by calls that name it.
+    excluded_until: Instant,
     /// Since its first rest after a success.
     out_since: Option<Instant>,
     /// In a row; at `breaker_failures` it is asked by one at a time.
@@ -116,7 +119,7 @@ pub(super) struct Endpoint {
     measured_at: Instant,
     remeasure_after: Duration,
     last_error: Option<String>,
-    not_offered: BTreeMap<String, Instant>,
+    pub(super) refusals: Refusals,
     calls: BTreeMap<String, CallCounts>,
 }
 
@@ -140,6 +143,7 @@ impl Endpoint {
             next_lease: 0,
             paid_until: now,
             resting_until: now,
+            excluded_until: now,
             out_since: None,
             failures: 0,
             breaker_failures: limits.breaker_failures,
@@ -149,7 +153,7 @@ impl Endpoint {
             measured_at: now,
             remeasure_after: limits.remeasure_after,
             last_error: None,
-            not_offered: BTreeMap::new(),
+            refusals: Refusals::default(),
             calls: BTreeMap::new(),
         }
     }
@@ -162,9 +166,21 @@ impl Endpoint {
         if at <= now { Ok(()) } else { Err(at) }
     }
 
+    /// The next time at which it may be asked for more than now.
+    pub(super) fn next_change(&self, now: Instant) -> Option<Instant> {
+        self.ready(now).err().into_iter().chain(self.refusals.next_end(now)).min()
+    }
+
     /// When its rate and its rest allow a request.
     fn free_at(&self, now: Instant) -> Instant {
-        self.resting_until.max(self.paid_until.checked_sub(BURST).unwrap_or(now))
+        self.rests_until(None).max(self.paid_until.checked_sub(BURST).unwrap_or(now))
+    }
+
+    /// For a method, else as a whole.
+    fn rests_until(&self, method: Option<&str>) -> Instant {
+        self.refusals
+            .until(method)
+            .map_or(self.resting_until, |until| until.max(self.resting_until))
     }
 
     fn open(&self, now: Instant) -> impl Iterator<Item = &Lease> {
@@ -175,34 +191,49 @@ impl Endpoint {
         if self.failures >= self.breaker_failures { 1 } else { self.concurrency }
     }
 
-    /// What it offers a request of so many calls.
-    pub(super) fn offer(&self, at: usize, calls: usize, now: Instant) -> Offer {
+    /// What it offers a request of so many calls of a method.
+    pub(super) fn offer(&self, at: usize, method: &str, calls: usize, now: Instant) -> Offer {
         let youngest = self.open(now).map(|lease| lease.began).max();
+        let doubts = u32::from(self.refusals.is_doubtful(method, now));
+        let free_at = self.free_at(now).max(self.rests_until(Some(method)));
         Offer {
             at,
-            failures: self.failures,
+            failures: self.failures.max(doubts),
             usual: self.usual(now),
             in_flight: self.open(now).count(),
             concurrency: self.places(),
             youngest: youngest.map_or(Duration::ZERO, |began| now.saturating_duration_since(began)),
-            free_in: self.free_at(now).saturating_duration_since(now),
-            is_resting: self.is_resting(now),
+            free_in: free_at.saturating_duration_since(now),
+            is_resting: self.is_resting(Some(method), now),
             spacing: self.cost(calls.min(self.batch)),
         }
     }
 
-    pub(super) fn is_resting(&self, now: Instant) -> bool {
-        self.resting_until > now
+    /// For a method, else as a whole.
+    pub(super) fn is_resting(&self, method: Option<&str>, now: Instant) -> bool {
+        self.rests_until(method) > now
     }
 
     /// It will not have answered anyone for longer than `wait_max`, seen from `since`.
-    pub(super) fn is_out(&self, since: Instant, wait_max: Duration, now: Instant) -> bool {
+    pub(super) fn is_out(
+        &self,
+        method: &str,
+        since: Instant,
+        wait_max: Duration,
+        now: Instant,
+    ) -> bool {
         let since = self.out_since.unwrap_or(now).max(since);
-        self.is_resting(now) && self.resting_until.saturating_duration_since(since) > wait_max
+        let until = self.rests_until(Some(method));
+        until > now && until.saturating_duration_since(since) > wait_max
     }
 
     pub(super) fn offers(&self, method: &str, now: Instant) -> bool {
-        self.not_offered.get(method).is_none_or(|until| *until <= now)
+        !self.refusals.is_absent(method, now)
+    }
+
+    /// May be asked for it now or soon: neither absent nor refused.
+    pub(super) fn serves(&self, method: &str, now: Instant) -> bool {
+        self.offers(method, now) && self.refusals.until(Some(method)).is_none_or(|at| at <= now)
     }
 
     /// Books a request of up to `wanted` calls; returns its number and how many it may hold.
@@ -305,26 +336,40 @@ impl Endpoint {
         self.resting_until = self.resting_until.max(now + pause);
     }
 
+    /// Left out of the choice, and not waited for.
+    pub(super) fn exclude(&mut self, pause: Duration, now: Instant) {
+        self.excluded_until = self.excluded_until.max(now + pause);
+    }
+
+    pub(super) fn is_excluded(&self, now: Instant) -> bool {
+        self.excluded_until > now
+    }
+
     pub(super) fn release(&mut self, now: Instant) {
         self.resting_until = now;
+        self.excluded_until = now;
         self.out_since = None;
     }
 
-    pub(super) fn does_not_offer(&mut self, method: &str, until: Instant) {
-        self.not_offered.insert(method.to_owned(), until);
+    pub(super) fn note_error(&mut self, error: String) {
+        self.last_error = Some(error);
+    }
+
+    /// Why it was not used of late.
+    pub(super) fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
     }
 
     pub(super) fn status(&self, id: EndpointId, now: Instant) -> EndpointStatus {
-        let absent = |(method, until): (&String, &Instant)| (*until > now).then(|| method.clone());
         EndpointStatus {
             id,
             label: self.label.clone(),
-            resting: self.is_resting(now),
+            resting: self.is_resting(None, now) || self.is_excluded(now),
             in_flight: self.open(now).count(),
             batch: self.batch,
             latency: self.latency,
             last_error: self.last_error.clone(),
-            not_offered: self.not_offered.iter().filter_map(absent).collect(),
+            not_offered: self.refusals.methods(now),
             calls: self.calls.clone(),
         }
     }

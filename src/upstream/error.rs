@@ -12,6 +12,9 @@ pub enum UpstreamError {
     /// The node answered with an error that asking again does not mend.
     #[error("{endpoint} refuses: {message} (code {code})")]
     Rpc { endpoint: String, code: i64, message: String },
+    /// Every endpoint that could serve the method refuses it for lack of a key, a plan or a quota.
+    #[error("{endpoint} refuses {method}: {reason}")]
+    Refused { endpoint: String, method: String, reason: String },
     /// No endpoint offers the method.
     #[error("no endpoint offers {method}")]
     NotSupported { method: String },
@@ -35,7 +38,7 @@ impl UpstreamError {
             | Self::HistoryCut { .. }
             | Self::WrongChain { .. }
             | Self::NotAWallet { .. } => true,
-            Self::Unavailable { .. } | Self::Malformed { .. } => false,
+            Self::Unavailable { .. } | Self::Refused { .. } | Self::Malformed { .. } => false,
         }
     }
 }

@@ -1,15 +1,32 @@
 //! JSON-RPC 2.0 envelopes. Results stay raw text: who asked knows the shape.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// An error object of a node.
+/// An error object of a node; some services give a text in its place, others a code as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "Value")]
 pub(super) struct RpcError {
-    #[serde(default)]
     pub(super) code: i64,
-    #[serde(default)]
     pub(super) message: String,
+}
+
+impl From<Value> for RpcError {
+    fn from(error: Value) -> Self {
+        let text = |part: &Value| part.as_str().map(str::to_owned);
+        let field = |name: &str| error.get(name).unwrap_or(&Value::Null);
+        let code = field("code");
+        let code = code.as_i64().or_else(|| code.as_str()?.parse().ok()).unwrap_or(0);
+        // Some say in `data` what it is about; results of a reverted call are there too.
+        let data = text(field("data")).filter(|data| !data.starts_with("0x"));
+        let told = text(&error).or_else(|| text(field("message")));
+        let message = match (told, data) {
+            (Some(told), Some(data)) if !told.contains(&data) => format!("{told}: {data}"),
+            (told, data) => told.or(data).unwrap_or_default(),
+        };
+        Self { code, message }
+    }
 }
 
 #[derive(Deserialize)]
@@ -31,7 +48,7 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawV
 pub(super) type Outcome = Result<Box<RawValue>, RpcError>;
 
 /// The body of a request: one object for one call, else an array; ids count from 0.
-pub(super) fn encode(calls: &[(&str, &serde_json::Value)]) -> Vec<u8> {
+pub(super) fn encode(calls: &[(&str, &Value)]) -> Vec<u8> {
     let mut body = Vec::with_capacity(calls.len() * 128);
     if calls.len() != 1 {
         body.push(b'[');
@@ -105,7 +122,7 @@ mod tests {
     #[test]
     fn one_call_is_one_object() {
         let params = serde_json::json!([1]);
-        let body: serde_json::Value = serde_json::from_slice(&encode(&[("m", &params)])).unwrap();
+        let body: Value = serde_json::from_slice(&encode(&[("m", &params)])).unwrap();
         let expected = serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": "m", "params": [1]});
         assert_eq!(body, expected);
     }

@@ -40,8 +40,19 @@ pub struct PoolLimits {
     pub hedge_share: u32,
     /// A turn that its waiter does not take for so long goes to the next one.
     pub turn_wait_max: Duration,
-    /// A method that an endpoint does not offer is tried again there after this long.
-    pub not_offered_rest: Duration,
+    /// Answers, apart from each other, after which a method counts as not offered by an endpoint.
+    pub unsupported_answers: u32,
+    /// The same for a missing key, plan or quota.
+    pub denied_answers: u32,
+    /// Pause after the first of them, four times as long after each further one.
+    pub refusal_pause_min: Duration,
+    /// Pause once there are enough, twice as long after each further one.
+    pub refusal_rest_min: Duration,
+    pub refusal_rest_max: Duration,
+    /// Other endpoints are preferred for so long for a method that lacked old data.
+    pub lacking_rest: Duration,
+    /// How often all endpoints are asked that answer with an unknown error.
+    pub unknown_rounds: u32,
 }
 
 impl Default for PoolLimits {
@@ -66,7 +77,13 @@ impl Default for PoolLimits {
             remeasure_after: Duration::from_secs(30),
             hedge_share: 10,
             turn_wait_max: Duration::from_millis(500),
-            not_offered_rest: Duration::from_secs(3600),
+            unsupported_answers: 3,
+            denied_answers: 4,
+            refusal_pause_min: Duration::from_millis(250),
+            refusal_rest_min: Duration::from_secs(60),
+            refusal_rest_max: Duration::from_secs(3600),
+            lacking_rest: Duration::from_secs(60),
+            unknown_rounds: 4,
         }
     }
 }

@@ -15,11 +15,12 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
 use super::ask::Ask;
+use super::classify::classify;
 use super::endpoint::{Endpoint, EndpointConfig, EndpointId, EndpointSet, EndpointStatus};
 use super::error::UpstreamError;
 use super::jsonrpc::{self, Whole};
 use super::limits::PoolLimits;
-use super::policy::{self, Failure};
+use super::policy::Failure;
 use super::queue::{Admission, Lane};
 use super::secret::mask;
 use super::send::Received;
@@ -145,6 +146,12 @@ impl Pool {
         self.inner.admission.refuse_hopeless();
     }
 
+    /// Leaves an endpoint out for a while, but for calls that name it: nothing waits for it.
+    pub(super) fn exclude(&self, id: EndpointId, pause: Duration) {
+        self.inner.admission.with(id, |endpoint| endpoint.exclude(pause, Instant::now()));
+        self.inner.admission.refuse_hopeless();
+    }
+
     /// Ends a rest.
     pub(super) fn release(&self, id: EndpointId) {
         self.inner.admission.with(id, |endpoint| endpoint.release(Instant::now()));
@@ -202,11 +209,15 @@ impl Pool {
         let now = Instant::now();
         let known = |open: &Open| {
             let offers =
-                self.inner.admission.with(permit.endpoint, |e| e.offers(method(open), now));
+                self.inner.admission.with(permit.endpoint, |e| e.serves(method(open), now));
             offers.unwrap_or(true)
         };
         let (mut going, mut left) = group.into_iter().partition::<Vec<_>, _>(known);
         left.extend(going.split_off(permit.calls.min(going.len())));
+        if going.is_empty() {
+            // Refused since the turn was given.
+            return Landed { sent: None, outcomes: Vec::new(), refused: Vec::new(), left };
+        }
         let asked: Vec<(&str, &Value)> = going
             .iter()
             .filter_map(|open| calls.get(open.at))
@@ -258,22 +269,22 @@ impl Pool {
         let mut again: Vec<_> =
             self.grouped(left).into_iter().map(|group| (group, Duration::ZERO)).collect();
         let Some(sent) = sent else { return again };
-        let (mut lessons, mut failed) = (Vec::new(), Vec::new());
-        let works = outcomes.iter().any(|(_, outcome)| outcome.is_ok());
+        let (mut worked, mut lessons, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (open, outcome) in outcomes {
+            let method = calls.get(open.at).map_or("", |call| call.method);
             match outcome {
                 Ok(result) => {
+                    worked.push(method);
                     set(results, open.at, Ok(Answer { result, endpoint: sent.endpoint }));
                 }
                 Err(failure) => {
-                    let method = calls.get(open.at).map_or("", |call| call.method);
-                    let verdict = policy::judge(&failure, method, sent.calls > 1);
-                    lessons.push(Lesson { verdict, method, failure });
+                    let decision = classify(&failure, method, sent.calls > 1);
+                    lessons.push(Lesson { decision, method, failure });
                     failed.push(open);
                 }
             }
         }
-        self.learn(sent, works, &lessons);
+        self.learn(sent, &worked, &lessons);
         let (mut retry, mut pause) = (Vec::new(), Duration::ZERO);
         for (open, lesson) in failed.into_iter().zip(&lessons) {
             match self.next_try(open, options, sent, lesson) {
@@ -315,20 +326,19 @@ type Entry = Option<Result<Box<RawValue>, Failure>>;
 /// Status and body are read apart: an error may come with any status, and text with a good one.
 fn understand(received: Received, count: usize, secrets: &[String]) -> Result<Vec<Entry>, Failure> {
     let response = received.map_err(Failure::Transport)?;
-    let good = (200..300).contains(&response.status);
+    let status = response.status;
+    let good = (200..300).contains(&status);
+    let failed = |error: &jsonrpc::RpcError| rpc_failure(status, error, secrets);
     match jsonrpc::decode(&response.body, count) {
         Ok(answers) if good || answers.iter().any(Option::is_some) => Ok(answers
             .into_iter()
-            .map(|answer| {
-                answer.map(|outcome| outcome.map_err(|error| rpc_failure(&error, secrets)))
-            })
+            .map(|answer| answer.map(|outcome| outcome.map_err(|error| failed(&error))))
             .collect()),
-        Err(Whole::Error(error)) => Err(rpc_failure(&error, secrets)),
-        Err(Whole::Garbage) if good => Err(Failure::Garbage),
+        Err(Whole::Error(error)) => Err(failed(&error)),
         Ok(_) | Err(Whole::Garbage) => {
             let text = mask(&String::from_utf8_lossy(&response.body), secrets);
             let text = text.chars().take(TEXT_MAX).collect();
-            Err(Failure::Http { status: response.status, text })
+            Err(Failure::Http { status, text })
         }
     }
 }
@@ -336,8 +346,8 @@ fn understand(received: Received, count: usize, secrets: &[String]) -> Result<Ve
 /// Characters of an error page that are looked at.
 const TEXT_MAX: usize = 500;
 
-fn rpc_failure(error: &jsonrpc::RpcError, secrets: &[String]) -> Failure {
+fn rpc_failure(status: u16, error: &jsonrpc::RpcError, secrets: &[String]) -> Failure {
     let message = mask(&error.message, secrets);
     let message = message.chars().take(TEXT_MAX).collect();
-    Failure::Rpc { code: error.code, message }
+    Failure::Rpc { status, code: error.code, message }
 }

@@ -81,7 +81,7 @@ impl Needs {
     /// Whether an endpoint may serve this at some time.
     fn may_use(&self, at: usize, endpoint: &Endpoint, now: Instant) -> bool {
         let id = EndpointId(at);
-        self.on.is_none_or(|on| on == id)
+        self.on.map_or(!endpoint.is_excluded(now), |on| on == id)
             && !self.without.contains(id)
             && (!self.is_second || endpoint.batch >= self.calls)
             && endpoint.offers(self.method, now)
@@ -290,7 +290,8 @@ impl Admission {
     pub(super) fn choices(&self, needs: &Needs) -> usize {
         let (now, state) = (Instant::now(), self.state());
         let all = state.endpoints.iter().enumerate();
-        all.filter(|(at, e)| needs.may_use(*at, e, now) && !e.is_resting(now)).count()
+        let rests = |e: &Endpoint| e.is_resting(Some(needs.method), now);
+        all.filter(|(at, e)| needs.may_use(*at, e, now) && !rests(e)).count()
     }
 
     /// Hands out what has become free.
@@ -378,6 +379,19 @@ impl Admission {
     }
 }
 
+/// Why none of them can be used now.
+fn disabled(able: &[&Endpoint], method: &'static str, now: Instant) -> UpstreamError {
+    let first = able.iter().find_map(|one| Some((one.label.clone(), one.last_error()?.to_owned())));
+    if able.iter().all(|one| one.refusals.is_denied(method, now))
+        && let Some((endpoint, reason)) = first
+    {
+        return UpstreamError::Refused { endpoint, method: method.to_owned(), reason };
+    }
+    let why = first.map(|(label, error)| format!("; {label}: {error}")).unwrap_or_default();
+    let last = format!("all endpoints are disabled for now{why}");
+    UpstreamError::Unavailable { attempts: 0, last }
+}
+
 impl State {
     fn new_watch(&mut self) -> u64 {
         self.next_watch += 1;
@@ -390,15 +404,18 @@ impl State {
             return Err(UpstreamError::NoEndpoint);
         }
         let all = self.endpoints.iter().enumerate();
-        let mut able = all.filter(|(at, endpoint)| needs.may_use(*at, endpoint, now)).peekable();
-        if able.peek().is_none() {
+        let able: Vec<&Endpoint> = all
+            .filter(|(at, endpoint)| needs.may_use(*at, endpoint, now))
+            .map(|(_, endpoint)| endpoint)
+            .collect();
+        if able.is_empty() {
             return Err(UpstreamError::NotSupported { method: needs.method.to_owned() });
         }
-        if able.all(|(_, endpoint)| endpoint.is_out(needs.since, wait_max, now)) {
-            let last = "all endpoints rest".to_owned();
-            return Err(UpstreamError::Unavailable { attempts: 0, last });
+        let is_out = |one: &&Endpoint| one.is_out(needs.method, needs.since, wait_max, now);
+        if !able.iter().all(is_out) {
+            return Ok(());
         }
-        Ok(())
+        Err(disabled(&able, needs.method, now))
     }
 
     /// The next waiter by turns that an endpoint can serve now.
@@ -477,7 +494,8 @@ impl State {
     fn choose(&self, needs: &Needs, ahead: usize, now: Instant) -> Option<usize> {
         let able = self.endpoints.iter().enumerate();
         let able = able.filter(|(at, endpoint)| needs.may_use(*at, endpoint, now));
-        let offers = able.map(|(at, endpoint)| endpoint.offer(at, needs.calls, now)).collect();
+        let offers =
+            able.map(|(at, endpoint)| endpoint.offer(at, needs.method, needs.calls, now)).collect();
         let offers = match needs.avoid {
             Some(avoid) => choice::elsewhere(offers, avoid.0, needs.is_opinion),
             None => offers,
@@ -489,6 +507,6 @@ impl State {
         if self.waiting == 0 {
             return None;
         }
-        self.endpoints.iter().filter_map(|endpoint| endpoint.ready(now).err()).min()
+        self.endpoints.iter().filter_map(|endpoint| endpoint.next_change(now)).min()
     }
 }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::endpoint::{EndpointId, EndpointSet};
+use super::endpoint::{Endpoint, EndpointId, EndpointSet};
 use super::error::UpstreamError;
-use super::policy::{self, Failure, Verdict};
+use super::limits::PoolLimits;
+use super::policy::{self, Failure, RetryDecision};
 use super::pool::{CallOptions, Pool};
 use super::queue::Needs;
+use super::refusals::{Logged, RefusalKind};
 
 /// A call that has no result yet.
 #[derive(Clone, Copy)]
@@ -20,8 +22,14 @@ pub(super) struct Open {
     /// All tries and pauses, without the time in the queue.
     spent: Duration,
     avoid: Option<EndpointId>,
-    /// Those who said that they do not have it.
+    /// Those that do not have it, or answered with an unknown error, in this round.
     pub(super) without: EndpointSet,
+    /// How often all endpoints were asked.
+    rounds: u32,
+    /// Some answer was an unknown error.
+    is_unknown: bool,
+    /// Some answer was about the endpoint, not about the call.
+    is_troubled: bool,
 }
 
 impl Open {
@@ -33,7 +41,16 @@ impl Open {
             spent: Duration::ZERO,
             avoid: options.avoid,
             without: EndpointSet::default(),
+            rounds: 0,
+            is_unknown: false,
+            is_troubled: false,
         }
+    }
+
+    /// After another try.
+    fn after(self, sent: Sent) -> Self {
+        let (attempts, spent) = (self.attempts + 1, self.spent + sent.took);
+        Self { attempts, spent, avoid: Some(sent.endpoint), ..self }
     }
 
     pub(super) fn needs(&self, options: &CallOptions, method: &'static str, calls: usize) -> Needs {
@@ -64,7 +81,7 @@ pub(super) struct Sent {
 
 /// A call of it that gave no result.
 pub(super) struct Lesson {
-    pub(super) verdict: Verdict,
+    pub(super) decision: RetryDecision,
     pub(super) method: &'static str,
     pub(super) failure: Failure,
 }
@@ -78,36 +95,76 @@ impl Pool {
         sent: Sent,
         lesson: &Lesson,
     ) -> Result<(Open, Duration), UpstreamError> {
-        let Lesson { verdict, method, failure } = lesson;
+        let Lesson { decision, method, failure } = lesson;
         let limits = &self.inner.limits;
-        let attempts = open.attempts + 1;
-        let spent = open.spent + sent.took;
-        let mut again = Open { attempts, spent, avoid: Some(sent.endpoint), ..open };
-        match verdict {
-            Verdict::Final => return Err(failure.refusal(self.label(sent.endpoint))),
-            Verdict::SmallerBatch => return Ok((again, Duration::ZERO)),
-            Verdict::Elsewhere => again.without.insert(sent.endpoint),
-            Verdict::SlowDown | Verdict::Again | Verdict::NotOffered => {}
+        let mut again = open.after(sent);
+        match decision {
+            RetryDecision::Fatal | RetryDecision::ReduceRange => {
+                return Err(failure.refusal(self.label(sent.endpoint)));
+            }
+            RetryDecision::ReduceBatch => return Ok((again, Duration::ZERO)),
+            RetryDecision::RetryElsewhere => again.without.insert(sent.endpoint),
+            RetryDecision::Unknown => {
+                again.is_unknown = true;
+                again.without.insert(sent.endpoint);
+            }
+            RetryDecision::Retry | RetryDecision::SlowDown | RetryDecision::Refused => {
+                again.is_troubled = true;
+            }
+            RetryDecision::Unsupported => {}
         }
-        let needs = again.needs(options, method, 1);
-        if *verdict == Verdict::Elsewhere && !self.inner.admission.is_servable(&needs) {
-            return Err(failure.refusal(self.label(sent.endpoint)));
+        let mut pause = Duration::ZERO;
+        if again.without != EndpointSet::default() && !self.is_servable(&again, options, method) {
+            again.rounds += 1;
+            if !again.is_unknown && !again.is_troubled || again.rounds >= limits.unknown_rounds {
+                return Err(self.agreed(&again, sent, lesson));
+            }
+            again.without = EndpointSet::default();
+            pause = self.backoff(again.rounds);
         }
-        if attempts >= limits.attempts_max || spent >= limits.retry_time_max {
-            let last = format!("{}: {failure}", self.label(sent.endpoint));
-            return Err(UpstreamError::Unavailable { attempts, last });
+        if again.attempts >= limits.attempts_max || again.spent >= limits.retry_time_max {
+            return Err(self.agreed(&again, sent, lesson));
         }
-        let pause = match verdict {
-            Verdict::Again => self.pause(&needs, attempts),
-            // The endpoint's own rest is the pause; another endpoint may take it at once.
-            Verdict::SlowDown
-            | Verdict::NotOffered
-            | Verdict::SmallerBatch
-            | Verdict::Elsewhere
-            | Verdict::Final => Duration::ZERO,
-        };
+        if *decision == RetryDecision::Retry {
+            pause = pause.max(self.pause(&again.needs(options, method, 1), again.attempts));
+        }
+        // Else the endpoint's own rest is the pause; another endpoint may take it at once.
         again.spent += pause;
         Ok((again, pause))
+    }
+
+    fn is_servable(&self, open: &Open, options: &CallOptions, method: &'static str) -> bool {
+        self.inner.admission.is_servable(&open.needs(options, method, 1))
+    }
+
+    /// What is left to say: an error of the request where all endpoints gave one and nothing else,
+    /// else that none could serve it.
+    fn agreed(&self, open: &Open, sent: Sent, lesson: &Lesson) -> UpstreamError {
+        let Lesson { decision, method, failure } = lesson;
+        let (label, is_clear) = (self.label(sent.endpoint), !open.is_troubled);
+        match decision {
+            RetryDecision::RetryElsewhere if is_clear => return failure.refusal(label),
+            RetryDecision::Unknown if is_clear && open.rounds > 0 && failure.may_be_final() => {
+                return failure.refusal(label);
+            }
+            RetryDecision::Unsupported if is_clear && !open.is_unknown => {
+                return UpstreamError::NotSupported { method: (*method).to_owned() };
+            }
+            RetryDecision::Refused => {
+                let (method, reason) = ((*method).to_owned(), failure.words());
+                return UpstreamError::Refused { endpoint: label, method, reason };
+            }
+            RetryDecision::RetryElsewhere
+            | RetryDecision::Unknown
+            | RetryDecision::Unsupported
+            | RetryDecision::SlowDown
+            | RetryDecision::Retry
+            | RetryDecision::ReduceBatch
+            | RetryDecision::ReduceRange
+            | RetryDecision::Fatal => {}
+        }
+        let last = format!("{label}: {}", failure.words());
+        UpstreamError::Unavailable { attempts: open.attempts, last }
     }
 
     /// None while there are endpoints that were not asked in this round.
@@ -125,33 +182,78 @@ impl Pool {
         policy::backoff(attempt, limits.backoff_min, limits.backoff_max, self.random())
     }
 
-    /// Remembers what a request told about its endpoint; `works` where it had a result.
-    pub(super) fn learn(&self, sent: Sent, works: bool, lessons: &[Lesson]) {
-        let limits = &self.inner.limits;
-        let now = Instant::now();
-        let of = |verdict| lessons.iter().filter(move |lesson| lesson.verdict == verdict);
-        let slow = of(Verdict::SlowDown).next_back();
-        let failed = of(Verdict::Again).next_back().filter(|_| !works);
-        let jitter = self.random();
+    /// Remembers what a request showed of its endpoint; `worked`: methods that gave a result.
+    pub(super) fn learn(&self, sent: Sent, worked: &[&'static str], lessons: &[Lesson]) {
+        let (limits, now, jitter) = (&self.inner.limits, Instant::now(), self.random());
         self.inner.admission.with(sent.endpoint, |endpoint| {
-            if of(Verdict::SmallerBatch).next().is_some() {
-                endpoint.batch = endpoint.batch.min((sent.calls / 2).max(1));
+            for lesson in lessons {
+                remember(endpoint, sent, lesson, limits, now);
             }
-            for absent in of(Verdict::NotOffered) {
-                endpoint.does_not_offer(absent.method, now + limits.not_offered_rest);
+            for method in worked {
+                endpoint.refusals.worked(method, sent.began);
             }
+            let of = |wanted: fn(RetryDecision) -> bool| {
+                lessons.iter().rfind(|lesson| wanted(lesson.decision))
+            };
+            let slow = of(|decision| decision == RetryDecision::SlowDown);
+            let failed = of(RetryDecision::is_failure).filter(|_| worked.is_empty());
+            let fatal = of(|decision| decision == RetryDecision::Fatal);
             if let Some(slow) = slow {
                 let times = endpoint.slowed_down(slow.failure.to_string(), sent.began, now);
                 let own = policy::backoff(times, limits.backoff_min, limits.backoff_max, jitter);
                 endpoint.rest(sent.rest.unwrap_or(own), now);
             } else if let Some(failed) = failed {
-                endpoint.failed(failed.failure.to_string(), limits, now);
-            } else {
+                endpoint.failed(failed.failure.words(), limits, now);
+            } else if !worked.is_empty() || fatal.is_some() || lessons.is_empty() {
                 endpoint.succeeded(sent.began, sent.took);
             }
         });
         if !lessons.is_empty() {
             self.inner.admission.refuse_hopeless();
         }
+    }
+}
+
+/// What one call showed of the endpoint's abilities.
+fn remember(
+    endpoint: &mut Endpoint,
+    sent: Sent,
+    lesson: &Lesson,
+    limits: &PoolLimits,
+    now: Instant,
+) {
+    let Lesson { decision, method, failure } = lesson;
+    let times = (sent.began, now);
+    match decision {
+        RetryDecision::ReduceBatch => {
+            endpoint.batch = endpoint.batch.min((sent.calls / 2).max(1));
+        }
+        RetryDecision::Unsupported => {
+            endpoint.refusals.refused(RefusalKind::Unsupported, method, times, limits);
+            endpoint.note_error(failure.words());
+        }
+        RetryDecision::Refused => {
+            endpoint.refusals.refused(RefusalKind::Denied, method, times, limits);
+            endpoint.note_error(failure.words());
+            if endpoint.refusals.wants_log(Logged::Denied, now) {
+                let (label, words) = (&endpoint.label, failure.words());
+                tracing::warn!(endpoint = %label, method, reason = %words,
+                    "endpoint refuses requests for lack of a key, a plan or a quota: disabled with growing pauses; check its key and plan");
+            }
+        }
+        RetryDecision::RetryElsewhere => {
+            endpoint.refusals.lacked(method, now + limits.lacking_rest);
+        }
+        RetryDecision::Unknown => {
+            if endpoint.refusals.wants_log(Logged::Unknown, now) {
+                let (label, words) = (&endpoint.label, failure.words());
+                tracing::warn!(endpoint = %label, method, reason = %words,
+                    "endpoint answers with an unknown error: counted as its failure, other endpoints are asked");
+            }
+        }
+        RetryDecision::SlowDown
+        | RetryDecision::Retry
+        | RetryDecision::ReduceRange
+        | RetryDecision::Fatal => {}
     }
 }

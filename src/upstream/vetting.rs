@@ -172,8 +172,8 @@ impl Vetting {
         begun
     }
 
-    /// Lets those rest that have not told, where another one has. Not those that rest: the question
-    /// waits for the end of a rest, which must come however often somebody looks.
+    /// Leaves out those that have not told, where another one has; the question itself still reaches
+    /// them.
     fn judge(&self, pool: &Pool, asked: &[EndpointId]) -> Result<Nodes, UpstreamError> {
         let endpoints = pool.endpoints();
         let known = self.known();
@@ -181,12 +181,11 @@ impl Vetting {
         if let Some(one) = endpoints.first().filter(|_| endpoints.iter().all(|e| is_wrong(&e.id))) {
             return Err(UpstreamError::WrongChain { endpoint: one.label.clone() });
         }
-        let rests = |id: &EndpointId| endpoints.iter().any(|one| one.id == *id && one.resting);
         let some_are_right = known.values().any(|right| *right);
         let mut nodes = Nodes::AsBefore;
         for id in asked.iter().filter(|id| known.get(*id) != Some(&true)) {
-            if some_are_right && !is_wrong(id) && !rests(id) {
-                pool.bench(*id, UNKNOWN_REST);
+            if some_are_right && !is_wrong(id) {
+                pool.exclude(*id, UNKNOWN_REST);
             }
             if some_are_right || is_wrong(id) {
                 nodes = Nodes::SomeLeftOut;

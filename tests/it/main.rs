@@ -71,6 +71,7 @@ mod tron_source;
 mod upstream;
 mod upstream_ask;
 mod upstream_choice;
+mod upstream_refusals;
 mod upstream_trouble;
 mod values;
 mod values_shares;

@@ -186,6 +186,7 @@ impl AlchemyLister {
             UpstreamError::NoEndpoint
             | UpstreamError::NotSupported { .. }
             | UpstreamError::Unavailable { .. }
+            | UpstreamError::Refused { .. }
             | UpstreamError::Malformed { .. }
             | UpstreamError::HistoryCut { .. }
             | UpstreamError::WrongChain { .. }

@@ -10,9 +10,12 @@ use super::texts;
 use crate::decode::evm::{Account, NativeMove};
 use crate::domain::{Height, Units};
 use crate::upstream::ask::Reading;
+use crate::upstream::classify::words;
 
 /// A page that is asked for is longer than the index gives.
 pub(super) const PAGE_TOO_LARGE: i64 = -1;
+/// The index has not looked into all of these blocks yet: what it lists is not all.
+pub(super) const NOT_INDEXED: i64 = -2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
@@ -35,6 +38,8 @@ impl List {
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
+    #[serde(default, borrow)]
+    status: Option<&'a RawValue>,
     #[serde(default, borrow)]
     message: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -77,35 +82,23 @@ struct RawRow<'a> {
     call_type: Option<&'a RawValue>,
 }
 
+/// A key that is missing or wrong, also where the text advises to try again later.
+const KEY: &[&str] = &["invalid api key", "missing api key", "invalid apikey", "api key attempts"];
 const NOT_HERE: &[&str] = &[
-    "api key",
-    "apikey",
-    "upgrade",
+    "missing or invalid action",
+    "missing or invalid module",
+    "missing or unsupported",
     "not supported",
     "unsupported",
-    "missing or invalid",
     "unknown action",
     "unknown module",
     "not found for this chain",
-    "free api access",
-    "unauthorized",
-    "forbidden",
     "deprecated",
 ];
-const RATE: &[&str] =
-    &["rate limit", "calls per sec", "too many requests", "max rate", "throttle", "daily limit"];
 const TOO_LARGE: &[&str] =
     &["window is too large", "smaller result", "result set is too large", "offset"];
-const AGAIN: &[&str] = &[
-    "timeout",
-    "timed out",
-    "busy",
-    "try again",
-    "temporar",
-    "unexpected",
-    "unavailable",
-    "later",
-];
+/// Where nothing else is said.
+const AGAIN: &[&str] = &["later", "unexpected"];
 
 /// What an answer to a list means.
 pub(super) fn read_list(status: u16, body: &[u8]) -> Reading {
@@ -115,12 +108,15 @@ pub(super) fn read_list(status: u16, body: &[u8]) -> Reading {
 /// What an answer to a question for the newest block means.
 pub(super) fn read_head(status: u16, body: &[u8]) -> Reading {
     match read(status, body, |result| result.starts_with("\"0x")) {
-        // Nothing depends on it: whoever refuses does not tell.
-        Reading::Refused { message, .. } => Reading::NotOffered(message),
+        // Nothing depends on it: an index that refuses it does not report it.
+        Reading::Refused { message, .. } | Reading::Unknown { message, .. } => {
+            Reading::NotOffered(message)
+        }
         other @ (Reading::Good
         | Reading::SlowDown(_)
         | Reading::Again(_)
-        | Reading::NotOffered(_)) => other,
+        | Reading::NotOffered(_)
+        | Reading::Denied(_)) => other,
     }
 }
 
@@ -132,6 +128,11 @@ fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> Reading {
     });
     let Some(envelope) = envelope else { return of_status(status) };
     let result = envelope.result.map_or("", RawValue::get);
+    // Blockscout: a list whose blocks are still worked on.
+    if status == 200 && texts::scalar(envelope.status) == Some("2") {
+        let message = texts::scalar(envelope.message).unwrap_or_default().to_owned();
+        return Reading::Refused { code: NOT_INDEXED, message };
+    }
     if status == 200 && is_good(result) {
         return Reading::Good;
     }
@@ -152,25 +153,38 @@ fn is_nothing(result: &str) -> bool {
 fn of_status(status: u16) -> Reading {
     match status {
         429 => Reading::SlowDown(None),
-        401 | 402 => Reading::NotOffered(format!("HTTP status {status}")),
+        401..=403 => Reading::Denied(format!("HTTP status {status}")),
         _ => Reading::Again(format!("HTTP status {status} without the JSON that was asked for")),
     }
 }
 
+/// One table: the first line that fits. The text of a rate limit advises to use a key, that of a busy
+/// service to pay, that of a wrong key to try again later.
 fn of_text(status: u16, text: String) -> Reading {
     let lower = text.to_lowercase();
-    let holds = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    // The rate limit's text advises to use a key; the text on a wrong key, to try again later.
-    if status == 429 || holds(RATE) {
-        Reading::SlowDown(None)
+    let holds = |table: &[&str]| words::holds(&lower, table);
+    let is_quota = holds(words::LONG);
+    if holds(KEY) {
+        Reading::Denied(text)
     } else if holds(TOO_LARGE) {
         Reading::Refused { code: PAGE_TOO_LARGE, message: text }
-    } else if matches!(status, 401..=403) || holds(NOT_HERE) {
+    } else if (status == 429 || holds(words::RATE)) && !is_quota {
+        Reading::SlowDown(None)
+    } else if holds(words::TEMPORARY) || holds(words::BUSY) {
+        Reading::Again(text)
+    } else if matches!(status, 401..=403)
+        || is_quota
+        || holds(words::QUOTA)
+        || holds(words::PLAN)
+        || holds(words::KEY)
+    {
+        Reading::Denied(text)
+    } else if holds(NOT_HERE) {
         Reading::NotOffered(text)
     } else if status >= 500 || holds(AGAIN) {
         Reading::Again(text)
     } else {
-        Reading::Refused { code: i64::from(status), message: text }
+        Reading::Unknown { code: i64::from(status), message: text }
     }
 }
 
@@ -256,7 +270,10 @@ mod tests {
             Reading::SlowDown(_) => "slow",
             Reading::Again(_) => "again",
             Reading::NotOffered(_) => "not here",
+            Reading::Denied(_) => "denied",
+            Reading::Unknown { .. } => "unknown",
             Reading::Refused { code: PAGE_TOO_LARGE, .. } => "too large",
+            Reading::Refused { code: NOT_INDEXED, .. } => "not indexed",
             Reading::Refused { .. } => "refused",
         };
         assert_eq!(got, expected, "{status} {body}");
@@ -284,14 +301,21 @@ mod tests {
         for (text, expected) in [
             ("Max rate limit reached, please use API Key for higher rate limit", "slow"),
             ("Max calls per sec rate limit reached (3/sec)", "slow"),
+            ("Max daily rate limit reached. 100000 (100%) of 100000 day/limit", "denied"),
             ("Missing or unsupported chainid parameter (required for v2 api)", "not here"),
-            ("Invalid API Key (#err2)|BQ1-", "not here"),
-            ("Too many invalid api key attempts, please try again later", "not here"),
+            ("Invalid API Key (#err2)|BQ1-", "denied"),
+            ("Too many invalid api key attempts, please try again later", "denied"),
             ("Error! Missing Or invalid Action name", "not here"),
-            ("Free API access is not supported for this chain. Please upgrade", "not here"),
+            ("Free API access is not supported for this chain. Please upgrade", "denied"),
+            (
+                "Free API access is temporarily unavailable due to unusually high network \
+                 activity. We recommend upgrading to a paid plan",
+                "again",
+            ),
             ("Query Timeout occured. Please select a smaller result dataset", "too large"),
             ("Unexpected error, timeout or server too busy. Please try again later", "again"),
-            ("Error! Invalid address format", "refused"),
+            ("Unexpected err, timeout occurred or server too busy. Please try again", "again"),
+            ("Error! Invalid address format", "unknown"),
         ] {
             check(200, &notok(text), expected);
         }
@@ -304,7 +328,12 @@ mod tests {
         check(200, "<html>", "again");
         check(200, r#"{"status":"1","message":"OK","result":[{"#, "again");
         check(404, "<html>", "again");
+        check(403, "<html>", "denied");
         check(400, r#"{"message":"Unknown module","result":null,"status":"0"}"#, "not here");
+        let pending =
+            "Some internal transactions within this block range have not yet been processed";
+        let body = format!(r#"{{"message":"{pending}","result":[],"status":"2"}}"#);
+        check(200, &body, "not indexed");
     }
 
     fn one(list: List, more: &str) -> What {

@@ -21,6 +21,17 @@ struct LogNode {
     /// A block that it had.
     head: Height,
     failed_until: Option<Instant>,
+    /// A range of so many blocks took too long of late.
+    slow: Option<(u64, Instant)>,
+}
+
+impl LogNode {
+    /// The most blocks that it takes, as far as is known.
+    fn blocks_max(&self, now: Instant) -> Option<u64> {
+        let slow = self.slow.filter(|(_, until)| *until > now);
+        let fits = slow.map(|(blocks, _)| (blocks / 2).max(1));
+        self.blocks_max.into_iter().chain(fits).min()
+    }
 }
 
 /// An endpoint to ask for logs.
@@ -55,7 +66,7 @@ impl EvmSource {
         });
         let choices = endpoints.map(|endpoint| {
             let node = nodes.0.get(&endpoint.id);
-            let blocks_max = node.and_then(|node| node.blocks_max).unwrap_or(most).min(most);
+            let blocks_max = node.and_then(|node| node.blocks_max(now)).unwrap_or(most).min(most);
             let fails = node.and_then(|node| node.failed_until).is_some_and(|until| until > now);
             let is_silent = !checked.contains_key(&endpoint.id);
             let asks_head = node.is_none_or(|node| node.head < high);
@@ -78,6 +89,12 @@ impl EvmSource {
         let mut nodes = lock(&self.inner.log_nodes);
         let node = nodes.0.entry(id).or_default();
         node.blocks_max = Some(node.blocks_max.unwrap_or(most).min(most).max(1));
+    }
+
+    /// So many blocks took too long: half as many are asked for a while, by every reader.
+    pub(super) fn note_slow_logs(&self, id: EndpointId, blocks: u64) {
+        let until = Instant::now() + self.inner.limits.bench;
+        lock(&self.inner.log_nodes).0.entry(id).or_default().slow = Some((blocks, until));
     }
 
     pub(super) fn note_log_failure(&self, id: EndpointId) {

@@ -14,6 +14,7 @@ use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Doubts, Height};
+use crate::upstream::classify;
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
@@ -39,12 +40,23 @@ pub(super) struct LogLister {
     too_much: Option<(u64, u32)>,
     /// Endpoints that failed here.
     without: BTreeSet<EndpointId>,
+    /// Endpoints that do not keep blocks so old.
+    pruned: BTreeSet<EndpointId>,
+    /// Queries in a row that took too long, whatever their size.
+    time_outs: u32,
 }
+
+/// Queries in a row that take too long after which another endpoint is asked.
+const TIME_OUTS_MAX: u32 = 6;
 
 /// What some queries came to.
 enum Asked {
     Logs(Vec<FoundLog>),
     TooMuch(Shrink),
+    /// The same, by the time that it takes.
+    TooSlow,
+    /// The endpoint does not keep some of these blocks.
+    Pruned(UpstreamError),
     /// The endpoint has not come so far.
     Behind,
 }
@@ -61,6 +73,8 @@ impl LogLister {
             queries: 1,
             too_much: None,
             without: BTreeSet::new(),
+            pruned: BTreeSet::new(),
+            time_outs: 0,
         }
     }
 
@@ -71,17 +85,23 @@ impl LogLister {
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         let Some(high) = self.next_high else { return Ok(None) };
         let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
-        while let Some(choice) = self.source.log_choice(high, &self.without) {
+        while let Some(choice) = self.choice(high)? {
             self.blocks = self.blocks.min(choice.blocks_max).max(1);
             let ranges = self.ranges(high);
             match self.ask(&ranges, choice).await {
                 Ok(Asked::Logs(logs)) => {
                     let low = ranges.last().map_or(high, |(low, _)| *low);
                     self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
+                    self.time_outs = 0;
                     self.adapt(logs.len(), choice);
                     return Ok(Some(self.window(low, high, logs)));
                 }
                 Ok(Asked::TooMuch(shrink)) => self.shrink(shrink, choice),
+                Ok(Asked::TooSlow) => last = self.slow(choice),
+                Ok(Asked::Pruned(error)) => {
+                    last = error;
+                    self.pruned.insert(choice.on);
+                }
                 Ok(Asked::Behind) => {
                     last = UpstreamError::Unavailable {
                         attempts: 1,
@@ -132,15 +152,31 @@ impl LogLister {
         }
         let options = CallOptions { on: Some(choice.on), ..self.listing.options.clone() };
         let mut answers = self.source.inner.pool.batch(&calls, &options).await;
-        if choice.asks_head && !self.has_come(ranges, choice, answers.pop())? {
+        let head = choice.asks_head.then(|| answers.pop()).flatten();
+        let asked = self.read_all(ranges, answers);
+        // One error for the whole batch is of its queries, whatever it means for the head.
+        if choice.asks_head
+            && matches!(asked, Ok(Asked::Logs(_)) | Err(_))
+            && !self.has_come(ranges, choice, head)?
+        {
             return Ok(Asked::Behind);
         }
+        asked
+    }
+
+    fn read_all(
+        &self,
+        ranges: &[(Height, Height)],
+        answers: Vec<Result<Answer, UpstreamError>>,
+    ) -> Result<Asked, UpstreamError> {
         let mut logs = Vec::new();
         for (at, answer) in answers.into_iter().enumerate() {
             let (low, high) = ranges.get(at / 2).copied().unwrap_or_default();
             match self.read(answer, low, high)? {
                 Asked::Logs(found) => logs.extend(found),
-                other @ (Asked::TooMuch(_) | Asked::Behind) => return Ok(other),
+                other @ (Asked::TooMuch(_) | Asked::TooSlow | Asked::Pruned(_) | Asked::Behind) => {
+                    return Ok(other);
+                }
             }
         }
         Ok(Asked::Logs(logs))
@@ -170,10 +206,7 @@ impl LogLister {
         let answer = match answer {
             Ok(answer) => answer,
             Err(UpstreamError::Rpc { message, endpoint, code }) => {
-                return match ranges::read(&message, low, high) {
-                    Some(shrink) if low < high => Ok(Asked::TooMuch(shrink)),
-                    _ => Err(UpstreamError::Rpc { message, endpoint, code }),
-                };
+                return refused(code, message, endpoint, (low, high));
             }
             // Large ranges may take longer than an endpoint has time.
             Err(UpstreamError::Unavailable { .. }) if self.blocks > self.first_blocks() => {
@@ -192,6 +225,42 @@ impl LogLister {
 
     fn first_blocks(&self) -> u64 {
         self.source.inner.limits.log_blocks_first
+    }
+
+    /// Who is asked next; where none is left but those that do not keep blocks so old, a smaller
+    /// range of them, down to the oldest block that they keep.
+    fn choice(&mut self, high: Height) -> Result<Option<LogChoice>, UpstreamError> {
+        let without: BTreeSet<EndpointId> = self.without.union(&self.pruned).copied().collect();
+        let choice = self.source.log_choice(high, &without);
+        if choice.is_some() || self.pruned.is_empty() {
+            return Ok(choice);
+        }
+        self.pruned.clear();
+        if self.blocks > 1 || self.queries > 1 {
+            let least = self.source.log_choice(high, &self.without);
+            if let Some(choice) = least {
+                self.shrink(Shrink::Half, choice);
+            }
+            return Ok(least);
+        }
+        // Endpoints that failed otherwise may keep more.
+        let is_cut = self.without.is_empty();
+        if is_cut { Err(UpstreamError::HistoryCut { first: high + 1 }) } else { Ok(None) }
+    }
+
+    /// Half of what took too long; another endpoint where no size is quick enough.
+    fn slow(&mut self, choice: LogChoice) -> UpstreamError {
+        self.time_outs += 1;
+        if self.time_outs > TIME_OUTS_MAX || self.blocks <= 1 {
+            self.time_outs = 0;
+            self.without.insert(choice.on);
+            self.source.note_log_failure(choice.on);
+        } else {
+            self.source.note_slow_logs(choice.on, self.blocks);
+            self.shrink(Shrink::Half, choice);
+        }
+        let last = "eth_getLogs takes too long, whatever the range".to_owned();
+        UpstreamError::Unavailable { attempts: self.time_outs, last }
     }
 
     /// Smaller queries, by at least one block: one of a single block is never too wide.
@@ -277,6 +346,26 @@ impl LogLister {
         }
         let known = |account: Account| self.source.is_settlement(&account);
         Some(wire::account_of(from).is_some_and(known))
+    }
+}
+
+/// What a refused search is about.
+fn refused(
+    code: i64,
+    message: String,
+    endpoint: String,
+    (low, high): (Height, Height),
+) -> Result<Asked, UpstreamError> {
+    let error = |message| UpstreamError::Rpc { endpoint, code, message };
+    if ranges::is_time_out(code, &message) {
+        return Ok(Asked::TooSlow);
+    }
+    if classify::is_pruned(code, &message) {
+        return Ok(Asked::Pruned(error(message)));
+    }
+    match ranges::of_error(code, &message, low, high) {
+        Some(shrink) if low < high => Ok(Asked::TooMuch(shrink)),
+        _ => Err(error(message)),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
 };
 use crate::domain::Units;
+use crate::upstream::classify;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
 
@@ -21,16 +22,6 @@ pub(super) struct Traced<'a> {
     /// No other transaction of the wallet is known in this block.
     pub(super) alone: bool,
 }
-
-/// How nodes say that they do not keep what a trace or an old balance needs.
-const PRUNED: [&str; 6] = [
-    "missing trie node",
-    "pruned",
-    "historical state",
-    "state not available",
-    "state is not available",
-    "archive",
-];
 
 /// What becomes of a method's answer.
 type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;
@@ -141,10 +132,7 @@ fn net(told: &[Option<Box<RawValue>>; 4], fee: Option<Units>) -> Option<NativeFl
 fn is_absent(answer: &Result<Answer, UpstreamError>) -> bool {
     match answer {
         Err(UpstreamError::NotSupported { .. }) => true,
-        Err(UpstreamError::Rpc { message, .. }) => {
-            let text = message.to_lowercase();
-            PRUNED.iter().any(|word| text.contains(word))
-        }
+        Err(UpstreamError::Rpc { code, message, .. }) => classify::is_pruned(*code, message),
         Ok(_) | Err(_) => false,
     }
 }

@@ -166,6 +166,7 @@ impl PortalLister {
             UpstreamError::NotSupported { .. }
             | UpstreamError::NoEndpoint
             | UpstreamError::Unavailable { .. }
+            | UpstreamError::Refused { .. }
             | UpstreamError::Malformed { .. }
             | UpstreamError::HistoryCut { .. }
             | UpstreamError::WrongChain { .. }

@@ -323,7 +323,8 @@ fn of_status(status: u16, body: &[u8]) -> Reading {
         409 => Reading::Again("the gateway's blocks do not fit together".to_owned()),
         429 | 529 => Reading::SlowDown(None),
         400 => Reading::Refused { code: 400, message: text },
-        401..=405 | 410 if !is_page => Reading::NotOffered(text),
-        _ => Reading::Again(format!("HTTP status {status}")),
+        401..=403 => Reading::Denied(format!("HTTP status {status}: {text}")),
+        404 | 405 | 410 if !is_page => Reading::NotOffered(text),
+        _ => Reading::Again(format!("HTTP status {status}: {text}")),
     }
 }

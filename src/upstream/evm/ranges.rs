@@ -4,6 +4,7 @@
 //! tables (ponder, rindexer, graph-node).
 
 use crate::domain::Height;
+use crate::upstream::classify;
 
 /// How a range has to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,23 @@ pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
             .then_some(Shrink::Half);
     }
     TOO_MUCH.iter().any(|word| text.contains(word)).then_some(Shrink::Half)
+}
+
+/// The same for an error with its code: what the table of errors takes for one of ranges is one,
+/// though its words name no size.
+pub(super) fn of_error(code: i64, text: &str, from: Height, to: Height) -> Option<Shrink> {
+    let is_range = classify::is_range(code, text) || TIMED_OUT.contains(&code);
+    read(text, from, to).or(is_range.then_some(Shrink::Half))
+}
+
+/// HTTP statuses of a query that took too long.
+const TIMED_OUT: [i64; 5] = [408, 504, 524, 598, 599];
+
+/// Whether it took too long, rather than being refused for its size.
+pub(super) fn is_time_out(code: i64, text: &str) -> bool {
+    let text = text.to_lowercase();
+    let words = ["timeout", "timed out", "time-out", "deadline", "too long", "time limit"];
+    TIMED_OUT.contains(&code) || words.iter().any(|word| text.contains(word))
 }
 
 /// A range in the text: `[0x…, 0x…]`, or `A-B` behind "range".

@@ -27,6 +27,9 @@ use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
 use crate::upstream::source::{GapRequest, RawChunk, RawTx, Tip};
 
+/// Agave's code for a `before` that the node does not know; older ones answer `[]`.
+const UNKNOWN_BEFORE: i64 = -32020;
+
 enum Event {
     Opened(Result<Opening, UpstreamError>),
     Anchored(Result<Option<TxId>, UpstreamError>),
@@ -220,6 +223,9 @@ impl ListReader {
                     match page {
                         Ok((entries, by)) => self.page(number, &entries, by)?,
                         Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
+                        Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
+                            self.unknown_cursor(number, error)?;
+                        }
                         Err(error) => return Err(error),
                     }
                 }
@@ -311,6 +317,20 @@ impl ListReader {
             Absorbed::Entries | Absorbed::Miss => Ok(()),
             Absorbed::Lost => Err(error),
         }
+    }
+
+    /// No endpoint knows the signature that the page was asked from: another answer may, and a hint
+    /// of an earlier read is of no use, so that the list begins anew from the top.
+    fn unknown_cursor(&mut self, number: usize, error: UpstreamError) -> Result<(), UpstreamError> {
+        let high = self.timeline.next_high();
+        let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
+        if listing.is_fresh && self.request.high.is_some() {
+            let list = List::new(listing.list.kind, self.request.low, high);
+            *listing = Listing::new(listing.address, list);
+            listing.is_fresh = false;
+            return Ok(());
+        }
+        self.torn(number, error)
     }
 
     fn fetched(

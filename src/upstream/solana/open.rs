@@ -94,6 +94,7 @@ impl SolanaSource {
             Err(
                 UpstreamError::NotSupported { .. }
                 | UpstreamError::Rpc { .. }
+                | UpstreamError::Refused { .. }
                 | UpstreamError::Unavailable { attempts: 0, .. },
             ) => return Ok(None),
             Err(error) => return Err(error),
@@ -121,7 +122,12 @@ impl SolanaSource {
                     known_to = known_to.min(at);
                     all.extend(accounts);
                 }
-                Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                // A service that wants more for it than for the rest.
+                Err(
+                    UpstreamError::NotSupported { .. }
+                    | UpstreamError::Refused { .. }
+                    | UpstreamError::Rpc { .. },
+                ) => {
                     return Ok(None);
                 }
                 Err(error) => return Err(error),
@@ -134,7 +140,11 @@ impl SolanaSource {
     fn inspect(&self, answer: Result<Answer, UpstreamError>) -> Result<(), UpstreamError> {
         let answer = match answer {
             Ok(answer) => answer,
-            Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => return Ok(()),
+            Err(
+                UpstreamError::NotSupported { .. }
+                | UpstreamError::Refused { .. }
+                | UpstreamError::Rpc { .. },
+            ) => return Ok(()),
             Err(error) => return Err(error),
         };
         let account = wire::account(&answer.result)

@@ -12,6 +12,7 @@ use crate::decode::tron::envelope::{RawData, RawTransaction, Ret, Text};
 use crate::decode::tron::{self, Asset, asset};
 use crate::domain::Height;
 use crate::upstream::ask::Reading;
+use crate::upstream::classify::words;
 use crate::upstream::jsonrpc::RpcError;
 
 /// What answers with an error have in common: nodes use `Error`, the index `success` and `error`.
@@ -29,7 +30,10 @@ const SLOW_DOWN: &[&str] =
     &["frequency limit", "suspended", "lack of computing resources", "rate limit", "too many"];
 /// A node that lacks a service, or has it switched off.
 const NOT_OFFERED: &[&str] = &["not support", "is closed", "not open", "lite fullnode"];
-const AGAIN: &[&str] = &["timeout", "timed out", "internal", "nullpointer", "unavailable"];
+const AGAIN: &[&str] = &["internal", "nullpointer"];
+/// Errors of the request itself (java-tron's `Util` and contract calls).
+const OF_REQUEST: &[&str] =
+    &["invalid address", "invalid hex", "invalid param", "revert", "no contract", "does not exist"];
 
 /// What a status and a body mean. An error may come with the status of a good answer.
 pub fn reading(status: u16, body: &[u8]) -> Reading {
@@ -56,21 +60,33 @@ pub fn reading(status: u16, body: &[u8]) -> Reading {
     refusal(status, code, text)
 }
 
+/// One table: the first line that fits. Status, code and text together; a page is about the server,
+/// so that only its status counts.
 fn refusal(status: u16, code: i64, message: String) -> Reading {
     let lower = message.to_lowercase();
-    let holds = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    if holds(SLOW_DOWN) {
+    let is_page = lower.trim_start().starts_with('<');
+    let holds = |table: &[&str]| !is_page && words::holds(&lower, table);
+    if holds(words::LONG) {
+        return Reading::Denied(message);
+    }
+    if holds(SLOW_DOWN) || holds(words::RATE) {
         return Reading::SlowDown(suspension(&lower));
     }
     match (status, code) {
         (429, _) | (_, 429) => Reading::SlowDown(None),
+        (401 | 402, _) | (_, 401 | 402) => Reading::Denied(message),
+        _ if holds(words::QUOTA) || holds(words::KEY) || holds(words::PLAN) => {
+            Reading::Denied(message)
+        }
         // Without a key the index answers so, and means it for half a minute.
         (403, _) | (_, 403) => Reading::SlowDown(Some(KEYLESS_REST)),
-        (404 | 405 | 501, _) => Reading::NotOffered(message),
-        (500.., _) => Reading::Again(format!("HTTP status {status}")),
+        // Also with a page: a node without the index has one (Jetty).
+        (404 | 405 | 410 | 501, _) => Reading::NotOffered(message),
+        (408 | 500.., _) => Reading::Again(format!("HTTP status {status}")),
+        _ if holds(OF_REQUEST) || is_too_much(&lower) => Reading::Refused { code, message },
         _ if holds(NOT_OFFERED) => Reading::NotOffered(message),
-        _ if holds(AGAIN) => Reading::Again(message),
-        _ => Reading::Refused { code, message },
+        _ if holds(AGAIN) || holds(words::TEMPORARY) => Reading::Again(message),
+        _ => Reading::Unknown { code, message },
     }
 }
 
@@ -379,6 +395,8 @@ pub fn rpc_reading(status: u16, body: &[u8]) -> Reading {
                     read @ (Reading::Good
                     | Reading::SlowDown(_)
                     | Reading::Again(_)
+                    | Reading::Denied(_)
+                    | Reading::Unknown { .. }
                     | Reading::Refused { .. }) => read,
                 };
             }
@@ -387,7 +405,9 @@ pub fn rpc_reading(status: u16, body: &[u8]) -> Reading {
         None => return Reading::Again("an empty answer".to_owned()),
     };
     let told = |error: &RpcError| refusal(status, error.code, error.message.clone());
-    let is_slow = |read: &Reading| matches!(read, Reading::SlowDown(_) | Reading::Again(_));
+    let is_slow = |read: &Reading| {
+        matches!(read, Reading::SlowDown(_) | Reading::Again(_) | Reading::Denied(_))
+    };
     let too_much = |error: &&RpcError| !is_too_much(&error.message);
     errors.iter().filter(too_much).map(told).find(is_slow).unwrap_or(Reading::Good)
 }

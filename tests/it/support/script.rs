@@ -27,6 +27,8 @@ impl Clock for Epoch {
 pub(crate) enum Act {
     /// Each call is answered with its first parameter.
     Echo,
+    /// As `Echo`, but `absent` is no method.
+    Lacks,
     /// Ids are shuffled, one entry comes twice, one is missing.
     Muddle,
     Status(u16, &'static str, Option<&'static str>),
@@ -121,6 +123,17 @@ async fn answer(act: Act, calls: &[Value], wait: Duration) -> Result<Response, T
     };
     match act {
         Act::Echo => echo(),
+        Act::Lacks => {
+            let error = json!({"code": -32601, "message": "Method not found"});
+            let entry = |call: &Value| {
+                let is_absent = call["method"] == "absent";
+                if is_absent { json!({"id": call["id"], "error": error}) } else { entry(call) }
+            };
+            match calls {
+                [one] => ok(entry(one).to_string()),
+                many => ok(many.iter().map(entry).collect::<Value>().to_string()),
+            }
+        }
         Act::Muddle => {
             let mut all: Vec<Value> = calls.iter().skip(1).map(entry).collect();
             all.reverse();
