@@ -3,20 +3,20 @@
 //! Each page is asked for from the time of the last entry, that entry included, so that pages
 //! overlap and none hangs on the index's own cursor (`fingerprint`), which is followed only where
 //! one moment fills more than a page. That a page names no cursor is no proof that nothing lies
-//! below it: the end is believed when two answers show nothing more.
+//! below it: the end is taken for known when answers to the same question, each with the overlap,
+//! agree that there is nothing more: two of different endpoints, or three of one.
 
 use std::collections::HashSet;
 
 use super::wire::Page;
 use crate::decode::evm::Word;
+use crate::upstream::endpoint::EndpointId;
 
 /// Items on a page; the index gives no more (`TronGrid` documentation).
 pub(super) const PAGE_MAX: usize = 200;
-/// Answers that must agree that nothing is left.
-const VOTES: u8 = 2;
-/// Milliseconds that lie surely below a block's time, which is a whole second, and surely above the
-/// block's before: also where one more is asked for (`TronSource::page`).
-const BELOW: u64 = 2;
+/// Answers that must agree that nothing is left: of different endpoints, and of one endpoint.
+const VOTES_OF_SEVERAL: u8 = 2;
+const VOTES_OF_ONE: u8 = 3;
 /// Pages of one moment that are followed.
 const FOLLOWED_MAX: u32 = 1000;
 
@@ -26,6 +26,18 @@ pub(super) struct Cursor {
     /// Milliseconds: this moment and all below.
     pub(super) max: u64,
     pub(super) fingerprint: Option<String>,
+    /// Milliseconds to add to `max`: another question with the same answer, as blocks have whole
+    /// seconds, so that a cached answer is not counted twice.
+    pub(super) nudge: u64,
+    /// No entry is known yet: entries below the wanted ones are asked for too, because a page with
+    /// any entry shows that the list is not empty by mistake.
+    pub(super) is_first: bool,
+}
+
+impl Cursor {
+    fn at(max: u64) -> Self {
+        Self { max, fingerprint: None, nudge: 0, is_first: false }
+    }
 }
 
 #[derive(Debug)]
@@ -36,6 +48,9 @@ pub(super) struct List {
     /// What is known to stand at the moment asked for.
     edge: HashSet<Word>,
     votes: u8,
+    /// Who gave the last of them, and whether others did.
+    voter: Option<EndpointId>,
+    is_of_several: bool,
     followed: u32,
     misses: u32,
     ended: bool,
@@ -53,10 +68,12 @@ impl List {
     /// From a moment downwards.
     pub(super) fn new(top: u64) -> Self {
         Self {
-            cursor: Cursor { max: top, fingerprint: None },
+            cursor: Cursor { is_first: true, ..Cursor::at(top) },
             shown_above: top.saturating_add(1),
             edge: HashSet::new(),
             votes: 0,
+            voter: None,
+            is_of_several: false,
             followed: 0,
             misses: 0,
             ended: false,
@@ -82,7 +99,7 @@ impl List {
         (!self.ended && below > floor).then_some(below)
     }
 
-    pub(super) fn absorb(&mut self, page: &Page) -> Absorbed {
+    pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> Absorbed {
         if self.is_wrong(page) {
             self.misses += 1;
             // What was known to stand there may have been taken for final too early.
@@ -92,40 +109,50 @@ impl List {
         self.misses = 0;
         let lowest = page.rows.iter().map(|row| row.at).min().filter(|at| *at < self.cursor.max);
         match (lowest, &page.fingerprint) {
-            (Some(lowest), more) => {
+            (Some(lowest), _) => {
                 let at_lowest = page.rows.iter().filter(|row| row.at == lowest);
                 self.edge = at_lowest.map(|row| row.id).collect();
                 // Of the moment itself there may be more.
                 self.shown_above = lowest.saturating_add(1);
-                self.cursor = Cursor { max: lowest, fingerprint: None };
-                self.votes = u8::from(more.is_none());
+                self.cursor = Cursor::at(lowest);
+                self.forget_votes();
                 self.followed = 0;
             }
             (None, Some(more)) => {
                 self.edge.extend(page.rows.iter().map(|row| row.id));
                 self.cursor.fingerprint = Some(more.clone());
-                self.votes = 0;
+                self.forget_votes();
                 self.followed += 1;
             }
-            (None, None) => self.nothing_more(),
+            (None, None) => self.nothing_more(page, by),
         }
         Absorbed::Rows
     }
 
+    fn forget_votes(&mut self) {
+        (self.votes, self.voter, self.is_of_several) = (0, None, false);
+    }
+
     /// The moment asked for has no more entries, and below it none are shown.
-    fn nothing_more(&mut self) {
+    fn nothing_more(&mut self, page: &Page, by: EndpointId) {
+        let known = self.edge.len();
+        self.edge.extend(page.rows.iter().map(|row| row.id));
+        // The answers so far lacked entries of this moment.
+        if self.edge.len() > known {
+            self.forget_votes();
+        }
         self.votes += 1;
-        self.ended = self.votes >= VOTES;
-        // Another question than the last one, so that no stored answer serves twice.
-        self.shown_above = self.shown_above.min(self.cursor.max);
-        let max = self.cursor.max.saturating_sub(BELOW);
-        self.cursor = Cursor { max, fingerprint: None };
-        self.edge.clear();
-        self.followed = 0;
+        self.is_of_several |= self.voter.is_some_and(|voter| voter != by);
+        self.voter = Some(by);
+        let needed = if self.is_of_several { VOTES_OF_SEVERAL } else { VOTES_OF_ONE };
+        self.ended = self.votes >= needed;
+        // An index's own cursor goes with the very question that it came with.
+        let is_followed = self.cursor.fingerprint.is_some();
+        self.cursor.nudge = if is_followed { 0 } else { u64::from(self.votes) };
     }
 
     fn is_wrong(&self, page: &Page) -> bool {
-        let Cursor { max, fingerprint } = &self.cursor;
+        let Cursor { max, fingerprint, .. } = &self.cursor;
         let unordered = !page.rows.is_sorted_by(|one, next| one.at >= next.at);
         let above = page.rows.iter().any(|row| row.at > *max);
         let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
@@ -163,71 +190,99 @@ mod tests {
         Page { items: rows.len(), rows, fingerprint: fingerprint.map(str::to_owned) }
     }
 
+    const ONE: EndpointId = EndpointId(0);
+    const OTHER: EndpointId = EndpointId(1);
+
     #[test]
-    fn pages_overlap_and_two_answers_end_the_list() {
+    fn pages_overlap_and_two_endpoints_end_the_list() {
         let mut list = List::new(100);
         assert_eq!(list.frontier(0), Some(100));
-        assert_eq!(list.absorb(&page(&[(90, 1), (80, 2)], Some("a"))), Absorbed::Rows);
+        assert!(list.cursor().is_first);
+        assert_eq!(list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE), Absorbed::Rows);
         assert_eq!((list.cursor().max, list.frontier(0)), (80, Some(80)));
-        assert_eq!(list.absorb(&page(&[(80, 2), (70, 3)], None)), Absorbed::Rows);
-        assert_eq!(list.frontier(0), Some(70));
-        // Nothing below 70, twice.
-        assert_eq!(list.absorb(&page(&[(70, 3)], None)), Absorbed::Rows);
+        assert!(!list.cursor().is_first);
+        assert_eq!(list.absorb(&page(&[(80, 2), (70, 3)], None), ONE), Absorbed::Rows);
+        // Nothing below 70, by two.
+        assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), Absorbed::Rows);
+        assert_eq!((list.frontier(0), list.cursor().nudge), (Some(70), 1));
+        assert_eq!(list.absorb(&page(&[(70, 3)], None), OTHER), Absorbed::Rows);
         assert_eq!(list.frontier(0), None);
+    }
+
+    #[test]
+    fn one_endpoint_is_asked_three_times_for_the_end() {
+        let mut list = List::new(100);
+        list.absorb(&page(&[(90, 1)], None), ONE);
+        for _ in 0..2 {
+            list.absorb(&page(&[(90, 1)], None), ONE);
+            assert_eq!(list.frontier(0), Some(90));
+        }
+        // Another entry of that moment: the answers so far lacked it.
+        list.absorb(&page(&[(90, 1), (90, 2)], None), ONE);
+        assert_eq!(list.frontier(0), Some(90));
+        // And one below.
+        list.absorb(&page(&[(90, 1), (90, 2), (60, 3)], None), ONE);
+        assert_eq!((list.cursor().max, list.frontier(0)), (60, Some(60)));
+        for votes in 1..=3 {
+            list.absorb(&page(&[(60, 3)], None), ONE);
+            assert_eq!(list.frontier(0).is_none(), votes == 3);
+        }
     }
 
     #[test]
     fn a_lost_cursor_ends_nothing() {
         let mut list = List::new(100);
-        list.absorb(&page(&[(90, 1)], None));
-        list.absorb(&page(&[(90, 1), (60, 2)], Some("a")));
+        list.absorb(&page(&[(90, 1)], None), ONE);
+        list.absorb(&page(&[(90, 1), (60, 2)], Some("a")), OTHER);
         assert_eq!((list.cursor().max, list.frontier(0)), (60, Some(60)));
-        list.absorb(&page(&[(60, 2)], None));
-        assert_eq!((list.cursor().max, list.frontier(0)), (58, Some(59)));
-        list.absorb(&page(&[], None));
-        assert_eq!(list.frontier(0), None);
+        // The end is asked for with the overlap: without it there is no answer.
+        list.absorb(&page(&[(60, 2)], None), ONE);
+        assert_eq!(list.cursor().max, 60);
+        assert_eq!(list.absorb(&page(&[], None), OTHER), Absorbed::Miss);
+        assert_eq!(list.frontier(0), Some(60));
     }
 
     #[test]
-    fn an_empty_list_is_asked_for_twice() {
+    fn an_empty_list_is_asked_for_again() {
         let mut list = List::new(100);
-        list.absorb(&page(&[], None));
+        list.absorb(&page(&[], None), ONE);
         assert!(list.frontier(0).is_some() && list.is_second_look());
-        list.absorb(&page(&[], None));
+        list.absorb(&page(&[], None), ONE);
+        assert!(list.frontier(0).is_some() && list.cursor().is_first);
+        list.absorb(&page(&[], None), ONE);
         assert_eq!(list.frontier(0), None);
     }
 
     #[test]
     fn a_moment_that_fills_a_page_is_followed() {
         let mut list = List::new(100);
-        list.absorb(&page(&[(90, 1), (80, 2)], Some("a")));
-        list.absorb(&page(&[(80, 4), (80, 5)], Some("b")));
+        list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE);
+        list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
         assert_eq!(list.cursor().fingerprint.as_deref(), Some("b"));
         assert_eq!(list.frontier(0), Some(80));
         // The same cursor again would never end.
-        assert_eq!(list.absorb(&page(&[(80, 6)], Some("b"))), Absorbed::Miss);
-        list.absorb(&page(&[(80, 4), (80, 5)], Some("b")));
-        list.absorb(&page(&[(80, 2), (70, 3)], Some("c")));
-        assert_eq!(list.cursor(), &Cursor { max: 70, fingerprint: None });
+        assert_eq!(list.absorb(&page(&[(80, 6)], Some("b")), ONE), Absorbed::Miss);
+        list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
+        list.absorb(&page(&[(80, 2), (70, 3)], Some("c")), ONE);
+        assert_eq!((list.cursor().max, list.cursor().fingerprint.as_ref()), (70, None));
     }
 
     #[test]
     fn a_page_that_lacks_the_overlap_or_the_order_is_no_answer() {
         let mut list = List::new(100);
-        list.absorb(&page(&[(90, 1), (80, 2)], Some("a")));
-        assert_eq!(list.absorb(&page(&[], None)), Absorbed::Miss);
-        assert_eq!(list.absorb(&page(&[(70, 3)], None)), Absorbed::Miss);
-        assert_eq!(list.absorb(&page(&[(70, 3), (80, 2)], None)), Absorbed::Miss);
-        assert_eq!(list.absorb(&page(&[(99, 3), (80, 2)], None)), Absorbed::Miss);
+        list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE);
+        for wrong in [&[][..], &[(70, 3)], &[(70, 3), (80, 2)], &[(99, 3), (80, 2)]] {
+            assert_eq!(list.absorb(&page(wrong, None), ONE), Absorbed::Miss);
+        }
         assert_eq!((list.misses(), list.frontier(0)), (4, Some(80)));
-        list.absorb(&page(&[(80, 2), (70, 3)], Some("b")));
+        list.absorb(&page(&[(80, 2), (70, 3)], Some("b")), ONE);
         assert_eq!((list.misses(), list.frontier(0)), (0, Some(70)));
     }
 
     #[test]
     fn what_is_not_wanted_is_not_waited_for() {
         let mut list = List::new(100);
-        list.absorb(&page(&[(90, 1), (40, 2)], Some("a")));
+        list.absorb(&page(&[(90, 1), (40, 2)], Some("a")), ONE);
         assert_eq!(list.frontier(40), None);
         assert_eq!(list.frontier(39), Some(40));
     }
