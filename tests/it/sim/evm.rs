@@ -36,16 +36,7 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
     let model = EvmModel::with_limits(seed, &chain, limits);
     let peers: Vec<Peer> = roles(way, dice)
         .into_iter()
-        .map(|role| {
-            let (model, number) = (model.clone(), dice.next());
-            let node = match role {
-                Role::Explorer(_) => DemoNode::explorer(model, number),
-                Role::Portal(_) => DemoNode::portal(model, number),
-                Role::Tron(_) => DemoNode::tron(model, number),
-                Role::Rpc(_) | Role::Solana => DemoNode::evm(model, number),
-            };
-            Peer::new(role, node)
-        })
+        .map(|role| peer(&model, role, dice.next()))
         .collect();
     let wallets = (0..dice.pick(&[1, 1, 2]))
         .map(|at: u64| {
@@ -56,6 +47,44 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
     let mut setup = setup(peers.len(), dice);
     setup.limits.freshness = Duration::from_millis(dice.pick(&[200, 2_000, 10_000]));
     Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
+}
+
+pub(super) fn plain(way: Way, registry: &Registry) -> Seeded {
+    let slug = if way.is_tron() { "tron" } else { "eth" };
+    let chain = Arc::new(registry.chain_named(slug).unwrap().clone());
+    let limits = ModelLimits { head: Some(HEAD), ..ModelLimits::default() };
+    let model = EvmModel::with_limits(1, &chain, limits);
+    let mut roles = vec![match way {
+        Way::Lists | Way::Events => {
+            let lists = way == Way::Lists;
+            Role::Tron(tron::NodeOptions { lists, ..tron::NodeOptions::default() })
+        }
+        _ => {
+            let transfers = way == Way::Transfers;
+            Role::Rpc(NodeOptions { transfers, ..NodeOptions::default() })
+        }
+    }];
+    match way {
+        Way::Explorer => roles.push(Role::Explorer(ExplorerOptions::default())),
+        Way::Portal => roles.push(Role::Portal(PortalOptions::default())),
+        _ => {}
+    }
+    let peers: Vec<Peer> = roles.into_iter().map(|role| peer(&model, role, 7)).collect();
+    let plan = WalletPlan { first: Some(HEAD / 2), ..WalletPlan::trades(40) };
+    let wallets = vec![Wallet { chain: chain.id, address: model.add_named("plain", plan) }];
+    let setup = setup(peers.len(), &mut Dice::new(1, 1));
+    Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
+}
+
+fn peer(model: &EvmModel, role: Role, number: u64) -> Peer {
+    let model = model.clone();
+    let node = match role {
+        Role::Explorer(_) => DemoNode::explorer(model, number),
+        Role::Portal(_) => DemoNode::portal(model, number),
+        Role::Tron(_) => DemoNode::tron(model, number),
+        Role::Rpc(_) | Role::Solana => DemoNode::evm(model, number),
+    };
+    Peer::new(role, node)
 }
 
 /// Endpoints as they are when nothing is wrong with them.

@@ -16,7 +16,7 @@ use super::world::World;
 const UNFINAL: u64 = 64;
 
 /// A while in which each endpoint has troubles of its own.
-pub(super) fn begin(world: &World, dice: &mut Dice) {
+pub(super) fn begin(world: &mut World, dice: &mut Dice) {
     for kind in [is_node, is_list] {
         let peers: Vec<&Peer> = world.peers.iter().filter(|peer| kind(&peer.role)).collect();
         let Some(last) = peers.len().checked_sub(1) else { continue };
@@ -24,6 +24,7 @@ pub(super) fn begin(world: &World, dice: &mut Dice) {
         for (at, peer) in (0..).zip(&peers) {
             let lies = liar == at && dice.one_in(2);
             let faults = faults(&peer.role, lies, dice);
+            show(peer, lies, &faults);
             peer.node.set_faults(faults);
             options(peer, lies, world.chain.head(), dice);
         }
@@ -31,6 +32,23 @@ pub(super) fn begin(world: &World, dice: &mut Dice) {
     withhold(world, dice);
     let ahead = if dice.one_in(8) { Duration::from_secs(30 * 86_400) } else { Duration::ZERO };
     world.clock.set_ahead(ahead);
+    say(&format!("head {}, clock ahead by {ahead:?}", world.chain.head()));
+}
+
+/// With `BLOTTER_SIM_SHOW` set, what is wrong with each endpoint is printed.
+fn is_shown() -> bool {
+    std::env::var_os("BLOTTER_SIM_SHOW").is_some()
+}
+
+pub(super) fn say(what: &str) {
+    if is_shown() {
+        eprintln!("{what}");
+    }
+}
+
+fn show(peer: &Peer, lies: bool, faults: &Faults) {
+    let lies = if lies { "which lies" } else { "" };
+    say(&format!("{:?} {lies}\n    {faults:?}", peer.role));
 }
 
 /// All endpoints work again, and give everything; a node may stay without old blocks where another
@@ -38,7 +56,7 @@ pub(super) fn begin(world: &World, dice: &mut Dice) {
 pub(super) fn end(world: &World) {
     world.set_faults(Faults::none);
     world.peers.iter().for_each(Peer::make_well);
-    world.chain.withhold(&[]);
+    world.chain.withhold(world.poison.as_slice());
     world.clock.set_ahead(Duration::ZERO);
 }
 
@@ -129,6 +147,7 @@ fn options(peer: &Peer, lies: bool, head: u64, dice: &mut Dice) {
     let pruned = lies && dice.one_in(3);
     let (first, list_lag) = (if pruned { kept } else { 0 }, UNFINAL + dice.pick(&[1, 6, 60]));
     let list_lag = if dice.one_in(4) { list_lag } else { 0 };
+    say(&format!("    lag {lag}, lists {list_lag}, keeps from {first}"));
     match peer.role.clone() {
         Role::Solana => {}
         Role::Rpc(mut node) => {
@@ -154,7 +173,10 @@ fn options(peer: &Peer, lies: bool, head: u64, dice: &mut Dice) {
 }
 
 /// Some transaction of a wallet that nodes do not give, though lists name it.
-fn withhold(world: &World, dice: &mut Dice) {
+fn withhold(world: &mut World, dice: &mut Dice) {
+    if world.poison.is_some() {
+        return;
+    }
     let wallet = dice.pick(&world.wallets);
     let truths = world.truths.borrow();
     let at = world.wallets.iter().position(|one| *one == wallet).unwrap();
@@ -163,5 +185,8 @@ fn withhold(world: &World, dice: &mut Dice) {
         let last = u64::try_from(all.len() - 1).unwrap();
         all[usize::try_from(dice.range(0, last)).unwrap()].tx
     });
+    say(&format!("withheld {withheld:?}"));
     world.chain.withhold(withheld.as_slice());
+    drop(truths);
+    world.poison = withheld.filter(|_| dice.one_in(3));
 }

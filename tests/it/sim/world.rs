@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blotter::demo::{DemoTransport, Faults};
-use blotter::domain::{Clock, KeyId, Wallet};
+use blotter::domain::{Clock, KeyId, TxId, Wallet};
 use blotter::history::{History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::Registry;
 use blotter::store::{Store, StoreOptions};
@@ -62,6 +62,8 @@ pub(super) struct World {
     pub(super) crashes: u64,
     pub(super) setup: Setup,
     pub(super) clock: JumpClock,
+    /// A transaction of a wallet that no node gives, and never will.
+    pub(super) poison: Option<TxId>,
     registry: Arc<Registry>,
 }
 
@@ -72,6 +74,17 @@ impl World {
             Way::Solana => solana::seeded(seed, dice),
             _ => evm::seeded(way, &registry, seed, dice),
         };
+        Self::of(way, registry, seeded)
+    }
+
+    /// One endpoint of each kind that a way needs, and one wallet.
+    pub(super) fn plain(way: Way) -> Self {
+        let registry = Arc::new(Registry::embedded().unwrap());
+        let seeded = evm::plain(way, &registry);
+        Self::of(way, registry, seeded)
+    }
+
+    fn of(way: Way, registry: Arc<Registry>, seeded: Seeded) -> Self {
         let Seeded { chain, peers, wallets, setup } = seeded;
         let truths = wallets.iter().map(|wallet| Truth::of(&chain, wallet.address)).collect();
         let (clock, disk) = (JumpClock::start(), Disk::default());
@@ -93,6 +106,7 @@ impl World {
             crashes: 0,
             setup,
             clock,
+            poison: None,
             registry,
         }
     }
@@ -172,7 +186,8 @@ impl World {
         for (peer, (concurrency, batch)) in self.peers.iter().zip(&self.setup.endpoints) {
             let (stats, usual) = (peer.node.stats(), PoolLimits::default());
             let at_once = u64::try_from(concurrency.unwrap_or(usual.concurrency_default)).unwrap();
-            assert!(stats.concurrent_max <= at_once, "{} at once", stats.concurrent_max);
+            let seen = stats.concurrent_max;
+            assert!(seen <= at_once, "{seen} at once of {at_once} at {:?}", peer.role);
             // Tron's nodes take what is asked of them in one request of its own kind.
             let batch = batch.unwrap_or(usual.batch_default);
             assert!(self.way.is_tron() || stats.batch_max <= batch, "{}", stats.batch_max);
