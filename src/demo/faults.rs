@@ -4,6 +4,10 @@
 use std::time::Duration;
 
 use super::mix::Dice;
+use super::refusal::Refusal;
+
+/// Answers to a question that are not false once one was, where faults are transient.
+const SPARED: u32 = 3;
 
 /// How often something happens, in thousandths of requests (or of calls, where it says so).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
@@ -69,6 +73,19 @@ pub struct Faults {
     /// Nothing is answered for `suspended_for`, as Tron's index does to those who ask too often.
     pub suspended: Rate,
     pub suspended_for: Duration,
+    /// Events of a range left out without a sign: all of them, or those behind some of them; and
+    /// all of them in another order.
+    pub empty_logs: Rate,
+    pub short_logs: Rate,
+    pub flipped_logs: Rate,
+    /// A page of account lists that ends early without a sign.
+    pub short_list: Rate,
+    /// `null` in place of what a token says of itself.
+    pub null_tokens: Rate,
+    /// Answers that are false without a sign do not come twice in a row to the same question.
+    pub transient: bool,
+    /// Methods, lists or paths that are refused, each in its way.
+    pub refused: Vec<(&'static str, Refusal)>,
 }
 
 impl Default for Faults {
@@ -101,6 +118,13 @@ impl Default for Faults {
             lost_cursor: Rate::NEVER,
             suspended: Rate::NEVER,
             suspended_for: Duration::from_secs(30),
+            empty_logs: Rate::NEVER,
+            short_logs: Rate::NEVER,
+            flipped_logs: Rate::NEVER,
+            short_list: Rate::NEVER,
+            null_tokens: Rate::NEVER,
+            transient: false,
+            refused: Vec::new(),
         }
     }
 }
@@ -165,6 +189,11 @@ impl Faults {
         rates.into_iter().find_map(hit)
     }
 
+    /// How a method, list or path is refused, if it is.
+    pub(super) fn refusal(&self, name: &str) -> Option<Refusal> {
+        self.refused.iter().find(|(refused, _)| *refused == name).map(|(_, how)| *how)
+    }
+
     /// What happens to one call of a request.
     pub(super) fn call(&self, dice: &mut Dice) -> CallFaults {
         let salt = dice.next();
@@ -180,7 +209,12 @@ impl Faults {
                 head_back: if self.head_back.hits(dice) { self.head_back_slots } else { 0 },
                 cut: self.lost_cursor.hits(dice),
                 short: self.short_page.hits(dice).then_some(salt),
+                empty_logs: self.empty_logs.hits(dice),
+                short_logs: self.short_logs.hits(dice).then_some(salt),
+                flip_logs: self.flipped_logs.hits(dice).then_some(salt),
+                short_list: self.short_list.hits(dice).then_some(salt),
             },
+            null_tokens: self.null_tokens.hits(dice),
         }
     }
 }
@@ -198,6 +232,27 @@ pub(super) enum Fault {
     Html,
     Reordered,
     Suspended,
+}
+
+impl Twist {
+    /// Whether the answer is false and nothing in it shows that.
+    fn is_silent(self) -> bool {
+        let left_out = self.lose || self.cut || self.empty || self.empty_logs;
+        left_out || self.short.or(self.short_logs).or(self.short_list).is_some()
+    }
+}
+
+impl CallFaults {
+    /// What is false without a sign comes once, then not for some answers to the same question.
+    pub(super) fn spare(&mut self, spared: &mut u32) {
+        if *spared > 0 {
+            *spared -= 1;
+            let Twist { flip, head_back, duplicate, flip_logs, .. } = self.twist;
+            self.twist = Twist { flip, head_back, duplicate, flip_logs, ..Twist::default() };
+        } else if self.twist.is_silent() {
+            *spared = SPARED;
+        }
+    }
 }
 
 /// What faults do to the content of one answer.
@@ -218,12 +273,20 @@ pub(super) struct Twist {
     pub(super) empty: bool,
     /// A page that ends early; where follows from the salt.
     pub(super) short: Option<u64>,
+    /// Events that are left out without a sign, and another order of them by a salt.
+    pub(super) empty_logs: bool,
+    pub(super) short_logs: Option<u64>,
+    pub(super) flip_logs: Option<u64>,
+    /// A page of account lists that ends early without a sign.
+    pub(super) short_list: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
 pub(super) struct CallFaults {
     pub(super) wrong_id: bool,
     pub(super) null_result: bool,
     pub(super) busy: bool,
+    pub(super) null_tokens: bool,
     pub(super) twist: Twist,
 }

@@ -18,6 +18,7 @@ mod faults;
 mod loopback;
 mod mix;
 mod node;
+mod refusal;
 mod rpc;
 mod service;
 pub mod solana;
@@ -29,5 +30,6 @@ pub use chains::{DemoChains, DemoPaths, DemoWallet, LARGE_TRADES, LARGE_TRADES_M
 pub use faults::{Faults, Rate};
 pub use loopback::{Loopback, LoopbackHandle, LoopbackLimits};
 pub use node::{DemoNode, NodeStats};
+pub use refusal::Refusal;
 pub use service::Options;
 pub use transport::{DemoTransport, Exchange, ExchangeError};

@@ -2,7 +2,7 @@
 //! bytes out; how they travel is the business of the transports.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ struct Counts {
     /// Begin of the running second and the requests in it.
     window: Option<(Instant, u32)>,
     suspended_until: Option<Instant>,
+    /// Questions that were answered falsely of late, and how many answers to them will not be.
+    spared: HashMap<u64, u32>,
 }
 
 /// What an endpoint was asked and what it did wrong on purpose.
@@ -157,7 +159,7 @@ impl DemoNode {
         *self.inner.options.write().unwrap_or_else(PoisonError::into_inner) = options.into();
     }
 
-    /// Those of a Solana node.
+    /// Those of a Solana node; of others what they do not have.
     pub fn options(&self) -> NodeOptions {
         match self.all_options() {
             Options::Solana(options) => options,
@@ -245,6 +247,9 @@ impl DemoNode {
             slow: Duration::ZERO,
             cut: false,
         };
+        if let Some((status, content_type, body)) = self.refused(asked, &faults) {
+            return Outcome::Answer(Answer { content_type, ..plain(status, body) });
+        }
         let json = |shuffle: Option<u64>| {
             let Plain { status, content_type, body } = self.answer(asked, number, &faults, shuffle);
             Answer { content_type, body, ..plain(status, "") }
@@ -273,6 +278,30 @@ impl DemoNode {
             Some(Fault::Reordered) => json(Some(dice.next())),
             None => json(None),
         })
+    }
+
+    /// The refusal of a whole request: what it asks for is refused by a status.
+    fn refused(
+        &self,
+        asked: &Asked<'_>,
+        faults: &Faults,
+    ) -> Option<(u16, &'static str, &'static str)> {
+        if faults.refused.is_empty() {
+            return None;
+        }
+        let service = &self.inner.service;
+        let name = service.name(asked);
+        let is_rpc = service.is_rpc(&self.all_options(), asked);
+        let body = if is_rpc { String::from_utf8_lossy(asked.body) } else { Cow::Borrowed("") };
+        let names = |method: &str| {
+            if is_rpc { body.contains(&format!("\"{method}\"")) } else { method == name }
+        };
+        let hit = faults.refused.iter().find(|(method, _)| names(method));
+        let refused = hit.and_then(|(_, how)| how.status());
+        if refused.is_some() {
+            *self.counts().stats.faults.entry("refused").or_default() += 1;
+        }
+        refused
     }
 
     /// Counts a request; tells its number, and how long nothing is answered where it is refused: it
@@ -316,8 +345,15 @@ impl DemoNode {
             let body = b"Method Not Allowed".to_vec();
             return Plain { status: 405, content_type: "text/plain", body };
         }
-        let fault = faults.call(&mut Dice::new(self.inner.seed, &[mix::hash(number, &[0])]));
-        self.count(&service.name(asked), &fault);
+        let name = service.name(asked);
+        let mut fault = faults.call(&mut Dice::new(self.inner.seed, &[mix::hash(number, &[0])]));
+        let place = [asked.path, service.subject(asked.query).as_str()].join(&name);
+        self.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
+        self.count(&name, &fault);
+        if let Some(refusal) = faults.refusal(&name) {
+            *self.counts().stats.faults.entry("refused").or_default() += 1;
+            return refusal.plain();
+        }
         service.plain(&self.all_options(), asked, fault)
     }
 
@@ -364,13 +400,20 @@ impl DemoNode {
 
     /// Answers one call. `chance` is the number that its faults follow from.
     fn entry(&self, entry: &Entry<'_>, options: &Options, faults: &Faults, chance: u64) -> Vec<u8> {
-        let fault = faults.call(&mut Dice::new(self.inner.seed, &[chance]));
-        self.count(&entry.method, &fault);
+        let mut fault = faults.call(&mut Dice::new(self.inner.seed, &[chance]));
         let params = entry.params.as_deref().unwrap_or_default();
+        let topics = params.first().and_then(|query| query.get("topics")).map(Value::to_string);
+        let place = [entry.method.as_ref(), topics.unwrap_or_default().as_str()].concat();
+        self.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
+        self.count(&entry.method, &fault);
         let service = &self.inner.service;
-        let reply = if fault.busy {
+        let nulled = fault.null_tokens && entry.method == "eth_call";
+        let reply = if let Some(refusal) = faults.refusal(&entry.method) {
+            *self.counts().stats.faults.entry("refused").or_default() += 1;
+            Err(refusal.error())
+        } else if fault.busy {
             Err(service.busy())
-        } else if fault.null_result {
+        } else if fault.null_result || nulled {
             Ok(b"null".to_vec())
         } else {
             service.call(options, &entry.method, params, fault.twist)
@@ -390,6 +433,13 @@ impl DemoNode {
         out.extend_from_slice(id.as_bytes());
         out.push(b'}');
         out
+    }
+
+    /// Lets no question be answered falsely twice in a row, where that is so.
+    fn spare(&self, fault: &mut CallFaults, faults: &Faults, question: u64) {
+        if faults.transient {
+            fault.spare(self.counts().spared.entry(question).or_default());
+        }
     }
 
     fn count(&self, method: &str, fault: &CallFaults) {
@@ -413,6 +463,11 @@ impl DemoNode {
             ("head_back", twist.head_back > 0),
             ("lost_cursor", twist.cut),
             ("short_page", twist.short.is_some()),
+            ("empty_logs", twist.empty_logs),
+            ("short_logs", twist.short_logs.is_some()),
+            ("flipped_logs", twist.flip_logs.is_some()),
+            ("short_list", twist.short_list.is_some()),
+            ("null_tokens", fault.null_tokens),
         ];
         for (name, _) in hits.into_iter().filter(|(_, hit)| *hit) {
             *stats.faults.entry(name).or_default() += 1;

@@ -188,6 +188,14 @@ impl Service {
         }
     }
 
+    /// Whom a plain request is about, where its query names that.
+    pub(super) fn subject(&self, query: &str) -> String {
+        match self {
+            Self::Explorer(_) => parameters(query).remove("address").unwrap_or_default(),
+            Self::Solana(_) | Self::Evm(_) | Self::Portal(_) | Self::Tron(_) => String::new(),
+        }
+    }
+
     pub(super) fn plain(&self, options: &Options, asked: &Asked<'_>, fault: CallFaults) -> Plain {
         let CallFaults { busy, twist, .. } = fault;
         let plain = |status, content_type, body| Plain { status, content_type, body };

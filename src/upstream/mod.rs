@@ -46,4 +46,4 @@ pub use source::{
     TokenMeta,
 };
 pub use transport::{Method, Request, Response, Transport, TransportError};
-pub use tron::{TronLimits, TronSource, tron_reading, tron_rpc_reading};
+pub use tron::{TronDiscovery, TronLimits, TronSource, tron_reading, tron_rpc_reading};

@@ -67,6 +67,7 @@ mod store_files;
 mod support;
 mod tidy;
 mod tron_decode;
+mod tron_proof;
 mod tron_source;
 mod upstream;
 mod upstream_ask;

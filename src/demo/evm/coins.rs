@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn a_coin_is_told_by_its_address() {
         let registry = Registry::embedded().unwrap();
-        let places = Places::new(7, registry.chain_named("eth").unwrap());
-        let other = Places::new(7, registry.chain_named("base").unwrap());
+        let places = Places::new(7, registry.chain_named("eth").unwrap(), None);
+        let other = Places::new(7, registry.chain_named("base").unwrap(), None);
         let all = [Coin::Wrapped, Coin::Dollar].into_iter();
         let made =
             (0..50).flat_map(|n| [Coin::Plain(n), Coin::Taxed(n), Coin::Curve(n), Coin::Spam(n)]);
@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(Coin::of(&other, &address), None);
         }
         assert_eq!(Coin::of(&places, &[9; 20]), None);
-        let tron = Places::new(7, registry.chain_named("tron").unwrap());
+        let tron = Places::new(7, registry.chain_named("tron").unwrap(), None);
         let asset = Coin::Asset(5).address(&tron);
         assert_eq!(Coin::of(&tron, &asset), Some(Coin::Asset(5)));
         assert_eq!(Coin::of(&places, &asset), None);

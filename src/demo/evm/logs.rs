@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::demo::faults::Twist;
+use crate::demo::mix;
 use crate::demo::rpc::RpcError;
 use crate::domain::Height;
 
@@ -41,23 +43,27 @@ impl Filter {
     }
 
     pub(super) fn is_about_references(&self, model: &EvmModel) -> bool {
-        Reference::named(model.places(), self).is_some()
+        Reference::are_all(model.places(), self)
     }
 
     /// Whose histories hold all that fits.
     pub(super) fn wallets(&self, model: &EvmModel) -> Vec<Arc<WalletHistory>> {
         let named = |choice: &Choice<Word>| -> Option<Vec<Arc<WalletHistory>>> {
             let words = choice.as_ref()?;
-            let wallets = words.iter().filter_map(|word| {
-                let (padding, account) = word.split_first_chunk::<12>()?;
-                (padding == &[0; 12]).then_some(())?;
-                model.wallet(account.first_chunk()?)
-            });
-            let wallets: Vec<_> = wallets.collect();
-            (wallets.len() == words.len()).then_some(wallets)
+            let accounts: Option<Vec<Account>> = words.iter().map(padded).collect();
+            let is_busy = |account: &Account| Reference::is_busy(model.places(), account);
+            let others = accounts?.into_iter().filter(|account| !is_busy(account));
+            others.map(|account| model.wallet(&account)).collect()
         };
         self.topics.iter().skip(1).find_map(named).unwrap_or_else(|| model.wallets())
     }
+}
+
+/// The account that a topic is.
+fn padded(word: &Word) -> Option<Account> {
+    let (padding, account) = word.split_first_chunk::<12>()?;
+    (padding == &[0; 12]).then_some(())?;
+    account.first_chunk().copied()
 }
 
 fn choice<T>(
@@ -93,7 +99,7 @@ pub(super) fn get(desk: &Desk<'_>) -> Answer {
     if low > high {
         return Err(RpcError::new(-32000, "invalid block range params"));
     }
-    if low < desk.node.first_available {
+    if low < desk.node.first_available && !desk.node.prunes_silently {
         let first = desk.node.first_available;
         let text = format!("pruned history unavailable: blocks below {first} are not kept");
         return Err(RpcError::new(4444, text));
@@ -101,7 +107,7 @@ pub(super) fn get(desk: &Desk<'_>) -> Answer {
     if let Some(most) = desk.node.log_blocks_max.filter(|most| high - low >= *most) {
         return Err(too_wide(desk.node.texts, (low, high), most));
     }
-    let range = (low, high.min(desk.newest));
+    let range = (low.max(desk.node.first_available), high.min(desk.newest));
     let mut found: BTreeMap<(Height, u64), Value> = BTreeMap::new();
     let mut add = |tx: &Found| {
         for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {
@@ -120,14 +126,31 @@ pub(super) fn get(desk: &Desk<'_>) -> Answer {
         for tx in swaps {
             add(&tx)?;
         }
-        return Ok(found.into_values().collect());
+        if filter.is_about_references(desk.model) {
+            return Ok(twisted(found.into_values().collect(), desk.twist));
+        }
     }
     for wallet in filter.wallets(desk.model) {
         for tx in desk.model.transactions(&wallet, range) {
             add(&tx)?;
         }
     }
-    Ok(found.into_values().collect())
+    Ok(twisted(found.into_values().collect(), desk.twist))
+}
+
+/// What faults leave of an answer, and in which order.
+fn twisted(mut logs: Vec<Value>, twist: Twist) -> Value {
+    if twist.empty_logs {
+        logs.clear();
+    }
+    if let Some(salt) = twist.short_logs {
+        let kept = usize::try_from(salt % 1_000).unwrap_or(0) * logs.len() / 1_000;
+        logs.truncate(kept);
+    }
+    if let Some(salt) = twist.flip_logs {
+        logs.sort_by_cached_key(|log| mix::digest(salt, log.to_string().as_bytes()));
+    }
+    logs.into()
 }
 
 fn too_wide(texts: LimitTexts, (low, high): (Height, Height), most: u64) -> RpcError {

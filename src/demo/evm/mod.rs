@@ -22,6 +22,8 @@ mod tx;
 mod wallet;
 mod wire;
 
+use crate::domain::Height;
+
 pub use super::timeline::Crowd;
 pub use explorer::ExplorerOptions;
 pub(super) use explorer::{answer as explorer, refused};
@@ -39,11 +41,13 @@ pub struct ModelLimits {
     pub wallets_max: usize,
     /// Trades that an address nobody registered has at most.
     pub unknown_trades_max: u64,
+    /// The head at the beginning of 2026; `None`: about the chain's own.
+    pub head: Option<Height>,
 }
 
 impl Default for ModelLimits {
     fn default() -> Self {
-        Self { wallets_max: 100_000, unknown_trades_max: 500 }
+        Self { wallets_max: 100_000, unknown_trades_max: 500, head: None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The chain itself: wallets, head, forks. Holds what was registered and what was asked for, never
 //! a history.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::demo::mix;
@@ -21,6 +21,8 @@ use super::{ModelLimits, TradeKind, noise, trades, tron};
 
 const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");
 const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
+/// Among so many blocks some hold a swap of a stranger.
+const STRANGER_BLOCKS: u64 = 2_000;
 
 /// A deterministic EVM chain, or Tron, whose contracts run the same way. Cheap to clone; all clones are the same chain.
 #[derive(Debug, Clone)]
@@ -36,13 +38,15 @@ struct Inner {
     state: RwLock<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     head: Height,
     /// Every address that was registered or asked for.
     wallets: HashMap<Account, Arc<WalletHistory>>,
     /// Blocks from which on the chain was replaced, oldest replacement first.
     forks: Vec<Height>,
+    /// Transactions that nodes do not give, though lists name them.
+    withheld: HashSet<Word>,
 }
 
 /// One row that the wallet's history must have, by construction of the chain.
@@ -82,9 +86,8 @@ impl EvmModel {
     }
 
     pub fn with_limits(seed: u64, chain: &Chain, limits: ModelLimits) -> Self {
-        let places = Places::new(seed, chain);
-        let state =
-            State { head: places.default_head(), wallets: HashMap::new(), forks: Vec::new() };
+        let places = Places::new(seed, chain, limits.head);
+        let state = State { head: places.default_head(), ..State::default() };
         let slug = chain.slug.clone();
         Self { inner: Arc::new(Inner { slug, places, limits, state: RwLock::new(state) }) }
     }
@@ -270,8 +273,27 @@ impl EvmModel {
         mix::seal(self.inner.places.seed ^ HASH_TAG, &body)
     }
 
-    /// The transaction of a hash, if it stands on the chain as it is now.
+    /// Transactions that no node gives from now on, though lists name them; the ones of before are
+    /// given again.
+    pub fn withhold(&self, ids: &[TxId]) {
+        let word = |id: &TxId| match id {
+            TxId::Evm(hash) | TxId::Tron(hash) => Some(*hash),
+            TxId::Solana(_) => None,
+        };
+        self.write().withheld = ids.iter().filter_map(word).collect();
+    }
+
+    pub(super) fn is_withheld(&self, hash: &Word) -> bool {
+        self.read().withheld.contains(hash)
+    }
+
+    /// The transaction of a hash, if it stands on the chain as it is now and nodes give it.
     pub(super) fn find(&self, hash: &Word) -> Option<Found> {
+        self.listed(hash).filter(|found| !self.is_withheld(&found.hash))
+    }
+
+    /// The same, whether or not nodes give it.
+    pub(super) fn listed(&self, hash: &Word) -> Option<Found> {
         let body: [u8; 26] = mix::open(self.inner.places.seed ^ HASH_TAG, hash)?;
         let (account, rest) = body.split_first_chunk::<20>()?;
         let (number, rest) = rest.split_first_chunk::<5>()?;
@@ -311,24 +333,41 @@ impl EvmModel {
             .filter_map(|number| Some(self.found(wallet, number, wallet.spot(number)?)))
     }
 
-    /// Swaps of strangers in reference pools, where a filter is about those alone; oldest first.
+    /// Swaps of strangers in reference pools that a filter may fit; oldest first. `None`: in none
+    /// of them.
     pub(super) fn reference_swaps(
         &self,
         filter: &Filter,
         (low, high): (Height, Height),
     ) -> Option<impl Iterator<Item = Found>> {
+        let pools = Reference::touched(&self.inner.places, filter);
+        let touched = !pools.is_empty();
+        let swaps = move |height| self.swaps_in(&pools, height);
+        touched.then(|| (low..=high).flat_map(swaps))
+    }
+
+    /// Those of one block, in all of the pools.
+    pub(super) fn strangers_in(&self, height: Height) -> Vec<Found> {
+        let pools: Vec<_> = (0..).zip(self.inner.places.references.iter().copied()).collect();
+        self.swaps_in(&pools, height)
+    }
+
+    /// The newest swap of a stranger up to a block.
+    pub(super) fn stranger_below(&self, height: Height) -> Option<Found> {
+        let blocks = height.saturating_sub(STRANGER_BLOCKS)..=height;
+        blocks.rev().find_map(|height| self.strangers_in(height).pop())
+    }
+
+    fn swaps_in(&self, pools: &[(u32, Reference)], height: Height) -> Vec<Found> {
         let places = &self.inner.places;
-        let pools = Reference::named(places, filter)?;
-        Some((low..=high).flat_map(move |height| {
-            let swaps = pools.clone().into_iter().filter_map(move |(at, pool)| {
-                let tx = pool.swap(places, at, height)?;
-                let index = references::INDEX + at;
-                let parts = [height, u64::from(at), u64::from(self.fork(height)), 23];
-                let hash = mix::key(places.seed ^ HASH_TAG, &parts);
-                Some(Found { tx, hash, spot: Spot { height, index }, nonce: 0 })
-            });
-            swaps.collect::<Vec<_>>()
-        }))
+        let swap = |(at, pool): &(u32, Reference)| {
+            let tx = pool.swap(places, *at, height)?;
+            let index = references::INDEX + at;
+            let parts = [height, u64::from(*at), u64::from(self.fork(height)), 23];
+            let hash = mix::key(places.seed ^ HASH_TAG, &parts);
+            Some(Found { tx, hash, spot: Spot { height, index }, nonce: 0 })
+        };
+        pools.iter().filter_map(swap).collect()
     }
 
     /// What a wallet has after a block.

@@ -35,6 +35,10 @@ pub struct NodeOptions {
     pub lag: u64,
     /// First block that the node keeps; 0 is all.
     pub first_available: Height,
+    /// Below that it has no events, and gives no error.
+    pub prunes_silently: bool,
+    /// Transactions below this block are not found by their hash, but by their place.
+    pub hashes_from: Height,
     /// Calls that one batch may hold; a larger one gets one error object.
     pub batch_max: usize,
     /// Blocks and results of one log query; `None`: as many as there are.
@@ -63,6 +67,8 @@ impl Default for NodeOptions {
         Self {
             lag: 0,
             first_available: 0,
+            prunes_silently: false,
+            hashes_from: 0,
             batch_max: 100,
             log_blocks_max: None,
             logs_max: Some(10_000),
@@ -89,7 +95,7 @@ pub(in crate::demo) fn answer(
     let behind = node.lag.saturating_add(twist.head_back);
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);
-    let desk = Desk { model, node, params, newest, last };
+    let desk = Desk { model, node, params, newest, last, twist };
     desk.answer(method).map(|value| value.to_string().into_bytes())
 }
 
@@ -101,6 +107,7 @@ pub(super) struct Desk<'a> {
     /// The newest block that this answer knows, and the last final one.
     pub(super) newest: Height,
     pub(super) last: Height,
+    pub(super) twist: Twist,
 }
 
 pub(super) type Answer = Result<Value, RpcError>;
@@ -125,6 +132,8 @@ impl Desk<'_> {
                 let receipt = |found: Found| wire::receipt(self.model, &found, times);
                 Ok(self.found(0)?.map_or(Value::Null, receipt))
             }
+            "eth_getTransactionByBlockNumberAndIndex" => self.at_place(),
+            "eth_getBlockReceipts" => self.block_receipts(),
             "eth_getBalance" | "eth_getTransactionCount" => self.state(method),
             "eth_getCode" => Ok(self.code()),
             "eth_call" => calls::call(self),
@@ -166,7 +175,7 @@ impl Desk<'_> {
 
     fn block(&self) -> Answer {
         let height = self.height(self.params.first())?;
-        let known = (self.node.first_available..=self.newest).contains(&height);
+        let known = self.has_block(height);
         let whole = self.params.get(1).and_then(Value::as_bool).unwrap_or(false);
         Ok(if known { wire::block(self.model, height, whole) } else { Value::Null })
     }
@@ -182,8 +191,30 @@ impl Desk<'_> {
 
     fn found(&self, at: usize) -> Result<Option<Found>, RpcError> {
         let found = self.model.find(&self.hash(at)?);
-        let known = self.node.first_available..=self.newest;
+        let known = self.node.first_available.max(self.node.hashes_from)..=self.newest;
         Ok(found.filter(|found| known.contains(&found.spot.height)))
+    }
+
+    fn has_block(&self, height: Height) -> bool {
+        (self.node.first_available..=self.newest).contains(&height)
+    }
+
+    fn at_place(&self) -> Answer {
+        let height = self.height(self.params.first())?;
+        let index = self.params.get(1).and_then(Value::as_str).and_then(quantity);
+        let mut all = wire::found_in(self.model, height).into_iter();
+        let found = all.find(|found| Some(u64::from(found.spot.index)) == index);
+        let found = found.filter(|_| self.has_block(height));
+        Ok(found.map_or(Value::Null, |found| wire::transaction(self.model, &found)))
+    }
+
+    fn block_receipts(&self) -> Answer {
+        let height = self.height(self.params.first())?;
+        if !self.has_block(height) {
+            return Ok(Value::Null);
+        }
+        let receipt = |found: &Found| wire::receipt(self.model, found, self.node.log_times);
+        Ok(wire::found_in(self.model, height).iter().map(receipt).collect())
     }
 
     fn trace(&self) -> Answer {

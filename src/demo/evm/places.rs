@@ -281,7 +281,7 @@ pub(super) struct Places {
 impl Places {
     /// Those of a chain of the table; one that is not known here trades by the protocols that are
     /// everywhere.
-    pub(super) fn new(seed: u64, chain: &Chain) -> Self {
+    pub(super) fn new(seed: u64, chain: &Chain, head: Option<u64>) -> Self {
         let row = ROWS.iter().find(|row| row.slug == chain.slug).unwrap_or(&BLANK);
         let chain_id = chain.chain_id.unwrap_or(1);
         let seed = mix::hash(seed, &[chain_id]);
@@ -322,7 +322,7 @@ impl Places {
                 Finality::Finalized | Finality::Safe => UNFINAL,
             },
             seed,
-            anchor: row.anchor,
+            anchor: head.unwrap_or(row.anchor),
             block_millis: row.block_millis,
         }
     }

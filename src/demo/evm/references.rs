@@ -5,7 +5,7 @@ use crate::demo::mix::{self, Dice};
 use crate::domain::{Height, Units};
 
 use super::logs::Filter;
-use super::places::{Account, Made, Places};
+use super::places::{Account, Made, Places, Word};
 use super::tx::{Arg, Gas, Stage, Tx};
 
 /// A pool's state is within as many millionths of the price: what its fee lets stand.
@@ -16,7 +16,6 @@ const EVERY_MILLIS: u64 = 12_000;
 const DEPTH: u128 = 4_000_000;
 /// Places of such swaps in their blocks begin here.
 pub(super) const INDEX: u32 = 300;
-const WEI: u128 = 1_000_000_000_000_000_000;
 
 /// A pool of the wrapped coin and the dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +26,36 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    /// The pools that a filter is about, where it is about nothing else.
-    pub(super) fn named(places: &Places, filter: &Filter) -> Option<Vec<(u32, Self)>> {
-        let addresses = filter.addresses.as_ref()?;
-        let of =
-            |address: &Account| (0..).zip(&places.references).find(|(_, one)| one.pool == *address);
-        addresses.iter().map(of).map(|one| one.map(|(at, one)| (at, *one))).collect()
+    /// Whether a filter is about such pools and nothing else.
+    pub(super) fn are_all(places: &Places, filter: &Filter) -> bool {
+        let is_pool = |address: &Account| places.references.iter().any(|one| one.pool == *address);
+        filter.addresses.as_ref().is_some_and(|all| all.iter().all(is_pool))
+    }
+
+    /// The pools in which strangers swap what a filter may fit: those that it names, or whose
+    /// token's events it asks for. One that names nothing is about wallets alone.
+    pub(super) fn touched(places: &Places, filter: &Filter) -> Vec<(u32, Self)> {
+        let all = || (0..).zip(places.references.iter().copied());
+        let named: Vec<&Vec<Word>> = filter.topics.iter().skip(1).flatten().collect();
+        if named.is_empty() && filter.addresses.is_none() {
+            return Vec::new();
+        }
+        let emits = |pool: &Account| {
+            let [wrapped, dollar] = [&places.wrapped, &places.dollar.token];
+            let fits = |any: &Vec<Account>| [pool, wrapped, dollar].iter().any(|a| any.contains(a));
+            filter.addresses.as_ref().is_none_or(fits)
+        };
+        let is_named = |pool: &Account| {
+            let word = Arg::Of(*pool).word();
+            named.is_empty() || named.iter().any(|words| words.contains(&word))
+        };
+        all().filter(|(_, one)| emits(&one.pool) && is_named(&one.pool)).collect()
+    }
+
+    /// Whether an account is one that strangers use all the time.
+    pub(super) fn is_busy(places: &Places, account: &Account) -> bool {
+        let busy = [places.wrapped, places.dollar.token];
+        busy.contains(account) || places.references.iter().any(|one| one.pool == *account)
     }
 
     /// What somebody swapped in the pool in a block, if anybody did.
@@ -51,6 +74,13 @@ impl Reference {
         let who = places.made(Made::Stranger, dice.range(0, 500));
         let mut stage = Stage::new(places, who, self.pool, 0);
         stage.input("swap(address,bool,int256,uint160,bytes)", &[Arg::Of(who), Arg::Int(dollars)]);
+        let (paid, got) = if buys {
+            ((places.dollar.token, dollars), (places.wrapped, native))
+        } else {
+            ((places.wrapped, native), (places.dollar.token, dollars))
+        };
+        stage.pull(paid.0, who, self.pool, paid.1);
+        stage.transfer(got.0, who, got.1);
         let first = places.wrapped < places.dollar.token;
         if self.is_pair {
             pair(&mut stage, price, first);
@@ -80,7 +110,7 @@ fn pool(
     // Base units of the dollar for a whole coin.
     let unit = stage.places.dollar_unit();
     let per_coin = Units::from(price) * Units::from(unit) / Units::from(1_000_000_000_000_u64);
-    let (above, below) = (per_coin, Units::from(WEI));
+    let (above, below) = (per_coin, Units::from(stage.places.milli * 1_000));
     let (above, below) = if native_first { (above, below) } else { (below, above) };
     // The square root with 96 binary places, by way of one with 64 and one with 32.
     let root: Units = (above << 128) / below;

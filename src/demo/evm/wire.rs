@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::model::{EvmModel, Found};
-use super::places::{Account, Made, Word};
+use super::places::{Account, Made, Word, keccak};
 use super::tx::{Frame, Log, Op};
 use crate::demo::mix;
 
@@ -106,6 +106,7 @@ pub(super) fn found_in(model: &EvmModel, height: u64) -> Vec<Found> {
     for wallet in model.wallets() {
         found.extend(model.transactions(&wallet, (height, height)));
     }
+    found.retain(|found| !model.is_withheld(&found.hash));
     found.sort_by_key(|found| found.spot.index);
     found
 }
@@ -128,9 +129,32 @@ pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
         "nonce": "0x0000000000000000", "receiptsRoot": filled(b"receipts"),
         "stateRoot": filled(b"state"), "transactionsRoot": filled(b"transactions"),
         "sha3Uncles": "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347",
-        "logsBloom": hex(&[0; 256]), "size": "0xa4b1", "uncles": [],
+        "logsBloom": hex(&bloom(model, height)), "size": "0xa4b1", "uncles": [],
         "transactions": transactions,
     })
+}
+
+/// The filter of a block's events (Yellow Paper, 4.4.3), with those of strangers.
+fn bloom(model: &EvmModel, height: u64) -> [u8; 256] {
+    let mut bloom = [0; 256];
+    let mut add = |data: &[u8]| {
+        let hash = keccak(&[data]);
+        for pair in hash.chunks_exact(2).take(3) {
+            let number = pair.iter().fold(0, |all, byte| all << 8 | usize::from(*byte)) % 2048;
+            if let Some(byte) = bloom.get_mut(255 - number / 8) {
+                *byte |= 1 << (number % 8);
+            }
+        }
+    };
+    let mut all = model.strangers_in(height);
+    for wallet in model.wallets() {
+        all.extend(model.transactions(&wallet, (height, height)));
+    }
+    for log in all.iter().flat_map(|found| &found.tx.logs) {
+        add(&log.address);
+        log.topics.iter().for_each(|topic| add(topic));
+    }
+    bloom
 }
 
 /// Geth's `callTracer`.

@@ -1,8 +1,8 @@
 //! The newest page of the index's list.
 
 use super::TronSource;
-use super::list::{Cursor, PAGE_MAX};
-use super::lister::ListKind;
+use super::list::{List, PAGE_MAX};
+use super::lister::{LATEST, ListKind};
 use crate::domain::Address;
 use crate::upstream::activity::Activity;
 use crate::upstream::error::UpstreamError;
@@ -16,9 +16,9 @@ impl TronSource {
         lane: &Lane,
     ) -> Result<Activity, UpstreamError> {
         let options = CallOptions::new(lane.clone());
-        // Later than any block.
-        let cursor = Cursor { max: u64::from(u32::MAX) * 1000, fingerprint: None };
-        let (page, _) = self.page(wallet, ListKind::Transactions, cursor, 0, &options).await?;
+        let list = List::new(LATEST);
+        let page = self.page(wallet, ListKind::Transactions, list.cursor(), PAGE_MAX, &options);
+        let (page, _) = page.await.map_err(|error| self.list_error(error))?;
         Ok(Activity::of_page(page.items, PAGE_MAX))
     }
 }

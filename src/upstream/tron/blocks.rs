@@ -12,6 +12,9 @@ use crate::upstream::pool::CallOptions;
 use crate::upstream::queue::Lane;
 use crate::upstream::source::HashCheck;
 
+/// Between two blocks, or more.
+pub(super) const BLOCK_MILLIS: u64 = 3000;
+
 /// The newest solid block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {

@@ -10,6 +10,7 @@ use super::timeline::Want;
 use super::wire::{self, Kind, Seen, Sent, Unreadable};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{Asset, ExchangeId, Transaction, parse};
+use crate::domain::Height;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
 
@@ -23,8 +24,10 @@ pub(super) enum Fetched {
     Failed(Box<Transaction>),
     /// By what it asks for it cannot be a trade.
     Unwanted,
-    /// No node gives it.
+    /// No node gives it by its id.
     Missing,
+    /// Nor in the block of this height.
+    Lost(Height),
 }
 
 /// Decides by what the index's lists tell. To trade, a wallet gives and gets: tokens that only
@@ -42,7 +45,7 @@ pub(super) fn want_found(seen: &Seen) -> Want {
     if seen.gave || seen.got { Want::Fetch } else { Want::Pass }
 }
 
-fn want_sent(seen: &Seen, sent: &Sent) -> Want {
+pub(super) fn want_sent(seen: &Seen, sent: &Sent) -> Want {
     let wanted = match sent.kind {
         Kind::Failed | Kind::Plain => false,
         Kind::TokenCall => seen.gave && seen.got,
@@ -80,9 +83,23 @@ impl TronSource {
         if wire::is_empty(&reply.body) {
             return Ok(Fetched::Missing);
         }
-        let mut tx = parse(sent.json.as_bytes(), &reply.body).map_err(|error| {
+        self.joined(id, &sent.json, &reply.body, options).await.map_err(|error| match error {
+            UpstreamError::Malformed { what, .. } => self.malformed(reply.endpoint, &what),
+            error => error,
+        })
+    }
+
+    /// A transaction and its info.
+    pub(super) async fn joined(
+        &self,
+        id: Word,
+        tx: &str,
+        info: &[u8],
+        options: &CallOptions,
+    ) -> Result<Fetched, UpstreamError> {
+        let mut tx = parse(tx.as_bytes(), info).map_err(|error| {
             let what = format!("transaction {}: {error}", hex::encode(id));
-            self.malformed(reply.endpoint, &what)
+            UpstreamError::Malformed { endpoint: String::new(), what }
         })?;
         if !tx.call.succeeded {
             return Ok(Fetched::Failed(Box::new(tx)));

@@ -2,8 +2,24 @@
 
 use std::time::Duration;
 
+use crate::domain::Height;
+
+/// By which ways a wallet's transactions are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TronDiscovery {
+    /// By account lists, and by events where no endpoint is found to have lists.
+    #[default]
+    Auto,
+    /// By account lists alone.
+    Lists,
+    /// By events alone.
+    Events,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TronLimits {
+    pub discovery: TronDiscovery,
     /// Transactions of one reader that are asked for or wait to be delivered.
     pub run_ahead_max: usize,
     /// The same for all readers together.
@@ -22,18 +38,52 @@ pub struct TronLimits {
     pub missing_pause: Duration,
     /// Tries for answers of JSON-RPC that do not fit what was asked.
     pub unfit_tries_max: u32,
+    /// Missing transactions of one read that are set aside; more are an error.
+    pub missing_max: usize,
     /// Answers in a row of a list that lack what it held before.
     pub misses_max: u32,
+    /// Pause after a refusal of lists, doubled with each, up to a longest one.
+    pub lists_pause_min: Duration,
+    pub lists_pause_max: Duration,
+    /// An endpoint has no lists after so many answers, each so long after the one before, over so
+    /// long in all.
+    pub lists_refusals_min: u32,
+    pub lists_refusal_spacing: Duration,
+    pub lists_absent_after: Duration,
+    /// Pauses between the questions that decide about that, while a wallet is read by events.
+    pub lists_probe_pause: Duration,
+    /// Entries of the first page of a read that goes on above known heights.
+    pub refresh_page: usize,
+    /// How far lists have indexed is taken for known so long.
+    pub indexed_age_max: Duration,
+    /// The page of an account that is used to learn it must not span more, or its newest entry not
+    /// be older.
+    pub indexed_span_max: Duration,
+    pub indexed_entry_age_max: Duration,
+    /// It is not waited for longer.
+    pub indexed_wait: Duration,
     /// Blocks of one search for events; java-tron allows 5,000 where nothing else is set.
     pub logs_range_max: u64,
     /// Searches for events in one request.
     pub logs_batch_max: usize,
     /// Requests for events under way.
     pub logs_ahead_max: usize,
+    /// Answers to one search for events, until two endpoints agree.
+    pub logs_votes_max: u32,
+    /// Blocks in which a reference pool is expected to have events.
+    pub sentinel_blocks: u64,
+    /// Blocks that are looked into for events where no reference pool has any.
+    pub sample_blocks: u64,
+    /// No contract ran below this block, where the chain is longer than twice that.
+    pub events_from: Height,
+    /// How deep an endpoint keeps events is searched for again after so long, where it is not all.
+    pub depth_age_max: Duration,
     /// Tokens asked about in one request: two calls each; java-tron takes 100 in one.
     pub tokens_batch: usize,
     /// Tokens asked about at once where each takes requests of its own.
     pub tokens_parallel: usize,
+    /// Rounds of questions about tokens that got no answer.
+    pub token_rounds: u32,
     /// After this, what is known of tokens is told.
     pub tokens_wait: Duration,
     /// Pairs of the protocol's exchanges that are remembered.
@@ -45,6 +95,7 @@ pub struct TronLimits {
 impl Default for TronLimits {
     fn default() -> Self {
         Self {
+            discovery: TronDiscovery::Auto,
             run_ahead_max: 400,
             run_ahead_total_max: 4000,
             run_ahead_min: 10,
@@ -54,12 +105,31 @@ impl Default for TronLimits {
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(500),
             unfit_tries_max: 4,
+            missing_max: 64,
             misses_max: 3,
+            lists_pause_min: Duration::from_secs(2),
+            lists_pause_max: Duration::from_secs(240),
+            lists_refusals_min: 4,
+            lists_refusal_spacing: Duration::from_secs(15),
+            lists_absent_after: Duration::from_secs(90),
+            lists_probe_pause: Duration::from_secs(20),
+            refresh_page: 20,
+            indexed_age_max: Duration::from_secs(10),
+            indexed_span_max: Duration::from_secs(600),
+            indexed_entry_age_max: Duration::from_secs(3600),
+            indexed_wait: Duration::from_secs(3),
             logs_range_max: 5000,
             logs_batch_max: 10,
             logs_ahead_max: 4,
+            logs_votes_max: 8,
+            sentinel_blocks: 200,
+            sample_blocks: 8,
+            // 69 days after the first one, of three seconds each; contracts came after 106 days.
+            events_from: 2_000_000,
+            depth_age_max: Duration::from_secs(600),
             tokens_batch: 40,
             tokens_parallel: 8,
+            token_rounds: 4,
             tokens_wait: Duration::from_millis(2_500),
             exchanges_max: 1000,
             bench: Duration::from_secs(600),

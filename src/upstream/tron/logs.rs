@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::TronSource;
-use super::wire::{self, Row};
-use crate::decode::evm::Account;
+use super::depth::Deep;
+use super::wire::{self, Row, Seen};
+use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
+use crate::upstream::ask::Reading;
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::jsonrpc::RpcError;
 use crate::upstream::pool::CallOptions;
@@ -112,24 +115,149 @@ impl Windows {
     }
 }
 
+/// A transaction that a search gave, and whether tokens left the wallet in it and came to it.
+type Union = BTreeMap<(Height, Word), (bool, bool)>;
+
+/// One window's answers so far.
+#[derive(Debug)]
+struct Tally {
+    window: Window,
+    /// All that any answer held.
+    union: Union,
+    /// Who gave all of it.
+    voters: Vec<EndpointId>,
+    is_answered: bool,
+    too_much: Option<Option<u64>>,
+}
+
+impl Tally {
+    fn new(window: Window) -> Self {
+        let (union, voters) = (Union::new(), Vec::new());
+        Self { window, union, voters, is_answered: false, too_much: None }
+    }
+
+    /// Two endpoints gave the same, or the one that has it gave it twice.
+    fn is_confirmed(&self, deep: &Deep) -> bool {
+        let first = self.voters.first();
+        let others = self.voters.iter().any(|voter| Some(voter) != first);
+        self.voters.len() >= deep.votes && (others || deep.is_alone)
+    }
+
+    fn is_open(&self, deep: &Deep) -> bool {
+        self.too_much.is_none() && !self.is_confirmed(deep)
+    }
+
+    /// `by`: whose answer it is, where it counts: `None` where the endpoint has not come so far.
+    /// False where it, or one before it, lacked something.
+    fn absorb(&mut self, rows: &[Row], by: Option<EndpointId>) -> bool {
+        let mut answer = Union::new();
+        for row in rows {
+            let (gave, got) = answer.entry((row.at, row.id)).or_default();
+            (*gave, *got) = (*gave || row.seen.gave, *got || row.seen.got);
+        }
+        let mut union = self.union.clone();
+        for (key, (gave, got)) in &answer {
+            let known = union.entry(*key).or_default();
+            *known = (known.0 || *gave, known.1 || *got);
+        }
+        let is_grown = union != self.union;
+        if is_grown {
+            self.voters.clear();
+        }
+        let is_whole = answer == union;
+        if is_whole {
+            self.voters.extend(by);
+        }
+        let is_first = !std::mem::replace(&mut self.is_answered, true);
+        self.union = union;
+        is_first || (is_whole && !is_grown)
+    }
+
+    fn found(self, deep: &Deep) -> (Found, bool) {
+        if let Some(range) = self.too_much {
+            return (Found::TooMuch(range), true);
+        }
+        let is_confirmed = self.is_confirmed(deep);
+        let row = |((height, id), (gave, got)): ((Height, Word), (bool, bool))| {
+            let seen = Seen { gave, got, ..Seen::default() };
+            Row { id, at: height, height: Some(height), seen }
+        };
+        (Found::Rows(self.union.into_iter().map(row).collect()), is_confirmed)
+    }
+}
+
 impl TronSource {
-    /// Searches windows in one request.
+    /// Searches windows until two answers agree about each, of different endpoints where there are
+    /// such; with each, whether they did.
     pub(super) async fn search(
         &self,
         wallet: &Account,
         windows: &[Window],
         options: &CallOptions,
-    ) -> Result<Vec<Found>, UpstreamError> {
-        let filters = windows.iter().flat_map(|window| filters(wallet, *window));
-        let calls: Vec<_> = filters.map(|filter| ("eth_getLogs", json!([filter]))).collect();
-        let (answers, endpoint) = match self.rpc("eth_getLogs", &calls, options).await {
-            Ok(answered) => answered,
-            // What is said of all of them.
-            Err(UpstreamError::Rpc { message, .. }) if wire::is_too_much(&message) => {
-                let range = wire::range_named(&message);
-                return Ok(windows.iter().map(|_| Found::TooMuch(range)).collect());
+    ) -> Result<Vec<(Found, bool)>, UpstreamError> {
+        let low = windows.iter().map(|window| window.low).min().unwrap_or(0);
+        let mut deep = self.deep(low);
+        let mut tallies: Vec<Tally> = windows.iter().copied().map(Tally::new).collect();
+        let mut failure = UpstreamError::Unavailable { attempts: 0, last: NONE_KEEPS.to_owned() };
+        // So that endpoints share the first answers.
+        let turn = windows
+            .first()
+            .map_or(0, |window| window.high / self.inner.limits.logs_range_max.max(1));
+        for round in 0..u64::from(self.inner.limits.logs_votes_max) {
+            let mut open: Vec<&mut Tally> =
+                tallies.iter_mut().filter(|tally| tally.is_open(&deep)).collect();
+            let Some(on) = chosen(&deep.ids, turn + round).filter(|_| !open.is_empty()) else {
+                break;
+            };
+            // Of one endpoint that is not alone, no further answer confirms anything.
+            if deep.ids.len() == 1 && !deep.is_alone && open.iter().all(|tally| tally.is_answered) {
+                break;
             }
-            Err(error) => return Err(error),
+            let asked: Vec<Window> = open.iter().map(|tally| tally.window).collect();
+            let options = CallOptions { on: Some(on), ..options.clone() };
+            match self.search_once(wallet, &asked, &options).await {
+                Ok((found, reached)) => {
+                    for (tally, found) in open.iter_mut().zip(found) {
+                        match found {
+                            Found::Rows(rows) => {
+                                let has_come = reached.is_none_or(|at| at >= tally.window.high);
+                                if !tally.absorb(&rows, has_come.then_some(on)) {
+                                    self.note_unsteady(on);
+                                    deep.votes = self.deep(low).votes;
+                                }
+                            }
+                            Found::TooMuch(range) => tally.too_much = Some(range),
+                        }
+                    }
+                }
+                Err(error) => {
+                    deep.ids.retain(|id| *id != on);
+                    self.note_search_failure(on);
+                    failure = error;
+                }
+            }
+        }
+        let is_silent = |tally: &Tally| !tally.is_answered && tally.too_much.is_none();
+        if tallies.iter().any(is_silent) {
+            return Err(failure);
+        }
+        Ok(tallies.into_iter().map(|tally| tally.found(&deep)).collect())
+    }
+
+    /// Searches windows in one request; with the newest block that the endpoint names.
+    async fn search_once(
+        &self,
+        wallet: &Account,
+        windows: &[Window],
+        options: &CallOptions,
+    ) -> Result<(Vec<Found>, Option<Height>), UpstreamError> {
+        let filters = windows.iter().flat_map(|window| filters(wallet, *window));
+        let searches = filters.map(|filter| ("eth_getLogs", json!([filter])));
+        let calls: Vec<_> = searches.chain([("eth_blockNumber", json!([]))]).collect();
+        let asker = self.rpc_asker(search_reading);
+        let (answers, endpoint) = match asker.ask("eth_getLogs", &calls, options).await {
+            Ok(answered) => answered,
+            Err(error) => return Ok((whole_refused(windows, error)?, None)),
         };
         let mut answers = answers.into_iter();
         let mut found = Vec::with_capacity(windows.len());
@@ -143,7 +271,7 @@ impl TronSource {
                         let what = "eth_getLogs gave no events";
                         rows.extend(found.ok_or_else(|| self.malformed(endpoint, what))?);
                     }
-                    Err(error) if wire::is_too_much(&error.message) => {
+                    Err(error) if is_too_wide(&error.message) => {
                         too_much = Some(wire::range_named(&error.message));
                     }
                     Err(RpcError { code, message }) => {
@@ -154,7 +282,57 @@ impl TronSource {
             }
             found.push(too_much.map_or(Found::Rows(rows), Found::TooMuch));
         }
-        Ok(found)
+        let newest = answers.next().and_then(Result::ok);
+        Ok((found, newest.and_then(|newest| wire::quantity(&newest))))
+    }
+}
+
+const NONE_KEEPS: &str = "no endpoint is known to keep events of these blocks";
+
+fn chosen(ids: &[EndpointId], turn: u64) -> Option<EndpointId> {
+    let count = u64::try_from(ids.len()).unwrap_or(u64::MAX);
+    let at = usize::try_from(turn.checked_rem(count)?).unwrap_or(0);
+    ids.get(at).copied()
+}
+
+/// An error for the whole request: that it asks for too much, or takes too long, concerns each of
+/// its windows.
+fn whole_refused(windows: &[Window], error: UpstreamError) -> Result<Vec<Found>, UpstreamError> {
+    let range = match &error {
+        UpstreamError::Rpc { message, .. } if is_too_wide(message) => wire::range_named(message),
+        UpstreamError::Unavailable { last, .. } if last.contains(TIMEOUT) => None,
+        _ => return Err(error),
+    };
+    let can_split = windows.iter().any(|window| window.low < window.high);
+    if can_split { Ok(windows.iter().map(|_| Found::TooMuch(range)).collect()) } else { Err(error) }
+}
+
+/// What the transport says of a request without an answer.
+const TIMEOUT: &str = "no answer in time";
+/// Of a search that a node or what stands before it ended.
+const TOO_LONG: &str = "the search takes too long";
+const TIMEOUT_WORDS: [&str; 5] =
+    ["timeout", "timed out", "time-out", "deadline exceeded", "took too long"];
+
+/// A smaller range may be answered.
+pub(super) fn is_too_wide(message: &str) -> bool {
+    message == TOO_LONG || wire::is_too_much(message)
+}
+
+/// As [`wire::rpc_reading`], but a search that takes too long is not tried again as it is.
+pub(super) fn search_reading(status: u16, body: &[u8]) -> Reading {
+    let is_slow = |text: &str| {
+        let text = text.to_lowercase();
+        TIMEOUT_WORDS.iter().any(|words| text.contains(words))
+    };
+    match wire::rpc_reading(status, body) {
+        Reading::Again(_) | Reading::Refused { .. } if matches!(status, 408 | 504 | 524) => {
+            Reading::Refused { code: i64::from(status), message: TOO_LONG.to_owned() }
+        }
+        Reading::Again(text) if is_slow(&text) => {
+            Reading::Refused { code: 0, message: TOO_LONG.to_owned() }
+        }
+        read => read,
     }
 }
 

@@ -6,11 +6,15 @@
 mod activity;
 mod balances;
 mod blocks;
+mod depth;
 mod fetch;
+mod indexed;
 mod limits;
 mod list;
 mod lister;
 mod logs;
+mod missing;
+mod offer;
 mod open;
 mod prices;
 mod reader;
@@ -24,13 +28,16 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-pub use limits::TronLimits;
+use depth::Depths;
+use indexed::Indexed;
+pub use limits::{TronDiscovery, TronLimits};
+use offer::Offers;
 use prices::References;
 pub(super) use reader::TronReader;
 use serde_json::Value;
 pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 
-use super::ask::{Ask, Reply};
+use super::ask::{Ask, Reading, Reply};
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::jsonrpc::{self, Outcome};
@@ -53,8 +60,11 @@ pub struct TronSource {
 struct Inner {
     pool: Pool,
     limits: TronLimits,
-    /// No endpoint is expected to have account lists.
-    by_events_alone: bool,
+    /// Which endpoints offer account lists, how far those have indexed, and how deep endpoints keep
+    /// events.
+    offers: Mutex<Offers>,
+    indexed: Mutex<Indexed>,
+    depths: Mutex<Depths>,
     /// Heights that lists may lack below the head.
     index_lag: u64,
     /// What `eth_chainId` must answer.
@@ -81,7 +91,9 @@ impl TronSource {
         let inner = Inner {
             pool,
             limits,
-            by_events_alone: false,
+            offers: Mutex::default(),
+            indexed: Mutex::default(),
+            depths: Mutex::default(),
             index_lag: chain.index_lag,
             chain_id: chain.chain_id,
             vetting: Arc::default(),
@@ -110,9 +122,9 @@ impl TronSource {
         self.blind_spots().contains(proof.doubts)
     }
 
-    /// What the strongest configured way cannot see.
+    /// What the strongest way cannot see: events, where no endpoint has lists.
     pub(super) fn blind_spots(&self) -> Doubts {
-        if self.inner.by_events_alone { Doubts::TRC10 } else { Doubts::NONE }
+        if self.has_no_lists() { Doubts::TRC10 } else { Doubts::NONE }
     }
 
     pub(super) fn status(&self) -> SourceStatus {
@@ -151,11 +163,12 @@ impl TronSource {
         calls: &[(&str, Value)],
         options: &CallOptions,
     ) -> Result<(Vec<Outcome>, EndpointId), UpstreamError> {
-        self.rpc_asker().ask(name, calls, options).await
+        self.rpc_asker(wire::rpc_reading).ask(name, calls, options).await
     }
 
-    fn rpc_asker(&self) -> RpcAsker {
-        RpcAsker { pool: self.inner.pool.clone(), tries_max: self.inner.limits.unfit_tries_max }
+    fn rpc_asker(&self, read: fn(u16, &[u8]) -> Reading) -> RpcAsker {
+        let tries_max = self.inner.limits.unfit_tries_max;
+        RpcAsker { pool: self.inner.pool.clone(), tries_max, read }
     }
 
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
@@ -164,10 +177,11 @@ impl TronSource {
     }
 }
 
-/// A node's JSON-RPC beside its HTTP API.
+/// A node's JSON-RPC, next to its HTTP API.
 struct RpcAsker {
     pool: Pool,
     tries_max: u32,
+    read: fn(u16, &[u8]) -> Reading,
 }
 
 impl RpcAsker {
@@ -186,7 +200,7 @@ impl RpcAsker {
         let mut options = options.clone();
         let mut tries = 0;
         loop {
-            let reply = self.pool.ask(&ask, wire::rpc_reading, &options).await?;
+            let reply = self.pool.ask(&ask, self.read, &options).await?;
             let Reply { body, endpoint, .. } = reply;
             let answers = jsonrpc::decode(&body, calls.len()).ok();
             let answers = answers.and_then(|all| all.into_iter().collect::<Option<Vec<Outcome>>>());

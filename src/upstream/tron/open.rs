@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::TronSource;
 use super::blocks::Head;
+use super::wire::rpc_reading;
 use crate::domain::Height;
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
@@ -62,9 +63,10 @@ impl TronSource {
         if let Some(told) = told {
             return Ok(told);
         }
-        // Lists do not tell how far they have come: they may lack the newest blocks.
-        let Head { height, millis, hash } = self.solid_head(options).await?;
-        let settled = height.saturating_sub(self.inner.index_lag);
+        let (head, newest) = join(self.solid_head(options), self.newest_listed(options)).await;
+        let head = head?;
+        let settled = self.indexed_to(&head, newest);
+        let Head { height, millis, hash } = head;
         let tip = high.is_none().then_some(Tip { height, hash });
         Ok((high.map_or(settled, |high| high.min(settled)), millis, tip))
     }
@@ -74,7 +76,7 @@ impl TronSource {
         let Some(expected) = self.inner.chain_id else { return Ok(Nodes::AsBefore) };
         let ask = |id: EndpointId| {
             // Not of the source itself, which holds what is asked.
-            let asker = self.rpc_asker();
+            let asker = self.rpc_asker(rpc_reading);
             let options = CallOptions { on: Some(id), ..options.clone() };
             let asked = async move {
                 let call = [("eth_chainId", json!([]))];

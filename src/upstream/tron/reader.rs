@@ -11,16 +11,17 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::sleep;
 
 use super::TronSource;
+use super::depth::Kept;
 use super::fetch::{Fetched, want_found, want_listed};
-use super::list::Absorbed;
-use super::lister::{Lister, account};
+use super::list::{Absorbed, PAGE_MAX};
+use super::lister::{ListError, Lister, account};
 use super::logs::{Found, Window};
 use super::open::Opening;
 use super::timeline::{Key, Ready, Sizes, Taken, Timeline};
 use super::wire::Page;
 use crate::decode::evm::Account;
 use crate::decode::tron::Transaction;
-use crate::domain::{Height, Proof, Resume, Way};
+use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
@@ -30,9 +31,11 @@ enum Event {
     Opened(Result<Opening, UpstreamError>),
     /// The lowest wanted block that nodes keep, asked for where nothing else tells how far down
     /// events go.
-    Kept(Result<Option<Height>, UpstreamError>),
-    Page(usize, Result<(Page, EndpointId), UpstreamError>),
-    Searched(Vec<Window>, Result<Vec<Found>, UpstreamError>),
+    Kept(Result<Option<Kept>, UpstreamError>),
+    Page(usize, Result<(Page, EndpointId), ListError>),
+    /// Whether an endpoint gave a list, while events are read.
+    Probed(bool),
+    Searched(Vec<Window>, Result<Vec<(Found, bool)>, UpstreamError>),
     Fetched(Key, Result<Fetched, UpstreamError>),
 }
 
@@ -54,6 +57,13 @@ pub(in crate::upstream) struct TronReader {
     ended: bool,
     /// Nodes keep blocks only from here: what lies below stays unknown.
     cut: Option<Height>,
+    /// What was not established of all that is read by events, and windows without two answers.
+    doubts: Doubts,
+    unconfirmed: Vec<Window>,
+    /// Questions so far whether an endpoint has lists after all; `None`: that is not asked.
+    probes: Option<u32>,
+    /// Listed transactions that no endpoint gave.
+    missing: usize,
     /// Transactions delivered so far: the run-ahead of a reader that is not eager.
     delivered: usize,
     /// Grows, so that the first rows come early and later commits are few.
@@ -86,6 +96,10 @@ impl TronReader {
             tip: None,
             ended: false,
             cut: None,
+            doubts: Doubts::NONE,
+            unconfirmed: Vec::new(),
+            probes: None,
+            missing: 0,
             delivered: 0,
             chunk_min: 1,
             source,
@@ -105,7 +119,8 @@ impl TronReader {
             if let Some(error) = self.failure.take() {
                 return Err(error);
             }
-            if self.ended {
+            // Whether what was read counts follows from whether there are lists at all.
+            if self.ended && self.probes.is_none() {
                 return match self.cut.take() {
                     Some(first) => Err(UpstreamError::HistoryCut { first }),
                     None => Ok(None),
@@ -133,7 +148,7 @@ impl TronReader {
     /// that hold a place at an endpoint must not wait for a slow taker of chunks.
     pub(in crate::upstream) async fn drive(&mut self) -> std::convert::Infallible {
         loop {
-            if self.ended || self.failure.is_some() {
+            if (self.ended && self.probes.is_none()) || self.failure.is_some() {
                 return std::future::pending().await;
             }
             if self.eager {
@@ -166,11 +181,19 @@ impl TronReader {
                     return Ok(());
                 }
                 self.timeline = Timeline::new(self.request.low, high);
-                self.lister = Some(Lister::index(top_at, low_at));
+                if self.source.has_no_lists() && !self.source.may_ask_lists() {
+                    self.search_events();
+                } else {
+                    self.lister = Some(Lister::index(top_at, low_at));
+                }
                 Ok(())
             }
             Event::Kept(kept) => self.search_from(kept?),
             Event::Page(number, page) => self.page(number, page),
+            Event::Probed(has_lists) => {
+                self.probed(has_lists);
+                Ok(())
+            }
             Event::Searched(windows, found) => self.searched(windows, found),
             Event::Fetched(key, fetched) => self.fetched(&key, fetched),
         }
@@ -179,24 +202,21 @@ impl TronReader {
     fn page(
         &mut self,
         number: usize,
-        page: Result<(Page, EndpointId), UpstreamError>,
+        page: Result<(Page, EndpointId), ListError>,
     ) -> Result<(), UpstreamError> {
-        let Some(Lister::Index { listings, .. }) = &mut self.lister else { return Ok(()) };
+        let Some(Lister::Index { listings, low_at }) = &mut self.lister else { return Ok(()) };
+        let low_at = *low_at;
         let Some(listing) = listings.get_mut(number) else { return Ok(()) };
-        let (page, by) = match page {
-            Ok(told) => told,
-            // No node keeps lists by address: by events then, from where this came to.
-            Err(error) if error.is_final() => {
-                tracing::info!(%error, "no lists by address: events are searched");
-                self.lister = None;
-                let (source, options) = (self.source.clone(), self.options.clone());
-                let (low, high) = (self.request.low, self.timeline.next_high());
-                self.flights.push(Box::pin(async move {
-                    Event::Kept(source.first_kept(low, high, &options).await)
-                }));
+        let (mut page, by) = match page {
+            Ok(given) => given,
+            Err(ListError::Refused(last)) if !self.source.has_lists() => {
+                tracing::info!(reason = %last, "account lists are refused: events are searched");
+                self.search_events();
+                self.probe(0);
                 return Ok(());
             }
-            Err(error) => return Err(error),
+            // Lists that have worked are waited for: events do not show all that they do.
+            Err(error) => return Err(self.source.list_error(error)),
         };
         if listing.absorb(&page, by) == Absorbed::Miss {
             if listing.list.misses() >= self.source.inner.limits.misses_max {
@@ -204,16 +224,61 @@ impl TronReader {
             }
             return Ok(());
         }
+        page.rows.retain(|row| row.at >= low_at);
         self.timeline.add(page.rows);
         Ok(())
     }
 
+    /// Goes on by events, from where this has come to.
+    fn search_events(&mut self) {
+        self.lister = None;
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let (low, high) = (self.request.low, self.timeline.next_high());
+        self.flights.push(Box::pin(async move {
+            Event::Kept(source.events_kept(low, high, &options).await)
+        }));
+    }
+
+    /// Asks for lists once more after a pause, until one is given or it is known that there are
+    /// none.
+    fn probe(&mut self, asked: u32) {
+        if self.source.has_no_lists() || asked >= PROBES_MAX {
+            self.probes = None;
+            return;
+        }
+        self.probes = Some(asked);
+        let (source, wallet, options) =
+            (self.source.clone(), self.request.wallet, self.options.clone());
+        self.flights.push(Box::pin(async move {
+            sleep(source.inner.limits.lists_probe_pause).await;
+            Event::Probed(source.probe_lists(wallet, &options).await)
+        }));
+    }
+
+    fn probed(&mut self, has_lists: bool) {
+        if !has_lists {
+            return self.probe(self.probes.unwrap_or(0) + 1);
+        }
+        self.probes = None;
+        if self.ended {
+            return;
+        }
+        // What is left is read by lists; what was read by events is read again by the caller.
+        self.flights.clear();
+        (self.lister, self.cut, self.doubts) = (None, None, Doubts::NONE);
+        self.request.high = Some(self.timeline.next_high());
+        self.begin(None);
+    }
+
     /// Goes on by events, down to what nodes keep: a search below that finds nothing, and proves
     /// nothing.
-    fn search_from(&mut self, kept: Option<Height>) -> Result<(), UpstreamError> {
+    fn search_from(&mut self, kept: Option<Kept>) -> Result<(), UpstreamError> {
         let (low, high) = (self.request.low, self.timeline.next_high());
-        let Some(kept) = kept else { return Err(UpstreamError::HistoryCut { first: high + 1 }) };
+        let Some(Kept { from: kept, doubts }) = kept.filter(|kept| kept.from <= high) else {
+            return Err(UpstreamError::HistoryCut { first: high + 1 });
+        };
         self.cut = (kept > low).then_some(kept);
+        self.doubts = doubts;
         self.timeline = Timeline::new(kept, high);
         self.lister = Some(Lister::events(&self.source, kept, high));
         Ok(())
@@ -222,15 +287,16 @@ impl TronReader {
     fn searched(
         &mut self,
         asked_for: Vec<Window>,
-        found: Result<Vec<Found>, UpstreamError>,
+        found: Result<Vec<(Found, bool)>, UpstreamError>,
     ) -> Result<(), UpstreamError> {
         let found = found?;
         let Some(Lister::Events { windows, asked }) = &mut self.lister else { return Ok(()) };
         *asked -= 1;
-        for (window, found) in asked_for.into_iter().zip(found) {
+        for (window, (found, is_confirmed)) in asked_for.into_iter().zip(found) {
             match found {
                 Found::Rows(rows) => {
                     windows.known(window);
+                    self.unconfirmed.extend(Some(window).filter(|_| !is_confirmed));
                     self.timeline.add(rows);
                 }
                 Found::TooMuch(range) if windows.shrink(window, range) => {}
@@ -262,15 +328,31 @@ impl TronReader {
                 self.timeline.pass(key, None);
                 return Ok(());
             }
-            Ok(Fetched::Missing) => "a listed transaction is given by no node".to_owned(),
+            Ok(Fetched::Lost(height)) => return self.lost(key, height),
+            Ok(Fetched::Missing) => "a listed transaction is given by no endpoint".to_owned(),
             Err(UpstreamError::Unavailable { last, .. }) => last,
+            // One transaction that nodes cannot give must not stop the others.
+            Err(error @ (UpstreamError::Rpc { .. } | UpstreamError::Malformed { .. })) => {
+                error.to_string()
+            }
             Err(error) => return Err(error),
         };
         let attempts = self.timeline.put_back(key);
-        if attempts < self.source.inner.limits.missing_tries_max {
+        // The last of them is by its block.
+        if attempts <= self.source.inner.limits.missing_tries_max {
             return Ok(());
         }
         Err(UpstreamError::Unavailable { attempts, last })
+    }
+
+    fn lost(&mut self, key: &Key, height: Height) -> Result<(), UpstreamError> {
+        self.missing += 1;
+        if self.missing > self.source.inner.limits.missing_max {
+            return Err(self.source.too_many_missing());
+        }
+        tracing::warn!(height, id = %hex::encode(key.1), "no endpoint gives a listed transaction");
+        self.timeline.lose(key, height);
+        Ok(())
     }
 
     fn frontier(&self) -> Option<u64> {
@@ -311,12 +393,13 @@ impl TronReader {
                     }
                     listing.is_asked = true;
                     let (source, wallet) = (self.source.clone(), self.request.wallet);
-                    let (kind, cursor, low_at) =
-                        (listing.kind, listing.list.cursor().clone(), *low_at);
+                    let (kind, cursor) = (listing.kind, listing.list.cursor().clone());
+                    let is_short = cursor.is_first && *low_at > 0;
+                    let limit = if is_short { limits.refresh_page } else { PAGE_MAX };
                     let mut options = self.options.clone();
                     options.avoid = listing.last_by.filter(|_| listing.list.is_second_look());
                     self.flights.push(Box::pin(async move {
-                        let page = source.page(wallet, kind, cursor, low_at, &options).await;
+                        let page = source.page(wallet, kind, &cursor, limit, &options).await;
                         Event::Page(number, page)
                     }));
                 }
@@ -352,20 +435,33 @@ impl TronReader {
             window = window.max(self.timeline.under_way() + 1);
         }
         while self.timeline.under_way() < window {
-            let Some(Taken { key, seen, tries, is_probe }) = self.timeline.take() else { return };
+            let Some(taken) = self.timeline.take() else { return };
             let (source, wallet, mut options) =
                 (self.source.clone(), self.wallet, self.options.clone());
             // The newest is delivered first.
-            options.lane = options.lane.ranked(u64::MAX - key.0.0);
-            let pause = limits.missing_pause * tries;
+            options.lane = options.lane.ranked(u64::MAX - taken.key.0.0);
+            let pause = limits.missing_pause * taken.tries;
+            let by_block = taken.tries >= limits.missing_tries_max;
             self.flights.push(Box::pin(async move {
                 if !pause.is_zero() {
                     sleep(pause).await;
                 }
-                let fetched = source.fetch(key.1, &wallet, seen, is_probe, &options).await;
-                Event::Fetched(key, fetched)
+                let fetched = if by_block {
+                    source.fetch_by_block(&taken, &wallet, &options).await
+                } else {
+                    let Taken { key, seen, is_probe, .. } = taken.clone();
+                    source.fetch(key.1, &wallet, seen, is_probe, &options).await
+                };
+                Event::Fetched(taken.key, fetched)
             }));
         }
+    }
+
+    fn proof_by_events(&self, low: Height, high: Height) -> Proof {
+        let overlaps = |window: &Window| window.low <= high && low <= window.high;
+        let is_unconfirmed = self.unconfirmed.iter().any(overlaps);
+        let unconfirmed = if is_unconfirmed { Doubts::UNCONFIRMED } else { Doubts::NONE };
+        Proof::of(Way::Events).with(Doubts::TRC10).with(self.doubts).with(unconfirmed)
     }
 
     fn deliver(&mut self) -> Option<RawChunk> {
@@ -377,23 +473,27 @@ impl TronReader {
             passed_max: limits.passed_max,
         };
         let frontier = self.frontier();
-        let Ready { low, high, txs } = self.timeline.deliver(frontier, &sizes)?;
+        let Ready { low, high, txs, missing } = self.timeline.deliver(frontier, &sizes)?;
         self.ended = self.timeline.is_done();
         self.delivered += txs.len();
         self.chunk_min = (self.chunk_min * 2).min(limits.chunk_max / 2).max(1);
         let by_time = matches!(self.lister, Some(Lister::Index { .. }));
+        let proof = if by_time { Proof::of(Way::Lists) } else { self.proof_by_events(low, high) };
         Some(RawChunk {
             low,
             high,
             txs: txs.into_iter().map(raw).collect(),
             resume: self.timeline.edge().filter(|_| by_time && !self.ended).map(hint),
-            proof: Proof::of(if by_time { Way::Lists } else { Way::Events }),
-            missing: Vec::new(),
+            proof,
+            missing: missing.into_iter().map(|(height, id)| (height, TxId::Tron(id))).collect(),
             accounts: Vec::new(),
             tip: self.tip.take(),
         })
     }
 }
+
+/// Questions whether an endpoint has lists, in one read.
+const PROBES_MAX: u32 = 9;
 
 fn raw(tx: Transaction) -> RawTx {
     let time = tx.time;

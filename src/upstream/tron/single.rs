@@ -23,7 +23,7 @@ impl TronSource {
                 let time = tx.time;
                 Ok(Some(FoundTx { raw: RawTx::Tron(tx, time), fee: None }))
             }
-            Fetched::Unwanted | Fetched::Missing => Ok(None),
+            Fetched::Unwanted | Fetched::Missing | Fetched::Lost(_) => Ok(None),
         }
     }
 }

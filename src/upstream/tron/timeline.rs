@@ -25,6 +25,8 @@ enum State {
         tries: u32,
     },
     Here(Box<Transaction>),
+    /// No endpoint gives it.
+    Lost,
     /// Not wanted.
     Passed,
 }
@@ -39,9 +41,10 @@ struct Planned {
 }
 
 /// An entry to be asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Taken {
     pub(super) key: Key,
+    pub(super) height: Option<Height>,
     pub(super) seen: Seen,
     pub(super) tries: u32,
     pub(super) is_probe: bool,
@@ -80,6 +83,8 @@ pub(super) struct Ready {
     pub(super) low: Height,
     pub(super) high: Height,
     pub(super) txs: Vec<Transaction>,
+    /// Listed, and given by no endpoint.
+    pub(super) missing: Vec<(Height, Word)>,
 }
 
 /// How much makes a chunk.
@@ -191,7 +196,7 @@ impl Timeline {
         planned.state = State::Asked { tries };
         self.under_way += 1;
         let (seen, is_probe) = (planned.seen.clone(), planned.is_probe);
-        Some(Taken { key: *key, seen, tries, is_probe })
+        Some(Taken { key: *key, height: planned.height, seen, tries, is_probe })
     }
 
     /// A transaction has come.
@@ -207,6 +212,14 @@ impl Timeline {
         if let Some(planned) = self.planned.get_mut(key) {
             planned.height = planned.height.or(height);
             planned.state = State::Passed;
+            self.under_way -= 1;
+        }
+    }
+
+    /// No endpoint gives it, which is listed in the block of this height.
+    pub(super) fn lose(&mut self, key: &Key, height: Height) {
+        if let Some(planned) = self.planned.get_mut(key) {
+            (planned.height, planned.state) = (Some(height), State::Lost);
             self.under_way -= 1;
         }
     }
@@ -256,7 +269,7 @@ impl Timeline {
                     complete = false;
                     break;
                 }
-                State::Here(_) => here += 1,
+                State::Here(_) | State::Lost => here += 1,
                 State::Passed => passed += 1,
                 State::New | State::Waiting { .. } | State::Asked { .. } => {
                     (complete, pending) = (false, None);
@@ -298,21 +311,26 @@ impl Timeline {
             None => BTreeMap::new(),
         };
         let taken = std::mem::replace(&mut self.planned, rest);
-        let mut txs = Vec::new();
+        let (mut txs, mut missing) = (Vec::new(), Vec::new());
         for ((_, id), planned) in taken {
             self.places.remove(&id);
-            if let State::Here(tx) = planned.state {
-                self.under_way -= 1;
-                // Of a list ordered by time, some may stand outside.
-                if (low..=high).contains(&tx.call.block) {
-                    txs.push(*tx);
+            // Of a list ordered by time, some may stand outside.
+            let is_inside = |height: &Height| (low..=high).contains(height);
+            match planned.state {
+                State::Here(tx) => {
+                    self.under_way -= 1;
+                    txs.extend(Some(*tx).filter(|tx| is_inside(&tx.call.block)));
                 }
+                State::Lost => {
+                    missing.extend(planned.height.filter(is_inside).map(|height| (height, id)));
+                }
+                State::New | State::Waiting { .. } | State::Asked { .. } | State::Passed => {}
             }
         }
         txs.sort_by_key(|tx| Reverse(tx.call.block));
         self.delivered_at = at.or(self.delivered_at);
         self.done = low <= self.low;
         self.next_high = low.saturating_sub(1);
-        Ready { low, high, txs }
+        Ready { low, high, txs, missing }
     }
 }

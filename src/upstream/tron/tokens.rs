@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::TronSource;
+use super::wire::is_empty;
 use crate::domain::Address;
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::evm::wire as evm_wire;
 use crate::upstream::jsonrpc::Outcome;
@@ -25,42 +27,152 @@ const DECIMALS: &str = "0x313ce567";
 /// Who asks: nobody.
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
 
+/// What was answered about a field of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Answer<T> {
+    Value(T),
+    /// The contract has none, or refuses the question.
+    Absent,
+    /// `null`, or nothing: the node did not say.
+    Silent,
+}
+
+impl<T> Answer<T> {
+    fn of(value: Option<T>) -> Self {
+        value.map_or(Self::Absent, Self::Value)
+    }
+}
+
+/// A field of a token, over the answers about it.
+#[derive(Debug, Clone)]
+struct Field<T> {
+    value: Option<T>,
+    absences: u32,
+}
+
+impl<T> Field<T> {
+    fn take(&mut self, answer: Answer<T>) {
+        match answer {
+            Answer::Value(value) => self.value = Some(value),
+            Answer::Absent => self.absences += 1,
+            Answer::Silent => {}
+        }
+    }
+
+    /// A value, or two answers that there is none.
+    fn is_settled(&self) -> bool {
+        self.value.is_some() || self.absences >= ABSENCES
+    }
+}
+
+/// Answers that a token has no symbol, or no decimals, before it counts as having none.
+const ABSENCES: u32 = 2;
+
+/// A token that is asked about.
+#[derive(Debug, Clone)]
+struct Open {
+    mint: Address,
+    symbol: Field<Arc<str>>,
+    decimals: Field<u8>,
+    /// By the HTTP interface, as TRC-10 tokens, and all where nodes speak no JSON-RPC.
+    by_http: bool,
+}
+
+type Fields = (Answer<Arc<str>>, Answer<u8>);
+
+impl Open {
+    fn new(mint: Address) -> Self {
+        let by_http = mint.as_tron_asset().is_some();
+        let symbol = Field { value: None, absences: 0 };
+        Self { mint, symbol, decimals: Field { value: None, absences: 0 }, by_http }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.symbol.is_settled() && self.decimals.is_settled()
+    }
+
+    fn take(&mut self, (symbol, decimals): Fields) {
+        self.symbol.take(symbol);
+        self.decimals.take(decimals);
+    }
+
+    /// A symbol that was not given is asked for again by the caller; without decimals nothing is
+    /// known.
+    fn meta(self) -> Option<TokenMeta> {
+        let is_known = self.decimals.is_settled();
+        let (symbol, decimals) = (self.symbol.value, self.decimals.value);
+        is_known.then_some(TokenMeta { mint: self.mint, symbol, decimals })
+    }
+}
+
 impl TronSource {
-    /// Tokens of which nothing could be asked now, or in time, are left out.
+    /// Tokens about which no endpoint gave an answer, in time, are left out.
     pub(in crate::upstream) async fn tokens(
         &self,
         mints: &[Address],
         lane: &Lane,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
-        let options = CallOptions::new(lane.clone());
-        let limits = &self.inner.limits;
-        let until = Instant::now() + limits.tokens_wait;
-        let (mut metas, mut failure) = (Vec::with_capacity(mints.len()), None);
-        let is_contract = |mint: &Address| mint.as_tron_asset().is_none();
-        let (contracts, mut one_by_one): (Vec<Address>, Vec<Address>) =
-            mints.iter().copied().partition(is_contract);
-        for group in contracts.chunks(limits.tokens_batch.max(1)) {
-            match timeout_at(until, self.contracts(group, &options)).await {
-                Ok(Ok(told)) => metas.extend(told),
-                // Not every node speaks JSON-RPC.
-                Ok(Err(error)) if error.is_final() => one_by_one.extend(group),
+        let mut options = CallOptions::new(lane.clone());
+        let until = Instant::now() + self.inner.limits.tokens_wait;
+        let mut all: Vec<Open> = mints.iter().copied().map(Open::new).collect();
+        let mut failure = None;
+        for _ in 0..self.inner.limits.token_rounds {
+            let mut open: Vec<&mut Open> = all.iter_mut().filter(|one| !one.is_settled()).collect();
+            if open.is_empty() {
+                break;
+            }
+            match timeout_at(until, self.token_round(&mut open, &mut options)).await {
+                Ok(Ok(())) => {}
                 Ok(Err(error)) => failure = Some(error),
                 Err(_) => break,
             }
         }
-        for group in one_by_one.chunks(limits.tokens_parallel.max(1)) {
-            let asked = group.iter().map(|mint| timeout_at(until, self.token(*mint, &options)));
-            for told in join_all(asked).await.into_iter().flatten() {
-                match told {
-                    Ok(meta) => metas.push(meta),
-                    Err(error) => failure = Some(error),
-                }
-            }
-        }
+        let metas: Vec<TokenMeta> = all.into_iter().filter_map(Open::meta).collect();
         match failure {
             Some(error) if metas.is_empty() => Err(error),
             Some(_) | None => Ok(metas),
         }
+    }
+
+    /// Asks once about each.
+    async fn token_round(
+        &self,
+        open: &mut [&mut Open],
+        options: &mut CallOptions,
+    ) -> Result<(), UpstreamError> {
+        let limits = &self.inner.limits;
+        let mut failure = None;
+        let by_rpc = |one: &&mut &mut Open| !one.by_http;
+        let mut contracts: Vec<&mut Open> =
+            open.iter_mut().filter(by_rpc).map(|one| &mut **one).collect();
+        let asked = options.clone();
+        for group in contracts.chunks_mut(limits.tokens_batch.max(1)) {
+            let mints: Vec<Address> = group.iter().map(|one| one.mint).collect();
+            match self.contracts(&mints, &asked).await {
+                Ok((fields, by)) => {
+                    options.avoid = Some(by);
+                    group.iter_mut().zip(fields).for_each(|(one, fields)| one.take(fields));
+                }
+                // Not every node speaks JSON-RPC.
+                Err(error) if error.is_final() => {
+                    group.iter_mut().for_each(|one| one.by_http = true);
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        let mut rest: Vec<&mut Open> =
+            open.iter_mut().filter(|one| one.by_http).map(|one| &mut **one).collect();
+        for group in rest.chunks_mut(limits.tokens_parallel.max(1)) {
+            let answers = group.iter().map(|one| self.token(one.mint, &asked));
+            for (one, answer) in join_all(answers).await.into_iter().enumerate() {
+                match (group.get_mut(one), answer) {
+                    (Some(one), Ok(fields)) => one.take(fields),
+                    (_, Err(error)) => failure = Some(error),
+                    (None, Ok(_)) => {}
+                }
+            }
+        }
+        failure.map_or(Ok(()), Err)
     }
 
     /// Many contracts in one request.
@@ -68,7 +180,7 @@ impl TronSource {
         &self,
         mints: &[Address],
         options: &CallOptions,
-    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+    ) -> Result<(Vec<Fields>, EndpointId), UpstreamError> {
         let call = |mint: &Address, selector: &str| {
             let to = evm_wire::hex(mint.bytes());
             ("eth_call", json!([{"to": to, "data": selector}, "latest"]))
@@ -80,46 +192,40 @@ impl TronSource {
         if pairs.len() != mints.len() {
             return Err(self.malformed(endpoint, "eth_call gave too few answers"));
         }
-        let data = |answer: &Outcome| evm_wire::returned(answer.as_ref().ok()?);
-        let metas = mints.iter().zip(pairs).map(|(mint, [symbol, decimals])| TokenMeta {
-            mint: *mint,
-            symbol: data(symbol).as_deref().and_then(abi_text),
-            decimals: data(decimals).as_deref().and_then(abi_decimals),
-        });
-        Ok(metas.collect())
+        let fields = pairs
+            .iter()
+            .map(|[symbol, decimals]| (read(symbol, abi_text), read(decimals, abi_decimals)));
+        Ok((fields.collect(), endpoint))
     }
 
-    async fn token(
-        &self,
-        mint: Address,
-        options: &CallOptions,
-    ) -> Result<TokenMeta, UpstreamError> {
+    async fn token(&self, mint: Address, options: &CallOptions) -> Result<Fields, UpstreamError> {
         if let Some(number) = mint.as_tron_asset() {
             let body = json!({"value": number.to_string()});
             let answer = self.told("wallet/getassetissuebyid", &body, options).await?;
-            let asset = answer.and_then(|body| serde_json::from_slice::<Asset>(&body).ok());
-            return Ok(match asset {
-                Some(asset) if asset.id.is_some() => asset.meta(mint),
-                Some(_) | None => TokenMeta { mint, symbol: None, decimals: None },
+            let Some(body) = answer else { return Ok((Answer::Absent, Answer::Absent)) };
+            let asset = serde_json::from_slice::<Asset>(&body).ok();
+            // One that moved exists: nothing about it is no answer.
+            return Ok(match asset.filter(|asset| asset.id.is_some()).map(|one| one.meta(mint)) {
+                Some(meta) => (Answer::of(meta.symbol), Answer::of(meta.decimals)),
+                None => (Answer::Silent, Answer::Silent),
             });
         }
         let (symbol, decimals) = join(
-            self.constant(mint, "symbol()", options),
-            self.constant(mint, "decimals()", options),
+            self.constant(mint, "symbol()", options, abi_text),
+            self.constant(mint, "decimals()", options, abi_decimals),
         )
         .await;
-        let symbol = symbol?.as_deref().and_then(abi_text);
-        let decimals = decimals?.as_deref().and_then(abi_decimals);
-        Ok(TokenMeta { mint, symbol, decimals })
+        Ok((symbol?, decimals?))
     }
 
-    /// What a contract answers to a call without arguments; `None` where it does not answer.
-    async fn constant(
+    /// What a contract answers to a call without arguments.
+    async fn constant<T>(
         &self,
         contract: Address,
         selector: &str,
         options: &CallOptions,
-    ) -> Result<Option<Vec<u8>>, UpstreamError> {
+        decode: fn(&[u8]) -> Option<T>,
+    ) -> Result<Answer<T>, UpstreamError> {
         let body = json!({
             "owner_address": ZERO_ADDRESS,
             "contract_address": format!("41{}", hex::encode(contract.bytes())),
@@ -127,9 +233,14 @@ impl TronSource {
             "parameter": "",
             "visible": false,
         });
-        let answer = self.told("wallet/triggerconstantcontract", &body, options).await?;
-        let answer = answer.and_then(|body| serde_json::from_slice::<Constant>(&body).ok());
-        Ok(answer.and_then(Constant::bytes))
+        let Some(body) = self.told("wallet/triggerconstantcontract", &body, options).await? else {
+            return Ok(Answer::Absent);
+        };
+        if is_empty(&body) {
+            return Ok(Answer::Silent);
+        }
+        let data = serde_json::from_slice::<Constant>(&body).ok().and_then(Constant::bytes);
+        Ok(Answer::of(data.as_deref().and_then(decode)))
     }
 
     /// An answer, `None` where it was refused for good.
@@ -144,6 +255,17 @@ impl TronSource {
             Err(error) if error.is_final() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// An answer of JSON-RPC: an error is what the contract says, `null` is nothing.
+fn read<T>(answer: &Outcome, decode: fn(&[u8]) -> Option<T>) -> Answer<T> {
+    match answer {
+        Err(_) => Answer::Absent,
+        Ok(raw) => match evm_wire::returned(raw) {
+            Some(data) => Answer::of(decode(&data)),
+            None => Answer::Silent,
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! Shapes of the answers that the source reads: `TronGrid` v1, java-tron's HTTP API and its
 //! JSON-RPC (tronprotocol documentation), and what their errors mean.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -371,6 +372,45 @@ pub(super) fn account(text: &str) -> Option<Account> {
 /// A node that does not know what it was asked for answers `{}`.
 pub(super) fn is_empty(body: &[u8]) -> bool {
     body.iter().filter(|byte| !byte.is_ascii_whitespace()).eq(b"{}")
+}
+
+/// A number of JSON-RPC.
+pub(super) fn quantity(raw: &RawValue) -> Option<u64> {
+    let text: Text<'_> = serde_json::from_str(raw.get()).ok()?;
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+/// Whether infos of a block's transactions hold events.
+pub(super) fn have_events(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Info<'a> {
+        #[serde(borrow, default)]
+        log: Vec<&'a RawValue>,
+    }
+    let infos: Vec<Info<'_>> = serde_json::from_slice(body).unwrap_or_default();
+    infos.iter().any(|info| !info.log.is_empty())
+}
+
+/// The text of the one of a block's transactions, or of its infos, that has an id under a name.
+pub(super) fn of_block(list: &RawValue, name: &str, id: &Word) -> Option<Box<RawValue>> {
+    let all: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
+    let is = |item: &&&RawValue| {
+        let fields: HashMap<String, &RawValue> =
+            serde_json::from_str(item.get()).unwrap_or_default();
+        let text = fields.get(name).and_then(|text| serde_json::from_str(text.get()).ok());
+        text.and_then(|text: String| word(&text)).as_ref() == Some(id)
+    };
+    all.iter().find(is).map(|item| (*item).to_owned())
+}
+
+/// The transactions of a block; `None` where it has none, or is not given.
+pub(super) fn block_transactions(body: &[u8]) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Whole<'a> {
+        #[serde(borrow)]
+        transactions: Option<&'a RawValue>,
+    }
+    serde_json::from_slice::<Whole<'_>>(body).ok()?.transactions.map(ToOwned::to_owned)
 }
 
 /// As [`reading`], for JSON-RPC: where one call of many was refused for its rate, all go again.

@@ -1,9 +1,12 @@
 //! What must hold at every moment.
 
-use blotter::domain::{Cursor, KeyId, Position, Row, RowRef, TxId, ValueSource};
+use std::collections::HashSet;
+
+use blotter::domain::{Coverage, Cursor, Height, KeyId, Position, Row, RowRef, TxId, ValueSource};
 use blotter::history::End;
 
 use super::client::{Client, is_expected};
+use super::way::Way;
 use super::world::World;
 use crate::support::truth::Fact;
 
@@ -12,19 +15,22 @@ impl World {
     /// none twice.
     pub(super) fn check_rows(&self, client: &Client, cursor: Cursor, rows: &[Row]) {
         let head = cursor.head.unwrap_or_else(|| panic!("rows without a head"));
-        assert!(head <= self.model.head(), "a head above the chain's");
+        assert!(head <= self.chain.head(), "a head above the chain's");
         let before = client.walk.cursor.filter(|_| client.walk.rows > 0);
         let mut handed = self.handed.borrow_mut();
         let handed = handed.entry(client.key).or_default();
         let wallet = self.wallets[client.wallet].address;
         handed.extend(rows.iter().map(|row| (wallet, row.trade.key.tx, row.trade.key.leg)));
         let truth = &self.truths.borrow()[client.wallet];
-        if self.forked {
+        if self.forked || self.way.has_doubts() {
             assert!(rows.is_sorted_by_key(|row| row.trade.key), "not in order");
             if let Some(Position::After(last)) = before.map(|cursor| cursor.position) {
                 assert!(rows.iter().all(|row| row.trade.key > last), "rows above the cursor");
             }
-            assert!(rows.iter().all(|row| truth.was(row)), "a row that never was true");
+            let was = |row: &Row| if self.forked { truth.was(row) } else { truth.is(row) };
+            if let Some(row) = rows.iter().find(|row| !was(row)) {
+                panic!("a row that is not true: {row:?}, {:?}", truth.like(row));
+            }
             return;
         }
         assert!(before.is_none_or(|cursor| cursor.head == Some(head)), "the head moved");
@@ -55,22 +61,69 @@ impl World {
         let truth = truth.below(head);
         assert_eq!(end.trade_count, count(truth.len()), "told complete, head {head}");
         assert_eq!(end.first_trade, truth.last().map(|fact| fact.time));
-        assert_eq!(end.more, client.walk.rows < truth.len(), "{} rows got", client.walk.rows);
+        if !self.way.has_doubts() {
+            assert_eq!(end.more, client.walk.rows < truth.len(), "{} rows got", client.walk.rows);
+        }
+    }
+
+    /// A walk that began after all was read holds all of the truth.
+    pub(super) fn check_whole(&self, client: &Client, head: Height) {
+        if !self.forked {
+            let wanted = self.wanted(client.wallet, head);
+            assert!(client.walk.rows >= wanted, "{} of {wanted} rows", client.walk.rows);
+        }
+    }
+
+    /// Rows that nodes let one know of, all in all.
+    fn wanted(&self, wallet: usize, head: Height) -> usize {
+        let truths = self.truths.borrow();
+        let truth = truths[wallet].below(head).iter();
+        truth.filter(|fact| Some(fact.tx) != self.poison).count()
+    }
+
+    /// Whether a wallet has a transaction that nobody gives.
+    pub(super) fn is_poisoned(&self, wallet: usize) -> bool {
+        let truths = self.truths.borrow();
+        truths[wallet].all().iter().any(|fact| Some(fact.tx) == self.poison)
+    }
+
+    /// Whether all rows are stored that nodes let one know of.
+    pub(super) fn has_all(&self, wallet: usize, head: Height) -> bool {
+        let view = self.store.view().unwrap();
+        let record = view.wallet(&self.wallets[wallet]).unwrap();
+        let wanted = u64::try_from(self.wanted(wallet, head)).unwrap();
+        record.is_some_and(|record| record.count >= wanted)
+    }
+
+    /// Heights of which the service says that nothing of them is in doubt.
+    fn covered(&self, coverage: &Coverage, height: Height) -> bool {
+        let mut spans = coverage.spans().iter();
+        let span = spans.find(|span| (span.low..=span.high).contains(&height));
+        span.is_some_and(|span| self.source.accepts(span.proof))
     }
 
     /// In the end, everything that is true now is stored.
-    pub(super) fn check_all(&self, wallet: usize) {
+    pub(super) fn check_all(&self, wallet: usize, target: Height) {
         let view = self.store.view().unwrap();
         let record = view.wallet(&self.wallets[wallet]).unwrap();
         let Some(record) = record.filter(|record| record.coverage.top().is_some()) else { return };
         let rows = view.rows(record.id, Position::Start, 0, usize::MAX).unwrap().to_vec();
         let truths = self.truths.borrow();
+        if self.way.has_doubts() {
+            let wanted = self.wanted(wallet, target);
+            assert!(rows.len() >= wanted, "{} rows stored, {wanted} true", rows.len());
+            return;
+        }
         let known: Vec<_> =
             truths[wallet].all().iter().filter(|f| record.coverage.covers(f.slot)).collect();
         assert_eq!(rows.len(), known.len(), "rows stored and true");
+        let fits = |row: &Row, fact: &Fact| match self.way {
+            Way::Solana => fact.is_told_by(row),
+            _ => fact.is_shown_by(row),
+        };
         for (row, fact) in rows.iter().zip(known) {
             let what = || told_apart(row, fact, &rows, truths[wallet].all());
-            assert!(fact.is_told_by(row), "stored: {}", what());
+            assert!(fits(row, fact), "stored: {}", what());
         }
     }
 
@@ -90,11 +143,23 @@ impl World {
         let rows = rows.to_vec();
         assert_eq!(record.count, u64::try_from(rows.len()).unwrap(), "rows and their count");
         assert!(rows.is_sorted_by_key(|row| row.trade.key));
-        assert!(record.coverage.top().is_none_or(|top| top <= self.model.head()), "not final");
+        assert!(record.coverage.top().is_none_or(|top| top <= self.chain.head()), "not final");
         if self.forked {
             return;
         }
         let truths = self.truths.borrow();
+        if self.way.has_doubts() {
+            let truth = &truths[wallet];
+            for row in &rows {
+                assert!(truth.is(row), "stored and not true: {row:?}, {:?}", truth.like(row));
+            }
+            let stored: HashSet<_> =
+                rows.iter().map(|r| (r.trade.key.tx, r.trade.key.leg)).collect();
+            let mut known = truth.all().iter().filter(|f| self.covered(&record.coverage, f.slot));
+            let lost = known.find(|fact| !stored.contains(&(fact.tx, fact.leg)));
+            assert_eq!(lost, None, "covered and not stored; {:?}", record.coverage.spans());
+            return;
+        }
         let known = truths[wallet].all().iter().filter(|fact| record.coverage.covers(fact.slot));
         let mut known = known.enumerate();
         for (at, row) in rows.iter().enumerate() {
@@ -109,7 +174,7 @@ impl World {
     /// Each trade that a key was handed counts once; a crash may forget some.
     pub(super) fn check_usage(&self, key: KeyId) {
         let Ok(used) = self.history.usage(key) else { return };
-        let handed = self.handed.borrow().get(&key).map_or(0, std::collections::HashSet::len);
+        let handed = self.handed.borrow().get(&key).map_or(0, HashSet::len);
         let handed = u64::try_from(handed).unwrap();
         if self.forgot || self.forked {
             assert!(used <= handed, "{used} counted, {handed} handed out");

@@ -7,112 +7,100 @@
 //! with `BLOTTER_SIM_STOP` set, the first seed that fails ends the run.
 #![expect(clippy::print_stderr, reason = "a seed that failed is told at once")]
 
+mod chain;
 mod checks;
 mod client;
+mod clock;
 mod dice;
+mod evm;
+mod named;
+mod peer;
+mod red;
+mod seeds;
+mod solana;
+mod trouble;
 mod truth;
+mod way;
 mod world;
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use blotter::demo::Faults;
 use blotter::demo::solana::NodeOptions;
+use blotter::domain::Height;
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
 use crate::support::disk::Kept;
 use client::Client;
 use dice::Dice;
-use world::{World, faults};
+use peer::{Peer, Role};
+use seeds::{Seen, run_all};
+use solana::faults;
+use way::Way;
+use world::World;
 
 const SEEDS: Range<u64> = 0..500;
 const THREADS: usize = 2;
 /// Seeds that once failed.
 const KEPT_SEEDS: &[u64] = &[240, 260, 301, 357, 624, 646, 707, 774, 1173, 1229, 1232, 1881];
+/// Of each other way.
+const WAY_SEEDS: Range<u64> = 0..100;
 /// Walks of a client until it has all, once nothing fails any more.
 const CALM_TRIES: usize = 60;
+/// Blocks that lists may lag behind at most.
+const LISTED: u64 = 200;
 const FRESHNESS: Duration = Duration::from_secs(11);
-
-/// What a run saw.
-#[derive(Debug, Default, Clone, Copy)]
-struct Seen {
-    rows: u64,
-    requests: u64,
-    faults: u64,
-    crashes: u64,
-}
 
 #[test]
 fn whatever_fails_each_walk_is_the_truth_and_ends_complete() {
-    let asked = std::env::var("BLOTTER_SIM_SEEDS").ok();
-    let seeds: Vec<u64> = if let Some(asked) = asked {
-        asked.split(',').flat_map(seeds_of).collect()
-    } else {
-        KEPT_SEEDS.iter().copied().chain(SEEDS).collect()
-    };
-    let next = AtomicU64::new(0);
-    let work = || {
-        let (mut seen, mut failed) = (Seen::default(), Vec::new());
-        let take = || usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap();
-        while let Some(&seed) = seeds.get(take()) {
-            if let Ok(one) = catch_unwind(AssertUnwindSafe(|| run(seed))) {
-                seen.add(one);
-                continue;
-            }
-            eprintln!("seed {seed} failed; BLOTTER_SIM_SEEDS={seed} repeats it");
-            failed.push(seed);
-            if std::env::var_os("BLOTTER_SIM_STOP").is_some() {
-                next.store(u64::MAX / 2, Ordering::Relaxed);
-            }
-        }
-        (seen, failed)
-    };
-    let (mut seen, mut failed) = (Seen::default(), Vec::new());
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            let (one, failures) = thread.join().unwrap();
-            seen.add(one);
-            failed.extend(failures);
-        }
-    });
-    eprintln!("{} seeds: {seen:?}", seeds.len());
-    assert!(failed.is_empty(), "seeds {failed:?}");
+    let usual = KEPT_SEEDS.iter().copied().chain(SEEDS);
+    run_all(Way::Solana, (usual, THREADS), &[], run);
 }
 
-/// `17` or `0..500`
-fn seeds_of(asked: &str) -> Range<u64> {
-    let number = |text: &str| text.parse().unwrap();
-    match asked.split_once("..") {
-        Some((from, to)) => number(from)..number(to),
-        None => number(asked)..number(asked) + 1,
-    }
+#[test]
+fn evm_by_logs() {
+    run_all(Way::Logs, (WAY_SEEDS, 1), red::LOGS, run);
 }
 
-impl Seen {
-    fn add(&mut self, other: Self) {
-        self.rows += other.rows;
-        self.requests += other.requests;
-        self.faults += other.faults;
-        self.crashes += other.crashes;
-    }
+#[test]
+fn evm_by_explorer() {
+    run_all(Way::Explorer, (WAY_SEEDS, 1), red::EXPLORER, run);
 }
 
-fn run(seed: u64) -> Seen {
+#[test]
+fn evm_by_transfers() {
+    run_all(Way::Transfers, (WAY_SEEDS, 1), red::TRANSFERS, run);
+}
+
+#[test]
+fn evm_by_portal() {
+    run_all(Way::Portal, (WAY_SEEDS, 1), red::PORTAL, run);
+}
+
+#[test]
+fn tron_by_lists() {
+    run_all(Way::Lists, (WAY_SEEDS, 1), red::LISTS, run);
+}
+
+#[test]
+fn tron_by_events() {
+    run_all(Way::Events, (WAY_SEEDS, 1), red::EVENTS, run);
+}
+
+fn run(way: Way, seed: u64) -> Seen {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(simulate(seed))
+    runtime.block_on(simulate(way, seed))
 }
 
-async fn simulate(seed: u64) -> Seen {
+async fn simulate(way: Way, seed: u64) -> Seen {
     let mut dice = Dice::new(seed, 0);
-    let mut world = World::new(seed, &mut dice);
+    let mut world = World::new(way, seed, &mut dice);
     let clients = dice.range(1, 4);
     let mut clients: Vec<Client> =
         (0..clients).map(|at| Client::new(at, seed, world.wallets.len())).collect();
@@ -124,7 +112,7 @@ async fn simulate(seed: u64) -> Seen {
         }
     }
     calm(&mut world, &mut clients).await;
-    let faults = world.nodes.iter().flat_map(|node| node.stats().faults.into_values()).sum();
+    let faults = world.peers.iter().flat_map(|peer| peer.node.stats().faults.into_values()).sum();
     let rows = world.history.metrics().rows_delivered.get();
     Seen { rows, requests: world.requests(), faults, crashes: world.crashes }
 }
@@ -132,18 +120,9 @@ async fn simulate(seed: u64) -> Seen {
 /// A while in which anything may fail, and its end.
 async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
     refill(world).await;
-    world.set_faults(|| faults(dice));
-    for (at, node) in world.nodes.iter().enumerate() {
-        let mut options = node.options();
-        options.lag = match world.setup.torn {
-            false if dice.one_in(3) => dice.pick(&[3, 150, 5000]),
-            true if at > 0 => dice.pick(&[20, 150, 5000]),
-            false | true => 0,
-        };
-        let pruned =
-            dice.one_in(12).then(|| world.model.head() - dice.pick(&[100, 100_000, 50_000_000]));
-        options.first_available = pruned.unwrap_or(0);
-        node.set_options(options);
+    match world.way {
+        Way::Solana => solana_troubles(world, dice),
+        _ => trouble::begin(world, dice),
     }
     match dice.range(0, 9) {
         0..=2 => world.disk.power_off_at_sync(world.disk.syncs() + dice.range(1, 25)),
@@ -170,14 +149,30 @@ async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
     }
 }
 
+fn solana_troubles(world: &World, dice: &mut Dice) {
+    world.set_faults(|| faults(dice));
+    for (at, Peer { node, .. }) in world.peers.iter().enumerate() {
+        let mut options = node.options();
+        options.lag = match world.setup.torn {
+            false if dice.one_in(3) => dice.pick(&[3, 150, 5000]),
+            true if at > 0 => dice.pick(&[20, 150, 5000]),
+            false | true => 0,
+        };
+        let pruned =
+            dice.one_in(12).then(|| world.chain.head() - dice.pick(&[100, 100_000, 50_000_000]));
+        options.first_available = pruned.unwrap_or(0);
+        node.set_options(options);
+    }
+}
+
 /// Nodes get the blocks back that they had thrown away, and only while nobody reads: where a node's
 /// lists end, and from which block on it keeps them, are told one after the other.
 async fn refill(world: &mut World) {
-    if world.nodes.iter().all(|node| node.options().first_available == 0) {
+    if world.peers.iter().all(|peer| peer.node.options().first_available == 0) {
         return;
     }
     world.restart().await;
-    for node in &world.nodes {
+    for Peer { node, .. } in &world.peers {
         node.set_options(NodeOptions { first_available: 0, ..node.options() });
     }
 }
@@ -198,37 +193,52 @@ async fn end(world: &mut World, dice: &mut Dice) {
 
 /// Nothing fails any more: every client gets everything, and then all is quiet.
 async fn calm(world: &mut World, clients: &mut [Client]) {
+    trouble::say("calm");
     refill(world).await;
     world.set_faults(Faults::none);
-    for node in &world.nodes {
+    for Peer { node, .. } in world.peers.iter().filter(|peer| peer.role == Role::Solana) {
         node.set_options(NodeOptions { lag: 0, ..node.options() });
     }
+    trouble::end(world);
     if world.forked {
         // What was looked at right before the chain was replaced counts as fresh for as long.
         sleep(FRESHNESS).await;
     }
+    let target = world.chain.head();
+    if world.way.has_doubts() {
+        // Lists are read as far up as they are known to be whole.
+        world.chain.advance(LISTED);
+        world.learn();
+    }
     let before = world.requests();
     for client in clients.iter_mut() {
-        finish(world, client).await;
+        if world.is_poisoned(client.wallet) {
+            finish_poisoned(world, client, target).await;
+            continue;
+        }
+        finish(world, client, target, false).await;
+        if world.way.has_doubts() {
+            finish(world, client, target, true).await;
+        }
         world.check_usage(client.key);
     }
     quiet(world).await;
     valued(world).await;
     for wallet in 0..world.wallets.len() {
         world.check_store(wallet);
-        world.check_all(wallet);
+        world.check_all(wallet, target);
     }
     let transactions: u64 =
-        world.wallets.iter().map(|wallet| world.model.transaction_count(wallet.address)).sum();
+        world.wallets.iter().map(|wallet| world.chain.transaction_count(wallet.address)).sum();
     let spent = world.requests() - before;
-    let most = 600 + 4 * transactions;
+    let most = world.way.requests_max(transactions);
     assert!(spent <= most, "{spent} requests for {transactions} transactions");
     world.check_manners();
     assert_eq!(world.history.metrics().worker_panics.get(), 0);
 }
 
 /// Ends the walk that the client is on, then takes one more from the newest trade to the oldest.
-async fn finish(world: &World, client: &mut Client) {
+async fn finish(world: &World, client: &mut Client, target: Height, strict: bool) {
     let (mut tries, mut last) = (0, None);
     let mut whole = false;
     while !whole {
@@ -240,7 +250,10 @@ async fn finish(world: &World, client: &mut Client) {
         }
         if has_all {
             let head = client.walk.cursor.and_then(|cursor| cursor.head);
-            whole = head == Some(world.model.head());
+            whole = head >= Some(target);
+            if let Some(head) = head.filter(|_| whole && strict) {
+                world.check_whole(client, head);
+            }
             client.walk = client::Trail::default();
         }
         tries += 1;
@@ -250,6 +263,26 @@ async fn finish(world: &World, client: &mut Client) {
             sleep(FRESHNESS).await;
         }
     }
+}
+
+/// One transaction is given by nobody, and never will be: all others come, and the end says that it
+/// is not complete.
+async fn finish_poisoned(world: &World, client: &mut Client, target: Height) {
+    let mut tries = 0;
+    let mut last = client.ask(world, false).await.unwrap();
+    while !(last.complete && !last.more) && !world.has_all(client.wallet, target) {
+        tries += 1;
+        assert!(tries <= CALM_TRIES, "one missing transaction hides others; {last:?}");
+        sleep(FRESHNESS).await;
+        last = client.ask(world, false).await.unwrap();
+    }
+    client.walk = client::Trail::default();
+    let mut before = None;
+    while before != Some(client.walk.rows) {
+        before = Some(client.walk.rows);
+        client.ask(world, false).await.unwrap();
+    }
+    world.check_whole(client, target);
 }
 
 /// Waits until nobody works any more.

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use blotter::demo::solana::SolanaModel;
 use blotter::domain::{Address, Height, Row, TxId};
 
-use crate::support::truth::{Fact, facts};
+use super::chain::Chain;
+use crate::support::truth::Fact;
 
 /// Which row it is.
 pub(super) type Mark = (Address, TxId, u16);
@@ -19,17 +19,17 @@ pub(super) struct Truth {
 }
 
 impl Truth {
-    pub(super) fn of(model: &SolanaModel, wallet: Address) -> Self {
-        Self { now: facts(model, wallet), ever: HashSet::new() }
+    pub(super) fn of(chain: &Chain, wallet: Address) -> Self {
+        Self { now: chain.facts(wallet), ever: HashSet::new() }
     }
 
-    pub(super) fn advance(&mut self, model: &SolanaModel, wallet: Address) {
-        self.now = facts(model, wallet);
+    pub(super) fn advance(&mut self, chain: &Chain, wallet: Address) {
+        self.now = chain.facts(wallet);
     }
 
-    pub(super) fn fork(&mut self, model: &SolanaModel, wallet: Address) {
+    pub(super) fn fork(&mut self, chain: &Chain, wallet: Address) {
         self.ever.extend(self.now.iter().map(|fact| (fact.tx, fact.leg)));
-        self.now = facts(model, wallet);
+        self.now = chain.facts(wallet);
     }
 
     /// Rows up to a height, newest first.
@@ -39,6 +39,17 @@ impl Truth {
 
     pub(super) fn all(&self) -> &[Fact] {
         &self.now
+    }
+
+    /// Whether a row is true now.
+    pub(super) fn is(&self, row: &Row) -> bool {
+        self.like(row).is_some_and(|fact| fact.is_shown_by(row))
+    }
+
+    /// What is true of the row's transaction and leg.
+    pub(super) fn like(&self, row: &Row) -> Option<&Fact> {
+        let key = (row.trade.key.tx, row.trade.key.leg);
+        self.now.iter().find(|fact| (fact.tx, fact.leg) == key)
     }
 
     /// Whether a row was true at some time.

@@ -5,44 +5,52 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::demo::solana::{Crowd, NodeOptions, SolanaModel, WalletPlan};
-use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
-use blotter::domain::{ChainId, Clock, KeyId, Wallet};
+use blotter::demo::{DemoTransport, Faults};
+use blotter::domain::{Clock, KeyId, TxId, Wallet};
 use blotter::history::{History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::Registry;
 use blotter::store::{Store, StoreOptions};
-use blotter::upstream::{
-    EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
-};
+use blotter::upstream::{EndpointConfig, Pool, PoolLimits, SolanaLimits, Source, Transport};
 
+use super::chain::Chain;
+use super::clock::JumpClock;
 use super::dice::Dice;
+use super::peer::{Peer, Role};
 use super::truth::{Mark, Truth};
+use super::way::Way;
+use super::{evm, solana};
 use crate::support::disk::{Disk, Kept};
-use crate::support::paused::TestClock;
 
-pub(super) const SOL: ChainId = ChainId(1);
 const TASKS_END: Duration = Duration::from_secs(5);
 
 /// What a service is configured with; the same over all its starts.
 #[derive(Debug)]
 pub(super) struct Setup {
-    endpoints: Vec<(Option<usize>, Option<usize>)>,
-    limits: HistoryLimits,
-    solana: SolanaLimits,
-    pool_seed: u32,
-    /// Reference pools tell prices.
-    references: bool,
+    pub(super) endpoints: Vec<(Option<usize>, Option<usize>)>,
+    pub(super) limits: HistoryLimits,
+    pub(super) solana: solana::Settings,
+    pub(super) pool_seed: u32,
     /// All nodes but the first lag, calls go one by one to any of them, and most trades are done by
     /// keepers, who name only the wallet's token accounts.
     pub(super) torn: bool,
 }
 
+/// What a seed makes before any service runs.
+pub(super) struct Seeded {
+    pub(super) chain: Chain,
+    pub(super) peers: Vec<Peer>,
+    pub(super) wallets: Vec<Wallet>,
+    pub(super) setup: Setup,
+}
+
 pub(super) struct World {
-    pub(super) model: SolanaModel,
-    pub(super) nodes: Vec<DemoNode>,
+    pub(super) way: Way,
+    pub(super) chain: Chain,
+    pub(super) peers: Vec<Peer>,
     pub(super) wallets: Vec<Wallet>,
     pub(super) truths: RefCell<Vec<Truth>>,
     pub(super) history: History,
+    pub(super) source: Source,
     pub(super) store: Store,
     pub(super) disk: Disk,
     /// Which trades each key was ever handed.
@@ -53,48 +61,43 @@ pub(super) struct World {
     pub(super) forked: bool,
     pub(super) crashes: u64,
     pub(super) setup: Setup,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: JumpClock,
+    /// A transaction of a wallet that no node gives, and never will.
+    pub(super) poison: Option<TxId>,
+    registry: Arc<Registry>,
 }
 
 impl World {
-    pub(super) fn new(seed: u64, dice: &mut Dice) -> Self {
-        let model = SolanaModel::new(seed);
-        let torn = Dice::new(seed, 501).one_in(6);
-        let count = dice.pick(&[1, 1, 2, 2, 3]).max(if torn { 3 } else { 1 });
-        let nodes: Vec<DemoNode> =
-            (0..count).map(|at| DemoNode::new(model.clone(), dice.next() ^ at)).collect();
-        for node in &nodes {
-            let (transactions_for_address, transaction_index) = (dice.one_in(5), !dice.one_in(3));
-            let known = NodeOptions::default();
-            node.set_options(NodeOptions { transactions_for_address, transaction_index, ..known });
-        }
-        let wallets: Vec<Wallet> = (0..dice.pick(&[1, 1, 2, 3]))
-            .map(|at: u64| {
-                let mut plan = plan(&model, dice);
-                if torn {
-                    plan.keeper_percent = 80;
-                }
-                Wallet { chain: SOL, address: model.add_named(&format!("wallet {at}"), plan) }
-            })
-            .collect();
-        let truths = wallets.iter().map(|wallet| Truth::of(&model, wallet.address)).collect();
-        let mut setup =
-            Setup { references: Dice::new(seed, 500).one_in(2), torn, ..setup(nodes.len(), dice) };
-        // Often new heights come in while a walk waits for older ones.
-        let freshness = Dice::new(seed, 502).pick(&[200, 2_000, 10_000]);
-        setup.limits.freshness = Duration::from_millis(freshness);
-        if torn {
-            setup.endpoints.iter_mut().for_each(|(_, batch)| *batch = Some(1));
-        }
-        let clock = TestClock::start();
-        let disk = Disk::default();
-        let (history, store) = service(&setup, &nodes, &clock, &disk);
+    pub(super) fn new(way: Way, seed: u64, dice: &mut Dice) -> Self {
+        let registry = Arc::new(Registry::embedded().unwrap());
+        let seeded = match way {
+            Way::Solana => solana::seeded(seed, dice),
+            _ => evm::seeded(way, &registry, seed, dice),
+        };
+        Self::of(way, registry, seeded)
+    }
+
+    /// One endpoint of each kind that a way needs, and one wallet.
+    pub(super) fn plain(way: Way) -> Self {
+        let registry = Arc::new(Registry::embedded().unwrap());
+        let seeded = evm::plain(way, &registry);
+        Self::of(way, registry, seeded)
+    }
+
+    fn of(way: Way, registry: Arc<Registry>, seeded: Seeded) -> Self {
+        let Seeded { chain, peers, wallets, setup } = seeded;
+        let truths = wallets.iter().map(|wallet| Truth::of(&chain, wallet.address)).collect();
+        let (clock, disk) = (JumpClock::start(), Disk::default());
+        let source = source(&chain, &registry, &peers, &setup, &clock);
+        let (history, store) = service(&setup, &registry, &wallets, &source, &clock, &disk);
         Self {
-            model,
-            nodes,
+            way,
+            chain,
+            peers,
             wallets,
             truths: RefCell::new(truths),
             history,
+            source,
             store,
             disk,
             handed: RefCell::default(),
@@ -103,6 +106,8 @@ impl World {
             crashes: 0,
             setup,
             clock,
+            poison: None,
+            registry,
         }
     }
 
@@ -126,7 +131,15 @@ impl World {
 
     fn start(&mut self, disk: Disk) {
         self.disk = disk;
-        let (history, store) = service(&self.setup, &self.nodes, &self.clock, &self.disk);
+        self.source = source(&self.chain, &self.registry, &self.peers, &self.setup, &self.clock);
+        let (history, store) = service(
+            &self.setup,
+            &self.registry,
+            &self.wallets,
+            &self.source,
+            &self.clock,
+            &self.disk,
+        );
         (self.history, self.store) = (history, store);
         self.history.resume_pending().unwrap();
     }
@@ -135,8 +148,8 @@ impl World {
     pub(super) fn event(&self, dice: &mut Dice) {
         let wallet = dice.pick(&self.wallets);
         match dice.range(0, 3) {
-            0 => drop(self.model.advance(dice.pick(&[1, 20, 500, 50_000]))),
-            _ => drop(self.model.arrive(wallet.address, dice.pick(&[1, 1, 2, 5, 20]))),
+            0 => self.chain.advance(dice.pick(&[1, 20, 500, 50_000])),
+            _ => self.chain.arrive(wallet.address, dice.pick(&[1, 1, 2, 5, 20])),
         }
         self.learn();
     }
@@ -144,7 +157,7 @@ impl World {
     /// Brings the truths up to the head.
     pub(super) fn learn(&self) {
         for (truth, wallet) in self.truths.borrow_mut().iter_mut().zip(&self.wallets) {
-            truth.advance(&self.model, wallet.address);
+            truth.advance(&self.chain, wallet.address);
         }
     }
 
@@ -152,34 +165,37 @@ impl World {
     pub(super) fn reorganise(&mut self, dice: &mut Dice) {
         let wallet = dice.pick(&self.wallets);
         let deep = usize::try_from(dice.range(0, 30)).unwrap();
-        let Some(trade) = self.model.truth(wallet.address).take(deep + 1).last() else { return };
-        self.model.reorg(trade.slot);
+        let Some(height) = self.chain.trade_height(wallet.address, deep) else { return };
+        self.chain.reorg(height);
         self.forked = true;
         for (truth, wallet) in self.truths.borrow_mut().iter_mut().zip(&self.wallets) {
-            truth.fork(&self.model, wallet.address);
+            truth.fork(&self.chain, wallet.address);
         }
     }
 
     pub(super) fn set_faults(&self, mut of: impl FnMut() -> Faults) {
-        self.nodes.iter().for_each(|node| node.set_faults(of()));
+        self.peers.iter().for_each(|peer| peer.node.set_faults(of()));
     }
 
     pub(super) fn requests(&self) -> u64 {
-        self.nodes.iter().map(|node| node.stats().requests).sum()
+        self.peers.iter().map(|peer| peer.node.stats().requests).sum()
     }
 
     /// No endpoint was asked for more at once than it is configured for.
     pub(super) fn check_manners(&self) {
-        for (node, (concurrency, batch)) in self.nodes.iter().zip(&self.setup.endpoints) {
-            let (stats, usual) = (node.stats(), PoolLimits::default());
+        for (peer, (concurrency, batch)) in self.peers.iter().zip(&self.setup.endpoints) {
+            let (stats, usual) = (peer.node.stats(), PoolLimits::default());
             let at_once = u64::try_from(concurrency.unwrap_or(usual.concurrency_default)).unwrap();
-            assert!(stats.concurrent_max <= at_once, "{} at once", stats.concurrent_max);
-            assert!(stats.batch_max <= batch.unwrap_or(usual.batch_default), "{}", stats.batch_max);
+            let seen = stats.concurrent_max;
+            assert!(seen <= at_once, "{seen} at once of {at_once} at {:?}", peer.role);
+            // Tron's nodes take what is asked of them in one request of its own kind.
+            let batch = batch.unwrap_or(usual.batch_default);
+            assert!(self.way.is_tron() || stats.batch_max <= batch, "{}", stats.batch_max);
         }
     }
 }
 
-fn setup(nodes: usize, dice: &mut Dice) -> Setup {
+pub(super) fn setup(nodes: usize, dice: &mut Dice) -> Setup {
     let endpoint = |_| {
         let concurrency = [None, Some(1), Some(2), Some(8), Some(30)];
         (dice.pick(&concurrency), dice.pick(&[None, Some(1), Some(3), Some(20)]))
@@ -200,109 +216,58 @@ fn setup(nodes: usize, dice: &mut Dice) -> Setup {
         skipped_max: dice.pick(&[3, 5000]),
         ..SolanaLimits::default()
     };
+    let solana = solana::Settings { limits: solana, references: false };
     let pool_seed = u32::try_from(dice.range(0, 1_000_000)).unwrap();
-    Setup { endpoints, limits, solana, pool_seed, references: false, torn: false }
+    Setup { endpoints, limits, solana, pool_seed, torn: false }
+}
+
+/// Pools of the endpoints of each kind, as one source.
+fn source(
+    chain: &Chain,
+    registry: &Arc<Registry>,
+    peers: &[Peer],
+    setup: &Setup,
+    clock: &JumpClock,
+) -> Source {
+    let hosts = peers.iter().enumerate().map(|(at, peer)| (peer.host(at), peer.node.clone()));
+    let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosts));
+    let pool =
+        |fits: fn(&Role) -> bool| {
+            let endpoint = |(at, (peer, &(concurrency, batch))): (usize, (&Peer, &_))| {
+                EndpointConfig { batch, concurrency, ..EndpointConfig::new(peer.url(at)) }
+            };
+            let all = peers.iter().zip(&setup.endpoints).enumerate();
+            let endpoints: Vec<_> = all.filter(|(_, (p, _))| fits(&p.role)).map(endpoint).collect();
+            let clock: Arc<dyn Clock> = Arc::new(clock.clone());
+            let (limits, transport) = (PoolLimits::default(), Arc::clone(&transport));
+            let there = !endpoints.is_empty();
+            there.then(|| Pool::new(endpoints, transport, limits, clock, setup.pool_seed))
+        };
+    match chain {
+        Chain::Solana(_) => {
+            solana::source(&setup.solana, pool(|role| *role == Role::Solana).unwrap(), registry)
+        }
+        Chain::Evm(_, chain, way) => evm::source(*way, chain, registry, pool),
+    }
 }
 
 fn service(
     setup: &Setup,
-    nodes: &[DemoNode],
-    clock: &Arc<dyn Clock>,
+    registry: &Arc<Registry>,
+    wallets: &[Wallet],
+    source: &Source,
+    clock: &JumpClock,
     disk: &Disk,
 ) -> (History, Store) {
-    let hosts = nodes.iter().enumerate().map(|(at, node)| (format!("node{at}"), node.clone()));
-    let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosts));
-    let endpoint = |(at, &(concurrency, batch))| EndpointConfig {
-        batch,
-        concurrency,
-        ..EndpointConfig::new(format!("http://node{at}/planted-secret"))
-    };
-    let endpoints = setup.endpoints.iter().enumerate().map(endpoint).collect();
-    let (clock, limits) = (Arc::clone(clock), PoolLimits::default());
-    let pool = Pool::new(endpoints, transport, limits, Arc::clone(&clock), setup.pool_seed);
-    let registry = Arc::new(Registry::embedded().unwrap());
-    let genesis = registry.chain(SOL).unwrap().genesis_hash.clone();
-    let source = SolanaSource::new(pool, genesis, setup.solana.clone());
-    let chain = registry.chain(SOL).unwrap();
-    let source =
-        Source::Solana(if setup.references { source.with_references(chain) } else { source });
     let store = Store::in_step(disk.clone(), StoreOptions { cache_bytes: 1 << 20 }).unwrap();
     let history = History::new(HistoryParts {
         store: store.clone(),
-        registry,
-        sources: HashMap::from([(SOL, source)]),
+        registry: Arc::clone(registry),
+        sources: HashMap::from([(wallets[0].chain, source.clone())]),
         candles: None,
-        clock,
+        clock: Arc::new(clock.clone()),
         limits: setup.limits.clone(),
         tasks: Tasks::new(),
     });
     (history, store)
-}
-
-fn plan(model: &SolanaModel, dice: &mut Dice) -> WalletPlan {
-    let trades = match dice.range(0, 39) {
-        0..=3 => 0,
-        4..=7 => dice.range(1, 3),
-        8..=29 => dice.range(4, 60),
-        30..=37 => dice.range(60, 250),
-        38 => dice.range(250, 500),
-        _ => dice.pick(&[100, 600, 2000]),
-    };
-    let usual = WalletPlan::trades(trades);
-    let head = model.head();
-    let apart = dice.pick(&[1, 2, 10, 100_000, 1_000_000]);
-    let last_slot = head - dice.pick(&[0, 1, 200, 5000]);
-    let burst = dice.pick(&[1, 3, 20, 64]).min(u32::try_from(trades).unwrap().max(1));
-    let crowd = || Crowd { start: trades / 3, count: (trades / 2).max(1) };
-    WalletPlan {
-        failed_percent: dice.pick(&[0, 8, 60]),
-        noise_percent: dice.pick(&[0, 12, 30]),
-        keeper_percent: dice.pick(&[0, 20, 80]),
-        open_accounts: dice.pick(&[0, 6, 6, 40]),
-        spam_accounts: dice.pick(&[0, 4]),
-        // Up to five transactions a trade.
-        first_slot: last_slot.saturating_sub((trades + 2) * 6 * apart).max(1000),
-        last_slot,
-        burst,
-        crowd: dice.one_in(6).then(crowd),
-        live_every: dice.one_in(4).then_some(900),
-        ..usual
-    }
-}
-
-/// Each kind with its own chance, most of them off.
-pub(super) fn faults(dice: &mut Dice) -> Faults {
-    if dice.one_in(8) {
-        return Faults::latency(Duration::from_millis(dice.range(0, 400)));
-    }
-    let strength = dice.pick(&[20, 60, 150]);
-    let mut rate = || if dice.one_in(3) { Rate(strength) } else { Rate::NEVER };
-    let mut faults = Faults {
-        too_many: rate(),
-        too_many_with_wait: rate(),
-        unavailable: rate(),
-        silence: rate(),
-        slow_body: rate(),
-        cut_body: rate(),
-        garbage: rate(),
-        html: rate(),
-        reordered: rate(),
-        wrong_id: rate(),
-        null_result: rate(),
-        busy: rate(),
-        duplicate: rate(),
-        lost: rate(),
-        empty_page: rate(),
-        flipped_order: rate(),
-        head_back: rate(),
-        ..Faults::default()
-    };
-    // From dice of its own, so that the other faults stay what they were.
-    let mut apart = Dice::new(dice.clone().next(), 503);
-    faults.short_page = if apart.one_in(3) { Rate(strength) } else { Rate::NEVER };
-    faults.head_back_slots = dice.pick(&[1, 50, 3000]);
-    faults.latency = Duration::from_millis(dice.pick(&[0, 1, 80, 900]));
-    faults.latency_jitter = Duration::from_millis(dice.pick(&[0, 100, 3000]));
-    faults.requests_per_second = dice.one_in(6).then_some(20);
-    faults
 }

@@ -4,10 +4,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use blotter::domain::Height;
+use blotter::domain::{Address, Height};
 use blotter::upstream::{Method, Request, Response, Transport, TransportError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -182,6 +182,7 @@ impl Chain {
 
 /// How the nodes err.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each way to err by itself")]
 pub(crate) struct Ways {
     /// No lists by address.
     pub(crate) no_index: bool,
@@ -193,6 +194,26 @@ pub(crate) struct Ways {
     pub(crate) late_infos: u64,
     pub(crate) logs_range: u64,
     pub(crate) wrong_chain: bool,
+    /// So many first pages of each list are empty.
+    pub(crate) empty_pages: u64,
+    /// Blocks by which the lists are behind the node.
+    pub(crate) lists_behind: Height,
+    /// Other accounts than the wallet have an entry in each block.
+    pub(crate) busy_index: bool,
+    /// Every so many searches for the wallet's events find nothing.
+    pub(crate) empty_logs: u64,
+    /// Events below this height are gone, and no answer says so.
+    pub(crate) logs_from: Height,
+    /// Searches over more blocks end with status 504.
+    pub(crate) logs_time: u64,
+    /// The placed transactions, by number, that are not found by id.
+    pub(crate) lost_ids: Vec<usize>,
+    /// Nor are they in their blocks.
+    pub(crate) lost_in_blocks: bool,
+    /// So many first answers about each token are null.
+    pub(crate) null_tokens: u64,
+    /// Tokens revert at every call.
+    pub(crate) mute_tokens: bool,
 }
 
 /// The nodes as a transport.
@@ -204,13 +225,18 @@ pub(crate) struct Net {
     by_id: HashMap<String, usize>,
     /// The rows of both lists, made once.
     lists: [OnceLock<Vec<(u64, Value)>>; 2],
+    /// The status that lists are refused with; 0: they are not.
+    refusal: AtomicU16,
 }
 
 #[derive(Debug, Default)]
 struct State {
     calls: BTreeMap<String, u64>,
     pages: u64,
+    searches: u64,
     asked_infos: HashMap<String, u64>,
+    asked_lists: HashMap<String, u64>,
+    asked_tokens: HashMap<String, u64>,
 }
 
 const PAGE_MAX: usize = 200;
@@ -218,7 +244,13 @@ const PAGE_MAX: usize = 200;
 impl Net {
     pub(crate) fn new(chain: Chain, ways: Ways) -> Self {
         let by_id = chain.txs.iter().enumerate().map(|(at, tx)| (tx.id(), at)).collect();
-        Self { chain, ways, state: Mutex::default(), by_id, lists: Default::default() }
+        let (state, lists, refusal) = (Mutex::default(), Default::default(), AtomicU16::new(0));
+        Self { chain, ways, state, by_id, lists, refusal }
+    }
+
+    /// From now on lists are refused with a status, or answered again where it is 0.
+    pub(crate) fn refuse_lists(&self, status: u16) {
+        self.refusal.store(status, Ordering::Relaxed);
     }
 
     /// Requests by what was asked, without those that were refused.
@@ -238,10 +270,19 @@ impl Net {
         let url = request.url.expose();
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let path = path.split("/planted-secret").nth(1).unwrap().trim_start_matches('/').to_owned();
-        let name = match path.strip_prefix("v1/accounts/") {
-            Some(rest) => rest.split_once('/').unwrap().1.to_owned(),
-            None => path.clone(),
+        let (account, name) = match path.strip_prefix("v1/accounts/") {
+            Some(rest) => rest.split_once('/').unwrap(),
+            None => ("", path.as_str()),
         };
+        let (name, is_wallets) = (name.to_owned(), account == Address::Tron(WALLET).to_string());
+        let refusal = self.refusal.load(Ordering::Relaxed);
+        if path.starts_with("v1") && refusal > 0 {
+            *self.state.lock().unwrap().calls.entry("refused".to_owned()).or_default() += 1;
+            return (refusal, json!("<html>refused</html>"));
+        }
+        if path.starts_with("v1") && !is_wallets && !self.ways.no_index {
+            return (200, self.busy_page(&name, query));
+        }
         *self.state.lock().unwrap().calls.entry(name.clone()).or_default() += 1;
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         assert_eq!(request.method == Method::Get, path.starts_with("v1"));
@@ -249,12 +290,16 @@ impl Net {
             "transactions" | "transactions/trc20" if !self.ways.no_index => {
                 (200, self.page(&name, query))
             }
+            "jsonrpc" if self.takes_too_long(&body) => {
+                (504, json!("<html>gateway time-out</html>"))
+            }
             "jsonrpc" => (200, self.rpc(&body)),
             "walletsolidity/getnowblock" => (200, self.block(self.head())),
             "wallet/getblock" => {
                 (200, self.block(body["id_or_num"].as_str().unwrap().parse().unwrap()))
             }
             "wallet/getblockbynum" => (200, self.block(body["num"].as_u64().unwrap())),
+            "wallet/gettransactioninfobyblocknum" => (200, self.infos(&body)),
             "wallet/gettransactionbyid" => (200, self.find(&body, Placed::transaction)),
             "wallet/gettransactioninfobyid" => (200, self.info(&body)),
             "wallet/getexchangebyid" => {
@@ -272,16 +317,49 @@ impl Net {
         if height > self.head() {
             return json!({});
         }
-        let in_it = self.chain.txs.iter().filter(|tx| tx.height == height);
-        let ids: Vec<Value> = in_it.map(|tx| json!({"txID": tx.id()})).collect();
+        let ids: Vec<Value> = self.inside(height).map(Placed::transaction).collect();
         json!({"blockID": format!("{height:064x}"), "transactions": ids,
                "block_header": {"raw_data": {"number": height, "timestamp": millis(height)}}})
     }
 
+    /// The transactions of a block, as it shows them.
+    fn inside(&self, height: Height) -> impl Iterator<Item = &Placed> {
+        let shown = |at: &usize| !self.ways.lost_in_blocks || !self.ways.lost_ids.contains(at);
+        let all = self.chain.txs.iter().enumerate();
+        all.filter(move |(at, tx)| tx.height == height && shown(at)).map(|(_, tx)| tx)
+    }
+
+    fn infos(&self, body: &Value) -> Value {
+        self.inside(body["num"].as_u64().unwrap()).map(Placed::info).collect()
+    }
+
+    /// A page of an account that has an entry in every block, or none.
+    fn busy_page(&self, name: &str, query: &str) -> Value {
+        let newest = self.head().saturating_sub(self.ways.lists_behind);
+        let limit = query.split_once("limit=").unwrap().1;
+        let limit: String = limit.chars().take_while(char::is_ascii_digit).collect();
+        let count = if self.ways.busy_index { limit.parse().unwrap() } else { 0 };
+        let key = if name == "transactions" { "txID" } else { "transaction_id" };
+        let row = |height: Height| json!({key: format!("{height:064x}"), "block_timestamp": millis(height)});
+        let data: Vec<Value> = (0..count).map(|back| row(newest - back)).collect();
+        json!({"data": data, "success": true, "meta": {"page_size": count}})
+    }
+
+    fn takes_too_long(&self, body: &Value) -> bool {
+        let one = [body.clone()];
+        let calls = body.as_array().map_or(one.as_slice(), Vec::as_slice);
+        let number = |call: &Value, key: &str| {
+            let text = call["params"][0][key].as_str().unwrap_or("0x0");
+            u64::from_str_radix(text.strip_prefix("0x").unwrap(), 16).unwrap()
+        };
+        let blocks = |call: &Value| number(call, "toBlock") - number(call, "fromBlock") + 1;
+        self.ways.logs_time > 0 && calls.iter().any(|call| blocks(call) > self.ways.logs_time)
+    }
+
     fn find(&self, body: &Value, shape: impl Fn(&Placed) -> Value) -> Value {
         let id = body["value"].as_str().unwrap();
-        let at = self.by_id.get(id).map(|at| &self.chain.txs[*at]);
-        at.map_or(json!({}), shape)
+        let at = self.by_id.get(id).filter(|at| !self.ways.lost_ids.contains(at));
+        at.map(|at| &self.chain.txs[*at]).map_or(json!({}), shape)
     }
 
     fn info(&self, body: &Value) -> Value {
@@ -315,8 +393,7 @@ impl Net {
                 continue;
             }
             for (from, to, amount) in &tx.moves {
-                let text =
-                    |account: &[u8; 20]| blotter::domain::Address::Tron(*account).to_string();
+                let text = |account: &[u8; 20]| Address::Tron(*account).to_string();
                 let row = json!({"transaction_id": tx.id(), "block_timestamp": at, "type": "Transfer",
                                  "from": text(from), "to": text(to), "value": amount.to_string()});
                 rows.push((at, row));
@@ -337,7 +414,7 @@ impl Net {
         let limit = usize::try_from(number("limit").unwrap()).unwrap().min(PAGE_MAX);
         let start = usize::try_from(number("fingerprint").unwrap_or(0)).unwrap();
         let all = self.rows(name);
-        let high = high.min(millis(self.head()));
+        let high = high.min(millis(self.head().saturating_sub(self.ways.lists_behind)));
         let from = all.partition_point(|(at, _)| *at > high);
         let to = all.partition_point(|(at, _)| *at >= low);
         let fits = &all[from..to.max(from)];
@@ -348,6 +425,11 @@ impl Net {
             meta["fingerprint"] = (start + limit).to_string().into();
         }
         let mut state = self.state.lock().unwrap();
+        let asked = state.asked_lists.entry(name.to_owned()).or_default();
+        *asked += 1;
+        if *asked <= self.ways.empty_pages {
+            return json!({"data": [], "success": true, "meta": {"page_size": 0}});
+        }
         state.pages += 1;
         let is = |every: u64| every > 0 && state.pages.is_multiple_of(every);
         if is(self.ways.cut_pages) {
@@ -366,6 +448,7 @@ impl Net {
                 "eth_chainId" if self.ways.wrong_chain => Ok(json!("0x1")),
                 "eth_chainId" => Ok(json!("0x2b6653dc")),
                 "eth_getLogs" => self.logs(&call["params"][0]),
+                "eth_call" => self.token(&call["params"][0]),
                 _ => Err("the method does not exist/is not available".to_owned()),
             };
             match answer {
@@ -380,6 +463,31 @@ impl Net {
         }
     }
 
+    fn is_empty_search(&self) -> bool {
+        let mut state = self.state.lock().unwrap();
+        state.searches += 1;
+        // Mixed, so that not always the same searches of a batch are hit.
+        let mixed = state.searches.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.ways.empty_logs > 0 && mixed.is_multiple_of(self.ways.empty_logs)
+    }
+
+    /// A symbol of one letter, and two decimals.
+    fn token(&self, call: &Value) -> Result<Value, String> {
+        if self.ways.mute_tokens {
+            return Err("REVERT opcode executed".to_owned());
+        }
+        let data = call["data"].as_str().unwrap();
+        let mut state = self.state.lock().unwrap();
+        let asked = state.asked_tokens.entry(format!("{}{data}", call["to"])).or_default();
+        *asked += 1;
+        if *asked <= self.ways.null_tokens {
+            return Ok(Value::Null);
+        }
+        let decimals = data == "0x313ce567";
+        let word = if decimals { format!("{:064x}", 2) } else { format!("{:0<64}", "54") };
+        Ok(json!(format!("0x{word}")))
+    }
+
     fn logs(&self, filter: &Value) -> Result<Value, String> {
         let number = |key: &str| {
             let text = filter[key].as_str().unwrap();
@@ -391,6 +499,17 @@ impl Net {
         if high - low >= range {
             return Err(format!("exceed max block range: {range}"));
         }
+        if filter["address"].is_array() {
+            let low = low.max(self.ways.logs_from);
+            let swaps = (low..=high).filter(|height| height % 4 == 0);
+            return Ok(swaps
+                .map(|height| json!({"blockNumber": format!("{height:#x}")}))
+                .collect());
+        }
+        if self.is_empty_search() {
+            return Ok(json!([]));
+        }
+        let low = low.max(self.ways.logs_from);
         let wanted: Vec<Option<&str>> =
             filter["topics"].as_array().unwrap().iter().map(Value::as_str).collect();
         let mut found = Vec::new();
@@ -428,5 +547,17 @@ impl Transport for Net {
             let body = Bytes::from(body.to_string());
             Ok(Response { status, retry_after: None, body })
         })
+    }
+}
+
+/// Nodes by the host of their URL.
+#[derive(Debug)]
+pub(crate) struct Hosts(pub(crate) Vec<(&'static str, Arc<Net>)>);
+
+impl Transport for Hosts {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        let host = request.url.label().trim_start_matches("http://").to_owned();
+        let (_, net) = self.0.iter().find(|(name, _)| *name == host).unwrap();
+        net.send(request)
     }
 }

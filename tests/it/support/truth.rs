@@ -1,7 +1,11 @@
 //! What the rows of a wallet of the demo Solana must say, by the chain's model.
 
+use blotter::demo::evm::{EvmModel, TradeKind, TrueTrade as EvmTrade};
 use blotter::demo::solana::{SolanaModel, TrueTrade};
-use blotter::domain::{Address, Family, Height, Row, Side, TxId, Units, UnixSeconds, ValueSource};
+use blotter::domain::{
+    Address, Doubts, Family, Height, Row, Side, TxId, Units, UnixSeconds, ValueSource,
+};
+use blotter::registry::Chain;
 
 /// The chain's one stablecoin with trades.
 const USDC: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
@@ -51,6 +55,55 @@ pub(crate) fn facts(model: &SolanaModel, wallet: Address) -> Vec<Fact> {
     facts
 }
 
+/// The same of a wallet of a demo EVM chain, or of Tron, but for what a way cannot see.
+pub(crate) fn evm_facts(
+    model: &EvmModel,
+    chain: &Chain,
+    wallet: Address,
+    blind: Doubts,
+) -> Vec<Fact> {
+    let shown = |t: &EvmTrade| !blind.contains(Doubts::TRC10) || t.kind != TradeKind::Exchange;
+    let trades: Vec<EvmTrade> = model.truth(wallet).filter(shown).collect();
+    let power = |digits: u8| Units::from(10).pow(Units::from(digits));
+    // The model's price on Tron is one of so many coins.
+    let priced = Units::from(if model.slug() == "tron" { 10_000 } else { 1 });
+    let dollar_digits = if model.slug() == "bsc" { 18 } else { 6 };
+    let mut facts: Vec<Fact> = trades
+        .chunk_by(|one, other| one.hash == other.hash)
+        .flat_map(|rows| {
+            let dollars = rows.iter().find(|row| row.token == chain.stablecoins[0]);
+            let dollars = dollars.map(|row| row.units);
+            rows.iter().map(move |row| {
+                let native = |dollars: Units| {
+                    let whole = dollars * power(chain.native.decimals) / power(dollar_digits);
+                    whole * power(12) * priced / Units::from(model.price_at(row.height).0)
+                };
+                Fact { by_price: dollars.map(native), ..evm_fact(row) }
+            })
+        })
+        .collect();
+    let ranges: Vec<_> = (0..facts.len()).map(|at| by_token(&facts, at)).collect();
+    for (fact, range) in facts.iter_mut().zip(ranges) {
+        fact.by_token = range;
+    }
+    facts
+}
+
+fn evm_fact(t: &EvmTrade) -> Fact {
+    Fact {
+        slot: t.height,
+        time: t.time,
+        tx: t.hash,
+        leg: t.leg,
+        side: t.side,
+        mint: t.token,
+        units: t.units,
+        told: t.native,
+        by_price: None,
+        by_token: None,
+    }
+}
+
 fn fact(t: &TrueTrade) -> Fact {
     Fact {
         slot: t.slot,
@@ -86,6 +139,24 @@ fn by_token(facts: &[Fact], at: usize) -> Option<(Units, Units)> {
 }
 
 impl Fact {
+    /// The same where what a transaction tells may be hidden from a read: it tells less then, or what
+    /// a price makes of it, but nothing else.
+    pub(crate) fn is_shown_by(&self, row: &Row) -> bool {
+        let trade = &row.trade;
+        match (trade.valued, self.told) {
+            (ValueSource::Direct | ValueSource::Route, _) | (_, None) => self.is_told_by(row),
+            (ValueSource::Pending | ValueSource::Unknown, Some(_)) => {
+                let bare = Self { told: None, by_price: None, by_token: None, ..*self };
+                bare.is_told_by(row)
+            }
+            (_, Some(told)) => {
+                let by_token = Some((told, told));
+                let priced = Self { told: None, by_price: Some(told), by_token, ..*self };
+                priced.is_told_by(row)
+            }
+        }
+    }
+
     /// What a transaction tells is told exactly; a value by a price is near what the model's price
     /// makes of it; one that is not known is none.
     pub(crate) fn is_told_by(&self, row: &Row) -> bool {

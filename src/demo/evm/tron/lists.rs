@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::demo::evm::coins::Coin;
 use crate::demo::evm::model::{EvmModel, Found};
 use crate::demo::evm::places::{Account, Word};
+use crate::demo::evm::references::Reference;
 use crate::demo::faults::Twist;
 use crate::demo::mix;
 use crate::domain::{Height, Units, UnixSeconds};
@@ -136,9 +137,12 @@ impl Page<'_> {
         most: usize,
     ) -> (Vec<Line>, bool) {
         let up = self.ascending();
-        let at = mark.and_then(|(tx, _)| self.model.find(&tx)).map(|found| found.spot.height);
+        let at = mark.and_then(|(tx, _)| self.model.listed(&tx)).map(|found| found.spot.height);
         if let Some(at) = at {
             (low, high) = if up { (low.max(at), high) } else { (low, high.min(at)) };
+        }
+        if Reference::is_busy(self.model.places(), &self.account) {
+            return (self.busy((low, high)), false);
         }
         let mut behind = mark.filter(|_| at.is_some());
         let mut lines = Vec::new();
@@ -159,6 +163,22 @@ impl Page<'_> {
             }
         }
         (lines, false)
+    }
+
+    /// The newest row of an account that strangers use all the time.
+    fn busy(&self, (low, high): (Height, Height)) -> Vec<Line> {
+        let found = self.model.stranger_below(high).filter(|found| found.spot.height >= low);
+        let Some(mut found) = found else { return Vec::new() };
+        found.tx.call.to = self.account;
+        let json = match self.list {
+            List::Transactions => self.transactions(&found).pop(),
+            List::Transfers => wire::moved(self.model, &found).pop().map(|moved| {
+                let moved = wire::Moved { to: self.account, ..moved };
+                self.transfer(&found, &moved)
+            }),
+        };
+        let line = |json| Line { height: found.spot.height, tx: found.hash, row: 0, json };
+        json.map(line).into_iter().collect()
     }
 
     /// The rows of one transaction.
@@ -207,20 +227,21 @@ impl Page<'_> {
     }
 
     fn transfers(&self, found: &Found) -> Vec<Value> {
-        let at = wire::millis(self.model, found.spot.height);
         let names = |moved: &wire::Moved| {
             (moved.from == self.account && !self.is_set("only_to"))
                 || (moved.to == self.account && !self.is_set("only_from"))
         };
-        let item = |moved: wire::Moved| {
-            json!({
-                "transaction_id": hex::encode(found.hash), "token_info": self.token(&moved.token),
-                "block_timestamp": at, "from": wire::text(&moved.from),
-                "to": wire::text(&moved.to), "type": moved.kind,
-                "value": Units::from_be_bytes(moved.data).to_string(),
-            })
-        };
-        wire::moved(self.model, found).into_iter().filter(names).map(item).collect()
+        let all = wire::moved(self.model, found).into_iter().filter(names);
+        all.map(|moved| self.transfer(found, &moved)).collect()
+    }
+
+    fn transfer(&self, found: &Found, moved: &wire::Moved) -> Value {
+        json!({
+            "transaction_id": hex::encode(found.hash), "token_info": self.token(&moved.token),
+            "block_timestamp": wire::millis(self.model, found.spot.height),
+            "from": wire::text(&moved.from), "to": wire::text(&moved.to), "type": moved.kind,
+            "value": Units::from_be_bytes(moved.data).to_string(),
+        })
     }
 
     /// Of a contract that is no token it knows only where it is.

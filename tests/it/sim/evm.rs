@@ -1,0 +1,181 @@
+//! What is the EVM chains' and Tron's own in a world: endpoints of several kinds, wallets, and
+//! their source.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blotter::demo::DemoNode;
+use blotter::demo::evm::{
+    Crowd, EvmModel, ExplorerOptions, LimitTexts, ModelLimits, NodeOptions, PortalOptions,
+    WalletPlan, tron,
+};
+use blotter::domain::Wallet;
+use blotter::registry::{self, Registry};
+use blotter::upstream::{
+    Discovery, EvmLimits, EvmParts, EvmSource, Pool, Source, TronLimits, TronSource,
+};
+
+use super::chain::Chain;
+use super::dice::Dice;
+use super::peer::{Peer, Role};
+use super::way::Way;
+use super::world::{Seeded, setup};
+
+/// A chain that is so young is searched for events in a moment.
+const HEAD: u64 = 400_000;
+
+pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) -> Seeded {
+    let slug = match way {
+        Way::Lists | Way::Events => "tron",
+        // Elsewhere that list shows no inner calls.
+        Way::Transfers => "eth",
+        _ => dice.pick(&["eth", "base", "bsc"]),
+    };
+    let chain = Arc::new(registry.chain_named(slug).unwrap().clone());
+    let limits = ModelLimits { head: Some(HEAD), ..ModelLimits::default() };
+    let model = EvmModel::with_limits(seed, &chain, limits);
+    let peers: Vec<Peer> =
+        roles(way, dice).into_iter().map(|role| peer(&model, role, dice.next())).collect();
+    let wallets = (0..dice.pick(&[1, 1, 2]))
+        .map(|at: u64| {
+            let plan = plan(&model, dice);
+            Wallet { chain: chain.id, address: model.add_named(&format!("wallet {at}"), plan) }
+        })
+        .collect();
+    let mut setup = setup(peers.len(), dice);
+    setup.limits.freshness = Duration::from_millis(dice.pick(&[200, 2_000, 10_000]));
+    Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
+}
+
+pub(super) fn plain(way: Way, registry: &Registry) -> Seeded {
+    let slug = if way.is_tron() { "tron" } else { "eth" };
+    let chain = Arc::new(registry.chain_named(slug).unwrap().clone());
+    let limits = ModelLimits { head: Some(HEAD), ..ModelLimits::default() };
+    let model = EvmModel::with_limits(1, &chain, limits);
+    let mut roles = vec![match way {
+        Way::Lists | Way::Events => {
+            let lists = way == Way::Lists;
+            Role::Tron(tron::NodeOptions { lists, ..tron::NodeOptions::default() })
+        }
+        _ => {
+            let transfers = way == Way::Transfers;
+            Role::Rpc(NodeOptions { transfers, ..NodeOptions::default() })
+        }
+    }];
+    match way {
+        Way::Explorer => roles.push(Role::Explorer(ExplorerOptions::default())),
+        Way::Portal => roles.push(Role::Portal(PortalOptions::default())),
+        _ => {}
+    }
+    let peers: Vec<Peer> = roles.into_iter().map(|role| peer(&model, role, 7)).collect();
+    let plan = WalletPlan { first: Some(HEAD / 2), ..WalletPlan::trades(40) };
+    let wallets = vec![Wallet { chain: chain.id, address: model.add_named("plain", plan) }];
+    let setup = setup(peers.len(), &mut Dice::new(1, 1));
+    Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
+}
+
+fn peer(model: &EvmModel, role: Role, number: u64) -> Peer {
+    let model = model.clone();
+    let node = match role {
+        Role::Explorer(_) => DemoNode::explorer(model, number),
+        Role::Portal(_) => DemoNode::portal(model, number),
+        Role::Tron(_) => DemoNode::tron(model, number),
+        Role::Rpc(_) | Role::Solana => DemoNode::evm(model, number),
+    };
+    Peer::new(role, node)
+}
+
+/// Endpoints as they are when nothing is wrong with them.
+fn roles(way: Way, dice: &mut Dice) -> Vec<Role> {
+    let nodes = dice.pick(&[1, 2, 2, 3]);
+    let mut roles: Vec<Role> = (0..nodes)
+        .map(|at| match way {
+            Way::Lists | Way::Events => tron_node(way, at, dice),
+            _ => Role::Rpc(rpc_node(way, dice)),
+        })
+        .collect();
+    let lists = dice.pick(&[1, 1, 2]);
+    if way == Way::Explorer {
+        let blockscout = dice.one_in(2);
+        let rows_max = dice.pick(&[20, 1_000, 10_000]);
+        let options = ExplorerOptions { blockscout, rows_max, ..ExplorerOptions::default() };
+        roles.extend((0..lists).map(|_| Role::Explorer(options.clone())));
+    }
+    if way == Way::Portal {
+        let transactions_max = dice.pick(&[7, 500]);
+        let options = PortalOptions { transactions_max, ..PortalOptions::default() };
+        roles.extend((0..lists).map(|_| Role::Portal(options.clone())));
+    }
+    roles
+}
+
+fn rpc_node(way: Way, dice: &mut Dice) -> NodeOptions {
+    let texts = [LimitTexts::Infura, LimitTexts::Reth, LimitTexts::PublicNode, LimitTexts::Curt];
+    NodeOptions {
+        log_blocks_max: dice.pick(&[None, None, Some(10_000), Some(2_000)]),
+        texts: dice.pick(&texts),
+        traces: !dice.one_in(3),
+        state_blocks: dice.one_in(3).then_some(128),
+        transfers: way == Way::Transfers,
+        log_times: dice.one_in(2),
+        ..NodeOptions::default()
+    }
+}
+
+fn tron_node(way: Way, at: u32, dice: &mut Dice) -> Role {
+    Role::Tron(tron::NodeOptions {
+        lists: way == Way::Lists,
+        page_max: dice.pick(&[200, 200, 20]),
+        solid: !dice.one_in(6) || at == 0,
+        ..tron::NodeOptions::default()
+    })
+}
+
+fn plan(model: &EvmModel, dice: &mut Dice) -> WalletPlan {
+    let trades = match dice.range(0, 19) {
+        0 => 0,
+        1..=3 => dice.range(1, 3),
+        4..=15 => dice.range(4, 60),
+        _ => dice.range(60, 200),
+    };
+    let apart = dice.pick(&[1, 10, 100, 250]);
+    let last = model.head() - dice.pick(&[0, 1, 200, 5000]);
+    let crowd = || Crowd { start: trades / 3, count: (trades / 2).max(1) };
+    WalletPlan {
+        failed_percent: dice.pick(&[0, 6, 40]),
+        noise_percent: dice.pick(&[0, 24, 40]),
+        first: Some(last.saturating_sub((trades + 2) * 6 * apart).max(1_000)),
+        last: Some(last),
+        burst: dice.pick(&[1, 3, 20]).min(u32::try_from(trades).unwrap().max(1)),
+        crowd: dice.one_in(8).then(crowd),
+        live_every: dice.one_in(4).then_some(900),
+        ..WalletPlan::trades(trades)
+    }
+}
+
+pub(super) fn source(
+    way: Way,
+    chain: &registry::Chain,
+    registry: &Arc<Registry>,
+    pool: impl Fn(fn(&Role) -> bool) -> Option<Pool>,
+) -> Source {
+    if way.is_tron() {
+        let pool = pool(|role| matches!(role, Role::Tron(_))).unwrap();
+        return Source::Tron(TronSource::new(pool, chain, TronLimits::default()));
+    }
+    let first = match way {
+        Way::Explorer => Some(Discovery::Explorer),
+        Way::Transfers => Some(Discovery::Alchemy),
+        Way::Portal => Some(Discovery::Portal),
+        Way::Solana | Way::Logs | Way::Lists | Way::Events => None,
+    };
+    Source::Evm(EvmSource::new(EvmParts {
+        chain: chain.clone(),
+        registry: Arc::clone(registry),
+        rpc: pool(|role| matches!(role, Role::Rpc(_))).unwrap(),
+        explorer: pool(|role| matches!(role, Role::Explorer(_))),
+        portal: pool(|role| matches!(role, Role::Portal(_))),
+        discovery: first.into_iter().chain([Discovery::Logs]).collect(),
+        limits: EvmLimits::default(),
+    }))
+}

@@ -1,0 +1,100 @@
+//! Many seeds of one way, on several threads, and which of them fail.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::way::Way;
+
+/// What a run saw.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) rows: u64,
+    pub(super) requests: u64,
+    pub(super) faults: u64,
+    pub(super) crashes: u64,
+}
+
+impl Seen {
+    fn add(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.requests += other.requests;
+        self.faults += other.faults;
+        self.crashes += other.crashes;
+    }
+}
+
+/// Runs the seeds that are asked for, else those given. Only those that are known to fail may.
+pub(super) fn run_all(
+    way: Way,
+    (usual, threads): (impl Iterator<Item = u64>, usize),
+    known_red: &[u64],
+    run: fn(Way, u64) -> Seen,
+) {
+    if !is_asked_for(way) {
+        return;
+    }
+    let asked = std::env::var("BLOTTER_SIM_SEEDS").ok();
+    let seeds: Vec<u64> = match &asked {
+        Some(asked) => asked.split(',').flat_map(seeds_of).collect(),
+        None => usual.collect(),
+    };
+    let (seen, mut failed) = on_threads(way, &seeds, threads, run);
+    eprintln!("{}: {} seeds, {} failed: {seen:?}", way.name(), seeds.len(), failed.len());
+    failed.retain(|seed| asked.is_some() || !known_red.contains(seed));
+    failed.sort_unstable();
+    assert!(failed.is_empty(), "{}: seeds {failed:?}", way.name());
+}
+
+fn on_threads(
+    way: Way,
+    seeds: &[u64],
+    threads: usize,
+    run: fn(Way, u64) -> Seen,
+) -> (Seen, Vec<u64>) {
+    let next = AtomicU64::new(0);
+    let name = way.name();
+    let work = || {
+        let (mut seen, mut failed) = (Seen::default(), Vec::new());
+        let take = || usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap();
+        while let Some(&seed) = seeds.get(take()) {
+            if let Ok(one) = catch_unwind(AssertUnwindSafe(|| run(way, seed))) {
+                seen.add(one);
+                continue;
+            }
+            eprintln!(
+                "{name} {seed} failed; BLOTTER_SIM_WAYS={name} BLOTTER_SIM_SEEDS={seed} repeats it"
+            );
+            failed.push(seed);
+            if std::env::var_os("BLOTTER_SIM_STOP").is_some() {
+                next.store(u64::MAX / 2, Ordering::Relaxed);
+            }
+        }
+        (seen, failed)
+    };
+    let (mut seen, mut failed) = (Seen::default(), Vec::new());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            let (one, failures) = thread.join().unwrap();
+            seen.add(one);
+            failed.extend(failures);
+        }
+    });
+    (seen, failed)
+}
+
+/// `BLOTTER_SIM_WAYS=logs,lists`; all where nothing is said.
+fn is_asked_for(way: Way) -> bool {
+    std::env::var("BLOTTER_SIM_WAYS")
+        .map_or(true, |asked| asked.split(',').any(|name| name == way.name()))
+}
+
+/// `17` or `0..500`
+fn seeds_of(asked: &str) -> Range<u64> {
+    let number = |text: &str| text.parse().unwrap();
+    match asked.split_once("..") {
+        Some((from, to)) => number(from)..number(to),
+        None => number(asked)..number(asked) + 1,
+    }
+}

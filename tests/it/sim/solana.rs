@@ -1,0 +1,131 @@
+//! What is Solana's own in a world: nodes, wallets, their source, and what goes wrong at nodes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blotter::demo::solana::{Crowd, NodeOptions, SolanaModel, WalletPlan};
+use blotter::demo::{DemoNode, Faults, Rate};
+use blotter::domain::{ChainId, Wallet};
+use blotter::registry::Registry;
+use blotter::upstream::{Pool, SolanaLimits, SolanaSource, Source};
+
+use super::chain::Chain;
+use super::dice::Dice;
+use super::peer::{Peer, Role};
+use super::world::{Seeded, Setup, setup};
+
+pub(super) const SOL: ChainId = ChainId(1);
+
+/// How the source is set up.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) limits: SolanaLimits,
+    /// Reference pools tell prices.
+    pub(super) references: bool,
+}
+
+pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
+    let model = SolanaModel::new(seed);
+    let torn = Dice::new(seed, 501).one_in(6);
+    let count = dice.pick(&[1, 1, 2, 2, 3]).max(if torn { 3 } else { 1 });
+    let nodes: Vec<DemoNode> =
+        (0..count).map(|at| DemoNode::new(model.clone(), dice.next() ^ at)).collect();
+    for node in &nodes {
+        let (transactions_for_address, transaction_index) = (dice.one_in(5), !dice.one_in(3));
+        let known = NodeOptions::default();
+        node.set_options(NodeOptions { transactions_for_address, transaction_index, ..known });
+    }
+    let wallets: Vec<Wallet> = (0..dice.pick(&[1, 1, 2, 3]))
+        .map(|at: u64| {
+            let mut plan = plan(&model, dice);
+            if torn {
+                plan.keeper_percent = 80;
+            }
+            Wallet { chain: SOL, address: model.add_named(&format!("wallet {at}"), plan) }
+        })
+        .collect();
+    let mut setup = Setup { torn, ..setup(nodes.len(), dice) };
+    setup.solana.references = Dice::new(seed, 500).one_in(2);
+    // Often new heights come in while a walk waits for older ones.
+    let freshness = Dice::new(seed, 502).pick(&[200, 2_000, 10_000]);
+    setup.limits.freshness = Duration::from_millis(freshness);
+    if torn {
+        setup.endpoints.iter_mut().for_each(|(_, batch)| *batch = Some(1));
+    }
+    let peers = nodes.into_iter().map(|node| Peer::new(Role::Solana, node)).collect();
+    Seeded { chain: Chain::Solana(model), peers, wallets, setup }
+}
+
+pub(super) fn source(settings: &Settings, pool: Pool, registry: &Arc<Registry>) -> Source {
+    let chain = registry.chain(SOL).unwrap();
+    let source = SolanaSource::new(pool, chain.genesis_hash.clone(), settings.limits.clone());
+    Source::Solana(if settings.references { source.with_references(chain) } else { source })
+}
+
+fn plan(model: &SolanaModel, dice: &mut Dice) -> WalletPlan {
+    let trades = match dice.range(0, 39) {
+        0..=3 => 0,
+        4..=7 => dice.range(1, 3),
+        8..=29 => dice.range(4, 60),
+        30..=37 => dice.range(60, 250),
+        38 => dice.range(250, 500),
+        _ => dice.pick(&[100, 600, 2000]),
+    };
+    let usual = WalletPlan::trades(trades);
+    let head = model.head();
+    let apart = dice.pick(&[1, 2, 10, 100_000, 1_000_000]);
+    let last_slot = head - dice.pick(&[0, 1, 200, 5000]);
+    let burst = dice.pick(&[1, 3, 20, 64]).min(u32::try_from(trades).unwrap().max(1));
+    let crowd = || Crowd { start: trades / 3, count: (trades / 2).max(1) };
+    WalletPlan {
+        failed_percent: dice.pick(&[0, 8, 60]),
+        noise_percent: dice.pick(&[0, 12, 30]),
+        keeper_percent: dice.pick(&[0, 20, 80]),
+        open_accounts: dice.pick(&[0, 6, 6, 40]),
+        spam_accounts: dice.pick(&[0, 4]),
+        // Up to five transactions a trade.
+        first_slot: last_slot.saturating_sub((trades + 2) * 6 * apart).max(1000),
+        last_slot,
+        burst,
+        crowd: dice.one_in(6).then(crowd),
+        live_every: dice.one_in(4).then_some(900),
+        ..usual
+    }
+}
+
+/// Each kind with its own chance, most of them off.
+pub(super) fn faults(dice: &mut Dice) -> Faults {
+    if dice.one_in(8) {
+        return Faults::latency(Duration::from_millis(dice.range(0, 400)));
+    }
+    let strength = dice.pick(&[20, 60, 150]);
+    let mut rate = || if dice.one_in(3) { Rate(strength) } else { Rate::NEVER };
+    let mut faults = Faults {
+        too_many: rate(),
+        too_many_with_wait: rate(),
+        unavailable: rate(),
+        silence: rate(),
+        slow_body: rate(),
+        cut_body: rate(),
+        garbage: rate(),
+        html: rate(),
+        reordered: rate(),
+        wrong_id: rate(),
+        null_result: rate(),
+        busy: rate(),
+        duplicate: rate(),
+        lost: rate(),
+        empty_page: rate(),
+        flipped_order: rate(),
+        head_back: rate(),
+        ..Faults::default()
+    };
+    // From dice of its own, so that the other faults stay what they were.
+    let mut apart = Dice::new(dice.clone().next(), 503);
+    faults.short_page = if apart.one_in(3) { Rate(strength) } else { Rate::NEVER };
+    faults.head_back_slots = dice.pick(&[1, 50, 3000]);
+    faults.latency = Duration::from_millis(dice.pick(&[0, 1, 80, 900]));
+    faults.latency_jitter = Duration::from_millis(dice.pick(&[0, 100, 3000]));
+    faults.requests_per_second = dice.one_in(6).then_some(20);
+    faults
+}

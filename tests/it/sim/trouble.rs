@@ -1,0 +1,192 @@
+//! What goes wrong at the endpoints of EVM chains and of Tron for a while.
+//!
+//! Each endpoint may fail loudly. Of those of one kind only one answers falsely without a sign at a
+//! time; where it is the only one, false answers are transient (see [`Faults::transient`]).
+
+use std::time::Duration;
+
+use blotter::demo::{Faults, Rate, Refusal};
+
+use super::dice::Dice;
+use super::peer::{Peer, Role};
+use super::solana;
+use super::world::World;
+
+/// Blocks of the newest that are not final.
+const UNFINAL: u64 = 64;
+
+/// A while in which each endpoint has troubles of its own.
+pub(super) fn begin(world: &mut World, dice: &mut Dice) {
+    for kind in [is_node, is_list] {
+        let peers: Vec<&Peer> = world.peers.iter().filter(|peer| kind(&peer.role)).collect();
+        let Some(last) = peers.len().checked_sub(1) else { continue };
+        let liar = dice.range(0, u64::try_from(last).unwrap());
+        for (at, peer) in (0..).zip(&peers) {
+            let lies = liar == at && dice.one_in(2);
+            let faults = faults(&peer.role, lies, dice);
+            show(peer, lies, &faults);
+            peer.node.set_faults(faults);
+            options(peer, lies, world.chain.head(), dice);
+        }
+    }
+    withhold(world, dice);
+    let ahead = if dice.one_in(8) { Duration::from_secs(30 * 86_400) } else { Duration::ZERO };
+    world.clock.set_ahead(ahead);
+    say(&format!("head {}, clock ahead by {ahead:?}", world.chain.head()));
+}
+
+/// With `BLOTTER_SIM_SHOW` set, what is wrong with each endpoint is printed.
+fn is_shown() -> bool {
+    std::env::var_os("BLOTTER_SIM_SHOW").is_some()
+}
+
+pub(super) fn say(what: &str) {
+    if is_shown() {
+        eprintln!("{what}");
+    }
+}
+
+fn show(peer: &Peer, lies: bool, faults: &Faults) {
+    let lies = if lies { "which lies" } else { "" };
+    say(&format!("{:?} {lies}\n    {faults:?}", peer.role));
+}
+
+/// All endpoints work again, and give everything; a node may stay without old blocks where another
+/// one has them.
+pub(super) fn end(world: &World) {
+    world.set_faults(Faults::none);
+    world.peers.iter().for_each(Peer::make_well);
+    world.chain.withhold(world.poison.as_slice());
+    world.clock.set_ahead(Duration::ZERO);
+}
+
+fn is_node(role: &Role) -> bool {
+    matches!(role, Role::Rpc(_) | Role::Tron(_))
+}
+
+fn is_list(role: &Role) -> bool {
+    matches!(role, Role::Explorer(_) | Role::Portal(_))
+}
+
+fn faults(role: &Role, lies: bool, dice: &mut Dice) -> Faults {
+    let loud = solana::faults(dice);
+    let mut silent = Faults { refused: refused(role, dice), ..Faults::none() };
+    let mut rate = |most: u16| if dice.one_in(3) { Rate(most) } else { Rate::NEVER };
+    silent.null_tokens = rate(150);
+    if lies {
+        silent.empty_logs = rate(50);
+        silent.short_logs = rate(50);
+        silent.flipped_logs = rate(100);
+        silent.empty_page = rate(50);
+        silent.short_list = rate(50);
+        silent.lost_cursor = rate(50);
+        silent.lost = rate(50);
+        silent.head_back = rate(500);
+    }
+    silent.head_back_slots = UNFINAL + dice.pick(&[1, 6, 300]);
+    Faults {
+        // What Solana's own clients are tried with, and a liar's alone here.
+        short_page: Rate::NEVER,
+        empty_page: silent.empty_page,
+        lost: silent.lost,
+        head_back: silent.head_back,
+        head_back_slots: silent.head_back_slots,
+        lost_cursor: silent.lost_cursor,
+        empty_logs: silent.empty_logs,
+        short_logs: silent.short_logs,
+        flipped_logs: silent.flipped_logs,
+        short_list: silent.short_list,
+        null_tokens: silent.null_tokens,
+        refused: silent.refused,
+        transient: true,
+        ..loud
+    }
+}
+
+/// Methods and lists that this endpoint refuses.
+fn refused(role: &Role, dice: &mut Dice) -> Vec<(&'static str, Refusal)> {
+    let names: &[&'static str] = match role {
+        Role::Solana => &[],
+        Role::Rpc(_) => &[
+            "eth_getLogs",
+            "eth_getTransactionByHash",
+            "eth_getTransactionReceipt",
+            "eth_getBlockByNumber",
+            "eth_blockNumber",
+            "eth_call",
+            "eth_chainId",
+            "eth_getBalance",
+            "debug_traceTransaction",
+            "alchemy_getAssetTransfers",
+        ],
+        Role::Explorer(_) => &["txlist", "tokentx", "txlistinternal", "eth_blockNumber"],
+        Role::Portal(_) => &["finalized-stream", "finalized-head"],
+        Role::Tron(_) => &[
+            "transactions",
+            "trc20",
+            "eth_getLogs",
+            "gettransactionbyid",
+            "gettransactioninfobyid",
+            "getblock",
+            "triggerconstantcontract",
+        ],
+    };
+    let count = if names.is_empty() || !dice.one_in(3) { 0 } else { dice.range(1, 2) };
+    let one = |_| {
+        let (name, how) = (dice.pick(names), dice.pick(&Refusal::ALL));
+        let fits = how != Refusal::Processing || name == "txlistinternal";
+        (name, if fits { how } else { Refusal::Unknown })
+    };
+    (0..count).map(one).collect()
+}
+
+/// How far an endpoint lags, and what it does not keep.
+fn options(peer: &Peer, lies: bool, head: u64, dice: &mut Dice) {
+    let lag = if dice.one_in(3) { dice.pick(&[6, UNFINAL + 6, UNFINAL + 600]) } else { 0 };
+    let kept = head - dice.pick(&[200, 20_000, 100_000]).min(head);
+    let pruned = lies && dice.one_in(3);
+    let (first, list_lag) = (if pruned { kept } else { 0 }, UNFINAL + dice.pick(&[1, 6, 60]));
+    let list_lag = if dice.one_in(4) { list_lag } else { 0 };
+    say(&format!("    lag {lag}, lists {list_lag}, keeps from {first}"));
+    match peer.role.clone() {
+        Role::Solana => {}
+        Role::Rpc(mut node) => {
+            (node.lag, node.first_available) = (lag, first);
+            node.prunes_silently = dice.one_in(2);
+            node.hashes_from = if dice.one_in(6) { kept } else { 0 };
+            peer.node.set_options(node);
+        }
+        Role::Explorer(mut lists) => {
+            (lists.lag, lists.list_lag) = (lag, list_lag);
+            peer.node.set_options(lists);
+        }
+        Role::Portal(mut gateway) => {
+            gateway.lag = lag;
+            peer.node.set_options(gateway);
+        }
+        Role::Tron(mut node) => {
+            (node.lag, node.first_available, node.list_lag) = (lag, first, list_lag);
+            node.prunes_silently = dice.one_in(2);
+            peer.node.set_options(node);
+        }
+    }
+}
+
+/// Some transaction of a wallet that nodes do not give, though lists name it.
+fn withhold(world: &mut World, dice: &mut Dice) {
+    if world.poison.is_some() {
+        return;
+    }
+    let wallet = dice.pick(&world.wallets);
+    let truths = world.truths.borrow();
+    let at = world.wallets.iter().position(|one| *one == wallet).unwrap();
+    let all = truths[at].all();
+    let withheld = (!all.is_empty() && dice.one_in(6)).then(|| {
+        let last = u64::try_from(all.len() - 1).unwrap();
+        all[usize::try_from(dice.range(0, last)).unwrap()].tx
+    });
+    say(&format!("withheld {withheld:?}"));
+    world.chain.withhold(withheld.as_slice());
+    drop(truths);
+    world.poison = withheld.filter(|_| dice.one_in(3));
+}

@@ -1,0 +1,326 @@
+//! What the Tron source claims of the heights that it read, against nodes that lie: a span is
+//! accepted only where nothing that may be a trade is missing in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blotter::domain::{Address, Doubts, Height, Proof, TxId, Way};
+use blotter::registry::Registry;
+use blotter::upstream::{
+    EndpointConfig, GapRequest, Pool, PoolLimits, RawTx, Source, TronLimits, TronSource,
+    UpstreamError,
+};
+use tokio::time::{Instant, sleep};
+
+use crate::support::reading::{all_of, lane};
+use crate::support::script::Epoch;
+use crate::support::tron_node::{Chain, Hosts, Net, WALLET, Ways};
+
+/// Blocks below the head that lists are not trusted with.
+const LAG: Height = 40;
+
+fn source(nodes: &[(&'static str, &Arc<Net>)]) -> Source {
+    let hosts = Hosts(nodes.iter().map(|(name, net)| (*name, Arc::clone(net))).collect());
+    let endpoint = |(name, _): &(&str, &Arc<Net>)| {
+        EndpointConfig::new(format!("http://{name}/planted-secret"))
+    };
+    let endpoints = nodes.iter().map(endpoint).collect();
+    let pool = Pool::new(endpoints, Arc::new(hosts), PoolLimits::default(), Arc::new(Epoch), 3);
+    let registry = Registry::embedded().unwrap();
+    let chain = registry.chain_named("tron").unwrap();
+    // These chains have events from their first block on.
+    let limits = TronLimits { events_from: 0, ..TronLimits::default() };
+    Source::Tron(TronSource::new(pool, chain, limits))
+}
+
+fn net(chain: Chain, ways: Ways) -> Arc<Net> {
+    Arc::new(Net::new(chain, ways))
+}
+
+fn all() -> GapRequest {
+    all_of(Address::Tron(WALLET))
+}
+
+#[derive(Debug, Default)]
+struct Got {
+    spans: Vec<(Height, Height, Proof)>,
+    found: Vec<(Height, [u8; 32])>,
+    missing: Vec<(Height, [u8; 32])>,
+    error: Option<UpstreamError>,
+}
+
+impl Got {
+    /// All is read, and counts.
+    #[track_caller]
+    fn is_proof_of(&self, source: &Source, truth: &[(Height, [u8; 32])]) {
+        assert_eq!(self.error, None);
+        assert!(self.found == truth, "{} of {}", self.found.len(), truth.len());
+        assert!(self.spans.iter().all(|(.., proof)| source.accepts(*proof)), "{:?}", self.spans);
+        assert_eq!(self.spans.last().map(|(low, ..)| *low), Some(0));
+    }
+}
+
+async fn read(source: &Source, request: GapRequest) -> Got {
+    let mut reader = source.read(request);
+    reader.set_eager(true);
+    let mut got = Got::default();
+    loop {
+        let chunk = match reader.next().await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => break,
+            Err(error) => {
+                got.error = Some(error);
+                break;
+            }
+        };
+        got.spans.push((chunk.low, chunk.high, chunk.proof));
+        for tx in chunk.txs {
+            let RawTx::Tron(tx, _) = tx else { panic!("of another family") };
+            got.found.push((tx.call.block, tx.call.hash));
+        }
+        for (height, id) in chunk.missing {
+            let TxId::Tron(id) = id else { panic!("of another family") };
+            assert!((chunk.low..=chunk.high).contains(&height));
+            got.missing.push((height, id));
+        }
+    }
+    got.found.sort_unstable();
+    got
+}
+
+/// Trades of all kinds, some without any event, with noise between.
+fn mixed(count: u64) -> Chain {
+    let mut chain = Chain::new(count * 20 + 200);
+    for number in 0..count {
+        let height = 100 + number * 20;
+        match number % 5 {
+            0 => drop(chain.relayed(height)),
+            1 => drop(chain.sale(height)),
+            2 => chain.exchange(height, 9),
+            _ => drop(chain.swap(height)),
+        }
+        chain.noise(height + number % 3, number);
+    }
+    chain
+}
+
+/// The same where every trade leaves an event.
+fn shown(count: u64) -> Chain {
+    let mut chain = Chain::new(count * 2_000 + 200);
+    for number in 0..count {
+        if number % 2 == 0 {
+            chain.swap(100 + number * 2_000);
+        } else {
+            chain.sale(100 + number * 2_000);
+        }
+        chain.noise(105 + number * 2_000, number);
+    }
+    chain
+}
+
+/// Issue 16: one such answer switched the lists off, and what leaves no event was lost.
+#[tokio::test(start_paused = true)]
+async fn lists_that_worked_are_waited_for() {
+    for status in [404, 401, 405, 410, 501] {
+        let net = net(mixed(100), Ways::default());
+        let source = source(&[("node", &net)]);
+        let truth = net.chain.truth(0, u64::MAX);
+        read(&source, all()).await.is_proof_of(&source, &truth);
+        net.refuse_lists(status);
+        let got = read(&source, all()).await;
+        assert!(got.error.as_ref().is_some_and(|error| !error.is_final()), "{:?}", got.error);
+        assert!(got.spans.iter().all(|(.., proof)| proof.way == Way::Lists), "{status}");
+        net.refuse_lists(0);
+        sleep(Duration::from_secs(60)).await;
+        read(&source, all()).await.is_proof_of(&source, &truth);
+        assert_eq!(source.blind_spots(), Doubts::NONE);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_before_anything_worked_is_no_lack_of_lists() {
+    for status in [404, 401, 405, 410, 501] {
+        let net = net(mixed(100), Ways::default());
+        let source = source(&[("node", &net)]);
+        net.refuse_lists(status);
+        let back = async {
+            sleep(Duration::from_secs(30)).await;
+            net.refuse_lists(0);
+        };
+        let (got, ()) = tokio::join!(read(&source, all()), back);
+        let by_events = got.spans.iter().filter(|(.., proof)| proof.way == Way::Events);
+        for (.., proof) in by_events {
+            assert!(!source.accepts(*proof), "{status}: {proof:?}");
+        }
+        sleep(Duration::from_secs(60)).await;
+        read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_lists_is_recognised_by_answers_over_time() {
+    let net = net(shown(30), Ways { no_index: true, ..Ways::default() });
+    let source = source(&[("node", &net)]);
+    assert_eq!(source.blind_spots(), Doubts::NONE);
+    let began = Instant::now();
+    let got = read(&source, all()).await;
+    assert!(began.elapsed() >= Duration::from_secs(60));
+    got.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
+    assert_eq!(source.blind_spots(), Doubts::TRC10);
+    assert!(got.spans.iter().all(|(.., proof)| proof.doubts == Doubts::TRC10));
+    // And is not asked for them at every read.
+    let asked = net.calls("transactions");
+    read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
+    assert_eq!(net.calls("transactions"), asked);
+}
+
+/// An endpoint that is down may have lists.
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_refuses_all_may_have_lists() {
+    let plain = net(shown(30), Ways { no_index: true, ..Ways::default() });
+    let index = net(shown(30), Ways::default());
+    index.refuse_lists(503);
+    let source = source(&[("plain", &plain), ("index", &index)]);
+    let got = read(&source, all()).await;
+    let accepted = got.spans.iter().any(|(.., proof)| source.accepts(*proof));
+    assert!(!accepted && source.blind_spots().is_empty(), "{:?}", got.spans);
+    index.refuse_lists(0);
+    sleep(Duration::from_secs(120)).await;
+    read(&source, all()).await.is_proof_of(&source, &plain.chain.truth(0, u64::MAX));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_empty_pages_of_one_endpoint_are_no_proof() {
+    let net = net(mixed(50), Ways { empty_pages: 2, ..Ways::default() });
+    let source = source(&[("node", &net)]);
+    read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_lists_have_not_indexed_is_not_claimed() {
+    let behind = 1_500;
+    let net = net(mixed(300), Ways { lists_behind: behind, busy_index: true, ..Ways::default() });
+    let source = source(&[("node", &net)]);
+    let indexed = 300 * 20 + 200 - behind;
+    let got = read(&source, all()).await;
+    assert!(got.spans[0].1 <= indexed, "{:?}", got.spans[0]);
+    got.is_proof_of(&source, &net.chain.truth(0, indexed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_that_are_known_to_be_indexed_are_read_up_to_the_lag() {
+    let net = net(mixed(300), Ways { busy_index: true, ..Ways::default() });
+    let source = source(&[("node", &net)]);
+    let got = read(&source, all()).await;
+    assert_eq!(got.spans[0].1, 300 * 20 + 200 - LAG);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_search_for_events_is_no_proof() {
+    for empty_logs in [10, 20] {
+        let net = net(shown(60), Ways { no_index: true, empty_logs, ..Ways::default() });
+        let source = source(&[("node", &net)]);
+        read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
+    }
+}
+
+/// A node whose events are gone below some height answers `[]` there.
+#[tokio::test(start_paused = true)]
+async fn events_are_taken_from_endpoints_that_keep_them() {
+    let ways = Ways { no_index: true, ..Ways::default() };
+    let archive = net(shown(60), ways.clone());
+    let pruned = net(shown(60), Ways { logs_from: 70_003, ..ways });
+    let truth = archive.chain.truth(0, u64::MAX);
+    for nodes in
+        [[("archive", &archive), ("pruned", &pruned)], [("pruned", &pruned), ("archive", &archive)]]
+    {
+        let source = source(&nodes);
+        read(&source, all()).await.is_proof_of(&source, &truth);
+    }
+    let alone = source(&[("pruned", &pruned)]);
+    let got = read(&alone, all()).await;
+    let Some(UpstreamError::HistoryCut { first }) = got.error else { panic!("{:?}", got.error) };
+    assert!((70_003..71_000).contains(&first), "{first}");
+    assert!(got.found == archive.chain.truth(first, u64::MAX));
+    assert_eq!(got.spans.last().map(|(low, ..)| *low), Some(first));
+}
+
+/// Two answers of one endpoint do not stand for another one that is configured and silent.
+#[tokio::test(start_paused = true)]
+async fn a_second_answer_comes_from_another_endpoint() {
+    let ways = Ways { no_index: true, ..Ways::default() };
+    let one = net(shown(20), ways.clone());
+    let other = net(shown(20), Ways { logs_time: 1, ..ways });
+    let source = source(&[("one", &one), ("other", &other)]);
+    let got = read(&source, all()).await;
+    assert!(got.spans.iter().all(|(.., proof)| !source.accepts(*proof)), "{:?}", got.spans);
+}
+
+#[tokio::test(start_paused = true)]
+async fn searches_that_take_too_long_are_split() {
+    let net = net(shown(20), Ways { no_index: true, logs_time: 700, ..Ways::default() });
+    let source = source(&[("node", &net)]);
+    let began = Instant::now();
+    read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
+    assert!(began.elapsed() < Duration::from_secs(300), "{:?}", began.elapsed());
+}
+
+/// Issue 16: a listed transaction that no node gives hid all below it.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_is_given_only_by_its_block_is_read() {
+    for no_index in [false, true] {
+        let ways = Ways { no_index, lost_ids: vec![40, 41, 44], ..Ways::default() };
+        let net = net(shown(30), ways);
+        let source = source(&[("node", &net)]);
+        read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_no_endpoint_gives_is_set_aside() {
+    for no_index in [false, true] {
+        // The eleventh trade: each has one transaction of noise behind it.
+        let ways = Ways { no_index, lost_ids: vec![20], lost_in_blocks: true, ..Ways::default() };
+        let net = net(shown(30), ways);
+        let source = source(&[("node", &net)]);
+        let got = read(&source, all()).await;
+        assert_eq!(got.error, None);
+        let (missing, rest): (Vec<_>, Vec<_>) =
+            net.chain.truth(0, u64::MAX).into_iter().partition(|(height, _)| *height == 20_100);
+        assert_eq!(got.missing, missing, "by events: {no_index}");
+        assert!(got.found == rest, "by events: {no_index}");
+        assert_eq!(got.spans.last().map(|(low, ..)| *low), Some(0));
+        let asked = net.calls("bynum") + net.calls("byid") + net.calls("blocknum");
+        assert!(asked <= 29 * 3 + 60, "{asked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_missing_transactions_are_an_error() {
+    let lost_ids = (0..200).collect();
+    let net = net(shown(100), Ways { lost_ids, lost_in_blocks: true, ..Ways::default() });
+    let got = read(&source(&[("node", &net)]), all()).await;
+    assert!(matches!(got.error, Some(UpstreamError::Unavailable { .. })), "{:?}", got.error);
+    assert!(got.missing.len() <= 64);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_null_about_a_token_is_no_answer() {
+    let mints: Vec<Address> = (1..60).map(|number| Address::Tron([number; 20])).collect();
+    for (null_tokens, told) in [(0, 59), (1, 59), (u64::MAX, 0)] {
+        let net = net(Chain::new(100), Ways { null_tokens, ..Ways::default() });
+        let metas = source(&[("node", &net)]).tokens(&mints, &lane()).await.unwrap_or_default();
+        assert_eq!(metas.len(), told, "{null_tokens}");
+        assert!(metas.iter().all(|meta| meta.decimals == Some(2) && meta.symbol.is_some()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_without_a_name_is_known_by_two_answers() {
+    let net = net(Chain::new(100), Ways { mute_tokens: true, ..Ways::default() });
+    let mints = [Address::Tron([5; 20])];
+    let metas = source(&[("node", &net)]).tokens(&mints, &lane()).await.unwrap();
+    assert_eq!(metas.len(), 1);
+    assert_eq!((metas[0].decimals, metas[0].symbol.clone()), (None, None));
+    assert_eq!(net.calls("jsonrpc"), 2, "asked twice");
+}
