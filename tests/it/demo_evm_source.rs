@@ -209,3 +209,27 @@ async fn nodes_without_traces_give_no_wrong_value() {
         assert!(unvalued * 4 <= found.len(), "{unvalued} of {}", found.len());
     }
 }
+
+/// Calls for a wallet of 1,000 trades by each way, with those of lists and logs apart: the table of
+/// docs/performance.md.
+#[tokio::test(start_paused = true)]
+async fn calls_for_a_thousand_trades_stay_few() {
+    let bounds = [
+        (Discovery::Portal, 2_700),
+        (Discovery::Explorer, 5_000),
+        (Discovery::Alchemy, 5_000),
+        (Discovery::Logs, 8_000),
+    ];
+    for (discovery, most) in bounds {
+        let world = world("eth");
+        world.rpc.set_options(NodeOptions { transfers: true, ..NodeOptions::default() });
+        let wallet = world.model.add_named("trader", WalletPlan::trades(1_000));
+        world.read(discovery, wallet).await;
+        let calls = |node: &DemoNode| -> u64 { node.stats().calls.values().sum() };
+        let counts = [&world.rpc, &world.explorer, &world.portal].map(calls);
+        let all: u64 = counts.iter().sum();
+        let logs = world.rpc.stats().calls_of("eth_getLogs");
+        println!("{discovery}: {all} calls, {logs} for logs, {:?}", counts);
+        assert!(all < most, "{discovery}: {all}");
+    }
+}

@@ -28,6 +28,7 @@ mod demo_tron_source;
 mod dropin;
 mod evm_corpus;
 mod evm_decode;
+mod evm_proof;
 mod evm_source;
 mod evm_tables;
 mod explain;

@@ -3,7 +3,8 @@
 //! Indexes cut their answers at caps that they do not tell, in the middle of a block too. So a
 //! block is known only when a lower one was seen, or when a page that cannot have been cut ends
 //! with it; paging goes on AT the lowest block seen, and that page must hold what is known of it.
-//! A list has ended only when two answers agree that nothing follows.
+//! A list has ended only when two answers agree that nothing follows, and one that shows no row at
+//! all only when three do: nothing else shows that the index answered properly.
 
 use std::collections::HashSet;
 
@@ -13,6 +14,9 @@ use crate::domain::Height;
 
 /// Answers without the known entry after which a list is given up.
 const MISSES_MAX: u8 = 4;
+/// Answers that show the end of a list, and that a list has no row.
+const END_ANSWERS: u8 = 2;
+const EMPTY_ANSWERS: u8 = 3;
 /// Rows in a row that may repeat the page before: equal transfers in one transaction look alike.
 const REPEATS_MAX: usize = 64;
 
@@ -62,6 +66,8 @@ pub(super) struct Descent {
     overlap: HashSet<Word>,
     end_answers: u8,
     misses: u8,
+    /// A row was seen.
+    has_rows: bool,
     ended: bool,
 }
 
@@ -85,6 +91,7 @@ impl Descent {
             overlap: HashSet::new(),
             end_answers: 0,
             misses: 0,
+            has_rows: false,
             ended: high < low,
         }
     }
@@ -163,16 +170,17 @@ impl Descent {
             self.end_answer();
             return Ok(Absorbed::Taken);
         };
+        self.has_rows = true;
         if lowest < self.end {
             self.go_on_at(lowest, page);
+        } else if is_whole && !self.overlap.is_empty() && self.end_answers + 1 < END_ANSWERS {
+            // It holds what is known of this block and nothing below; the same is asked again.
+            self.end_answers += 1;
         } else if is_whole {
-            // The page before told of this block too: two answers.
-            let is_second = !self.overlap.is_empty();
+            let is_last = !self.overlap.is_empty();
             self.rows.extend(page);
             self.step_below();
-            if is_second {
-                self.ended = true;
-            }
+            self.ended |= is_last;
         } else {
             let (size, rows) = (page.len(), page.clone());
             self.inside = Some(Inside { page: 2, size, rows, last: page, repeats: 0 });
@@ -223,6 +231,7 @@ impl Descent {
     /// The block is known, and this answer told of nothing below it.
     fn step_below(&mut self) {
         self.overlap.clear();
+        self.has_rows = true;
         self.end_answers = 1;
         match self.end.checked_sub(1) {
             Some(below) if below >= self.low => self.end = below,
@@ -232,9 +241,7 @@ impl Descent {
 
     fn end_answer(&mut self) {
         self.end_answers += 1;
-        if self.end_answers >= 2 {
-            self.ended = true;
-        }
+        self.ended |= self.end_answers >= if self.has_rows { END_ANSWERS } else { EMPTY_ANSWERS };
     }
 }
 
@@ -293,10 +300,25 @@ mod tests {
     }
 
     #[test]
-    fn a_short_list_takes_two_calls() {
+    fn a_short_list_takes_three_calls() {
         let all = [row(9, 1), row(7, 2), row(3, 3)];
-        assert_eq!(read(&all, 0, 20, 1000, 1000), (all.to_vec(), 2));
-        assert_eq!(read(&[], 0, 20, 1000, 1000), (vec![], 2));
+        assert_eq!(read(&all, 0, 20, 1000, 1000), (all.to_vec(), 3));
+        assert_eq!(read(&[], 0, 20, 1000, 1000), (vec![], 3));
+    }
+
+    #[test]
+    fn one_short_page_ends_nothing() {
+        let mut list = Descent::new(0, 20);
+        list.absorb(vec![row(9, 1), row(7, 2)], false).unwrap();
+        list.absorb(vec![row(7, 2)], true).unwrap();
+        assert!(!list.is_ended());
+        list.absorb(vec![row(7, 2), row(3, 3)], false).unwrap();
+        for is_ended in [false, true] {
+            list.absorb(vec![row(3, 3)], true).unwrap();
+            assert_eq!(list.is_ended(), is_ended);
+        }
+        let rows: Vec<Height> = list.take_from(0).iter().map(|row| row.block).collect();
+        assert_eq!(rows, [9, 7, 3]);
     }
 
     #[test]

@@ -2,19 +2,20 @@
 //! transactions, its token transfers, and the calls that gave it native coin.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::sleep;
 
+use super::abilities::Abilities;
 use super::descent::{Absorbed, PageAsk};
-use super::discovery::Window;
+use super::discovery::{Discovery, Window};
 use super::explorer_wire::{self as wire, List, PAGE_TOO_LARGE};
 use super::merge::{Merge, Row};
 use super::subject::Subject;
 use super::texts::hex_text;
-use crate::domain::Height;
+use crate::domain::{Doubts, Height};
 use crate::upstream::ask::{Ask, Reply};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
@@ -29,6 +30,8 @@ const ROWS_MIN: usize = 10;
 /// Answers in a row of indexes that lag behind, or that lack what is known.
 const LAGS_MAX: u32 = 8;
 const LAG_PAUSE: Duration = Duration::from_millis(500);
+/// Refusals of the list of calls in a row after which the others are read without it.
+const REFUSALS_MAX: u32 = 4;
 
 /// Whether the index tells of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +59,9 @@ pub(super) struct ExplorerLister {
     heads: Mutex<HashMap<EndpointId, Option<Height>>>,
     avoid: Option<EndpointId>,
     lags: u32,
+    /// Of the list of calls, in a row.
+    refusals: u32,
+    abilities: Arc<Abilities>,
 }
 
 impl ExplorerLister {
@@ -64,6 +70,7 @@ impl ExplorerLister {
         subject: Subject,
         lane: Lane,
         (low, high): (Height, Height),
+        abilities: Arc<Abilities>,
     ) -> Self {
         Self {
             pool,
@@ -78,6 +85,8 @@ impl ExplorerLister {
             heads: Mutex::default(),
             avoid: None,
             lags: 0,
+            refusals: 0,
+            abilities,
         }
     }
 
@@ -102,7 +111,7 @@ impl ExplorerLister {
             self.look_for_calls().await?;
             let until = self.calls_until();
             if let Some(window) = self.merge.take(&self.subject, until) {
-                return Ok(Some(window));
+                return Ok(Some(Window { doubts: self.doubts(), ..window }));
             }
             self.round().await?;
         }
@@ -121,7 +130,7 @@ impl ExplorerLister {
         for ((list, ask), answer) in wanted.into_iter().zip(answers) {
             let done = match answer {
                 Ok(reply) => self.absorb(list, ask, &reply).await,
-                Err(error) => self.amend(list, ask, error),
+                Err(error) => self.amend(list, ask, error).await,
             };
             first_error = first_error.and(done);
         }
@@ -155,8 +164,12 @@ impl ExplorerLister {
         let longest = self.longest.entry(reply.endpoint).or_default();
         let is_whole = count < asked && count < *longest;
         *longest = count.max(*longest);
-        if list == List::Calls && count > 0 {
-            self.calls = Calls::Told;
+        if list == List::Calls {
+            self.refusals = 0;
+            if count > 0 {
+                self.abilities.note_calls(Discovery::Explorer);
+                self.calls = Calls::Told;
+            }
         }
         match self.merge.absorb(&self.subject, at(list), page, is_whole) {
             Ok(Absorbed::Taken) => {
@@ -176,8 +189,9 @@ impl ExplorerLister {
         }
     }
 
-    /// What follows from an answer that is an error.
-    fn amend(
+    /// What follows from an answer that is an error. A refusal does not show that the index follows
+    /// no calls: what is read without them is in doubt.
+    async fn amend(
         &mut self,
         list: List,
         ask: PageAsk,
@@ -191,8 +205,14 @@ impl ExplorerLister {
             return Ok(());
         }
         if list == List::Calls && error.is_final() {
-            self.calls = Calls::NotTold;
-            self.merge.drop_list(at(list));
+            self.refusals += 1;
+            if self.refusals < REFUSALS_MAX {
+                sleep(LAG_PAUSE * self.refusals).await;
+            } else {
+                tracing::warn!(%error, "account lists are read without inner calls");
+                self.calls = Calls::NotTold;
+                self.merge.drop_list(at(list));
+            }
             return Ok(());
         }
         Err(error)
@@ -246,11 +266,27 @@ impl ExplorerLister {
         self.calls = match self.pool.ask(&request, wire::read_list, &options).await {
             Ok(reply) => {
                 let rows = wire::rows(List::Calls, &reply.body, &self.subject.wallet);
-                if rows.is_some_and(|rows| !rows.is_empty()) { Calls::Told } else { Calls::NotTold }
+                self.note_calls(rows.is_some_and(|rows| !rows.is_empty()))
             }
             Err(_) => Calls::NotTold,
         };
         Ok(())
+    }
+
+    fn note_calls(&self, are_there: bool) -> Calls {
+        if are_there {
+            self.abilities.note_calls(Discovery::Explorer);
+            return Calls::Told;
+        }
+        self.abilities.note_no_calls(Discovery::Explorer);
+        Calls::NotTold
+    }
+
+    fn doubts(&self) -> Doubts {
+        match self.calls {
+            Calls::NotTold => Doubts::INNER_CALLS,
+            Calls::Unseen | Calls::Told => Doubts::NONE,
+        }
     }
 
     /// Up to where the calls told are all: indexes follow them later than the blocks.

@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
+use super::abilities::Abilities;
 use super::subject::Subject;
 use super::texts::hex_text;
 use crate::decode::evm::{Account, Word};
@@ -79,11 +80,29 @@ pub(super) struct Ways {
     pub(super) first: Height,
     /// By host: how far below the head its index is.
     pub(super) lag: HashMap<String, u64>,
+    /// Answers to the list of calls that refuse it, at first; then it is there.
+    pub(super) refuses_calls: usize,
+    /// The list of calls is there and has no row of anyone.
+    pub(super) lists_no_calls: bool,
+    /// Every so-maniest page of account lists keeps so many rows; 0: none.
+    pub(super) short_every: usize,
+    pub(super) kept: usize,
 }
 
 impl Default for Ways {
     fn default() -> Self {
-        Self { cap: 1000, blocks: 1000, trouble: 0, has_calls: true, first: 0, lag: HashMap::new() }
+        Self {
+            cap: 1000,
+            blocks: 1000,
+            trouble: 0,
+            has_calls: true,
+            first: 0,
+            lag: HashMap::new(),
+            refuses_calls: 0,
+            lists_no_calls: false,
+            short_every: 0,
+            kept: 0,
+        }
     }
 }
 
@@ -94,6 +113,10 @@ pub(super) struct Model {
     pub(super) head: Height,
     pub(super) ways: Ways,
     pub(super) sent: AtomicUsize,
+    /// Requests for the list of calls, and pages of all lists.
+    calls_asked: AtomicUsize,
+    pages: AtomicUsize,
+    pub(super) abilities: Arc<Abilities>,
 }
 
 #[derive(Debug)]
@@ -109,7 +132,15 @@ impl Model {
     pub(super) fn new(mut txs: Vec<ModelTx>, head: Height, ways: Ways) -> Arc<Self> {
         txs.sort_by_key(|tx| (tx.block, tx.index));
         txs.dedup_by_key(|tx| (tx.block, tx.index));
-        Arc::new(Self { txs, head, ways, sent: AtomicUsize::new(0) })
+        Arc::new(Self {
+            txs,
+            head,
+            ways,
+            sent: AtomicUsize::new(0),
+            calls_asked: AtomicUsize::new(0),
+            pages: AtomicUsize::new(0),
+            abilities: Arc::default(),
+        })
     }
 
     pub(super) fn pool(self: &Arc<Self>, hosts: &[&str]) -> Pool {
@@ -136,6 +167,14 @@ impl Model {
             return json!({"jsonrpc": "2.0", "id": 1, "result": format!("{:#x}", self.head_of(host))});
         }
         let action = get("action");
+        if action == "txlistinternal" {
+            if self.calls_asked.fetch_add(1, Ordering::Relaxed) < self.ways.refuses_calls {
+                return json!({"status": "0", "message": "NOTOK", "result": "Error! Odd weather"});
+            }
+            if self.ways.lists_no_calls {
+                return json!({"status": "0", "message": "No transactions found", "result": []});
+            }
+        }
         if !["txlist", "tokentx", "txlistinternal"].contains(&action.as_str())
             || action == "txlistinternal" && !self.ways.has_calls
         {
@@ -164,6 +203,9 @@ impl Model {
             };
             return json!({"status": "1", "message": "OK", "result": rows(&unwrap, &action)});
         }
+        let number = self.pages.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_short = self.ways.short_every > 0 && number.is_multiple_of(self.ways.short_every);
+        let kept = if is_short { self.ways.kept } else { usize::MAX };
         let rows: Vec<Value> = self
             .down_from(host)
             .filter(|tx| within.contains(&tx.block))
@@ -175,7 +217,7 @@ impl Model {
             .flat_map(|tx| rows(tx, &action).into_iter().rev())
             .filter(|row| row["from"] == *address || row["to"] == *address)
             .skip((page - 1) * offset)
-            .take(offset.min(self.ways.cap))
+            .take(offset.min(self.ways.cap).min(kept))
             .collect();
         if rows.is_empty() {
             return json!({"status": "0", "message": "No transactions found", "result": []});
