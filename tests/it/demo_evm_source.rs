@@ -12,8 +12,8 @@ use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
 use blotter::domain::{Address, Side, TxId, Units};
 use blotter::registry::{Chain, Registry};
 use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, RawTx, Source,
-    Transport,
+    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, GapRequest, Pool, PoolLimits, RawTx,
+    Source, Transport,
 };
 
 use crate::support::reading::all_of;
@@ -77,8 +77,21 @@ impl World {
         let source = self.source(discovery);
         let mut reader = source.read(all_of(wallet));
         reader.set_eager(true);
-        let mut facts = Vec::new();
-        while let Some(chunk) = reader.next().await.unwrap() {
+        let (mut facts, mut low, mut errors) = (Vec::new(), None, 0);
+        loop {
+            let chunk = match reader.next().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(error) => {
+                    errors += 1;
+                    assert!(errors < 4, "{error}");
+                    // As the loader does, below what was given.
+                    let high = low.map(|low: u64| low - 1);
+                    reader = source.read(GapRequest { high, ..all_of(wallet) });
+                    continue;
+                }
+            };
+            low = Some(chunk.low);
             for tx in chunk.txs {
                 let RawTx::Evm(tx, time) = tx else { panic!("another family") };
                 assert_eq!(time, self.model.time_of(tx.block));

@@ -154,7 +154,8 @@ async fn an_archive_node_next_to_a_pruned_one_is_used() {
 /// Issue 16, 5: transient `[]`, answers that stop early, backends that are behind.
 #[tokio::test(start_paused = true)]
 async fn one_empty_or_short_answer_is_not_believed() {
-    for every in 2..9 {
+    // Even numbers would always hit the same of the two queries of a range.
+    for every in [3, 5, 7] {
         let faults = [
             Ways { empty_logs_every: every, ..Ways::default() },
             Ways { short_logs_every: every, ..Ways::default() },
@@ -170,8 +171,7 @@ async fn one_empty_or_short_answer_is_not_believed() {
                 let is_whole = got.found == truth(&net);
                 let told = (got.found.len(), got.doubts);
                 assert!(is_whole || !got.is_accepted(&source), "{told:?} {ways:?}");
-                // Every other answer of one node may be wrong for ever.
-                assert!(is_whole || every == 2, "{told:?} {ways:?}");
+                assert!(is_whole, "{told:?} {ways:?}");
             }
         }
     }

@@ -3,8 +3,7 @@
 //! Indexes cut their answers at caps that they do not tell, in the middle of a block too. So a
 //! block is known only when a lower one was seen, or when a page that cannot have been cut ends
 //! with it; paging goes on AT the lowest block seen, and that page must hold what is known of it.
-//! A list has ended only when two answers agree that nothing follows, and one that shows no row at
-//! all only when three do: nothing else shows that the index answered properly.
+//! A list has ended only when two pages agree that nothing follows.
 
 use std::collections::HashSet;
 
@@ -14,9 +13,6 @@ use crate::domain::Height;
 
 /// Answers without the known entry after which a list is given up.
 const MISSES_MAX: u8 = 4;
-/// Answers that show the end of a list, and that a list has no row.
-const END_ANSWERS: u8 = 2;
-const EMPTY_ANSWERS: u8 = 3;
 /// Rows in a row that may repeat the page before: equal transfers in one transaction look alike.
 const REPEATS_MAX: usize = 64;
 
@@ -66,8 +62,6 @@ pub(super) struct Descent {
     overlap: HashSet<Word>,
     end_answers: u8,
     misses: u8,
-    /// A row was seen.
-    has_rows: bool,
     ended: bool,
 }
 
@@ -91,7 +85,6 @@ impl Descent {
             overlap: HashSet::new(),
             end_answers: 0,
             misses: 0,
-            has_rows: false,
             ended: high < low,
         }
     }
@@ -156,8 +149,7 @@ impl Descent {
     }
 
     fn absorb_first(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
-        let known = self.overlap.is_empty() || page.iter().any(|r| self.overlap.contains(&r.hash));
-        if !known {
+        if !self.holds_overlap(&page, is_whole) {
             self.misses += 1;
             return if self.misses > MISSES_MAX {
                 Err(Fault::Misses)
@@ -170,13 +162,10 @@ impl Descent {
             self.end_answer();
             return Ok(Absorbed::Taken);
         };
-        self.has_rows = true;
         if lowest < self.end {
             self.go_on_at(lowest, page);
-        } else if is_whole && !self.overlap.is_empty() && self.end_answers + 1 < END_ANSWERS {
-            // It holds what is known of this block and nothing below; the same is asked again.
-            self.end_answers += 1;
         } else if is_whole {
+            // The page before ended with this block too: two answers.
             let is_last = !self.overlap.is_empty();
             self.rows.extend(page);
             self.step_below();
@@ -186,6 +175,15 @@ impl Descent {
             self.inside = Some(Inside { page: 2, size, rows, last: page, repeats: 0 });
         }
         Ok(Absorbed::Taken)
+    }
+
+    /// Whether a page holds what the one before ended with. One that is cut inside that block may
+    /// hold a part of it.
+    fn holds_overlap(&self, page: &[Row], is_whole: bool) -> bool {
+        let hashes: HashSet<&Word> = page.iter().map(|row| &row.hash).collect();
+        let is_cut = !is_whole && page.last().is_some_and(|row| row.block == self.end);
+        let mut known = self.overlap.iter().map(|hash| hashes.contains(hash));
+        if is_cut { self.overlap.is_empty() || known.any(|is| is) } else { known.all(|is| is) }
     }
 
     fn absorb_inside(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
@@ -231,7 +229,6 @@ impl Descent {
     /// The block is known, and this answer told of nothing below it.
     fn step_below(&mut self) {
         self.overlap.clear();
-        self.has_rows = true;
         self.end_answers = 1;
         match self.end.checked_sub(1) {
             Some(below) if below >= self.low => self.end = below,
@@ -241,7 +238,7 @@ impl Descent {
 
     fn end_answer(&mut self) {
         self.end_answers += 1;
-        self.ended |= self.end_answers >= if self.has_rows { END_ANSWERS } else { EMPTY_ANSWERS };
+        self.ended |= self.end_answers >= 2;
     }
 }
 
@@ -300,25 +297,22 @@ mod tests {
     }
 
     #[test]
-    fn a_short_list_takes_three_calls() {
+    fn a_short_list_takes_two_calls() {
         let all = [row(9, 1), row(7, 2), row(3, 3)];
-        assert_eq!(read(&all, 0, 20, 1000, 1000), (all.to_vec(), 3));
-        assert_eq!(read(&[], 0, 20, 1000, 1000), (vec![], 3));
+        assert_eq!(read(&all, 0, 20, 1000, 1000), (all.to_vec(), 2));
+        assert_eq!(read(&[], 0, 20, 1000, 1000), (vec![], 2));
     }
 
     #[test]
-    fn one_short_page_ends_nothing() {
+    fn a_page_that_lacks_a_part_of_what_is_known_is_not_taken() {
         let mut list = Descent::new(0, 20);
-        list.absorb(vec![row(9, 1), row(7, 2)], false).unwrap();
-        list.absorb(vec![row(7, 2)], true).unwrap();
-        assert!(!list.is_ended());
-        list.absorb(vec![row(7, 2), row(3, 3)], false).unwrap();
-        for is_ended in [false, true] {
-            list.absorb(vec![row(3, 3)], true).unwrap();
-            assert_eq!(list.is_ended(), is_ended);
-        }
-        let rows: Vec<Height> = list.take_from(0).iter().map(|row| row.block).collect();
-        assert_eq!(rows, [9, 7, 3]);
+        list.absorb(vec![row(9, 1), row(7, 2), row(7, 3)], false).unwrap();
+        let cut = vec![row(7, 3), row(5, 4)];
+        assert_eq!(list.absorb(cut, false), Ok(Absorbed::Missed));
+        assert_eq!(list.absorb(vec![row(7, 3)], true), Ok(Absorbed::Missed));
+        let whole = vec![row(7, 2), row(7, 3), row(5, 4)];
+        assert_eq!(list.absorb(whole, false), Ok(Absorbed::Taken));
+        assert_eq!(list.take_from(6).len(), 3);
     }
 
     #[test]

@@ -20,6 +20,10 @@ use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
 use crate::upstream::source::{RawChunk, RawTx};
 
+/// The attempt at which transactions are asked for by their place too: two answers by hash were
+/// empty.
+const BY_PLACE: u32 = 2;
+
 /// Candidates of some heights that become one chunk.
 #[derive(Debug)]
 pub(super) struct Batch {
@@ -183,7 +187,7 @@ impl EvmSource {
             }
             self.pause_for_missing(attempt).await;
             let options = CallOptions { avoid, ..options.clone() };
-            if attempt == 1 || open.iter().any(|one| self.is_forgotten(one, attempt)) {
+            if attempt == BY_PLACE || open.iter().any(|one| self.is_forgotten(one, attempt)) {
                 self.ask_by_place(&mut open, with_receipts, &options).await;
                 open.retain(|one| !one.is_done(with_receipts));
             }
@@ -227,7 +231,7 @@ impl EvmSource {
 
     /// Nodes that are behind have what is missing a little later.
     pub(super) async fn pause_for_missing(&self, attempt: u32) {
-        if attempt > 1 {
+        if attempt > BY_PLACE {
             sleep(self.inner.limits.missing_pause * attempt).await;
         }
     }

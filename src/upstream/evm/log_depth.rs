@@ -43,13 +43,13 @@ impl EvmSource {
             return kept;
         }
         let options = CallOptions { on: Some(choice.on), ..options.clone() };
-        let seen = self.busy_log(low, choice.blocks_max, &options).await;
-        let kept = match seen {
+        let kept = match self.busy_log(low, choice.blocks_max, &options).await {
             Ok(Some(at)) => {
                 self.note_logs_kept(choice.on, at);
                 return Kept::Yes;
             }
-            Ok(None) => {
+            // A refusal may be about the blocks below.
+            Ok(None) | Err(UpstreamError::Rpc { .. }) => {
                 let top = self.logs_kept_from(choice.on).unwrap_or(high).max(low);
                 self.keeps_receipts((low, top), &options).await
             }

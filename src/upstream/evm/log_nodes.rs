@@ -15,6 +15,8 @@ use crate::upstream::endpoint::{EndpointId, EndpointStatus};
 
 /// How long an endpoint is believed to lack old logs: it may be filled, or one answer may be wrong.
 const LACKING_REST: Duration = Duration::from_secs(30);
+/// How long it is believed to keep them: nodes drop old blocks as new ones come.
+const KEPT_REST: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Default)]
 pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
@@ -26,8 +28,8 @@ struct LogNode {
     /// A block that it had.
     head: Height,
     failed_until: Option<Instant>,
-    /// A height whose logs it was seen to keep, and so those above it.
-    kept_from: Option<Height>,
+    /// A height whose logs it was seen to keep, and so those above it; until when.
+    kept: Option<(Height, Instant)>,
     /// A height whose logs it was seen to lack, and so those below it.
     lacking: Option<(Height, Instant)>,
     /// It was seen to leave logs out.
@@ -40,13 +42,17 @@ impl LogNode {
         if self.lacking.is_some_and(lacks) {
             return Some(Kept::No);
         }
-        self.kept_from.is_some_and(|kept| kept <= low).then_some(Kept::Yes)
+        self.kept_from(now).is_some_and(|kept| kept <= low).then_some(Kept::Yes)
+    }
+
+    fn kept_from(&self, now: Instant) -> Option<Height> {
+        self.kept.filter(|(_, until)| *until > now).map(|(height, _)| height)
     }
 }
 
 impl LogNodes {
     pub(super) fn kept_from(&self, id: EndpointId) -> Option<Height> {
-        self.0.get(&id).and_then(|node| node.kept_from)
+        self.0.get(&id).and_then(|node| node.kept_from(Instant::now()))
     }
 }
 
@@ -118,8 +124,10 @@ impl EvmSource {
     }
 
     pub(super) fn note_logs_kept(&self, id: EndpointId, from: Height) {
+        let now = Instant::now();
         self.with_log_node(id, |node| {
-            node.kept_from = Some(node.kept_from.map_or(from, |kept| kept.min(from)));
+            let is_lower = node.kept_from(now).is_none_or(|kept| from < kept);
+            node.kept = if is_lower { Some((from, now + KEPT_REST)) } else { node.kept };
         });
     }
 

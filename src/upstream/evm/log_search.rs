@@ -129,7 +129,16 @@ impl LogSearch {
         Self { queries, is_doubted }
     }
 
-    /// Queries that want more answers. The first two answers of all are asked for at once.
+    /// Queries as often as they want answers beyond the first.
+    pub(super) fn wanted_again(&self) -> Vec<usize> {
+        let again = |(at, query): (usize, &Query)| {
+            let wants = query.wants(self.is_doubted, self.is_wide());
+            std::iter::repeat_n(at, wants.saturating_sub(1))
+        };
+        (0..).zip(&self.queries).flat_map(again).collect()
+    }
+
+    /// Queries that want more answers.
     pub(super) fn open(&self) -> Vec<usize> {
         let wanted = |query: &Query| query.wants(self.is_doubted, self.is_wide()) > 0;
         (0..).zip(&self.queries).filter(|(_, query)| wanted(query)).map(|(at, _)| at).collect()

@@ -78,7 +78,8 @@ impl LogLister {
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         let Some(high) = self.next_high else { return Ok(None) };
         let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
-        while let Some(choice) = self.source.log_choice(self.span(high), &self.without) {
+        let mut lacking = BTreeSet::new();
+        while let Some(choice) = self.choice(high, &lacking) {
             self.blocks = self.blocks.min(choice.blocks_max).max(1);
             let ranges = self.ranges(high);
             match self.search(&ranges, choice).await {
@@ -88,7 +89,7 @@ impl LogLister {
                     self.adapt(logs.len(), choice);
                     return Ok(Some(self.window((low, high), logs, doubts)));
                 }
-                Ok(Asked::Lacks) => {}
+                Ok(Asked::Lacks) => drop(lacking.insert(choice.on)),
                 Ok(Asked::TooMuch(shrink)) => self.shrink(shrink, choice),
                 Ok(Asked::Behind) => {
                     last = UpstreamError::Unavailable {
@@ -120,9 +121,14 @@ impl LogLister {
         ranges
     }
 
-    /// About the heights of the next window.
-    fn span(&self, high: Height) -> (Height, Height) {
-        (high.saturating_sub(self.blocks - 1).max(self.listing.low), high)
+    /// Those that lack logs of the next window come last; what they give is in doubt.
+    fn choice(&self, high: Height, lacking: &BTreeSet<EndpointId>) -> Option<LogChoice> {
+        let blocks = self.blocks.saturating_mul(u64::try_from(self.queries).unwrap_or(1));
+        let range = (high.saturating_sub(blocks - 1).max(self.listing.low), high);
+        let others = self.without.union(lacking).copied().collect();
+        let lacks = |choice| LogChoice { lacks: true, ..choice };
+        let last = || self.source.log_choice(range, &self.without).map(lacks);
+        self.source.log_choice(range, &others).or_else(last)
     }
 
     /// Two filters for each range. The highest reach up to the lowest known log where that is near.
@@ -155,7 +161,7 @@ impl LogLister {
         let second = self.another((low, high), choice.on, &failed).unwrap_or(choice);
         let (first, again, kept, kept_too) = join4(
             self.ask(&search, &open, choice),
-            self.ask(&search, &open, second),
+            self.ask(&search, &search.wanted_again(), second),
             self.source.keeps_logs(choice, (low, high), &self.listing.options),
             self.keeps_too(second, choice, (low, high)),
         )
@@ -172,7 +178,10 @@ impl LogLister {
             Ok(Asked::Logs(answers)) if kept_too != Kept::No => {
                 self.take(&mut search, second, answers);
             }
-            _ if second.on != choice.on => drop(failed.insert(second.on)),
+            again if second.on != choice.on => {
+                self.note_failure(second, again.is_err());
+                failed.insert(second.on);
+            }
             _ => {}
         }
         self.confirm(&mut search, (low, high), second.on, failed).await;
@@ -214,9 +223,18 @@ impl LogLister {
                 Ok(Asked::Logs(answers)) if kept != Kept::No || next.lacks => {
                     self.take(search, next, answers);
                 }
-                _ => drop(failed.insert(next.on)),
+                answer => {
+                    self.note_failure(next, answer.is_err());
+                    failed.insert(next.on);
+                }
             }
             last = next.on;
+        }
+    }
+
+    fn note_failure(&self, by: LogChoice, fails: bool) {
+        if fails {
+            self.source.note_log_failure(by.on);
         }
     }
 

@@ -189,14 +189,17 @@ impl EvmSource {
         UpstreamError::Malformed { endpoint, what: what.to_owned() }
     }
 
-    /// Whether another way is tried before this one: it failed of late, or may be blind to what
-    /// another one sees.
+    /// Whether another way is tried before this one: it failed of late, or may be blind to inner
+    /// calls that another one sees.
     fn comes_later(&self, kind: Discovery) -> bool {
-        let fails = lock(&self.inner.failures).get(&kind).map(|(_, until)| *until);
-        let spots = self.blind_spots();
-        let is_blind =
-            self.inner.abilities.may_have_no_calls(kind) && !spots.contains(Doubts::INNER_CALLS);
-        is_blind || fails.is_some_and(|until| until > Instant::now())
+        let until = lock(&self.inner.failures).get(&kind).map(|(_, until)| *until);
+        let is_blind = |kind: &Discovery| {
+            kind.blind_spots().contains(Doubts::INNER_CALLS)
+                || self.inner.abilities.may_have_no_calls(*kind)
+        };
+        let all = &self.inner.discovery;
+        let is_weaker = is_blind(&kind) && !all.iter().all(is_blind);
+        is_weaker || until.is_some_and(|until| until > Instant::now())
     }
 
     /// The pause doubles with each failure in a row.

@@ -96,8 +96,8 @@ impl EvmSource {
         Ok(Opened { kind, lister, high, tip: None })
     }
 
-    /// How far up a list holds everything that is final. A head is a number next to the list, which
-    /// may come from another backend: the list is believed up to the chain's lag below it.
+    /// How far up a list holds everything that is final. A head of nodes is a number next to their
+    /// logs, which may come from another backend: they are believed up to the chain's lag below it.
     async fn reach(
         &self,
         kind: Discovery,
@@ -113,9 +113,9 @@ impl EvmSource {
         let (newest, head) = join(newest, self.final_tip(options)).await;
         let ((head, tip), lag) = (head?, self.inner.chain.index_lag);
         let reached = match (newest?, kind) {
-            // It says with each answer how far that came.
-            (Some(newest), Discovery::Portal) => head.min(newest),
-            (Some(newest), _) => head.min(newest.saturating_sub(lag)),
+            (Some(newest), Discovery::Logs) => head.min(newest.saturating_sub(lag)),
+            // Learned from the lists; the gateway says with each answer how far that came.
+            (Some(indexed), _) => head.min(indexed),
             (None, _) => head.saturating_sub(lag),
         };
         self.note_list_head(kind, reached);
