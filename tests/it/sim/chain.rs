@@ -1,4 +1,4 @@
-//! The chain of a world, whatever its family.
+//! The chain of a world, of any family.
 
 use std::sync::Arc;
 

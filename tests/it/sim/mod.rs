@@ -265,7 +265,7 @@ async fn finish(world: &World, client: &mut Client, target: Height, strict: bool
     }
 }
 
-/// One transaction is given by nobody, and never will be: all others come, and the end says that it
+/// One transaction is given by no node, and never will be: all others come, and the end says that it
 /// is not complete.
 async fn finish_poisoned(world: &World, client: &mut Client, target: Height) {
     let mut tries = 0;
