@@ -45,9 +45,7 @@ impl Refusal {
     pub(super) fn status(self) -> Option<(u16, &'static str, &'static str)> {
         const HTML: &str = "text/html";
         match self {
-            Self::Unauthorized => {
-                Some((401, "application/json", "{\"message\":\"Unauthorized\"}"))
-            }
+            Self::Unauthorized => Some((401, "application/json", "{\"message\":\"Unauthorized\"}")),
             Self::NotFound => Some((404, HTML, "<!DOCTYPE html><html><h1>404</h1></html>")),
             Self::MethodNotAllowed => Some((405, HTML, "<html><h1>405 Not Allowed</h1></html>")),
             Self::Gone => Some((410, HTML, "<html><h1>410 Gone</h1></html>")),
@@ -59,9 +57,7 @@ impl Refusal {
     /// The error of one call.
     pub(super) fn error(self) -> RpcError {
         match self {
-            Self::NoMethod => {
-                RpcError::new(-32601, "the method does not exist/is not available")
-            }
+            Self::NoMethod => RpcError::new(-32601, "the method does not exist/is not available"),
             Self::Unusual => RpcError::new(-32000, TEXT_UNUSUAL),
             _ => RpcError::new(-32099, TEXT_UNKNOWN),
         }

@@ -145,7 +145,8 @@ fn busy_row(
     let coin = if list == List::Tokens { model.places().wrapped } else { [0; 20] };
     let contract = if coin == [0; 20] { String::new() } else { wire::hex(&coin) };
     let calls = list == List::Calls;
-    let (from, to) = if calls { (account, found.tx.call.from) } else { (found.tx.call.from, account) };
+    let (from, to) =
+        if calls { (account, found.tx.call.from) } else { (found.tx.call.from, account) };
     vec![json!({
         "blockNumber": height.to_string(), "timeStamp": model.time_of(height).0.to_string(),
         "hash": wire::hex(&found.hash), "transactionIndex": found.spot.index.to_string(),

@@ -87,8 +87,7 @@ impl EvmModel {
 
     pub fn with_limits(seed: u64, chain: &Chain, limits: ModelLimits) -> Self {
         let places = Places::new(seed, chain, limits.head);
-        let state =
-            State { head: places.default_head(), ..State::default() };
+        let state = State { head: places.default_head(), ..State::default() };
         let slug = chain.slug.clone();
         Self { inner: Arc::new(Inner { slug, places, limits, state: RwLock::new(state) }) }
     }

@@ -171,9 +171,11 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Option<Height>, UpstreamError> {
         let limits = &self.inner.limits;
-        let bottom = low.max(limits.events_from).min(high);
+        let has_none_below = high / 2 > limits.events_from;
+        let first = if has_none_below { limits.events_from } else { 0 };
+        let bottom = low.max(first);
         if self.shows_events(bottom, high, options).await? {
-            return Ok(Some(if bottom <= limits.events_from { 0 } else { bottom }));
+            return Ok(Some(if bottom <= first { 0 } else { bottom }));
         }
         let top = high.saturating_sub(limits.sentinel_blocks).max(bottom);
         if !self.shows_events(top, high, options).await? {

@@ -45,7 +45,7 @@ pub(super) fn want_found(seen: &Seen) -> Want {
     if seen.gave || seen.got { Want::Fetch } else { Want::Pass }
 }
 
-fn want_sent(seen: &Seen, sent: &Sent) -> Want {
+pub(super) fn want_sent(seen: &Seen, sent: &Sent) -> Want {
     let wanted = match sent.kind {
         Kind::Failed | Kind::Plain => false,
         Kind::TokenCall => seen.gave && seen.got,

@@ -2,8 +2,8 @@
 //! accounts that have some in nearly every block. A head that is reported next to them says nothing
 //! of what they hold.
 
-use std::collections::VecDeque;
-use std::sync::PoisonError;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -14,78 +14,111 @@ use super::list::List;
 use super::lister::{LATEST, ListKind};
 use super::{TronLimits, TronSource};
 use crate::domain::{Address, Height};
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::pool::CallOptions;
 
 /// Entries of a busy account that are looked at.
 const BUSY: usize = 50;
 /// Answers that count: the one that is furthest behind decides, as several servers may answer.
 const ANSWERS_MAX: usize = 8;
-const ANSWER_AGE_MAX: Duration = Duration::from_secs(180);
+const ANSWER_AGE_MAX: Duration = Duration::from_secs(600);
 
-/// How far the newest entries were behind the head, by when that was seen.
+/// How far the newest entries of each endpoint were behind the head, by when that was seen.
 #[derive(Debug, Default)]
 pub(super) struct Indexed {
     asked_at: Option<Instant>,
-    behind: VecDeque<(Instant, u64)>,
+    behind: HashMap<EndpointId, VecDeque<(Instant, u64)>>,
 }
+
+/// The time of the newest entry that an endpoint shows, and whether the account is one that has
+/// entries all the time, by what else it shows.
+pub(super) type Newest = Vec<(EndpointId, u64, bool)>;
 
 impl Indexed {
     fn is_known(&self, now: Instant, limits: &TronLimits) -> bool {
         self.asked_at.is_some_and(|at| now.duration_since(at) < limits.indexed_age_max)
     }
 
-    fn note(&mut self, now: Instant, behind: Option<u64>) {
-        self.asked_at = Some(now);
-        self.behind.extend(behind.map(|behind| (now, behind)));
-        while self.behind.len() > ANSWERS_MAX {
-            self.behind.pop_front();
+    fn note(&mut self, now: Instant, id: EndpointId, behind: u64) {
+        let answers = self.behind.entry(id).or_default();
+        answers.push_back((now, behind));
+        while answers.len() > ANSWERS_MAX {
+            answers.pop_front();
         }
-        self.behind.retain(|(at, _)| now.duration_since(*at) < ANSWER_AGE_MAX);
     }
 
-    /// Milliseconds.
-    fn behind(&self) -> Option<u64> {
-        self.behind.iter().map(|(_, behind)| *behind).max()
+    /// Milliseconds, of one endpoint.
+    fn behind(&self, now: Instant, id: EndpointId) -> u64 {
+        let answers = self.behind.get(&id).into_iter().flatten();
+        let of_late = answers.filter(|(at, _)| now.duration_since(*at) < ANSWER_AGE_MAX);
+        of_late.map(|(_, behind)| *behind).max().unwrap_or(0)
     }
 }
 
 impl TronSource {
-    /// Times of the newest entries that the lists show; nothing where that was asked lately, or
-    /// cannot be learned.
-    pub(super) async fn newest_listed(&self, options: &CallOptions) -> Option<Vec<Option<u64>>> {
-        let now = Instant::now();
-        if self.has_no_lists() || self.indexed().is_known(now, &self.inner.limits) {
+    /// Times of the newest entries that the lists show; nothing where that was asked lately.
+    pub(super) async fn newest_listed(&self, options: &CallOptions) -> Option<Newest> {
+        let limits = &self.inner.limits;
+        if self.has_no_lists() || self.indexed().is_known(Instant::now(), limits) {
             return None;
         }
+        let all = self.offers().open(&self.endpoint_ids(), Instant::now());
         let accounts = [self.inner.references.stables.first(), self.inner.references.pools.first()];
-        let asked = ListKind::BOTH.into_iter().zip(accounts);
-        let newest = asked.map(|(kind, account)| async move {
-            let account = Address::Tron(*account?);
-            let page = self.page(account, kind, List::new(LATEST).cursor(), BUSY, options).await;
+        let of_kinds = ListKind::BOTH.into_iter().zip(accounts);
+        let asked = of_kinds.flat_map(|(kind, account)| {
+            all.iter().filter_map(move |id| Some((*id, kind, Address::Tron(*account?))))
+        });
+        let newest = asked.map(|(id, kind, account)| async move {
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            let list = List::new(LATEST);
+            let page = self.page(account, kind, list.cursor(), BUSY, &options).await;
             let times: Vec<u64> = page.ok()?.0.rows.iter().map(|row| row.at).collect();
             let (newest, oldest) = (times.iter().max()?, times.iter().min()?);
             let span = Duration::from_millis(newest - oldest);
-            // An account that is not that busy says nothing.
-            let is_busy = times.len() >= BUSY && span <= self.inner.limits.indexed_span_max;
-            is_busy.then_some(*newest)
+            Some((id, *newest, times.len() >= BUSY && span <= limits.indexed_span_max))
         });
-        Some(join_all(newest).await)
+        Some(join_all(newest).await.into_iter().flatten().collect())
     }
 
-    /// The height up to which the lists are complete: what they have shown, and not so far up as
-    /// they may lack blocks where they show nothing.
-    pub(super) fn indexed_to(&self, head: &Head, newest: Option<Vec<Option<u64>>>) -> Height {
-        let mut indexed = self.indexed();
+    /// The height up to which the lists of those that are asked are complete: what they have shown,
+    /// and not so far up as they may lack blocks where they show nothing.
+    pub(super) fn indexed_to(&self, head: &Head, newest: Option<Newest>) -> Height {
+        let now = Instant::now();
         if let Some(newest) = newest {
-            let oldest = newest.into_iter().flatten().min();
-            let behind = oldest.map(|oldest| head.millis.saturating_sub(oldest));
-            indexed.note(Instant::now(), behind);
+            let mut indexed = self.indexed();
+            indexed.asked_at = Some(now);
+            let age_max = millis(self.inner.limits.indexed_entry_age_max);
+            for (id, at, is_busy) in newest {
+                let behind = head.millis.saturating_sub(at);
+                // An account without an entry for long, and that is not busy, shows nothing.
+                if is_busy || behind <= age_max {
+                    indexed.note(now, id, behind);
+                }
+            }
         }
-        let behind = indexed.behind().unwrap_or(0).div_ceil(BLOCK_MILLIS);
-        head.height.saturating_sub(behind.max(self.inner.index_lag))
+        let all = self.endpoint_ids();
+        let fresh = self.indexed_best(&all);
+        let indexed = self.indexed();
+        let behind = fresh.iter().map(|id| indexed.behind(now, *id)).max().unwrap_or(0);
+        head.height.saturating_sub(behind.div_ceil(BLOCK_MILLIS).max(self.inner.index_lag))
     }
 
-    fn indexed(&self) -> std::sync::MutexGuard<'_, Indexed> {
+    /// Those of some endpoints whose lists are not behind by more than lists usually are; all where
+    /// each is.
+    pub(super) fn indexed_best(&self, ids: &[EndpointId]) -> Vec<EndpointId> {
+        let now = Instant::now();
+        let indexed = self.indexed();
+        let most = self.inner.index_lag.saturating_mul(BLOCK_MILLIS);
+        let is_fresh = |id: &&EndpointId| indexed.behind(now, **id) <= most;
+        let fresh: Vec<EndpointId> = ids.iter().filter(is_fresh).copied().collect();
+        if fresh.is_empty() { ids.to_vec() } else { fresh }
+    }
+
+    fn indexed(&self) -> MutexGuard<'_, Indexed> {
         self.inner.indexed.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

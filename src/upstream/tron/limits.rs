@@ -56,8 +56,10 @@ pub struct TronLimits {
     pub refresh_page: usize,
     /// How far lists have indexed is taken for known so long.
     pub indexed_age_max: Duration,
-    /// The page of an account that is used to learn it must not span more.
+    /// The page of an account that is used to learn it must not span more, or its newest entry not
+    /// be older.
     pub indexed_span_max: Duration,
+    pub indexed_entry_age_max: Duration,
     /// Blocks of one search for events; java-tron allows 5,000 where nothing else is set.
     pub logs_range_max: u64,
     /// Searches for events in one request.
@@ -70,7 +72,7 @@ pub struct TronLimits {
     pub sentinel_blocks: u64,
     /// Blocks that are looked into for events where no reference pool has any.
     pub sample_blocks: u64,
-    /// No contract ran below this block.
+    /// No contract ran below this block, where the chain is longer than twice that.
     pub events_from: Height,
     /// How deep an endpoint keeps events is searched for again after so long, where it is not all.
     pub depth_age_max: Duration,
@@ -112,10 +114,11 @@ impl Default for TronLimits {
             refresh_page: 20,
             indexed_age_max: Duration::from_secs(10),
             indexed_span_max: Duration::from_secs(600),
+            indexed_entry_age_max: Duration::from_secs(3600),
             logs_range_max: 5000,
             logs_batch_max: 10,
             logs_ahead_max: 4,
-            logs_votes_max: 6,
+            logs_votes_max: 8,
             sentinel_blocks: 200,
             sample_blocks: 8,
             // 69 days after the first one, of three seconds each; contracts came after 106 days.

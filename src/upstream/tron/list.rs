@@ -17,6 +17,8 @@ pub(super) const PAGE_MAX: usize = 200;
 /// Answers that must agree that nothing is left: of different endpoints, and of one endpoint.
 const VOTES_OF_SEVERAL: u8 = 2;
 const VOTES_OF_ONE: u8 = 3;
+/// Answers for the newest entries.
+const TOPS: u8 = 2;
 /// Pages of one moment that are followed.
 const FOLLOWED_MAX: u32 = 1000;
 
@@ -47,6 +49,9 @@ pub(super) struct List {
     shown_above: u64,
     /// What is known to stand at the moment asked for.
     edge: HashSet<Word>,
+    /// Answers for the newest entries, and where the shortest of them ended.
+    tops: u8,
+    top_end: u64,
     votes: u8,
     /// Who gave the last of them, and whether others did.
     voter: Option<EndpointId>,
@@ -71,6 +76,8 @@ impl List {
             cursor: Cursor { is_first: true, ..Cursor::at(top) },
             shown_above: top.saturating_add(1),
             edge: HashSet::new(),
+            tops: 0,
+            top_end: 0,
             votes: 0,
             voter: None,
             is_of_several: false,
@@ -90,7 +97,7 @@ impl List {
 
     /// Whether the next answer is to confirm the last one.
     pub(super) fn is_second_look(&self) -> bool {
-        self.votes > 0 || self.misses > 0
+        self.votes > 0 || self.misses > 0 || self.tops == 1
     }
 
     /// The moment at and below which something may be unknown; `None`: all above `floor` is known.
@@ -109,7 +116,10 @@ impl List {
         self.misses = 0;
         let lowest = page.rows.iter().map(|row| row.at).min().filter(|at| *at < self.cursor.max);
         match (lowest, &page.fingerprint) {
+            (Some(lowest), _) if self.is_top_open(lowest) => {}
             (Some(lowest), _) => {
+                let lowest = lowest.max(self.top_end);
+                self.top_end = 0;
                 let at_lowest = page.rows.iter().filter(|row| row.at == lowest);
                 self.edge = at_lowest.map(|row| row.id).collect();
                 // Of the moment itself there may be more.
@@ -127,6 +137,19 @@ impl List {
             (None, None) => self.nothing_more(page, by),
         }
         Absorbed::Rows
+    }
+
+    /// The newest entries are asked for twice: a server that is behind lacks some without a sign.
+    /// It goes on from where the shorter answer ended.
+    fn is_top_open(&mut self, lowest: u64) -> bool {
+        if !self.cursor.is_first {
+            return false;
+        }
+        self.tops += 1;
+        self.top_end = self.top_end.max(lowest);
+        self.forget_votes();
+        self.cursor.nudge = u64::from(self.tops);
+        self.tops < TOPS
     }
 
     fn forget_votes(&mut self) {
@@ -167,7 +190,10 @@ impl List {
         let cut = page.items >= PAGE_MAX
             && page.fingerprint.is_none()
             && page.rows.iter().all(|row| row.at == *max);
+        // The newest entries were shown before.
+        let vanished = self.tops > 0 && self.cursor.is_first && page.rows.is_empty();
         unordered
+            || vanished
             || above
             || circles
             || lost
@@ -190,6 +216,27 @@ mod tests {
         Page { items: rows.len(), rows, fingerprint: fingerprint.map(str::to_owned) }
     }
 
+    /// A list whose newest page was given twice.
+    fn begun(rows: &[(u64, u8)], fingerprint: Option<&str>) -> List {
+        let mut list = List::new(100);
+        list.absorb(&page(rows, fingerprint), ONE);
+        assert_eq!((list.frontier(0), list.is_second_look()), (Some(100), true));
+        list.absorb(&page(rows, fingerprint), ONE);
+        list
+    }
+
+    #[test]
+    fn the_newest_entries_are_asked_for_twice() {
+        let mut list = List::new(100);
+        list.absorb(&page(&[(80, 2), (70, 3)], Some("a")), ONE);
+        assert_eq!(list.cursor(), &Cursor { nudge: 1, is_first: true, ..Cursor::at(100) });
+        assert_eq!(list.absorb(&page(&[], None), OTHER), Absorbed::Miss);
+        // One that was behind lacked the newest; what the other did not show is asked for again.
+        list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), OTHER);
+        assert_eq!((list.cursor(), list.frontier(0)), (&Cursor::at(80), Some(80)));
+        assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), Absorbed::Miss);
+    }
+
     const ONE: EndpointId = EndpointId(0);
     const OTHER: EndpointId = EndpointId(1);
 
@@ -198,7 +245,9 @@ mod tests {
         let mut list = List::new(100);
         assert_eq!(list.frontier(0), Some(100));
         assert!(list.cursor().is_first);
-        assert_eq!(list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE), Absorbed::Rows);
+        for _ in 0..2 {
+            assert_eq!(list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE), Absorbed::Rows);
+        }
         assert_eq!((list.cursor().max, list.frontier(0)), (80, Some(80)));
         assert!(!list.cursor().is_first);
         assert_eq!(list.absorb(&page(&[(80, 2), (70, 3)], None), ONE), Absorbed::Rows);
@@ -211,8 +260,7 @@ mod tests {
 
     #[test]
     fn one_endpoint_is_asked_three_times_for_the_end() {
-        let mut list = List::new(100);
-        list.absorb(&page(&[(90, 1)], None), ONE);
+        let mut list = begun(&[(90, 1)], None);
         for _ in 0..2 {
             list.absorb(&page(&[(90, 1)], None), ONE);
             assert_eq!(list.frontier(0), Some(90));
@@ -231,8 +279,7 @@ mod tests {
 
     #[test]
     fn a_lost_cursor_ends_nothing() {
-        let mut list = List::new(100);
-        list.absorb(&page(&[(90, 1)], None), ONE);
+        let mut list = begun(&[(90, 1)], None);
         list.absorb(&page(&[(90, 1), (60, 2)], Some("a")), OTHER);
         assert_eq!((list.cursor().max, list.frontier(0)), (60, Some(60)));
         // The end is asked for with the overlap: without it there is no answer.
@@ -255,8 +302,7 @@ mod tests {
 
     #[test]
     fn a_moment_that_fills_a_page_is_followed() {
-        let mut list = List::new(100);
-        list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE);
+        let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
         list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
         assert_eq!(list.cursor().fingerprint.as_deref(), Some("b"));
         assert_eq!(list.frontier(0), Some(80));
@@ -269,8 +315,7 @@ mod tests {
 
     #[test]
     fn a_page_that_lacks_the_overlap_or_the_order_is_no_answer() {
-        let mut list = List::new(100);
-        list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE);
+        let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
         for wrong in [&[][..], &[(70, 3)], &[(70, 3), (80, 2)], &[(99, 3), (80, 2)]] {
             assert_eq!(list.absorb(&page(wrong, None), ONE), Absorbed::Miss);
         }
@@ -281,8 +326,7 @@ mod tests {
 
     #[test]
     fn what_is_not_wanted_is_not_waited_for() {
-        let mut list = List::new(100);
-        list.absorb(&page(&[(90, 1), (40, 2)], Some("a")), ONE);
+        let list = begun(&[(90, 1), (40, 2)], Some("a"));
         assert_eq!(list.frontier(40), None);
         assert_eq!(list.frontier(39), Some(40));
     }

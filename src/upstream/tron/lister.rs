@@ -119,19 +119,24 @@ impl TronSource {
     async fn ask_list(&self, ask: &Ask, options: &CallOptions) -> Result<Reply, ListError> {
         let all = self.endpoint_ids();
         let mut last = "they were refused of late".to_owned();
-        let mut left = self.offers().open(&all, Instant::now());
+        let open = self.offers().open(&all, Instant::now());
+        let mut left = self.indexed_best(&open);
         loop {
             let preferred = |id: &EndpointId| Some(*id) != options.avoid;
             // All of them: the pool chooses.
             let on = match left.len() {
                 0 => return Err(ListError::Refused(last)),
-                count if count == all.len() => options.on,
+                count if options.on.is_some() || count == all.len() => options.on,
                 _ => left.iter().copied().find(preferred).or(left.first().copied()),
             };
+            let is_bound = options.on.is_some();
             let options = CallOptions { on, ..options.clone() };
             match self.inner.pool.ask(ask, list_reading, &options).await {
                 Err(UpstreamError::Rpc { endpoint, code, message }) if !is_of_request(code) => {
                     let refused = self.note_refusal(on, &endpoint, code);
+                    if is_bound {
+                        return Err(ListError::Refused(message));
+                    }
                     left.retain(|id| !refused.contains(id));
                     last = message;
                 }
@@ -217,7 +222,7 @@ impl TronSource {
         self.inner.pool.endpoints().into_iter().map(|one| one.id).collect()
     }
 
-    fn offers(&self) -> MutexGuard<'_, Offers> {
+    pub(super) fn offers(&self) -> MutexGuard<'_, Offers> {
         self.inner.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

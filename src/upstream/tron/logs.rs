@@ -147,7 +147,8 @@ impl Tally {
         self.too_much.is_none() && !self.is_confirmed(is_alone)
     }
 
-    fn absorb(&mut self, rows: &[Row], by: EndpointId) {
+    /// `by`: whose answer it is, where it counts: `None` where the endpoint has not come so far.
+    fn absorb(&mut self, rows: &[Row], by: Option<EndpointId>) {
         let mut answer = Union::new();
         for row in rows {
             let (gave, got) = answer.entry((row.at, row.id)).or_default();
@@ -163,7 +164,7 @@ impl Tally {
             self.voters.clear();
         }
         if answer == union {
-            self.voters.push(by);
+            self.voters.extend(by);
         }
         self.union = union;
     }
@@ -209,10 +210,13 @@ impl TronSource {
             let asked: Vec<Window> = open.iter().map(|tally| tally.window).collect();
             let options = CallOptions { on: Some(on), ..options.clone() };
             match self.search_once(wallet, &asked, &options).await {
-                Ok(found) => {
+                Ok((found, reached)) => {
                     for (tally, found) in open.iter_mut().zip(found) {
                         match found {
-                            Found::Rows(rows) => tally.absorb(&rows, on),
+                            Found::Rows(rows) => {
+                                let has_come = reached.is_none_or(|at| at >= tally.window.high);
+                                tally.absorb(&rows, has_come.then_some(on));
+                            }
                             Found::TooMuch(range) => tally.too_much = Some(range),
                         }
                     }
@@ -231,19 +235,20 @@ impl TronSource {
         Ok(tallies.into_iter().map(|tally| tally.found(is_alone)).collect())
     }
 
-    /// Searches windows in one request.
+    /// Searches windows in one request; with the newest block that the endpoint names.
     async fn search_once(
         &self,
         wallet: &Account,
         windows: &[Window],
         options: &CallOptions,
-    ) -> Result<Vec<Found>, UpstreamError> {
+    ) -> Result<(Vec<Found>, Option<Height>), UpstreamError> {
         let filters = windows.iter().flat_map(|window| filters(wallet, *window));
-        let calls: Vec<_> = filters.map(|filter| ("eth_getLogs", json!([filter]))).collect();
+        let searches = filters.map(|filter| ("eth_getLogs", json!([filter])));
+        let calls: Vec<_> = searches.chain([("eth_blockNumber", json!([]))]).collect();
         let asker = self.rpc_asker(search_reading);
         let (answers, endpoint) = match asker.ask("eth_getLogs", &calls, options).await {
             Ok(answered) => answered,
-            Err(error) => return whole_refused(windows, error),
+            Err(error) => return Ok((whole_refused(windows, error)?, None)),
         };
         let mut answers = answers.into_iter();
         let mut found = Vec::with_capacity(windows.len());
@@ -268,7 +273,8 @@ impl TronSource {
             }
             found.push(too_much.map_or(Found::Rows(rows), Found::TooMuch));
         }
-        Ok(found)
+        let newest = answers.next().and_then(Result::ok);
+        Ok((found, newest.and_then(|newest| wire::quantity(&newest))))
     }
 }
 

@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 
 use super::TronSource;
 use super::blocks::BLOCK_MILLIS;
-use super::fetch::Fetched;
-use super::timeline::Taken;
+use super::fetch::{Fetched, want_sent};
+use super::timeline::{Taken, Want};
 use super::wire;
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
@@ -34,13 +34,15 @@ impl TronSource {
         let mut options = options.clone();
         for _ in 0..TRIES {
             let Some(info) = self.info_in_block(height, &id, &mut options).await? else { continue };
-            let listed = seen.sent.as_ref().map(|sent| sent.json.clone());
-            let tx = match listed {
+            let tx = match seen.sent.as_ref().map(|sent| sent.json.clone()) {
                 Some(json) => Some(json),
                 None => self.transaction_in_block(height, &id, &mut options).await?,
             };
             let Some(tx) = tx else { continue };
             let Ok(Some(sent)) = wire::transaction(tx.as_bytes(), wallet) else { continue };
+            if !listed.is_probe && want_sent(&listed.seen, &sent) == Want::Pass {
+                return Ok(Fetched::Unwanted);
+            }
             let info = info.get().as_bytes();
             return self.joined(id, &sent.json, info, &options).await;
         }

@@ -358,6 +358,12 @@ pub(super) fn is_empty(body: &[u8]) -> bool {
     body.iter().filter(|byte| !byte.is_ascii_whitespace()).eq(b"{}")
 }
 
+/// A number of JSON-RPC.
+pub(super) fn quantity(raw: &RawValue) -> Option<u64> {
+    let text: Text<'_> = serde_json::from_str(raw.get()).ok()?;
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
 /// Whether infos of a block's transactions hold events.
 pub(super) fn have_events(body: &[u8]) -> bool {
     #[derive(Deserialize)]

@@ -165,7 +165,8 @@ impl World {
             for row in &rows {
                 assert!(truth.is(row), "stored and not true: {row:?}, {:?}", truth.like(row));
             }
-            let stored: HashSet<_> = rows.iter().map(|r| (r.trade.key.tx, r.trade.key.leg)).collect();
+            let stored: HashSet<_> =
+                rows.iter().map(|r| (r.trade.key.tx, r.trade.key.leg)).collect();
             let mut known = truth.all().iter().filter(|f| self.covered(&record.coverage, f.slot));
             let lost = known.find(|fact| !stored.contains(&(fact.tx, fact.leg)));
             assert_eq!(lost, None, "covered and not stored; {:?}", record.coverage.spans());

@@ -34,10 +34,8 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
     let chain = Arc::new(registry.chain_named(slug).unwrap().clone());
     let limits = ModelLimits { head: Some(HEAD), ..ModelLimits::default() };
     let model = EvmModel::with_limits(seed, &chain, limits);
-    let peers: Vec<Peer> = roles(way, dice)
-        .into_iter()
-        .map(|role| peer(&model, role, dice.next()))
-        .collect();
+    let peers: Vec<Peer> =
+        roles(way, dice).into_iter().map(|role| peer(&model, role, dice.next())).collect();
     let wallets = (0..dice.pick(&[1, 1, 2]))
         .map(|at: u64| {
             let plan = plan(&model, dice);

@@ -27,8 +27,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use blotter::demo::Faults;
-use blotter::domain::Height;
 use blotter::demo::solana::NodeOptions;
+use blotter::domain::Height;
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 

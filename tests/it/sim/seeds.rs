@@ -62,7 +62,9 @@ fn on_threads(
                 seen.add(one);
                 continue;
             }
-            eprintln!("{name} {seed} failed; BLOTTER_SIM_WAYS={name} BLOTTER_SIM_SEEDS={seed} repeats it");
+            eprintln!(
+                "{name} {seed} failed; BLOTTER_SIM_WAYS={name} BLOTTER_SIM_SEEDS={seed} repeats it"
+            );
             failed.push(seed);
             if std::env::var_os("BLOTTER_SIM_STOP").is_some() {
                 next.store(u64::MAX / 2, Ordering::Relaxed);

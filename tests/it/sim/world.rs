@@ -234,19 +234,18 @@ fn source(
 ) -> Source {
     let hosts = peers.iter().enumerate().map(|(at, peer)| (peer.host(at), peer.node.clone()));
     let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosts));
-    let pool = |fits: fn(&Role) -> bool| {
-        let endpoint = |(at, (peer, &(concurrency, batch))): (usize, (&Peer, &_))| EndpointConfig {
-            batch,
-            concurrency,
-            ..EndpointConfig::new(peer.url(at))
+    let pool =
+        |fits: fn(&Role) -> bool| {
+            let endpoint = |(at, (peer, &(concurrency, batch))): (usize, (&Peer, &_))| {
+                EndpointConfig { batch, concurrency, ..EndpointConfig::new(peer.url(at)) }
+            };
+            let all = peers.iter().zip(&setup.endpoints).enumerate();
+            let endpoints: Vec<_> = all.filter(|(_, (p, _))| fits(&p.role)).map(endpoint).collect();
+            let clock: Arc<dyn Clock> = Arc::new(clock.clone());
+            let (limits, transport) = (PoolLimits::default(), Arc::clone(&transport));
+            let there = !endpoints.is_empty();
+            there.then(|| Pool::new(endpoints, transport, limits, clock, setup.pool_seed))
         };
-        let all = peers.iter().zip(&setup.endpoints).enumerate();
-        let endpoints: Vec<_> = all.filter(|(_, (p, _))| fits(&p.role)).map(endpoint).collect();
-        let clock: Arc<dyn Clock> = Arc::new(clock.clone());
-        let (limits, transport) = (PoolLimits::default(), Arc::clone(&transport));
-        let there = !endpoints.is_empty();
-        there.then(|| Pool::new(endpoints, transport, limits, clock, setup.pool_seed))
-    };
     match chain {
         Chain::Solana(_) => {
             solana::source(&setup.solana, pool(|role| *role == Role::Solana).unwrap(), registry)

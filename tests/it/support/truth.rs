@@ -1,8 +1,10 @@
 //! What the rows of a wallet of the demo Solana must say, by the chain's model.
 
-use blotter::demo::solana::{SolanaModel, TrueTrade};
 use blotter::demo::evm::{EvmModel, TradeKind, TrueTrade as EvmTrade};
-use blotter::domain::{Doubts, Address, Family, Height, Row, Side, TxId, Units, UnixSeconds, ValueSource};
+use blotter::demo::solana::{SolanaModel, TrueTrade};
+use blotter::domain::{
+    Address, Doubts, Family, Height, Row, Side, TxId, Units, UnixSeconds, ValueSource,
+};
 use blotter::registry::Chain;
 
 /// The chain's one stablecoin with trades.
