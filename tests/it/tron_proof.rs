@@ -217,7 +217,7 @@ async fn lists_that_are_known_to_be_indexed_are_read_up_to_the_lag() {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_search_for_events_is_no_proof() {
-    for empty_logs in [3, 4, 7] {
+    for empty_logs in [10, 20] {
         let net = net(shown(60), Ways { no_index: true, empty_logs, ..Ways::default() });
         let source = source(&[("node", &net)]);
         read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));

@@ -24,6 +24,9 @@ use crate::upstream::reference::TOPICS;
 
 /// Answers without an event after which a range of the reference pools has none.
 const EMPTY_ANSWERS: u32 = 3;
+/// Answers to a search that must agree, and where answers were seen to differ.
+const VOTES: usize = 2;
+const VOTES_OF_UNSTEADY: usize = 4;
 /// Blocks of a search where a node takes too long for more.
 const FEW_BLOCKS: u64 = 10;
 /// An endpoint that gave no answer is passed over for so long.
@@ -44,6 +47,8 @@ struct Known {
     depth: Option<(Depth, Instant)>,
     /// It gave no answer to a search.
     failed_at: Option<Instant>,
+    /// Of two answers to one search, one lacked events.
+    is_unsteady: bool,
 }
 
 impl Known {
@@ -74,6 +79,8 @@ pub(super) struct Deep {
     pub(super) ids: Vec<EndpointId>,
     /// There is one, and all others are known not to keep them: it alone can confirm itself.
     pub(super) is_alone: bool,
+    /// Answers that must agree.
+    pub(super) votes: usize,
 }
 
 impl TronSource {
@@ -130,7 +137,13 @@ impl TronSource {
         if ids.iter().any(works) {
             ids.retain(works);
         }
-        Deep { ids, is_alone }
+        let is_unsteady = ids.iter().any(|id| known(id).is_unsteady);
+        Deep { ids, is_alone, votes: if is_unsteady { VOTES_OF_UNSTEADY } else { VOTES } }
+    }
+
+    /// An endpoint's answers to one search differ.
+    pub(super) fn note_unsteady(&self, id: EndpointId) {
+        self.depths().by.entry(id).or_default().is_unsteady = true;
     }
 
     /// An endpoint gave no answer to a search.

@@ -7,7 +7,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::blocks::{BLOCK_MILLIS, Head};
 use super::list::List;
@@ -47,11 +47,11 @@ impl Indexed {
         }
     }
 
-    /// Milliseconds, of one endpoint.
-    fn behind(&self, now: Instant, id: EndpointId) -> u64 {
+    /// Milliseconds, of one endpoint; `None` where it is not known.
+    fn behind(&self, now: Instant, id: EndpointId) -> Option<u64> {
         let answers = self.behind.get(&id).into_iter().flatten();
         let of_late = answers.filter(|(at, _)| now.duration_since(*at) < ANSWER_AGE_MAX);
-        of_late.map(|(_, behind)| *behind).max().unwrap_or(0)
+        of_late.map(|(_, behind)| *behind).max()
     }
 }
 
@@ -62,7 +62,9 @@ impl TronSource {
         if self.has_no_lists() || self.indexed().is_known(Instant::now(), limits) {
             return None;
         }
-        let all = self.offers().open(&self.endpoint_ids(), Instant::now());
+        let all = self.inner.pool.endpoints().into_iter();
+        let awake: Vec<EndpointId> = all.filter(|one| !one.resting).map(|one| one.id).collect();
+        let all = self.offers().open(&awake, Instant::now());
         let accounts = [self.inner.references.stables.first(), self.inner.references.pools.first()];
         let of_kinds = ListKind::BOTH.into_iter().zip(accounts);
         let asked = of_kinds.flat_map(|(kind, account)| {
@@ -71,7 +73,8 @@ impl TronSource {
         let newest = asked.map(|(id, kind, account)| async move {
             let options = CallOptions { on: Some(id), ..options.clone() };
             let list = List::new(LATEST);
-            let page = self.page(account, kind, list.cursor(), BUSY, &options).await;
+            let page = self.page(account, kind, list.cursor(), BUSY, &options);
+            let page = timeout(limits.indexed_wait, page).await.ok()?;
             let times: Vec<u64> = page.ok()?.0.rows.iter().map(|row| row.at).collect();
             let (newest, oldest) = (times.iter().max()?, times.iter().min()?);
             let span = Duration::from_millis(newest - oldest);
@@ -99,19 +102,24 @@ impl TronSource {
         let all = self.endpoint_ids();
         let fresh = self.indexed_best(&all);
         let indexed = self.indexed();
-        let behind = fresh.iter().map(|id| indexed.behind(now, *id)).max().unwrap_or(0);
+        let behind = fresh.iter().filter_map(|id| indexed.behind(now, *id)).max().unwrap_or(0);
         head.height.saturating_sub(behind.div_ceil(BLOCK_MILLIS).max(self.inner.index_lag))
     }
 
-    /// Those of some endpoints whose lists are not behind by more than lists usually are; all where
-    /// each is.
+    /// Those of some endpoints whose lists are known not to be behind by more than lists usually
+    /// are, else those of which that is not known, else all.
     pub(super) fn indexed_best(&self, ids: &[EndpointId]) -> Vec<EndpointId> {
         let now = Instant::now();
         let indexed = self.indexed();
         let most = self.inner.index_lag.saturating_mul(BLOCK_MILLIS);
-        let is_fresh = |id: &&EndpointId| indexed.behind(now, **id) <= most;
-        let fresh: Vec<EndpointId> = ids.iter().filter(is_fresh).copied().collect();
-        if fresh.is_empty() { ids.to_vec() } else { fresh }
+        let with = |fits: fn(Option<u64>, u64) -> bool| -> Vec<EndpointId> {
+            ids.iter().filter(|id| fits(indexed.behind(now, **id), most)).copied().collect()
+        };
+        let choices = [
+            with(|behind, most| behind.is_some_and(|behind| behind <= most)),
+            with(|behind, _| behind.is_none()),
+        ];
+        choices.into_iter().find(|some| !some.is_empty()).unwrap_or_else(|| ids.to_vec())
     }
 
     fn indexed(&self) -> MutexGuard<'_, Indexed> {

@@ -60,6 +60,8 @@ pub struct TronLimits {
     /// be older.
     pub indexed_span_max: Duration,
     pub indexed_entry_age_max: Duration,
+    /// It is not waited for longer.
+    pub indexed_wait: Duration,
     /// Blocks of one search for events; java-tron allows 5,000 where nothing else is set.
     pub logs_range_max: u64,
     /// Searches for events in one request.
@@ -115,6 +117,7 @@ impl Default for TronLimits {
             indexed_age_max: Duration::from_secs(10),
             indexed_span_max: Duration::from_secs(600),
             indexed_entry_age_max: Duration::from_secs(3600),
+            indexed_wait: Duration::from_secs(3),
             logs_range_max: 5000,
             logs_batch_max: 10,
             logs_ahead_max: 4,

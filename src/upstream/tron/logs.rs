@@ -137,18 +137,19 @@ impl Tally {
     }
 
     /// Two endpoints gave the same, or the one that has it gave it twice.
-    fn is_confirmed(&self, is_alone: bool) -> bool {
+    fn is_confirmed(&self, deep: &Deep) -> bool {
         let first = self.voters.first();
         let others = self.voters.iter().any(|voter| Some(voter) != first);
-        self.voters.len() >= 2 && (others || is_alone)
+        self.voters.len() >= deep.votes && (others || deep.is_alone)
     }
 
-    fn is_open(&self, is_alone: bool) -> bool {
-        self.too_much.is_none() && !self.is_confirmed(is_alone)
+    fn is_open(&self, deep: &Deep) -> bool {
+        self.too_much.is_none() && !self.is_confirmed(deep)
     }
 
     /// `by`: whose answer it is, where it counts: `None` where the endpoint has not come so far.
-    fn absorb(&mut self, rows: &[Row], by: Option<EndpointId>) {
+    /// False where it, or one before it, lacked something.
+    fn absorb(&mut self, rows: &[Row], by: Option<EndpointId>) -> bool {
         let mut answer = Union::new();
         for row in rows {
             let (gave, got) = answer.entry((row.at, row.id)).or_default();
@@ -159,21 +160,24 @@ impl Tally {
             let known = union.entry(*key).or_default();
             *known = (known.0 || *gave, known.1 || *got);
         }
-        self.is_answered = true;
-        if union != self.union {
+        let is_grown = union != self.union;
+        if is_grown {
             self.voters.clear();
         }
-        if answer == union {
+        let is_whole = answer == union;
+        if is_whole {
             self.voters.extend(by);
         }
+        let is_first = !std::mem::replace(&mut self.is_answered, true);
         self.union = union;
+        is_first || (is_whole && !is_grown)
     }
 
-    fn found(self, is_alone: bool) -> (Found, bool) {
+    fn found(self, deep: &Deep) -> (Found, bool) {
         if let Some(range) = self.too_much {
             return (Found::TooMuch(range), true);
         }
-        let is_confirmed = self.is_confirmed(is_alone);
+        let is_confirmed = self.is_confirmed(deep);
         let row = |((height, id), (gave, got)): ((Height, Word), (bool, bool))| {
             let seen = Seen { gave, got, ..Seen::default() };
             Row { id, at: height, height: Some(height), seen }
@@ -192,7 +196,7 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<Vec<(Found, bool)>, UpstreamError> {
         let low = windows.iter().map(|window| window.low).min().unwrap_or(0);
-        let Deep { mut ids, is_alone } = self.deep(low);
+        let mut deep = self.deep(low);
         let mut tallies: Vec<Tally> = windows.iter().copied().map(Tally::new).collect();
         let mut failure = UpstreamError::Unavailable { attempts: 0, last: NONE_KEEPS.to_owned() };
         // So that endpoints share the first answers.
@@ -201,10 +205,12 @@ impl TronSource {
             .map_or(0, |window| window.high / self.inner.limits.logs_range_max.max(1));
         for round in 0..u64::from(self.inner.limits.logs_votes_max) {
             let mut open: Vec<&mut Tally> =
-                tallies.iter_mut().filter(|tally| tally.is_open(is_alone)).collect();
-            let Some(on) = chosen(&ids, turn + round).filter(|_| !open.is_empty()) else { break };
+                tallies.iter_mut().filter(|tally| tally.is_open(&deep)).collect();
+            let Some(on) = chosen(&deep.ids, turn + round).filter(|_| !open.is_empty()) else {
+                break;
+            };
             // Of one endpoint that is not alone, no further answer confirms anything.
-            if ids.len() == 1 && !is_alone && open.iter().all(|tally| tally.is_answered) {
+            if deep.ids.len() == 1 && !deep.is_alone && open.iter().all(|tally| tally.is_answered) {
                 break;
             }
             let asked: Vec<Window> = open.iter().map(|tally| tally.window).collect();
@@ -215,14 +221,17 @@ impl TronSource {
                         match found {
                             Found::Rows(rows) => {
                                 let has_come = reached.is_none_or(|at| at >= tally.window.high);
-                                tally.absorb(&rows, has_come.then_some(on));
+                                if !tally.absorb(&rows, has_come.then_some(on)) {
+                                    self.note_unsteady(on);
+                                    deep.votes = self.deep(low).votes;
+                                }
                             }
                             Found::TooMuch(range) => tally.too_much = Some(range),
                         }
                     }
                 }
                 Err(error) => {
-                    ids.retain(|id| *id != on);
+                    deep.ids.retain(|id| *id != on);
                     self.note_search_failure(on);
                     failure = error;
                 }
@@ -232,7 +241,7 @@ impl TronSource {
         if tallies.iter().any(is_silent) {
             return Err(failure);
         }
-        Ok(tallies.into_iter().map(|tally| tally.found(is_alone)).collect())
+        Ok(tallies.into_iter().map(|tally| tally.found(&deep)).collect())
     }
 
     /// Searches windows in one request; with the newest block that the endpoint names.
