@@ -12,8 +12,8 @@ use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
 use blotter::domain::{Address, Side, TxId, Units};
 use blotter::registry::{Chain, Registry};
 use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, RawTx, Source,
-    Transport,
+    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, GapRequest, Pool, PoolLimits, RawTx,
+    Source, Transport,
 };
 
 use crate::support::reading::all_of;
@@ -77,8 +77,21 @@ impl World {
         let source = self.source(discovery);
         let mut reader = source.read(all_of(wallet));
         reader.set_eager(true);
-        let mut facts = Vec::new();
-        while let Some(chunk) = reader.next().await.unwrap() {
+        let (mut facts, mut low, mut errors) = (Vec::new(), None, 0);
+        loop {
+            let chunk = match reader.next().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(error) => {
+                    errors += 1;
+                    assert!(errors < 4, "{error}");
+                    // As the loader does, below what was given.
+                    let high = low.map(|low: u64| low - 1);
+                    reader = source.read(GapRequest { high, ..all_of(wallet) });
+                    continue;
+                }
+            };
+            low = Some(chunk.low);
             for tx in chunk.txs {
                 let RawTx::Evm(tx, time) = tx else { panic!("another family") };
                 assert_eq!(time, self.model.time_of(tx.block));
@@ -207,5 +220,29 @@ async fn nodes_without_traces_give_no_wrong_value() {
         let share = if state_blocks.is_none() { 98 } else { 90 };
         assert!(found.len() * 100 >= truth.len() * share, "{} of {}", found.len(), truth.len());
         assert!(unvalued * 4 <= found.len(), "{unvalued} of {}", found.len());
+    }
+}
+
+/// Calls for a wallet of 1,000 trades by each way, with those of lists and logs apart: the table of
+/// docs/performance.md.
+#[tokio::test(start_paused = true)]
+async fn calls_for_a_thousand_trades_stay_few() {
+    let bounds = [
+        (Discovery::Portal, 2_700),
+        (Discovery::Explorer, 5_000),
+        (Discovery::Alchemy, 5_000),
+        (Discovery::Logs, 8_000),
+    ];
+    for (discovery, most) in bounds {
+        let world = world("eth");
+        world.rpc.set_options(NodeOptions { transfers: true, ..NodeOptions::default() });
+        let wallet = world.model.add_named("trader", WalletPlan::trades(1_000));
+        world.read(discovery, wallet).await;
+        let calls = |node: &DemoNode| -> u64 { node.stats().calls.values().sum() };
+        let counts = [&world.rpc, &world.explorer, &world.portal].map(calls);
+        let all: u64 = counts.iter().sum();
+        let logs = world.rpc.stats().calls_of("eth_getLogs");
+        println!("{discovery}: {all} calls, {logs} for logs, {:?}", counts);
+        assert!(all < most, "{discovery}: {all}");
     }
 }

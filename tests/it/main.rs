@@ -31,6 +31,7 @@ mod dropin;
 mod evm_corpus;
 mod evm_decode;
 mod evm_long_tail;
+mod evm_proof;
 mod evm_source;
 mod evm_tables;
 mod explain;

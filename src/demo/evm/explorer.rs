@@ -23,7 +23,7 @@ const WINDOW_MAX: usize = 10_000;
 pub struct ExplorerOptions {
     /// Blocks by which the index lags behind the newest block.
     pub lag: u64,
-    /// Blocks by which the lists lag behind the head that the index tells.
+    /// Blocks by which the lists lag behind the head that the index names.
     pub list_lag: u64,
     /// Rows of one answer at most, whatever is asked for.
     pub rows_max: usize,

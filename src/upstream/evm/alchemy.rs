@@ -3,18 +3,20 @@
 
 use std::collections::HashMap;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::descent::{Absorbed, PageAsk};
 use super::discovery::Window;
-use super::merge::{Merge, Row, What};
+use super::merge::{self, Merge, Row, What};
 use super::subject::Subject;
 use super::texts::{self, hex_text};
+use super::wire;
 use crate::decode::evm::{Account, NativeMove};
 use crate::domain::{Height, Units, UnixSeconds};
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, CallOptions, Pool};
 use crate::upstream::queue::Lane;
@@ -45,6 +47,8 @@ pub(super) struct AlchemyLister {
     /// How to turn the page inside a block.
     keys: HashMap<Side, String>,
     lags: u32,
+    /// The newest block that each node has.
+    heads: HashMap<EndpointId, Height>,
 }
 
 impl AlchemyLister {
@@ -64,6 +68,7 @@ impl AlchemyLister {
             with_calls,
             keys: HashMap::new(),
             lags: 0,
+            heads: HashMap::new(),
         }
     }
 
@@ -96,17 +101,19 @@ impl AlchemyLister {
             .filter_map(|(at, ask)| Some((at, *SIDES.get(at)?, ask)))
             .collect();
         let options = CallOptions::new(self.lane.clone());
+        // A page that stops early, or comes from a node that is behind, looks like any other.
         let calls = wanted.iter().map(|(_, side, ask)| {
             let key = self.keys.get(side).filter(|_| ask.page > 1);
-            self.pool.call(METHOD, self.params(*side, ask, key), &options)
+            let call = || self.pool.call(METHOD, self.params(*side, ask, key), &options);
+            join(call(), call())
         });
         let answers = join_all(calls).await;
         let with_calls = self.with_calls;
         let mut first_error = Ok(());
         for ((at, side, ask), answer) in wanted.into_iter().zip(answers) {
             let done = match answer {
-                Ok(answer) => self.absorb(at, side, &answer),
-                Err(error) => self.amend(at, ask, with_calls, error),
+                (Ok(one), Ok(two)) => self.absorb(at, side, ask.end, [&one, &two]).await,
+                (Err(error), _) | (_, Err(error)) => self.amend(at, ask, with_calls, error),
             };
             first_error = first_error.and(done);
         }
@@ -141,36 +148,74 @@ impl AlchemyLister {
         json!([filter])
     }
 
-    fn absorb(&mut self, at: usize, side: Side, answer: &Answer) -> Result<(), UpstreamError> {
-        let endpoint = || self.pool.label(answer.endpoint);
-        let Some(page) = page(&answer.result) else {
-            let what = format!("{METHOD} gave no transfers");
-            return Err(UpstreamError::Malformed { endpoint: endpoint(), what });
+    async fn absorb(
+        &mut self,
+        at: usize,
+        side: Side,
+        end: Height,
+        [one, two]: [&Answer; 2],
+    ) -> Result<(), UpstreamError> {
+        for answer in [one, two] {
+            if !self.reaches(answer.endpoint, end).await? {
+                return self.miss(answer.endpoint);
+            }
+        }
+        let ((one_on, one), (two_on, two)) = (self.page(one)?, self.page(two)?);
+        let (is_first, rows) = match merge::fuller((true, one.rows), (false, two.rows)) {
+            Ok(page) => page,
+            Err(_) => return self.miss(two_on),
         };
-        let is_whole = page.key.is_none();
-        match page.key {
+        let (endpoint, key) = if is_first { (one_on, one.key) } else { (two_on, two.key) };
+        let is_whole = key.is_none();
+        match key {
             Some(key) => drop(self.keys.insert(side, key)),
             None => drop(self.keys.remove(&side)),
         }
-        match self.merge.absorb(&self.subject, at, page.rows, is_whole) {
+        match self.merge.absorb(&self.subject, at, rows, is_whole) {
             Ok(Absorbed::Taken) => {
                 self.lags = 0;
                 Ok(())
             }
-            Ok(Absorbed::Missed) if self.lags < LAGS_MAX => {
-                self.lags += 1;
-                Ok(())
-            }
-            Ok(Absorbed::Missed) => {
-                self.lags = 0;
-                let last = format!("{} lacks what it told", endpoint());
-                Err(UpstreamError::Unavailable { attempts: LAGS_MAX, last })
-            }
+            Ok(Absorbed::Missed) => self.miss(endpoint),
             Err(fault) => {
                 let message = format!("{METHOD}: {fault}");
-                Err(UpstreamError::Rpc { endpoint: endpoint(), code: 0, message })
+                let endpoint = self.pool.label(endpoint);
+                Err(UpstreamError::Rpc { endpoint, code: 0, message })
             }
         }
+    }
+
+    fn page(&self, answer: &Answer) -> Result<(EndpointId, Page), UpstreamError> {
+        let malformed = || UpstreamError::Malformed {
+            endpoint: self.pool.label(answer.endpoint),
+            what: format!("{METHOD} gave no transfers"),
+        };
+        Ok((answer.endpoint, page(&answer.result).ok_or_else(malformed)?))
+    }
+
+    /// Asked again, some times.
+    fn miss(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
+        if self.lags < LAGS_MAX {
+            self.lags += 1;
+            return Ok(());
+        }
+        self.lags = 0;
+        // Heads grow.
+        self.heads.clear();
+        let last = format!("{} lacks what it gave, or is behind", self.pool.label(endpoint));
+        Err(UpstreamError::Unavailable { attempts: LAGS_MAX, last })
+    }
+
+    /// Whether the node has come so far.
+    async fn reaches(&mut self, on: EndpointId, height: Height) -> Result<bool, UpstreamError> {
+        if let Some(head) = self.heads.get(&on) {
+            return Ok(*head >= height);
+        }
+        let options = CallOptions { on: Some(on), ..CallOptions::new(self.lane.clone()) };
+        let answer = self.pool.call("eth_blockNumber", json!([]), &options).await?;
+        let head = wire::number(&answer.result).unwrap_or(0);
+        self.heads.insert(on, head);
+        Ok(head >= height)
     }
 
     /// What follows from an answer that is an error.

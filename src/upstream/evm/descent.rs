@@ -3,7 +3,7 @@
 //! Indexes cut their answers at caps that they do not tell, in the middle of a block too. So a
 //! block is known only when a lower one was seen, or when a page that cannot have been cut ends
 //! with it; paging goes on AT the lowest block seen, and that page must hold what is known of it.
-//! A list has ended only when two answers agree that nothing follows.
+//! A list has ended only when two pages agree that nothing follows.
 
 use std::collections::HashSet;
 
@@ -149,8 +149,7 @@ impl Descent {
     }
 
     fn absorb_first(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
-        let known = self.overlap.is_empty() || page.iter().any(|r| self.overlap.contains(&r.hash));
-        if !known {
+        if !self.holds_overlap(&page, is_whole) {
             self.misses += 1;
             return if self.misses > MISSES_MAX {
                 Err(Fault::Misses)
@@ -166,18 +165,25 @@ impl Descent {
         if lowest < self.end {
             self.go_on_at(lowest, page);
         } else if is_whole {
-            // The page before told of this block too: two answers.
-            let is_second = !self.overlap.is_empty();
+            // The page before ended with this block too: two answers.
+            let is_last = !self.overlap.is_empty();
             self.rows.extend(page);
             self.step_below();
-            if is_second {
-                self.ended = true;
-            }
+            self.ended |= is_last;
         } else {
             let (size, rows) = (page.len(), page.clone());
             self.inside = Some(Inside { page: 2, size, rows, last: page, repeats: 0 });
         }
         Ok(Absorbed::Taken)
+    }
+
+    /// Whether a page holds what the one before ended with. One that is cut inside that block may
+    /// hold a part of it.
+    fn holds_overlap(&self, page: &[Row], is_whole: bool) -> bool {
+        let hashes: HashSet<&Word> = page.iter().map(|row| &row.hash).collect();
+        let is_cut = !is_whole && page.last().is_some_and(|row| row.block == self.end);
+        let mut known = self.overlap.iter().map(|hash| hashes.contains(hash));
+        if is_cut { self.overlap.is_empty() || known.any(|is| is) } else { known.all(|is| is) }
     }
 
     fn absorb_inside(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
@@ -232,9 +238,7 @@ impl Descent {
 
     fn end_answer(&mut self) {
         self.end_answers += 1;
-        if self.end_answers >= 2 {
-            self.ended = true;
-        }
+        self.ended |= self.end_answers >= 2;
     }
 }
 
@@ -297,6 +301,18 @@ mod tests {
         let all = [row(9, 1), row(7, 2), row(3, 3)];
         assert_eq!(read(&all, 0, 20, 1000, 1000), (all.to_vec(), 2));
         assert_eq!(read(&[], 0, 20, 1000, 1000), (vec![], 2));
+    }
+
+    #[test]
+    fn a_page_that_lacks_a_part_of_what_is_known_is_not_taken() {
+        let mut list = Descent::new(0, 20);
+        list.absorb(vec![row(9, 1), row(7, 2), row(7, 3)], false).unwrap();
+        let cut = vec![row(7, 3), row(5, 4)];
+        assert_eq!(list.absorb(cut, false), Ok(Absorbed::Missed));
+        assert_eq!(list.absorb(vec![row(7, 3)], true), Ok(Absorbed::Missed));
+        let whole = vec![row(7, 2), row(7, 3), row(5, 4)];
+        assert_eq!(list.absorb(whole, false), Ok(Absorbed::Taken));
+        assert_eq!(list.take_from(6).len(), 3);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Ways to find a wallet's transactions, as one: windows of heights, going down.
 
+use std::sync::Arc;
+
 use super::EvmSource;
 use super::alchemy::AlchemyLister;
 use super::explorer::ExplorerLister;
@@ -110,6 +112,7 @@ impl Lister {
     ) -> Result<Self, UpstreamError> {
         let subject = source.subject(listing.wallet);
         let (lane, range) = (listing.options.lane.clone(), (listing.low, listing.high));
+        let abilities = Arc::clone(&source.inner.abilities);
         let pool = |pool: &Option<Pool>| {
             let absent = || UpstreamError::NotSupported { method: kind.to_string() };
             pool.clone().ok_or_else(absent)
@@ -117,11 +120,11 @@ impl Lister {
         Ok(match kind {
             Discovery::Portal => {
                 let pool = pool(&source.inner.portal)?;
-                Self::Portal(Box::new(PortalLister::new(pool, subject, lane, range)))
+                Self::Portal(Box::new(PortalLister::new(pool, subject, lane, range, abilities)))
             }
             Discovery::Explorer => {
                 let pool = pool(&source.inner.explorer)?;
-                Self::Explorer(Box::new(ExplorerLister::new(pool, subject, lane, range)))
+                Self::Explorer(Box::new(ExplorerLister::new(pool, subject, lane, range, abilities)))
             }
             Discovery::Alchemy => {
                 let pool = source.inner.pool.clone();

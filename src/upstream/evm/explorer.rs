@@ -2,19 +2,20 @@
 //! transactions, its token transfers, and the calls that gave it native coin.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use tokio::time::sleep;
 
+use super::abilities::Abilities;
 use super::descent::{Absorbed, PageAsk};
-use super::discovery::Window;
+use super::discovery::{Discovery, Window};
 use super::explorer_wire::{self as wire, List, PAGE_TOO_LARGE};
-use super::merge::{Merge, Row};
+use super::merge::{self, Merge, Row};
 use super::subject::Subject;
 use super::texts::hex_text;
-use crate::domain::Height;
+use crate::domain::{Doubts, Height};
 use crate::upstream::ask::{Ask, Reply};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
@@ -29,6 +30,13 @@ const ROWS_MIN: usize = 10;
 /// Answers in a row of indexes that lag behind, or that lack what is known.
 const LAGS_MAX: u32 = 8;
 const LAG_PAUSE: Duration = Duration::from_millis(500);
+/// A height above all: indexes take it as "up to the newest".
+const NEWEST: Height = 999_999_999_999;
+/// Times the chain's lag below which the newest row of an account says that it is little used, and
+/// not that the list is behind.
+const QUIET: u64 = 16;
+/// Refusals of the list of calls in a row after which the others are read without it.
+const REFUSALS_MAX: u32 = 4;
 
 /// Whether the index tells of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,10 +60,13 @@ pub(super) struct ExplorerLister {
     rows_max: usize,
     /// Rows of the longest page that each endpoint gave.
     longest: HashMap<EndpointId, usize>,
-    /// The head that each endpoint told; `None` where it tells none.
+    /// How far each endpoint's lists have come; `None` where that is not known.
     heads: Mutex<HashMap<EndpointId, Option<Height>>>,
     avoid: Option<EndpointId>,
     lags: u32,
+    /// Of the list of calls, in a row.
+    refusals: u32,
+    abilities: Arc<Abilities>,
 }
 
 impl ExplorerLister {
@@ -64,6 +75,7 @@ impl ExplorerLister {
         subject: Subject,
         lane: Lane,
         (low, high): (Height, Height),
+        abilities: Arc<Abilities>,
     ) -> Self {
         Self {
             pool,
@@ -78,6 +90,8 @@ impl ExplorerLister {
             heads: Mutex::default(),
             avoid: None,
             lags: 0,
+            refusals: 0,
+            abilities,
         }
     }
 
@@ -87,9 +101,9 @@ impl ExplorerLister {
         self.high = high;
     }
 
-    /// The newest block that the index tells.
+    /// How far all lists have come.
     pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
-        head(&self.pool, &self.heads, &CallOptions::new(self.lane.clone())).await
+        self.indexed(&CallOptions::new(self.lane.clone())).await
     }
 
     /// The next heights down that all lists have passed. Cancel safe: an answer that is under way
@@ -102,13 +116,14 @@ impl ExplorerLister {
             self.look_for_calls().await?;
             let until = self.calls_until();
             if let Some(window) = self.merge.take(&self.subject, until) {
-                return Ok(Some(window));
+                return Ok(Some(Window { doubts: self.doubts(), ..window }));
             }
             self.round().await?;
         }
     }
 
-    /// One page of each list that holds up the next window.
+    /// One page of each list that holds up the next window. Each is asked for twice: a page that
+    /// stops early, or comes from a backend that is behind, looks like any other.
     async fn round(&mut self) -> Result<(), UpstreamError> {
         let wanted: Vec<(List, PageAsk)> = self
             .merge
@@ -116,12 +131,14 @@ impl ExplorerLister {
             .into_iter()
             .filter_map(|(at, ask)| Some((*List::ALL.get(at)?, ask)))
             .collect();
-        let answers = join_all(wanted.iter().map(|(list, ask)| self.page(*list, ask))).await;
+        let pages =
+            wanted.iter().map(|(list, ask)| join(self.page(*list, ask), self.page(*list, ask)));
+        let answers = join_all(pages).await;
         let mut first_error = Ok(());
-        for ((list, ask), answer) in wanted.into_iter().zip(answers) {
-            let done = match answer {
-                Ok(reply) => self.absorb(list, ask, &reply).await,
-                Err(error) => self.amend(list, ask, error),
+        for ((list, ask), answers) in wanted.into_iter().zip(answers) {
+            let done = match answers {
+                (Ok(one), Ok(two)) => self.absorb(list, ask, [one, two]).await,
+                (Err(error), _) | (_, Err(error)) => self.amend(list, ask, error).await,
             };
             first_error = first_error.and(done);
         }
@@ -140,23 +157,46 @@ impl ExplorerLister {
         &mut self,
         list: List,
         ask: PageAsk,
-        reply: &Reply,
+        replies: [Reply; 2],
     ) -> Result<(), UpstreamError> {
-        let malformed = |what: String| UpstreamError::Malformed {
-            endpoint: self.pool.label(reply.endpoint),
-            what: format!("{}: {what}", list.action()),
-        };
-        let page: Vec<Row> = wire::rows(list, &reply.body, &self.subject.wallet)
-            .ok_or_else(|| malformed("a row cannot be read".to_owned()))?;
-        if !self.reaches(reply.endpoint, ask.end).await? {
-            return self.lag(reply.endpoint).await;
+        let [one, two] = replies;
+        for reply in [&one, &two] {
+            if !self.reaches(reply.endpoint, ask.end).await? {
+                return self.lag(reply.endpoint).await;
+            }
         }
+        match merge::fuller(self.rows_of(list, &one)?, self.rows_of(list, &two)?) {
+            Ok((endpoint, page)) => self.absorb_page(list, ask, endpoint, page).await,
+            Err(endpoint) => self.lag(endpoint).await,
+        }
+    }
+
+    fn rows_of(&self, list: List, reply: &Reply) -> Result<(EndpointId, Vec<Row>), UpstreamError> {
+        let rows = wire::rows(list, &reply.body, &self.subject.wallet);
+        let malformed = || UpstreamError::Malformed {
+            endpoint: self.pool.label(reply.endpoint),
+            what: format!("{}: a row cannot be read", list.action()),
+        };
+        Ok((reply.endpoint, rows.ok_or_else(malformed)?))
+    }
+
+    async fn absorb_page(
+        &mut self,
+        list: List,
+        ask: PageAsk,
+        endpoint: EndpointId,
+        page: Vec<Row>,
+    ) -> Result<(), UpstreamError> {
         let (count, asked) = (page.len(), ask.rows.unwrap_or(self.rows));
-        let longest = self.longest.entry(reply.endpoint).or_default();
+        let longest = self.longest.entry(endpoint).or_default();
         let is_whole = count < asked && count < *longest;
         *longest = count.max(*longest);
-        if list == List::Calls && count > 0 {
-            self.calls = Calls::Told;
+        if list == List::Calls {
+            self.refusals = 0;
+            if count > 0 {
+                self.abilities.note_calls(Discovery::Explorer);
+                self.calls = Calls::Told;
+            }
         }
         match self.merge.absorb(&self.subject, at(list), page, is_whole) {
             Ok(Absorbed::Taken) => {
@@ -167,17 +207,18 @@ impl ExplorerLister {
                 }
                 Ok(())
             }
-            Ok(Absorbed::Missed) => self.lag(reply.endpoint).await,
+            Ok(Absorbed::Missed) => self.lag(endpoint).await,
             Err(fault) => Err(UpstreamError::Rpc {
-                endpoint: self.pool.label(reply.endpoint),
+                endpoint: self.pool.label(endpoint),
                 code: 0,
                 message: format!("{}: {fault}", list.action()),
             }),
         }
     }
 
-    /// What follows from an answer that is an error.
-    fn amend(
+    /// What follows from an answer that is an error. A refusal does not show that the index follows
+    /// no calls: what is read without them is in doubt.
+    async fn amend(
         &mut self,
         list: List,
         ask: PageAsk,
@@ -191,8 +232,14 @@ impl ExplorerLister {
             return Ok(());
         }
         if list == List::Calls && error.is_final() {
-            self.calls = Calls::NotTold;
-            self.merge.drop_list(at(list));
+            self.refusals += 1;
+            if self.refusals < REFUSALS_MAX {
+                sleep(LAG_PAUSE * self.refusals).await;
+            } else {
+                tracing::warn!(%error, "account lists are read without inner calls");
+                self.calls = Calls::NotTold;
+                self.merge.drop_list(at(list));
+            }
             return Ok(());
         }
         Err(error)
@@ -215,22 +262,63 @@ impl ExplorerLister {
         Ok(())
     }
 
-    /// Whether an endpoint has indexed a height. Where there is only one, its head was asked for
-    /// before the list was begun.
+    /// Whether an endpoint has indexed a height. Where there is only one, it was asked how far it
+    /// has come before the list was begun.
     async fn reaches(&self, endpoint: EndpointId, height: Height) -> Result<bool, UpstreamError> {
         if self.pool.endpoints().len() < 2 {
             return Ok(true);
         }
         let known = lock(&self.heads).get(&endpoint).copied();
-        let told = if let Some(told) = known {
-            told
-        } else {
-            let here = CallOptions { on: Some(endpoint), ..CallOptions::new(self.lane.clone()) };
-            let told = head(&self.pool, &self.heads, &here).await?;
-            lock(&self.heads).insert(endpoint, told);
-            told
+        let indexed = match known {
+            Some(indexed) => indexed,
+            None => self.indexed(&CallOptions { on: Some(endpoint), ..self.options() }).await?,
         };
-        Ok(told.is_none_or(|told| told >= height))
+        Ok(indexed.is_none_or(|indexed| indexed >= height))
+    }
+
+    fn options(&self) -> CallOptions {
+        CallOptions::new(self.lane.clone())
+    }
+
+    /// How far the lists of an endpoint have come, by their newest rows of accounts that are used
+    /// all the time; where they show none, by the head that it reports less the chain's lag.
+    async fn indexed(&self, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
+        let (first, endpoint) = self.newest_row(List::Transactions, options).await?;
+        let here = CallOptions { on: Some(endpoint), ..options.clone() };
+        let (tokens, calls) =
+            join(self.newest_row(List::Tokens, &here), self.newest_calls(&here)).await;
+        let reported = head(&self.pool, &here).await?;
+        let lag = self.subject.chain.index_lag;
+        let by_head = reported.map(|reported| reported.saturating_sub(lag));
+        let near = |row: &Height| by_head.is_none_or(|by| row.saturating_add(lag * QUIET) >= by);
+        let rows = [first, tokens?.0, calls?];
+        let lowest = rows.into_iter().map(|row| row.filter(near).or(by_head)).min().flatten();
+        lock(&self.heads).insert(endpoint, lowest);
+        Ok(lowest)
+    }
+
+    async fn newest_calls(&self, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
+        match self.newest_row(List::Calls, options).await {
+            Ok((row, _)) => Ok(row),
+            Err(error) if error.is_final() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Below the newest row of a busy account: its block may be indexed in part.
+    async fn newest_row(
+        &self,
+        list: List,
+        options: &CallOptions,
+    ) -> Result<(Option<Height>, EndpointId), UpstreamError> {
+        let chain = &self.subject.chain;
+        let pool = chain.reference_pools.first().filter(|_| list == List::Tokens);
+        let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
+        let ask = PageAsk { low: 0, end: NEWEST, page: 1, rows: Some(1) };
+        let reply = self.pool.ask(&page_ask(list, busy, &ask, 1), wire::read_list, options).await?;
+        let rows = wire::rows(list, &reply.body, &self.subject.wallet).unwrap_or_default();
+        let newest = rows.first().map(|row| row.block.saturating_sub(1));
+        Ok((newest, reply.endpoint))
     }
 
     /// A wallet without any row among the calls: the wrapped coin's contract gives native coin all
@@ -246,19 +334,33 @@ impl ExplorerLister {
         self.calls = match self.pool.ask(&request, wire::read_list, &options).await {
             Ok(reply) => {
                 let rows = wire::rows(List::Calls, &reply.body, &self.subject.wallet);
-                if rows.is_some_and(|rows| !rows.is_empty()) { Calls::Told } else { Calls::NotTold }
+                self.note_calls(rows.is_some_and(|rows| !rows.is_empty()))
             }
             Err(_) => Calls::NotTold,
         };
         Ok(())
     }
 
-    /// Up to where the calls told are all: indexes follow them later than the blocks.
+    fn note_calls(&self, are_there: bool) -> Calls {
+        if are_there {
+            self.abilities.note_calls(Discovery::Explorer);
+            return Calls::Told;
+        }
+        self.abilities.note_no_calls(Discovery::Explorer);
+        Calls::NotTold
+    }
+
+    fn doubts(&self) -> Doubts {
+        match self.calls {
+            Calls::NotTold => Doubts::INNER_CALLS,
+            Calls::Unseen | Calls::Told => Doubts::NONE,
+        }
+    }
+
+    /// Up to where the calls listed are all.
     fn calls_until(&self) -> Option<Height> {
-        let told = lock(&self.heads).values().copied().flatten().min();
-        let until =
-            told.map_or(self.high, |told| told.saturating_sub(self.subject.chain.index_lag));
-        (self.calls == Calls::Told).then_some(until)
+        let indexed = lock(&self.heads).values().copied().flatten().min();
+        (self.calls == Calls::Told).then_some(indexed.map_or(self.high, |at| at.min(self.high)))
     }
 }
 
@@ -285,11 +387,7 @@ fn page_ask(list: List, address: String, ask: &PageAsk, rows: usize) -> Ask {
 }
 
 /// Asks as Etherscan has it, then as Blockscout does.
-async fn head(
-    pool: &Pool,
-    heads: &Mutex<HashMap<EndpointId, Option<Height>>>,
-    options: &CallOptions,
-) -> Result<Option<Height>, UpstreamError> {
+async fn head(pool: &Pool, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
     for (name, module, action) in [
         ("proxy/eth_blockNumber", "proxy", "eth_blockNumber"),
         ("block/eth_block_number", "block", "eth_block_number"),
@@ -297,11 +395,7 @@ async fn head(
         let query = vec![("module", module.to_owned()), ("action", action.to_owned())];
         let ask = Ask { name, path: String::new(), query, body: None };
         match pool.ask(&ask, wire::read_head, options).await {
-            Ok(reply) => {
-                let told = wire::head(&reply.body);
-                lock(heads).insert(reply.endpoint, told);
-                return Ok(told);
-            }
+            Ok(reply) => return Ok(wire::head(&reply.body)),
             Err(error) if error.is_final() => {}
             Err(error) => return Err(error),
         }

@@ -13,12 +13,16 @@ use super::EvmSource;
 use super::discovery::Candidate;
 use super::native::Traced;
 use super::{fees, wire};
-use crate::decode::evm::{self, Account, NativeFlows, Transaction};
-use crate::domain::{Height, Proof, Resume, Units, UnixSeconds};
+use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
+use crate::domain::{Height, Proof, Resume, TxId, Units, UnixSeconds};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
 use crate::upstream::source::{RawChunk, RawTx};
+
+/// The attempt at which transactions are asked for by their place too: two answers by hash were
+/// empty.
+const BY_PLACE: u32 = 2;
 
 /// Candidates of some heights that become one chunk.
 #[derive(Debug)]
@@ -41,11 +45,20 @@ struct Fetched {
 }
 
 /// A candidate on its way to being fetched.
-struct Wanted {
-    candidate: Candidate,
-    tx: Option<Answer>,
-    receipt: Option<Answer>,
+pub(super) struct Wanted {
+    pub(super) candidate: Candidate,
+    pub(super) tx: Option<Answer>,
+    pub(super) receipt: Option<Answer>,
     done: Option<(Transaction, Option<Units>)>,
+}
+
+/// What came of some candidates.
+#[derive(Default)]
+struct Given {
+    fetched: Vec<Fetched>,
+    times: HashMap<Height, UnixSeconds>,
+    /// Those that no endpoint gives.
+    missing: Vec<(Height, Word)>,
 }
 
 impl EvmSource {
@@ -61,27 +74,21 @@ impl EvmSource {
         }
         let (unsure, sure): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|one| one.whole.is_none() && one.sent.is_none());
-        let ((mut fetched, mut times), worthy) = try_join(
+        let (mut given, (worthy, missing)) = try_join(
             self.fetch_timed(sure.into_iter().map(Wanted::new).collect(), &options),
             self.worth_fetching(&wallet, unsure, &options),
         )
         .await?;
-        let (more, more_times) = self.fetch_timed(worthy, &options).await?;
-        fetched.extend(more);
-        times.extend(more_times);
-        fetched.retain(|one| one.tx.succeeded);
-        self.add_native(&wallet, &mut fetched, &blocks, &options).await;
-        let txs = timed(fetched, &times)?;
-        Ok(RawChunk {
-            low,
-            high,
-            txs,
-            resume,
-            proof,
-            missing: Vec::new(),
-            accounts: Vec::new(),
-            tip: None,
-        })
+        let more = self.fetch_timed(worthy, &options).await?;
+        given.fetched.extend(more.fetched);
+        given.times.extend(more.times);
+        given.missing.extend(more.missing.into_iter().chain(missing));
+        given.fetched.retain(|one| one.tx.succeeded);
+        self.add_native(&wallet, &mut given.fetched, &blocks, &options).await;
+        let (txs, untimed) = timed(given.fetched, &given.times);
+        let missing = given.missing.into_iter().chain(untimed);
+        let missing = missing.map(|(height, hash)| (height, TxId::Evm(hash))).collect();
+        Ok(RawChunk { low, high, txs, resume, proof, missing, accounts: Vec::new(), tip: None })
     }
 
     /// One transaction, with what the network took for it. A failed one is given too.
@@ -91,11 +98,11 @@ impl EvmSource {
         candidate: Candidate,
         options: &CallOptions,
     ) -> Result<Option<(RawTx, Option<Units>)>, UpstreamError> {
-        let (mut fetched, times) = self.fetch_timed(vec![Wanted::new(candidate)], options).await?;
+        let mut given = self.fetch_timed(vec![Wanted::new(candidate)], options).await?;
         // That the wallet has no other one in its block is not known.
-        self.add_native(wallet, &mut fetched, &HashMap::new(), options).await;
-        let fee = fetched.first().and_then(|one| one.fee);
-        Ok(timed(fetched, &times)?.pop().map(|tx| (tx, fee)))
+        self.add_native(wallet, &mut given.fetched, &HashMap::new(), options).await;
+        let fee = given.fetched.first().and_then(|one| one.fee);
+        Ok(timed(given.fetched, &given.times).0.pop().map(|tx| (tx, fee)))
     }
 
     /// Of those that only brought something: the ones that the wallet sent or ran, or that came
@@ -105,10 +112,10 @@ impl EvmSource {
         wallet: &Account,
         candidates: Vec<Candidate>,
         options: &CallOptions,
-    ) -> Result<Vec<Wanted>, UpstreamError> {
+    ) -> Result<(Vec<Wanted>, Vec<(Height, Word)>), UpstreamError> {
         let (tables, chain) = (self.inner.registry.evm(), &self.inner.chain);
         let mut all: Vec<Wanted> = candidates.into_iter().map(Wanted::new).collect();
-        self.ask_until(&mut all, false, options).await?;
+        let missing = self.ask_until(&mut all, false, options).await?;
         let count = all.len();
         all.retain(|one| {
             let seen = one.tx.as_ref().and_then(|answer| wire::seen(&answer.result));
@@ -122,7 +129,7 @@ impl EvmSource {
                 "transactions that only brought something"
             );
         }
-        Ok(all)
+        Ok((all, missing))
     }
 
     /// With the times of their blocks, as far as the list does not tell them.
@@ -130,20 +137,22 @@ impl EvmSource {
         &self,
         wanted: Vec<Wanted>,
         options: &CallOptions,
-    ) -> Result<(Vec<Fetched>, HashMap<Height, UnixSeconds>), UpstreamError> {
+    ) -> Result<Given, UpstreamError> {
         let untimed: BTreeSet<Height> = wanted
             .iter()
             .filter(|one| one.candidate.time.is_none())
             .map(|one| one.candidate.block)
             .collect();
-        try_join(self.fetch(wanted, options), self.times(untimed, options)).await
+        let ((fetched, missing), times) =
+            try_join(self.fetch(wanted, options), self.times(untimed, options)).await?;
+        Ok(Given { fetched, times, missing })
     }
 
     async fn fetch(
         &self,
         wanted: Vec<Wanted>,
         options: &CallOptions,
-    ) -> Result<Vec<Fetched>, UpstreamError> {
+    ) -> Result<(Vec<Fetched>, Vec<(Height, Word)>), UpstreamError> {
         let (mut bare, mut fetched) = (Vec::new(), Vec::new());
         for mut one in wanted {
             match one.candidate.whole.take() {
@@ -151,63 +160,78 @@ impl EvmSource {
                 None => bare.push(one),
             }
         }
-        self.ask_until(&mut bare, true, options).await?;
+        let missing = self.ask_until(&mut bare, true, options).await?;
         fetched.extend(bare.into_iter().filter_map(|one| {
             let (tx, fee) = one.done?;
             Some(Fetched { candidate: one.candidate, tx, fee })
         }));
-        Ok(fetched)
+        Ok((fetched, missing))
     }
 
     /// Asks for transactions, and for their receipts where those are wanted too. What a node does
-    /// not have, or has of another block, is asked again elsewhere and for a while.
+    /// not have, or has of another block, is asked again elsewhere, by its place, and for a while.
+    /// Returns what no endpoint gives.
     async fn ask_until(
         &self,
         all: &mut [Wanted],
         with_receipts: bool,
         options: &CallOptions,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<Vec<(Height, Word)>, UpstreamError> {
         let tries = self.inner.limits.missing_tries_max;
         let mut avoid = None;
         for attempt in 0..=tries {
             let mut open: Vec<&mut Wanted> =
                 all.iter_mut().filter(|one| !one.is_done(with_receipts)).collect();
             if open.is_empty() {
-                return Ok(());
+                break;
             }
             self.pause_for_missing(attempt).await;
-            let calls: Vec<Call> = open.iter().flat_map(|one| one.calls(with_receipts)).collect();
             let options = CallOptions { avoid, ..options.clone() };
-            let mut answers = self.inner.pool.batch(&calls, &options).await.into_iter();
-            for one in &mut open {
-                for part in one.open_parts(with_receipts) {
-                    let answer = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
-                    if is_null(&answer.result) {
-                        avoid = Some(answer.endpoint);
-                    } else {
-                        *part = Some(answer);
-                    }
-                }
-                if let Some(wrong) = one.settle(self.inner.chain.chain_id, with_receipts) {
-                    avoid = Some(wrong);
+            if attempt == BY_PLACE || open.iter().any(|one| self.is_forgotten(one, attempt)) {
+                self.ask_by_place(&mut open, with_receipts, &options).await;
+                open.retain(|one| !one.is_done(with_receipts));
+            }
+            let lacking = self.ask_by_hash(&mut open, with_receipts, &options).await?;
+            avoid = lacking.or(avoid);
+        }
+        let left = all.iter().filter(|one| !one.is_done(with_receipts));
+        let missing: Vec<_> = left.map(|one| (one.candidate.block, one.candidate.hash)).collect();
+        for (height, hash) in &missing {
+            let (chain, hash) = (&self.inner.chain.slug, wire::hex(hash));
+            tracing::warn!(chain, height, hash, "no endpoint gives a listed transaction");
+        }
+        Ok(missing)
+    }
+
+    /// Returns an endpoint that lacks some of it.
+    async fn ask_by_hash(
+        &self,
+        open: &mut [&mut Wanted],
+        with_receipts: bool,
+        options: &CallOptions,
+    ) -> Result<Option<EndpointId>, UpstreamError> {
+        let calls: Vec<Call> = open.iter().flat_map(|one| one.calls(with_receipts)).collect();
+        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        let mut avoid = None;
+        for one in open {
+            for part in one.open_parts(with_receipts) {
+                let answer = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
+                if is_null(&answer.result) {
+                    avoid = Some(answer.endpoint);
+                } else {
+                    *part = Some(answer);
                 }
             }
+            if let Some(wrong) = one.settle(self.inner.chain.chain_id, with_receipts) {
+                avoid = Some(wrong);
+            }
         }
-        match all.iter().find(|one| !one.is_done(with_receipts)) {
-            None => Ok(()),
-            Some(one) => Err(UpstreamError::Unavailable {
-                attempts: tries + 1,
-                last: format!(
-                    "a listed transaction is given by no node: {}",
-                    wire::hex(&one.candidate.hash)
-                ),
-            }),
-        }
+        Ok(avoid)
     }
 
     /// Nodes that are behind have what is missing a little later.
     pub(super) async fn pause_for_missing(&self, attempt: u32) {
-        if attempt > 1 {
+        if attempt > BY_PLACE {
             sleep(self.inner.limits.missing_pause * attempt).await;
         }
     }
@@ -240,7 +264,7 @@ impl Wanted {
         Self { candidate, tx: None, receipt: None, done: None }
     }
 
-    fn is_done(&self, with_receipt: bool) -> bool {
+    pub(super) fn is_done(&self, with_receipt: bool) -> bool {
         if with_receipt { self.done.is_some() } else { self.tx.is_some() }
     }
 
@@ -261,7 +285,11 @@ impl Wanted {
     }
 
     /// Reads what has come; lets it go, and tells by whom it was, where it is not what was listed.
-    fn settle(&mut self, chain_id: Option<u64>, with_receipt: bool) -> Option<EndpointId> {
+    pub(super) fn settle(
+        &mut self,
+        chain_id: Option<u64>,
+        with_receipt: bool,
+    ) -> Option<EndpointId> {
         let tx = self.tx.as_ref()?;
         let (hash, block) = (self.candidate.hash, self.candidate.block);
         let is_listed = |seen: &wire::Seen| seen.hash == hash && seen.block == Some(block);
@@ -279,22 +307,20 @@ impl Wanted {
     }
 }
 
-/// Newest first, each with the time of its block.
+/// Newest first, each with the time of its block; and those whose block no endpoint gives.
 fn timed(
     fetched: Vec<Fetched>,
     times: &HashMap<Height, UnixSeconds>,
-) -> Result<Vec<RawTx>, UpstreamError> {
-    let mut timed = Vec::with_capacity(fetched.len());
+) -> (Vec<RawTx>, Vec<(Height, Word)>) {
+    let (mut timed, mut untimed) = (Vec::with_capacity(fetched.len()), Vec::new());
     for one in fetched {
-        let time = one.candidate.time.or_else(|| times.get(&one.tx.block).copied());
-        let absent = || UpstreamError::Unavailable {
-            attempts: 1,
-            last: "a transaction without the time of its block".to_owned(),
-        };
-        timed.push((one.tx, time.ok_or_else(absent)?));
+        match one.candidate.time.or_else(|| times.get(&one.tx.block).copied()) {
+            Some(time) => timed.push((one.tx, time)),
+            None => untimed.push((one.tx.block, one.tx.hash)),
+        }
     }
     timed.sort_by_key(|(tx, _)| Reverse((tx.block, tx.index)));
-    Ok(timed.into_iter().map(|(tx, time)| RawTx::Evm(Box::new(tx), time)).collect())
+    (timed.into_iter().map(|(tx, time)| RawTx::Evm(Box::new(tx), time)).collect(), untimed)
 }
 
 fn is_null(raw: &RawValue) -> bool {

@@ -24,8 +24,12 @@ pub struct EvmLimits {
     /// Tries for a transaction that no node gives, and the pause before each, times its number.
     pub missing_tries_max: u32,
     pub missing_pause: Duration,
-    /// A way to find transactions that failed is left alone this long.
+    /// A way to find transactions that failed comes after the others this long, and at most so
+    /// long after more failures in a row.
+    pub list_rest_first: Duration,
     pub list_rest: Duration,
+    /// Listed transactions of one read that no endpoint gives.
+    pub missing_max: usize,
     /// Old states and traces that nobody had are not asked for again so soon.
     pub state_rest: Duration,
     /// Rest of an endpoint that tells what another one contradicts.
@@ -49,7 +53,9 @@ impl Default for EvmLimits {
             log_queries_max: 64,
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(500),
+            list_rest_first: Duration::from_secs(2),
             list_rest: Duration::from_secs(300),
+            missing_max: 64,
             state_rest: Duration::from_secs(600),
             bench: Duration::from_secs(600),
             list_bytes_max: 64 << 20,

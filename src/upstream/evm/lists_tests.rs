@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::alchemy::AlchemyLister;
-use super::discovery::{Candidate, Window};
+use super::discovery::{Candidate, Discovery, Window};
 use super::explorer::ExplorerLister;
 use super::lists_model::{Model, ModelTx, POOL, ROUTER, SETTLEMENT, WALLET, Ways, lane, subject};
 use super::portal::PortalLister;
 use crate::decode::evm::{Account, NativeMove, Word};
-use crate::domain::{Height, Units, UnixSeconds};
+use crate::domain::{Doubts, Height, Units, UnixSeconds};
 use crate::upstream::error::UpstreamError;
 
 /// Xorshift: the same history for the same seed.
@@ -183,12 +183,15 @@ enum Way {
 impl Any {
     fn new(way: Way, model: &Arc<Model>, hosts: &[&str], range: (Height, Height)) -> Self {
         let (pool, subject, lane) = (model.pool(hosts), subject(), lane());
+        let seen = Arc::clone(&model.abilities);
         match way {
             Way::Explorer => {
-                Self::Explorer(Box::new(ExplorerLister::new(pool, subject, lane, range)))
+                Self::Explorer(Box::new(ExplorerLister::new(pool, subject, lane, range, seen)))
             }
             Way::Alchemy => Self::Alchemy(Box::new(AlchemyLister::new(pool, subject, lane, range))),
-            Way::Portal => Self::Portal(Box::new(PortalLister::new(pool, subject, lane, range))),
+            Way::Portal => {
+                Self::Portal(Box::new(PortalLister::new(pool, subject, lane, range, seen)))
+            }
         }
     }
 
@@ -272,8 +275,8 @@ async fn an_endpoint_that_lags_is_not_believed_above_its_head() {
         let all = world(Kind::Sell, (0..100).map(|at| at * 10));
         let lag = HashMap::from([("two".to_owned(), 300)]);
         let model = model(&all, 1_000, Ways { lag, ..Ways::default() });
-        let windows = Any::new(way, &model, &["two", "one"], (0, 1_000)).all().await;
-        check(&windows, &expected(&all, 0, 1_000), 0, 1_000, true);
+        let windows = Any::new(way, &model, &["two", "one"], (0, 995)).all().await;
+        check(&windows, &expected(&all, 0, 995), 0, 995, true);
     }
 }
 
@@ -282,9 +285,11 @@ async fn each_tells_its_own_head() {
     let lag = HashMap::from([("one".to_owned(), 30)]);
     let model = model(&[], 1_000, Ways { lag, ..Ways::default() });
     let range = (0, 1_000);
-    let explorer = ExplorerLister::new(model.pool(&["one"]), subject(), lane(), range);
-    assert_eq!(explorer.head().await, Ok(Some(970)));
-    let portal = PortalLister::new(model.pool(&["one"]), subject(), lane(), range);
+    let seen = || Arc::clone(&model.abilities);
+    let explorer = ExplorerLister::new(model.pool(&["one"]), subject(), lane(), range, seen());
+    // Below what its lists are seen to hold.
+    assert_eq!(explorer.head().await, Ok(Some(969)));
+    let portal = PortalLister::new(model.pool(&["one"]), subject(), lane(), range, seen());
     assert_eq!(portal.head().await, Ok(Some(970)));
 }
 
@@ -318,7 +323,7 @@ async fn a_flood_of_spam_costs_no_candidate() {
 #[tokio::test(start_paused = true)]
 async fn a_small_wallet_is_read_with_few_requests() {
     let all = world(Kind::Sell, [10, 20, 30_000].into_iter());
-    for (way, most) in [(Way::Explorer, 6), (Way::Alchemy, 4), (Way::Portal, 3)] {
+    for (way, most) in [(Way::Explorer, 12), (Way::Alchemy, 9), (Way::Portal, 3)] {
         let model = model(&all, 40_000, Ways::default());
         let windows = Any::new(way, &model, &["one"], (0, 40_000)).all().await;
         check(&windows, &expected(&all, 0, 40_000), 0, 40_000, true);
@@ -337,5 +342,68 @@ async fn times_come_with_the_rows() {
         let found = windows.into_iter().find_map(|mut window| window.found.pop()).unwrap();
         assert_eq!(found.time, Some(UnixSeconds(1_700_000_077)));
         assert_eq!((found.sent, found.whole.is_some()), (Some(true), way == Way::Portal));
+    }
+}
+
+/// Issue 16, 3: a list of calls that is refused for a while, and for good.
+#[tokio::test(start_paused = true)]
+async fn a_refused_list_of_calls_is_asked_again_and_then_in_doubt() {
+    let all = world(Kind::Sell, (1..=50).map(|at| at * 10));
+    for (refusals, expected) in [(3, Doubts::NONE), (usize::MAX, Doubts::INNER_CALLS)] {
+        let ways = Ways { refuses_calls: refusals, ..Ways::default() };
+        let model = model(&all, 1_000, ways);
+        for _ in 0..4 {
+            let windows = Any::new(Way::Explorer, &model, &["one"], (0, 1_000)).all().await;
+            check(&windows, &expected_of(&all), 0, 1_000, expected.is_empty());
+            assert!(windows.iter().all(|window| window.doubts == expected), "{refusals}");
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        }
+        // A refusal is no proof that there are none.
+        assert!(!model.abilities.has_no_calls(Discovery::Explorer));
+    }
+}
+
+fn expected_of(all: &[(ModelTx, Kind)]) -> Expected {
+    expected(all, 0, 1_000)
+}
+
+/// Index and gateway that follow no calls show so, by proper answers and repeatedly.
+#[tokio::test(start_paused = true)]
+async fn what_follows_no_calls_is_known_after_some_answers() {
+    let all = world(Kind::Buy, [10, 20].into_iter());
+    for (way, kind) in [(Way::Explorer, Discovery::Explorer), (Way::Portal, Discovery::Portal)] {
+        let ways = Ways { has_calls: false, lists_no_calls: true, ..Ways::default() };
+        let model = model(&all, 1_000, ways);
+        for known in [false, false, true] {
+            let windows = Any::new(way, &model, &["one"], (0, 1_000)).all().await;
+            assert!(windows.iter().all(|window| window.doubts == Doubts::INNER_CALLS));
+            assert_eq!(model.abilities.has_no_calls(kind), known, "{way:?}");
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        }
+    }
+}
+
+/// Issue 16, 5: a page that stops early, or holds nothing, ends no list.
+#[tokio::test(start_paused = true)]
+async fn one_short_or_empty_page_ends_no_list() {
+    let all = world(Kind::Sell, (1..=50).map(|at| at * 10));
+    for every in 2..12 {
+        for kept in [0, 1, 5] {
+            let ways = Ways { short_every: every, kept, ..Ways::default() };
+            let model = model(&all, 1_000, ways);
+            let windows = Any::new(Way::Explorer, &model, &["one"], (0, 1_000)).all().await;
+            check(&windows, &expected_of(&all), 0, 1_000, true);
+        }
+    }
+}
+
+/// Issue 16, 4: the lists are behind the head that the same index reports.
+#[tokio::test(start_paused = true)]
+async fn how_far_lists_have_come_is_learned_from_the_lists() {
+    for list_lag in [0, 6, 70, 500] {
+        let model = model(&[], 10_000, Ways { list_lag, ..Ways::default() });
+        let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
+        let lister = ExplorerLister::new(pool, subject(), lane(), (0, 10_000), seen);
+        assert_eq!(lister.head().await, Ok(Some(10_000 - list_lag - 1)));
     }
 }

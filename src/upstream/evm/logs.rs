@@ -1,15 +1,19 @@
 //! Transactions by `eth_getLogs`: every token that came to or left the wallet.
 //!
-//! Ranges grow while answers are small and shrink by what errors say. Where an endpoint takes only
+//! One answer is no proof: two endpoints are asked, or one twice, and answers that differ are joined
+//! and asked for again. Ranges grow while answers are small and shrink by what errors say. Where an endpoint takes only
 //! small ones, several are asked at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde_json::{Value, json};
+use futures_util::future::join4;
+use serde_json::json;
 
 use super::EvmSource;
 use super::discovery::{Candidate, Listing, Window};
+use super::log_depth::Kept;
 use super::log_nodes::LogChoice;
+use super::log_search::{LogSearch, Query, Side, TRANSFER, USER_OPERATION, Witness};
 use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
@@ -19,13 +23,8 @@ use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
 
-/// keccak256 of `Transfer(address,address,uint256)`.
-pub(super) const TRANSFER: &str =
-    "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
-/// keccak256 of `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)`, whose
-/// second indexed part is the account (ERC-4337).
-pub(super) const USER_OPERATION: &str =
-    "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f";
+/// Rounds of answers to one window's queries.
+const ROUNDS_MAX: u32 = 10;
 
 #[derive(Debug)]
 pub(super) struct LogLister {
@@ -44,14 +43,16 @@ pub(super) struct LogLister {
     pruned: BTreeSet<EndpointId>,
     /// Queries in a row that took too long, whatever their size.
     time_outs: u32,
+    /// The lowest known log of each side.
+    witnesses: HashMap<Side, Witness>,
 }
 
 /// Queries in a row that take too long after which another endpoint is asked.
 const TIME_OUTS_MAX: u32 = 6;
 
 /// What some queries came to.
-enum Asked {
-    Logs(Vec<FoundLog>),
+enum Asked<T> {
+    Logs(T),
     TooMuch(Shrink),
     /// The same, by the time that it takes.
     TooSlow,
@@ -59,7 +60,12 @@ enum Asked {
     Pruned(UpstreamError),
     /// The endpoint has not come so far.
     Behind,
+    /// It does not keep logs that are so old, and another one may.
+    Lacks,
 }
+
+/// The answers to some queries of a search.
+type Answers = Vec<(usize, Vec<FoundLog>)>;
 
 impl LogLister {
     pub(super) fn new(source: EvmSource, listing: Listing) -> Self {
@@ -75,6 +81,7 @@ impl LogLister {
             without: BTreeSet::new(),
             pruned: BTreeSet::new(),
             time_outs: 0,
+            witnesses: HashMap::new(),
         }
     }
 
@@ -85,17 +92,19 @@ impl LogLister {
     pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
         let Some(high) = self.next_high else { return Ok(None) };
         let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
-        while let Some(choice) = self.choice(high)? {
+        let mut lacking = BTreeSet::new();
+        while let Some(choice) = self.choice(high, &lacking)? {
             self.blocks = self.blocks.min(choice.blocks_max).max(1);
             let ranges = self.ranges(high);
-            match self.ask(&ranges, choice).await {
-                Ok(Asked::Logs(logs)) => {
+            match self.search(&ranges, choice).await {
+                Ok(Asked::Logs((logs, doubts))) => {
                     let low = ranges.last().map_or(high, |(low, _)| *low);
                     self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
                     self.time_outs = 0;
                     self.adapt(logs.len(), choice);
-                    return Ok(Some(self.window(low, high, logs)));
+                    return Ok(Some(self.window((low, high), logs, doubts)));
                 }
+                Ok(Asked::Lacks) => drop(lacking.insert(choice.on)),
                 Ok(Asked::TooMuch(shrink)) => self.shrink(shrink, choice),
                 Ok(Asked::TooSlow) => last = self.slow(choice),
                 Ok(Asked::Pruned(error)) => {
@@ -132,20 +141,159 @@ impl LogLister {
         ranges
     }
 
-    async fn ask(
-        &self,
+    /// Those that lack logs of the next window come last; what they give is in doubt.
+    fn best(&self, high: Height, lacking: &BTreeSet<EndpointId>) -> Option<LogChoice> {
+        let blocks = self.blocks.saturating_mul(u64::try_from(self.queries).unwrap_or(1));
+        let range = (high.saturating_sub(blocks - 1).max(self.listing.low), high);
+        let without: BTreeSet<EndpointId> = self.without.union(&self.pruned).copied().collect();
+        let others = without.union(lacking).copied().collect();
+        let lacks = |choice| LogChoice { lacks: true, ..choice };
+        let last = || self.source.log_choice(range, &without).map(lacks);
+        self.source.log_choice(range, &others).or_else(last)
+    }
+
+    /// Two filters for each range. The highest reach up to the lowest known log where that is near.
+    fn queries(&self, ranges: &[(Height, Height)], choice: LogChoice) -> Vec<Query> {
+        let near = |range: &(Height, Height), side: &Side| {
+            let (low, high) = *range;
+            let witness = self.witnesses.get(side).filter(|_| ranges.len() == 1)?;
+            let length = high - low + 1;
+            let most = choice.blocks_max.min(length.saturating_mul(4));
+            let fits = witness.0 > high && witness.0 - low < most && self.too_much.is_none();
+            fits.then_some(*witness)
+        };
+        let of =
+            |range: &(Height, Height)| Side::BOTH.map(|s| Query::new(s, *range, near(range, &s)));
+        ranges.iter().flat_map(of).collect()
+    }
+
+    /// The logs of some ranges, with what is in doubt about them.
+    async fn search(
+        &mut self,
         ranges: &[(Height, Height)],
         choice: LogChoice,
-    ) -> Result<Asked, UpstreamError> {
-        let wallet = wire::topic(&self.listing.wallet);
-        let mut calls: Vec<Call> = ranges
-            .iter()
-            .flat_map(|(low, high)| {
-                let from = json!([TRANSFER, wallet]);
-                let to = json!([[TRANSFER, USER_OPERATION], null, wallet]);
-                [query(*low, *high, &from), query(*low, *high, &to)]
-            })
-            .collect();
+    ) -> Result<Asked<(Vec<FoundLog>, Doubts)>, UpstreamError> {
+        let low = ranges.last().map_or(0, |(low, _)| *low);
+        let high = ranges.first().map_or(low, |(_, high)| *high);
+        let is_doubted = self.source.is_log_node_doubted(choice.on);
+        let mut search = LogSearch::new(self.queries(ranges, choice), is_doubted);
+        let open = search.open();
+        let mut failed = BTreeSet::new();
+        let second = self.another((low, high), choice.on, &failed).unwrap_or(choice);
+        let (first, again, kept, kept_too) = join4(
+            self.ask(&search, &open, choice),
+            self.ask(&search, &search.wanted_again(), second),
+            self.source.keeps_logs(choice, (low, high), &self.listing.options),
+            self.keeps_too(second, choice, (low, high)),
+        )
+        .await;
+        match first? {
+            Asked::Logs(answers) => self.take(&mut search, choice, answers),
+            Asked::TooMuch(shrink) => return Ok(Asked::TooMuch(shrink)),
+            other @ (Asked::TooSlow | Asked::Pruned(_) | Asked::Behind | Asked::Lacks) => {
+                return Ok(other.without_logs());
+            }
+        }
+        if kept == Kept::No && !choice.lacks {
+            return Ok(Asked::Lacks);
+        }
+        match again {
+            Ok(Asked::Logs(answers)) if kept_too != Kept::No => {
+                self.take(&mut search, second, answers);
+            }
+            again if second.on != choice.on => {
+                self.note_failure(second, again.is_err());
+                failed.insert(second.on);
+            }
+            _ => {}
+        }
+        self.confirm(&mut search, (low, high), second.on, failed).await;
+        let mut doubts = if search.open().is_empty() { Doubts::NONE } else { Doubts::UNCONFIRMED };
+        if kept != Kept::Yes {
+            doubts = doubts.union(Doubts::DEPTH);
+        }
+        let (logs, witnesses) = search.finish(high);
+        self.witnesses.extend(witnesses);
+        Ok(Asked::Logs((logs, doubts)))
+    }
+
+    async fn keeps_too(
+        &self,
+        second: LogChoice,
+        first: LogChoice,
+        range: (Height, Height),
+    ) -> Kept {
+        if second.on == first.on {
+            return Kept::Yes;
+        }
+        self.source.keeps_logs(second, range, &self.listing.options).await
+    }
+
+    /// Asks on until enough answers agree, in turns where there are several endpoints.
+    async fn confirm(
+        &self,
+        search: &mut LogSearch,
+        range: (Height, Height),
+        mut last: EndpointId,
+        mut failed: BTreeSet<EndpointId>,
+    ) {
+        for _ in 0..ROUNDS_MAX {
+            let open = search.open();
+            let next = self.another(range, last, &failed).filter(|_| !open.is_empty());
+            let Some(next) = next else { return };
+            let kept = self.source.keeps_logs(next, range, &self.listing.options).await;
+            match self.ask(search, &open, next).await {
+                Ok(Asked::Logs(answers)) if kept != Kept::No || next.lacks => {
+                    self.take(search, next, answers);
+                }
+                answer => {
+                    self.note_failure(next, answer.is_err());
+                    failed.insert(next.on);
+                }
+            }
+            last = next.on;
+        }
+    }
+
+    fn note_failure(&self, by: LogChoice, fails: bool) {
+        if fails {
+            self.source.note_log_failure(by.on);
+        }
+    }
+
+    fn take(&self, search: &mut LogSearch, by: LogChoice, answers: Answers) {
+        if search.add(answers) {
+            self.source.note_logs_left_out(by.on);
+        }
+    }
+
+    /// Another endpoint for the same ranges, else the same once more.
+    fn another(
+        &self,
+        range: (Height, Height),
+        last: EndpointId,
+        failed: &BTreeSet<EndpointId>,
+    ) -> Option<LogChoice> {
+        let without = self.without.iter().chain(&self.pruned);
+        let same: BTreeSet<EndpointId> = without.chain(failed).copied().collect();
+        let mut others = same.clone();
+        others.insert(last);
+        let takes = |choice: &LogChoice| choice.blocks_max >= self.blocks;
+        let is_good = |choice: &LogChoice| takes(choice) && !choice.lacks && !choice.is_doubtful;
+        let other = self.source.log_choice(range, &others).filter(is_good);
+        other.or_else(|| self.source.log_choice(range, &same).filter(takes))
+    }
+
+    async fn ask(
+        &self,
+        search: &LogSearch,
+        open: &[usize],
+        choice: LogChoice,
+    ) -> Result<Asked<Answers>, UpstreamError> {
+        let queries: Vec<(usize, &Query)> =
+            open.iter().filter_map(|at| Some((*at, search.get(*at)?))).collect();
+        let wallet = &self.listing.wallet;
+        let mut calls: Vec<Call> = queries.iter().map(|(_, query)| query.call(wallet)).collect();
         // Nodes answer with nothing for blocks that they do not have yet.
         if choice.asks_head {
             calls.push(Call { method: "eth_blockNumber", params: json!([]) });
@@ -153,11 +301,12 @@ impl LogLister {
         let options = CallOptions { on: Some(choice.on), ..self.listing.options.clone() };
         let mut answers = self.source.inner.pool.batch(&calls, &options).await;
         let head = choice.asks_head.then(|| answers.pop()).flatten();
-        let asked = self.read_all(ranges, answers);
+        let high = queries.iter().map(|(_, query)| query.high).max();
+        let asked = self.read_all(&queries, answers);
         // One error for the whole batch is of its queries, whatever it means for the head.
         if choice.asks_head
             && matches!(asked, Ok(Asked::Logs(_)) | Err(_))
-            && !self.has_come(ranges, choice, head)?
+            && !self.has_come(high, choice, head)?
         {
             return Ok(Asked::Behind);
         }
@@ -166,17 +315,14 @@ impl LogLister {
 
     fn read_all(
         &self,
-        ranges: &[(Height, Height)],
+        queries: &[(usize, &Query)],
         answers: Vec<Result<Answer, UpstreamError>>,
-    ) -> Result<Asked, UpstreamError> {
+    ) -> Result<Asked<Answers>, UpstreamError> {
         let mut logs = Vec::new();
-        for (at, answer) in answers.into_iter().enumerate() {
-            let (low, high) = ranges.get(at / 2).copied().unwrap_or_default();
-            match self.read(answer, low, high)? {
-                Asked::Logs(found) => logs.extend(found),
-                other @ (Asked::TooMuch(_) | Asked::TooSlow | Asked::Pruned(_) | Asked::Behind) => {
-                    return Ok(other);
-                }
+        for ((at, query), answer) in queries.iter().zip(answers) {
+            match self.read(answer, query.low, query.high)? {
+                Asked::Logs(found) => logs.push((*at, found)),
+                other => return Ok(other.without_logs()),
             }
         }
         Ok(Asked::Logs(logs))
@@ -185,7 +331,7 @@ impl LogLister {
     /// Whether the endpoint says that it has the highest of these blocks.
     fn has_come(
         &self,
-        ranges: &[(Height, Height)],
+        high: Option<Height>,
         choice: LogChoice,
         answer: Option<Result<Answer, UpstreamError>>,
     ) -> Result<bool, UpstreamError> {
@@ -194,7 +340,7 @@ impl LogLister {
             self.source.malformed(answer.endpoint, "eth_blockNumber gave no number")
         })?;
         self.source.note_log_head(choice.on, head);
-        Ok(ranges.first().is_none_or(|(_, high)| head >= *high))
+        Ok(high.is_none_or(|high| head >= high))
     }
 
     fn read(
@@ -202,7 +348,7 @@ impl LogLister {
         answer: Result<Answer, UpstreamError>,
         low: Height,
         high: Height,
-    ) -> Result<Asked, UpstreamError> {
+    ) -> Result<Asked<Vec<FoundLog>>, UpstreamError> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(UpstreamError::Rpc { message, endpoint, code }) => {
@@ -229,15 +375,18 @@ impl LogLister {
 
     /// Who is asked next; where none is left but those that do not keep blocks so old, a smaller
     /// range of them, down to the oldest block that they keep.
-    fn choice(&mut self, high: Height) -> Result<Option<LogChoice>, UpstreamError> {
-        let without: BTreeSet<EndpointId> = self.without.union(&self.pruned).copied().collect();
-        let choice = self.source.log_choice(high, &without);
+    fn choice(
+        &mut self,
+        high: Height,
+        lacking: &BTreeSet<EndpointId>,
+    ) -> Result<Option<LogChoice>, UpstreamError> {
+        let choice = self.best(high, lacking);
         if choice.is_some() || self.pruned.is_empty() {
             return Ok(choice);
         }
         self.pruned.clear();
         if self.blocks > 1 || self.queries > 1 {
-            let least = self.source.log_choice(high, &self.without);
+            let least = self.best(high, lacking);
             if let Some(choice) = least {
                 self.shrink(Shrink::Half, choice);
             }
@@ -307,7 +456,7 @@ impl LogLister {
         }
     }
 
-    fn window(&self, low: Height, high: Height, logs: Vec<FoundLog>) -> Window {
+    fn window(&self, (low, high): (Height, Height), logs: Vec<FoundLog>, doubts: Doubts) -> Window {
         let mut found: BTreeMap<(Height, Word), Candidate> = BTreeMap::new();
         for log in logs {
             let Some(sent) = self.concerns(&log) else { continue };
@@ -326,7 +475,7 @@ impl LogLister {
             }
         }
         let found = found.into_values().rev().collect();
-        Window { low, high, found, resume: None, skipped: 0, doubts: Doubts::NONE }
+        Window { low, high, found, resume: None, skipped: 0, doubts }
     }
 
     /// Whether a log makes its transaction a candidate, and whether the wallet gave something by it
@@ -355,7 +504,7 @@ fn refused(
     message: String,
     endpoint: String,
     (low, high): (Height, Height),
-) -> Result<Asked, UpstreamError> {
+) -> Result<Asked<Vec<FoundLog>>, UpstreamError> {
     let error = |message| UpstreamError::Rpc { endpoint, code, message };
     if ranges::is_time_out(code, &message) {
         return Ok(Asked::TooSlow);
@@ -369,11 +518,15 @@ fn refused(
     }
 }
 
-fn query(low: Height, high: Height, topics: &Value) -> Call {
-    let params = json!([{
-        "fromBlock": format!("{low:#x}"),
-        "toBlock": format!("{high:#x}"),
-        "topics": topics,
-    }]);
-    Call { method: "eth_getLogs", params }
+impl<T> Asked<T> {
+    /// The same of another kind, where it holds no logs.
+    fn without_logs<U>(self) -> Asked<U> {
+        match self {
+            Self::TooMuch(shrink) => Asked::TooMuch(shrink),
+            Self::TooSlow => Asked::TooSlow,
+            Self::Pruned(error) => Asked::Pruned(error),
+            Self::Behind => Asked::Behind,
+            Self::Lacks | Self::Logs(_) => Asked::Lacks,
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Pure: an account's lists (its transactions, its token transfers, calls that gave it native
 //! coin) read side by side and joined by transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::descent::{Absorbed, Descent, Fault, PageAsk};
 use super::discovery::{Candidate, Window};
@@ -34,6 +34,29 @@ pub(super) enum What {
     Call(NativeMove),
     /// A row that tells of no movement.
     Nothing,
+}
+
+/// Of two answers to the same question the one that holds all rows of the other; the endpoint of
+/// the second where neither does.
+pub(super) fn fuller<T: Copy>(one: (T, Vec<Row>), two: (T, Vec<Row>)) -> Result<(T, Vec<Row>), T> {
+    let counts = [&one.1, &two.1].map(|page| {
+        let mut counts: HashMap<Word, usize> = HashMap::new();
+        for row in page {
+            *counts.entry(row.hash).or_default() += 1;
+        }
+        counts
+    });
+    let [of_one, of_two] = &counts;
+    let holds = |all: &HashMap<Word, usize>, part: &HashMap<Word, usize>| {
+        part.iter().all(|(hash, count)| all.get(hash).is_some_and(|all| all >= count))
+    };
+    if holds(of_one, of_two) {
+        Ok(one)
+    } else if holds(of_two, of_one) {
+        Ok(two)
+    } else {
+        Err(two.0)
+    }
 }
 
 /// All that the lists tell of one transaction.

@@ -2,6 +2,7 @@
 //! fetched ahead, native flows from whoever knows them.
 
 mod abi;
+mod abilities;
 mod activity;
 mod alchemy;
 pub(super) mod balances;
@@ -17,11 +18,14 @@ mod limits;
 mod lists_model;
 #[cfg(test)]
 mod lists_tests;
+mod log_depth;
 mod log_nodes;
+mod log_search;
 mod logs;
 mod merge;
 mod native;
 mod open;
+mod places;
 mod pool_events;
 mod portal;
 mod portal_wire;
@@ -36,7 +40,6 @@ pub(super) mod wire;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -55,6 +58,7 @@ use super::vetting::Vetting;
 use crate::decode::evm::Account;
 use crate::domain::{Address, Doubts, Height, Proof};
 use crate::registry::{Chain, Registry};
+use abilities::Abilities;
 use log_nodes::LogNodes;
 use subject::Subject;
 
@@ -89,8 +93,10 @@ struct Inner {
     discovery: Vec<Discovery>,
     limits: EvmLimits,
     vetting: Arc<Vetting>,
-    /// What failed of late is left alone until then.
-    resting: Mutex<HashMap<Resting, Instant>>,
+    /// Ways that failed: how often in a row, and until when the others come first.
+    failures: Mutex<HashMap<Discovery, (u32, Instant)>>,
+    /// What was learned of inner calls by way.
+    abilities: Arc<Abilities>,
     /// The highest blocks of which lists are known to tell everything.
     list_heads: Mutex<HashMap<Discovery, Height>>,
     /// What was learned of the endpoints' logs.
@@ -100,17 +106,13 @@ struct Inner {
     references: KnownPools,
 }
 
-/// What may be left alone for a while.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Resting {
-    List(Discovery),
-}
-
 /// What nodes keep of old blocks, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Past {
     Traces,
     States,
+    /// Look-ups of transactions by hash.
+    Hashes,
 }
 
 impl EvmSource {
@@ -125,7 +127,8 @@ impl EvmSource {
             discovery,
             limits,
             vetting: Arc::default(),
-            resting: Mutex::default(),
+            failures: Mutex::default(),
+            abilities: Arc::default(),
             list_heads: Mutex::default(),
             log_nodes: Mutex::default(),
             pruned: Mutex::default(),
@@ -149,7 +152,10 @@ impl EvmSource {
 
     /// What the strongest configured way cannot see.
     pub(super) fn blind_spots(&self) -> Doubts {
-        let all = self.inner.discovery.iter().map(|kind| kind.blind_spots());
+        let all = self.inner.discovery.iter().map(|kind| {
+            let no_calls = self.inner.abilities.has_no_calls(*kind);
+            kind.blind_spots().union(if no_calls { Doubts::INNER_CALLS } else { Doubts::NONE })
+        });
         all.reduce(Doubts::intersection).unwrap_or_default()
     }
 
@@ -183,12 +189,31 @@ impl EvmSource {
         UpstreamError::Malformed { endpoint, what: what.to_owned() }
     }
 
-    fn rests(&self, what: Resting) -> bool {
-        lock(&self.inner.resting).get(&what).is_some_and(|until| *until > Instant::now())
+    /// Whether another way is tried before this one: it failed of late, or may be blind to inner
+    /// calls that another one sees.
+    fn comes_later(&self, kind: Discovery) -> bool {
+        let until = lock(&self.inner.failures).get(&kind).map(|(_, until)| *until);
+        let is_blind = |kind: &Discovery| {
+            kind.blind_spots().contains(Doubts::INNER_CALLS)
+                || self.inner.abilities.may_have_no_calls(*kind)
+        };
+        let all = &self.inner.discovery;
+        let is_weaker = is_blind(&kind) && !all.iter().all(is_blind);
+        is_weaker || until.is_some_and(|until| until > Instant::now())
     }
 
-    fn rest(&self, what: Resting, pause: Duration) {
-        lock(&self.inner.resting).insert(what, Instant::now() + pause);
+    /// The pause doubles with each failure in a row.
+    fn note_list_failure(&self, kind: Discovery) {
+        let limits = &self.inner.limits;
+        let mut failures = lock(&self.inner.failures);
+        let (count, until) = failures.entry(kind).or_insert((0, Instant::now()));
+        let pause = limits.list_rest_first.saturating_mul(1 << (*count).min(16));
+        *count = count.saturating_add(1);
+        *until = Instant::now() + pause.min(limits.list_rest);
+    }
+
+    fn note_list_success(&self, kind: Discovery) {
+        lock(&self.inner.failures).remove(&kind);
     }
 
     fn list_head(&self, kind: Discovery) -> Height {

@@ -5,7 +5,7 @@ use futures_util::future::join;
 use serde_json::json;
 
 use super::discovery::{Discovery, Lister, Listing};
-use super::{EvmSource, Resting, wire};
+use super::{EvmSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::Height;
 use crate::upstream::endpoint::EndpointId;
@@ -46,7 +46,7 @@ impl EvmSource {
     async fn open_any(&self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
         let mut last = UpstreamError::NoEndpoint;
         // Those that failed of late come last, not never.
-        let fresh = |kind: &&Discovery| !self.rests(Resting::List(**kind));
+        let fresh = |kind: &&Discovery| !self.comes_later(**kind);
         let (first, later): (Vec<&Discovery>, Vec<&Discovery>) =
             self.inner.discovery.iter().partition(fresh);
         for kind in first.into_iter().chain(later) {
@@ -68,7 +68,7 @@ impl EvmSource {
     pub(super) fn list_failed(&self, kind: Discovery, error: &UpstreamError) {
         let chain = &self.inner.chain.slug;
         tracing::warn!(chain, list = %kind, %error, "transactions are found another way, if there is one");
-        self.rest(Resting::List(kind), self.inner.limits.list_rest);
+        self.note_list_failure(kind);
     }
 
     async fn open_list(&self, kind: Discovery, wanted: &Wanted) -> Result<Opened, UpstreamError> {
@@ -96,19 +96,27 @@ impl EvmSource {
         Ok(Opened { kind, lister, high, tip: None })
     }
 
-    /// How far up a list tells everything that is final.
+    /// How far up a list holds everything that is final. A head of nodes is a number next to their
+    /// logs, which may come from another backend: they are believed up to the chain's lag below it.
     async fn reach(
         &self,
         kind: Discovery,
         lister: &Lister,
         options: &CallOptions,
     ) -> Result<(Height, Option<Tip>), UpstreamError> {
-        let (told, head) = join(lister.head(), self.final_tip(options)).await;
-        let (head, tip) = head?;
-        let reached = match told? {
-            Some(told) => head.min(told),
-            None if kind == Discovery::Logs => head,
-            None => head.saturating_sub(self.inner.chain.index_lag),
+        let newest = async {
+            match kind {
+                Discovery::Logs => self.newest(options).await.map(Some),
+                Discovery::Portal | Discovery::Explorer | Discovery::Alchemy => lister.head().await,
+            }
+        };
+        let (newest, head) = join(newest, self.final_tip(options)).await;
+        let ((head, tip), lag) = (head?, self.inner.chain.index_lag);
+        let reached = match (newest?, kind) {
+            (Some(newest), Discovery::Logs) => head.min(newest.saturating_sub(lag)),
+            // Learned from the lists; the gateway says with each answer how far that came.
+            (Some(indexed), _) => head.min(indexed),
+            (None, _) => head.saturating_sub(lag),
         };
         self.note_list_head(kind, reached);
         Ok((reached, tip))

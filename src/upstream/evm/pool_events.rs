@@ -130,7 +130,7 @@ impl EvmSource {
         let mut failures: HashMap<EndpointId, u32> = HashMap::new();
         let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
         while let Some(high) = left.iter().map(|range| range.1).max() {
-            let Some(choice) = self.log_choice(high, &without) else { return Err(last) };
+            let Some(choice) = self.log_choice((high, high), &without) else { return Err(last) };
             *left = left.drain(..).flat_map(|r| reference::split(r, choice.blocks_max)).collect();
             let asked: Vec<Range> = left.iter().copied().take(QUERIES_MAX).collect();
             if let Err(error) =

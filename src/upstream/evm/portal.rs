@@ -1,10 +1,12 @@
 //! A wallet's transactions by an open data gateway, which filters the logs of a whole chain.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::discovery::{Candidate, Window};
+use super::abilities::Abilities;
+use super::discovery::{Candidate, Discovery, Window};
 use super::portal_wire::{self as wire, Block, PlacedLog, Trace, Tx};
 use super::subject::Subject;
 use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Terms, Transaction};
@@ -39,6 +41,7 @@ pub(super) struct PortalLister {
     finalized_only: bool,
     /// The first block that the gateway has, once it was asked for.
     first: Option<Height>,
+    abilities: Arc<Abilities>,
 }
 
 /// A window that is being read, upwards.
@@ -57,6 +60,7 @@ impl PortalLister {
         subject: Subject,
         lane: Lane,
         (low, high): (Height, Height),
+        abilities: Arc<Abilities>,
     ) -> Self {
         Self {
             pool,
@@ -69,6 +73,7 @@ impl PortalLister {
             with_traces: true,
             finalized_only: true,
             first: None,
+            abilities,
         }
     }
 
@@ -132,6 +137,9 @@ impl PortalLister {
             endpoint: self.pool.label(reply.endpoint),
             what: what.to_owned(),
         };
+        if self.with_traces {
+            self.abilities.note_calls(Discovery::Portal);
+        }
         let Some(open) = &mut self.open else { return Ok(()) };
         let blocks =
             wire::blocks(&reply.body).ok_or_else(|| malformed("a block cannot be read"))?;
@@ -189,7 +197,11 @@ impl PortalLister {
             self.open = None;
             return Ok(());
         }
-        if std::mem::take(&mut self.with_traces) { Ok(()) } else { Err(error) }
+        if std::mem::take(&mut self.with_traces) {
+            self.abilities.note_no_calls(Discovery::Portal);
+            return Ok(());
+        }
+        Err(error)
     }
 
     /// Learns from where on the gateway has blocks; `top` must be one of them.
@@ -234,7 +246,7 @@ impl PortalLister {
             found: open.found,
             resume: None,
             skipped: open.skipped,
-            doubts: Doubts::NONE,
+            doubts: if self.with_traces { Doubts::NONE } else { Doubts::INNER_CALLS },
         }
     }
 }
@@ -301,11 +313,13 @@ fn candidate(
         return None;
     }
     let sent = tx.from == *wallet;
-    // Asked for with all its logs: what was sent, and what holds any transfer from the wallet.
+    // Asked for with all its logs: what was sent, and what holds any transfer or call from the wallet.
     let from_wallet =
         |log: &PlacedLog| transfer_ends(&log.log).is_some_and(|(from, _)| from == *wallet);
-    let is_full = sent || sight.logs.iter().any(from_wallet);
-    let gave = moved.iter().any(|(from, _)| from == wallet);
+    let paid = |trace: &Trace| trace.moved.is_some_and(|call| call.from == *wallet);
+    let paid = sight.traces.iter().any(paid);
+    let is_full = sent || paid || sight.logs.iter().any(from_wallet);
+    let gave = paid || moved.iter().any(|(from, _)| from == wallet);
     if !sent && !gave {
         let others = moved.iter().map(|(from, _)| *from).chain(tx.to);
         let emitters = sight.logs.iter().map(|log| log.log.address);

@@ -54,9 +54,14 @@ pub(super) fn query(wallet: &Account, from: Height, to: Height, with_traces: boo
     });
     let got = json!({"topic0": [transfer], "topic2": [padded], "transaction": true});
     let sent = json!({"from": [plain], "logs": true, "traces": with_traces});
+    // A wallet that is a contract pays by inner calls, in transactions of other senders.
+    let paid = json!({
+        "type": ["call"], "callFrom": [plain], "transaction": true, "transactionLogs": true,
+    });
+    let traces = if with_traces { vec![paid] } else { Vec::new() };
     json!({
         "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields,
-        "logs": [gave, got], "transactions": [sent],
+        "logs": [gave, got], "transactions": [sent], "traces": traces,
     })
 }
 

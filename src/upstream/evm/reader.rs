@@ -54,6 +54,8 @@ pub(in crate::upstream) struct EvmReader {
     run_ahead: usize,
     chunk_size: usize,
     eager: bool,
+    /// Listed transactions so far that no endpoint gives.
+    missing: usize,
     /// To be told with the first chunk.
     tip: Option<Tip>,
 }
@@ -91,6 +93,7 @@ impl EvmReader {
             run_ahead: limits.run_ahead_first,
             chunk_size: limits.chunk_first,
             eager: false,
+            missing: 0,
             tip: None,
             source,
             request,
@@ -219,16 +222,30 @@ impl EvmReader {
                 self.take(kind, window);
                 self.listing = Listing::Idle(kind, lister);
             }
-            Event::Listed(_, (_, Ok(None))) => self.listing = Listing::Done,
-            Event::Listed(kind, (_, Err(error))) => self.change_list(kind, error),
-            Event::Fetched(count, Ok(chunk)) => self.ready.push_back((count, chunk)),
-            Event::Fetched(_, Err(error)) => {
-                // What lies below would leave a gap above it.
-                self.waiting.clear();
-                self.fetches.clear();
-                self.fail(error);
+            Event::Listed(kind, (_, Ok(None))) => {
+                self.source.note_list_success(kind);
+                self.listing = Listing::Done;
             }
+            Event::Listed(kind, (_, Err(error))) => self.change_list(kind, error),
+            Event::Fetched(count, Ok(chunk)) => self.deliver(count, chunk),
+            Event::Fetched(_, Err(error)) => self.cut_off(error),
         }
+    }
+
+    fn deliver(&mut self, count: usize, chunk: RawChunk) {
+        self.missing += chunk.missing.len();
+        if self.missing > self.source.inner.limits.missing_max {
+            let last = format!("no endpoint gives {} listed transactions", self.missing);
+            return self.cut_off(UpstreamError::Unavailable { attempts: 1, last });
+        }
+        self.ready.push_back((count, chunk));
+    }
+
+    /// What lies below would leave a gap above it.
+    fn cut_off(&mut self, error: UpstreamError) {
+        self.waiting.clear();
+        self.fetches.clear();
+        self.fail(error);
     }
 
     /// What is found goes on below where this list ended, by the next way.

@@ -12,6 +12,7 @@ use super::texts::{self, hex_text};
 use crate::decode::evm::Account;
 use crate::domain::Address;
 use crate::registry::Chain;
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions, Pool};
 use crate::upstream::queue::Lane;
@@ -23,20 +24,68 @@ const TOKENS_PER_CALL: usize = 50;
 const ANSWER_CHARS_MAX: usize = 1 << 20;
 const ASKED: [[u8; 4]; 2] = [abi::SYMBOL, abi::DECIMALS];
 
-/// What each token answered, if it did.
-#[derive(Debug, Clone, Default)]
-struct Told {
-    symbol: Option<Arc<str>>,
-    decimals: Option<u8>,
+/// What a token answered to one question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Given<T> {
+    /// Nothing, or nothing that can be read.
+    #[default]
+    Unanswered,
+    /// It reverts, or gives no data: it has none, if a second answer agrees.
+    Nothing,
+    Value(T),
 }
 
-impl Told {
-    fn read(symbol: Option<&[u8]>, decimals: Option<&[u8]>) -> Self {
-        Self { symbol: symbol.and_then(abi::symbol), decimals: decimals.and_then(abi::decimals) }
+impl<T> Given<T> {
+    fn read(data: &Data, read: impl Fn(&[u8]) -> Option<T>) -> Self {
+        match data {
+            Given::Unanswered => Self::Unanswered,
+            Given::Nothing => Self::Nothing,
+            // What cannot be read, in an answer of the token itself, is nothing too.
+            Given::Value(data) => read(data).map_or(Self::Nothing, Self::Value),
+        }
+    }
+
+    fn is_value(&self) -> bool {
+        matches!(self, Self::Value(_))
+    }
+
+    /// Two answers as one: `None` where it is not known whether there is a value.
+    fn join(self, second: Self) -> Option<Option<T>> {
+        match (self, second) {
+            (Self::Value(value), _) | (_, Self::Value(value)) => Some(Some(value)),
+            (Self::Nothing, Self::Nothing) => Some(None),
+            (Self::Unanswered, _) | (_, Self::Unanswered) => None,
+        }
     }
 }
 
-/// Tokens that do not tell have neither; those that no node could be asked about are an error.
+/// The data of an `eth_call`.
+type Data = Given<Vec<u8>>;
+
+/// What each token answered.
+#[derive(Debug, Clone, Default)]
+struct Told {
+    symbol: Given<Arc<str>>,
+    decimals: Given<u8>,
+}
+
+impl Told {
+    fn read(symbol: &Data, decimals: &Data) -> Self {
+        Self {
+            symbol: Given::read(symbol, abi::symbol),
+            decimals: Given::read(decimals, abi::decimals),
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.symbol.is_value() && self.decimals.is_value()
+    }
+}
+
+type ByToken = HashMap<Account, Told>;
+
+/// Two proper answers show that a token has no symbol or no decimals. Tokens of which that stays
+/// unanswered are left out; an error where no endpoint could be asked.
 pub(super) async fn tokens(
     pool: &Pool,
     chain: &Chain,
@@ -46,26 +95,34 @@ pub(super) async fn tokens(
     let accounts: Vec<Account> =
         mints.iter().filter_map(|mint| mint.bytes().try_into().ok()).collect();
     let options = CallOptions::new(lane.clone());
-    let (mut told, left) = match chain.multicall {
+    let (mut first, left, by) = match chain.multicall {
         Some(contract) => in_one(pool, contract, &accounts, &options).await?,
-        None => (HashMap::new(), accounts),
+        None => (HashMap::new(), accounts.clone(), None),
     };
-    told.extend(one_by_one(pool, &left, &options).await?);
+    let (more, later) = one_by_one(pool, &left, &options).await?;
+    first.extend(more);
+    let is_open = |token: &Account| !first.get(token).is_some_and(Told::is_whole);
+    let open: Vec<Account> = accounts.into_iter().filter(is_open).collect();
+    let elsewhere = CallOptions { avoid: by.or(later), ..options };
+    let (mut second, _) = one_by_one(pool, &open, &elsewhere).await?;
     let meta = |mint: &Address| {
-        let account: Option<Account> = mint.bytes().try_into().ok();
-        let told = account.and_then(|account| told.get(&account)).cloned().unwrap_or_default();
-        TokenMeta { mint: *mint, symbol: told.symbol, decimals: told.decimals }
+        let account: Account = mint.bytes().try_into().ok()?;
+        let one = first.remove(&account).unwrap_or_default();
+        let two = second.remove(&account).unwrap_or_default();
+        let symbol = one.symbol.join(two.symbol)?;
+        Some(TokenMeta { mint: *mint, symbol, decimals: one.decimals.join(two.decimals)? })
     };
-    Ok(mints.iter().map(meta).collect())
+    Ok(mints.iter().filter_map(meta).collect())
 }
 
-/// What the contract could tell, and the tokens of the calls that it could not make.
+/// What the contract returned, the tokens of the calls that it could not make, and an endpoint that
+/// answered.
 async fn in_one(
     pool: &Pool,
     contract: Address,
     tokens: &[Account],
     options: &CallOptions,
-) -> Result<(HashMap<Account, Told>, Vec<Account>), UpstreamError> {
+) -> Result<(ByToken, Vec<Account>, Option<EndpointId>), UpstreamError> {
     let groups: Vec<&[Account]> = tokens.chunks(TOKENS_PER_CALL).collect();
     let calls: Vec<Call> = groups
         .iter()
@@ -74,52 +131,71 @@ async fn in_one(
             call(contract.bytes(), &abi::aggregate3(&each.collect::<Vec<_>>()))
         })
         .collect();
-    let (mut told, mut left) = (HashMap::new(), Vec::new());
+    let (mut told, mut left, mut by) = (HashMap::new(), Vec::new(), None);
     for (group, answer) in groups.into_iter().zip(pool.batch(&calls, options).await) {
-        let data = match answer {
-            Ok(answer) => data(&answer),
+        by = answer.as_ref().ok().map(|answer| answer.endpoint).or(by);
+        let results = match answer.map(|answer| data(&answer)) {
+            Ok(Given::Value(data)) => abi::results(&data, group.len() * 2).map(owned),
+            Ok(Given::Nothing | Given::Unanswered) => None,
             Err(error) if error.is_final() => None,
             Err(error) => return Err(error),
         };
-        let results = data.as_deref().and_then(|data| abi::results(data, group.len() * 2));
         let Some(results) = results else {
             left.extend(group);
             continue;
         };
         for (token, pair) in group.iter().zip(results.chunks(2)) {
             if let [symbol, decimals] = pair {
-                told.insert(*token, Told::read(*symbol, *decimals));
+                told.insert(*token, Told::read(symbol, decimals));
             }
         }
     }
-    Ok((told, left))
+    Ok((told, left, by))
+}
+
+/// A call that reverted has no data.
+fn owned(results: Vec<Option<&[u8]>>) -> Vec<Data> {
+    let one = |data: Option<&[u8]>| match data {
+        Some(data) if !data.is_empty() => Given::Value(data.to_vec()),
+        Some(_) | None => Given::Nothing,
+    };
+    results.into_iter().map(one).collect()
 }
 
 async fn one_by_one(
     pool: &Pool,
     tokens: &[Account],
     options: &CallOptions,
-) -> Result<HashMap<Account, Told>, UpstreamError> {
+) -> Result<(ByToken, Option<EndpointId>), UpstreamError> {
     let each = tokens.iter().flat_map(|token| ASKED.map(|selector| call(token, &selector)));
     let answers = pool.batch(&each.collect::<Vec<_>>(), options).await;
-    let mut given = Vec::with_capacity(answers.len());
+    let (mut given, mut by) = (Vec::with_capacity(answers.len()), None);
     for answer in answers {
         given.push(match answer {
-            Ok(answer) => data(&answer),
-            // It reverts, or it is no token.
-            Err(UpstreamError::Rpc { .. }) => None,
+            Ok(answer) => {
+                by = Some(answer.endpoint);
+                data(&answer)
+            }
+            Err(UpstreamError::Rpc { code, message, .. }) if is_revert(code, &message) => {
+                Given::Nothing
+            }
+            Err(UpstreamError::Rpc { .. }) => Given::Unanswered,
             Err(error) => return Err(error),
         });
     }
     let pairs = tokens.iter().zip(given.chunks(2));
-    Ok(pairs
-        .filter_map(|(token, pair)| match pair {
-            [symbol, decimals] => {
-                Some((*token, Told::read(symbol.as_deref(), decimals.as_deref())))
-            }
-            _ => None,
-        })
-        .collect())
+    let told = pairs.filter_map(|(token, pair)| match pair {
+        [symbol, decimals] => Some((*token, Told::read(symbol, decimals))),
+        _ => None,
+    });
+    Ok((told.collect(), by))
+}
+
+/// The contract itself refuses: go-ethereum's code, or a text of it.
+fn is_revert(code: i64, message: &str) -> bool {
+    let text = message.to_lowercase();
+    let words = ["revert", "vm execution error", "invalid opcode", "out of gas", "invalid jump"];
+    code == 3 || words.iter().any(|word| text.contains(word))
 }
 
 fn call(to: &[u8], data: &[u8]) -> Call {
@@ -127,10 +203,17 @@ fn call(to: &[u8], data: &[u8]) -> Call {
     Call { method: "eth_call", params }
 }
 
-fn data(answer: &Answer) -> Option<Vec<u8>> {
+fn data(answer: &Answer) -> Data {
     let raw: &RawValue = &answer.result;
-    let text = texts::scalar(Some(raw)).filter(|text| text.len() <= ANSWER_CHARS_MAX)?;
-    texts::data(text)
+    let Some(text) = texts::scalar(Some(raw)) else { return Given::Unanswered };
+    if text.len() > ANSWER_CHARS_MAX {
+        return Given::Nothing;
+    }
+    match texts::data(text) {
+        Some(data) if data.is_empty() => Given::Nothing,
+        Some(data) => Given::Value(data),
+        None => Given::Unanswered,
+    }
 }
 
 #[cfg(test)]
@@ -147,9 +230,13 @@ mod tests {
 
     /// Tokens by their first byte: 1 is USDC with 6 decimals, 2 has a symbol of 32 bytes and no
     /// decimals, all others revert.
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     struct Contracts {
         multicall: bool,
+        /// Answers with null: every so-maniest call, and every call.
+        null_every: usize,
+        is_silent: bool,
+        calls: std::sync::atomic::AtomicUsize,
     }
 
     fn word(value: u8) -> Vec<u8> {
@@ -213,6 +300,11 @@ mod tests {
                     let text = call["params"][0][name].as_str().unwrap();
                     hex::decode(text.trim_start_matches("0x")).unwrap()
                 };
+                let number = self.calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+                let is_null = self.null_every > 0 && number.is_multiple_of(self.null_every);
+                if self.is_silent || is_null {
+                    return json!({"id": call["id"], "result": null});
+                }
                 match self.call(&hex("to"), &hex("data")) {
                     Some(data) => json!({"id": call["id"], "result": hex_text(&data)}),
                     None => json!({
@@ -239,7 +331,7 @@ mod tests {
         {
             let chain = Chain { multicall: contract, ..chain.clone() };
             let endpoints = vec![EndpointConfig::new("http://one/")];
-            let transport = Arc::new(Contracts { multicall });
+            let transport = Arc::new(Contracts { multicall, ..Contracts::default() });
             let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
             let metas = tokens(&pool, &chain, &mints, &lane()).await.unwrap();
             assert_eq!(metas.len(), mints.len());
@@ -247,6 +339,38 @@ mod tests {
             assert_eq!(told(0), (Some("USDC"), Some(6)));
             assert_eq!(told(1), (Some("MKR"), None));
             assert!((2..60).all(|at| told(at) == (None, None)));
+        }
+    }
+
+    /// Issue 16, 9: null is no answer.
+    #[tokio::test(start_paused = true)]
+    async fn a_token_without_an_answer_is_left_out_and_never_without_decimals() {
+        let chain = (*subject().chain).clone();
+        let mints: Vec<Address> = (1..=60).map(|byte| Address::Evm([byte; 20])).collect();
+        for (multicall, null_every, is_silent) in [
+            (true, 1, false),
+            (true, 2, false),
+            (false, 3, false),
+            (false, 4, false),
+            (true, 0, true),
+        ] {
+            let contract = chain.multicall.filter(|_| multicall);
+            let chain = Chain { multicall: contract, ..chain.clone() };
+            let contracts = Contracts { multicall, null_every, is_silent, ..Contracts::default() };
+            let endpoints = vec![EndpointConfig::new("http://one/")];
+            let transport = Arc::new(contracts);
+            let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
+            let metas = tokens(&pool, &chain, &mints, &lane()).await.unwrap();
+            assert!(metas.len() < mints.len() || null_every == 2, "{null_every}");
+            assert!(!is_silent || metas.is_empty());
+            for meta in metas {
+                let expected = match meta.mint.bytes()[0] {
+                    1 => (Some("USDC"), Some(6)),
+                    2 => (Some("MKR"), None),
+                    _ => (None, None),
+                };
+                assert_eq!((meta.symbol.as_deref(), meta.decimals), expected);
+            }
         }
     }
 }

@@ -147,6 +147,39 @@ fn found(log: &RawLog<'_>) -> Option<FoundLog> {
     })
 }
 
+#[derive(Deserialize)]
+struct Whole<'a> {
+    #[serde(borrow)]
+    transactions: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named<'a> {
+    #[serde(alias = "hash")]
+    transaction_hash: &'a str,
+}
+
+fn named(all: &[&RawValue], hash: &Word) -> Option<Box<RawValue>> {
+    let is_it = |raw: &&&RawValue| {
+        let named: Option<Named<'_>> = serde_json::from_str(raw.get()).ok();
+        named.and_then(|named| word(named.transaction_hash)).as_ref() == Some(hash)
+    };
+    all.iter().find(is_it).map(|raw| (*raw).to_owned())
+}
+
+/// A transaction of a whole block.
+pub(super) fn transaction_in(block: &RawValue, hash: &Word) -> Option<Box<RawValue>> {
+    let block: Whole<'_> = serde_json::from_str(block.get()).ok()?;
+    named(&block.transactions, hash)
+}
+
+/// A receipt out of those of a block.
+pub(super) fn receipt_in(receipts: &RawValue, hash: &Word) -> Option<Box<RawValue>> {
+    let receipts: Vec<&RawValue> = serde_json::from_str(receipts.get()).ok()?;
+    named(&receipts, hash)
+}
+
 /// Which transaction it is, who sent it, and to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {

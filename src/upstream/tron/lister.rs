@@ -254,13 +254,18 @@ fn list_reading(status: u16, body: &[u8]) -> Reading {
         read @ (Reading::Good | Reading::SlowDown(_)) => read,
         Reading::Again(message)
         | Reading::NotOffered(message)
+        | Reading::Denied(message)
+        | Reading::Unknown { message, .. }
         | Reading::Refused { message, .. }
             if matches!(status, 401 | 402 | 404 | 405 | 410 | 501) =>
         {
             Reading::Refused { code: i64::from(status), message }
         }
         Reading::NotOffered(message) => Reading::Refused { code: ABSENT, message },
-        read @ (Reading::Again(_) | Reading::Refused { .. }) => read,
+        read @ (Reading::Again(_)
+        | Reading::Denied(_)
+        | Reading::Unknown { .. }
+        | Reading::Refused { .. }) => read,
     }
 }
 

@@ -1,8 +1,8 @@
-//! The chain of a world, whatever its family.
+//! The chain of a world, of any family.
 
 use std::sync::Arc;
 
-use blotter::demo::evm::EvmModel;
+use blotter::demo::evm::{EvmModel, TradeKind};
 use blotter::demo::solana::SolanaModel;
 use blotter::domain::{Address, Height, TxId};
 use blotter::registry;
@@ -65,6 +65,14 @@ impl Chain {
         match self {
             Self::Solana(model) => model.truth(wallet).take(deep + 1).last().map(|t| t.slot),
             Self::Evm(model, ..) => model.truth(wallet).take(deep + 1).last().map(|t| t.height),
+        }
+    }
+
+    /// What kind of trade a transaction is, where the model names it.
+    pub(super) fn kind(&self, wallet: Address, tx: TxId) -> Option<TradeKind> {
+        match self {
+            Self::Solana(_) => None,
+            Self::Evm(model, ..) => model.truth(wallet).find(|t| t.hash == tx).map(|t| t.kind),
         }
     }
 

@@ -161,7 +161,9 @@ pub(super) fn source(
 ) -> Source {
     if way.is_tron() {
         let pool = pool(|role| matches!(role, Role::Tron(_))).unwrap();
-        return Source::Tron(TronSource::new(pool, chain, TronLimits::default()));
+        // Contracts run on this chain from its first block on.
+        let limits = TronLimits { events_from: 0, ..TronLimits::default() };
+        return Source::Tron(TronSource::new(pool, chain, limits));
     }
     let first = match way {
         Way::Explorer => Some(Discovery::Explorer),

@@ -20,7 +20,7 @@ pub(super) const SOL: ChainId = ChainId(1);
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) limits: SolanaLimits,
-    /// Reference pools tell prices.
+    /// Prices come from reference pools.
     pub(super) references: bool,
 }
 

@@ -27,6 +27,11 @@ pub(crate) const TRANSFER: &str =
 const SWAP: &str = "0xd78ad95fa46c994b6551d0da85fc275fe613ce37657fb8d5e3d130840159d822";
 /// `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)` of ERC-4337.
 const USER_OPERATION: &str = "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f";
+const WRAPPED: &str = "0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2";
+/// `Deposit(address,uint256)` of the wrapped coin.
+const DEPOSIT: &str = "0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c";
+/// Blocks above the final one.
+const UNFINAL: u64 = 64;
 const GAS_USED: u64 = 100;
 const GAS_PRICE: u64 = 7;
 /// What the wallet has before its first transaction.
@@ -277,6 +282,16 @@ pub(crate) struct Ways {
     pub(crate) hash_salt: u8,
     /// Answers nothing at all.
     pub(crate) dead: bool,
+    /// Below it neither logs nor receipts, without an error.
+    pub(crate) logs_from: Height,
+    /// Log answers that come without any logs, or without the newest half of them.
+    pub(crate) empty_logs_every: u64,
+    pub(crate) short_logs_every: u64,
+    /// Log answers of a backend that is so many blocks behind.
+    pub(crate) behind_every: u64,
+    pub(crate) behind: Height,
+    /// Below it transactions are found by their place alone.
+    pub(crate) hashes_from: Height,
 }
 
 impl Default for Ways {
@@ -299,6 +314,12 @@ impl Default for Ways {
             keeps_states: true,
             hash_salt: 0,
             dead: false,
+            logs_from: 0,
+            empty_logs_every: 0,
+            short_logs_every: 0,
+            behind_every: 0,
+            behind: 0,
+            hashes_from: 0,
         }
     }
 }
@@ -411,10 +432,12 @@ impl Node<'_> {
         let absent = || Err((-32601, format!("the method {method} does not exist")));
         match method {
             "eth_chainId" => Ok(json!(quantity(self.ways.chain_id))),
-            "eth_blockNumber" => Ok(json!(quantity(self.head()))),
+            "eth_blockNumber" => Ok(json!(quantity(self.newest()))),
             "eth_getBlockByNumber" => self.block(&params[0]),
             "eth_getLogs" if self.ways.gives_logs => self.logs(&params[0]),
             "eth_getTransactionByHash" => Ok(self.given(params).map_or(Value::Null, Placed::tx)),
+            "eth_getTransactionByBlockNumberAndIndex" => Ok(self.at_place(params)),
+            "eth_getBlockReceipts" => Ok(self.receipts(number(&params[0]))),
             "eth_getTransactionReceipt" => Ok(self.receipt(params)),
             "debug_traceTransaction" if self.ways.traces == Traces::Tree => {
                 self.past(self.chain.find(&params[0]).unwrap().block)?;
@@ -440,6 +463,38 @@ impl Node<'_> {
         }
     }
 
+    /// The newest block, which is not final.
+    fn newest(&self) -> Height {
+        self.head() + UNFINAL
+    }
+
+    /// Of a transaction that has no other purpose than to be in its block.
+    fn filler(block: Height) -> Placed {
+        let mut filler = Chain::default();
+        let deposit = filler.add(block, &OTHER, &account(WRAPPED));
+        deposit.hash = [0xf1; 32];
+        deposit.hash[..8].copy_from_slice(&block.to_be_bytes());
+        deposit.index = 900;
+        deposit.logs.push((vec![DEPOSIT.to_owned(), topic(&OTHER)], 5));
+        deposit.clone()
+    }
+
+    fn at_place(&self, params: &Value) -> Value {
+        let (block, index) = (number(&params[0]), number(&params[1]));
+        let here = |tx: &&Placed| tx.block == block && u64::from(tx.index) == index;
+        let tx = self.chain.txs.iter().find(here);
+        tx.filter(|tx| self.ways.lacks != Some(tx.hash)).map_or(Value::Null, Placed::tx)
+    }
+
+    fn receipts(&self, block: Height) -> Value {
+        if block > self.newest() || block < self.ways.logs_from {
+            return Value::Null;
+        }
+        let here = self.chain.txs.iter().filter(|tx| tx.block == block);
+        let given = here.filter(|tx| self.ways.lacks != Some(tx.hash)).map(Placed::receipt);
+        given.chain([Self::filler(block).receipt()]).collect()
+    }
+
     fn until(&self, block: Height) -> impl Iterator<Item = &Placed> {
         self.chain.txs.iter().filter(move |tx| tx.block <= block)
     }
@@ -453,7 +508,9 @@ impl Node<'_> {
 
     fn given(&self, params: &Value) -> Option<&Placed> {
         let tx = self.chain.find(&params[0]).filter(|tx| tx.block <= self.head())?;
-        let is_hidden = hits(self.ways.null_every, self.count) || self.ways.lacks == Some(tx.hash);
+        let is_hidden = hits(self.ways.null_every, self.count)
+            || self.ways.lacks == Some(tx.hash)
+            || tx.block < self.ways.hashes_from;
         (!is_hidden).then_some(tx)
     }
 
@@ -474,14 +531,17 @@ impl Node<'_> {
                     "invalid argument 0: hex string without 0x prefix".to_owned(),
                 ));
             }
-            "finalized" | "safe" | "latest" => self.head(),
+            "finalized" | "safe" => self.head(),
+            "latest" => self.newest(),
             _ => number(which),
         };
-        if height > self.head() {
+        if height > self.newest() {
             return Ok(Value::Null);
         }
+        let here = self.chain.txs.iter().filter(|tx| tx.block == height);
+        let filler = Self::filler(height).hash;
         let hashes: Vec<String> =
-            self.chain.txs.iter().filter(|tx| tx.block == height).map(|tx| hex(&tx.hash)).collect();
+            here.map(|tx| tx.hash).chain([filler]).map(|hash| hex(&hash)).collect();
         Ok(json!({"number": quantity(height), "hash": hex(&[self.ways.hash_salt; 32]),
                   "timestamp": quantity(1_600_000_000 + height), "transactions": hashes}))
     }
@@ -493,9 +553,25 @@ impl Node<'_> {
         if high - low >= range_max {
             return Err((-32000, too_wide(says, low, range_max)));
         }
+        let behind = if hits(self.ways.behind_every, self.count) { self.ways.behind } else { 0 };
+        let newest = self.newest() - behind;
+        if let Some(emitters) = filter.get("address").filter(|emitters| !emitters.is_null()) {
+            let wrapped = emitters.to_string().to_lowercase().contains(&WRAPPED[2..]);
+            let range = low.max(self.ways.logs_from)..=high.min(newest);
+            let logs = range.filter(|_| wrapped).take(100).map(|block| {
+                let filler = Self::filler(block);
+                let mut log = filler.log(&filler.logs[0]);
+                log["address"] = json!(WRAPPED);
+                log
+            });
+            return Ok(logs.collect());
+        }
         let mut found = Vec::new();
         for tx in &self.chain.txs {
-            if tx.block < low || tx.block > high || tx.block > self.head() {
+            if tx.block < low || tx.block > high || tx.block > newest {
+                continue;
+            }
+            if tx.block < self.ways.logs_from {
                 continue;
             }
             for log in tx.logs.iter().filter(|(topics, _)| fits(topics, &filter["topics"])) {
@@ -508,6 +584,12 @@ impl Node<'_> {
                 }
                 found.push(log);
             }
+        }
+        if hits(self.ways.empty_logs_every, self.count) {
+            found.clear();
+        }
+        if hits(self.ways.short_logs_every, self.count) {
+            found.truncate(found.len() / 2);
         }
         Ok(Value::Array(found))
     }

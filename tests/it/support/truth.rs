@@ -139,8 +139,8 @@ fn by_token(facts: &[Fact], at: usize) -> Option<(Units, Units)> {
 }
 
 impl Fact {
-    /// The same where what a transaction tells may be hidden from a read: it tells less then, or what
-    /// a price makes of it, but nothing else.
+    /// The same where the native side of a transaction may be hidden from a read: the row has no
+    /// value then, or one by a price, but no other.
     pub(crate) fn is_shown_by(&self, row: &Row) -> bool {
         let trade = &row.trade;
         match (trade.valued, self.told) {
