@@ -74,7 +74,7 @@ def get(port, path, key, *expected):
 async def follow(port, path, key, address, loaded):
     """A stream that is read to the end of the stored history, and left open."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20, local_addr=(address, 0))
-    writer.write(f"GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n".encode())
+    writer.write(f"GET {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n\r\n".encode())
     if b" 200 " not in await reader.readline():
         return None
     rows = 0
