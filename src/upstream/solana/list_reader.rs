@@ -319,8 +319,7 @@ impl ListReader {
         }
     }
 
-    /// No endpoint knows the signature that the page was asked from: another answer may, and a hint
-    /// of an earlier read is of no use, so that the list begins anew from the top.
+    /// No endpoint knows the signature that the page was asked from: from the top, where it is a hint.
     fn unknown_cursor(&mut self, number: usize, error: UpstreamError) -> Result<(), UpstreamError> {
         let high = self.timeline.next_high();
         let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };

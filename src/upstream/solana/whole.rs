@@ -239,6 +239,8 @@ impl SolanaSource {
         let how = json!({"transactionDetails": "signatures", "limit": 1});
         let asked = self.inner.pool.call(METHOD, json!([wallet.to_string(), how]), options).await;
         let offered = match asked {
+            // No page is no answer.
+            Ok(answer) if answer.result.get().trim() == "null" => return false,
             Ok(_) => true,
             Err(error) if error.is_final() => false,
             // Not told now: lists are read this time.

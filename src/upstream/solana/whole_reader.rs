@@ -164,13 +164,16 @@ impl WholeReader {
                 // The lists find out what can be had.
                 Ok((!whole.prove(first)).then(|| self.rest(high)))
             }
-            (Some(Event::Page(Err(error))), Some(whole)) if error.is_final() => {
-                tracing::warn!(%error, "whole pages are not to be had: reading lists");
+            (Some(Event::Page(Err(error @ UpstreamError::Malformed { .. }))), _) => Err(error),
+            (Some(Event::Page(Err(error))), Some(whole)) => {
+                tracing::warn!(%error, "full-transaction pages cannot be read: reading lists");
                 let high = whole.next_high();
-                self.source.give_up_whole();
+                if error.is_final() {
+                    self.source.give_up_whole();
+                }
                 Ok(Some(self.rest(high)))
             }
-            (Some(Event::Page(Err(error))), _) => Err(error),
+            (Some(Event::Page(Err(error))), None) => Err(error),
             (Some(Event::Page(Ok(_)) | Event::FirstKept(_)) | None, _) => Ok(None),
         }
     }
