@@ -258,7 +258,7 @@ fn a_contract_that_pays_out_whole_may_leave_unwrapping_to_others() {
     through(uniswap_v2_router()).gives(&[('s', AAA, 500, None)]);
     // What the input names stays with MetaMask; where it names nothing, nothing is known.
     let mut charged = through(metamask());
-    charged.clone().gives(&[('s', AAA, 500, None)]);
+    charged.gives(&[('s', AAA, 500, None)]);
     charged.tx.terms.charged = Some(Units::from(3_u64));
     charged.gives(&[('s', AAA, 500, Some(97))]);
 }

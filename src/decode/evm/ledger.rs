@@ -41,7 +41,7 @@ pub(super) struct Move {
 }
 
 /// A token that is one of its kind changed hands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Unique {
     pub(super) token: Account,
     pub(super) from: Account,

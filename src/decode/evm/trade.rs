@@ -1,8 +1,8 @@
 //! Whether what a wallet gave and got is a trade.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::ledger::{Asset, Flow, Ledger};
+use super::ledger::{Asset, Flow, Ledger, Unique};
 use super::native;
 use super::scene::{Scene, Venue, exchanges};
 use super::shape;
@@ -190,35 +190,7 @@ pub(super) fn traded(
     if !all && !scene.venues.iter().any(|venue| exchanges(venue.event.kind)) {
         return shape::traded(scene, ledger, wallet, own).ok_or(None);
     }
-    let told = |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *wallet;
-    if scene.venues.iter().any(told) {
-        // A pool trades with others; that is not a trade of its own.
-        return Err(None);
-    }
-    if own.legs.len() > LEG_COUNT_MAX {
-        return no(NoteKind::OneSided, "more tokens moved than any trade has");
-    }
-    if own.exchanged.iter().any(|leg| is_share(scene, ledger, wallet, leg)) {
-        return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
-    }
-    let kinds = || scene.venues.iter().map(|venue| venue.event.kind);
-    if !routed
-        && kinds().any(|kind| kind == EventKind::Position)
-        && !kinds().any(|kind| kind == EventKind::Curve)
-    {
-        // What was swapped went into the position, and only a rest came back.
-        return no(NoteKind::Liquidity, "a position of liquidity grew");
-    }
-    if let Some(unique) = ledger.uniques.iter().find(|unique| {
-        (unique.from == *wallet || unique.to == *wallet)
-            && !own.legs.iter().any(|leg| leg.token == unique.token)
-            && !side_legs::mirrors(scene, wallet, own, unique)
-    }) {
-        let positions = scene.contract(&unique.token);
-        let positions = positions.is_some_and(|c| c.kind == ContractKind::Positions);
-        let kind = if positions { NoteKind::Liquidity } else { NoteKind::OneSided };
-        return no(kind, "a token that is one of its kind changed hands");
-    }
+    refusal(scene, ledger, wallet, own, routed)?;
     let known = |leg: &&Leg| all || scene.exchanged(Asset::Token(leg.token));
     let legs: Vec<Leg> = own.exchanged.iter().filter(known).copied().collect();
     let has = |legs: &[Leg], side| legs.iter().any(|leg| leg.side == side);
@@ -245,6 +217,48 @@ pub(super) fn traded(
         }
         (false, true) => no(NoteKind::OneSided, "a venue ran and the wallet only got"),
     }
+}
+
+/// What else happened that makes the exchange no trade of the wallet. `routed`: the wallet called a
+/// contract that trades for its callers.
+fn refusal(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    own: &Own,
+    routed: bool,
+) -> Result<(), Option<Note>> {
+    let told = |venue: &Venue<'_>| exchanges(venue.event.kind) && venue.log.address == *wallet;
+    if scene.venues.iter().any(told) {
+        // A pool trades with others; that is not a trade of its own.
+        return Err(None);
+    }
+    if own.legs.len() > LEG_COUNT_MAX {
+        return no(NoteKind::OneSided, "more tokens moved than any trade has");
+    }
+    if own.exchanged.iter().any(|leg| is_share(scene, ledger, wallet, leg)) {
+        return no(NoteKind::Liquidity, "shares of a pool or a vault were minted or burnt");
+    }
+    let kinds = || scene.venues.iter().map(|venue| venue.event.kind);
+    if !routed
+        && kinds().any(|kind| kind == EventKind::Position)
+        && !kinds().any(|kind| kind == EventKind::Curve)
+    {
+        // What was swapped went into the position, and only a rest came back.
+        return no(NoteKind::Liquidity, "a position of liquidity grew");
+    }
+    let uniques: BTreeSet<Unique> = ledger.uniques.iter().copied().collect();
+    if let Some(unique) = uniques.iter().find(|unique| {
+        (unique.from == *wallet || unique.to == *wallet)
+            && !own.legs.iter().any(|leg| leg.token == unique.token)
+            && !side_legs::mirrors(scene, wallet, own, unique)
+    }) {
+        let positions = scene.contract(&unique.token);
+        let positions = positions.is_some_and(|c| c.kind == ContractKind::Positions);
+        let kind = if positions { NoteKind::Liquidity } else { NoteKind::OneSided };
+        return no(kind, "a token that is one of its kind changed hands");
+    }
+    Ok(())
 }
 
 /// Whether the wallet gave some of the one asset of which it has more at the end.
