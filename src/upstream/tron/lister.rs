@@ -103,7 +103,8 @@ impl TronSource {
         limit: usize,
         options: &CallOptions,
     ) -> Result<(Page, EndpointId), ListError> {
-        let reply = self.ask_list(&question(wallet, kind, cursor, limit), options).await?;
+        let ask = question(wallet, kind, cursor, limit);
+        let reply = self.ask_list(&ask, cursor.max, options).await?;
         let account = account(wallet);
         let page = match kind {
             ListKind::Transactions => wire::transactions(&reply.body, &account),
@@ -115,12 +116,22 @@ impl TronSource {
         Ok((page, reply.endpoint))
     }
 
-    /// Asks the endpoints that do not refuse lists now, until one answers.
-    async fn ask_list(&self, ask: &Ask, options: &CallOptions) -> Result<Reply, ListError> {
+    /// Asks the endpoints that do not refuse lists now, and have indexed up to a time, until one
+    /// answers.
+    async fn ask_list(
+        &self,
+        ask: &Ask,
+        until: u64,
+        options: &CallOptions,
+    ) -> Result<Reply, ListError> {
         let all = self.endpoint_ids();
         let mut last = "they were refused of late".to_owned();
         let open = self.offers().open(&all, Instant::now());
-        let mut left = self.indexed_best(&open);
+        let mut left = self.indexed_at(&open, until);
+        if left.is_empty() && !open.is_empty() {
+            let last = "no endpoint's lists are known to have come so far".to_owned();
+            return Err(ListError::Failed(UpstreamError::Unavailable { attempts: 1, last }));
+        }
         loop {
             let preferred = |id: &EndpointId| Some(*id) != options.avoid;
             // All of them: the pool chooses.
