@@ -40,7 +40,7 @@ pub(super) struct Listing {
 #[derive(Debug)]
 pub(super) enum Lister {
     Index {
-        listings: [Listing; 2],
+        listings: Box<[Listing; 2]>,
         /// Milliseconds: what lies below is not wanted.
         low_at: u64,
     },
@@ -54,7 +54,7 @@ pub(super) enum Lister {
 impl Lister {
     pub(super) fn index(top: u64, low_at: u64) -> Self {
         let listing = |kind| Listing { kind, list: List::new(top), is_asked: false, last_by: None };
-        Self::Index { listings: ListKind::BOTH.map(listing), low_at }
+        Self::Index { listings: Box::new(ListKind::BOTH.map(listing)), low_at }
     }
 
     pub(super) fn events(source: &TronSource, low: Height, high: Height) -> Self {
@@ -239,7 +239,7 @@ impl TronSource {
 }
 
 /// Milliseconds: later than any block.
-pub(super) const LATEST: u64 = u32::MAX as u64 * 1000;
+pub(super) const LATEST: u64 = 4_294_967_295_000;
 
 fn question(wallet: Address, kind: ListKind, cursor: &Cursor, limit: usize) -> Ask {
     let (name, tail) = match kind {
@@ -262,7 +262,6 @@ fn question(wallet: Address, kind: ListKind, cursor: &Cursor, limit: usize) -> A
 /// is decided by more than one answer ([`Offers`]).
 fn list_reading(status: u16, body: &[u8]) -> Reading {
     match wire::reading(status, body) {
-        read @ (Reading::Good | Reading::SlowDown(_)) => read,
         Reading::Again(message)
         | Reading::NotOffered(message)
         | Reading::Refused { message, .. }
@@ -271,7 +270,10 @@ fn list_reading(status: u16, body: &[u8]) -> Reading {
             Reading::Refused { code: i64::from(status), message }
         }
         Reading::NotOffered(message) => Reading::Refused { code: ABSENT, message },
-        read @ (Reading::Again(_) | Reading::Refused { .. }) => read,
+        read @ (Reading::Good
+        | Reading::SlowDown(_)
+        | Reading::Again(_)
+        | Reading::Refused { .. }) => read,
     }
 }
 
