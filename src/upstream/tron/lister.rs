@@ -264,12 +264,16 @@ fn list_reading(status: u16, body: &[u8]) -> Reading {
     match wire::reading(status, body) {
         Reading::Again(message)
         | Reading::NotOffered(message)
+        | Reading::Denied(message)
+        | Reading::Unknown { message, .. }
         | Reading::Refused { message, .. }
             if matches!(status, 401 | 402 | 404 | 405 | 410 | 501) =>
         {
             Reading::Refused { code: i64::from(status), message }
         }
         Reading::NotOffered(message) => Reading::Refused { code: ABSENT, message },
+        Reading::Denied(message) => Reading::Refused { code: DENIED, message },
+        Reading::Unknown { code, message } => Reading::Refused { code, message },
         read @ (Reading::Good
         | Reading::SlowDown(_)
         | Reading::Again(_)
@@ -277,8 +281,9 @@ fn list_reading(status: u16, body: &[u8]) -> Reading {
     }
 }
 
-/// The code of a path that is not there.
+/// The code of a path that is not there, and of a key, a plan or a quota.
 const ABSENT: i64 = 404;
+const DENIED: i64 = 401;
 
 fn is_absent(code: i64) -> bool {
     matches!(code, ABSENT | 405 | 501)

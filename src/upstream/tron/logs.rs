@@ -309,6 +309,7 @@ fn whole_refused(windows: &[Window], error: UpstreamError) -> Result<Vec<Found>,
         }
         UpstreamError::Unavailable { last, .. } => last.contains(TIMEOUT),
         UpstreamError::NoEndpoint
+        | UpstreamError::Refused { .. }
         | UpstreamError::NotSupported { .. }
         | UpstreamError::Malformed { .. }
         | UpstreamError::HistoryCut { .. }
@@ -342,16 +343,20 @@ pub(super) fn search_reading(status: u16, body: &[u8]) -> Reading {
         TIMEOUT_WORDS.iter().any(|words| text.contains(words))
     };
     match wire::rpc_reading(status, body) {
-        Reading::Again(_) | Reading::Refused { .. } if matches!(status, 408 | 504 | 524) => {
+        Reading::Again(_) | Reading::Unknown { .. } | Reading::Refused { .. }
+            if matches!(status, 408 | 504 | 524) =>
+        {
             Reading::Refused { code: i64::from(status), message: TOO_LONG.to_owned() }
         }
-        Reading::Again(text) if is_slow(&text) => {
+        Reading::Again(text) | Reading::Unknown { message: text, .. } if is_slow(&text) => {
             Reading::Refused { code: 0, message: TOO_LONG.to_owned() }
         }
         read @ (Reading::Good
         | Reading::SlowDown(_)
         | Reading::Again(_)
         | Reading::NotOffered(_)
+        | Reading::Denied(_)
+        | Reading::Unknown { .. }
         | Reading::Refused { .. }) => read,
     }
 }
