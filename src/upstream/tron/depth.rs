@@ -222,9 +222,13 @@ impl TronSource {
             if emitters.is_empty() {
                 break;
             }
-            let mut filter = range(low, high.min(low + blocks.saturating_sub(1)));
-            filter["address"] = json!(emitters);
-            filter["topics"] = json!([TOPICS]);
+            let to = high.min(low + blocks.saturating_sub(1));
+            let filter = json!({
+                "fromBlock": format!("{low:#x}"),
+                "toBlock": format!("{to:#x}"),
+                "address": emitters,
+                "topics": [TOPICS],
+            });
             match self.has_events(&filter, options).await {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
@@ -238,7 +242,8 @@ impl TronSource {
         }
         for height in low..=high.min(low + limits.sample_blocks.saturating_sub(1)) {
             if self.block_has_events(height, options).await? {
-                let filter = range(height, height);
+                let at = format!("{height:#x}");
+                let filter = json!({"fromBlock": at, "toBlock": at});
                 return Ok(self.has_events(&filter, options).await?
                     || self.has_events(&filter, options).await?);
             }
@@ -287,8 +292,4 @@ impl TronSource {
     fn depths(&self) -> MutexGuard<'_, Depths> {
         self.inner.depths.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn range(low: Height, high: Height) -> Value {
-    json!({"fromBlock": format!("{low:#x}"), "toBlock": format!("{high:#x}")})
 }

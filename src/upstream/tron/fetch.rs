@@ -11,6 +11,7 @@ use super::wire::{self, Kind, Seen, Sent, Unreadable};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{Asset, ExchangeId, Transaction, parse};
 use crate::domain::Height;
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
 
@@ -83,10 +84,7 @@ impl TronSource {
         if wire::is_empty(&reply.body) {
             return Ok(Fetched::Missing);
         }
-        self.joined(id, &sent.json, &reply.body, options).await.map_err(|error| match error {
-            UpstreamError::Malformed { what, .. } => self.malformed(reply.endpoint, &what),
-            error => error,
-        })
+        self.joined(id, &sent.json, (&reply.body, reply.endpoint), options).await
     }
 
     /// A transaction and its info.
@@ -94,12 +92,12 @@ impl TronSource {
         &self,
         id: Word,
         tx: &str,
-        info: &[u8],
+        (info, by): (&[u8], EndpointId),
         options: &CallOptions,
     ) -> Result<Fetched, UpstreamError> {
         let mut tx = parse(tx.as_bytes(), info).map_err(|error| {
             let what = format!("transaction {}: {error}", hex::encode(id));
-            UpstreamError::Malformed { endpoint: String::new(), what }
+            self.malformed(by, &what)
         })?;
         if !tx.call.succeeded {
             return Ok(Fetched::Failed(Box::new(tx)));

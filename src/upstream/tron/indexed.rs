@@ -27,6 +27,8 @@ const ANSWER_AGE_MAX: Duration = Duration::from_secs(600);
 #[derive(Debug, Default)]
 pub(super) struct Indexed {
     asked_at: Option<Instant>,
+    /// The time of the newest solid block, and when it was learned.
+    head: Option<(Instant, u64)>,
     behind: HashMap<EndpointId, VecDeque<(Instant, u64)>>,
 }
 
@@ -83,12 +85,13 @@ impl TronSource {
         Some(join_all(newest).await.into_iter().flatten().collect())
     }
 
-    /// The height up to which the lists of those that are asked are complete: what they have shown,
-    /// and not so far up as they may lack blocks where they show nothing.
+    /// The height up to which some endpoint's lists are complete: what they have shown, and not so
+    /// far up as lists may lack blocks where they show nothing.
     pub(super) fn indexed_to(&self, head: &Head, newest: Option<Newest>) -> Height {
         let now = Instant::now();
+        let mut indexed = self.indexed();
+        indexed.head = Some((now, head.millis));
         if let Some(newest) = newest {
-            let mut indexed = self.indexed();
             indexed.asked_at = Some(now);
             let age_max = millis(self.inner.limits.indexed_entry_age_max);
             for (id, at, is_busy) in newest {
@@ -99,27 +102,23 @@ impl TronSource {
                 }
             }
         }
-        let all = self.endpoint_ids();
-        let fresh = self.indexed_best(&all);
-        let indexed = self.indexed();
-        let behind = fresh.iter().filter_map(|id| indexed.behind(now, *id)).max().unwrap_or(0);
-        head.height.saturating_sub(behind.div_ceil(BLOCK_MILLIS).max(self.inner.index_lag))
+        let known = indexed.behind.keys().filter_map(|id| indexed.behind(now, *id));
+        let behind = known.min().unwrap_or(0).div_ceil(BLOCK_MILLIS);
+        head.height.saturating_sub(behind.max(self.inner.index_lag))
     }
 
-    /// Those of some endpoints whose lists are known not to be behind by more than lists usually
-    /// are, else those of which that is not known, else all.
-    pub(super) fn indexed_best(&self, ids: &[EndpointId]) -> Vec<EndpointId> {
+    /// Those of some endpoints whose lists are known to have come as far as a time; where that is
+    /// known of none, all.
+    pub(super) fn indexed_at(&self, ids: &[EndpointId], at: u64) -> Vec<EndpointId> {
         let now = Instant::now();
         let indexed = self.indexed();
-        let most = self.inner.index_lag.saturating_mul(BLOCK_MILLIS);
-        let with = |fits: fn(Option<u64>, u64) -> bool| -> Vec<EndpointId> {
-            ids.iter().filter(|id| fits(indexed.behind(now, **id), most)).copied().collect()
-        };
-        let choices = [
-            with(|behind, most| behind.is_some_and(|behind| behind <= most)),
-            with(|behind, _| behind.is_none()),
-        ];
-        choices.into_iter().find(|some| !some.is_empty()).unwrap_or_else(|| ids.to_vec())
+        let head = indexed.head.map(|(seen, head)| head + millis(now.duration_since(seen)));
+        let reach = |id: &EndpointId| Some(head?.saturating_sub(indexed.behind(now, *id)?));
+        let is_known = self.endpoint_ids().iter().any(|id| reach(id).is_some());
+        if at >= LATEST || !is_known {
+            return ids.to_vec();
+        }
+        ids.iter().filter(|id| reach(id).is_some_and(|reach| reach >= at)).copied().collect()
     }
 
     fn indexed(&self) -> MutexGuard<'_, Indexed> {

@@ -40,7 +40,7 @@ pub(super) struct Listing {
 #[derive(Debug)]
 pub(super) enum Lister {
     Index {
-        listings: [Listing; 2],
+        listings: Box<[Listing; 2]>,
         /// Milliseconds: what lies below is not wanted.
         low_at: u64,
     },
@@ -54,7 +54,7 @@ pub(super) enum Lister {
 impl Lister {
     pub(super) fn index(top: u64, low_at: u64) -> Self {
         let listing = |kind| Listing { kind, list: List::new(top), is_asked: false, last_by: None };
-        Self::Index { listings: ListKind::BOTH.map(listing), low_at }
+        Self::Index { listings: Box::new(ListKind::BOTH.map(listing)), low_at }
     }
 
     pub(super) fn events(source: &TronSource, low: Height, high: Height) -> Self {
@@ -103,7 +103,8 @@ impl TronSource {
         limit: usize,
         options: &CallOptions,
     ) -> Result<(Page, EndpointId), ListError> {
-        let reply = self.ask_list(&question(wallet, kind, cursor, limit), options).await?;
+        let ask = question(wallet, kind, cursor, limit);
+        let reply = self.ask_list(&ask, cursor.max, options).await?;
         let account = account(wallet);
         let page = match kind {
             ListKind::Transactions => wire::transactions(&reply.body, &account),
@@ -115,12 +116,22 @@ impl TronSource {
         Ok((page, reply.endpoint))
     }
 
-    /// Asks the endpoints that do not refuse lists now, until one answers.
-    async fn ask_list(&self, ask: &Ask, options: &CallOptions) -> Result<Reply, ListError> {
+    /// Asks the endpoints that do not refuse lists now, and have indexed up to a time, until one
+    /// answers.
+    async fn ask_list(
+        &self,
+        ask: &Ask,
+        until: u64,
+        options: &CallOptions,
+    ) -> Result<Reply, ListError> {
         let all = self.endpoint_ids();
         let mut last = "they were refused of late".to_owned();
         let open = self.offers().open(&all, Instant::now());
-        let mut left = self.indexed_best(&open);
+        let mut left = self.indexed_at(&open, until);
+        if left.is_empty() && !open.is_empty() {
+            let last = "no endpoint's lists are known to have come so far".to_owned();
+            return Err(ListError::Failed(UpstreamError::Unavailable { attempts: 1, last }));
+        }
         loop {
             let preferred = |id: &EndpointId| Some(*id) != options.avoid;
             // All of them: the pool chooses.
@@ -228,7 +239,7 @@ impl TronSource {
 }
 
 /// Milliseconds: later than any block.
-pub(super) const LATEST: u64 = u32::MAX as u64 * 1000;
+pub(super) const LATEST: u64 = 4_294_967_295_000;
 
 fn question(wallet: Address, kind: ListKind, cursor: &Cursor, limit: usize) -> Ask {
     let (name, tail) = match kind {
@@ -251,7 +262,6 @@ fn question(wallet: Address, kind: ListKind, cursor: &Cursor, limit: usize) -> A
 /// is decided by more than one answer ([`Offers`]).
 fn list_reading(status: u16, body: &[u8]) -> Reading {
     match wire::reading(status, body) {
-        read @ (Reading::Good | Reading::SlowDown(_)) => read,
         Reading::Again(message)
         | Reading::NotOffered(message)
         | Reading::Denied(message)
@@ -262,15 +272,18 @@ fn list_reading(status: u16, body: &[u8]) -> Reading {
             Reading::Refused { code: i64::from(status), message }
         }
         Reading::NotOffered(message) => Reading::Refused { code: ABSENT, message },
-        read @ (Reading::Again(_)
-        | Reading::Denied(_)
-        | Reading::Unknown { .. }
+        Reading::Denied(message) => Reading::Refused { code: DENIED, message },
+        Reading::Unknown { code, message } => Reading::Refused { code, message },
+        read @ (Reading::Good
+        | Reading::SlowDown(_)
+        | Reading::Again(_)
         | Reading::Refused { .. }) => read,
     }
 }
 
-/// The code of a path that is not there.
+/// The code of a path that is not there, and of a key, a plan or a quota.
 const ABSENT: i64 = 404;
+const DENIED: i64 = 401;
 
 fn is_absent(code: i64) -> bool {
     matches!(code, ABSENT | 405 | 501)

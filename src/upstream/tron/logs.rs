@@ -127,7 +127,8 @@ struct Tally {
     /// Who gave all of it.
     voters: Vec<EndpointId>,
     is_answered: bool,
-    too_much: Option<Option<u64>>,
+    /// The endpoint wants a smaller window, of so many blocks where it says so; 0: it does not.
+    too_much: Option<u64>,
 }
 
 impl Tally {
@@ -175,7 +176,7 @@ impl Tally {
 
     fn found(self, deep: &Deep) -> (Found, bool) {
         if let Some(range) = self.too_much {
-            return (Found::TooMuch(range), true);
+            return (Found::TooMuch(Some(range).filter(|range| *range > 0)), true);
         }
         let is_confirmed = self.is_confirmed(deep);
         let row = |((height, id), (gave, got)): ((Height, Word), (bool, bool))| {
@@ -226,7 +227,9 @@ impl TronSource {
                                     deep.votes = self.deep(low).votes;
                                 }
                             }
-                            Found::TooMuch(range) => tally.too_much = Some(range),
+                            Found::TooMuch(range) => {
+                                tally.too_much = Some(range.unwrap_or(0));
+                            }
                         }
                     }
                 }
@@ -298,13 +301,27 @@ fn chosen(ids: &[EndpointId], turn: u64) -> Option<EndpointId> {
 /// An error for the whole request: that it asks for too much, or takes too long, concerns each of
 /// its windows.
 fn whole_refused(windows: &[Window], error: UpstreamError) -> Result<Vec<Found>, UpstreamError> {
-    let range = match &error {
-        UpstreamError::Rpc { message, .. } if is_too_wide(message) => wire::range_named(message),
-        UpstreamError::Unavailable { last, .. } if last.contains(TIMEOUT) => None,
-        _ => return Err(error),
+    let mut range = None;
+    let is_too_much = match &error {
+        UpstreamError::Rpc { message, .. } => {
+            range = wire::range_named(message);
+            is_too_wide(message)
+        }
+        UpstreamError::Unavailable { last, .. } => last.contains(TIMEOUT),
+        UpstreamError::NoEndpoint
+        | UpstreamError::Refused { .. }
+        | UpstreamError::NotSupported { .. }
+        | UpstreamError::Malformed { .. }
+        | UpstreamError::HistoryCut { .. }
+        | UpstreamError::WrongChain { .. }
+        | UpstreamError::NotAWallet { .. } => false,
     };
     let can_split = windows.iter().any(|window| window.low < window.high);
-    if can_split { Ok(windows.iter().map(|_| Found::TooMuch(range)).collect()) } else { Err(error) }
+    if is_too_much && can_split {
+        Ok(windows.iter().map(|_| Found::TooMuch(range)).collect())
+    } else {
+        Err(error)
+    }
 }
 
 /// What the transport says of a request without an answer.
@@ -326,13 +343,21 @@ pub(super) fn search_reading(status: u16, body: &[u8]) -> Reading {
         TIMEOUT_WORDS.iter().any(|words| text.contains(words))
     };
     match wire::rpc_reading(status, body) {
-        Reading::Again(_) | Reading::Refused { .. } if matches!(status, 408 | 504 | 524) => {
+        Reading::Again(_) | Reading::Unknown { .. } | Reading::Refused { .. }
+            if matches!(status, 408 | 504 | 524) =>
+        {
             Reading::Refused { code: i64::from(status), message: TOO_LONG.to_owned() }
         }
-        Reading::Again(text) if is_slow(&text) => {
+        Reading::Again(text) | Reading::Unknown { message: text, .. } if is_slow(&text) => {
             Reading::Refused { code: 0, message: TOO_LONG.to_owned() }
         }
-        read => read,
+        read @ (Reading::Good
+        | Reading::SlowDown(_)
+        | Reading::Again(_)
+        | Reading::NotOffered(_)
+        | Reading::Denied(_)
+        | Reading::Unknown { .. }
+        | Reading::Refused { .. }) => read,
     }
 }
 

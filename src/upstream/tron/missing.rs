@@ -10,6 +10,7 @@ use super::timeline::{Taken, Want};
 use super::wire;
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
+use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
 
@@ -33,7 +34,9 @@ impl TronSource {
         };
         let mut options = options.clone();
         for _ in 0..TRIES {
-            let Some(info) = self.info_in_block(height, &id, &mut options).await? else { continue };
+            let Some((info, by)) = self.info_in_block(height, &id, &mut options).await? else {
+                continue;
+            };
             let tx = match seen.sent.as_ref().map(|sent| sent.json.clone()) {
                 Some(json) => Some(json),
                 None => self.transaction_in_block(height, &id, &mut options).await?,
@@ -43,7 +46,7 @@ impl TronSource {
             if !listed.is_probe && want_sent(&listed.seen, &sent) == Want::Pass {
                 return Ok(Fetched::Unwanted);
             }
-            let info = info.get().as_bytes();
+            let info = (info.get().as_bytes(), by);
             return self.joined(id, &sent.json, info, &options).await;
         }
         Ok(Fetched::Lost(height))
@@ -54,7 +57,7 @@ impl TronSource {
         height: Height,
         id: &Word,
         options: &mut CallOptions,
-    ) -> Result<Option<Box<RawValue>>, UpstreamError> {
+    ) -> Result<Option<(Box<RawValue>, EndpointId)>, UpstreamError> {
         let reply = match self.post_solid(INFOS, &json!({"num": height}), options).await {
             Ok(reply) => reply,
             Err(error) if error.is_final() => return Ok(None),
@@ -62,7 +65,8 @@ impl TronSource {
         };
         options.avoid = Some(reply.endpoint);
         let list: Option<&RawValue> = serde_json::from_slice(&reply.body).ok();
-        Ok(list.and_then(|list| wire::of_block(list, "id", id)))
+        let info = list.and_then(|list| wire::of_block(list, "id", id));
+        Ok(info.map(|info| (info, reply.endpoint)))
     }
 
     async fn transaction_in_block(

@@ -5,7 +5,7 @@ use futures_util::future::join;
 use serde_json::json;
 
 use super::TronSource;
-use super::blocks::Head;
+use super::blocks::{BLOCK_MILLIS, Head};
 use super::wire::rpc_reading;
 use crate::domain::Height;
 use crate::upstream::endpoint::EndpointId;
@@ -68,7 +68,10 @@ impl TronSource {
         let settled = self.indexed_to(&head, newest);
         let Head { height, millis, hash } = head;
         let tip = high.is_none().then_some(Tip { height, hash });
-        Ok((high.map_or(settled, |high| high.min(settled)), millis, tip))
+        let high = high.map_or(settled, |high| high.min(settled));
+        // Blocks are at least so far apart.
+        let below = height.saturating_sub(high).saturating_mul(BLOCK_MILLIS);
+        Ok((high, millis.saturating_sub(below), tip))
     }
 
     /// Asks each endpoint once which chain it is of; those that do not say are believed.

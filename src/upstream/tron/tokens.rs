@@ -142,9 +142,8 @@ impl TronSource {
     ) -> Result<(), UpstreamError> {
         let limits = &self.inner.limits;
         let mut failure = None;
-        let by_rpc = |one: &&mut &mut Open| !one.by_http;
         let mut contracts: Vec<&mut Open> =
-            open.iter_mut().filter(by_rpc).map(|one| &mut **one).collect();
+            open.iter_mut().filter(|one| !one.by_http).map(|one| &mut **one).collect();
         let asked = options.clone();
         for group in contracts.chunks_mut(limits.tokens_batch.max(1)) {
             let mints: Vec<Address> = group.iter().map(|one| one.mint).collect();
@@ -155,7 +154,9 @@ impl TronSource {
                 }
                 // Not every node speaks JSON-RPC.
                 Err(error) if error.is_final() => {
-                    group.iter_mut().for_each(|one| one.by_http = true);
+                    for one in group.iter_mut() {
+                        one.by_http = true;
+                    }
                 }
                 Err(error) => failure = Some(error),
             }
