@@ -53,9 +53,8 @@ impl Client {
                 self.walk = Trail::default();
             }
             let end = self.ask(world, true).await;
-            let is_over = |end: End| {
-                end.complete && !end.more || end.error == Some(HistoryError::Changed)
-            };
+            let is_over =
+                |end: End| end.complete && !end.more || end.error == Some(HistoryError::Changed);
             if end.is_some_and(is_over) {
                 self.walk = Trail::default();
             }
