@@ -53,7 +53,9 @@ impl Client {
                 self.walk = Trail::default();
             }
             let end = self.ask(world, true).await;
-            if end.is_some_and(|end| end.complete && !end.more) {
+            let is_over =
+                |end: End| end.complete && !end.more || end.error == Some(HistoryError::Changed);
+            if end.is_some_and(is_over) {
                 self.walk = Trail::default();
             }
             world.check_usage(self.key);

@@ -29,6 +29,8 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
         Way::Lists | Way::Events => "tron",
         // Elsewhere that list shows no inner calls.
         Way::Transfers => "eth",
+        // Sales on a launchpad are seen by inner calls alone, which this way does not read.
+        Way::Logs => dice.pick(&["eth", "base"]),
         _ => dice.pick(&["eth", "base", "bsc"]),
     };
     let chain = Arc::new(registry.chain_named(slug).unwrap().clone());

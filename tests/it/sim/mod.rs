@@ -31,6 +31,7 @@ use std::time::Duration;
 use blotter::demo::Faults;
 use blotter::demo::solana::NodeOptions;
 use blotter::domain::Height;
+use blotter::history::HistoryError;
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
@@ -245,6 +246,9 @@ async fn finish(world: &World, client: &mut Client, target: Height, strict: bool
         let before = client.walk.rows;
         let end = client.ask(world, false).await.unwrap();
         let has_all = end.complete && !end.more;
+        if end.error == Some(HistoryError::Changed) {
+            client.walk = client::Trail::default();
+        }
         if !has_all && client.walk.rows > before {
             continue;
         }
