@@ -161,10 +161,8 @@ impl AlchemyLister {
             }
         }
         let ((one_on, one), (two_on, two)) = (self.page(one)?, self.page(two)?);
-        let (is_first, rows) = match merge::fuller((true, one.rows), (false, two.rows)) {
-            Ok(page) => page,
-            Err(_) => return self.miss(two_on),
-        };
+        let fuller = merge::fuller((true, one.rows), (false, two.rows));
+        let Ok((is_first, rows)) = fuller else { return self.miss(two_on) };
         let (endpoint, key) = if is_first { (one_on, one.key) } else { (two_on, two.key) };
         let is_whole = key.is_none();
         match key {

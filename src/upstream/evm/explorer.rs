@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
+use futures_util::future::{join, join_all, join4};
 use tokio::time::sleep;
 
 use super::abilities::Abilities;
@@ -103,7 +103,7 @@ impl ExplorerLister {
 
     /// How far all lists have come.
     pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
-        self.indexed(&CallOptions::new(self.lane.clone())).await
+        Box::pin(self.indexed(&self.options())).await
     }
 
     /// The next heights down that all lists have passed. Cancel safe: an answer that is under way
@@ -269,9 +269,11 @@ impl ExplorerLister {
             return Ok(true);
         }
         let known = lock(&self.heads).get(&endpoint).copied();
-        let indexed = match known {
-            Some(indexed) => indexed,
-            None => self.indexed(&CallOptions { on: Some(endpoint), ..self.options() }).await?,
+        let indexed = if let Some(indexed) = known {
+            indexed
+        } else {
+            let here = CallOptions { on: Some(endpoint), ..self.options() };
+            Box::pin(self.indexed(&here)).await?
         };
         Ok(indexed.is_none_or(|indexed| indexed >= height))
     }
@@ -283,15 +285,26 @@ impl ExplorerLister {
     /// How far the lists of an endpoint have come, by their newest rows of accounts that are used
     /// all the time; where they show none, by the head that it reports less the chain's lag.
     async fn indexed(&self, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
-        let (first, endpoint) = self.newest_row(List::Transactions, options).await?;
+        let all = self.pool.endpoints();
+        let only = all.first().filter(|_| all.len() == 1).map(|endpoint| endpoint.id);
+        let endpoint = if let Some(endpoint) = options.on.or(only) {
+            endpoint
+        } else {
+            self.newest_row(List::Transactions, options).await?.1
+        };
         let here = CallOptions { on: Some(endpoint), ..options.clone() };
-        let (tokens, calls) =
-            join(self.newest_row(List::Tokens, &here), self.newest_calls(&here)).await;
-        let reported = head(&self.pool, &here).await?;
+        let (transactions, tokens, calls, reported) = join4(
+            self.newest_row(List::Transactions, &here),
+            self.newest_row(List::Tokens, &here),
+            self.newest_calls(&here),
+            head(&self.pool, &here),
+        )
+        .await;
+        let reported = reported?;
         let lag = self.subject.chain.index_lag;
         let by_head = reported.map(|reported| reported.saturating_sub(lag));
         let near = |row: &Height| by_head.is_none_or(|by| row.saturating_add(lag * QUIET) >= by);
-        let rows = [first, tokens?.0, calls?];
+        let rows = [transactions?.0, tokens?.0, calls?];
         let lowest = rows.into_iter().map(|row| row.filter(near).or(by_head)).min().flatten();
         lock(&self.heads).insert(endpoint, lowest);
         Ok(lowest)

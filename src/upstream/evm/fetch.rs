@@ -12,9 +12,9 @@ use tokio::time::sleep;
 use super::EvmSource;
 use super::discovery::Candidate;
 use super::native::Traced;
-use super::{fees, wire};
+use super::{Past, fees, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
-use crate::domain::{Height, Proof, Resume, TxId, Units, UnixSeconds};
+use crate::domain::{Doubts, Height, Proof, Resume, TxId, Units, UnixSeconds};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::{Answer, Call, CallOptions};
@@ -85,6 +85,11 @@ impl EvmSource {
         given.missing.extend(more.missing.into_iter().chain(missing));
         given.fetched.retain(|one| one.tx.succeeded);
         self.add_native(&wallet, &mut given.fetched, &blocks, &options).await;
+        let proof = if given.fetched.iter().any(|one| self.may_be_traced_later(&one.tx)) {
+            proof.with(Doubts::UNCONFIRMED)
+        } else {
+            proof
+        };
         let (txs, untimed) = timed(given.fetched, &given.times);
         let missing = given.missing.into_iter().chain(untimed);
         let missing = missing.map(|(height, hash)| (height, TxId::Evm(hash))).collect();
@@ -227,6 +232,14 @@ impl EvmSource {
             }
         }
         Ok(avoid)
+    }
+
+    /// A sale for native coin is none without its payment: where an endpoint that traces failed, the
+    /// read is not the last word.
+    fn may_be_traced_later(&self, tx: &Transaction) -> bool {
+        tx.native == NativeFlows::Unknown
+            && self.may_trade(tx)
+            && !self.is_pruned(Past::Traces, tx.block)
     }
 
     /// Nodes that are behind have what is missing a little later.

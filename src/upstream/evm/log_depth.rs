@@ -17,6 +17,8 @@ use crate::upstream::pool::{Answer, Call, CallOptions};
 /// Blocks of a look for logs of busy contracts, times the chain's own number of them.
 const REACHES: [u64; 3] = [1, 4, 16];
 const BLOCKS_MIN: u64 = 8;
+/// Blocks above a head in which they are looked for.
+const BUSY_BLOCKS: u64 = 64;
 /// Blocks whose receipts are asked about where the busy contracts have no logs.
 const SAMPLES: u64 = 8;
 /// How pruned nodes refuse.
@@ -86,6 +88,21 @@ impl EvmSource {
             }
         }
         Ok(None)
+    }
+
+    /// The newest log of the wrapped coin or a reference pool in some blocks up from a final head:
+    /// shows that logs are there up to that head. `None` where there is none, or no answer.
+    pub(super) async fn newest_busy_log(
+        &self,
+        head: Height,
+        newest: Height,
+        options: &CallOptions,
+    ) -> Option<Height> {
+        let range = head..=newest.min(head.saturating_add(BUSY_BLOCKS - 1));
+        let calls = self.busy_queries(*range.start(), *range.end());
+        let answers = self.inner.pool.batch(&calls, options).await;
+        let logs = answers.into_iter().flatten().filter_map(|answer| wire::logs(&answer.result));
+        logs.flatten().map(|log| log.block).filter(|block| range.contains(block)).max()
     }
 
     fn busy_queries(&self, low: Height, high: Height) -> Vec<Call> {
@@ -162,18 +179,7 @@ fn is_something(answer: &Result<Answer, UpstreamError>) -> bool {
 }
 
 fn of_error(error: &UpstreamError) -> Kept {
-    match error {
-        UpstreamError::Rpc { message, .. } => {
-            let text = message.to_lowercase();
-            if PRUNED.iter().any(|word| text.contains(word)) { Kept::No } else { Kept::Unknown }
-        }
-        UpstreamError::NoEndpoint
-        | UpstreamError::NotSupported { .. }
-        | UpstreamError::Unavailable { .. }
-        | UpstreamError::Refused { .. }
-        | UpstreamError::Malformed { .. }
-        | UpstreamError::HistoryCut { .. }
-        | UpstreamError::WrongChain { .. }
-        | UpstreamError::NotAWallet { .. } => Kept::Unknown,
-    }
+    let UpstreamError::Rpc { message, .. } = error else { return Kept::Unknown };
+    let text = message.to_lowercase();
+    if PRUNED.iter().any(|word| text.contains(word)) { Kept::No } else { Kept::Unknown }
 }

@@ -48,7 +48,7 @@ impl Side {
 /// A log that is known, by its place.
 pub(super) type Witness = (Height, Word);
 
-/// A log by what tells it from others.
+/// What identifies a log.
 type Key = (Height, Word, Account, Vec<Word>);
 
 /// One filter over one range.
@@ -199,7 +199,7 @@ mod tests {
         assert!(!some.add(vec![(0, vec![log(12, 1)])]));
         assert_eq!(some.open(), [0]);
         assert!(!some.add(vec![(0, vec![log(12, 1)])]));
-        assert_eq!(some.open(), [] as [usize; 0]);
+        assert!(some.open().is_empty());
         let mut none = search(None);
         for left in [1, 1, 0] {
             none.add(vec![(0, vec![])]);
@@ -217,7 +217,7 @@ mod tests {
             assert_eq!(search.open(), [0]);
         }
         search.add(vec![(0, vec![log(12, 1), log(14, 2)])]);
-        assert_eq!(search.open(), [] as [usize; 0]);
+        assert!(search.open().is_empty());
         assert_eq!(search.finish(20).0.len(), 2);
     }
 
@@ -231,7 +231,7 @@ mod tests {
             assert_eq!(search.open(), [0]);
         }
         search.add(vec![(0, vec![log(12, 1), log(25, 9)])]);
-        assert_eq!(search.open(), [] as [usize; 0]);
+        assert!(search.open().is_empty());
         let (logs, witnesses) = search.finish(20);
         assert_eq!((logs.len(), witnesses), (1, vec![(Side::Gave, (12, [1; 32]))]));
     }

@@ -96,7 +96,7 @@ impl LogLister {
         while let Some(choice) = self.choice(high, &lacking)? {
             self.blocks = self.blocks.min(choice.blocks_max).max(1);
             let ranges = self.ranges(high);
-            match self.search(&ranges, choice).await {
+            match Box::pin(self.search(&ranges, choice)).await {
                 Ok(Asked::Logs((logs, doubts))) => {
                     let low = ranges.last().map_or(high, |(low, _)| *low);
                     self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
@@ -322,7 +322,11 @@ impl LogLister {
         for ((at, query), answer) in queries.iter().zip(answers) {
             match self.read(answer, query.low, query.high)? {
                 Asked::Logs(found) => logs.push((*at, found)),
-                other => return Ok(other.without_logs()),
+                other @ (Asked::TooMuch(_)
+                | Asked::TooSlow
+                | Asked::Pruned(_)
+                | Asked::Behind
+                | Asked::Lacks) => return Ok(other.without_logs()),
             }
         }
         Ok(Asked::Logs(logs))

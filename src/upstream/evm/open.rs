@@ -40,7 +40,7 @@ impl EvmSource {
     /// The first list that works; the last error where none does.
     pub(super) async fn open(self, wanted: Wanted) -> Result<Opened, UpstreamError> {
         let open = || self.open_any(wanted.clone());
-        checked(self.check_chain(&wanted.options), open).await
+        Box::pin(checked(self.check_chain(&wanted.options), open)).await
     }
 
     async fn open_any(&self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
@@ -97,7 +97,7 @@ impl EvmSource {
     }
 
     /// How far up a list holds everything that is final. A head of nodes is a number next to their
-    /// logs, which may come from another backend: they are believed up to the chain's lag below it.
+    /// logs, which may come from another backend.
     async fn reach(
         &self,
         kind: Discovery,
@@ -113,13 +113,23 @@ impl EvmSource {
         let (newest, head) = join(newest, self.final_tip(options)).await;
         let ((head, tip), lag) = (head?, self.inner.chain.index_lag);
         let reached = match (newest?, kind) {
-            (Some(newest), Discovery::Logs) => head.min(newest.saturating_sub(lag)),
+            (Some(newest), Discovery::Logs) => self.logs_reach(head, newest, options).await,
             // Learned from the lists; the gateway says with each answer how far that came.
             (Some(indexed), _) => head.min(indexed),
             (None, _) => head.saturating_sub(lag),
         };
         self.note_list_head(kind, reached);
         Ok((reached, tip))
+    }
+
+    /// Near the newest block logs count as far as those of busy contracts go.
+    async fn logs_reach(&self, head: Height, newest: Height, options: &CallOptions) -> Height {
+        let sure = newest.saturating_sub(self.inner.chain.index_lag);
+        if sure >= head {
+            return head;
+        }
+        let seen = self.newest_busy_log(head, newest, options).await;
+        seen.map_or(sure, |seen| head.min(seen.max(sure)))
     }
 
     /// Asks each endpoint once whether it is a node of this chain; others are left alone.

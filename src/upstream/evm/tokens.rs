@@ -49,12 +49,21 @@ impl<T> Given<T> {
         matches!(self, Self::Value(_))
     }
 
-    /// Two answers as one: `None` where it is not known whether there is a value.
-    fn join(self, second: Self) -> Option<Option<T>> {
+    /// Two answers as one: nothing only where both say so.
+    fn join(self, second: Self) -> Self {
         match (self, second) {
-            (Self::Value(value), _) | (_, Self::Value(value)) => Some(Some(value)),
-            (Self::Nothing, Self::Nothing) => Some(None),
-            (Self::Unanswered, _) | (_, Self::Unanswered) => None,
+            (Self::Value(value), _) | (_, Self::Value(value)) => Self::Value(value),
+            (Self::Nothing, Self::Nothing) => Self::Nothing,
+            (Self::Unanswered, _) | (_, Self::Unanswered) => Self::Unanswered,
+        }
+    }
+
+    /// An error where it is not known whether there is a value.
+    fn known(self) -> Result<Option<T>, ()> {
+        match self {
+            Self::Value(value) => Ok(Some(value)),
+            Self::Nothing => Ok(None),
+            Self::Unanswered => Err(()),
         }
     }
 }
@@ -109,8 +118,9 @@ pub(super) async fn tokens(
         let account: Account = mint.bytes().try_into().ok()?;
         let one = first.remove(&account).unwrap_or_default();
         let two = second.remove(&account).unwrap_or_default();
-        let symbol = one.symbol.join(two.symbol)?;
-        Some(TokenMeta { mint: *mint, symbol, decimals: one.decimals.join(two.decimals)? })
+        let symbol = one.symbol.join(two.symbol).known().ok()?;
+        let decimals = one.decimals.join(two.decimals).known().ok()?;
+        Some(TokenMeta { mint: *mint, symbol, decimals })
     };
     Ok(mints.iter().filter_map(meta).collect())
 }
