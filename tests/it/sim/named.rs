@@ -57,7 +57,6 @@ const RPC: [&str; 5] = [
 ];
 
 #[tokio::test(start_paused = true)]
-#[ignore = "fails until endpoints are asked again for what they refused (issue 16)"]
 async fn a_missing_method_for_a_moment_is_asked_for_again() {
     check_all(&[Way::Logs, Way::Explorer, Way::Portal], &RPC, &[Refusal::NoMethod]).await;
     let tron = ["eth_getLogs", "eth_chainId"];
@@ -65,7 +64,6 @@ async fn a_missing_method_for_a_moment_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "fails until endpoints are asked again for what they refused (issue 16)"]
 async fn a_page_that_is_not_there_for_a_moment_is_asked_for_again() {
     check_all(&[Way::Logs, Way::Explorer], &RPC, &[Refusal::NotFound]).await;
     let lists = ["txlist", "tokentx", "txlistinternal"];
@@ -76,7 +74,6 @@ async fn a_page_that_is_not_there_for_a_moment_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "fails until endpoints are asked again for what they refused (issue 16)"]
 async fn a_list_that_is_refused_for_a_moment_is_asked_for_again() {
     let lists = ["txlist", "tokentx", "txlistinternal"];
     check_all(&[Way::Explorer], &lists, &Refusal::ALL[..7]).await;
