@@ -8,7 +8,7 @@ use std::time::Duration;
 use warp::http::StatusCode;
 
 use super::gate::RateState;
-use crate::domain::AddressError;
+use crate::domain::{AddressError, Doubts};
 use crate::history::HistoryError;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -211,6 +211,12 @@ impl ApiError {
     /// Whether the same request can succeed later, as it stands.
     pub(super) fn is_retryable(&self) -> bool {
         let kind = self.kind();
+        // What no endpoint gives may never come: a client that loops until complete stops here.
+        if let Self::History(HistoryError::Unproved { doubts, .. }) = self
+            && doubts.contains(Doubts::MISSING)
+        {
+            return false;
+        }
         let passes = kind.status.is_server_error() && kind != HISTORY_CUT;
         passes || kind.status == StatusCode::TOO_MANY_REQUESTS
     }

@@ -1,6 +1,8 @@
 //! What a span of heights rests on: the way by which its transactions were found, and what that
 //! read did not establish.
 
+use std::fmt;
+
 /// The way by which a source found a wallet's transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Way {
@@ -76,8 +78,10 @@ impl Doubts {
     pub const MISSING: Self = Self(1 << 6);
     /// The chain counts another number of sent transactions than the list holds.
     pub const SENT_COUNT: Self = Self(1 << 7);
+    /// Solana: transactions that name only token accounts of the wallet, as no endpoint lists those.
+    pub const TOKEN_ACCOUNTS: Self = Self(1 << 8);
 
-    const NAMES: [(Self, &'static str); 8] = [
+    const NAMES: [(Self, &'static str); 9] = [
         (Self::UNRECORDED, "unrecorded"),
         (Self::UNCONFIRMED, "unconfirmed"),
         (Self::DEPTH, "depth"),
@@ -86,6 +90,7 @@ impl Doubts {
         (Self::TRC10, "trc10"),
         (Self::MISSING, "missing_transaction"),
         (Self::SENT_COUNT, "sent_count"),
+        (Self::TOKEN_ACCOUNTS, "token_accounts"),
     ];
 
     pub fn is_empty(self) -> bool {
@@ -125,6 +130,13 @@ impl Doubts {
     /// In the order of the list above.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES.iter().filter(move |(doubt, _)| self.contains(*doubt)).map(|(_, name)| *name)
+    }
+}
+
+impl fmt::Display for Doubts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.names().collect();
+        f.write_str(&names.join(", "))
     }
 }
 

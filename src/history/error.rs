@@ -1,6 +1,6 @@
 //! Why a history cannot be told, in words that a client may see: never a URL, never a secret.
 
-use crate::domain::Height;
+use crate::domain::{Doubts, Height};
 use crate::store::StoreError;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum HistoryError {
         "the history is not proved complete: heights {low} to {high} were read with a doubt \
          ({doubts}); they are read again, ask later"
     )]
-    Unproved { doubts: String, low: Height, high: Height },
+    Unproved { doubts: Doubts, low: Height, high: Height },
     /// A cursor's walk can no longer end as a whole: rows came or went above it since.
     #[error(
         "rows were added or removed above this cursor since its walk began; begin a new walk \

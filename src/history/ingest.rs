@@ -8,7 +8,7 @@ use super::pricing::{self, Beside, Doors};
 use super::valuing;
 use crate::decode::{self, Decoded, NoteKind};
 use crate::domain::{
-    Address, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, ValueSource, Wallet,
+    Address, Doubts, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, ValueSource, Wallet,
 };
 use crate::registry::Registry;
 use crate::store::{Chunk, PriceRecord, StoreError, TokenRecord, View, WalletRecord};
@@ -47,7 +47,7 @@ impl Ingest<'_> {
     ) -> Result<Chunk, IngestError> {
         let mut traded = self.decode(&raw.txs).await;
         self.order(&mut traded).await?;
-        let tokens = self.tokens(&traded).await?;
+        let (tokens, unanswered) = self.tokens(&traded).await?;
         let beside: Beside = traded.iter().map(|one| (one.tx, one.decoded.beside)).collect();
         let (trades, prices) = self.value(traded, &beside, &tokens).await?;
         Ok(Chunk {
@@ -57,7 +57,7 @@ impl Ingest<'_> {
             high: raw.high,
             decoder: decode::version(self.record.wallet.address.family()),
             resume: raw.resume,
-            proof: raw.proof,
+            proof: raw.proof.with(unanswered),
             missing: raw.missing,
             reread: None,
             trades,
@@ -163,8 +163,9 @@ impl Ingest<'_> {
         Ok(HashMap::new())
     }
 
-    /// Decimals that the transactions told, and symbols of tokens that are not known yet.
-    async fn tokens(&self, traded: &[Traded]) -> Result<Vec<TokenRecord>, IngestError> {
+    /// Decimals that the transactions hold, and symbols of tokens that are not known yet; with a doubt
+    /// where no endpoint answered for the decimals of a token.
+    async fn tokens(&self, traded: &[Traded]) -> Result<(Vec<TokenRecord>, Doubts), IngestError> {
         let chain = self.record.wallet.chain;
         let mut tokens: BTreeMap<Address, TokenRecord> = BTreeMap::new();
         let mints: BTreeSet<Address> = traded
@@ -183,7 +184,13 @@ impl Ingest<'_> {
         if !unknown.is_empty() {
             self.look_up(&unknown, &mut tokens).await?;
         }
-        Ok(tokens.into_values().collect())
+        let is_open = |mint: &Address| {
+            let token = tokens.get(mint);
+            token.is_some_and(|token| token.decimals.is_none() && token.asked_at.is_none())
+        };
+        let unanswered = unknown.iter().any(is_open);
+        let doubts = if unanswered { Doubts::UNCONFIRMED } else { Doubts::NONE };
+        Ok((tokens.into_values().collect(), doubts))
     }
 
     /// Tokens without a symbol that were not asked for lately.

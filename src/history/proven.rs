@@ -36,8 +36,7 @@ impl Inner {
     pub(super) fn doubt(&self, record: &WalletRecord, from: Height) -> Option<HistoryError> {
         let floor = record.coverage.run_low(from)?;
         let span = self.unproved(record, from).next().filter(|span| span.high >= floor)?;
-        let doubts: Vec<&str> = span.proof.doubts.names().collect();
-        let (doubts, low, high) = (doubts.join(", "), span.low, span.high);
+        let (doubts, low, high) = (span.proof.doubts, span.low, span.high);
         Some(HistoryError::Unproved { doubts, low, high })
     }
 

@@ -287,19 +287,12 @@ impl Worker {
             self.pumps.remove(at);
             return Ok(());
         };
-        let is_better = self.source.accepts(raw.proof) && raw.missing.is_empty();
         if !self.source.accepts(raw.proof) {
             self.pumps.remove(at);
             self.reread_failed();
             return Ok(());
         }
-        self.store(record, raw, Stored::Again, at, None).await?;
-        if is_better {
-            self.inner.rereads.succeeded(&self.board.wallet);
-        } else {
-            self.reread_failed();
-        }
-        Ok(())
+        self.store(record, raw, Stored::Again, at, None).await.map(drop)
     }
 
     fn reread_failed(&self) {
@@ -381,6 +374,7 @@ impl Worker {
             let kept = inner.view()?.anchors(record.id)?;
             chunk.anchors = Some(anchors::add(&kept, anchor, max));
         }
+        let is_proved = source.accepts(chunk.proof) && chunk.missing.is_empty();
         let written = inner.store.write_chunk(chunk).await?;
         if matches!(written, Written::Stale) {
             inner.metrics.chunks_stale.add(1);
@@ -388,6 +382,13 @@ impl Worker {
             return Ok(false);
         }
         inner.metrics.chunks_stored.add(1);
+        if matches!(stored, Stored::Again) {
+            if is_proved {
+                inner.rereads.succeeded(&record.wallet);
+            } else {
+                self.reread_failed();
+            }
+        }
         match self.pumps.get_mut(at) {
             Some(pump) if pump.low < low => pump.next_high = Some(low - 1),
             Some(_) => drop(self.pumps.remove(at)),

@@ -22,6 +22,8 @@ enum Methods {
     Traces,
     /// Runs of a contract, which fail by themselves.
     Runs,
+    /// `alchemy_getAssetTransfers`, whose categories differ by network.
+    Transfers,
 }
 
 impl Methods {
@@ -32,6 +34,7 @@ impl Methods {
             Self::Ranges => method == "eth_getLogs",
             Self::Traces => is_trace,
             Self::Past => is_trace || PAST.contains(&method),
+            Self::Transfers => method == "alchemy_getAssetTransfers",
             Self::Runs => matches!(method, "eth_call" | "eth_estimateGas"),
         }
     }

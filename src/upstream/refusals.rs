@@ -23,6 +23,10 @@ pub(super) enum Logged {
     Unknown,
 }
 
+/// Methods in whose place the caller reads another way at no loss: the first answer that they are
+/// not offered ends the wait for them.
+const REPLACEABLE: &[&str] = &["getTransactionsForAddress"];
+
 /// Between two log lines of an endpoint about the same.
 const LOG_EVERY: Duration = Duration::from_secs(1800);
 
@@ -43,7 +47,12 @@ impl Streak {
         Self { kind, answers: 0, counted_at: now, until: now, is_firm: false }
     }
 
-    fn count(&mut self, kind: RefusalKind, began: Instant, now: Instant, limits: &PoolLimits) {
+    fn count(
+        &mut self,
+        (kind, method): (RefusalKind, &str),
+        (began, now): (Instant, Instant),
+        limits: &PoolLimits,
+    ) {
         if self.answers > 0 && began < self.counted_at {
             return;
         }
@@ -51,6 +60,7 @@ impl Streak {
         self.answers = self.answers.saturating_add(1);
         self.counted_at = now;
         let wanted = match kind {
+            RefusalKind::Unsupported if REPLACEABLE.contains(&method) => 1,
             RefusalKind::Unsupported => limits.unsupported_answers,
             RefusalKind::Denied => limits.denied_answers,
         };
@@ -90,15 +100,16 @@ impl Refusals {
         (began, now): (Instant, Instant),
         limits: &PoolLimits,
     ) {
+        let times = (began, now);
         let streak = self.methods.entry(method).or_insert_with(|| Streak::new(kind, now));
-        streak.count(kind, began, now, limits);
+        streak.count((kind, method), times, limits);
         if kind == RefusalKind::Denied {
             self.denied.insert(method);
         }
         // Two methods without a result between them: it is the endpoint.
         if kind == RefusalKind::Denied && self.denied.len() > 1 {
             let whole = self.whole.get_or_insert_with(|| Streak::new(kind, now));
-            whole.count(kind, began, now, limits);
+            whole.count((kind, method), times, limits);
         }
     }
 

@@ -266,7 +266,7 @@ impl Source {
     pub fn accepts(&self, proof: Proof) -> bool {
         match self {
             // Its lists were held against a second answer from the first version on.
-            Self::Solana(_) => !proof.doubts.contains(Doubts::MISSING),
+            Self::Solana(_) => proof.doubts.without(Doubts::UNRECORDED).is_empty(),
             Self::Evm(source) => source.accepts(proof),
             Self::Tron(source) => source.accepts(proof),
         }

@@ -50,7 +50,7 @@ fn without(truth: &[Fact], lost: &Fact) -> Vec<Fact> {
 fn assert_unproved(end: &End, lost: &Fact) {
     assert!(!end.complete, "{end:?}");
     let Some(HistoryError::Unproved { doubts, low, high }) = &end.error else { panic!("{end:?}") };
-    assert_eq!((doubts.as_str(), *low, *high), ("missing_transaction", lost.slot, lost.slot));
+    assert_eq!((*doubts, *low, *high), (Doubts::MISSING, lost.slot, lost.slot));
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,7 +33,9 @@ impl Venue<'_> {
     pub(super) fn may_move_native(&self) -> bool {
         let vault = self.contract.is_some_and(|c| c.kind == ContractKind::Vault);
         let shown = self.assets.len() > 1 && !self.assets.contains(&Asset::Native);
-        self.event.native && (vault || !shown)
+        // Launchpads take and give the coin itself, where their event shows no other.
+        let may = self.event.native || self.event.kind == EventKind::Curve;
+        may && (vault || !shown)
     }
 }
 

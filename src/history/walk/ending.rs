@@ -42,7 +42,10 @@ impl Walk {
                 first_trade: None,
                 error: Some(error),
             });
-        if self.request.want == Want::All && !end.complete && !self.live {
+        // A page loads nothing beyond its rows, but what was read with a doubt is read again.
+        let is_unproved = matches!(end.error, Some(HistoryError::Unproved { .. }));
+        let wants_more = self.request.want == Want::All || is_unproved;
+        if wants_more && !end.complete && !self.live {
             self.inner.go_on_in_background(&self.request, end.error.as_ref());
         }
         Step::End(end)

@@ -12,6 +12,8 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::code(&[3], Fatal),
     Rule::text(REVERTED, Fatal),
     Rule::text(FAULTS, Fatal).on(Methods::Runs),
+    // For the caller, who asks without it.
+    Rule { codes: &[-32602, -32600, -32000], ..Rule::text(CATEGORY, Fatal) }.on(Methods::Transfers),
     Rule::text(BATCH, ReduceBatch).in_batch(),
     Rule::text(TOO_LARGE, ReduceBatch).in_batch(),
     Rule::text(RATE, SlowDown).not(LONG),
@@ -51,6 +53,8 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::code(&[-32603, -32010, -32011, -32012, -32013, -32014, -32015, 12, 19, 30], Retry),
 ];
 
+/// A network without a category of transfers.
+const CATEGORY: &[&str] = &["categor", "internal transfer"];
 /// The call itself fails, wherever it is made.
 const REVERTED: &[&str] = &["execution reverted", "transaction reverted", "vm execution error"];
 /// The same in the words of the machines (go-ethereum `core/vm/errors.go`, Nethermind, Besu).

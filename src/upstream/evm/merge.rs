@@ -37,26 +37,36 @@ pub(super) enum What {
 }
 
 /// Of two answers to the same question the one that holds all rows of the other; the endpoint of
-/// the second where neither does.
+/// the second where neither does, or where one repeats a row that the other has once: an index that
+/// does so would double an amount.
 pub(super) fn fuller<T: Copy>(one: (T, Vec<Row>), two: (T, Vec<Row>)) -> Result<(T, Vec<Row>), T> {
-    let counts = [&one.1, &two.1].map(|page| {
-        let mut counts: HashMap<Word, usize> = HashMap::new();
-        for row in page {
-            *counts.entry(row.hash).or_default() += 1;
-        }
-        counts
-    });
-    let [of_one, of_two] = &counts;
-    let holds = |all: &HashMap<Word, usize>, part: &HashMap<Word, usize>| {
-        part.iter().all(|(hash, count)| all.get(hash).is_some_and(|all| all >= count))
-    };
-    if holds(of_one, of_two) {
+    let [of_one, of_two] = [&one.1, &two.1].map(|page| by_hash(page));
+    if holds(&of_one, &of_two) {
         Ok(one)
-    } else if holds(of_two, of_one) {
+    } else if holds(&of_two, &of_one) {
         Ok(two)
     } else {
         Err(two.0)
     }
+}
+
+type ByHash<'a> = HashMap<Word, Vec<&'a Row>>;
+
+fn by_hash(page: &[Row]) -> ByHash<'_> {
+    let mut rows = ByHash::new();
+    for row in page {
+        rows.entry(row.hash).or_default().push(row);
+    }
+    rows
+}
+
+/// Whether a page has each row of a part, and as often.
+fn holds(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
+    let times = |rows: &[&Row], row: &Row| rows.iter().filter(|other| ***other == *row).count();
+    part.iter().all(|(hash, rows)| {
+        let Some(all) = all.get(hash) else { return false };
+        all.len() >= rows.len() && rows.iter().all(|row| times(all, row) == times(rows, row))
+    })
 }
 
 /// All that the lists tell of one transaction.

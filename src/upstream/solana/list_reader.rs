@@ -13,15 +13,14 @@ use tokio::time::sleep;
 
 use super::SolanaSource;
 use super::fetch::{Fetched, Page, PageRequest};
+use super::hint::{hint, resume};
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState};
 use super::open::Opening;
 use super::timeline::{Ready, Sizes, Timeline};
 use super::wire::Balance;
 use crate::decode::solana::Transaction;
-use crate::domain::{
-    Address, Family, Height, Proof, Resume, SourceAccount, TxId, UnixSeconds, Way,
-};
+use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, TxId, UnixSeconds, Way};
 use crate::upstream::endpoint::EndpointId;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::pool::CallOptions;
@@ -56,6 +55,8 @@ pub(super) struct ListReader {
     options: CallOptions,
     /// Who told the head, for the first pages.
     head_by: Option<EndpointId>,
+    /// What the reading cannot establish.
+    doubts: Doubts,
     listings: Vec<Listing>,
     listed: HashSet<[u8; 32]>,
     /// Nodes that keep the whole chain.
@@ -99,6 +100,7 @@ impl ListReader {
         let mut reader = Self {
             wallet,
             phase: Phase::Opening,
+            doubts: Doubts::NONE,
             options: CallOptions::new(request.lane.clone()),
             head_by: None,
             listings: Vec::new(),
@@ -242,6 +244,9 @@ impl ListReader {
 
     fn opened(&mut self, opening: Opening) {
         let Opening { head, endpoint, accounts, tip } = opening;
+        if accounts.is_none() {
+            self.doubts = Doubts::TOKEN_ACCOUNTS;
+        }
         self.tip = tip;
         if head < self.request.low {
             self.phase = Phase::Ended;
@@ -557,7 +562,7 @@ impl ListReader {
             high,
             txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
             resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
-            proof: Proof::of(Way::Signatures),
+            proof: Proof::of(Way::Signatures).with(self.doubts),
             missing: Vec::new(),
             accounts,
             tip: self.tip.take(),
@@ -576,25 +581,4 @@ fn pages(
 fn stalled() -> UpstreamError {
     let last = "the reading of this wallet stands still".to_owned();
     UpstreamError::Unavailable { attempts: 0, last }
-}
-
-type Mark = (Height, TxId);
-
-/// The hint of where a reading goes on: the two lowest entries of the wallet's list.
-fn hint(above: Mark, tail: Mark) -> Resume {
-    let mut bytes = Vec::with_capacity(2 * (8 + 64));
-    for (slot, id) in [above, tail] {
-        bytes.extend(slot.to_be_bytes());
-        bytes.extend(id.to_bytes());
-    }
-    Resume(bytes)
-}
-
-fn resume(hint: Option<&Resume>) -> Option<(Mark, Mark)> {
-    let (above, tail) = hint?.0.split_at_checked(8 + 64)?;
-    let mark = |bytes: &[u8]| {
-        let (slot, id) = bytes.split_first_chunk::<8>()?;
-        Some((u64::from_be_bytes(*slot), TxId::from_bytes(Family::Solana, id)?))
-    };
-    Some((mark(above)?, mark(tail)?))
 }

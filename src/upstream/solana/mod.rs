@@ -6,6 +6,7 @@ mod activity;
 mod balances;
 mod blocks;
 mod fetch;
+mod hint;
 mod limits;
 mod list;
 mod list_reader;
