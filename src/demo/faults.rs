@@ -248,7 +248,7 @@ impl CallFaults {
         if *spared > 0 {
             *spared -= 1;
             let Twist { flip, head_back, duplicate, flip_logs, .. } = self.twist;
-            self.twist = Twist { flip, head_back, duplicate, flip_logs, ..Twist::default() };
+            self.twist = Twist { head_back, flip, duplicate, flip_logs, ..Twist::default() };
         } else if self.twist.is_silent() {
             *spared = SPARED;
         }

@@ -59,7 +59,13 @@ impl Refusal {
         match self {
             Self::NoMethod => RpcError::new(-32601, "the method does not exist/is not available"),
             Self::Unusual => RpcError::new(-32000, TEXT_UNUSUAL),
-            _ => RpcError::new(-32099, TEXT_UNKNOWN),
+            Self::Unauthorized
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::Gone
+            | Self::NotImplemented
+            | Self::Processing
+            | Self::Unknown => RpcError::new(-32099, TEXT_UNKNOWN),
         }
     }
 
@@ -68,15 +74,20 @@ impl Refusal {
         let text = match self {
             Self::NoMethod => "Error! Missing Or invalid Action name",
             Self::Unusual => TEXT_UNUSUAL,
-            _ => TEXT_UNKNOWN,
+            Self::Unauthorized
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::Gone
+            | Self::NotImplemented
+            | Self::Processing
+            | Self::Unknown => TEXT_UNKNOWN,
         };
-        let body = match self {
-            Self::Processing => {
-                serde_json::json!({"status": "2", "result": [],
-                    "message": "Internal transactions for this address are still being processed"})
-            }
-            _ => serde_json::json!({"status": "0", "message": "NOTOK", "result": text,
-                "Error": text, "success": false, "error": text}),
+        let body = if self == Self::Processing {
+            serde_json::json!({"status": "2", "result": [],
+                "message": "Internal transactions for this address are still being processed"})
+        } else {
+            serde_json::json!({"status": "0", "message": "NOTOK", "result": text,
+                "Error": text, "success": false, "error": text})
         };
         let body = body.to_string().into_bytes();
         Plain { status: 200, content_type: "application/json", body }

@@ -242,7 +242,6 @@ async fn calls_for_a_thousand_trades_stay_few() {
         let counts = [&world.rpc, &world.explorer, &world.portal].map(calls);
         let all: u64 = counts.iter().sum();
         let logs = world.rpc.stats().calls_of("eth_getLogs");
-        println!("{discovery}: {all} calls, {logs} for logs, {:?}", counts);
-        assert!(all < most, "{discovery}: {all}");
+        assert!(all < most, "{discovery}: {all} calls, {logs} for logs, {counts:?}");
     }
 }

@@ -164,8 +164,9 @@ impl WholeReader {
                 // The lists find out what can be had.
                 Ok((!whole.prove(first)).then(|| self.rest(high)))
             }
-            (Some(Event::Page(Err(error @ UpstreamError::Malformed { .. }))), _) => Err(error),
-            (Some(Event::Page(Err(error))), Some(whole)) => {
+            (Some(Event::Page(Err(error))), Some(whole))
+                if !matches!(error, UpstreamError::Malformed { .. }) =>
+            {
                 tracing::warn!(%error, "full-transaction pages cannot be read: reading lists");
                 let high = whole.next_high();
                 if error.is_final() {
@@ -173,7 +174,7 @@ impl WholeReader {
                 }
                 Ok(Some(self.rest(high)))
             }
-            (Some(Event::Page(Err(error))), None) => Err(error),
+            (Some(Event::Page(Err(error))), _) => Err(error),
             (Some(Event::Page(Ok(_)) | Event::FirstKept(_)) | None, _) => Ok(None),
         }
     }

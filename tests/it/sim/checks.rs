@@ -146,9 +146,9 @@ impl World {
         let known: Vec<_> =
             truths[wallet].all().iter().filter(|f| record.coverage.covers(f.slot)).collect();
         assert_eq!(rows.len(), known.len(), "rows stored and true");
-        let fits = |row: &Row, fact: &Fact| match self.way {
-            Way::Solana => fact.is_told_by(row),
-            _ => fact.is_shown_by(row),
+        let is_exact = self.way == Way::Solana;
+        let fits = |row: &Row, fact: &Fact| {
+            if is_exact { fact.is_told_by(row) } else { fact.is_shown_by(row) }
         };
         for (row, fact) in rows.iter().zip(known) {
             let what = || told_apart(row, fact, &rows, truths[wallet].all());
@@ -185,9 +185,8 @@ impl World {
             let stored: HashSet<_> =
                 rows.iter().map(|r| (r.trade.key.tx, r.trade.key.leg)).collect();
             let mut known = truth.all().iter().filter(|f| self.covered(&record.coverage, f.slot));
-            if known.any(|fact| !stored.contains(&(fact.tx, fact.leg))) {
-                panic!("covered and not stored: {}", self.lost(wallet, truth.all()));
-            }
+            let lost = known.any(|fact| !stored.contains(&(fact.tx, fact.leg)));
+            assert!(!lost, "covered and not stored: {}", self.lost(wallet, truth.all()));
             return;
         }
         let known = truths[wallet].all().iter().filter(|fact| record.coverage.covers(fact.slot));

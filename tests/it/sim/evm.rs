@@ -29,9 +29,7 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
         Way::Lists | Way::Events => "tron",
         // Elsewhere that list shows no inner calls.
         Way::Transfers => "eth",
-        // Sales on a launchpad are seen by inner calls alone, which this way does not read.
-        Way::Logs => dice.pick(&["eth", "base"]),
-        _ => dice.pick(&["eth", "base", "bsc"]),
+        Way::Solana | Way::Logs | Way::Explorer | Way::Portal => dice.pick(&["eth", "base", "bsc"]),
     };
     let chain = Arc::new(registry.chain_named(slug).unwrap().clone());
     let limits = ModelLimits { head: Some(HEAD), ..ModelLimits::default() };
@@ -59,7 +57,7 @@ pub(super) fn plain(way: Way, registry: &Registry) -> Seeded {
             let lists = way == Way::Lists;
             Role::Tron(tron::NodeOptions { lists, ..tron::NodeOptions::default() })
         }
-        _ => {
+        Way::Solana | Way::Logs | Way::Explorer | Way::Transfers | Way::Portal => {
             let transfers = way == Way::Transfers;
             Role::Rpc(NodeOptions { transfers, ..NodeOptions::default() })
         }
@@ -67,7 +65,7 @@ pub(super) fn plain(way: Way, registry: &Registry) -> Seeded {
     match way {
         Way::Explorer => roles.push(Role::Explorer(ExplorerOptions::default())),
         Way::Portal => roles.push(Role::Portal(PortalOptions::default())),
-        _ => {}
+        Way::Solana | Way::Logs | Way::Transfers | Way::Lists | Way::Events => {}
     }
     let peers: Vec<Peer> = roles.into_iter().map(|role| peer(&model, role, 7)).collect();
     let plan = WalletPlan { first: Some(HEAD / 2), ..WalletPlan::trades(40) };
@@ -93,7 +91,9 @@ fn roles(way: Way, dice: &mut Dice) -> Vec<Role> {
     let mut roles: Vec<Role> = (0..nodes)
         .map(|at| match way {
             Way::Lists | Way::Events => tron_node(way, at, dice),
-            _ => Role::Rpc(rpc_node(way, dice)),
+            Way::Solana | Way::Logs | Way::Explorer | Way::Transfers | Way::Portal => {
+                Role::Rpc(rpc_node(way, dice))
+            }
         })
         .collect();
     let lists = dice.pick(&[1, 1, 2]);

@@ -123,7 +123,9 @@ async fn turmoil(world: &mut World, clients: &mut [Client], dice: &mut Dice) {
     refill(world).await;
     match world.way {
         Way::Solana => solana_troubles(world, dice),
-        _ => trouble::begin(world, dice),
+        Way::Logs | Way::Explorer | Way::Transfers | Way::Portal | Way::Lists | Way::Events => {
+            trouble::begin(world, dice);
+        }
     }
     match dice.range(0, 9) {
         0..=2 => world.disk.power_off_at_sync(world.disk.syncs() + dice.range(1, 25)),
@@ -275,7 +277,7 @@ async fn finish(world: &World, client: &mut Client, target: Height, strict: bool
 async fn finish_poisoned(world: &World, client: &mut Client, target: Height) {
     let mut tries = 0;
     let mut last = client.ask(world, false).await.unwrap();
-    while !(last.complete && !last.more) && !world.has_all(client.wallet, target) {
+    while (!last.complete || last.more) && !world.has_all(client.wallet, target) {
         tries += 1;
         let lacks = || world.lacks(client.wallet);
         assert!(tries <= CALM_TRIES, "one missing transaction hides others; {last:?}; {}", lacks());

@@ -47,7 +47,9 @@ impl Way {
         match self {
             Self::Solana => 600 + 4 * transactions,
             Self::Events => 4_000 + 12 * transactions,
-            _ => 2_000 + 12 * transactions,
+            Self::Logs | Self::Explorer | Self::Transfers | Self::Portal | Self::Lists => {
+                2_000 + 12 * transactions
+            }
         }
     }
 

@@ -72,7 +72,9 @@ impl World {
         let registry = Arc::new(Registry::embedded().unwrap());
         let seeded = match way {
             Way::Solana => solana::seeded(seed, dice),
-            _ => evm::seeded(way, &registry, seed, dice),
+            Way::Logs | Way::Explorer | Way::Transfers | Way::Portal | Way::Lists | Way::Events => {
+                evm::seeded(way, &registry, seed, dice)
+            }
         };
         Self::of(way, registry, seeded)
     }
