@@ -52,7 +52,8 @@ pub struct HistoryLimits {
     pub values_rows_around_max: usize,
     /// A history that the nodes have cut is tried again after this long.
     pub cut_retry_after: Duration,
-    /// A stream that has delivered all rows waits so long for the proof that nothing is missing.
+    /// A stream that has delivered all rows, and a page without rows, wait so long for the proof that
+    /// nothing is missing.
     pub proof_wait_max: Duration,
     /// First and longest pause between re-reads of spans whose proof is not accepted.
     pub reread_pause_min: Duration,
@@ -100,7 +101,7 @@ impl Default for HistoryLimits {
             values_pause_max: Duration::from_secs(300),
             values_rows_around_max: 200,
             cut_retry_after: Duration::from_secs(600),
-            proof_wait_max: Duration::from_secs(5),
+            proof_wait_max: Duration::from_secs(10),
             reread_pause_min: Duration::from_secs(2),
             reread_pause_max: Duration::from_secs(600),
             spans_max: 64,

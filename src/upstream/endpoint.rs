@@ -68,6 +68,8 @@ pub struct EndpointStatus {
     pub batch: usize,
     pub latency: Duration,
     pub last_error: Option<String>,
+    /// Time since its last useful answer.
+    pub answered_ago: Option<Duration>,
     pub not_offered: Vec<String>,
     /// Per method: calls sent and calls that failed.
     pub calls: BTreeMap<String, CallCounts>,
@@ -119,6 +121,7 @@ pub(super) struct Endpoint {
     measured_at: Instant,
     remeasure_after: Duration,
     last_error: Option<String>,
+    answered_at: Option<Instant>,
     pub(super) refusals: Refusals,
     calls: BTreeMap<String, CallCounts>,
 }
@@ -153,6 +156,7 @@ impl Endpoint {
             measured_at: now,
             remeasure_after: limits.remeasure_after,
             last_error: None,
+            answered_at: None,
             refusals: Refusals::default(),
             calls: BTreeMap::new(),
         }
@@ -281,6 +285,7 @@ impl Endpoint {
     /// It answered to a request that was sent at `began`.
     pub(super) fn succeeded(&mut self, began: Instant, took: Duration) {
         self.failures = 0;
+        self.answered_at = Some(Instant::now());
         self.took(took);
         // What was under way when it asked for less says nothing about the pause since.
         if began >= self.slowed_at {
@@ -369,6 +374,7 @@ impl Endpoint {
             batch: self.batch,
             latency: self.latency,
             last_error: self.last_error.clone(),
+            answered_ago: self.answered_at.map(|at| now.saturating_duration_since(at)),
             not_offered: self.refusals.methods(now),
             calls: self.calls.clone(),
         }

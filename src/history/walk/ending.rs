@@ -1,5 +1,7 @@
 //! How a walk ends: what it says of the whole history, and how long it waits for the proof.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::{End, Step, Walk, Want};
@@ -9,10 +11,13 @@ use crate::history::proven::Completeness;
 use crate::store::{View, WalletRecord};
 
 impl Walk {
-    /// All rows are delivered, and some spans that hold them are still to be proved: a stream gives
-    /// the worker some time for it, as its final line says whether the history is complete.
+    /// All rows are delivered, and some spans that hold them are still to be proved: a stream, and a
+    /// page without rows, give the worker some time for it, as their end says whether the history is
+    /// complete.
     pub(super) fn awaits_proof(&mut self) -> Result<bool, HistoryError> {
-        if self.request.want != Want::All {
+        if let Want::Rows(most) = self.request.want
+            && self.left < most
+        {
             return Ok(false);
         }
         let record = self.record(&self.inner.view()?)?;
@@ -42,6 +47,7 @@ impl Walk {
                 first_trade: None,
                 error: Some(error),
             });
+        let end = self.with_silence(end);
         // A page loads nothing beyond its rows, but what was read with a doubt is read again.
         let is_unproved = matches!(end.error, Some(HistoryError::Unproved { .. }));
         let wants_more = self.request.want == Want::All || is_unproved;
@@ -49,6 +55,24 @@ impl Walk {
             self.inner.go_on_in_background(&self.request, end.error.as_ref());
         }
         Step::End(end)
+    }
+
+    /// Where nothing is stored and no endpoint gave a useful answer since the walk began, its end is
+    /// that failure: an empty page would mean that a load is under way.
+    fn with_silence(&self, end: End) -> End {
+        let is_empty = end.error.is_none() && !end.complete && self.head.is_none();
+        let source = self.inner.sources.get(&self.request.wallet.chain).filter(|_| is_empty);
+        let Some(source) = source else { return end };
+        let (window, left) = (self.request.window, self.deadline.duration_since(Instant::now()));
+        let open_for = window.saturating_sub(left);
+        let endpoints = source.status().endpoints;
+        let answered = |ago: Option<Duration>| ago.is_some_and(|ago| ago <= open_for);
+        if endpoints.iter().any(|one| answered(one.answered_ago)) {
+            return end;
+        }
+        let reason = endpoints.into_iter().find_map(|one| one.last_error);
+        let detail = reason.unwrap_or_else(|| "no answer in time".to_owned());
+        End { error: Some(HistoryError::UpstreamUnavailable { detail }), ..end }
     }
 
     pub(super) fn summary(&self, error: Option<HistoryError>) -> Result<End, HistoryError> {
