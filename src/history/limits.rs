@@ -101,7 +101,7 @@ impl Default for HistoryLimits {
             values_pause_max: Duration::from_secs(300),
             values_rows_around_max: 200,
             cut_retry_after: Duration::from_secs(600),
-            proof_wait_max: Duration::from_secs(10),
+            proof_wait_max: Duration::from_secs(20),
             reread_pause_min: Duration::from_secs(2),
             reread_pause_max: Duration::from_secs(600),
             spans_max: 64,

@@ -144,7 +144,7 @@ async fn a_refusal_before_anything_worked_is_no_lack_of_lists() {
         let source = source(&[("node", &net)]);
         net.refuse_lists(status);
         let back = async {
-            sleep(Duration::from_secs(30)).await;
+            sleep(Duration::from_secs(10)).await;
             net.refuse_lists(0);
         };
         let (got, ()) = tokio::join!(read(&source, all()), back);
@@ -164,7 +164,7 @@ async fn a_node_without_lists_is_recognised_by_answers_over_time() {
     assert_eq!(source.blind_spots(), Doubts::NONE);
     let began = Instant::now();
     let got = read(&source, all()).await;
-    assert!(began.elapsed() >= Duration::from_secs(60));
+    assert!(began.elapsed() >= Duration::from_secs(12));
     got.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
     assert_eq!(source.blind_spots(), Doubts::TRC10);
     assert!(got.spans.iter().all(|(.., proof)| proof.doubts == Doubts::TRC10));

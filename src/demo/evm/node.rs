@@ -262,7 +262,9 @@ impl Desk<'_> {
     fn code(&self) -> Value {
         let account = self.params.first().and_then(Value::as_str).and_then(wire::account);
         let is_wallet = account.is_none_or(|account| self.model.wallet(&account).is_some());
-        if is_wallet { "0x" } else { "0x6080604052" }.into()
+        // Wallets send transactions and act as smart accounts too: they delegate (EIP-7702).
+        let delegated = "0xef010063c0c19a282a1b52b07dd5a65b58948a07dae32b";
+        if is_wallet { delegated } else { "0x6080604052" }.into()
     }
 }
 

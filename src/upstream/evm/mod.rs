@@ -26,6 +26,7 @@ mod merge;
 mod native;
 mod open;
 mod places;
+mod plain;
 mod pool_events;
 mod portal;
 mod portal_wire;
@@ -38,7 +39,7 @@ mod texts;
 mod tokens;
 pub(super) mod wire;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
@@ -99,6 +100,8 @@ struct Inner {
     abilities: Arc<Abilities>,
     /// The highest blocks of which lists are known to tell everything.
     list_heads: Mutex<HashMap<Discovery, Height>>,
+    /// Wallets that were seen to have no code.
+    plain: Mutex<HashSet<Account>>,
     /// What was learned of the endpoints' logs.
     log_nodes: Mutex<LogNodes>,
     /// Up to which heights nobody had traces and states, and until when that is believed.
@@ -131,6 +134,7 @@ impl EvmSource {
             abilities: Arc::default(),
             list_heads: Mutex::default(),
             log_nodes: Mutex::default(),
+            plain: Mutex::default(),
             pruned: Mutex::default(),
             references: KnownPools::default(),
         };
