@@ -328,7 +328,15 @@ impl ExplorerLister {
         let pool = chain.reference_pools.first().filter(|_| list == List::Tokens);
         let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
         let ask = PageAsk { low: 0, end: NEWEST, page: 1, rows: Some(1) };
-        let reply = self.pool.ask(&page_ask(list, busy, &ask, 1), wire::read_list, options).await?;
+        let request = page_ask(list, busy, &ask, 1);
+        let mut reply = self.pool.ask(&request, wire::read_list, options).await;
+        for again in 1..=REFUSALS_MAX {
+            // One row is as little as can be asked for: a query that took too long passes.
+            let Err(UpstreamError::Rpc { code: PAGE_TOO_LARGE, .. }) = &reply else { break };
+            sleep(LAG_PAUSE * again).await;
+            reply = self.pool.ask(&request, wire::read_list, options).await;
+        }
+        let reply = reply?;
         let rows = wire::rows(list, &reply.body, &self.subject.wallet).unwrap_or_default();
         let newest = rows.first().map(|row| row.block.saturating_sub(1));
         Ok((newest, reply.endpoint))
