@@ -57,8 +57,9 @@ impl Walk {
         Step::End(end)
     }
 
-    /// Where nothing is stored and no endpoint gave a useful answer since the walk began, its end is
-    /// that failure: an empty page would mean that a load is under way.
+    /// Where nothing is stored and every endpoint failed since the walk began, none of them with a
+    /// useful answer in between, its end is that failure: an empty page would mean that a load is
+    /// under way.
     fn with_silence(&self, end: End) -> End {
         let is_empty = end.error.is_none() && !end.complete && self.head.is_none();
         let source = self.inner.sources.get(&self.request.wallet.chain).filter(|_| is_empty);
@@ -67,12 +68,12 @@ impl Walk {
         let open_for = window.saturating_sub(left);
         let endpoints = source.status().endpoints;
         let answered = |ago: Option<Duration>| ago.is_some_and(|ago| ago <= open_for);
-        if endpoints.iter().any(|one| answered(one.answered_ago)) {
+        if endpoints.iter().any(|one| answered(one.answered_ago) || one.last_error.is_none()) {
             return end;
         }
         let reason = endpoints.into_iter().find_map(|one| one.last_error);
-        let detail = reason.unwrap_or_else(|| "no answer in time".to_owned());
-        End { error: Some(HistoryError::UpstreamUnavailable { detail }), ..end }
+        let error = reason.map(|detail| HistoryError::UpstreamUnavailable { detail });
+        End { error, ..end }
     }
 
     pub(super) fn summary(&self, error: Option<HistoryError>) -> Result<End, HistoryError> {
