@@ -46,7 +46,7 @@ def free_port():
 def request(path, key=None, close=True):
     auth = f"Authorization: Bearer {key}\r\n" if key else ""
     end = "Connection: close\r\n" if close else ""
-    return f"GET {path} HTTP/1.1\r\nHost: x\r\n{auth}{end}\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{auth}{end}\r\n".encode()
 
 
 def get(port, path, key=None, sink=None, buffer=4 << 20, into=None):
