@@ -25,6 +25,8 @@ pub(super) struct Known<'a> {
     pub(super) spans_max: usize,
     /// Stored heights whose proof is not accepted, where another read of them is due.
     pub(super) doubtful: Option<(Height, Height)>,
+    /// No pause holds up second reads: after one in vain, those by another decoder wait as well.
+    pub(super) may_reread: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +70,7 @@ pub(super) fn plan(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
     if let Some((low, high)) = known.doubtful.filter(|_| ends_at_bottom) {
         return Next::Reread { low, high };
     }
-    let stale = demands.iter().any(|demand| demand.all_below.is_some());
+    let stale = known.may_reread && demands.iter().any(|demand| demand.all_below.is_some());
     match known.coverage.stale(known.decoder) {
         Some(span) if stale => Next::Reread { low: span.low, high: span.high },
         Some(_) | None => Next::Idle,
@@ -119,7 +121,15 @@ mod tests {
     }
 
     fn known(coverage: &Coverage, is_fresh: bool) -> Known<'_> {
-        Known { coverage, is_fresh, cut: None, decoder: 1, spans_max: 64, doubtful: None }
+        Known {
+            coverage,
+            is_fresh,
+            cut: None,
+            decoder: 1,
+            spans_max: 64,
+            doubtful: None,
+            may_reread: true,
+        }
     }
 
     fn all(height: u64) -> Demand {
@@ -199,5 +209,11 @@ mod tests {
         let now = Known { decoder: 2, ..known(&some, true) };
         assert_eq!(plan(&[all(19)], now, 0), Next::Reread { low: 0, high: 9 });
         assert_eq!(plan(&[edge(19)], now, 0), Next::Idle);
+        let paused = Known { may_reread: false, ..now };
+        assert_eq!(
+            plan(&[all(19)], paused, 0),
+            Next::Idle,
+            "a read in vain is not repeated at once"
+        );
     }
 }

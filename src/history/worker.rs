@@ -121,6 +121,7 @@ impl Worker {
             decoder: decode::version(self.board.wallet.address.family()),
             spans_max: self.inner.limits.spans_max,
             doubtful: self.doubtful(record),
+            may_reread: self.inner.rereads.due(&record.wallet).is_some(),
         }
     }
 
