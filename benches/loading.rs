@@ -23,7 +23,7 @@ mod world;
 
 use std::time::Duration;
 
-use blotter::upstream::Discovery;
+use blotter::sources::Discovery;
 
 use world::{Allowed, Read, Way, World};
 

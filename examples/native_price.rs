@@ -12,10 +12,8 @@ use std::sync::Arc;
 
 use blotter::domain::{Clock, Decimal, Moment, Price, Units, UnixMillis, UnixSeconds};
 use blotter::registry::Registry;
-use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, HttpTransport, Lane, Pool,
-    PoolLimits, Priority, Source,
-};
+use blotter::rpc::{EndpointConfig, HttpTransport, Lane, Pool, PoolLimits, Priority};
+use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, Source};
 
 /// Only tells how long to wait where a node names a date to come back at: not here.
 #[derive(Debug)]

@@ -8,5 +8,6 @@ pub mod domain;
 pub mod history;
 pub mod pnl;
 pub mod registry;
+pub mod rpc;
+pub mod sources;
 pub mod store;
-pub mod upstream;

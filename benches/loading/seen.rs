@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
 
 use blotter::demo::DemoTransport;
-use blotter::upstream::{Request, Response, Transport, TransportError};
+use blotter::rpc::{Request, Response, Transport, TransportError};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 

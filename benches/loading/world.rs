@@ -10,11 +10,12 @@ use blotter::demo::{DemoNode, DemoTransport, Faults, evm::tron};
 use blotter::domain::{Address, Clock, Filter, KeyId, Wallet};
 use blotter::history::{History, HistoryLimits, HistoryParts, Step, Tasks, WalkRequest, Want};
 use blotter::registry::{Chain, Registry};
-use blotter::store::{Store, StoreOptions};
-use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, SolanaLimits,
-    SolanaSource, Source, Transport, TronLimits, TronSource,
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
+use blotter::sources::{
+    Discovery, EvmLimits, EvmParts, EvmSource, SolanaLimits, SolanaSource, Source, TronLimits,
+    TronSource,
 };
+use blotter::store::{Store, StoreOptions};
 use tokio::time::Instant;
 
 use crate::TRIP;

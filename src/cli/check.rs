@@ -15,7 +15,7 @@ use super::probe::{Asked, Finding};
 use super::probe_tron::KEY_HEADER;
 use super::sources::{endpoints, pool};
 use crate::registry::{Chain, Registry};
-use crate::upstream::{CallOptions, Lane, PoolLimits, Priority, Transport};
+use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
 
 /// One try each, and not for long: a check tells how an endpoint is now.
 const TRIES_MAX: u32 = 2;

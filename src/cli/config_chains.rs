@@ -12,7 +12,7 @@ use super::secret::{SecretText, SecretUrl};
 use super::units::Rate;
 use crate::domain::{Address, Family};
 use crate::registry::{Chain, Finality, OwnChain, Registry};
-use crate::upstream::Discovery;
+use crate::sources::Discovery;
 
 /// Most endpoints of one chain.
 const ENDPOINTS_MAX: usize = 64;

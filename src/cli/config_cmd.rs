@@ -12,8 +12,9 @@ use super::errors::CliError;
 use super::secret::SecretUrl;
 use super::serve::api_limits;
 use crate::registry::Registry;
+use crate::rpc::PoolLimits;
+use crate::sources::{EvmLimits, SolanaLimits, TronLimits};
 use crate::store;
-use crate::upstream::{EvmLimits, PoolLimits, SolanaLimits, TronLimits};
 
 #[derive(Serialize)]
 struct Shown<'a> {

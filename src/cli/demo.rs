@@ -19,7 +19,7 @@ use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimit
 use crate::domain::Clock as _;
 use crate::history::Tasks;
 use crate::registry::Registry;
-use crate::upstream::Transport;
+use crate::rpc::Transport;
 
 /// Where the demo's own endpoints are reached; nothing leaves the process.
 const HOST: &str = "demo.invalid";

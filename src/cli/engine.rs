@@ -9,8 +9,8 @@ use super::errors::CliError;
 use super::sources::{candles, sources};
 use crate::history::{History, HistoryLimits, HistoryParts, Tasks};
 use crate::registry::Registry;
+use crate::rpc::Transport;
 use crate::store::{Store, StoreError, StoreOptions};
-use crate::upstream::Transport;
 
 /// The running parts, from the store up to the history.
 pub(super) struct Engine {

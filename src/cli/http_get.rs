@@ -7,7 +7,7 @@ use http::{StatusCode, Uri};
 
 use super::errors::CliError;
 use super::secret::SecretUrl;
-use crate::upstream::{
+use crate::rpc::{
     HttpTransport, Method, Request, SecretText, SecretUrl as Target, Transport as _, TransportError,
 };
 

@@ -60,7 +60,7 @@ use tokio::runtime::Runtime;
 
 use crate::domain::Clock as _;
 use crate::registry::Registry;
-use crate::upstream::{HttpTransport, Transport};
+use crate::rpc::{HttpTransport, Transport};
 use args::{Args, Command};
 use clock::SystemClock;
 use environment::Environment;

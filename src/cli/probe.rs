@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::domain::Family;
 use crate::registry::{Chain, Finality};
-use crate::upstream::{CallOptions, Pool, UpstreamError};
+use crate::rpc::{CallOptions, Pool, UpstreamError};
 
 /// An address that has a history on every Solana chain: the program that makes token accounts.
 const SOLANA_PROBE: &str = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL";

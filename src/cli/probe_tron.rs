@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::probe::{Asked, Finding, TRANSFER, words};
 use crate::registry::Chain;
-use crate::upstream::{Ask, Reading, tron_reading, tron_rpc_reading};
+use crate::rpc::{Ask, Reading};
+use crate::sources::{tron_reading, tron_rpc_reading};
 
 /// The header that the index takes a key in.
 pub(super) const KEY_HEADER: &str = "TRON-PRO-API-KEY";

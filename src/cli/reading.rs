@@ -18,7 +18,7 @@ use super::signals;
 use crate::domain::{Address, Cursor, Family, Filter, KeyId, Wallet};
 use crate::history::{End, History, HistoryError, Step, Walk, WalkRequest, Want};
 use crate::registry::{Chain, Registry};
-use crate::upstream::Transport;
+use crate::rpc::Transport;
 
 /// Longest that one call reads.
 const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -20,7 +20,7 @@ use crate::api::{Api, ApiLimits, ApiParts, MetricsAccess};
 use crate::domain::Clock as _;
 use crate::history::Tasks;
 use crate::registry::Registry;
-use crate::upstream::Transport;
+use crate::rpc::Transport;
 
 /// A server that listens, and what is needed to run it to its end.
 pub(super) struct Serving {

@@ -12,9 +12,10 @@ use super::secret::SecretUrl;
 use super::units::Rate;
 use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
-use crate::upstream::{
-    Candles, Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits,
-    SecretText, SolanaLimits, SolanaSource, Source, Transport, TronLimits, TronSource,
+use crate::rpc::{EndpointConfig, Pool, PoolLimits, SecretText, Transport};
+use crate::sources::{
+    Candles, Discovery, EvmLimits, EvmParts, EvmSource, SolanaLimits, SolanaSource, Source,
+    TronLimits, TronSource,
 };
 
 /// The chains that the configuration does not switch off.

@@ -10,7 +10,8 @@ use super::signals;
 use super::sources::sources;
 use crate::domain::{Address, Units};
 use crate::history::{Moved, Moves};
-use crate::upstream::{Lane, Priority, Source, TokenMeta, UpstreamError};
+use crate::rpc::{Lane, Priority, UpstreamError};
+use crate::sources::{Source, TokenMeta};
 
 /// Tokens asked for at once.
 const TOKENS_AT_ONCE: usize = 500;

@@ -242,7 +242,7 @@ impl Report {
 mod tests {
     use super::super::numbers::Number as Amount;
     use super::*;
-    use crate::upstream::TokenMeta;
+    use crate::sources::TokenMeta;
 
     fn rows(bought: &[&str], sold: &[&str]) -> RowSums {
         let mut rows = RowSums::default();

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::node::{Answer, DemoNode, Outcome};
 use super::service::Asked;
-use crate::upstream::{self, Request, Response, Transport, TransportError};
+use crate::rpc::{Request, Response, Transport, TransportError};
 
 /// Endpoints by host name, or by host name and path: `https://HOST/…` reaches the node of the
 /// longest name that it begins with.
@@ -105,8 +105,8 @@ impl Transport for DemoTransport {
         Box::pin(async move {
             let Request { url, body, timeout, body_bytes_max, .. } = request;
             let method = match request.method {
-                upstream::Method::Get => Method::GET,
-                upstream::Method::Post => Method::POST,
+                crate::rpc::Method::Get => Method::GET,
+                crate::rpc::Method::Post => Method::POST,
             };
             let target = url.expose().split_once("://").map_or(url.expose(), |(_, rest)| rest);
             let target = target.split('#').next().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Pure: which block hashes of a wallet's coverage are kept to notice a reorganisation.
 
 use crate::domain::Height;
+use crate::sources::{HashCheck, RawChunk, RawTx, Tip};
 use crate::store::Anchor;
-use crate::upstream::{HashCheck, RawChunk, RawTx, Tip};
 
 /// Hashes from the newest down of which each that stands on the chain shows that the one below does
 /// too. The newest does not yet: its chain may have lost what the one below it stands for before it

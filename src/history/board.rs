@@ -8,8 +8,8 @@ use tokio::sync::{Notify, watch};
 use super::error::HistoryError;
 use super::plan::Demand;
 use crate::domain::{Height, UnixSeconds, Wallet};
+use crate::rpc::Priority;
 use crate::store::Pending;
-use crate::upstream::Priority;
 
 /// News of the worker for the readers.
 #[derive(Debug, Clone, Default)]

@@ -8,7 +8,8 @@ use tokio::time::timeout;
 use super::History;
 use super::error::HistoryError;
 use crate::domain::{Position, Rows, Wallet};
-use crate::upstream::{Activity, Lane, Priority, UpstreamError};
+use crate::rpc::{Lane, Priority, UpstreamError};
+use crate::sources::Activity;
 
 /// Transactions that a fresh load gets through in a second, roughly, with a good node.
 const TRANSACTIONS_PER_SECOND: u64 = 200;

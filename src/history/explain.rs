@@ -11,8 +11,9 @@ use crate::domain::{
     Address, Height, Position, Row, Token, TradeKey, TxId, Units, UnixSeconds, Wallet,
 };
 use crate::registry::Registry;
+use crate::rpc::{Lane, Priority};
+use crate::sources::RawTx;
 use crate::store::TokenRecord;
-use crate::upstream::{Lane, Priority, RawTx};
 
 /// Asks for nobody in particular.
 const LANE: u64 = 0;

@@ -11,8 +11,9 @@ use crate::domain::{
     Address, Doubts, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, ValueSource, Wallet,
 };
 use crate::registry::Registry;
+use crate::rpc::{Lane, UpstreamError};
+use crate::sources::{RawChunk, RawTx, Source};
 use crate::store::{Chunk, PriceRecord, StoreError, TokenRecord, View, WalletRecord};
-use crate::upstream::{Lane, RawChunk, RawTx, Source, UpstreamError};
 
 /// Transactions decoded before other tasks get a turn.
 const DECODE_RUN: usize = 32;

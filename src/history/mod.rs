@@ -46,8 +46,8 @@ pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
 
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
+use crate::sources::{Candles, Source, SourceStatus};
 use crate::store::{Store, StoreStats, View};
-use crate::upstream::{Candles, Source, SourceStatus};
 use board::Board;
 use plan::Demand;
 use usage::Usage;

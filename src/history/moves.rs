@@ -14,7 +14,8 @@ use super::tasks::Tasks;
 use crate::decode::explain::{Asset, Explanation};
 use crate::domain::{Address, Height, Resume, Side, SourceAccount, Units, UnixSeconds, Wallet};
 use crate::registry::Registry;
-use crate::upstream::{GapRequest, Lane, RawChunk, Source, UpstreamError};
+use crate::rpc::{Lane, UpstreamError};
+use crate::sources::{GapRequest, RawChunk, Source};
 
 /// Transactions looked at before other tasks get a turn.
 const RUN: usize = 32;

@@ -6,8 +6,9 @@ use super::Inner;
 use super::error::HistoryError;
 use super::walk::millis;
 use crate::domain::{Address, ChainId, UnixMillis};
+use crate::rpc::{Lane, Priority};
+use crate::sources::Source;
 use crate::store::TokenRecord;
-use crate::upstream::{Lane, Priority, Source};
 
 /// Asks for nobody in particular.
 const LANE: u64 = 0;

@@ -10,14 +10,15 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Inner;
 use super::error::HistoryError;
-use super::valuing::{self, Coins, LEARNED_AGE_MAX, TOKEN_AGE_MAX, Told};
+use super::valuing::{self, Coins, LEARNED_AGE_MAX, TOKEN_AGE_MAX, TokenValue};
 use crate::domain::{
     Address, ChainId, LearnedPrice, Minute, Moment, Price, Trade, TxId, Units, UnixSeconds,
     ValueSource,
 };
 use crate::registry::Chain;
+use crate::rpc::{Lane, UpstreamError};
+use crate::sources::Source;
 use crate::store::{KeptCandle, PriceRecord, StoreError, TokenRecord, WalletId};
-use crate::upstream::{Lane, Source, UpstreamError};
 
 /// Native coin that transactions moved beside tokens.
 pub(super) type Beside = HashMap<TxId, Units>;
@@ -216,9 +217,9 @@ pub(super) fn settle(
     for (rows, told) in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx).zip(told) {
         for row in rows.iter_mut().filter(|row| row.native.is_none()) {
             (row.native, row.valued) = match told {
-                Told::Value(value) => (Some(value), ValueSource::Token),
-                Told::Later => (None, ValueSource::Pending),
-                Told::Nothing => (None, row.valued),
+                TokenValue::Value(value) => (Some(value), ValueSource::Token),
+                TokenValue::Later => (None, ValueSource::Pending),
+                TokenValue::Nothing => (None, row.valued),
             };
         }
     }
@@ -252,7 +253,7 @@ fn by_tokens(
     trades: &[Trade],
     beside: &Beside,
     around: impl Fn(UnixSeconds, UnixSeconds) -> Result<Vec<Trade>, StoreError>,
-) -> Result<Vec<Told>, StoreError> {
+) -> Result<Vec<TokenValue>, StoreError> {
     let mut by_mint: HashMap<Address, Vec<&Trade>> = HashMap::new();
     for trade in trades {
         by_mint.entry(trade.mint).or_default().push(trade);
@@ -261,7 +262,7 @@ fn by_tokens(
     for rows in transactions(trades) {
         let waits = rows.iter().any(|row| row.valued == ValueSource::Pending);
         let (Some(first), false) = (rows.first(), waits || !valuing::wants_token(rows)) else {
-            all.push(Told::Nothing);
+            all.push(TokenValue::Nothing);
             continue;
         };
         let time = first.key.time.0;

@@ -4,7 +4,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::tasks::{AbortOnDrop, Tasks};
 use crate::domain::Height;
-use crate::upstream::{GapReader, RawChunk, UpstreamError};
+use crate::rpc::UpstreamError;
+use crate::sources::{GapReader, RawChunk};
 
 /// Chunks that wait between reader and writer.
 const WAITING_CHUNKS_MAX: usize = 1;

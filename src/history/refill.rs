@@ -11,8 +11,9 @@ use super::error::HistoryError;
 use super::pricing::{self, Beside, Doors, Quotes};
 use crate::domain::{ChainId, Trade, ValueSource};
 use crate::registry::Chain;
+use crate::rpc::{Lane, Priority};
+use crate::sources::Source;
 use crate::store::{NewValue, PriceRecord, WalletId, WantedPlace, WantedValue};
-use crate::upstream::{Lane, Priority, Source};
 
 /// Asks for nobody in particular.
 const LANE: u64 = 0;

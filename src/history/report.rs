@@ -3,8 +3,8 @@
 use super::error::HistoryError;
 use super::{History, Inner};
 use crate::domain::{Coverage, Doubts, Height, Span, UnixMillis, Wallet};
+use crate::sources::Source;
 use crate::store::WalletRecord;
-use crate::upstream::Source;
 
 /// Spans and gaps of a report; a wallet has a few.
 const SPANS_MAX: usize = 1000;

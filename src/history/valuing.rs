@@ -207,7 +207,7 @@ fn middle(mut prices: Vec<Price>) -> Option<Price> {
 /// What another trade says of a token, for a transaction of one token for one other that nothing
 /// else values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum TokenValue {
     Value(Units),
     /// A trade that could tell waits for its own value.
     Later,
@@ -223,33 +223,33 @@ pub(super) fn wants_token(rows: &[Trade]) -> bool {
 /// The value of one token for one other by what one of them was worth within a minute in another
 /// trade of the wallet. What was given counts before what was got; where both tell and disagree,
 /// neither is believed.
-pub(super) fn by_token(rows: &[Trade], beside: Units, others: &[&Trade]) -> Told {
+pub(super) fn by_token(rows: &[Trade], beside: Units, others: &[&Trade]) -> TokenValue {
     if !wants_token(rows) {
-        return Told::Nothing;
+        return TokenValue::Nothing;
     }
-    let mut told: Vec<(Side, Told)> =
+    let mut told: Vec<(Side, TokenValue)> =
         rows.iter().map(|row| (row.side, token_worth(row, others))).collect();
     told.sort_by_key(|(side, _)| *side == Side::Buy);
     let values: Vec<Units> = told
         .iter()
         .filter_map(|(_, told)| match told {
-            Told::Value(value) => Some(*value),
-            Told::Later | Told::Nothing => None,
+            TokenValue::Value(value) => Some(*value),
+            TokenValue::Later | TokenValue::Nothing => None,
         })
         .collect();
-    if told.iter().any(|(_, told)| *told == Told::Later) {
-        return Told::Later;
+    if told.iter().any(|(_, told)| *told == TokenValue::Later) {
+        return TokenValue::Later;
     }
     match values.as_slice() {
-        [given, got] if far_apart(*given, *got) => Told::Nothing,
-        [value, ..] if !is_part(beside, *value) => Told::Value(*value),
-        _ => Told::Nothing,
+        [given, got] if far_apart(*given, *got) => TokenValue::Nothing,
+        [value, ..] if !is_part(beside, *value) => TokenValue::Value(*value),
+        _ => TokenValue::Nothing,
     }
 }
 
 /// A row's worth by the nearest trade of the same token.
-fn token_worth(row: &Trade, others: &[&Trade]) -> Told {
-    let Some(units) = row.units else { return Told::Nothing };
+fn token_worth(row: &Trade, others: &[&Trade]) -> TokenValue {
+    let Some(units) = row.units else { return TokenValue::Nothing };
     let fits = |other: &&&Trade| {
         other.mint == row.mint
             && other.key.tx != row.key.tx
@@ -269,14 +269,16 @@ fn token_worth(row: &Trade, others: &[&Trade]) -> Told {
     let fitting = || others.iter().filter(fits);
     let waits = |other: &&Trade| other.valued == ValueSource::Pending;
     if fitting().any(waits) {
-        return Told::Later;
+        return TokenValue::Later;
     }
-    let Some(other) = fitting().filter(firm).min_by_key(nearest) else { return Told::Nothing };
+    let Some(other) = fitting().filter(firm).min_by_key(nearest) else {
+        return TokenValue::Nothing;
+    };
     let worth = || {
         let product = Wide::from(units).checked_mul(Wide::from(other.native?))?;
         narrow(product.checked_div(Wide::from(other.units?))?)
     };
-    worth().map_or(Told::Nothing, Told::Value)
+    worth().map_or(TokenValue::Nothing, TokenValue::Value)
 }
 
 #[cfg(test)]
@@ -502,12 +504,12 @@ mod tests {
         let swap = [row(Sell, x, 500, None), row(Buy, y, 80, None)];
         let told =
             |others: &[Trade]| by_token(&swap, Units::ZERO, &others.iter().collect::<Vec<_>>());
-        let value = |native: u128| Told::Value(Units::from(native));
+        let value = |native: u128| TokenValue::Value(Units::from(native));
         // 100 x were bought for 7: 500 are worth 35.
         assert_eq!(told(&[at(row(Buy, x, 100, Some(7)), -60, 2)]), value(35));
-        assert_eq!(told(&[at(row(Buy, x, 100, Some(7)), -61, 2)]), Told::Nothing, "too old");
-        assert_eq!(told(&[at(row(Buy, x, 49, Some(7)), -1, 2)]), Told::Nothing, "too small");
-        assert_eq!(told(&[row(Buy, x, 100, Some(7))]), Told::Nothing, "the swap itself");
+        assert_eq!(told(&[at(row(Buy, x, 100, Some(7)), -61, 2)]), TokenValue::Nothing, "too old");
+        assert_eq!(told(&[at(row(Buy, x, 49, Some(7)), -1, 2)]), TokenValue::Nothing, "too small");
+        assert_eq!(told(&[row(Buy, x, 100, Some(7))]), TokenValue::Nothing, "the swap itself");
         // The nearest one; what was given before what was got.
         let near = at(row(Sell, x, 100, Some(8)), 5, 3);
         let got = at(row(Sell, y, 80, Some(30)), 1, 4);
@@ -515,14 +517,17 @@ mod tests {
         assert_eq!(told(&[got.clone(), near.clone()]), value(40));
         assert_eq!(told(std::slice::from_ref(&got)), value(30));
         // Sides that disagree are refused.
-        assert_eq!(told(&[at(row(Sell, y, 80, Some(19)), 1, 4), near.clone()]), Told::Nothing);
+        assert_eq!(
+            told(&[at(row(Sell, y, 80, Some(19)), 1, 4), near.clone()]),
+            TokenValue::Nothing
+        );
         // A value that hangs on what the server holds is no price; one that waits is waited for.
         let mut other = near.clone();
         other.valued = ValueSource::Learned;
-        assert_eq!(told(&[other.clone()]), Told::Nothing);
+        assert_eq!(told(&[other.clone()]), TokenValue::Nothing);
         (other.native, other.valued) = (None, ValueSource::Pending);
-        assert_eq!(told(&[other, got]), Told::Later);
+        assert_eq!(told(&[other, got]), TokenValue::Later);
         // Coin beside the tokens was a part of the price.
-        assert_eq!(by_token(&swap, Units::from(1), &[&near]), Told::Nothing);
+        assert_eq!(by_token(&swap, Units::from(1), &[&near]), TokenValue::Nothing);
     }
 }

@@ -16,8 +16,9 @@ use super::plan::{Demand, Known, Next, plan, reachable_gap};
 use super::pump::Pump;
 use crate::decode;
 use crate::domain::{Gap, Height, Span, UnixMillis};
+use crate::rpc::{Lane, UpstreamError};
+use crate::sources::{GapRequest, RawChunk, RawTx, Source};
 use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord, Written};
-use crate::upstream::{GapRequest, Lane, RawChunk, RawTx, Source, UpstreamError};
 
 /// Readers that one worker keeps open for gaps that take turns.
 const PUMPS_MAX: usize = 3;

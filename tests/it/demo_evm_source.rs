@@ -11,10 +11,8 @@ use blotter::demo::evm::{
 use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
 use blotter::domain::{Address, Side, TxId, Units};
 use blotter::registry::{Chain, Registry};
-use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, GapRequest, Pool, PoolLimits, RawTx,
-    Source, Transport,
-};
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
+use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, RawTx, Source};
 
 use crate::support::reading::all_of;
 use crate::support::script::Epoch;

@@ -10,10 +10,8 @@ use blotter::demo::evm::{EvmModel, TradeKind, TrueTrade, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
 use blotter::domain::{Address, Side, TxId, Units};
 use blotter::registry::{Chain, Registry};
-use blotter::upstream::{
-    EndpointConfig, GapRequest, Pool, PoolLimits, RawTx, Source, TokenMeta, Transport, TronLimits,
-    TronSource, UpstreamError,
-};
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport, UpstreamError};
+use blotter::sources::{GapRequest, RawTx, Source, TokenMeta, TronLimits, TronSource};
 use tokio::time::Instant;
 
 use crate::support::reading::{all_of, lane};

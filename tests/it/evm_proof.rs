@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use blotter::domain::{Address, Doubts, Height, Proof, TxId, Way};
 use blotter::registry::Registry;
-use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, GapRequest, Pool, PoolLimits, RawTx,
-    Source, UpstreamError,
-};
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
+use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, RawTx, Source};
 
 use crate::support::evm_node::{Chain, Net, UNKNOWN, WALLET, Ways, Word};
 use crate::support::reading::all_of;

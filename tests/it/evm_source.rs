@@ -8,9 +8,10 @@ use std::time::Duration;
 use blotter::decode::evm::NativeFlows;
 use blotter::domain::{Address, Height, Units};
 use blotter::registry::Registry;
-use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, GapReader, GapRequest, HashCheck,
-    Pool, PoolLimits, RawChunk, RawTx, Source, UpstreamError,
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
+use blotter::sources::{
+    Discovery, EvmLimits, EvmParts, EvmSource, GapReader, GapRequest, HashCheck, RawChunk, RawTx,
+    Source,
 };
 use tokio::time::Instant;
 

@@ -12,9 +12,10 @@ use blotter::demo::solana::{NodeOptions, SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport};
 use blotter::domain::{Address, ChainId, Height};
 use blotter::registry::Registry;
-use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, GapRequest, Lane, Pool, PoolLimits,
-    Priority, RawTx, SolanaLimits, SolanaSource, Source, Transport, TronLimits, TronSource,
+use blotter::rpc::{EndpointConfig, Lane, Pool, PoolLimits, Priority, Transport};
+use blotter::sources::{
+    Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, RawTx, SolanaLimits, SolanaSource,
+    Source, TronLimits, TronSource,
 };
 use tokio::time::timeout;
 

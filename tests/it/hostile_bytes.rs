@@ -7,7 +7,7 @@ use std::time::Duration;
 use blotter::api::{Api, ApiLimits, ApiParts, Keys};
 use blotter::domain::{ChainId, Cursor, FilterTag, Position, TradeKey, TxId, UnixSeconds, Wallet};
 use blotter::registry::Registry;
-use blotter::upstream::{Pool, PoolLimits, Request, Response, Transport, TransportError};
+use blotter::rpc::{Pool, PoolLimits, Request, Response, Transport, TransportError};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use blotter::upstream::{
+use blotter::rpc::{
     HttpTransport, Method, Pool, PoolLimits, Request, Response, SecretUrl, Transport,
     TransportError, UpstreamError,
 };
@@ -167,7 +167,7 @@ async fn json_beyond_reason_ends_in_an_error() {
         let answer = whole("", body.as_bytes());
         let (address, _asked) = server(move |_| answer.clone());
         let transport = Arc::new(HttpTransport::new().unwrap());
-        let endpoint = blotter::upstream::EndpointConfig::new(format!("http://{address}/planted"));
+        let endpoint = blotter::rpc::EndpointConfig::new(format!("http://{address}/planted"));
         let limits = PoolLimits { attempts_max: 2, ..PoolLimits::default() };
         let pool = Pool::new(vec![endpoint], transport, limits, Arc::new(Epoch), 1);
         let asked = tokio::time::timeout(PATIENCE, pool.batch(&calls(1), &lane(1))).await;

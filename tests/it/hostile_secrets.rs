@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use blotter::api::Keys;
-use blotter::upstream::{
+use blotter::rpc::{
     EndpointConfig, HttpTransport, Method, Pool, PoolLimits, Request, SecretText, SecretUrl,
     Transport,
 };

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use blotter::demo::evm::EvmModel;
 use blotter::domain::{Price, Units, UnixSeconds};
 use blotter::registry::Registry;
-use blotter::upstream::{
-    Candles, EndpointConfig, Pool, PoolLimits, Request, Response, Transport, TransportError,
+use blotter::rpc::{
+    EndpointConfig, Pool, PoolLimits, Request, Response, Transport, TransportError,
 };
+use blotter::sources::Candles;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 

@@ -13,10 +13,10 @@ use blotter::demo::evm::{
 use blotter::demo::{DemoNode, DemoTransport, Faults, Rate};
 use blotter::domain::{Moment, Price, Units};
 use blotter::registry::{Chain, Registry};
-use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, Request, Response,
-    Source, Transport, TransportError,
+use blotter::rpc::{
+    EndpointConfig, Pool, PoolLimits, Request, Response, Transport, TransportError,
 };
+use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, Source};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 

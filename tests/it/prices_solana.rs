@@ -9,9 +9,8 @@ use blotter::demo::solana::{SolanaModel, TradeKind, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport};
 use blotter::domain::{Address, Moment, Price, Units};
 use blotter::registry::Registry;
-use blotter::upstream::{
-    EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
-};
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
+use blotter::sources::{SolanaLimits, SolanaSource, Source};
 
 use super::support::prices::Errors;
 use super::support::reading::lane;

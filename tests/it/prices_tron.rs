@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use blotter::domain::{Address, Moment, Price, UnixSeconds};
 use blotter::registry::{Chain, Registry};
-use blotter::upstream::{
-    EndpointConfig, Pool, PoolLimits, Request, Response, Source, Transport, TransportError,
-    TronLimits, TronSource,
+use blotter::rpc::{
+    EndpointConfig, Pool, PoolLimits, Request, Response, Transport, TransportError,
 };
+use blotter::sources::{Source, TronLimits, TronSource};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 

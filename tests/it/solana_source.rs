@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blotter::domain::{Address, Height, Resume, SourceAccount, TxId};
-use blotter::upstream::{
-    EndpointConfig, GapReader, GapRequest, HashCheck, Pool, PoolLimits, RawChunk, RawTx,
-    SolanaLimits, SolanaSource, Source, Tip, UpstreamError,
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
+use blotter::sources::{
+    GapReader, GapRequest, HashCheck, RawChunk, RawTx, SolanaLimits, SolanaSource, Source, Tip,
 };
 use serde_json::json;
 use tokio::time::Instant;

@@ -22,14 +22,11 @@ const LAYERS: &[Layer] = &[
     Layer { name: "pnl", imports: &["domain"], crates: &[] },
     Layer { name: "decode", imports: &["domain", "registry"], crates: &[] },
     Layer { name: "store", imports: &["domain"], crates: &["redb", "bincode"] },
-    Layer {
-        name: "upstream",
-        imports: &["domain", "registry", "decode"],
-        crates: &["reqwest", "rustls"],
-    },
+    Layer { name: "rpc", imports: &["domain"], crates: &["reqwest", "rustls"] },
+    Layer { name: "sources", imports: &["domain", "registry", "decode", "rpc"], crates: &[] },
     Layer {
         name: "history",
-        imports: &["domain", "registry", "decode", "store", "upstream"],
+        imports: &["domain", "registry", "decode", "store", "rpc", "sources"],
         crates: &[],
     },
     Layer {
@@ -39,13 +36,14 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "demo",
-        imports: &["domain", "registry", "upstream"],
+        imports: &["domain", "registry", "rpc"],
         crates: &["hyper", "hyper_util"],
     },
     Layer {
         name: "cli",
         imports: &[
-            "domain", "registry", "pnl", "decode", "store", "upstream", "history", "api", "demo",
+            "domain", "registry", "pnl", "decode", "store", "rpc", "sources", "history", "api",
+            "demo",
         ],
         crates: &[
             "clap",
@@ -289,7 +287,7 @@ fn wrong_lines_are_found() {
     assert_eq!(check("decode/solana/swaps.rs", "use super::super::super::api::Server;"), 1);
     assert_eq!(check("store/mod.rs", "let x = blotter::history::History;"), 1);
     assert_eq!(check("domain/time.rs", "use crate::registry::Chain;"), 1);
-    assert_eq!(check("upstream/pool.rs", "use crate::store::Store;"), 1);
+    assert_eq!(check("rpc/pool.rs", "use crate::store::Store;"), 1);
     assert_eq!(check("api/handlers.rs", "use crate::store::Store;"), 1);
     assert_eq!(check("store/mod.rs", "use crate::{api, domain};"), 1);
     // Outside crates.
@@ -318,5 +316,5 @@ fn right_lines_pass() {
     assert_eq!(check("history/tasks.rs", "tokio::spawn(run())"), [""; 0]);
     assert_eq!(check("domain/time.rs", "#[cfg(test)]\nmod tests {\n    use super::*;\n}"), [""; 0]);
     assert_eq!(check("cli/history.rs", "use crate::history::History;"), [""; 0]);
-    assert_eq!(check("upstream/pool.rs", "let api_key = my_store::open();"), [""; 0]);
+    assert_eq!(check("rpc/pool.rs", "let api_key = my_store::open();"), [""; 0]);
 }

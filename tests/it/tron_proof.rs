@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use blotter::domain::{Address, Doubts, Height, Proof, TxId, Way};
 use blotter::registry::Registry;
-use blotter::upstream::{
-    EndpointConfig, GapRequest, Pool, PoolLimits, RawTx, Source, TronLimits, TronSource,
-    UpstreamError,
-};
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
+use blotter::sources::{GapRequest, RawTx, Source, TronLimits, TronSource};
 use tokio::time::{Instant, sleep};
 
 use crate::support::reading::{all_of, lane};

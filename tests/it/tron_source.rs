@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use blotter::domain::{Address, Height, Resume, TxId};
 use blotter::registry::Registry;
-use blotter::upstream::{
-    EndpointConfig, GapReader, GapRequest, HashCheck, Pool, PoolLimits, RawChunk, RawTx, Source,
-    TronLimits, TronSource, UpstreamError,
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
+use blotter::sources::{
+    GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, TronLimits, TronSource,
 };
 use proptest::prelude::*;
 

@@ -11,11 +11,11 @@ use blotter::domain::{
     UnixSeconds, ValueSource, Wallet,
 };
 use blotter::history::Want;
+use blotter::rpc::{Request, Response, Transport, TransportError};
 use blotter::store::{
     Chunk, KeptCandle, NewValue, PriceRecord, Store, TokenRecord, WalletId, WalletPatch,
     WantedPlace, Written, upkeep,
 };
-use blotter::upstream::{Request, Response, Transport, TransportError};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 

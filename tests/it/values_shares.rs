@@ -13,11 +13,11 @@ use blotter::demo::{DemoNode, DemoTransport};
 use blotter::domain::{Address, Height, Price, Row, Side, TxId, Units, ValueSource, Wallet};
 use blotter::history::{History, HistoryLimits, HistoryParts, Tasks, Want};
 use blotter::registry::{Chain, Registry};
-use blotter::store::Store;
-use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Pool, PoolLimits, SolanaLimits,
-    SolanaSource, Source, Transport,
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
+use blotter::sources::{
+    Discovery, EvmLimits, EvmParts, EvmSource, SolanaLimits, SolanaSource, Source,
 };
+use blotter::store::Store;
 
 use crate::support::prices::Errors;
 use crate::support::script::Epoch;

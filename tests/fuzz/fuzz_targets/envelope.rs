@@ -9,9 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blotter::upstream::{
-    Call, CallOptions, Request, Response, Transport, TransportError, UpstreamError,
-};
+use blotter::rpc::{Call, CallOptions, Request, Response, Transport, TransportError, UpstreamError};
 use blotter_fuzz::reading::{SECRET, known, lane};
 use blotter_fuzz::sample::pool;
 use blotter_fuzz::{on_paused_time, target};

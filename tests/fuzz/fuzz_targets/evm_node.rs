@@ -6,7 +6,8 @@
 use std::sync::{Arc, LazyLock};
 
 use blotter::domain::Address;
-use blotter::upstream::{Discovery, Transport};
+use blotter::rpc::Transport;
+use blotter::sources::Discovery;
 use blotter_fuzz::reading::read_all;
 use blotter_fuzz::sample::{Sample, chain, evm_source};
 use blotter_fuzz::tape::Player;

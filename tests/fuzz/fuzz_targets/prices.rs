@@ -6,7 +6,8 @@
 use std::sync::{Arc, LazyLock};
 
 use blotter::domain::{Moment, UnixSeconds};
-use blotter::upstream::{Candles, Discovery, Source, Transport};
+use blotter::rpc::Transport;
+use blotter::sources::{Candles, Discovery, Source};
 use blotter_fuzz::reading::{known, lane, read_prices};
 use blotter_fuzz::sample::{Sample, chain, evm_source, pool, solana_source, tron_source};
 use blotter_fuzz::tape::Player;

@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use blotter::domain::Address;
-use blotter::upstream::Transport;
+use blotter::rpc::Transport;
 use blotter_fuzz::reading::read_all;
 use blotter_fuzz::sample::{Sample, chain, solana_source};
 use blotter_fuzz::tape::Player;

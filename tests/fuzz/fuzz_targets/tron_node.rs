@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use blotter::domain::{Address, Height};
-use blotter::upstream::Transport;
+use blotter::rpc::Transport;
 use blotter_fuzz::reading::read_all;
 use blotter_fuzz::sample::{Sample, chain, near_head, tron_source};
 use blotter_fuzz::tape::Player;

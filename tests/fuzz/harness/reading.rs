@@ -6,7 +6,8 @@ use std::time::Duration;
 use blotter::decode;
 use blotter::domain::{Address, Height, Moment, TxId};
 use blotter::registry::Chain;
-use blotter::upstream::{GapRequest, Lane, Priority, RawTx, Source, TokenMeta, UpstreamError};
+use blotter::rpc::{Lane, Priority, UpstreamError};
+use blotter::sources::{GapRequest, RawTx, Source, TokenMeta};
 
 use crate::{REGISTRY, on_paused_time};
 

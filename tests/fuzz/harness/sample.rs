@@ -8,10 +8,8 @@ use blotter::demo::solana::{self, SolanaModel};
 use blotter::demo::{DemoNode, DemoTransport};
 use blotter::domain::{Address, Height, Moment, TxId};
 use blotter::registry::Chain;
-use blotter::upstream::{
-    Discovery, EndpointConfig, EvmLimits, EvmParts, EvmSource, Method, Pool, PoolLimits, Request,
-    SecretUrl, SolanaLimits, SolanaSource, Source, Transport, TronLimits, TronSource,
-};
+use blotter::rpc::{EndpointConfig, Method, Pool, PoolLimits, Request, SecretUrl, Transport};
+use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, SolanaLimits, SolanaSource, Source, TronLimits, TronSource};
 use serde_json::{Value, json};
 
 use crate::reading::SECRET;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use blotter::upstream::{Method, Request, Response, Transport, TransportError};
+use blotter::rpc::{Method, Request, Response, Transport, TransportError};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 

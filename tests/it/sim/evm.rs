@@ -11,9 +11,8 @@ use blotter::demo::evm::{
 };
 use blotter::domain::Wallet;
 use blotter::registry::{self, Registry};
-use blotter::upstream::{
-    Discovery, EvmLimits, EvmParts, EvmSource, Pool, Source, TronLimits, TronSource,
-};
+use blotter::rpc::Pool;
+use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, Source, TronLimits, TronSource};
 
 use super::chain::Chain;
 use super::dice::Dice;

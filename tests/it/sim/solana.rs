@@ -7,7 +7,8 @@ use blotter::demo::solana::{Crowd, NodeOptions, SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, Faults, Rate};
 use blotter::domain::{ChainId, Wallet};
 use blotter::registry::Registry;
-use blotter::upstream::{Pool, SolanaLimits, SolanaSource, Source};
+use blotter::rpc::Pool;
+use blotter::sources::{SolanaLimits, SolanaSource, Source};
 
 use super::chain::Chain;
 use super::dice::Dice;

@@ -9,8 +9,9 @@ use blotter::demo::{DemoTransport, Faults};
 use blotter::domain::{Clock, KeyId, TxId, Wallet};
 use blotter::history::{History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::Registry;
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
+use blotter::sources::{SolanaLimits, Source};
 use blotter::store::{Store, StoreOptions};
-use blotter::upstream::{EndpointConfig, Pool, PoolLimits, SolanaLimits, Source, Transport};
 
 use super::chain::Chain;
 use super::clock::JumpClock;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use blotter::upstream::{Request, Response, Transport, TransportError};
+use blotter::rpc::{Request, Response, Transport, TransportError};
 use futures_util::future::BoxFuture;
 
 /// splitmix64

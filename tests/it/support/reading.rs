@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use blotter::domain::Address;
-use blotter::upstream::{GapRequest, Lane, Priority};
+use blotter::rpc::{Lane, Priority};
+use blotter::sources::GapRequest;
 
 pub(crate) fn lane() -> Lane {
     Lane::new(1, Arc::new(Priority::interactive()))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use blotter::domain::{Clock, UnixMillis};
-use blotter::upstream::{
+use blotter::rpc::{
     Call, CallOptions, EndpointConfig, Lane, Pool, PoolLimits, Priority, Request, Response,
     Transport, TransportError,
 };

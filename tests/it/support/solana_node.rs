@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use blotter::domain::{Address, Family, Height, TxId};
-use blotter::upstream::{Request, Response, Transport, TransportError};
+use blotter::rpc::{Request, Response, Transport, TransportError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};

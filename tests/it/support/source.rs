@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use blotter::domain::Clock;
 use blotter::registry::Registry;
-use blotter::upstream::{
-    EndpointConfig, Pool, PoolLimits, Request, Response, SolanaLimits, SolanaSource, Source,
-    Transport, TransportError,
+use blotter::rpc::{
+    EndpointConfig, Pool, PoolLimits, Request, Response, Transport, TransportError,
 };
+use blotter::sources::{SolanaLimits, SolanaSource, Source};
 use futures_util::future::BoxFuture;
 
 use super::served::SOL;

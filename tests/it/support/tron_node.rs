@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use blotter::domain::{Address, Height};
-use blotter::upstream::{Method, Request, Response, Transport, TransportError};
+use blotter::rpc::{Method, Request, Response, Transport, TransportError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};

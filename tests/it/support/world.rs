@@ -12,10 +12,9 @@ use blotter::history::{
     End, History, HistoryLimits, HistoryParts, Step, Tasks, Walk, WalkRequest, Want,
 };
 use blotter::registry::Registry;
+use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
+use blotter::sources::{Candles, SolanaLimits, SolanaSource, Source};
 use blotter::store::{Store, StoreOptions};
-use blotter::upstream::{
-    Candles, EndpointConfig, Pool, PoolLimits, SolanaLimits, SolanaSource, Source, Transport,
-};
 
 use super::paused::{Disk, TestClock};
 use super::truth::{Fact, facts};

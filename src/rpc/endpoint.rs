@@ -1,0 +1,417 @@
+//! One endpoint: what is configured, what was learned of it, and whether it may be asked now.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::limits::PoolLimits;
+use super::refusals::Refusals;
+use super::secret::{SecretText, SecretUrl};
+use super::selection::Offer;
+
+/// Number of an endpoint in its pool, by configuration order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EndpointId(pub(crate) usize);
+
+/// Some endpoints of a pool; those with numbers of 128 and more are never in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct EndpointSet(u128);
+
+impl EndpointSet {
+    fn bit(id: EndpointId) -> u128 {
+        u32::try_from(id.0).ok().and_then(|at| 1_u128.checked_shl(at)).unwrap_or(0)
+    }
+
+    pub(super) fn insert(&mut self, id: EndpointId) {
+        self.0 |= Self::bit(id);
+    }
+
+    pub(super) fn contains(self, id: EndpointId) -> bool {
+        self.0 & Self::bit(id) != 0
+    }
+}
+
+/// How an endpoint is configured; `None` takes the pool's default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointConfig {
+    pub url: SecretUrl,
+    /// Calls in 1,000 seconds, so that slow rates stay integers; a batch costs as many as it
+    /// holds. `None`: no limit but the node's own.
+    pub rate_millihertz: Option<u32>,
+    pub concurrency: Option<usize>,
+    pub batch: Option<usize>,
+    pub headers: Vec<(String, SecretText)>,
+}
+
+impl EndpointConfig {
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: SecretUrl::new(url),
+            rate_millihertz: None,
+            concurrency: None,
+            batch: None,
+            headers: Vec::new(),
+        }
+    }
+}
+
+/// What an endpoint is like now, for people and metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointStatus {
+    pub id: EndpointId,
+    /// Scheme and host.
+    pub label: String,
+    pub resting: bool,
+    pub in_flight: usize,
+    pub batch: usize,
+    pub latency: Duration,
+    pub last_error: Option<String>,
+    /// Time since its last useful answer.
+    pub answered_ago: Option<Duration>,
+    pub not_offered: Vec<String>,
+    /// Per method: calls sent and calls that failed.
+    pub calls: BTreeMap<String, CallCounts>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallCounts {
+    pub sent: u64,
+    pub failed: u64,
+}
+
+/// How far ahead of its rate an endpoint may be asked.
+const BURST: Duration = Duration::from_millis(100);
+
+/// A booked request.
+#[derive(Debug, Clone, Copy)]
+struct Lease {
+    began: Instant,
+    /// Until when it counts: who asked may have stopped to look after it.
+    until: Instant,
+}
+
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) config: EndpointConfig,
+    pub(super) label: String,
+    /// What its answers must not reveal, longest first.
+    pub(super) secrets: Arc<[String]>,
+    concurrency: usize,
+    pub(super) batch: usize,
+    /// Requests by number.
+    leases: BTreeMap<u64, Lease>,
+    next_lease: u64,
+    /// When the calls so far are paid for by the rate (generic cell rate algorithm).
+    /// tokio's clock, not the system's, so that it works on paused time.
+    paid_until: Instant,
+    resting_until: Instant,
+    /// Until then it is asked only by calls that name it.
+    excluded_until: Instant,
+    /// Since its first rest after a success.
+    out_since: Option<Instant>,
+    /// In a row; at `breaker_failures` it is asked by one at a time.
+    failures: u32,
+    breaker_failures: u32,
+    slow_downs: u32,
+    slowed_at: Instant,
+    latency: Duration,
+    /// When it was last learned how long an answer takes.
+    measured_at: Instant,
+    remeasure_after: Duration,
+    last_error: Option<String>,
+    answered_at: Option<Instant>,
+    pub(super) refusals: Refusals,
+    calls: BTreeMap<String, CallCounts>,
+}
+
+fn secrets(config: &EndpointConfig) -> Arc<[String]> {
+    let mut all = config.url.secrets();
+    all.extend(config.headers.iter().flat_map(|(_, value)| value.secrets()));
+    all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    all.into()
+}
+
+impl Endpoint {
+    pub(super) fn new(config: EndpointConfig, limits: &PoolLimits) -> Self {
+        let now = Instant::now();
+        Self {
+            label: config.url.label(),
+            secrets: secrets(&config),
+            concurrency: config.concurrency.unwrap_or(limits.concurrency_default).max(1),
+            batch: config.batch.unwrap_or(limits.batch_default).max(1),
+            config,
+            leases: BTreeMap::new(),
+            next_lease: 0,
+            paid_until: now,
+            resting_until: now,
+            excluded_until: now,
+            out_since: None,
+            failures: 0,
+            breaker_failures: limits.breaker_failures,
+            slow_downs: 0,
+            slowed_at: now,
+            latency: Duration::ZERO,
+            measured_at: now,
+            remeasure_after: limits.remeasure_after,
+            last_error: None,
+            answered_at: None,
+            refusals: Refusals::default(),
+            calls: BTreeMap::new(),
+        }
+    }
+
+    /// `Ok`: may be asked now. `Err`: not before, unless a request ends.
+    pub(super) fn ready(&self, now: Instant) -> Result<(), Instant> {
+        let ends = self.open(now).map(|lease| lease.until);
+        let full = (self.open(now).count() >= self.places()).then(|| ends.min()).flatten();
+        let at = self.free_at(now).max(full.unwrap_or(now));
+        if at <= now { Ok(()) } else { Err(at) }
+    }
+
+    /// The next time at which it may be asked for more than now.
+    pub(super) fn next_change(&self, now: Instant) -> Option<Instant> {
+        self.ready(now).err().into_iter().chain(self.refusals.next_end(now)).min()
+    }
+
+    /// When its rate and its rest allow a request.
+    fn free_at(&self, now: Instant) -> Instant {
+        self.rests_until(None).max(self.paid_until.checked_sub(BURST).unwrap_or(now))
+    }
+
+    /// For a method, else as a whole.
+    fn rests_until(&self, method: Option<&str>) -> Instant {
+        self.refusals
+            .until(method)
+            .map_or(self.resting_until, |until| until.max(self.resting_until))
+    }
+
+    fn open(&self, now: Instant) -> impl Iterator<Item = &Lease> {
+        self.leases.values().filter(move |lease| lease.until > now)
+    }
+
+    fn places(&self) -> usize {
+        if self.failures >= self.breaker_failures { 1 } else { self.concurrency }
+    }
+
+    /// What it offers a request of so many calls of a method.
+    pub(super) fn offer(&self, at: usize, method: &str, calls: usize, now: Instant) -> Offer {
+        let youngest = self.open(now).map(|lease| lease.began).max();
+        let doubts = u32::from(self.refusals.is_doubtful(method, now));
+        let free_at = self.free_at(now).max(self.rests_until(Some(method)));
+        Offer {
+            at,
+            failures: self.failures.max(doubts),
+            usual: self.usual(now),
+            in_flight: self.open(now).count(),
+            concurrency: self.places(),
+            youngest: youngest.map_or(Duration::ZERO, |began| now.saturating_duration_since(began)),
+            free_in: free_at.saturating_duration_since(now),
+            is_resting: self.is_resting(Some(method), now),
+            spacing: self.cost(calls.min(self.batch)),
+        }
+    }
+
+    /// For a method, else as a whole.
+    pub(super) fn is_resting(&self, method: Option<&str>, now: Instant) -> bool {
+        self.rests_until(method) > now
+    }
+
+    /// It will not have answered anyone for longer than `wait_max`, seen from `since`.
+    pub(super) fn is_out(
+        &self,
+        method: &str,
+        since: Instant,
+        wait_max: Duration,
+        now: Instant,
+    ) -> bool {
+        let since = self.out_since.unwrap_or(now).max(since);
+        let until = self.rests_until(Some(method));
+        until > now && until.saturating_duration_since(since) > wait_max
+    }
+
+    pub(super) fn offers(&self, method: &str, now: Instant) -> bool {
+        !self.refusals.is_absent(method, now)
+    }
+
+    /// May be asked for it now or soon: neither absent nor refused.
+    pub(super) fn serves(&self, method: &str, now: Instant) -> bool {
+        self.offers(method, now) && self.refusals.until(Some(method)).is_none_or(|at| at <= now)
+    }
+
+    /// Books a request of up to `wanted` calls; returns its number and how many it may hold.
+    pub(super) fn begin(&mut self, wanted: usize, now: Instant, until: Instant) -> (u64, usize) {
+        let calls = wanted.min(self.batch).max(1);
+        self.leases.retain(|_, lease| lease.until > now);
+        self.next_lease += 1;
+        self.leases.insert(self.next_lease, Lease { began: now, until });
+        self.paid_until = self.paid_until.max(now) + self.cost(calls);
+        (self.next_lease, calls)
+    }
+
+    fn cost(&self, calls: usize) -> Duration {
+        let count = u32::try_from(calls).unwrap_or(u32::MAX);
+        let rate = self.config.rate_millihertz.filter(|rate| *rate > 0);
+        rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1000) * count / rate)
+    }
+
+    /// Keeps a booked request for longer; not where its time is over.
+    pub(super) fn extend(&mut self, lease: u64, now: Instant, to: Instant) -> bool {
+        match self.leases.get_mut(&lease) {
+            Some(lease) if lease.until > now => {
+                *lease = Lease { began: now, until: to };
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    pub(super) fn end(&mut self, lease: u64) {
+        self.leases.remove(&lease);
+    }
+
+    /// Calls that were booked and are not sent.
+    pub(super) fn refund(&mut self, calls: usize) {
+        self.paid_until = self.paid_until.checked_sub(self.cost(calls)).unwrap_or(self.paid_until);
+    }
+
+    pub(super) fn count(&mut self, method: &str, failed: bool) {
+        let counts = self.calls.entry(method.to_owned()).or_default();
+        counts.sent += 1;
+        counts.failed += u64::from(failed);
+    }
+
+    /// It answered to a request that was sent at `began`.
+    pub(super) fn succeeded(&mut self, began: Instant, took: Duration) {
+        self.failures = 0;
+        self.answered_at = Some(Instant::now());
+        self.took(took);
+        // What was under way when it asked for less says nothing about the pause since.
+        if began >= self.slowed_at {
+            self.slow_downs = 0;
+            self.out_since = None;
+        }
+    }
+
+    /// Usual time of an answer; `None` where it was not measured of late.
+    pub(super) fn usual(&self, now: Instant) -> Option<Duration> {
+        let is_old = now.saturating_duration_since(self.measured_at) > self.remeasure_after;
+        (!is_old && !self.latency.is_zero()).then_some(self.latency)
+    }
+
+    /// An answer took so long. That it has become slower is believed sooner than that it has
+    /// become quicker: what waits for it is delivered in order.
+    fn took(&mut self, took: Duration) {
+        self.measured_at = Instant::now();
+        self.latency = match self.latency {
+            Duration::ZERO => took,
+            known if took > known => (known + took) / 2,
+            known => (known * 7 + took) / 8,
+        };
+    }
+
+    /// Another endpoint was quicker after this long: its own answer would have taken longer.
+    pub(super) fn overtaken(&mut self, after: Duration) {
+        self.took(self.latency.max(after * 2));
+    }
+
+    /// A failure of its own: rests after several in a row.
+    pub(super) fn failed(&mut self, error: String, limits: &PoolLimits, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        self.last_error = Some(error);
+        if self.failures >= limits.breaker_failures {
+            self.rest(limits.breaker_rest, now);
+        }
+    }
+
+    /// It asked for less; returns how often in a row. What was sent before it said so is part of
+    /// the same burst.
+    pub(super) fn slowed_down(&mut self, error: String, began: Instant, now: Instant) -> u32 {
+        self.last_error = Some(error);
+        if began >= self.slowed_at {
+            self.slow_downs = self.slow_downs.saturating_add(1);
+            self.slowed_at = now;
+        }
+        self.slow_downs
+    }
+
+    pub(super) fn rest(&mut self, pause: Duration, now: Instant) {
+        self.out_since.get_or_insert(now);
+        self.resting_until = self.resting_until.max(now + pause);
+    }
+
+    /// Left out of the choice, and not waited for.
+    pub(super) fn exclude(&mut self, pause: Duration, now: Instant) {
+        self.excluded_until = self.excluded_until.max(now + pause);
+    }
+
+    pub(super) fn is_excluded(&self, now: Instant) -> bool {
+        self.excluded_until > now
+    }
+
+    pub(super) fn release(&mut self, now: Instant) {
+        self.resting_until = now;
+        self.excluded_until = now;
+        self.out_since = None;
+    }
+
+    pub(super) fn note_error(&mut self, error: String) {
+        self.last_error = Some(error);
+    }
+
+    /// Why it was not used of late.
+    pub(super) fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
+    }
+
+    pub(super) fn status(&self, id: EndpointId, now: Instant) -> EndpointStatus {
+        EndpointStatus {
+            id,
+            label: self.label.clone(),
+            resting: self.is_resting(None, now) || self.is_excluded(now),
+            in_flight: self.open(now).count(),
+            batch: self.batch,
+            latency: self.latency,
+            last_error: self.last_error.clone(),
+            answered_ago: self.answered_at.map(|at| now.saturating_duration_since(at)),
+            not_offered: self.refusals.methods(now),
+            calls: self.calls.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_counts_until_its_end_and_cannot_be_extended_after_it() {
+        let limits = PoolLimits::default();
+        let config = EndpointConfig { concurrency: Some(1), ..EndpointConfig::new("http://one") };
+        let (mut endpoint, now) = (Endpoint::new(config, &limits), Instant::now());
+        let (first, _) = endpoint.begin(1, now, now + SECOND);
+        assert_eq!(endpoint.ready(now), Err(now + SECOND));
+        assert!(endpoint.extend(first, now, now + SECOND * 2));
+        assert_eq!(endpoint.ready(now + SECOND), Err(now + SECOND * 2));
+        assert!(!endpoint.extend(first, now + SECOND * 2, now + SECOND * 9), "it is over");
+        let (second, _) = endpoint.begin(1, now + SECOND * 2, now + SECOND * 3);
+        endpoint.end(first);
+        assert!(endpoint.ready(now + SECOND * 2).is_err(), "the end of a lapsed one ends no other");
+        endpoint.end(second);
+        assert_eq!(endpoint.ready(now + SECOND * 2), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_booked_and_not_sent_is_given_back() {
+        let config =
+            EndpointConfig { rate_millihertz: Some(1_000), ..EndpointConfig::new("http://one") };
+        let (mut endpoint, now) = (Endpoint::new(config, &PoolLimits::default()), Instant::now());
+        assert_eq!(endpoint.begin(4, now, now + SECOND).1, 4);
+        assert_eq!(endpoint.ready(now), Err(now + SECOND * 4 - BURST));
+        endpoint.refund(3);
+        assert_eq!(endpoint.ready(now), Err(now + SECOND - BURST));
+    }
+}

@@ -1,0 +1,165 @@
+//! JSON-RPC 2.0 envelopes. Results stay raw text: who asked knows the shape.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// An error object of a node; some services give a text in its place, others a code as text.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "Value")]
+pub(crate) struct RpcError {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+}
+
+impl From<Value> for RpcError {
+    fn from(error: Value) -> Self {
+        let text = |part: &Value| part.as_str().map(str::to_owned);
+        let field = |name: &str| error.get(name).unwrap_or(&Value::Null);
+        let code = field("code");
+        let code = code.as_i64().or_else(|| code.as_str()?.parse().ok()).unwrap_or(0);
+        // Some say in `data` what it is about; results of a reverted call are there too.
+        let data = text(field("data")).filter(|data| !data.starts_with("0x"));
+        let told = text(&error).or_else(|| text(field("message")));
+        let message = match (told, data) {
+            (Some(told), Some(data)) if !told.contains(&data) => format!("{told}: {data}"),
+            (told, data) => told.or(data).unwrap_or_default(),
+        };
+        Self { code, message }
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(default, borrow)]
+    id: Option<&'a RawValue>,
+    /// `Some` for a null result too: the raw text is then `null`.
+    #[serde(default, borrow, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<RpcError>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+/// What one call was answered.
+pub(crate) type Outcome = Result<Box<RawValue>, RpcError>;
+
+/// The body of a request: one object for one call, else an array; ids count from 0.
+pub(crate) fn encode(calls: &[(&str, &Value)]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(calls.len() * 128);
+    if calls.len() != 1 {
+        body.push(b'[');
+    }
+    for (id, (method, params)) in calls.iter().enumerate() {
+        if id > 0 {
+            body.push(b',');
+        }
+        let call = serde_json::json!({
+            "jsonrpc": "2.0", "id": id, "method": method, "params": params,
+        });
+        body.extend_from_slice(call.to_string().as_bytes());
+    }
+    if calls.len() != 1 {
+        body.push(b']');
+    }
+    body
+}
+
+/// Reads the answer to `count` calls. `Ok`: one entry a call, `None` where none came for it (ids
+/// may come in any order, twice or not at all). `Err`: one error for all, or no JSON-RPC.
+pub(crate) fn decode(body: &[u8], count: usize) -> Result<Vec<Option<Outcome>>, Whole> {
+    let text = std::str::from_utf8(body).map_err(|_| Whole::Garbage)?;
+    let mut answers: Vec<Option<Outcome>> = (0..count).map(|_| None).collect();
+    if text.trim_start().starts_with('[') {
+        let envelopes: Vec<Envelope<'_>> =
+            serde_json::from_str(text).map_err(|_| Whole::Garbage)?;
+        for envelope in envelopes {
+            let at = envelope.id.and_then(|id| id.get().trim_matches('"').parse::<usize>().ok());
+            let place = at.and_then(|at| answers.get_mut(at));
+            if let (Some(place @ None), Some(outcome)) = (place, outcome(&envelope)) {
+                *place = Some(outcome);
+            }
+        }
+        return Ok(answers);
+    }
+    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|_| Whole::Garbage)?;
+    match (outcome(&envelope), answers.as_mut_slice()) {
+        (Some(outcome), [place]) => {
+            let ours = envelope.id.is_none_or(|id| matches!(id.get(), "0" | "\"0\"" | "null"));
+            *place = ours.then_some(outcome);
+            Ok(answers)
+        }
+        (Some(Err(error)), _) => Err(Whole::Error(error)),
+        (Some(Ok(_)) | None, _) => Err(Whole::Garbage),
+    }
+}
+
+/// An answer that is not one entry for each call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Whole {
+    /// One error object instead of an array.
+    Error(RpcError),
+    Garbage,
+}
+
+fn outcome(envelope: &Envelope<'_>) -> Option<Outcome> {
+    match (&envelope.error, envelope.result) {
+        (Some(error), _) => Some(Err(error.clone())),
+        (None, Some(result)) => Some(Ok(result.to_owned())),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn one_call_is_one_object() {
+        let params = serde_json::json!([1]);
+        let body: Value = serde_json::from_slice(&encode(&[("m", &params)])).unwrap();
+        let expected = serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": "m", "params": [1]});
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn a_null_result_is_a_result() {
+        let answers = decode(br#"{"jsonrpc":"2.0","id":0,"result":null}"#, 1).unwrap();
+        assert_eq!(answers[0].as_ref().unwrap().as_ref().unwrap().get(), "null");
+    }
+
+    #[test]
+    fn one_error_for_a_whole_batch_is_told_apart() {
+        let body =
+            br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch too large"}}"#;
+        let error = RpcError { code: -32600, message: "batch too large".to_owned() };
+        assert_eq!(decode(body, 3).unwrap_err(), Whole::Error(error));
+    }
+
+    #[test]
+    fn what_is_no_answer_is_garbage() {
+        let bodies: [&[u8]; 6] = [b"", b"<html>", b"{\"id\":0", b"[{]", b"\xff", b"{\"id\":0}"];
+        for body in bodies {
+            assert_eq!(decode(body, 1).unwrap_err(), Whole::Garbage);
+        }
+        assert!(decode(br#"{"id":7,"result":1}"#, 1).unwrap()[0].is_none(), "another call's id");
+    }
+
+    proptest! {
+        /// However a node shuffles, drops, repeats and invents entries, each call gets its own.
+        #[test]
+        fn each_call_gets_its_own_answer(order in proptest::collection::vec(0_usize..12, 0..24)) {
+            let entries: Vec<_> = order.iter().map(|id| serde_json::json!({"id": id, "result": id * 10})).collect();
+            let body = serde_json::to_vec(&entries).unwrap();
+            for (at, answer) in decode(&body, 8).unwrap().into_iter().enumerate() {
+                let got = answer.map(|a| a.unwrap().get().to_owned());
+                prop_assert_eq!(got, order.contains(&at).then(|| (at * 10).to_string()));
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Calls to nodes: a pool of endpoints per chain with limits, retries, failover and health.
+//!
+//! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
+
+pub(crate) mod ask;
+pub(crate) mod chain_check;
+pub(crate) mod classify;
+pub(crate) mod endpoint;
+pub(crate) mod error;
+mod http;
+pub(crate) mod jsonrpc;
+pub(crate) mod limits;
+mod policy;
+pub(crate) mod pool;
+mod refusals;
+mod retry;
+pub(crate) mod scheduler;
+mod secret;
+pub(crate) mod selection;
+mod send;
+pub(crate) mod transport;
+
+pub use ask::{Ask, Reading, Reply};
+pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
+pub use error::UpstreamError;
+pub use http::{HttpSetupError, HttpTransport};
+pub use limits::PoolLimits;
+pub use pool::{Answer, Call, CallOptions, Pool};
+pub use scheduler::{Lane, Priority};
+pub use secret::{SecretText, SecretUrl};
+pub use transport::{Method, Request, Response, Transport, TransportError};

@@ -1,0 +1,259 @@
+//! What follows from a try: another one, the final error, and what is remembered of the endpoint.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::endpoint::{Endpoint, EndpointId, EndpointSet};
+use super::error::UpstreamError;
+use super::limits::PoolLimits;
+use super::policy::{self, Failure, RetryDecision};
+use super::pool::{CallOptions, Pool};
+use super::refusals::{Logged, RefusalKind};
+use super::scheduler::Needs;
+
+/// A call that has no result yet.
+#[derive(Clone, Copy)]
+pub(super) struct Open {
+    /// Its place in the caller's list.
+    pub(super) at: usize,
+    attempts: u32,
+    since: Instant,
+    /// All tries and pauses, without the time in the queue.
+    spent: Duration,
+    avoid: Option<EndpointId>,
+    /// Those that do not have it, or answered with an unknown error, in this round.
+    pub(super) without: EndpointSet,
+    /// How often all endpoints were asked.
+    rounds: u32,
+    /// Some answer was an unknown error.
+    is_unknown: bool,
+    /// Some answer was about the endpoint, not about the call.
+    is_troubled: bool,
+}
+
+impl Open {
+    pub(super) fn new(at: usize, options: &CallOptions) -> Self {
+        Self {
+            at,
+            attempts: 0,
+            since: Instant::now(),
+            spent: Duration::ZERO,
+            avoid: options.avoid,
+            without: EndpointSet::default(),
+            rounds: 0,
+            is_unknown: false,
+            is_troubled: false,
+        }
+    }
+
+    /// After another try.
+    fn after(self, sent: Sent) -> Self {
+        let (attempts, spent) = (self.attempts + 1, self.spent + sent.took);
+        Self { attempts, spent, avoid: Some(sent.endpoint), ..self }
+    }
+
+    pub(super) fn needs(&self, options: &CallOptions, method: &'static str, calls: usize) -> Needs {
+        Needs {
+            lane: options.lane.clone(),
+            on: options.on,
+            avoid: self.avoid,
+            is_opinion: self.attempts == 0 && self.avoid.is_some() && !options.in_time,
+            without: self.without,
+            method,
+            calls,
+            is_second: false,
+            since: self.since,
+        }
+    }
+}
+
+/// A request that has ended.
+#[derive(Clone, Copy)]
+pub(super) struct Sent {
+    pub(super) endpoint: EndpointId,
+    pub(super) calls: usize,
+    pub(super) began: Instant,
+    pub(super) took: Duration,
+    /// How long the endpoint asks to be left alone.
+    pub(super) rest: Option<Duration>,
+}
+
+/// A call of it that gave no result.
+pub(super) struct Observation {
+    pub(super) decision: RetryDecision,
+    pub(super) method: &'static str,
+    pub(super) failure: Failure,
+}
+
+impl Pool {
+    /// The call once more with its pause, or its final error.
+    pub(super) fn next_try(
+        &self,
+        open: Open,
+        options: &CallOptions,
+        sent: Sent,
+        observation: &Observation,
+    ) -> Result<(Open, Duration), UpstreamError> {
+        let Observation { decision, method, failure } = observation;
+        let limits = &self.inner.limits;
+        let mut again = open.after(sent);
+        match decision {
+            RetryDecision::Fatal | RetryDecision::ReduceRange => {
+                return Err(failure.refusal(self.label(sent.endpoint)));
+            }
+            RetryDecision::ReduceBatch => return Ok((again, Duration::ZERO)),
+            RetryDecision::RetryElsewhere => again.without.insert(sent.endpoint),
+            RetryDecision::Unknown => {
+                again.is_unknown = true;
+                again.without.insert(sent.endpoint);
+            }
+            RetryDecision::Retry | RetryDecision::SlowDown | RetryDecision::Refused => {
+                again.is_troubled = true;
+            }
+            RetryDecision::Unsupported => {}
+        }
+        let mut pause = Duration::ZERO;
+        if again.without != EndpointSet::default() && !self.is_servable(&again, options, method) {
+            again.rounds += 1;
+            if !again.is_unknown && !again.is_troubled || again.rounds >= limits.unknown_rounds {
+                return Err(self.agreed(&again, sent, observation));
+            }
+            again.without = EndpointSet::default();
+            pause = self.backoff(again.rounds);
+        }
+        if again.attempts >= limits.attempts_max || again.spent >= limits.retry_time_max {
+            return Err(self.agreed(&again, sent, observation));
+        }
+        if *decision == RetryDecision::Retry {
+            pause = pause.max(self.pause(&again.needs(options, method, 1), again.attempts));
+        }
+        // Else the endpoint's own rest is the pause; another endpoint may take it at once.
+        again.spent += pause;
+        Ok((again, pause))
+    }
+
+    fn is_servable(&self, open: &Open, options: &CallOptions, method: &'static str) -> bool {
+        self.inner.admission.is_servable(&open.needs(options, method, 1))
+    }
+
+    /// What is left to say: an error of the request where all endpoints gave one and nothing else,
+    /// else that none could serve it.
+    fn agreed(&self, open: &Open, sent: Sent, observation: &Observation) -> UpstreamError {
+        let Observation { decision, method, failure } = observation;
+        let (label, is_clear) = (self.label(sent.endpoint), !open.is_troubled);
+        match decision {
+            RetryDecision::RetryElsewhere if is_clear => return failure.refusal(label),
+            RetryDecision::Unknown if is_clear && open.rounds > 0 && failure.may_be_final() => {
+                return failure.refusal(label);
+            }
+            RetryDecision::Unsupported if is_clear && !open.is_unknown => {
+                return UpstreamError::NotSupported { method: (*method).to_owned() };
+            }
+            RetryDecision::Refused => {
+                let (method, reason) = ((*method).to_owned(), failure.words());
+                return UpstreamError::Refused { endpoint: label, method, reason };
+            }
+            RetryDecision::RetryElsewhere
+            | RetryDecision::Unknown
+            | RetryDecision::Unsupported
+            | RetryDecision::SlowDown
+            | RetryDecision::Retry
+            | RetryDecision::ReduceBatch
+            | RetryDecision::ReduceRange
+            | RetryDecision::Fatal => {}
+        }
+        let last = format!("{label}: {}", failure.words());
+        UpstreamError::Unavailable { attempts: open.attempts, last }
+    }
+
+    /// None while there are endpoints that were not asked in this round.
+    fn pause(&self, needs: &Needs, attempts: u32) -> Duration {
+        let choices = u32::try_from(self.inner.admission.choices(needs)).unwrap_or(1).max(1);
+        if attempts.is_multiple_of(choices) {
+            self.backoff(attempts / choices)
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    fn backoff(&self, attempt: u32) -> Duration {
+        let limits = &self.inner.limits;
+        policy::backoff(attempt, limits.backoff_min, limits.backoff_max, self.random())
+    }
+
+    /// Remembers what a request showed of its endpoint; `worked`: methods that gave a result.
+    pub(super) fn learn(&self, sent: Sent, worked: &[&'static str], observations: &[Observation]) {
+        let (limits, now, jitter) = (&self.inner.limits, Instant::now(), self.random());
+        self.inner.admission.with(sent.endpoint, |endpoint| {
+            for observation in observations {
+                remember(endpoint, sent, observation, limits, now);
+            }
+            for method in worked {
+                endpoint.refusals.worked(method, sent.began);
+            }
+            let of = |wanted: fn(RetryDecision) -> bool| {
+                observations.iter().rfind(|observation| wanted(observation.decision))
+            };
+            let slow = of(|decision| decision == RetryDecision::SlowDown);
+            let failed = of(RetryDecision::is_failure).filter(|_| worked.is_empty());
+            let fatal = of(|decision| decision == RetryDecision::Fatal);
+            if let Some(slow) = slow {
+                let times = endpoint.slowed_down(slow.failure.to_string(), sent.began, now);
+                let own = policy::backoff(times, limits.backoff_min, limits.backoff_max, jitter);
+                endpoint.rest(sent.rest.unwrap_or(own), now);
+            } else if let Some(failed) = failed {
+                endpoint.failed(failed.failure.words(), limits, now);
+            } else if !worked.is_empty() || fatal.is_some() || observations.is_empty() {
+                endpoint.succeeded(sent.began, sent.took);
+            }
+        });
+        if !observations.is_empty() {
+            self.inner.admission.refuse_hopeless();
+        }
+    }
+}
+
+/// What one call showed of the endpoint's abilities.
+fn remember(
+    endpoint: &mut Endpoint,
+    sent: Sent,
+    observation: &Observation,
+    limits: &PoolLimits,
+    now: Instant,
+) {
+    let Observation { decision, method, failure } = observation;
+    let times = (sent.began, now);
+    match decision {
+        RetryDecision::ReduceBatch => {
+            endpoint.batch = endpoint.batch.min((sent.calls / 2).max(1));
+        }
+        RetryDecision::Unsupported => {
+            endpoint.refusals.refused(RefusalKind::Unsupported, method, times, limits);
+            endpoint.note_error(failure.words());
+        }
+        RetryDecision::Refused => {
+            endpoint.refusals.refused(RefusalKind::Denied, method, times, limits);
+            endpoint.note_error(failure.words());
+            if endpoint.refusals.wants_log(Logged::Denied, now) {
+                let (label, words) = (&endpoint.label, failure.words());
+                tracing::warn!(endpoint = %label, method, reason = %words,
+                    "endpoint refuses requests for lack of a key, a plan or a quota: disabled with growing pauses; check its key and plan");
+            }
+        }
+        RetryDecision::RetryElsewhere => {
+            endpoint.refusals.lacked(method, now + limits.lacking_rest);
+        }
+        RetryDecision::Unknown => {
+            if endpoint.refusals.wants_log(Logged::Unknown, now) {
+                let (label, words) = (&endpoint.label, failure.words());
+                tracing::warn!(endpoint = %label, method, reason = %words,
+                    "endpoint answers with an unknown error: counted as its failure, other endpoints are asked");
+            }
+        }
+        RetryDecision::SlowDown
+        | RetryDecision::Retry
+        | RetryDecision::ReduceRange
+        | RetryDecision::Fatal => {}
+    }
+}

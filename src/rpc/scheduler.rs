@@ -1,0 +1,512 @@
+//! Fair admission: which waiting request goes to which endpoint next.
+//!
+//! Every wallet has a lane; lanes take turns, interactive ones before background ones, of which
+//! one in a few still gets a turn. Waiting for a rate happens here, so a lane with hundreds of
+//! requests delays another's single one by at most one turn. Inside a lane what is delivered first
+//! goes first.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use super::endpoint::{Endpoint, EndpointId, EndpointSet};
+use super::error::UpstreamError;
+use super::limits::PoolLimits;
+use super::selection;
+
+/// Whether somebody waits for a wallet's answers; may change while requests wait.
+#[derive(Debug, Default)]
+pub struct Priority(AtomicBool);
+
+impl Priority {
+    pub fn background() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    pub fn interactive() -> Self {
+        Self(AtomicBool::new(true))
+    }
+
+    pub fn set_interactive(&self, interactive: bool) {
+        self.0.store(interactive, Ordering::Relaxed);
+    }
+
+    fn is_interactive(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// For whom a request is made.
+#[derive(Debug, Clone)]
+pub struct Lane {
+    id: u64,
+    priority: Arc<Priority>,
+    rank: u64,
+}
+
+impl Lane {
+    pub fn new(id: u64, priority: Arc<Priority>) -> Self {
+        Self { id, priority, rank: 0 }
+    }
+
+    /// For what is delivered after all of a lower rank. What holds up everything has rank 0.
+    #[must_use]
+    pub(crate) fn ranked(&self, rank: u64) -> Self {
+        Self { rank, ..self.clone() }
+    }
+}
+
+/// What a request needs of an endpoint.
+#[derive(Debug, Clone)]
+pub(super) struct Needs {
+    pub(super) lane: Lane,
+    pub(super) on: Option<EndpointId>,
+    pub(super) avoid: Option<EndpointId>,
+    /// The avoided one gave an answer already, and another one is to confirm it.
+    pub(super) is_opinion: bool,
+    pub(super) without: EndpointSet,
+    pub(super) method: &'static str,
+    pub(super) calls: usize,
+    /// Beside a first request that takes long: for all its calls or not at all.
+    pub(super) is_second: bool,
+    /// When it was first wanted.
+    pub(super) since: Instant,
+}
+
+impl Needs {
+    /// Whether an endpoint may serve this at some time.
+    fn may_use(&self, at: usize, endpoint: &Endpoint, now: Instant) -> bool {
+        let id = EndpointId(at);
+        self.on.map_or(!endpoint.is_excluded(now), |on| on == id)
+            && !self.without.contains(id)
+            && (!self.is_second || endpoint.batch >= self.calls)
+            && endpoint.offers(self.method, now)
+    }
+}
+
+struct Waiter {
+    needs: Needs,
+    grant: oneshot::Sender<Result<Permit, UpstreamError>>,
+}
+
+#[derive(Default)]
+struct LaneQueue {
+    waiters: VecDeque<Waiter>,
+}
+
+struct State {
+    endpoints: Vec<Endpoint>,
+    lanes: HashMap<u64, LaneQueue>,
+    /// Lanes with waiters, in turn.
+    turns: VecDeque<u64>,
+    waiting: usize,
+    interactive_in_a_row: u32,
+    next_watch: u64,
+    watcher: Option<Watcher>,
+    /// Each first request pays one, a second one costs `hedge_share`.
+    hedge_credit: u32,
+}
+
+/// The waiter that watches the time for all, and when it wakes.
+#[derive(Clone, Copy)]
+struct Watcher {
+    id: u64,
+    wakes: Instant,
+}
+
+/// The admission of one pool.
+///
+/// Nothing here relies on a certain waiter to be polled: a turn that is not taken lapses, and
+/// whoever finds the watcher late takes its place.
+pub(super) struct Admission {
+    state: Mutex<State>,
+    limits: PoolLimits,
+    /// Told when a watcher is wanted.
+    vacant: Notify,
+}
+
+/// The right to send one request of up to `calls` calls to an endpoint; ends when dropped.
+pub(super) struct Permit {
+    admission: Arc<Admission>,
+    pub(super) endpoint: EndpointId,
+    pub(super) calls: usize,
+    lease: u64,
+    taken: bool,
+}
+
+impl Permit {
+    /// Makes it last for a request; `false` where the turn has lapsed.
+    fn take(&mut self) -> bool {
+        let now = Instant::now();
+        let until = now + self.admission.limits.request_wait_max + LEASE_MARGIN;
+        let lease = self.lease;
+        let taken = self.admission.with(self.endpoint, |e| e.extend(lease, now, until));
+        self.taken = taken.unwrap_or(false);
+        self.taken
+    }
+}
+
+/// A request that is looked after has ended by then.
+const LEASE_MARGIN: Duration = Duration::from_secs(1);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let Self { endpoint, calls, lease, taken, .. } = *self;
+        self.admission.with(endpoint, |endpoint| {
+            endpoint.end(lease);
+            if !taken {
+                endpoint.refund(calls);
+            }
+        });
+        self.admission.dispatch();
+    }
+}
+
+/// A waiter's part in watching the time; gives it back when dropped.
+struct Watch<'a> {
+    admission: &'a Arc<Admission>,
+    id: u64,
+}
+
+impl Watch<'_> {
+    /// Hands out what is free if nobody else does; returns when to look again.
+    fn keep(&self) -> Instant {
+        let now = Instant::now();
+        let latest = now + self.admission.limits.turn_wait_max;
+        let mine = |watcher: &Watcher| watcher.id == self.id || watcher.wakes < now;
+        if !self.admission.state().watcher.as_ref().is_none_or(mine) {
+            return latest;
+        }
+        let next = self.admission.dispatch();
+        let wakes = next.map_or(latest, |next| next.min(latest));
+        self.admission.state().watcher = Some(Watcher { id: self.id, wakes });
+        wakes
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let mut state = self.admission.state();
+        if state.watcher.is_some_and(|watcher| watcher.id == self.id) {
+            state.watcher = None;
+            self.admission.vacant.notify_one();
+        }
+    }
+}
+
+impl std::fmt::Debug for Admission {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Admission").finish_non_exhaustive()
+    }
+}
+
+impl Admission {
+    pub(super) fn new(endpoints: Vec<Endpoint>, limits: PoolLimits) -> Self {
+        let state = State {
+            endpoints,
+            lanes: HashMap::new(),
+            turns: VecDeque::new(),
+            waiting: 0,
+            interactive_in_a_row: 0,
+            next_watch: 0,
+            watcher: None,
+            hedge_credit: limits.hedge_share * limits.hedge_share,
+        };
+        Self { state: Mutex::new(state), limits, vacant: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads or changes what is known of an endpoint.
+    pub(super) fn with<T>(
+        &self,
+        id: EndpointId,
+        change: impl FnOnce(&mut Endpoint) -> T,
+    ) -> Option<T> {
+        self.state().endpoints.get_mut(id.0).map(change)
+    }
+
+    pub(super) fn each<T>(&self, mut read: impl FnMut(EndpointId, &Endpoint) -> T) -> Vec<T> {
+        let state = self.state();
+        state.endpoints.iter().enumerate().map(|(at, e)| read(EndpointId(at), e)).collect()
+    }
+
+    /// Waits for a turn. Dropping the future gives up the place.
+    pub(super) async fn admit(self: &Arc<Self>, needs: Needs) -> Result<Permit, UpstreamError> {
+        let mut lapsed = false;
+        loop {
+            let (grant, granted) = oneshot::channel();
+            self.enqueue(Waiter { needs: needs.clone(), grant }, lapsed)?;
+            self.dispatch();
+            let mut permit = self.turn(granted).await?;
+            if permit.take() {
+                return Ok(permit);
+            }
+            lapsed = true;
+        }
+    }
+
+    async fn turn(
+        self: &Arc<Self>,
+        mut granted: oneshot::Receiver<Result<Permit, UpstreamError>>,
+    ) -> Result<Permit, UpstreamError> {
+        let watch = Watch { admission: self, id: self.state().new_watch() };
+        loop {
+            let wakes = watch.keep();
+            tokio::select! {
+                biased;
+                granted = &mut granted => return granted.unwrap_or(Err(UpstreamError::NoEndpoint)),
+                () = sleep_until(wakes) => {}
+                () = self.vacant.notified() => {}
+            }
+        }
+    }
+
+    /// How long to wait for an endpoint's answer before another one is asked too.
+    pub(super) fn patience(&self, on: EndpointId, needs: &Needs) -> Duration {
+        let (now, state, limits) = (Instant::now(), self.state(), &self.limits);
+        let own = state.endpoints.get(on.0).and_then(|endpoint| endpoint.usual(now));
+        if needs.is_opinion {
+            return own.map_or(Duration::ZERO, |own| own * 4).max(limits.hedge_other_after_min);
+        }
+        let all = state.endpoints.iter().enumerate();
+        let able = all.filter(|(at, endpoint)| needs.may_use(*at, endpoint, now));
+        let usual = own.or_else(|| able.filter_map(|(_, endpoint)| endpoint.usual(now)).min());
+        usual.map_or(limits.hedge_other_after_min, |usual| (usual * 4).max(limits.hedge_after_min))
+    }
+
+    /// Whether an endpoint could serve this, now or later.
+    pub(super) fn is_servable(&self, needs: &Needs) -> bool {
+        self.state().is_servable(needs, Instant::now())
+    }
+
+    /// Endpoints that could serve this about now.
+    pub(super) fn choices(&self, needs: &Needs) -> usize {
+        let (now, state) = (Instant::now(), self.state());
+        let all = state.endpoints.iter().enumerate();
+        let rests = |e: &Endpoint| e.is_resting(Some(needs.method), now);
+        all.filter(|(at, e)| needs.may_use(*at, e, now) && !rests(e)).count()
+    }
+
+    /// Hands out what has become free.
+    pub(super) fn look_again(self: &Arc<Self>) {
+        self.dispatch();
+    }
+
+    /// Refuses those who wait for what turned out to be offered nowhere, or rests for too long.
+    pub(super) fn refuse_hopeless(&self) {
+        let wait_max = self.limits.retry_time_max;
+        let now = Instant::now();
+        let mut state = self.state();
+        let mut refused = Vec::new();
+        let mut lanes = std::mem::take(&mut state.lanes);
+        for queue in lanes.values_mut() {
+            for waiter in std::mem::take(&mut queue.waiters) {
+                match state.check(&waiter.needs, wait_max, now) {
+                    Ok(()) => queue.waiters.push_back(waiter),
+                    Err(error) => refused.push((waiter, error)),
+                }
+            }
+        }
+        state.lanes = lanes;
+        state.waiting = state.waiting.saturating_sub(refused.len());
+        state.drop_gone();
+        drop(state);
+        for (waiter, error) in refused {
+            // Who has gone needs no answer.
+            let _ = waiter.grant.send(Err(error));
+        }
+    }
+
+    /// Behind those of its rank, or before them where it had its turn already or is late.
+    fn enqueue(&self, waiter: Waiter, lapsed: bool) -> Result<(), UpstreamError> {
+        let mut state = self.state();
+        state.check(&waiter.needs, self.limits.retry_time_max, Instant::now())?;
+        if state.waiting >= self.limits.waiting_max {
+            let last = "too many requests wait for this chain's nodes".to_owned();
+            return Err(UpstreamError::Unavailable { attempts: 0, last });
+        }
+        let lane = waiter.needs.lane.id;
+        let queue = state.lanes.entry(lane).or_default();
+        let is_new = queue.waiters.is_empty();
+        let (rank, first) = (waiter.needs.lane.rank, lapsed || waiter.needs.is_second);
+        let before = |other: &Waiter| {
+            let other = other.needs.lane.rank;
+            other < rank || (other == rank && !first)
+        };
+        let place = queue.waiters.partition_point(before);
+        queue.waiters.insert(place, waiter);
+        if is_new {
+            state.turns.push_back(lane);
+        }
+        state.waiting += 1;
+        Ok(())
+    }
+
+    /// Grants all that can be granted now; returns when a rate, a rest or a lease ends next.
+    fn dispatch(self: &Arc<Self>) -> Option<Instant> {
+        let now = Instant::now();
+        let until = now + self.limits.turn_wait_max;
+        loop {
+            let mut state = self.state();
+            let Some((waiter, at)) = state.next_grant(now, &self.limits) else {
+                let next = state.next_change(now);
+                // A watcher that would sleep for too long is relieved.
+                if next.is_some_and(|next| state.watcher.is_none_or(|w| next < w.wakes)) {
+                    state.watcher = None;
+                    self.vacant.notify_one();
+                }
+                return next;
+            };
+            let (lease, calls) = state.endpoints.get_mut(at)?.begin(waiter.needs.calls, now, until);
+            let (share, credit) = (self.limits.hedge_share, state.hedge_credit);
+            state.hedge_credit = if waiter.needs.is_second {
+                credit.saturating_sub(share)
+            } else {
+                (credit + 1).min(share * share)
+            };
+            drop(state);
+            let (admission, endpoint) = (Arc::clone(self), EndpointId(at));
+            // A waiter that has gone drops the permit, which gives the place back.
+            drop(waiter.grant.send(Ok(Permit { admission, endpoint, calls, lease, taken: false })));
+        }
+    }
+}
+
+/// Why none of them can be used now.
+fn disabled(able: &[&Endpoint], method: &'static str, now: Instant) -> UpstreamError {
+    let first = able.iter().find_map(|one| Some((one.label.clone(), one.last_error()?.to_owned())));
+    if able.iter().all(|one| one.refusals.is_denied(method, now))
+        && let Some((endpoint, reason)) = first
+    {
+        return UpstreamError::Refused { endpoint, method: method.to_owned(), reason };
+    }
+    let why = first.map(|(label, error)| format!("; {label}: {error}")).unwrap_or_default();
+    let last = format!("all endpoints are disabled for now{why}");
+    UpstreamError::Unavailable { attempts: 0, last }
+}
+
+impl State {
+    fn new_watch(&mut self) -> u64 {
+        self.next_watch += 1;
+        self.next_watch
+    }
+
+    /// Why waiting is in vain.
+    fn check(&self, needs: &Needs, wait_max: Duration, now: Instant) -> Result<(), UpstreamError> {
+        if self.endpoints.is_empty() {
+            return Err(UpstreamError::NoEndpoint);
+        }
+        let all = self.endpoints.iter().enumerate();
+        let able: Vec<&Endpoint> = all
+            .filter(|(at, endpoint)| needs.may_use(*at, endpoint, now))
+            .map(|(_, endpoint)| endpoint)
+            .collect();
+        if able.is_empty() {
+            return Err(UpstreamError::NotSupported { method: needs.method.to_owned() });
+        }
+        let is_out = |one: &&Endpoint| one.is_out(needs.method, needs.since, wait_max, now);
+        if !able.iter().all(is_out) {
+            return Ok(());
+        }
+        Err(disabled(&able, needs.method, now))
+    }
+
+    /// The next waiter by turns that an endpoint can serve now.
+    fn next_grant(&mut self, now: Instant, limits: &PoolLimits) -> Option<(Waiter, usize)> {
+        self.drop_gone();
+        self.endpoints.iter().find(|endpoint| endpoint.ready(now).is_ok())?;
+        let background_due = self.interactive_in_a_row + 1 >= limits.background_share;
+        let may_hedge = self.hedge_credit >= limits.hedge_share;
+        let first = self.take_turn(now, !background_due, may_hedge);
+        first.or_else(|| self.take_turn(now, background_due, may_hedge))
+    }
+
+    fn take_turn(
+        &mut self,
+        now: Instant,
+        interactive: bool,
+        may_hedge: bool,
+    ) -> Option<(Waiter, usize)> {
+        let lanes = self.turns.len();
+        for turn in 0..lanes {
+            let lane = *self.turns.get(turn)?;
+            let Some(queue) = self.lanes.get(&lane) else { continue };
+            // Not the front alone: one that waits for a certain endpoint, or for a quick one, must
+            // not hold up the rest.
+            let waiting = queue.waiters.iter().enumerate();
+            let waiting = waiting.filter(|(_, waiter)| !waiter.grant.is_closed());
+            let served = waiting.into_iter().find_map(|(place, waiter)| {
+                let of_kind = waiter.needs.lane.priority.is_interactive() == interactive;
+                let may_go = of_kind && (may_hedge || !waiter.needs.is_second);
+                // Lanes take turns.
+                let ahead = place * lanes + turn;
+                let endpoint = may_go.then(|| self.choose(&waiter.needs, ahead, now))?;
+                Some((place, endpoint?))
+            });
+            let Some((place, at)) = served else { continue };
+            self.turns.remove(turn);
+            let queue = self.lanes.get_mut(&lane)?;
+            let waiter = queue.waiters.remove(place)?;
+            self.waiting = self.waiting.saturating_sub(1);
+            if queue.waiters.is_empty() {
+                self.lanes.remove(&lane);
+            } else {
+                self.turns.push_back(lane);
+            }
+            self.interactive_in_a_row =
+                if interactive { self.interactive_in_a_row.saturating_add(1) } else { 0 };
+            return Some((waiter, at));
+        }
+        None
+    }
+
+    /// Forgets waiters at the front of their lanes that have gone.
+    fn drop_gone(&mut self) {
+        let Self { lanes, turns, waiting, .. } = self;
+        turns.retain(|lane| {
+            let Some(queue) = lanes.get_mut(lane) else { return false };
+            while queue.waiters.front().is_some_and(|waiter| waiter.grant.is_closed()) {
+                queue.waiters.pop_front();
+                *waiting = waiting.saturating_sub(1);
+            }
+            let kept = !queue.waiters.is_empty();
+            if !kept {
+                lanes.remove(lane);
+            }
+            kept
+        });
+    }
+
+    /// Whether an endpoint may serve this at some time.
+    fn is_servable(&self, needs: &Needs, now: Instant) -> bool {
+        let mut all = self.endpoints.iter().enumerate();
+        all.any(|(at, endpoint)| needs.may_use(at, endpoint, now))
+    }
+
+    /// The endpoint that serves this now, where none is worth waiting for.
+    fn choose(&self, needs: &Needs, ahead: usize, now: Instant) -> Option<usize> {
+        let able = self.endpoints.iter().enumerate();
+        let able = able.filter(|(at, endpoint)| needs.may_use(*at, endpoint, now));
+        let offers =
+            able.map(|(at, endpoint)| endpoint.offer(at, needs.method, needs.calls, now)).collect();
+        let offers = match needs.avoid {
+            Some(avoid) => selection::elsewhere(offers, avoid.0, needs.is_opinion),
+            None => offers,
+        };
+        selection::choose(&offers, ahead)
+    }
+
+    fn next_change(&self, now: Instant) -> Option<Instant> {
+        if self.waiting == 0 {
+            return None;
+        }
+        self.endpoints.iter().filter_map(|endpoint| endpoint.next_change(now)).min()
+    }
+}

@@ -1,0 +1,245 @@
+//! Pure: which endpoint takes a request now, or whether it had better wait for a quicker one.
+//!
+//! A slow endpoint beside a fast one helps only where the queue before the fast one takes longer
+//! than the slow one's answer; else it holds up whatever is delivered in order.
+
+use std::time::Duration;
+
+/// What an endpoint that may serve a request is like now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Offer {
+    /// Its place in the pool.
+    pub(super) at: usize,
+    /// In a row.
+    pub(super) failures: u32,
+    /// Usual time of an answer; `None` where it was not measured of late.
+    pub(super) usual: Option<Duration>,
+    pub(super) in_flight: usize,
+    pub(super) concurrency: usize,
+    /// How old the youngest request in flight is: where all places are taken, no answer came since.
+    pub(super) youngest: Duration,
+    /// Until its rate or its rest allows a request.
+    pub(super) free_in: Duration,
+    pub(super) is_resting: bool,
+    /// Between two requests, by its rate.
+    pub(super) spacing: Duration,
+}
+
+/// What an endpoint is taken for while nobody knows how quick it is.
+pub(crate) const PRESUMED: Duration = Duration::from_millis(500);
+/// Times that another endpoint may be slower where it is preferred, not needed.
+pub(crate) const SLOWER_MAX: u32 = 4;
+/// Failures in a row beyond which more make no difference to the choice.
+const FAILURES_SEEN: u32 = 2;
+
+impl Offer {
+    fn is_full(&self) -> bool {
+        self.in_flight >= self.concurrency
+    }
+
+    fn is_ready(&self) -> bool {
+        self.free_in.is_zero() && !self.is_full()
+    }
+
+    fn rank(&self) -> u32 {
+        self.failures.min(FAILURES_SEEN)
+    }
+
+    /// Time to the answer of a request that begins now.
+    fn expected(&self) -> Duration {
+        let usual = self.usual.unwrap_or(PRESUMED);
+        if self.is_full() { usual.max(self.youngest) } else { usual }
+    }
+
+    /// The same with a part for those it is busy with, so that equals share the work.
+    fn load(&self) -> (u32, u128) {
+        let places = micros(self.expected()) * cast(self.concurrency + self.in_flight);
+        (self.rank(), places / cast(self.concurrency.max(1)))
+    }
+
+    /// Between two of its answers while it is busy.
+    fn turn(&self) -> u128 {
+        let by_places = micros(self.expected()) / cast(self.concurrency.max(1));
+        by_places.max(micros(self.spacing)).max(1)
+    }
+}
+
+/// Those that may serve a request which another endpoint than this one should answer. `strictly`:
+/// though it be much slower; else that one may be asked again rather than wait so long.
+pub(super) fn elsewhere(mut offers: Vec<Offer>, avoid: usize, strictly: bool) -> Vec<Offer> {
+    let avoided = offers.iter().find(|one| one.at == avoid).map(Offer::expected);
+    let bearable = avoided.map(|avoided| (avoided * SLOWER_MAX).max(PRESUMED));
+    let is_choice = |one: &Offer| {
+        let in_time = bearable.is_none_or(|bearable| one.expected() <= bearable);
+        one.at != avoid && !one.is_resting && (strictly || in_time)
+    };
+    if offers.iter().any(is_choice) {
+        offers.retain(|one| one.at != avoid);
+    }
+    offers
+}
+
+/// The endpoint for a request that `ahead` others have passed by on their way to a quicker one.
+pub(super) fn choose(offers: &[Offer], ahead: usize) -> Option<usize> {
+    if let Some(unknown) = to_measure(offers, ahead) {
+        return Some(unknown.at);
+    }
+    let ready = || offers.iter().filter(|one| one.is_ready());
+    let quickest = ready().min_by_key(|one| (one.rank(), one.expected()))?;
+    let waiting = finish_by_waiting(offers, quickest, ahead);
+    if waiting.is_some_and(|waiting| waiting < micros(quickest.expected())) {
+        return None;
+    }
+    ready().min_by_key(|one| one.load()).map(|one| one.at)
+}
+
+/// One request at a time measures an endpoint that nobody knows of late, though never the one that
+/// is next in its queue, and only where another endpoint can help it out.
+fn to_measure(offers: &[Offer], ahead: usize) -> Option<&Offer> {
+    let known = offers.iter().any(|one| one.usual.is_some() && one.free_in.is_zero());
+    let unknown = offers.iter().filter(|one| one.usual.is_none() && one.rank() == 0);
+    let mut idle = unknown.filter(|one| one.is_ready() && one.in_flight == 0);
+    idle.next().filter(|_| known && ahead > 0)
+}
+
+/// Microseconds to the answer for who waits for those that are quicker but not free now.
+fn finish_by_waiting(offers: &[Offer], ready: &Offer, ahead: usize) -> Option<u128> {
+    /// Answers in so many microseconds are counted.
+    const SPAN: u128 = 1_000_000_000_000;
+    let quicker = |one: &&Offer| {
+        !one.is_ready() && one.rank() <= ready.rank() && one.expected() < ready.expected()
+    };
+    let quick = || offers.iter().filter(quicker);
+    let first = quick().map(|one| micros(one.free_in) + micros(one.expected())).min()?;
+    let answers: u128 = quick().map(|one| SPAN / one.turn()).sum();
+    Some(first + SPAN * (cast(ahead) + 1) / answers.max(1))
+}
+
+fn micros(time: Duration) -> u128 {
+    time.as_micros()
+}
+
+fn cast(count: usize) -> u128 {
+    u128::try_from(count).unwrap_or(u128::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn offer(at: usize, usual: u32, in_flight: usize) -> Offer {
+        Offer {
+            at,
+            failures: 0,
+            usual: (usual > 0).then_some(MS * usual),
+            in_flight,
+            concurrency: 8,
+            youngest: Duration::ZERO,
+            free_in: Duration::ZERO,
+            is_resting: false,
+            spacing: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_slow_one_waits_for_a_queue_that_is_longer_than_its_answer() {
+        // Eight places of 80 ms: an answer every 10 ms, so that 4 s are 392 requests and their wait.
+        let offers = [offer(0, 80, 8), offer(1, 4_000, 0)];
+        assert_eq!(choose(&offers, 0), None);
+        assert_eq!(choose(&offers, 390), None);
+        assert_eq!(choose(&offers, 392), Some(1));
+        assert_eq!(choose(&[offer(0, 80, 7), offer(1, 4_000, 0)], 1_000), Some(0));
+    }
+
+    #[test]
+    fn equals_share_and_one_that_fails_comes_last() {
+        assert_eq!(choose(&[offer(0, 80, 3), offer(1, 80, 2)], 0), Some(1));
+        let failing = Offer { failures: 1, ..offer(1, 10, 0) };
+        assert_eq!(choose(&[offer(0, 80, 3), failing], 0), Some(0));
+        assert_eq!(choose(&[offer(0, 80, 8), failing], 0), Some(1), "rather than none");
+    }
+
+    #[test]
+    fn one_that_rests_is_not_waited_for_longer_than_the_other_takes() {
+        let resting = |ms| Offer { free_in: MS * ms, ..offer(0, 80, 0) };
+        assert_eq!(choose(&[resting(30_000), offer(1, 4_000, 0)], 0), Some(1));
+        assert_eq!(choose(&[resting(1_000), offer(1, 4_000, 0)], 0), None);
+    }
+
+    #[test]
+    fn one_that_has_fallen_silent_is_not_waited_for() {
+        let silent = Offer { youngest: MS * 6_000, ..offer(0, 80, 8) };
+        assert_eq!(choose(&[silent, offer(1, 4_000, 0)], 0), Some(1));
+    }
+
+    #[test]
+    fn an_unknown_one_is_measured_by_one_request_that_is_not_the_next() {
+        let (known, unknown) = (offer(0, 80, 8), offer(1, 0, 0));
+        assert_eq!(choose(&[known, unknown], 0), None);
+        assert_eq!(choose(&[known, unknown], 1), Some(1));
+        assert_eq!(choose(&[known, Offer { in_flight: 1, ..unknown }], 1), None);
+        assert_eq!(choose(&[offer(0, 0, 1), unknown], 0), Some(1), "nobody is known");
+    }
+
+    #[test]
+    fn a_second_opinion_is_worth_a_wait_and_a_second_try_is_not() {
+        let (fast, slow) = (offer(0, 80, 8), offer(1, 4_000, 0));
+        let places = |offers: Vec<Offer>| offers.iter().map(|one| one.at).collect::<Vec<_>>();
+        assert_eq!(places(elsewhere(vec![fast, slow], 0, true)), [1]);
+        assert_eq!(places(elsewhere(vec![fast, slow], 0, false)), [0, 1]);
+        assert_eq!(places(elsewhere(vec![fast, offer(1, 300, 0)], 0, false)), [1]);
+        let resting = Offer { is_resting: true, ..slow };
+        assert_eq!(places(elsewhere(vec![fast, resting], 0, true)), [0, 1]);
+    }
+
+    fn any_offer() -> impl Strategy<Value = Offer> {
+        let ms = || (0_u32..5_000).prop_map(|ms| MS * ms);
+        let usual = proptest::option::of((1_u32..5_000).prop_map(|ms| MS * ms));
+        let rest = prop_oneof![Just(Duration::ZERO), ms()];
+        (0_u32..4, usual, 0_usize..10, 1_usize..10, ms(), rest, ms()).prop_map(
+            |(failures, usual, in_flight, concurrency, youngest, free_in, spacing)| Offer {
+                at: 0,
+                failures,
+                usual,
+                in_flight,
+                concurrency,
+                youngest,
+                free_in,
+                is_resting: false,
+                spacing,
+            },
+        )
+    }
+
+    proptest! {
+        /// Never one that has no place; and who waits, waits for one that is quicker: with nobody
+        /// else to wait for, and for the last of a queue that is long enough, there is a place.
+        #[test]
+        fn a_place_is_used_or_worth_the_wait(
+            mut offers in proptest::collection::vec(any_offer(), 1..5),
+            ahead in 0_usize..2_000,
+        ) {
+            offers.iter_mut().enumerate().for_each(|(at, one)| one.at = at);
+            let free = |one: &Offer| one.free_in.is_zero() && one.in_flight < one.concurrency;
+            let any_free = offers.iter().any(free);
+            if let Some(at) = choose(&offers, ahead) {
+                prop_assert!(free(&offers[at]));
+            } else {
+                let busy_one_is_quicker = offers.iter().filter(|one| !free(one)).any(|busy| {
+                    offers.iter().filter(|one| free(one)).all(|one| {
+                        busy.usual.unwrap_or(PRESUMED) < one.usual.unwrap_or(PRESUMED)
+                            || busy.failures < one.failures
+                    })
+                });
+                prop_assert!(!any_free || busy_one_is_quicker);
+            }
+            if any_free {
+                prop_assert!(choose(&offers, 100_000_000).is_some(), "a queue always ends");
+            }
+        }
+    }
+}

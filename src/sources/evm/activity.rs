@@ -1,0 +1,27 @@
+//! How many transactions the wallet has sent: any node tells, and most trades are sent.
+
+use serde_json::json;
+
+use super::{EvmSource, wire};
+use crate::domain::Address;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::rpc::scheduler::Lane;
+use crate::sources::activity::Activity;
+
+const METHOD: &str = "eth_getTransactionCount";
+
+impl EvmSource {
+    pub(crate) async fn activity(
+        &self,
+        wallet: Address,
+        lane: &Lane,
+    ) -> Result<Activity, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let params = json!([wallet.to_string(), "latest"]);
+        let answer = self.inner.pool.call(METHOD, params, &options).await?;
+        let transactions =
+            wire::number(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, METHOD))?;
+        Ok(Activity { transactions, more: false })
+    }
+}

@@ -1,0 +1,335 @@
+//! A wallet's transactions by `alchemy_getAssetTransfers`: one list of what it gave, one of what
+//! it got (alchemy.com/docs, "Transfers API").
+
+use std::collections::HashMap;
+
+use futures_util::future::{join, join_all};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::descent::{Absorbed, PageAsk};
+use super::discovery::Window;
+use super::merge::{self, Merge, Row, What};
+use super::subject::Subject;
+use super::texts::{self, hex_text};
+use super::wire;
+use crate::decode::evm::{Account, NativeMove};
+use crate::domain::{Height, Units, UnixSeconds};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, CallOptions, Pool};
+use crate::rpc::scheduler::Lane;
+
+const METHOD: &str = "alchemy_getAssetTransfers";
+/// Transfers in a page: the most that is given.
+const PAGE_MAX: usize = 1_000;
+/// Chains of which it lists inner calls: Ethereum and Polygon.
+const CHAINS_WITH_CALLS: [u64; 2] = [1, 137];
+const SIDES: [Side; 2] = [Side::Gave, Side::Got];
+/// Pages in a row that lack what is known.
+const LAGS_MAX: u32 = 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Side {
+    Gave,
+    Got,
+}
+
+#[derive(Debug)]
+pub(super) struct AlchemyLister {
+    pool: Pool,
+    subject: Subject,
+    lane: Lane,
+    merge: Merge,
+    high: Height,
+    with_calls: bool,
+    /// How to turn the page inside a block.
+    keys: HashMap<Side, String>,
+    lags: u32,
+    /// The newest block that each node has.
+    heads: HashMap<EndpointId, Height>,
+}
+
+impl AlchemyLister {
+    pub(super) fn new(
+        pool: Pool,
+        subject: Subject,
+        lane: Lane,
+        (low, high): (Height, Height),
+    ) -> Self {
+        let with_calls = subject.chain.chain_id.is_some_and(|id| CHAINS_WITH_CALLS.contains(&id));
+        Self {
+            pool,
+            subject,
+            lane,
+            merge: Merge::new(SIDES.len(), low, high),
+            high,
+            with_calls,
+            keys: HashMap::new(),
+            lags: 0,
+            heads: HashMap::new(),
+        }
+    }
+
+    /// Begins further down, before anything is listed.
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.merge.set_high(high);
+        self.high = high;
+    }
+
+    /// The next heights down that both lists have passed. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+        loop {
+            if self.merge.is_done() {
+                return Ok(None);
+            }
+            // Where it has no calls, it refuses to be asked for them.
+            let until = self.with_calls.then_some(self.high);
+            if let Some(window) = self.merge.take(&self.subject, until) {
+                return Ok(Some(window));
+            }
+            self.round().await?;
+        }
+    }
+
+    async fn round(&mut self) -> Result<(), UpstreamError> {
+        let wanted: Vec<(usize, Side, PageAsk)> = self
+            .merge
+            .wanted()
+            .into_iter()
+            .filter_map(|(at, ask)| Some((at, *SIDES.get(at)?, ask)))
+            .collect();
+        let options = CallOptions::new(self.lane.clone());
+        // A page that stops early, or comes from a node that is behind, looks like any other.
+        let calls = wanted.iter().map(|(_, side, ask)| {
+            let key = self.keys.get(side).filter(|_| ask.page > 1);
+            let call = || self.pool.call(METHOD, self.params(*side, ask, key), &options);
+            join(call(), call())
+        });
+        let answers = join_all(calls).await;
+        let with_calls = self.with_calls;
+        let mut first_error = Ok(());
+        for ((at, side, ask), answer) in wanted.into_iter().zip(answers) {
+            let done = match answer {
+                (Ok(one), Ok(two)) => self.absorb(at, side, ask.end, [&one, &two]).await,
+                (Err(error), _) | (_, Err(error)) => self.amend(at, ask, with_calls, error),
+            };
+            first_error = first_error.and(done);
+        }
+        first_error
+    }
+
+    fn params(&self, side: Side, ask: &PageAsk, key: Option<&String>) -> Value {
+        let mut categories = vec!["external", "erc20"];
+        if self.with_calls {
+            categories.push("internal");
+        }
+        let side = match side {
+            Side::Gave => "fromAddress",
+            Side::Got => "toAddress",
+        };
+        let mut filter = serde_json::Map::new();
+        for (name, value) in [
+            (side, Value::from(hex_text(&self.subject.wallet))),
+            ("fromBlock", format!("{:#x}", ask.low).into()),
+            ("toBlock", format!("{:#x}", ask.end).into()),
+            ("category", categories.into()),
+            ("order", "desc".into()),
+            ("withMetadata", true.into()),
+            ("excludeZeroValue", true.into()),
+            ("maxCount", format!("{PAGE_MAX:#x}").into()),
+        ] {
+            filter.insert(name.to_owned(), value);
+        }
+        if let Some(key) = key {
+            filter.insert("pageKey".to_owned(), key.as_str().into());
+        }
+        json!([filter])
+    }
+
+    async fn absorb(
+        &mut self,
+        at: usize,
+        side: Side,
+        end: Height,
+        [one, two]: [&Answer; 2],
+    ) -> Result<(), UpstreamError> {
+        for answer in [one, two] {
+            if !self.reaches(answer.endpoint, end).await? {
+                return self.miss(answer.endpoint);
+            }
+        }
+        let ((one_on, one), (two_on, two)) = (self.page(one)?, self.page(two)?);
+        let fuller = merge::fuller((true, one.rows), (false, two.rows));
+        let Ok((is_first, rows)) = fuller else { return self.miss(two_on) };
+        let (endpoint, key) = if is_first { (one_on, one.key) } else { (two_on, two.key) };
+        let is_whole = key.is_none();
+        match key {
+            Some(key) => drop(self.keys.insert(side, key)),
+            None => drop(self.keys.remove(&side)),
+        }
+        match self.merge.absorb(&self.subject, at, rows, is_whole) {
+            Ok(Absorbed::Taken) => {
+                self.lags = 0;
+                Ok(())
+            }
+            Ok(Absorbed::Missed) => self.miss(endpoint),
+            Err(fault) => {
+                let message = format!("{METHOD}: {fault}");
+                let endpoint = self.pool.label(endpoint);
+                Err(UpstreamError::Rpc { endpoint, code: 0, message })
+            }
+        }
+    }
+
+    fn page(&self, answer: &Answer) -> Result<(EndpointId, Page), UpstreamError> {
+        let malformed = || UpstreamError::Malformed {
+            endpoint: self.pool.label(answer.endpoint),
+            what: format!("{METHOD} gave no transfers"),
+        };
+        Ok((answer.endpoint, page(&answer.result).ok_or_else(malformed)?))
+    }
+
+    /// Asked again, some times.
+    fn miss(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
+        if self.lags < LAGS_MAX {
+            self.lags += 1;
+            return Ok(());
+        }
+        self.lags = 0;
+        // Heads grow.
+        self.heads.clear();
+        let last = format!("{} lacks what it gave, or is behind", self.pool.label(endpoint));
+        Err(UpstreamError::Unavailable { attempts: LAGS_MAX, last })
+    }
+
+    /// Whether the node has come so far.
+    async fn reaches(&mut self, on: EndpointId, height: Height) -> Result<bool, UpstreamError> {
+        if let Some(head) = self.heads.get(&on) {
+            return Ok(*head >= height);
+        }
+        let options = CallOptions { on: Some(on), ..CallOptions::new(self.lane.clone()) };
+        let answer = self.pool.call("eth_blockNumber", json!([]), &options).await?;
+        let head = wire::number(&answer.result).unwrap_or(0);
+        self.heads.insert(on, head);
+        Ok(head >= height)
+    }
+
+    /// What follows from an answer that is an error.
+    fn amend(
+        &mut self,
+        at: usize,
+        ask: PageAsk,
+        with_calls: bool,
+        error: UpstreamError,
+    ) -> Result<(), UpstreamError> {
+        let message = match &error {
+            UpstreamError::Rpc { message, .. } => message.to_lowercase(),
+            UpstreamError::NoEndpoint
+            | UpstreamError::NotSupported { .. }
+            | UpstreamError::Unavailable { .. }
+            | UpstreamError::Refused { .. }
+            | UpstreamError::Malformed { .. }
+            | UpstreamError::HistoryCut { .. }
+            | UpstreamError::WrongChain { .. }
+            | UpstreamError::NotAWallet { .. } => return Err(error),
+        };
+        if with_calls && (message.contains("categor") || message.contains("internal transfer")) {
+            self.with_calls = false;
+            return Ok(());
+        }
+        // A key is good for some minutes, and only where it was given.
+        if ask.page > 1 && self.lags < LAGS_MAX {
+            self.lags += 1;
+            self.merge.restart(at);
+            return Ok(());
+        }
+        Err(error)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPage<'a> {
+    #[serde(borrow)]
+    transfers: Vec<RawTransfer<'a>>,
+    #[serde(default)]
+    page_key: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawTransfer<'a> {
+    #[serde(borrow)]
+    block_num: &'a RawValue,
+    hash: &'a str,
+    from: &'a str,
+    #[serde(default)]
+    to: Option<&'a str>,
+    category: &'a str,
+    #[serde(default, borrow)]
+    raw_contract: Option<RawContract<'a>>,
+    #[serde(default, borrow)]
+    metadata: Option<Metadata<'a>>,
+}
+
+/// `value` beside it is a float and not read.
+#[derive(Deserialize)]
+struct RawContract<'a> {
+    #[serde(default, borrow)]
+    value: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(default)]
+    block_timestamp: Option<&'a str>,
+}
+
+struct Page {
+    rows: Vec<Row>,
+    key: Option<String>,
+}
+
+fn page(raw: &RawValue) -> Option<Page> {
+    let raw: RawPage<'_> = serde_json::from_str(raw.get()).ok()?;
+    let rows = raw.transfers.iter().map(row).collect::<Option<Vec<Row>>>()?;
+    Some(Page { rows, key: raw.page_key.filter(|key| !key.is_empty()) })
+}
+
+fn row(raw: &RawTransfer<'_>) -> Option<Row> {
+    let from = texts::account(raw.from)?;
+    let to = raw.to.and_then(texts::account);
+    let value = raw.raw_contract.as_ref().and_then(|contract| texts::scalar(contract.value));
+    let time = raw.metadata.as_ref().and_then(|metadata| metadata.block_timestamp).and_then(time);
+    Some(Row {
+        hash: texts::word(raw.hash)?,
+        block: texts::height(texts::scalar(Some(raw.block_num))?)?,
+        index: None,
+        time,
+        what: what(raw.category, (from, to), value.and_then(texts::units)),
+    })
+}
+
+fn what(category: &str, (from, to): (Account, Option<Account>), value: Option<Units>) -> What {
+    match (category, to, value) {
+        // What it calls is not told.
+        ("external", to, value) => {
+            What::Outer { from, to, value: value.unwrap_or_default(), selector: None }
+        }
+        (_, _, Some(Units::ZERO)) => What::Nothing,
+        // Of some tokens the amount is not told.
+        ("erc20", Some(to), _) => What::Token { from, to },
+        ("internal", Some(to), Some(value)) if from != to => {
+            What::Call(NativeMove { from, to, value })
+        }
+        _ => What::Nothing,
+    }
+}
+
+fn time(text: &str) -> Option<UnixSeconds> {
+    let seconds = text.parse::<jiff::Timestamp>().ok()?.as_second();
+    u32::try_from(seconds).ok().map(UnixSeconds)
+}

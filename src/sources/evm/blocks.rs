@@ -1,0 +1,186 @@
+//! Blocks: the final head, their hashes and times, the order of their transactions.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::json;
+
+use super::EvmSource;
+use super::wire::{self, BlockHead};
+use crate::decode::evm::Word;
+use crate::domain::{Height, TxId, UnixSeconds};
+use crate::registry::Finality;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::scheduler::Lane;
+use crate::sources::source::{HashCheck, Tip};
+
+impl EvmSource {
+    pub(crate) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
+        self.final_head(&CallOptions::new(lane.clone())).await
+    }
+
+    /// The newest final block, with its hash where a node tells it.
+    pub(super) async fn final_tip(
+        &self,
+        options: &CallOptions,
+    ) -> Result<(Height, Option<Tip>), UpstreamError> {
+        let (height, tip) = self.tagged_head(options).await?;
+        if tip.is_some() {
+            return Ok((height, tip));
+        }
+        let block = self.block_at(height, options).await.ok().flatten();
+        Ok((height, block.map(|(block, _)| Tip { height, hash: block.hash })))
+    }
+
+    /// The newest block that cannot be taken back.
+    async fn final_head(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+        Ok(self.tagged_head(options).await?.0)
+    }
+
+    async fn tagged_head(
+        &self,
+        options: &CallOptions,
+    ) -> Result<(Height, Option<Tip>), UpstreamError> {
+        let chain = &self.inner.chain;
+        let tag = match chain.finality {
+            Finality::Finalized => "finalized",
+            Finality::Safe => "safe",
+            Finality::Depth(depth) => return Ok((self.head_below(depth, options).await?, None)),
+        };
+        match self.block(json!(tag), options).await {
+            Ok(Some((block, _))) => {
+                let tip = Tip { height: block.number, hash: block.hash };
+                Ok((block.number, Some(tip)))
+            }
+            // Nodes that do not know the tag answer null or refuse it.
+            Ok(None) | Err(UpstreamError::Rpc { .. } | UpstreamError::NotSupported { .. }) => {
+                Ok((self.head_below(chain.index_lag, options).await?, None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn head_below(&self, depth: u64, options: &CallOptions) -> Result<Height, UpstreamError> {
+        Ok(self.newest(options).await?.saturating_sub(depth))
+    }
+
+    /// The newest block, which may still be reorged.
+    pub(super) async fn newest(&self, options: &CallOptions) -> Result<Height, UpstreamError> {
+        let answer = self.inner.pool.call("eth_blockNumber", json!([]), options).await?;
+        wire::number(&answer.result)
+            .ok_or_else(|| self.malformed(answer.endpoint, "eth_blockNumber gave no number"))
+    }
+
+    pub(crate) async fn block_hash(
+        &self,
+        height: Height,
+        lane: &Lane,
+    ) -> Result<Option<Word>, UpstreamError> {
+        let block = self.block_at(height, &CallOptions::new(lane.clone())).await?;
+        Ok(block.map(|(block, _)| block.hash))
+    }
+
+    /// `Differs` only when a second answer, of another endpoint where there is one, agrees; an
+    /// endpoint that is alone with it is left alone for a while.
+    pub(crate) async fn check_hash(
+        &self,
+        height: Height,
+        expected: Word,
+        lane: &Lane,
+    ) -> Result<HashCheck, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let Some((first, by)) = self.block_at(height, &options).await? else {
+            return Ok(HashCheck::Unknown);
+        };
+        if first.hash == expected {
+            return Ok(HashCheck::Same);
+        }
+        let options = CallOptions { avoid: Some(by), ..options };
+        let second = self.block_at(height, &options).await?.map(|(block, _)| block.hash);
+        if second == Some(first.hash) {
+            return Ok(HashCheck::Differs);
+        }
+        if second == Some(expected) {
+            let endpoint = self.inner.pool.label(by);
+            tracing::warn!(height, %endpoint, "alone with its block hash");
+            self.inner.pool.bench(by, self.inner.limits.bench);
+            return Ok(HashCheck::Same);
+        }
+        Ok(HashCheck::Unknown)
+    }
+
+    pub(crate) async fn block_order(
+        &self,
+        height: Height,
+        lane: &Lane,
+    ) -> Result<Vec<TxId>, UpstreamError> {
+        let block = self.block_at(height, &CallOptions::new(lane.clone())).await?;
+        let hashes = block.map(|(block, _)| block.transactions).unwrap_or_default();
+        Ok(hashes.into_iter().map(TxId::Evm).collect())
+    }
+
+    async fn block_at(
+        &self,
+        height: Height,
+        options: &CallOptions,
+    ) -> Result<Option<(BlockHead, EndpointId)>, UpstreamError> {
+        let block = self.block(json!(format!("{height:#x}")), options).await?;
+        Ok(block.filter(|(block, _)| block.number == height))
+    }
+
+    async fn block(
+        &self,
+        which: serde_json::Value,
+        options: &CallOptions,
+    ) -> Result<Option<(BlockHead, EndpointId)>, UpstreamError> {
+        let params = json!([which, false]);
+        let answer = self.inner.pool.call("eth_getBlockByNumber", params, options).await?;
+        self.read_block(&answer)
+    }
+
+    fn read_block(
+        &self,
+        answer: &Answer,
+    ) -> Result<Option<(BlockHead, EndpointId)>, UpstreamError> {
+        let block = wire::block(&answer.result)
+            .map_err(|()| self.malformed(answer.endpoint, "eth_getBlockByNumber gave no block"))?;
+        Ok(block.map(|block| (block, answer.endpoint)))
+    }
+
+    /// The times of blocks, each asked for once; without those that no endpoint gives.
+    pub(super) async fn times(
+        &self,
+        heights: BTreeSet<Height>,
+        options: &CallOptions,
+    ) -> Result<HashMap<Height, UnixSeconds>, UpstreamError> {
+        let (mut times, mut wanted) = (HashMap::new(), heights);
+        let tries = self.inner.limits.missing_tries_max;
+        let mut avoid = None;
+        for attempt in 0..=tries {
+            if wanted.is_empty() {
+                return Ok(times);
+            }
+            self.pause_for_missing(attempt).await;
+            let calls: Vec<Call> = wanted.iter().map(|height| block_call(*height)).collect();
+            let options = CallOptions { avoid, ..options.clone() };
+            for (height, answer) in wanted.iter().zip(self.inner.pool.batch(&calls, &options).await)
+            {
+                let answer = answer?;
+                // What one node does not have is asked of another.
+                match wire::block(&answer.result) {
+                    Ok(Some(block)) if block.number == *height => {
+                        times.insert(block.number, block.time);
+                    }
+                    Ok(_) | Err(()) => avoid = Some(answer.endpoint),
+                }
+            }
+            wanted.retain(|height| !times.contains_key(height));
+        }
+        Ok(times)
+    }
+}
+
+fn block_call(height: Height) -> Call {
+    Call { method: "eth_getBlockByNumber", params: json!([format!("{height:#x}"), false]) }
+}

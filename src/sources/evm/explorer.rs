@@ -1,0 +1,429 @@
+//! A wallet's transactions by the account lists of an index of Etherscan's shape: its own
+//! transactions, its token transfers, and the calls that gave it native coin.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{join, join_all, join4};
+use tokio::time::sleep;
+
+use super::abilities::Abilities;
+use super::descent::{Absorbed, PageAsk};
+use super::discovery::{Discovery, Window};
+use super::explorer_wire::{self as wire, List, PAGE_TOO_LARGE};
+use super::merge::{self, Merge, Row};
+use super::subject::Subject;
+use super::texts::hex_text;
+use crate::domain::{Doubts, Height};
+use crate::rpc::ask::{Ask, Reply};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::scheduler::Lane;
+
+/// Rows asked for at first: what every index gives at once.
+const ROWS_FIRST: usize = 1_000;
+/// Rows asked for where such pages come full: the most that any index gives.
+const ROWS_MAX: usize = 10_000;
+const ROWS_MIN: usize = 10;
+/// Answers in a row of indexes that lag behind, or that lack what is known.
+const LAGS_MAX: u32 = 8;
+const LAG_PAUSE: Duration = Duration::from_millis(500);
+/// A height above all: indexes take it as "up to the newest".
+const NEWEST: Height = 999_999_999_999;
+/// Times the chain's lag below which the newest row of an account says that it is little used, and
+/// not that the list is behind.
+const QUIET: u64 = 16;
+/// Refusals of the list of calls in a row after which the others are read without it.
+const REFUSALS_MAX: u32 = 4;
+
+/// Whether the index tells of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    /// No row of them was seen yet, which may be so because it follows none.
+    Unseen,
+    Told,
+    NotTold,
+}
+
+#[derive(Debug)]
+pub(super) struct ExplorerLister {
+    pool: Pool,
+    subject: Subject,
+    lane: Lane,
+    merge: Merge,
+    high: Height,
+    calls: Calls,
+    /// Rows to ask for, and the most that may be asked for.
+    rows: usize,
+    rows_max: usize,
+    /// Rows of the longest page that each endpoint gave.
+    longest: HashMap<EndpointId, usize>,
+    /// How far each endpoint's lists have come; `None` where that is not known.
+    heads: Mutex<HashMap<EndpointId, Option<Height>>>,
+    avoid: Option<EndpointId>,
+    lags: u32,
+    /// Of the list of calls, in a row.
+    refusals: u32,
+    abilities: Arc<Abilities>,
+}
+
+impl ExplorerLister {
+    pub(super) fn new(
+        pool: Pool,
+        subject: Subject,
+        lane: Lane,
+        (low, high): (Height, Height),
+        abilities: Arc<Abilities>,
+    ) -> Self {
+        Self {
+            pool,
+            subject,
+            lane,
+            merge: Merge::new(List::ALL.len(), low, high),
+            high,
+            calls: Calls::Unseen,
+            rows: ROWS_FIRST,
+            rows_max: ROWS_MAX,
+            longest: HashMap::new(),
+            heads: Mutex::default(),
+            avoid: None,
+            lags: 0,
+            refusals: 0,
+            abilities,
+        }
+    }
+
+    /// Begins further down, before anything is listed.
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.merge.set_high(high);
+        self.high = high;
+    }
+
+    /// How far all lists have come.
+    pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
+        Box::pin(self.indexed(&self.options())).await
+    }
+
+    /// The next heights down that all lists have passed. Cancel safe: an answer that is under way
+    /// is asked for again.
+    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+        loop {
+            if self.merge.is_done() {
+                return Ok(None);
+            }
+            self.look_for_calls().await?;
+            let until = self.calls_until();
+            if let Some(window) = self.merge.take(&self.subject, until) {
+                return Ok(Some(Window { doubts: self.doubts(), ..window }));
+            }
+            self.round().await?;
+        }
+    }
+
+    /// One page of each list that holds up the next window. Each is asked for twice: a page that
+    /// stops early, or comes from a backend that is behind, looks like any other.
+    async fn round(&mut self) -> Result<(), UpstreamError> {
+        let wanted: Vec<(List, PageAsk)> = self
+            .merge
+            .wanted()
+            .into_iter()
+            .filter_map(|(at, ask)| Some((*List::ALL.get(at)?, ask)))
+            .collect();
+        let pages =
+            wanted.iter().map(|(list, ask)| join(self.page(*list, ask), self.page(*list, ask)));
+        let answers = join_all(pages).await;
+        let mut first_error = Ok(());
+        for ((list, ask), answers) in wanted.into_iter().zip(answers) {
+            let done = match answers {
+                (Ok(one), Ok(two)) => self.absorb(list, ask, [one, two]).await,
+                (Err(error), _) | (_, Err(error)) => self.amend(list, ask, error).await,
+            };
+            first_error = first_error.and(done);
+        }
+        first_error
+    }
+
+    async fn page(&self, list: List, ask: &PageAsk) -> Result<Reply, UpstreamError> {
+        let rows = ask.rows.unwrap_or(self.rows);
+        let wallet = hex_text(&self.subject.wallet);
+        let request = page_ask(list, wallet, ask, rows);
+        let options = CallOptions { avoid: self.avoid, ..CallOptions::new(self.lane.clone()) };
+        self.pool.ask(&request, wire::read_list, &options).await
+    }
+
+    async fn absorb(
+        &mut self,
+        list: List,
+        ask: PageAsk,
+        replies: [Reply; 2],
+    ) -> Result<(), UpstreamError> {
+        let [one, two] = replies;
+        for reply in [&one, &two] {
+            if !self.reaches(reply.endpoint, ask.end).await? {
+                return self.lag(reply.endpoint).await;
+            }
+        }
+        match merge::fuller(self.rows_of(list, &one)?, self.rows_of(list, &two)?) {
+            Ok((endpoint, page)) => self.absorb_page(list, ask, endpoint, page).await,
+            Err(endpoint) => self.lag(endpoint).await,
+        }
+    }
+
+    fn rows_of(&self, list: List, reply: &Reply) -> Result<(EndpointId, Vec<Row>), UpstreamError> {
+        let rows = wire::rows(list, &reply.body, &self.subject.wallet);
+        let malformed = || UpstreamError::Malformed {
+            endpoint: self.pool.label(reply.endpoint),
+            what: format!("{}: a row cannot be read", list.action()),
+        };
+        Ok((reply.endpoint, rows.ok_or_else(malformed)?))
+    }
+
+    async fn absorb_page(
+        &mut self,
+        list: List,
+        ask: PageAsk,
+        endpoint: EndpointId,
+        page: Vec<Row>,
+    ) -> Result<(), UpstreamError> {
+        let (count, asked) = (page.len(), ask.rows.unwrap_or(self.rows));
+        let longest = self.longest.entry(endpoint).or_default();
+        let is_whole = count < asked && count < *longest;
+        *longest = count.max(*longest);
+        if list == List::Calls {
+            self.refusals = 0;
+            if count > 0 {
+                self.abilities.note_calls(Discovery::Explorer);
+                self.calls = Calls::Told;
+            }
+        }
+        match self.merge.absorb(&self.subject, at(list), page, is_whole) {
+            Ok(Absorbed::Taken) => {
+                self.lags = 0;
+                self.avoid = None;
+                if ask.rows.is_none() && count >= self.rows {
+                    self.rows = self.rows_max;
+                }
+                Ok(())
+            }
+            Ok(Absorbed::Missed) => self.lag(endpoint).await,
+            Err(fault) => Err(UpstreamError::Rpc {
+                endpoint: self.pool.label(endpoint),
+                code: 0,
+                message: format!("{}: {fault}", list.action()),
+            }),
+        }
+    }
+
+    /// What follows from an answer that is an error. A refusal does not show that the index follows
+    /// no calls: what is read without them is in doubt.
+    async fn amend(
+        &mut self,
+        list: List,
+        ask: PageAsk,
+        error: UpstreamError,
+    ) -> Result<(), UpstreamError> {
+        // 413: the answer is longer than is taken.
+        let too_large = matches!(error, UpstreamError::Rpc { code, .. } if [PAGE_TOO_LARGE, 413].contains(&code));
+        if too_large && ask.rows.is_none() && self.rows > ROWS_MIN {
+            self.rows = (self.rows / 2).max(ROWS_MIN);
+            self.rows_max = self.rows;
+            return Ok(());
+        }
+        if list == List::Calls && error.is_final() {
+            self.refusals += 1;
+            if self.refusals < REFUSALS_MAX {
+                sleep(LAG_PAUSE * self.refusals).await;
+            } else {
+                tracing::warn!(%error, "account lists are read without inner calls");
+                self.calls = Calls::NotTold;
+                self.merge.drop_list(at(list));
+            }
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// Another endpoint next time, or the same a little later.
+    async fn lag(&mut self, endpoint: EndpointId) -> Result<(), UpstreamError> {
+        self.lags += 1;
+        self.avoid = Some(endpoint);
+        if self.lags > LAGS_MAX {
+            self.lags = 0;
+            // Heads grow.
+            lock(&self.heads).clear();
+            return Err(UpstreamError::Unavailable {
+                attempts: LAGS_MAX,
+                last: format!("{} lags behind", self.pool.label(endpoint)),
+            });
+        }
+        sleep(LAG_PAUSE).await;
+        Ok(())
+    }
+
+    /// Whether an endpoint has indexed a height. Where there is only one, it was asked how far it
+    /// has come before the list was begun.
+    async fn reaches(&self, endpoint: EndpointId, height: Height) -> Result<bool, UpstreamError> {
+        if self.pool.endpoints().len() < 2 {
+            return Ok(true);
+        }
+        let known = lock(&self.heads).get(&endpoint).copied();
+        let indexed = if let Some(indexed) = known {
+            indexed
+        } else {
+            let here = CallOptions { on: Some(endpoint), ..self.options() };
+            Box::pin(self.indexed(&here)).await?
+        };
+        Ok(indexed.is_none_or(|indexed| indexed >= height))
+    }
+
+    fn options(&self) -> CallOptions {
+        CallOptions::new(self.lane.clone())
+    }
+
+    /// How far the lists of an endpoint have come, by their newest rows of accounts that are used
+    /// all the time; where they show none, by the head that it reports less the chain's lag.
+    async fn indexed(&self, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
+        let all = self.pool.endpoints();
+        let only = all.first().filter(|_| all.len() == 1).map(|endpoint| endpoint.id);
+        let endpoint = if let Some(endpoint) = options.on.or(only) {
+            endpoint
+        } else {
+            self.newest_row(List::Transactions, options).await?.1
+        };
+        let here = CallOptions { on: Some(endpoint), ..options.clone() };
+        let (transactions, tokens, calls, reported) = join4(
+            self.newest_row(List::Transactions, &here),
+            self.newest_row(List::Tokens, &here),
+            self.newest_calls(&here),
+            head(&self.pool, &here),
+        )
+        .await;
+        let reported = reported?;
+        let lag = self.subject.chain.index_lag;
+        let by_head = reported.map(|reported| reported.saturating_sub(lag));
+        let near = |row: &Height| by_head.is_none_or(|by| row.saturating_add(lag * QUIET) >= by);
+        let rows = [transactions?.0, tokens?.0, calls?];
+        let lowest = rows.into_iter().map(|row| row.filter(near).or(by_head)).min().flatten();
+        lock(&self.heads).insert(endpoint, lowest);
+        Ok(lowest)
+    }
+
+    async fn newest_calls(&self, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
+        match self.newest_row(List::Calls, options).await {
+            Ok((row, _)) => Ok(row),
+            Err(error) if error.is_final() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Below the newest row of a busy account: its block may be indexed in part.
+    async fn newest_row(
+        &self,
+        list: List,
+        options: &CallOptions,
+    ) -> Result<(Option<Height>, EndpointId), UpstreamError> {
+        let chain = &self.subject.chain;
+        let pool = chain.reference_pools.first().filter(|_| list == List::Tokens);
+        let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
+        let ask = PageAsk { low: 0, end: NEWEST, page: 1, rows: Some(1) };
+        let request = page_ask(list, busy, &ask, 1);
+        let mut reply = self.pool.ask(&request, wire::read_list, options).await;
+        for again in 1..=REFUSALS_MAX {
+            // One row is as little as can be asked for: a query that took too long passes.
+            let Err(UpstreamError::Rpc { code: PAGE_TOO_LARGE, .. }) = &reply else { break };
+            sleep(LAG_PAUSE * again).await;
+            reply = self.pool.ask(&request, wire::read_list, options).await;
+        }
+        let reply = reply?;
+        let rows = wire::rows(list, &reply.body, &self.subject.wallet).unwrap_or_default();
+        let newest = rows.first().map(|row| row.block.saturating_sub(1));
+        Ok((newest, reply.endpoint))
+    }
+
+    /// A wallet without any row among the calls: the wrapped coin's contract gives native coin all
+    /// the time, so where it has no row either, the index follows no calls.
+    async fn look_for_calls(&mut self) -> Result<(), UpstreamError> {
+        if self.calls != Calls::Unseen || !self.merge.is_ended(at(List::Calls)) {
+            return Ok(());
+        }
+        let busy = hex_text(self.subject.chain.wrapped_native.bytes());
+        let ask = PageAsk { low: 0, end: self.high, page: 1, rows: Some(1) };
+        let request = page_ask(List::Calls, busy, &ask, 1);
+        let options = CallOptions::new(self.lane.clone());
+        self.calls = match self.pool.ask(&request, wire::read_list, &options).await {
+            Ok(reply) => {
+                let rows = wire::rows(List::Calls, &reply.body, &self.subject.wallet);
+                self.note_calls(rows.is_some_and(|rows| !rows.is_empty()))
+            }
+            Err(_) => Calls::NotTold,
+        };
+        Ok(())
+    }
+
+    fn note_calls(&self, are_there: bool) -> Calls {
+        if are_there {
+            self.abilities.note_calls(Discovery::Explorer);
+            return Calls::Told;
+        }
+        self.abilities.note_no_calls(Discovery::Explorer);
+        Calls::NotTold
+    }
+
+    fn doubts(&self) -> Doubts {
+        match self.calls {
+            Calls::NotTold => Doubts::INNER_CALLS,
+            Calls::Unseen | Calls::Told => Doubts::NONE,
+        }
+    }
+
+    /// Up to where the calls listed are all.
+    fn calls_until(&self) -> Option<Height> {
+        let indexed = lock(&self.heads).values().copied().flatten().min();
+        (self.calls == Calls::Told).then_some(indexed.map_or(self.high, |at| at.min(self.high)))
+    }
+}
+
+fn at(list: List) -> usize {
+    match list {
+        List::Transactions => 0,
+        List::Tokens => 1,
+        List::Calls => 2,
+    }
+}
+
+fn page_ask(list: List, address: String, ask: &PageAsk, rows: usize) -> Ask {
+    let query = vec![
+        ("module", "account".to_owned()),
+        ("action", list.action().to_owned()),
+        ("address", address),
+        ("startblock", ask.low.to_string()),
+        ("endblock", ask.end.to_string()),
+        ("page", ask.page.to_string()),
+        ("offset", rows.to_string()),
+        ("sort", "desc".to_owned()),
+    ];
+    Ask { name: list.action(), path: String::new(), query, body: None }
+}
+
+/// Asks as Etherscan has it, then as Blockscout does.
+async fn head(pool: &Pool, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
+    for (name, module, action) in [
+        ("proxy/eth_blockNumber", "proxy", "eth_blockNumber"),
+        ("block/eth_block_number", "block", "eth_block_number"),
+    ] {
+        let query = vec![("module", module.to_owned()), ("action", action.to_owned())];
+        let ask = Ask { name, path: String::new(), query, body: None };
+        match pool.ask(&ask, wire::read_head, options).await {
+            Ok(reply) => return Ok(wire::head(&reply.body)),
+            Err(error) if error.is_final() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,387 @@
+//! Etherscan's account lists as it and Blockscout answer them: every value is a text, errors come
+//! with status 200 and their reason as `result` (docs.etherscan.io, "Common Error Messages";
+//! docs.blockscout.com, "RPC endpoints").
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::merge::{Row, What};
+use super::texts;
+use crate::decode::evm::{Account, NativeMove};
+use crate::domain::{Height, Units};
+use crate::rpc::ask::Reading;
+use crate::rpc::classify::words;
+
+/// A page that is asked for is longer than the index gives.
+pub(super) const PAGE_TOO_LARGE: i64 = -1;
+/// The index has not looked into all of these blocks yet: what it lists is not all.
+pub(super) const NOT_INDEXED: i64 = -2;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum List {
+    Transactions,
+    Tokens,
+    Calls,
+}
+
+impl List {
+    pub(super) const ALL: [Self; 3] = [Self::Transactions, Self::Tokens, Self::Calls];
+
+    pub(super) fn action(self) -> &'static str {
+        match self {
+            Self::Transactions => "txlist",
+            Self::Tokens => "tokentx",
+            Self::Calls => "txlistinternal",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(default, borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    result: Option<&'a RawValue>,
+    /// Of JSON-RPC answers.
+    #[serde(default, borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawRow<'a> {
+    #[serde(default, borrow, alias = "transactionHash")]
+    hash: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    block_number: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    time_stamp: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    transaction_index: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    from: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    to: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    value: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    is_error: Option<&'a RawValue>,
+    #[serde(default, borrow, rename = "txreceipt_status")]
+    receipt_status: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    contract_address: Option<&'a RawValue>,
+    #[serde(default, borrow, rename = "tokenID")]
+    token_id: Option<&'a RawValue>,
+    #[serde(default, borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    call_type: Option<&'a RawValue>,
+}
+
+/// A key that is missing or wrong, also where the text advises to try again later.
+const KEY: &[&str] = &["invalid api key", "missing api key", "invalid apikey", "api key attempts"];
+const NOT_HERE: &[&str] = &[
+    "missing or invalid action",
+    "missing or invalid module",
+    "missing or unsupported",
+    "not supported",
+    "unsupported",
+    "unknown action",
+    "unknown module",
+    "not found for this chain",
+    "deprecated",
+];
+const TOO_LARGE: &[&str] =
+    &["window is too large", "smaller result", "result set is too large", "offset"];
+/// Where nothing else is said.
+const AGAIN: &[&str] = &["later", "unexpected"];
+
+/// What an answer to a list means.
+pub(super) fn read_list(status: u16, body: &[u8]) -> Reading {
+    read(status, body, |result| result.starts_with('['))
+}
+
+/// What an answer to a question for the newest block means.
+pub(super) fn read_head(status: u16, body: &[u8]) -> Reading {
+    match read(status, body, |result| result.starts_with("\"0x")) {
+        // Nothing depends on it: an index that refuses it does not report it.
+        Reading::Refused { message, .. } | Reading::Unknown { message, .. } => {
+            Reading::NotOffered(message)
+        }
+        other @ (Reading::Good
+        | Reading::SlowDown(_)
+        | Reading::Again(_)
+        | Reading::NotOffered(_)
+        | Reading::Denied(_)) => other,
+    }
+}
+
+fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> Reading {
+    let envelope = std::str::from_utf8(body).ok().and_then(|text| {
+        let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
+        (envelope.result.is_some() || envelope.message.is_some() || envelope.error.is_some())
+            .then_some(envelope)
+    });
+    let Some(envelope) = envelope else { return of_status(status) };
+    let result = envelope.result.map_or("", RawValue::get);
+    // Blockscout: a list whose blocks are still worked on.
+    if status == 200 && texts::scalar(envelope.status) == Some("2") {
+        let message = texts::scalar(envelope.message).unwrap_or_default().to_owned();
+        return Reading::Refused { code: NOT_INDEXED, message };
+    }
+    if status == 200 && is_good(result) {
+        return Reading::Good;
+    }
+    let message = texts::scalar(envelope.message).unwrap_or_default();
+    if status == 200 && message.to_lowercase().starts_with("no ") && is_nothing(result) {
+        return Reading::Good;
+    }
+    let texts = [Some(message), texts::scalar(envelope.result), texts::scalar(envelope.error)];
+    let told: Vec<&str> = texts.into_iter().flatten().filter(|text| !text.is_empty()).collect();
+    of_text(status, told.join(": "))
+}
+
+/// Empty lists come as `[]`, as null, or as a text.
+fn is_nothing(result: &str) -> bool {
+    result.is_empty() || result == "null" || result.starts_with(['[', '"'])
+}
+
+fn of_status(status: u16) -> Reading {
+    match status {
+        429 => Reading::SlowDown(None),
+        401..=403 => Reading::Denied(format!("HTTP status {status}")),
+        _ => Reading::Again(format!("HTTP status {status} without the JSON that was asked for")),
+    }
+}
+
+/// One table: the first line that fits. The text of a rate limit advises to use a key, that of a busy
+/// service to pay, that of a wrong key to try again later.
+fn of_text(status: u16, text: String) -> Reading {
+    let lower = text.to_lowercase();
+    let holds = |table: &[&str]| words::holds(&lower, table);
+    let is_quota = holds(words::LONG);
+    if holds(KEY) {
+        Reading::Denied(text)
+    } else if holds(TOO_LARGE) {
+        Reading::Refused { code: PAGE_TOO_LARGE, message: text }
+    } else if (status == 429 || holds(words::RATE)) && !is_quota {
+        Reading::SlowDown(None)
+    } else if holds(words::TEMPORARY) || holds(words::BUSY) {
+        Reading::Again(text)
+    } else if matches!(status, 401..=403)
+        || is_quota
+        || holds(words::QUOTA)
+        || holds(words::PLAN)
+        || holds(words::KEY)
+    {
+        Reading::Denied(text)
+    } else if holds(NOT_HERE) {
+        Reading::NotOffered(text)
+    } else if status >= 500 || holds(AGAIN) {
+        Reading::Again(text)
+    } else {
+        Reading::Unknown { code: i64::from(status), message: text }
+    }
+}
+
+/// The rows of a list in the order given; `None` where one cannot be read.
+pub(super) fn rows(list: List, body: &[u8], wallet: &Account) -> Option<Vec<Row>> {
+    let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
+    let result = envelope.result.map_or("", RawValue::get);
+    if !result.starts_with('[') {
+        return Some(Vec::new());
+    }
+    let rows: Vec<RawRow<'_>> = serde_json::from_str(result).ok()?;
+    rows.iter().map(|raw| row(list, raw, wallet)).collect()
+}
+
+/// The newest block of an answer that was found good.
+pub(super) fn head(body: &[u8]) -> Option<Height> {
+    let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
+    texts::height(texts::scalar(envelope.result)?)
+}
+
+fn row(list: List, raw: &RawRow<'_>, wallet: &Account) -> Option<Row> {
+    let account = |raw: Option<&RawValue>| texts::scalar(raw).and_then(texts::account);
+    Some(Row {
+        hash: texts::word(texts::scalar(raw.hash)?)?,
+        block: texts::height(texts::scalar(raw.block_number)?)?,
+        index: texts::scalar(raw.transaction_index).and_then(texts::index),
+        time: texts::scalar(raw.time_stamp).and_then(texts::time),
+        what: match list {
+            List::Transactions => {
+                let failed = texts::scalar(raw.is_error).is_some_and(|text| text != "0")
+                    || texts::scalar(raw.receipt_status) == Some("0");
+                let (from, to) = (account(raw.from)?, account(raw.to));
+                let value = texts::units(texts::scalar(raw.value)?)?;
+                let selector = texts::scalar(raw.input).and_then(texts::selector);
+                if failed { What::Failed } else { What::Outer { from, to, value, selector } }
+            }
+            List::Tokens => token(raw)?,
+            List::Calls => call(raw, wallet)?,
+        },
+    })
+}
+
+fn token(raw: &RawRow<'_>) -> Option<What> {
+    // Some indexes list tokens with a number of their own here too.
+    let Some(value) = texts::scalar(raw.value) else { return Some(What::Nothing) };
+    if texts::scalar(raw.token_id).is_some() || texts::units(value)? == Units::ZERO {
+        return Some(What::Nothing);
+    }
+    let account = |raw: Option<&RawValue>| texts::scalar(raw).and_then(texts::account);
+    Some(What::Token { from: account(raw.from)?, to: account(raw.to)? })
+}
+
+fn call(raw: &RawRow<'_>, wallet: &Account) -> Option<What> {
+    // Blockscout lists delegate calls too, with the value of their parent.
+    let kind = texts::scalar(raw.call_type).or(texts::scalar(raw.kind)).unwrap_or("call");
+    let moves = !matches!(kind, "delegatecall" | "staticcall" | "callcode");
+    let failed = texts::scalar(raw.is_error).is_some_and(|text| text != "0");
+    let value = texts::scalar(raw.value).map_or(Some(Units::ZERO), texts::units)?;
+    if !moves || failed || value == Units::ZERO {
+        return Some(What::Nothing);
+    }
+    let account = |raw: Option<&RawValue>| texts::scalar(raw).and_then(texts::account);
+    let from = account(raw.from)?;
+    let to = account(raw.to).or_else(|| account(raw.contract_address))?;
+    let touches = from == *wallet || to == *wallet;
+    Some(if touches && from != to {
+        What::Call(NativeMove { from, to, value })
+    } else {
+        What::Nothing
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WALLET: Account = [0xaa; 20];
+
+    #[track_caller]
+    fn check(status: u16, body: &str, expected: &str) {
+        let got = match read_list(status, body.as_bytes()) {
+            Reading::Good => "good",
+            Reading::SlowDown(_) => "slow",
+            Reading::Again(_) => "again",
+            Reading::NotOffered(_) => "not here",
+            Reading::Denied(_) => "denied",
+            Reading::Unknown { .. } => "unknown",
+            Reading::Refused { code: PAGE_TOO_LARGE, .. } => "too large",
+            Reading::Refused { code: NOT_INDEXED, .. } => "not indexed",
+            Reading::Refused { .. } => "refused",
+        };
+        assert_eq!(got, expected, "{status} {body}");
+    }
+
+    fn notok(result: &str) -> String {
+        format!(r#"{{"status":"0","message":"NOTOK","result":"{result}"}}"#)
+    }
+
+    #[test]
+    fn an_empty_list_is_a_success() {
+        for body in [
+            r#"{"status":"1","message":"OK","result":[]}"#,
+            r#"{"status":"0","message":"No transactions found","result":[]}"#,
+            r#"{"status":"0","message":"No token transfers found","result":null}"#,
+            r#"{"message":"No internal transactions found","result":[],"status":"0"}"#,
+        ] {
+            check(200, body, "good");
+            assert_eq!(rows(List::Tokens, body.as_bytes(), &WALLET), Some(vec![]));
+        }
+    }
+
+    #[test]
+    fn texts_tell_what_to_do() {
+        for (text, expected) in [
+            ("Max rate limit reached, please use API Key for higher rate limit", "slow"),
+            ("Max calls per sec rate limit reached (3/sec)", "slow"),
+            ("Max daily rate limit reached. 100000 (100%) of 100000 day/limit", "denied"),
+            ("Missing or unsupported chainid parameter (required for v2 api)", "not here"),
+            ("Invalid API Key (#err2)|BQ1-", "denied"),
+            ("Too many invalid api key attempts, please try again later", "denied"),
+            ("Error! Missing Or invalid Action name", "not here"),
+            ("Free API access is not supported for this chain. Please upgrade", "denied"),
+            (
+                "Free API access is temporarily unavailable due to unusually high network \
+                 activity. We recommend upgrading to a paid plan",
+                "again",
+            ),
+            ("Query Timeout occured. Please select a smaller result dataset", "too large"),
+            ("Unexpected error, timeout or server too busy. Please try again later", "again"),
+            ("Unexpected err, timeout occurred or server too busy. Please try again", "again"),
+            ("Error! Invalid address format", "unknown"),
+        ] {
+            check(200, &notok(text), expected);
+        }
+        let window =
+            "Result window is too large, PageNo x Offset size must be less than or equal to 10000";
+        check(200, &format!(r#"{{"status":"0","message":"{window}","result":null}}"#), "too large");
+        check(200, &notok(window), "too large");
+        check(429, "", "slow");
+        check(502, "<html>", "again");
+        check(200, "<html>", "again");
+        check(200, r#"{"status":"1","message":"OK","result":[{"#, "again");
+        check(404, "<html>", "again");
+        check(403, "<html>", "denied");
+        check(400, r#"{"message":"Unknown module","result":null,"status":"0"}"#, "not here");
+        let pending =
+            "Some internal transactions within this block range have not yet been processed";
+        let body = format!(r#"{{"message":"{pending}","result":[],"status":"2"}}"#);
+        check(200, &body, "not indexed");
+    }
+
+    fn one(list: List, more: &str) -> What {
+        let hash = "11".repeat(32);
+        let body = format!(
+            r#"{{"status":"1","message":"OK","result":[{{"hash":"0x{hash}","blockNumber":"7",
+            "timeStamp":"1700000000","from":"0x{}","to":"0x{}"{more}}}]}}"#,
+            "aa".repeat(20),
+            "bb".repeat(20)
+        );
+        let mut rows = rows(list, body.as_bytes(), &WALLET).unwrap();
+        assert_eq!((rows[0].block, rows[0].hash), (7, [0x11; 32]));
+        rows.remove(0).what
+    }
+
+    #[test]
+    fn calls_that_move_nothing_are_passed_over() {
+        let [from, to] = [[0xaa; 20], [0xbb; 20]];
+        let moved = What::Call(NativeMove { from, to, value: Units::from(5) });
+        assert_eq!(one(List::Calls, r#","value":"5","type":"call","isError":"0""#), moved);
+        assert_eq!(one(List::Calls, r#","value":5,"callType":"call""#), moved);
+        for nothing in [
+            r#","value":"0","type":"call""#,
+            r#","value":"5","type":"delegatecall""#,
+            r#","value":"5","type":"call","callType":"staticcall""#,
+            r#","value":"5","type":"call","isError":"1""#,
+        ] {
+            assert_eq!(one(List::Calls, nothing), What::Nothing, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn transfers_of_nothing_and_of_single_pieces_are_passed_over() {
+        let token = What::Token { from: [0xaa; 20], to: [0xbb; 20] };
+        assert_eq!(one(List::Tokens, r#","value":"5","tokenDecimal":"""#), token);
+        assert_eq!(one(List::Tokens, r#","value":"0""#), What::Nothing);
+        assert_eq!(one(List::Tokens, r#","value":"1","tokenID":"7""#), What::Nothing);
+        assert_eq!(one(List::Tokens, r#","tokenID":"7""#), What::Nothing);
+    }
+
+    #[test]
+    fn a_failed_transaction_is_told_by_either_field() {
+        let failed = [r#","isError":"1""#, r#","isError":"0","txreceipt_status":"0""#];
+        for failed in failed {
+            assert_eq!(one(List::Transactions, &format!(r#","value":"0"{failed}"#)), What::Failed);
+        }
+        let fine = r#","value":"0","isError":"0","txreceipt_status":"","input":"0x12345678""#;
+        let What::Outer { selector, value, .. } = one(List::Transactions, fine) else { panic!() };
+        assert_eq!((selector, value), (Some([0x12, 0x34, 0x56, 0x78]), Units::ZERO));
+    }
+}

@@ -1,0 +1,342 @@
+//! From candidates to a chunk: transactions and receipts in batches, then what moved inside, then
+//! the times of their blocks.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use futures_util::future::try_join;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::time::sleep;
+
+use super::EvmSource;
+use super::discovery::Candidate;
+use super::native::Traced;
+use super::{Past, fees, wire};
+use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
+use crate::domain::{Doubts, Height, Proof, Resume, TxId, Units, UnixSeconds};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::sources::source::{RawChunk, RawTx};
+
+/// The attempt at which transactions are asked for by their place too: two answers by hash were
+/// empty.
+const BY_PLACE: u32 = 2;
+
+/// Candidates of some heights that become one chunk.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) wallet: Account,
+    pub(super) low: Height,
+    pub(super) high: Height,
+    pub(super) candidates: Vec<Candidate>,
+    /// How the list goes on below.
+    pub(super) resume: Option<Resume>,
+    /// What the list established of these heights.
+    pub(super) proof: Proof,
+}
+
+/// A candidate with what was fetched of it.
+struct Fetched {
+    candidate: Candidate,
+    tx: Transaction,
+    fee: Option<Units>,
+}
+
+/// A candidate on its way to being fetched.
+pub(super) struct Wanted {
+    pub(super) candidate: Candidate,
+    pub(super) tx: Option<Answer>,
+    pub(super) receipt: Option<Answer>,
+    done: Option<(Transaction, Option<Units>)>,
+}
+
+/// What came of some candidates.
+#[derive(Default)]
+struct Given {
+    fetched: Vec<Fetched>,
+    times: HashMap<Height, UnixSeconds>,
+    /// Those that no endpoint gives.
+    missing: Vec<(Height, Word)>,
+}
+
+impl EvmSource {
+    pub(super) async fn chunk(
+        self,
+        batch: Batch,
+        options: CallOptions,
+    ) -> Result<RawChunk, UpstreamError> {
+        let Batch { wallet, low, high, candidates, resume, proof } = batch;
+        let mut blocks: HashMap<Height, u32> = HashMap::new();
+        for candidate in &candidates {
+            *blocks.entry(candidate.block).or_default() += 1;
+        }
+        let (unsure, sure): (Vec<_>, Vec<_>) =
+            candidates.into_iter().partition(|one| one.whole.is_none() && one.sent.is_none());
+        let (mut given, (worthy, missing)) = try_join(
+            self.fetch_timed(sure.into_iter().map(Wanted::new).collect(), &options),
+            self.worth_fetching(&wallet, unsure, &options),
+        )
+        .await?;
+        let more = self.fetch_timed(worthy, &options).await?;
+        given.fetched.extend(more.fetched);
+        given.times.extend(more.times);
+        given.missing.extend(more.missing.into_iter().chain(missing));
+        given.fetched.retain(|one| one.tx.succeeded);
+        self.add_native(&wallet, &mut given.fetched, &blocks, &options).await;
+        let proof = if given.fetched.iter().any(|one| self.may_be_traced_later(&one.tx)) {
+            proof.with(Doubts::UNCONFIRMED)
+        } else {
+            proof
+        };
+        let proof = self.settle_inner_calls(&wallet, proof, &options).await;
+        let (txs, untimed) = timed(given.fetched, &given.times);
+        let missing = given.missing.into_iter().chain(untimed);
+        let missing = missing.map(|(height, hash)| (height, TxId::Evm(hash))).collect();
+        Ok(RawChunk { low, high, txs, resume, proof, missing, accounts: Vec::new(), tip: None })
+    }
+
+    /// One transaction, with what the network took for it. A failed one is given too.
+    pub(super) async fn fetch_one(
+        &self,
+        wallet: &Account,
+        candidate: Candidate,
+        options: &CallOptions,
+    ) -> Result<Option<(RawTx, Option<Units>)>, UpstreamError> {
+        let mut given = self.fetch_timed(vec![Wanted::new(candidate)], options).await?;
+        // That the wallet has no other one in its block is not known.
+        self.add_native(wallet, &mut given.fetched, &HashMap::new(), options).await;
+        let fee = given.fetched.first().and_then(|one| one.fee);
+        Ok(timed(given.fetched, &given.times).0.pop().map(|tx| (tx, fee)))
+    }
+
+    /// Of those that only brought something: the ones that the wallet sent or ran, or that came
+    /// through a known contract. Costs one light call each.
+    async fn worth_fetching(
+        &self,
+        wallet: &Account,
+        candidates: Vec<Candidate>,
+        options: &CallOptions,
+    ) -> Result<(Vec<Wanted>, Vec<(Height, Word)>), UpstreamError> {
+        let (tables, chain) = (self.inner.registry.evm(), &self.inner.chain);
+        let mut all: Vec<Wanted> = candidates.into_iter().map(Wanted::new).collect();
+        let missing = self.ask_until(&mut all, false, options).await?;
+        let count = all.len();
+        all.retain(|one| {
+            let seen = one.tx.as_ref().and_then(|answer| wire::seen(&answer.result));
+            // A wallet that is a contract is called by whoever owns it.
+            let called = |to| to == *wallet || tables.is_known(chain, &to);
+            seen.is_some_and(|seen| seen.from == *wallet || seen.to.is_some_and(called))
+        });
+        if all.len() < count {
+            tracing::debug!(
+                skipped = count - all.len(),
+                "transactions that only brought something"
+            );
+        }
+        Ok((all, missing))
+    }
+
+    /// With the times of their blocks, as far as the list does not tell them.
+    async fn fetch_timed(
+        &self,
+        wanted: Vec<Wanted>,
+        options: &CallOptions,
+    ) -> Result<Given, UpstreamError> {
+        let untimed: BTreeSet<Height> = wanted
+            .iter()
+            .filter(|one| one.candidate.time.is_none())
+            .map(|one| one.candidate.block)
+            .collect();
+        let ((fetched, missing), times) =
+            try_join(self.fetch(wanted, options), self.times(untimed, options)).await?;
+        Ok(Given { fetched, times, missing })
+    }
+
+    async fn fetch(
+        &self,
+        wanted: Vec<Wanted>,
+        options: &CallOptions,
+    ) -> Result<(Vec<Fetched>, Vec<(Height, Word)>), UpstreamError> {
+        let (mut bare, mut fetched) = (Vec::new(), Vec::new());
+        for mut one in wanted {
+            match one.candidate.whole.take() {
+                Some(tx) => fetched.push(Fetched { candidate: one.candidate, tx: *tx, fee: None }),
+                None => bare.push(one),
+            }
+        }
+        let missing = self.ask_until(&mut bare, true, options).await?;
+        fetched.extend(bare.into_iter().filter_map(|one| {
+            let (tx, fee) = one.done?;
+            Some(Fetched { candidate: one.candidate, tx, fee })
+        }));
+        Ok((fetched, missing))
+    }
+
+    /// Asks for transactions, and for their receipts where those are wanted too. What a node does
+    /// not have, or has of another block, is asked again elsewhere, by its place, and for a while.
+    /// Returns what no endpoint gives.
+    async fn ask_until(
+        &self,
+        all: &mut [Wanted],
+        with_receipts: bool,
+        options: &CallOptions,
+    ) -> Result<Vec<(Height, Word)>, UpstreamError> {
+        let tries = self.inner.limits.missing_tries_max;
+        let mut avoid = None;
+        for attempt in 0..=tries {
+            let mut open: Vec<&mut Wanted> =
+                all.iter_mut().filter(|one| !one.is_done(with_receipts)).collect();
+            if open.is_empty() {
+                break;
+            }
+            self.pause_for_missing(attempt).await;
+            let options = CallOptions { avoid, ..options.clone() };
+            if attempt == BY_PLACE || open.iter().any(|one| self.is_forgotten(one, attempt)) {
+                self.ask_by_place(&mut open, with_receipts, &options).await;
+                open.retain(|one| !one.is_done(with_receipts));
+            }
+            let lacking = self.ask_by_hash(&mut open, with_receipts, &options).await?;
+            avoid = lacking.or(avoid);
+        }
+        let left = all.iter().filter(|one| !one.is_done(with_receipts));
+        let missing: Vec<_> = left.map(|one| (one.candidate.block, one.candidate.hash)).collect();
+        for (height, hash) in &missing {
+            let (chain, hash) = (&self.inner.chain.slug, wire::hex(hash));
+            tracing::warn!(chain, height, hash, "no endpoint gives a listed transaction");
+        }
+        Ok(missing)
+    }
+
+    /// Returns an endpoint that lacks some of it.
+    async fn ask_by_hash(
+        &self,
+        open: &mut [&mut Wanted],
+        with_receipts: bool,
+        options: &CallOptions,
+    ) -> Result<Option<EndpointId>, UpstreamError> {
+        let calls: Vec<Call> = open.iter().flat_map(|one| one.calls(with_receipts)).collect();
+        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        let mut avoid = None;
+        for one in open {
+            for part in one.open_parts(with_receipts) {
+                let answer = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
+                if is_null(&answer.result) {
+                    avoid = Some(answer.endpoint);
+                } else {
+                    *part = Some(answer);
+                }
+            }
+            if let Some(wrong) = one.settle(self.inner.chain.chain_id, with_receipts) {
+                avoid = Some(wrong);
+            }
+        }
+        Ok(avoid)
+    }
+
+    /// A sale for native coin is none without its payment: where an endpoint that traces failed, the
+    /// read is not the last word.
+    fn may_be_traced_later(&self, tx: &Transaction) -> bool {
+        tx.native == NativeFlows::Unknown
+            && self.may_trade(tx)
+            && !self.is_pruned(Past::Traces, tx.block)
+    }
+
+    /// Nodes that are behind have what is missing a little later.
+    pub(super) async fn pause_for_missing(&self, attempt: u32) {
+        if attempt > BY_PLACE {
+            sleep(self.inner.limits.missing_pause * attempt).await;
+        }
+    }
+
+    async fn add_native(
+        &self,
+        wallet: &Account,
+        fetched: &mut [Fetched],
+        blocks: &HashMap<Height, u32>,
+        options: &CallOptions,
+    ) {
+        let mut open = Vec::new();
+        for Fetched { candidate, tx, fee } in fetched {
+            if let Some(calls) = candidate.calls.take() {
+                tx.native = NativeFlows::Calls(calls);
+            }
+            if tx.native == NativeFlows::Unknown && self.may_trade(tx) {
+                let alone = blocks.get(&tx.block) == Some(&1);
+                open.push(Traced { tx, fee: *fee, alone });
+            }
+        }
+        if !open.is_empty() {
+            self.fill_native(wallet, open, options).await;
+        }
+    }
+}
+
+impl Wanted {
+    fn new(candidate: Candidate) -> Self {
+        Self { candidate, tx: None, receipt: None, done: None }
+    }
+
+    pub(super) fn is_done(&self, with_receipt: bool) -> bool {
+        if with_receipt { self.done.is_some() } else { self.tx.is_some() }
+    }
+
+    fn calls(&self, with_receipt: bool) -> impl Iterator<Item = Call> + use<> {
+        let hash = wire::hex(&self.candidate.hash);
+        let tx = self.tx.is_none().then_some("eth_getTransactionByHash");
+        let wants_receipt = with_receipt && self.receipt.is_none();
+        let receipt = wants_receipt.then_some("eth_getTransactionReceipt");
+        let methods = [tx, receipt].into_iter().flatten();
+        methods.map(move |method| Call { method, params: json!([hash]) })
+    }
+
+    /// Places of answers, in the order of `calls`.
+    fn open_parts(&mut self, with_receipt: bool) -> impl Iterator<Item = &mut Option<Answer>> {
+        let tx = self.tx.is_none().then_some(&mut self.tx);
+        let receipt = (with_receipt && self.receipt.is_none()).then_some(&mut self.receipt);
+        [tx, receipt].into_iter().flatten()
+    }
+
+    /// Reads what has come; lets it go, and tells by whom it was, where it is not what was listed.
+    pub(super) fn settle(
+        &mut self,
+        chain_id: Option<u64>,
+        with_receipt: bool,
+    ) -> Option<EndpointId> {
+        let tx = self.tx.as_ref()?;
+        let (hash, block) = (self.candidate.hash, self.candidate.block);
+        let is_listed = |seen: &wire::Seen| seen.hash == hash && seen.block == Some(block);
+        if !wire::seen(&tx.result).is_some_and(|seen| is_listed(&seen)) {
+            return self.tx.take().map(|answer| answer.endpoint);
+        }
+        let receipt = self.receipt.as_ref().filter(|_| with_receipt)?;
+        let parsed = evm::parse(tx.result.get().as_bytes(), receipt.result.get().as_bytes());
+        if let Ok(parsed) = parsed {
+            self.done = Some((parsed, fees::fee(chain_id, &receipt.result)));
+            return None;
+        }
+        self.tx = None;
+        self.receipt.take().map(|answer| answer.endpoint)
+    }
+}
+
+/// Newest first, each with the time of its block; and those whose block no endpoint gives.
+fn timed(
+    fetched: Vec<Fetched>,
+    times: &HashMap<Height, UnixSeconds>,
+) -> (Vec<RawTx>, Vec<(Height, Word)>) {
+    let (mut timed, mut untimed) = (Vec::with_capacity(fetched.len()), Vec::new());
+    for one in fetched {
+        match one.candidate.time.or_else(|| times.get(&one.tx.block).copied()) {
+            Some(time) => timed.push((one.tx, time)),
+            None => untimed.push((one.tx.block, one.tx.hash)),
+        }
+    }
+    timed.sort_by_key(|(tx, _)| Reverse((tx.block, tx.index)));
+    (timed.into_iter().map(|(tx, time)| RawTx::Evm(Box::new(tx), time)).collect(), untimed)
+}
+
+fn is_null(raw: &RawValue) -> bool {
+    raw.get().trim() == "null"
+}

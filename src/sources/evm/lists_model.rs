@@ -1,0 +1,478 @@
+//! A small chain with the three kinds of index over it, in this process: what they are asked is
+//! answered in their own wire shapes, with caps, page keys, lag and trouble.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::abilities::Abilities;
+use super::subject::Subject;
+use super::texts::hex_text;
+use crate::decode::evm::{Account, Word};
+use crate::domain::{Clock, Height, UnixMillis};
+use crate::registry::Registry;
+use crate::rpc::endpoint::EndpointConfig;
+use crate::rpc::limits::PoolLimits;
+use crate::rpc::pool::Pool;
+use crate::rpc::scheduler::{Lane, Priority};
+use crate::rpc::transport::{Request, Response, Transport, TransportError};
+
+pub(super) const WALLET: Account = [0xaa; 20];
+pub(super) const ROUTER: Account = [0xb0; 20];
+pub(super) const POOL: Account = [0xb1; 20];
+/// `GPv2Settlement`, which the tables know.
+pub(super) const SETTLEMENT: Account = [
+    0x90, 0x08, 0xd1, 0x9f, 0x58, 0xaa, 0xbd, 0x9e, 0xd0, 0xd6, 0x09, 0x71, 0x56, 0x5a, 0xa8, 0x51,
+    0x05, 0x60, 0xab, 0x41,
+];
+/// Wrapped ether and the first reference pool.
+const BUSY: [&str; 2] =
+    ["0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2", "0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640"];
+const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+
+#[derive(Debug, Clone)]
+pub(super) struct ModelTx {
+    pub(super) block: Height,
+    pub(super) index: u32,
+    pub(super) from: Account,
+    pub(super) to: Account,
+    pub(super) value: u64,
+    pub(super) failed: bool,
+    /// Token transfers: from, to, amount.
+    pub(super) tokens: Vec<(Account, Account, u64)>,
+    /// Calls below the outermost that gave native coin.
+    pub(super) calls: Vec<(Account, Account, u64)>,
+}
+
+impl ModelTx {
+    pub(super) fn hash(&self) -> Word {
+        let mut hash = [7; 32];
+        hash[..8].copy_from_slice(&self.block.to_be_bytes());
+        hash[8..12].copy_from_slice(&self.index.to_be_bytes());
+        hash
+    }
+
+    fn hash_text(&self) -> String {
+        hex_text(&self.hash())
+    }
+
+    /// Whether any row of it can name the wallet, as giver or as taker: what is no such row need
+    /// not be written.
+    fn may_name(&self, gives: bool) -> bool {
+        let is = |from: &Account, to: &Account| *if gives { from } else { to } == WALLET;
+        is(&self.from, &self.to)
+            || self.tokens.iter().chain(&self.calls).any(|(from, to, _)| is(from, to))
+    }
+}
+
+/// How the index behaves.
+#[derive(Debug, Clone)]
+pub(super) struct Ways {
+    /// Rows or transfers of an answer, at most.
+    pub(super) cap: usize,
+    /// Blocks of the gateway's answer, at most.
+    pub(super) blocks: usize,
+    /// Every so-maniest request goes wrong; 0: none.
+    pub(super) trouble: usize,
+    pub(super) has_calls: bool,
+    /// The first block of the gateway.
+    pub(super) first: Height,
+    /// By host: how far below the head its index is.
+    pub(super) lag: HashMap<String, u64>,
+    /// How far below the head that the index reports its lists are.
+    pub(super) list_lag: u64,
+    /// Answers to the list of calls that refuse it, at first; then it is there.
+    pub(super) refuses_calls: usize,
+    /// The list of calls is there and has no row of anyone.
+    pub(super) lists_no_calls: bool,
+    /// Every so-maniest page of account lists keeps so many rows; 0: none.
+    pub(super) short_every: usize,
+    pub(super) kept: usize,
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self {
+            cap: 1000,
+            blocks: 1000,
+            trouble: 0,
+            has_calls: true,
+            first: 0,
+            lag: HashMap::new(),
+            list_lag: 0,
+            refuses_calls: 0,
+            lists_no_calls: false,
+            short_every: 0,
+            kept: 0,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Model {
+    /// In the chain's order.
+    pub(super) txs: Vec<ModelTx>,
+    pub(super) head: Height,
+    pub(super) ways: Ways,
+    pub(super) sent: AtomicUsize,
+    /// Requests for the list of calls, and pages of all lists.
+    calls_asked: AtomicUsize,
+    pages: AtomicUsize,
+    pub(super) abilities: Arc<Abilities>,
+}
+
+#[derive(Debug)]
+pub(super) struct Epoch;
+
+impl Clock for Epoch {
+    fn now(&self) -> UnixMillis {
+        UnixMillis(1_767_225_600_000)
+    }
+}
+
+impl Model {
+    pub(super) fn new(mut txs: Vec<ModelTx>, head: Height, ways: Ways) -> Arc<Self> {
+        txs.sort_by_key(|tx| (tx.block, tx.index));
+        txs.dedup_by_key(|tx| (tx.block, tx.index));
+        Arc::new(Self {
+            txs,
+            head,
+            ways,
+            sent: AtomicUsize::new(0),
+            calls_asked: AtomicUsize::new(0),
+            pages: AtomicUsize::new(0),
+            abilities: Arc::default(),
+        })
+    }
+
+    pub(super) fn pool(self: &Arc<Self>, hosts: &[&str]) -> Pool {
+        let endpoints =
+            hosts.iter().map(|host| EndpointConfig::new(format!("http://{host}/api"))).collect();
+        let transport: Arc<dyn Transport> = self.clone();
+        Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1)
+    }
+
+    fn head_of(&self, host: &str) -> Height {
+        self.head - self.ways.lag.get(host).copied().unwrap_or(0)
+    }
+
+    /// What an index holds, newest first.
+    fn down_from(&self, host: &str) -> impl Iterator<Item = &ModelTx> {
+        let head = self.head_of(host);
+        self.txs.iter().rev().filter(move |tx| tx.block <= head)
+    }
+
+    fn explorer(&self, host: &str, query: &HashMap<String, String>) -> Value {
+        let get = |name: &str| query.get(name).cloned().unwrap_or_default();
+        let number = |name: &str| get(name).parse::<u64>().unwrap();
+        if get("module") == "block" {
+            return json!({"jsonrpc": "2.0", "id": 1, "result": format!("{:#x}", self.head_of(host))});
+        }
+        let action = get("action");
+        if action == "txlistinternal" {
+            if self.calls_asked.fetch_add(1, Ordering::Relaxed) < self.ways.refuses_calls {
+                return json!({"status": "0", "message": "NOTOK", "result": "Error! Odd weather"});
+            }
+            if self.ways.lists_no_calls {
+                return json!({"status": "0", "message": "No transactions found", "result": []});
+            }
+        }
+        if !["txlist", "tokentx", "txlistinternal"].contains(&action.as_str())
+            || action == "txlistinternal" && !self.ways.has_calls
+        {
+            let text = "Error! Missing Or invalid Action name";
+            return json!({"status": "0", "message": "NOTOK", "result": text});
+        }
+        let (page, offset) = (number("page"), number("offset"));
+        if page * offset > 10_000 {
+            let text = "Result window is too large, PageNo x Offset size must be less than or \
+                        equal to 10000";
+            return json!({"status": "0", "message": text, "result": null});
+        }
+        let within = number("startblock")..=number("endblock");
+        let (page, offset) = (usize::try_from(page).unwrap(), usize::try_from(offset).unwrap());
+        let address = get("address");
+        let listed = self.head_of(host) - self.ways.list_lag.min(self.head_of(host));
+        if BUSY.contains(&address.as_str()) {
+            let (from, to) = (SETTLEMENT, POOL);
+            let busy = ModelTx {
+                block: listed,
+                index: 0,
+                from,
+                to,
+                value: 0,
+                failed: false,
+                tokens: vec![(from, to, 1)],
+                calls: vec![(from, to, 1)],
+            };
+            return json!({"status": "1", "message": "OK", "result": rows(&busy, &action)});
+        }
+        let number = self.pages.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_short = self.ways.short_every > 0 && number.is_multiple_of(self.ways.short_every);
+        let kept = if is_short { self.ways.kept } else { usize::MAX };
+        let rows: Vec<Value> = self
+            .down_from(host)
+            .filter(|tx| within.contains(&tx.block) && tx.block <= listed)
+            .filter(|tx| match action.as_str() {
+                "txlist" => tx.from == WALLET || tx.to == WALLET,
+                "txlistinternal" => !tx.calls.is_empty(),
+                _ => tx.may_name(true) || tx.may_name(false),
+            })
+            .flat_map(|tx| rows(tx, &action).into_iter().rev())
+            .filter(|row| row["from"] == *address || row["to"] == *address)
+            .skip((page - 1) * offset)
+            .take(offset.min(self.ways.cap).min(kept))
+            .collect();
+        if rows.is_empty() {
+            return json!({"status": "0", "message": "No transactions found", "result": []});
+        }
+        json!({"status": "1", "message": "OK", "result": rows})
+    }
+
+    fn rpc(&self, host: &str, call: &Value) -> Result<Value, &'static str> {
+        match call["method"].as_str().unwrap() {
+            "eth_blockNumber" => Ok(format!("{:#x}", self.head_of(host)).into()),
+            _ => self.alchemy(host, &call["params"][0]),
+        }
+    }
+
+    fn alchemy(&self, host: &str, filter: &Value) -> Result<Value, &'static str> {
+        let height = |name: &str| {
+            let text = filter[name].as_str().unwrap().trim_start_matches("0x");
+            u64::from_str_radix(text, 16).unwrap()
+        };
+        let within = height("fromBlock")..=height("toBlock");
+        let categories = filter["category"].as_array().unwrap();
+        if categories.contains(&"internal".into()) && !self.ways.has_calls {
+            return Err("The internal category is only for some networks");
+        }
+        let key = filter["pageKey"].as_str().map_or(0, |key| key.parse::<usize>().unwrap());
+        let size = self.ways.cap.min(1000);
+        let rows: Vec<Value> = self
+            .down_from(host)
+            .filter(|tx| within.contains(&tx.block) && !tx.failed)
+            .filter(|tx| tx.may_name(filter.get("fromAddress").is_some()))
+            .flat_map(|tx| transfers(tx).into_iter().rev())
+            .filter(|row| categories.contains(&row["category"]))
+            .filter(|row| match filter.get("fromAddress") {
+                Some(from) => row["from"] == *from,
+                None => row["to"] == filter["toAddress"],
+            })
+            .skip(key)
+            .take(size + 1)
+            .collect();
+        let more = rows.len() > size;
+        let page: Vec<&Value> = rows.iter().take(size).collect();
+        let next = (key + size).to_string();
+        Ok(if more {
+            json!({"transfers": page, "pageKey": next})
+        } else {
+            json!({"transfers": page})
+        })
+    }
+
+    fn portal(&self, host: &str, query: &Value) -> (u16, String) {
+        let (from, to) = (query["fromBlock"].as_u64().unwrap(), query["toBlock"].as_u64().unwrap());
+        if query["fields"].get("trace").is_some() && !self.ways.has_calls || from < self.ways.first
+        {
+            return (400, "column 'trace_address' is not found".to_owned());
+        }
+        let head = self.head_of(host);
+        if from > head {
+            return (204, String::new());
+        }
+        let to = to.min(head);
+        let traced = query["fields"].get("trace").is_some();
+        let mut lines: Vec<(Height, Value)> = Vec::new();
+        for tx in self.txs.iter().filter(|tx| (from..=to).contains(&tx.block)) {
+            if lines.len() > self.ways.blocks {
+                break;
+            }
+            let Some(found) = portal_rows(tx, traced) else { continue };
+            match lines.last_mut() {
+                Some((block, line)) if *block == tx.block => {
+                    for kind in ["transactions", "logs", "traces"] {
+                        let more = found[kind].as_array().unwrap().clone();
+                        line[kind].as_array_mut().unwrap().extend(more);
+                    }
+                }
+                _ => lines.push((tx.block, found)),
+            }
+        }
+        if lines.len() > self.ways.blocks {
+            lines.truncate(self.ways.blocks);
+        } else if lines.last().is_none_or(|(block, _)| *block != to) {
+            lines.push((to, json!({"header": {"number": to}})));
+        }
+        let lines: Vec<String> = lines.iter().map(|(_, line)| line.to_string()).collect();
+        (200, lines.join("\n"))
+    }
+
+    fn answer(&self, request: &Request) -> (u16, String) {
+        let url = request.url.expose().trim_start_matches("http://");
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let (host, path) = place.split_once('/').unwrap();
+        if path == "api/finalized-head" {
+            return (200, json!({"number": self.head_of(host), "hash": "0x"}).to_string());
+        }
+        if path == "api/metadata" {
+            return (200, json!({"start_block": self.ways.first}).to_string());
+        }
+        if path.ends_with("stream") {
+            let query: Value = serde_json::from_slice(&request.body).unwrap();
+            return self.portal(host, &query);
+        }
+        if request.body.is_empty() {
+            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            let query = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            return (200, self.explorer(host, &query).to_string());
+        }
+        let call: Value = serde_json::from_slice(&request.body).unwrap();
+        let calls = call.as_array().cloned().unwrap_or_else(|| vec![call.clone()]);
+        let answers: Vec<Value> = calls
+            .iter()
+            .map(|call| match self.rpc(host, call) {
+                Ok(result) => json!({"jsonrpc": "2.0", "id": call["id"], "result": result}),
+                Err(text) => json!({"id": call["id"], "error": {"code": -32602, "message": text}}),
+            })
+            .collect();
+        let body = if call.is_array() { json!(answers) } else { answers[0].clone() };
+        (200, body.to_string())
+    }
+}
+
+impl Transport for Model {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        Box::pin(async move {
+            let number = self.sent.fetch_add(1, Ordering::Relaxed) + 1;
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            let (mut status, mut body) = self.answer(&request);
+            let mut retry_after = None;
+            if self.ways.trouble > 0 && number.is_multiple_of(self.ways.trouble) {
+                match number / self.ways.trouble % 5 {
+                    0 => (status, retry_after) = (429, Some("1".to_owned())),
+                    1 => (status, body) = (503, "<html>".to_owned()),
+                    2 => body.truncate(body.len() / 2),
+                    3 => body = "<html>try later</html>".to_owned(),
+                    _ => return Err(TransportError::Broken("reset".to_owned())),
+                }
+            }
+            Ok(Response { status, retry_after, body: body.into() })
+        })
+    }
+}
+
+/// What an action lists of a transaction, in its order.
+fn rows(tx: &ModelTx, action: &str) -> Vec<Value> {
+    let row = |from: &Account, to: &Account, value: u64, more: Value| {
+        let mut row = json!({
+            "blockNumber": tx.block.to_string(), "timeStamp": (1_700_000_000 + tx.block).to_string(),
+            "hash": tx.hash_text(), "transactionIndex": tx.index.to_string(),
+            "from": hex_text(from), "to": hex_text(to), "value": value.to_string(),
+        });
+        for (name, value) in more.as_object().unwrap() {
+            row[name] = value.clone();
+        }
+        row
+    };
+    match action {
+        "txlist" => {
+            let error = if tx.failed { "1" } else { "0" };
+            let input = json!({"isError": error, "input": "0x12345678"});
+            vec![row(&tx.from, &tx.to, tx.value, input)]
+        }
+        _ if tx.failed => vec![],
+        "tokentx" => {
+            let more = json!({"tokenSymbol": "X", "tokenDecimal": "18"});
+            tx.tokens.iter().map(|(from, to, value)| row(from, to, *value, more.clone())).collect()
+        }
+        _ => {
+            let kinds = json!({"type": "call", "isError": "0"});
+            let parent = json!({"type": "delegatecall", "isError": "0"});
+            let each = tx.calls.iter();
+            each.flat_map(|(from, to, value)| {
+                [row(from, to, *value, parent.clone()), row(from, to, *value, kinds.clone())]
+            })
+            .collect()
+        }
+    }
+}
+
+fn transfers(tx: &ModelTx) -> Vec<Value> {
+    let one = |category: &str, from: &Account, to: &Account, value: u64| {
+        json!({
+            "blockNum": format!("{:#x}", tx.block), "hash": tx.hash_text(), "category": category,
+            "from": hex_text(from), "to": hex_text(to), "value": 0.1,
+            "rawContract": {"value": format!("{value:#x}")},
+            "metadata": {"blockTimestamp": "2023-11-14T22:13:20.000Z"},
+        })
+    };
+    let mut all = vec![one("external", &tx.from, &tx.to, tx.value)];
+    all.extend(tx.tokens.iter().map(|(from, to, value)| one("erc20", from, to, *value)));
+    all.extend(tx.calls.iter().map(|(from, to, value)| one("internal", from, to, *value)));
+    all.retain(|row| row["rawContract"]["value"] != "0x0");
+    all
+}
+
+/// What the gateway's filters let through; `None` where none matches.
+fn portal_rows(tx: &ModelTx, traced: bool) -> Option<Value> {
+    let tokens = if tx.failed { &[][..] } else { &tx.tokens };
+    let from_wallet = tokens.iter().any(|(from, ..)| *from == WALLET);
+    let full = tx.from == WALLET || from_wallet;
+    if !full && !tokens.iter().any(|(_, to, _)| *to == WALLET) {
+        return None;
+    }
+    let topic = |account: &Account| format!("0x{}{}", "00".repeat(12), hex::encode(account));
+    let logs: Vec<Value> = (0..)
+        .zip(tokens)
+        .filter(|(_, (from, to, _))| full || *from == WALLET || *to == WALLET)
+        .map(|(at, (from, to, value)): (u32, _)| {
+            json!({
+                "logIndex": tx.index * 100 + at, "transactionIndex": tx.index,
+                "address": hex_text(&[0xc0; 20]), "topics": [TRANSFER, topic(from), topic(to)],
+                "data": format!("0x{value:064x}"),
+            })
+        })
+        .collect();
+    let trace = |address: Vec<usize>, from: &Account, to: &Account, value: u64, below: usize| {
+        json!({
+            "transactionIndex": tx.index, "traceAddress": address, "type": "call",
+            "subtraces": below, "error": null, "action": {
+                "from": hex_text(from), "to": hex_text(to), "value": format!("{value:#x}"),
+                "callType": "call",
+            },
+        })
+    };
+    let mut traces = vec![];
+    if full && traced {
+        traces.push(trace(vec![], &tx.from, &tx.to, tx.value, tx.calls.len()));
+        traces.extend(
+            tx.calls.iter().enumerate().map(|(at, (f, t, v))| trace(vec![at], f, t, *v, 0)),
+        );
+    }
+    Some(json!({
+        "header": {"number": tx.block, "timestamp": 1_700_000_000 + tx.block},
+        "transactions": [{
+            "transactionIndex": tx.index, "hash": tx.hash_text(), "from": hex_text(&tx.from),
+            "to": hex_text(&tx.to), "value": format!("{:#x}", tx.value),
+            "sighash": "0x12345678", "status": u8::from(!tx.failed),
+        }],
+        "logs": logs, "traces": traces,
+    }))
+}
+
+pub(super) fn subject() -> Subject {
+    static SUBJECT: LazyLock<Subject> = LazyLock::new(|| {
+        let registry = Arc::new(Registry::embedded().unwrap());
+        let chain = Arc::new(registry.chain_named("eth").unwrap().clone());
+        Subject { wallet: WALLET, chain, registry }
+    });
+    SUBJECT.clone()
+}
+
+pub(super) fn lane() -> Lane {
+    Lane::new(1, Arc::new(Priority::interactive()))
+}

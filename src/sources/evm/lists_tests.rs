@@ -1,0 +1,409 @@
+//! Each lister against the model: random histories, caps, lag and trouble; what it finds is what
+//! the model's chain holds.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::alchemy::AlchemyLister;
+use super::discovery::{Candidate, Discovery, Window};
+use super::explorer::ExplorerLister;
+use super::lists_model::{Model, ModelTx, POOL, ROUTER, SETTLEMENT, WALLET, Ways, lane, subject};
+use super::portal::PortalLister;
+use crate::decode::evm::{Account, NativeMove, Word};
+use crate::domain::{Doubts, Height, Units, UnixSeconds};
+use crate::rpc::error::UpstreamError;
+
+/// Xorshift: the same history for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Buy,
+    Sell,
+    Filled,
+    Settled,
+    Spam,
+    Poison,
+    Failed,
+    Approval,
+}
+
+fn tx(block: Height, index: u32, kind: Kind, amount: u64) -> ModelTx {
+    let stranger: Account = [0x55; 20];
+    let (from, to, value) = match kind {
+        Kind::Buy => (WALLET, ROUTER, amount),
+        Kind::Sell | Kind::Failed | Kind::Approval => (WALLET, ROUTER, 0),
+        Kind::Filled | Kind::Spam | Kind::Poison => (stranger, ROUTER, 0),
+        Kind::Settled => (stranger, SETTLEMENT, 0),
+    };
+    let tokens = match kind {
+        Kind::Buy => vec![(ROUTER, POOL, 3), (POOL, WALLET, amount)],
+        Kind::Sell | Kind::Failed => vec![(WALLET, POOL, amount), (POOL, ROUTER, 3)],
+        Kind::Filled => vec![(WALLET, POOL, amount), (POOL, WALLET, 5)],
+        Kind::Settled => vec![(SETTLEMENT, WALLET, amount)],
+        Kind::Spam => vec![(stranger, WALLET, amount), (stranger, POOL, amount)],
+        Kind::Poison => vec![(WALLET, stranger, 0)],
+        Kind::Approval => vec![],
+    };
+    let calls = match kind {
+        Kind::Buy => vec![(ROUTER, WALLET, 1), (ROUTER, WALLET, 1), (ROUTER, POOL, 2)],
+        Kind::Sell | Kind::Failed => vec![(ROUTER, WALLET, amount)],
+        Kind::Filled | Kind::Settled | Kind::Spam | Kind::Poison | Kind::Approval => vec![],
+    };
+    ModelTx { block, index, from, to, value, failed: kind == Kind::Failed, tokens, calls }
+}
+
+fn history(dice: &mut Dice, count: u64, head: Height) -> Vec<(ModelTx, Kind)> {
+    let kinds = [
+        Kind::Buy,
+        Kind::Sell,
+        Kind::Filled,
+        Kind::Settled,
+        Kind::Spam,
+        Kind::Poison,
+        Kind::Failed,
+        Kind::Approval,
+    ];
+    let mut all = BTreeMap::new();
+    for _ in 0..count {
+        let block = if dice.roll(3) == 0 { head / 2 } else { dice.roll(head + 1) };
+        let index = u32::try_from(dice.roll(40)).unwrap();
+        let kind = kinds[usize::try_from(dice.roll(8)).unwrap()];
+        let amount = dice.roll(1_000) + 1;
+        all.insert((block, index), (tx(block, index, kind, amount), kind));
+    }
+    all.into_values().collect()
+}
+
+/// By hash: what must be found and what may only be counted.
+struct Expected {
+    trades: BTreeMap<Word, ModelTx>,
+    spam: usize,
+}
+
+fn expected(all: &[(ModelTx, Kind)], low: Height, high: Height) -> Expected {
+    let within = all.iter().filter(|(tx, _)| (low..=high).contains(&tx.block));
+    let (mut trades, mut spam) = (BTreeMap::new(), 0);
+    for (tx, kind) in within {
+        match kind {
+            Kind::Buy | Kind::Sell | Kind::Filled | Kind::Settled => {
+                trades.insert(tx.hash(), tx.clone());
+            }
+            Kind::Spam => spam += 1,
+            Kind::Poison | Kind::Failed | Kind::Approval => {}
+        }
+    }
+    Expected { trades, spam }
+}
+
+fn contiguous(windows: &[Window], low: Height, high: Height) {
+    let mut top = Some(high);
+    for window in windows {
+        assert_eq!(Some(window.high), top, "one below the other");
+        assert!(window.low <= window.high);
+        let within = |found: &Candidate| (window.low..=window.high).contains(&found.block);
+        assert!(window.found.iter().all(within));
+        let places: Vec<_> = window.found.iter().map(|f| (f.block, f.index)).collect();
+        assert!(places.is_sorted_by(|a, b| a >= b), "newest first");
+        top = window.low.checked_sub(1);
+    }
+    assert_eq!(top, low.checked_sub(1), "down to the lowest");
+}
+
+#[track_caller]
+fn check(windows: &[Window], expected: &Expected, low: Height, high: Height, has_calls: bool) {
+    contiguous(windows, low, high);
+    let (mut found, mut spam) = (BTreeMap::new(), 0);
+    for candidate in windows.iter().flat_map(|window| &window.found) {
+        // Lists without calls may hide what a contract wallet gave.
+        if !has_calls && !expected.trades.contains_key(&candidate.hash) {
+            assert_eq!(candidate.sent, None);
+            spam += 1;
+            continue;
+        }
+        assert!(found.insert(candidate.hash, candidate).is_none(), "no candidate twice");
+    }
+    let hashes = |of: Vec<&Word>| of.into_iter().map(hex::encode).collect::<Vec<_>>();
+    assert_eq!(hashes(found.keys().collect()), hashes(expected.trades.keys().collect()));
+    spam += windows.iter().map(|window| window.skipped).sum::<usize>();
+    assert_eq!(spam, expected.spam);
+    for (hash, candidate) in found {
+        let tx = &expected.trades[&hash];
+        assert_eq!(candidate.block, tx.block);
+        assert!(candidate.index.is_none_or(|index| index == tx.index));
+        assert!(candidate.time.is_some());
+        assert!(has_calls || candidate.calls.is_none(), "nobody told of calls");
+        if let Some(calls) = &candidate.calls {
+            let mine = |from: &Account, to: &Account| *from == WALLET || *to == WALLET;
+            let mut told: Vec<NativeMove> =
+                calls.iter().filter(|c| mine(&c.from, &c.to)).copied().collect();
+            let mut real: Vec<NativeMove> = tx
+                .calls
+                .iter()
+                .filter(|(from, to, _)| mine(from, to))
+                .map(|(from, to, v)| NativeMove { from: *from, to: *to, value: Units::from(*v) })
+                .collect();
+            let key = |call: &NativeMove| (call.from, call.to, call.value);
+            told.sort_by_key(key);
+            real.sort_by_key(key);
+            assert_eq!(told, real);
+        }
+        if let Some(whole) = &candidate.whole {
+            assert_eq!((whole.block, whole.index, whole.from), (tx.block, tx.index, tx.from));
+            assert_eq!((whole.to, whole.value), (Some(tx.to), Units::from(tx.value)));
+            assert_eq!(whole.logs.len(), tx.tokens.len());
+        }
+    }
+}
+
+/// The lister under test, by the way it asks.
+enum Any {
+    Explorer(Box<ExplorerLister>),
+    Alchemy(Box<AlchemyLister>),
+    Portal(Box<PortalLister>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Explorer,
+    Alchemy,
+    Portal,
+}
+
+impl Any {
+    fn new(way: Way, model: &Arc<Model>, hosts: &[&str], range: (Height, Height)) -> Self {
+        let (pool, subject, lane) = (model.pool(hosts), subject(), lane());
+        let seen = Arc::clone(&model.abilities);
+        match way {
+            Way::Explorer => {
+                Self::Explorer(Box::new(ExplorerLister::new(pool, subject, lane, range, seen)))
+            }
+            Way::Alchemy => Self::Alchemy(Box::new(AlchemyLister::new(pool, subject, lane, range))),
+            Way::Portal => {
+                Self::Portal(Box::new(PortalLister::new(pool, subject, lane, range, seen)))
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+        match self {
+            Self::Explorer(lister) => lister.next().await,
+            Self::Alchemy(lister) => lister.next().await,
+            Self::Portal(lister) => lister.next().await,
+        }
+    }
+
+    /// All windows; transient errors are asked again, as the reader does.
+    async fn all(&mut self) -> Vec<Window> {
+        let (mut windows, mut errors) = (Vec::new(), 0);
+        loop {
+            match self.next().await {
+                Ok(Some(window)) => windows.push(window),
+                Ok(None) => return windows,
+                Err(error) => {
+                    errors += 1;
+                    assert!(!error.is_final() && errors < 50, "{error}");
+                }
+            }
+        }
+    }
+}
+
+async fn run(way: Way, seed: u64) {
+    let dice = &mut Dice(seed * 7_919 + 1);
+    let head = dice.roll(400) + 20;
+    let count = dice.roll(120);
+    let all = history(dice, count, head);
+    let (low, high) = (dice.roll(head / 2), head - dice.roll(head / 4 + 1));
+    let ways = Ways {
+        cap: usize::try_from(dice.roll(30)).unwrap() + 1,
+        blocks: usize::try_from(dice.roll(12)).unwrap() + 1,
+        trouble: usize::try_from(dice.roll(4) * 3).unwrap(),
+        has_calls: dice.roll(4) > 0,
+        ..Ways::default()
+    };
+    let has_calls = ways.has_calls;
+    let txs = all.iter().map(|(tx, _)| tx.clone()).collect();
+    let model = Model::new(txs, head, ways);
+    let windows = Any::new(way, &model, &["one"], (low, high)).all().await;
+    check(&windows, &expected(&all, low, high), low, high, has_calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_explorer_tells_what_the_chain_holds() {
+    for seed in 1..100 {
+        run(Way::Explorer, seed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn asset_transfers_tell_what_the_chain_holds() {
+    for seed in 1..100 {
+        run(Way::Alchemy, seed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gateway_tells_what_the_chain_holds() {
+    for seed in 1..100 {
+        run(Way::Portal, seed).await;
+    }
+}
+
+fn world(kind: Kind, blocks: impl Iterator<Item = Height>) -> Vec<(ModelTx, Kind)> {
+    blocks.map(|block| (tx(block, 0, kind, 9), kind)).collect()
+}
+
+fn model(all: &[(ModelTx, Kind)], head: Height, ways: Ways) -> Arc<Model> {
+    Model::new(all.iter().map(|(tx, _)| tx.clone()).collect(), head, ways)
+}
+
+/// An index that lags behind the other one never makes a hole.
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_lags_is_not_believed_above_its_head() {
+    for way in [Way::Explorer, Way::Portal] {
+        let all = world(Kind::Sell, (0..100).map(|at| at * 10));
+        let lag = HashMap::from([("two".to_owned(), 300)]);
+        let model = model(&all, 1_000, Ways { lag, ..Ways::default() });
+        let windows = Any::new(way, &model, &["two", "one"], (0, 995)).all().await;
+        check(&windows, &expected(&all, 0, 995), 0, 995, true);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_tells_its_own_head() {
+    let lag = HashMap::from([("one".to_owned(), 30)]);
+    let model = model(&[], 1_000, Ways { lag, ..Ways::default() });
+    let range = (0, 1_000);
+    let seen = || Arc::clone(&model.abilities);
+    let explorer = ExplorerLister::new(model.pool(&["one"]), subject(), lane(), range, seen());
+    // Below what its lists are seen to hold.
+    assert_eq!(explorer.head().await, Ok(Some(969)));
+    let portal = PortalLister::new(model.pool(&["one"]), subject(), lane(), range, seen());
+    assert_eq!(portal.head().await, Ok(Some(970)));
+}
+
+/// Below its first block the gateway covers nothing; the next way takes over there.
+#[tokio::test(start_paused = true)]
+async fn a_gateway_without_the_oldest_blocks_says_so() {
+    let all = world(Kind::Sell, (0..100).map(|at| at * 10));
+    let model = model(&all, 1_000, Ways { first: 405, ..Ways::default() });
+    let mut lister = Any::new(Way::Portal, &model, &["one"], (0, 1_000));
+    let window = lister.next().await.unwrap().unwrap();
+    check(&[window], &expected(&all, 405, 1_000), 405, 1_000, true);
+    assert_eq!(lister.next().await, Err(UpstreamError::HistoryCut { first: 405 }));
+}
+
+/// 100,000 spam transfers make no candidate, and no call but the list's own pages.
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_spam_costs_no_candidate() {
+    let mut all = world(Kind::Spam, 1..=100_000);
+    all.extend(world(Kind::Sell, (1..=20).map(|at| 200_000 + at)));
+    for way in [Way::Explorer, Way::Alchemy, Way::Portal] {
+        let ways = Ways { cap: 10_000, blocks: 20_000, ..Ways::default() };
+        let model = model(&all, 300_000, ways);
+        let windows = Any::new(way, &model, &["one"], (0, 300_000)).all().await;
+        check(&windows, &expected(&all, 0, 300_000), 0, 300_000, true);
+        let sent = model.sent.load(Ordering::Relaxed);
+        assert!(sent < 260, "{way:?}: {sent} requests");
+    }
+}
+
+/// A few transactions cost few requests.
+#[tokio::test(start_paused = true)]
+async fn a_small_wallet_is_read_with_few_requests() {
+    let all = world(Kind::Sell, [10, 20, 30_000].into_iter());
+    for (way, most) in [(Way::Explorer, 12), (Way::Alchemy, 9), (Way::Portal, 3)] {
+        let model = model(&all, 40_000, Ways::default());
+        let windows = Any::new(way, &model, &["one"], (0, 40_000)).all().await;
+        check(&windows, &expected(&all, 0, 40_000), 0, 40_000, true);
+        let sent = model.sent.load(Ordering::Relaxed);
+        assert!(sent <= most, "{way:?}: {sent} requests");
+    }
+}
+
+/// Times come from the lists.
+#[tokio::test(start_paused = true)]
+async fn times_come_with_the_rows() {
+    let all = world(Kind::Buy, std::iter::once(77));
+    for way in [Way::Explorer, Way::Portal] {
+        let windows = Any::new(way, &model(&all, 100, Ways::default()), &["one"], (0, 100));
+        let windows = { windows }.all().await;
+        let found = windows.into_iter().find_map(|mut window| window.found.pop()).unwrap();
+        assert_eq!(found.time, Some(UnixSeconds(1_700_000_077)));
+        assert_eq!((found.sent, found.whole.is_some()), (Some(true), way == Way::Portal));
+    }
+}
+
+/// Issue 16, 3: a list of calls that is refused for a while, and for good.
+#[tokio::test(start_paused = true)]
+async fn a_refused_list_of_calls_is_asked_again_and_then_in_doubt() {
+    let all = world(Kind::Sell, (1..=50).map(|at| at * 10));
+    for (refusals, expected) in [(3, Doubts::NONE), (usize::MAX, Doubts::INNER_CALLS)] {
+        let ways = Ways { refuses_calls: refusals, ..Ways::default() };
+        let model = model(&all, 1_000, ways);
+        for _ in 0..4 {
+            let windows = Any::new(Way::Explorer, &model, &["one"], (0, 1_000)).all().await;
+            check(&windows, &expected_of(&all), 0, 1_000, expected.is_empty());
+            assert!(windows.iter().all(|window| window.doubts == expected), "{refusals}");
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        }
+        // A refusal is no proof that there are none.
+        assert!(!model.abilities.has_no_calls(Discovery::Explorer));
+    }
+}
+
+fn expected_of(all: &[(ModelTx, Kind)]) -> Expected {
+    expected(all, 0, 1_000)
+}
+
+/// Index and gateway that follow no calls show so, by proper answers and repeatedly.
+#[tokio::test(start_paused = true)]
+async fn what_follows_no_calls_is_known_after_some_answers() {
+    let all = world(Kind::Buy, [10, 20].into_iter());
+    for (way, kind) in [(Way::Explorer, Discovery::Explorer), (Way::Portal, Discovery::Portal)] {
+        let ways = Ways { has_calls: false, lists_no_calls: true, ..Ways::default() };
+        let model = model(&all, 1_000, ways);
+        for known in [false, false, true] {
+            let windows = Any::new(way, &model, &["one"], (0, 1_000)).all().await;
+            assert!(windows.iter().all(|window| window.doubts == Doubts::INNER_CALLS));
+            assert_eq!(model.abilities.has_no_calls(kind), known, "{way:?}");
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        }
+    }
+}
+
+/// Issue 16, 5: a page that stops early, or holds nothing, ends no list.
+#[tokio::test(start_paused = true)]
+async fn one_short_or_empty_page_ends_no_list() {
+    let all = world(Kind::Sell, (1..=50).map(|at| at * 10));
+    for every in 2..12 {
+        for kept in [0, 1, 5] {
+            let ways = Ways { short_every: every, kept, ..Ways::default() };
+            let model = model(&all, 1_000, ways);
+            let windows = Any::new(Way::Explorer, &model, &["one"], (0, 1_000)).all().await;
+            check(&windows, &expected_of(&all), 0, 1_000, true);
+        }
+    }
+}
+
+/// Issue 16, 4: the lists are behind the head that the same index reports.
+#[tokio::test(start_paused = true)]
+async fn how_far_lists_have_come_is_learned_from_the_lists() {
+    for list_lag in [0, 6, 70, 500] {
+        let model = model(&[], 10_000, Ways { list_lag, ..Ways::default() });
+        let (pool, seen) = (model.pool(&["one"]), Arc::clone(&model.abilities));
+        let lister = ExplorerLister::new(pool, subject(), lane(), (0, 10_000), seen);
+        assert_eq!(lister.head().await, Ok(Some(10_000 - list_lag - 1)));
+    }
+}

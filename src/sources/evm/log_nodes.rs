@@ -1,0 +1,187 @@
+//! What was learned of the endpoints' `eth_getLogs`: how large a range each takes, how far up and
+//! down its logs reach, which ones failed of late.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::log_depth::Kept;
+use super::{EvmSource, lock};
+use crate::domain::Height;
+use crate::rpc::endpoint::{EndpointId, EndpointStatus};
+use crate::rpc::selection::SLOWER_MAX;
+
+/// How long an endpoint is believed to lack old logs: it may be filled, or one answer may be wrong.
+const LACKING_REST: Duration = Duration::from_secs(30);
+/// How long it is believed to keep them: nodes drop old blocks as new ones come.
+const KEPT_REST: Duration = Duration::from_secs(600);
+
+#[derive(Debug, Default)]
+pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
+
+#[derive(Debug, Default)]
+struct LogNode {
+    /// `None`: it has named no limit.
+    blocks_max: Option<u64>,
+    /// A block that it had.
+    head: Height,
+    failed_until: Option<Instant>,
+    /// A range of so many blocks took too long of late.
+    slow: Option<(u64, Instant)>,
+    /// A height whose logs it was seen to keep, and so those above it; until when.
+    kept: Option<(Height, Instant)>,
+    /// A height whose logs it was seen to lack, and so those below it.
+    lacking: Option<(Height, Instant)>,
+    /// It was seen to leave logs out.
+    doubted_until: Option<Instant>,
+}
+
+impl LogNode {
+    /// The most blocks that it takes, as far as is known.
+    fn blocks_max(&self, now: Instant) -> Option<u64> {
+        let slow = self.slow.filter(|(_, until)| *until > now);
+        let fits = slow.map(|(blocks, _)| (blocks / 2).max(1));
+        self.blocks_max.into_iter().chain(fits).min()
+    }
+
+    fn depth(&self, low: Height, now: Instant) -> Option<Kept> {
+        let lacks = |(height, until): (Height, Instant)| low <= height && until > now;
+        if self.lacking.is_some_and(lacks) {
+            return Some(Kept::No);
+        }
+        self.kept_from(now).is_some_and(|kept| kept <= low).then_some(Kept::Yes)
+    }
+
+    fn kept_from(&self, now: Instant) -> Option<Height> {
+        self.kept.filter(|(_, until)| *until > now).map(|(height, _)| height)
+    }
+}
+
+impl LogNodes {
+    pub(super) fn kept_from(&self, id: EndpointId) -> Option<Height> {
+        self.0.get(&id).and_then(|node| node.kept_from(Instant::now()))
+    }
+}
+
+/// An endpoint to ask for logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LogChoice {
+    pub(super) on: EndpointId,
+    pub(super) blocks_max: u64,
+    /// It is not known to have come so far: the answer counts once it says so.
+    pub(super) asks_head: bool,
+    /// It is known to lack the lowest of the blocks.
+    pub(super) lacks: bool,
+    pub(super) is_doubtful: bool,
+}
+
+impl EvmSource {
+    /// Which endpoint is asked for the logs of a range: of those that keep them and work, the one
+    /// that takes the largest ranges, then a quick one, then the least busy one. `without`: those
+    /// that failed in this read.
+    pub(super) fn log_choice(
+        &self,
+        (low, high): (Height, Height),
+        without: &BTreeSet<EndpointId>,
+    ) -> Option<LogChoice> {
+        let checked = self.inner.chain_checks.known();
+        let nodes = lock(&self.inner.log_nodes);
+        let now = Instant::now();
+        let most = self.inner.limits.log_blocks_max;
+        let offers = |absent: &[String]| !absent.iter().any(|method| method == "eth_getLogs");
+        let all = self.inner.pool.endpoints();
+        let measured = all.iter().map(|endpoint| endpoint.latency).filter(|time| !time.is_zero());
+        let bearable = measured.min().map(|quickest| quickest * SLOWER_MAX);
+        let endpoints = all.into_iter().filter(|endpoint| {
+            !without.contains(&endpoint.id)
+                && checked.get(&endpoint.id) != Some(&false)
+                && offers(&endpoint.not_offered)
+        });
+        let choices = endpoints.map(|endpoint| {
+            let node = nodes.0.get(&endpoint.id);
+            let is_checked = checked.contains_key(&endpoint.id);
+            let choice = choice(&endpoint, node, (low, high), (is_checked, most, now));
+            let is_slow = bearable.is_some_and(|bearable| endpoint.latency > bearable);
+            let LogChoice { lacks, is_doubtful, blocks_max, .. } = choice;
+            let order = (lacks, is_doubtful, Reverse(blocks_max), is_slow, endpoint.in_flight);
+            (order, choice)
+        });
+        let best = choices.min_by_key(|(order, choice)| (*order, choice.asks_head, choice.on));
+        best.map(|(_, choice)| choice)
+    }
+
+    pub(super) fn note_log_head(&self, id: EndpointId, head: Height) {
+        self.with_log_node(id, |node| node.head = node.head.max(head));
+    }
+
+    pub(super) fn note_log_blocks(&self, id: EndpointId, most: u64) {
+        self.with_log_node(id, |node| {
+            node.blocks_max = Some(node.blocks_max.unwrap_or(most).min(most).max(1));
+        });
+    }
+
+    /// So many blocks took too long: half as many are asked for a while, by every reader.
+    pub(super) fn note_slow_logs(&self, id: EndpointId, blocks: u64) {
+        let until = Instant::now() + self.inner.limits.bench;
+        self.with_log_node(id, |node| node.slow = Some((blocks, until)));
+    }
+
+    pub(super) fn note_log_failure(&self, id: EndpointId) {
+        let until = Instant::now() + self.inner.limits.bench;
+        self.with_log_node(id, |node| node.failed_until = Some(until));
+    }
+
+    /// What is known of its logs at a height.
+    pub(super) fn known_depth(&self, id: EndpointId, low: Height) -> Option<Kept> {
+        lock(&self.inner.log_nodes).0.get(&id)?.depth(low, Instant::now())
+    }
+
+    pub(super) fn note_logs_kept(&self, id: EndpointId, from: Height) {
+        let now = Instant::now();
+        self.with_log_node(id, |node| {
+            let is_lower = node.kept_from(now).is_none_or(|kept| from < kept);
+            node.kept = if is_lower { Some((from, now + KEPT_REST)) } else { node.kept };
+        });
+    }
+
+    pub(super) fn note_logs_lacking(&self, id: EndpointId, at: Height) {
+        let until = Instant::now() + LACKING_REST;
+        let label = self.inner.pool.label(id);
+        tracing::warn!(endpoint = %label, height = at, "endpoint does not keep logs as old as this");
+        self.with_log_node(id, |node| node.lacking = Some((at, until)));
+    }
+
+    /// It left logs out that another answer held.
+    pub(super) fn note_logs_left_out(&self, id: EndpointId) {
+        let until = Instant::now() + self.inner.limits.bench;
+        self.with_log_node(id, |node| node.doubted_until = Some(until));
+    }
+
+    pub(super) fn is_log_node_doubted(&self, id: EndpointId) -> bool {
+        let nodes = lock(&self.inner.log_nodes);
+        let until = nodes.0.get(&id).and_then(|node| node.doubted_until);
+        until.is_some_and(|until| until > Instant::now())
+    }
+
+    fn with_log_node(&self, id: EndpointId, change: impl FnOnce(&mut LogNode)) {
+        change(lock(&self.inner.log_nodes).0.entry(id).or_default());
+    }
+}
+
+fn choice(
+    endpoint: &EndpointStatus,
+    node: Option<&LogNode>,
+    (low, high): (Height, Height),
+    (is_checked, most, now): (bool, u64, Instant),
+) -> LogChoice {
+    let fails = node.and_then(|node| node.failed_until).is_some_and(|until| until > now);
+    LogChoice {
+        on: endpoint.id,
+        blocks_max: node.and_then(|node| node.blocks_max(now)).unwrap_or(most).min(most),
+        asks_head: node.is_none_or(|node| node.head < high),
+        lacks: node.and_then(|node| node.depth(low, now)) == Some(Kept::No),
+        is_doubtful: endpoint.resting || fails || !is_checked,
+    }
+}

@@ -1,0 +1,238 @@
+//! Pure: when the logs of some ranges count as known.
+//!
+//! A node that lags, has pruned or fails answers with fewer logs and no error. So a query counts as
+//! answered when several answers hold all that any of them holds. A query that reaches up to the
+//! lowest log known above it must return that log, which shows that the answer was not cut.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::wire::{self, FoundLog};
+use crate::decode::evm::{Account, Word};
+use crate::domain::Height;
+use crate::rpc::pool::Call;
+
+/// keccak256 of `Transfer(address,address,uint256)`.
+pub(super) const TRANSFER: &str =
+    "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+/// keccak256 of `UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)`, whose
+/// second indexed part is the account (ERC-4337).
+pub(super) const USER_OPERATION: &str =
+    "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f";
+
+/// Answers that have to agree.
+const AGREEING: usize = 2;
+/// More of them where one endpoint was seen to leave logs out.
+const AGREEING_DOUBTED: usize = 4;
+
+/// What a query looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Side {
+    Gave,
+    Got,
+}
+
+impl Side {
+    pub(super) const BOTH: [Self; 2] = [Self::Gave, Self::Got];
+
+    fn topics(self, wallet: &Account) -> Value {
+        let wallet = wire::topic(wallet);
+        match self {
+            Self::Gave => json!([TRANSFER, wallet]),
+            Self::Got => json!([[TRANSFER, USER_OPERATION], null, wallet]),
+        }
+    }
+}
+
+/// A log that is known, by its place.
+pub(super) type Witness = (Height, Word);
+
+/// What identifies a log.
+type Key = (Height, Word, Account, Vec<Word>);
+
+/// One filter over one range.
+#[derive(Debug)]
+pub(super) struct Query {
+    pub(super) side: Side,
+    pub(super) low: Height,
+    pub(super) high: Height,
+    /// What every answer must hold.
+    pub(super) witness: Option<Witness>,
+    logs: Vec<FoundLog>,
+    keys: HashSet<Key>,
+    /// Distinct logs of each answer.
+    counts: Vec<usize>,
+    /// Answers that lacked the witness.
+    refuted: usize,
+}
+
+impl Query {
+    pub(super) fn new(side: Side, (low, high): (Height, Height), witness: Option<Witness>) -> Self {
+        let high = witness.map_or(high, |(block, _)| high.max(block));
+        let (logs, keys, counts) = (Vec::new(), HashSet::new(), Vec::new());
+        Self { side, low, high, witness, logs, keys, counts, refuted: 0 }
+    }
+
+    pub(super) fn call(&self, wallet: &Account) -> Call {
+        let params = json!([{
+            "fromBlock": format!("{:#x}", self.low),
+            "toBlock": format!("{:#x}", self.high),
+            "topics": self.side.topics(wallet),
+        }]);
+        Call { method: "eth_getLogs", params }
+    }
+
+    fn add(&mut self, logs: Vec<FoundLog>) {
+        let is_witness = |(block, hash): &Witness| {
+            logs.iter().any(|log| log.block == *block && log.hash == *hash)
+        };
+        if self.witness.as_ref().is_some_and(|witness| !is_witness(witness)) {
+            self.refuted += 1;
+            return;
+        }
+        let mut distinct = HashSet::new();
+        for log in logs {
+            let key = (log.block, log.hash, log.address, log.topics.clone());
+            if self.keys.insert(key.clone()) {
+                self.logs.push(log);
+            }
+            distinct.insert(key);
+        }
+        self.counts.push(distinct.len());
+    }
+
+    fn is_contradicted(&self) -> bool {
+        self.refuted > 0 || self.counts.iter().any(|count| *count != self.keys.len())
+    }
+
+    /// Answers that are wanted still.
+    fn wants(&self, is_doubted: bool, is_wide: bool) -> usize {
+        let nothing = self.keys.is_empty() && self.witness.is_none();
+        let least =
+            if is_doubted { AGREEING_DOUBTED } else { AGREEING + usize::from(is_wide && nothing) };
+        let agreeing = self.counts.iter().filter(|count| **count == self.keys.len()).count();
+        least.saturating_sub(agreeing)
+    }
+}
+
+/// The queries of one window, with what was answered.
+#[derive(Debug)]
+pub(super) struct LogSearch {
+    queries: Vec<Query>,
+    /// An endpoint was seen to leave logs out.
+    is_doubted: bool,
+}
+
+impl LogSearch {
+    pub(super) fn new(queries: Vec<Query>, is_doubted: bool) -> Self {
+        Self { queries, is_doubted }
+    }
+
+    /// Queries as often as they want answers beyond the first.
+    pub(super) fn wanted_again(&self) -> Vec<usize> {
+        let again = |(at, query): (usize, &Query)| {
+            let wants = query.wants(self.is_doubted, self.is_wide());
+            std::iter::repeat_n(at, wants.saturating_sub(1))
+        };
+        (0..).zip(&self.queries).flat_map(again).collect()
+    }
+
+    /// Queries that want more answers.
+    pub(super) fn open(&self) -> Vec<usize> {
+        let wanted = |query: &Query| query.wants(self.is_doubted, self.is_wide()) > 0;
+        (0..).zip(&self.queries).filter(|(_, query)| wanted(query)).map(|(at, _)| at).collect()
+    }
+
+    /// The whole window is one range: a further answer costs little.
+    fn is_wide(&self) -> bool {
+        self.queries.len() <= Side::BOTH.len()
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&Query> {
+        self.queries.get(at)
+    }
+
+    /// Takes an answer to each of these queries; `true` where it lacked what another one held, or
+    /// held what another one lacked.
+    pub(super) fn add(&mut self, answers: Vec<(usize, Vec<FoundLog>)>) -> bool {
+        let mut differs = false;
+        for (at, logs) in answers {
+            if let Some(query) = self.queries.get_mut(at) {
+                query.add(logs);
+                differs |= query.is_contradicted();
+            }
+        }
+        self.is_doubted |= differs;
+        differs
+    }
+
+    /// All logs down from `high`, and the lowest one of each side.
+    pub(super) fn finish(self, high: Height) -> (Vec<FoundLog>, Vec<(Side, Witness)>) {
+        let (mut logs, mut witnesses) = (Vec::new(), Vec::new());
+        for query in self.queries {
+            let lowest = query.logs.iter().min_by_key(|log| log.block);
+            witnesses.extend(lowest.map(|log| (query.side, (log.block, log.hash))));
+            logs.extend(query.logs.into_iter().filter(|log| log.block <= high));
+        }
+        (logs, witnesses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(block: Height, number: u8) -> FoundLog {
+        let (topics, data) = (vec![[number; 32]], vec![1]);
+        let hash = [number; 32];
+        FoundLog { address: [1; 20], topics, data, block, hash, index: None, time: None }
+    }
+
+    fn search(witness: Option<Witness>) -> LogSearch {
+        LogSearch::new(vec![Query::new(Side::Gave, (10, 20), witness)], false)
+    }
+
+    #[test]
+    fn nothing_is_known_by_one_answer() {
+        let mut some = search(None);
+        assert!(!some.add(vec![(0, vec![log(12, 1)])]));
+        assert_eq!(some.open(), [0]);
+        assert!(!some.add(vec![(0, vec![log(12, 1)])]));
+        assert!(some.open().is_empty());
+        let mut none = search(None);
+        for left in [1, 1, 0] {
+            none.add(vec![(0, vec![])]);
+            assert_eq!(none.open().len(), left);
+        }
+    }
+
+    #[test]
+    fn answers_that_differ_are_joined_and_asked_for_again() {
+        let mut search = search(None);
+        search.add(vec![(0, vec![log(12, 1)])]);
+        assert!(search.add(vec![(0, vec![log(14, 2)])]));
+        for _ in 0..3 {
+            search.add(vec![(0, vec![log(14, 2), log(12, 1)])]);
+            assert_eq!(search.open(), [0]);
+        }
+        search.add(vec![(0, vec![log(12, 1), log(14, 2)])]);
+        assert!(search.open().is_empty());
+        assert_eq!(search.finish(20).0.len(), 2);
+    }
+
+    #[test]
+    fn an_answer_without_the_known_log_counts_for_nothing() {
+        let mut search = search(Some((25, [9; 32])));
+        assert_eq!(search.get(0).map(|query| query.high), Some(25));
+        assert!(search.add(vec![(0, vec![])]));
+        for _ in 0..3 {
+            search.add(vec![(0, vec![log(12, 1), log(25, 9)])]);
+            assert_eq!(search.open(), [0]);
+        }
+        search.add(vec![(0, vec![log(12, 1), log(25, 9)])]);
+        assert!(search.open().is_empty());
+        let (logs, witnesses) = search.finish(20);
+        assert_eq!((logs.len(), witnesses), (1, vec![(Side::Gave, (12, [1; 32]))]));
+    }
+}

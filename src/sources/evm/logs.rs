@@ -1,0 +1,536 @@
+//! Transactions by `eth_getLogs`: every token that came to or left the wallet.
+//!
+//! One answer is no proof: two endpoints are asked, or one twice, and answers that differ are joined
+//! and asked for again. Ranges grow while answers are small and shrink by what errors say. Where an endpoint takes only
+//! small ones, several are asked at once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures_util::future::join4;
+use serde_json::json;
+
+use super::EvmSource;
+use super::discovery::{Candidate, Listing, Window};
+use super::log_depth::Kept;
+use super::log_nodes::LogChoice;
+use super::log_search::{LogSearch, Query, Side, TRANSFER, USER_OPERATION, Witness};
+use super::ranges::{self, Shrink};
+use super::wire::{self, FoundLog};
+use crate::decode::evm::{Account, Word};
+use crate::domain::{Doubts, Height};
+use crate::rpc::classify;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, Call, CallOptions};
+
+/// Rounds of answers to one window's queries.
+const ROUNDS_MAX: u32 = 10;
+
+#[derive(Debug)]
+pub(super) struct LogLister {
+    source: EvmSource,
+    listing: Listing,
+    /// `None`: all is listed.
+    next_high: Option<Height>,
+    /// Blocks of the next query, and how many queries are asked at once.
+    blocks: u64,
+    queries: usize,
+    /// A size that was too much, and windows since.
+    too_much: Option<(u64, u32)>,
+    /// Endpoints that failed here.
+    without: BTreeSet<EndpointId>,
+    /// Endpoints that do not keep blocks so old.
+    pruned: BTreeSet<EndpointId>,
+    /// Queries in a row that took too long, whatever their size.
+    time_outs: u32,
+    /// The lowest known log of each side.
+    witnesses: HashMap<Side, Witness>,
+}
+
+/// Queries in a row that take too long after which another endpoint is asked.
+const TIME_OUTS_MAX: u32 = 6;
+
+/// What some queries came to.
+enum Asked<T> {
+    Logs(T),
+    TooMuch(Shrink),
+    /// The same, by the time that it takes.
+    TooSlow,
+    /// The endpoint does not keep some of these blocks.
+    Pruned(UpstreamError),
+    /// The endpoint has not come so far.
+    Behind,
+    /// It does not keep logs that are so old, and another one may.
+    Lacks,
+}
+
+/// The answers to some queries of a search.
+type Answers = Vec<(usize, Vec<FoundLog>)>;
+
+impl LogLister {
+    pub(super) fn new(source: EvmSource, listing: Listing) -> Self {
+        let blocks = source.inner.limits.log_blocks_first;
+        let next_high = (listing.low <= listing.high).then_some(listing.high);
+        Self {
+            source,
+            listing,
+            next_high,
+            blocks,
+            queries: 1,
+            too_much: None,
+            without: BTreeSet::new(),
+            pruned: BTreeSet::new(),
+            time_outs: 0,
+            witnesses: HashMap::new(),
+        }
+    }
+
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.next_high = (self.listing.low <= high).then_some(high);
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Window>, UpstreamError> {
+        let Some(high) = self.next_high else { return Ok(None) };
+        let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
+        let mut lacking = BTreeSet::new();
+        while let Some(choice) = self.choice(high, &lacking)? {
+            self.blocks = self.blocks.min(choice.blocks_max).max(1);
+            let ranges = self.ranges(high);
+            match Box::pin(self.search(&ranges, choice)).await {
+                Ok(Asked::Logs((logs, doubts))) => {
+                    let low = ranges.last().map_or(high, |(low, _)| *low);
+                    self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
+                    self.time_outs = 0;
+                    self.adapt(logs.len(), choice);
+                    return Ok(Some(self.window((low, high), logs, doubts)));
+                }
+                Ok(Asked::Lacks) => drop(lacking.insert(choice.on)),
+                Ok(Asked::TooMuch(shrink)) => self.shrink(shrink, choice),
+                Ok(Asked::TooSlow) => last = self.slow(choice),
+                Ok(Asked::Pruned(error)) => {
+                    last = error;
+                    self.pruned.insert(choice.on);
+                }
+                Ok(Asked::Behind) => {
+                    last = UpstreamError::Unavailable {
+                        attempts: 1,
+                        last: format!("no node gives logs up to block {high} yet"),
+                    };
+                    self.without.insert(choice.on);
+                }
+                Err(error) => {
+                    last = error;
+                    self.without.insert(choice.on);
+                    self.source.note_log_failure(choice.on);
+                }
+            }
+        }
+        // A later read, or a later window, finds them as they are then.
+        self.without.clear();
+        Err(last)
+    }
+
+    /// The next ranges, going down.
+    fn ranges(&self, high: Height) -> Vec<(Height, Height)> {
+        let (mut ranges, mut top) = (Vec::new(), Some(high));
+        while let Some(high) = top.filter(|_| ranges.len() < self.queries) {
+            let low = high.saturating_sub(self.blocks - 1).max(self.listing.low);
+            ranges.push((low, high));
+            top = low.checked_sub(1).filter(|next| *next >= self.listing.low);
+        }
+        ranges
+    }
+
+    /// Those that lack logs of the next window come last; what they give is in doubt.
+    fn best(&self, high: Height, lacking: &BTreeSet<EndpointId>) -> Option<LogChoice> {
+        let blocks = self.blocks.saturating_mul(u64::try_from(self.queries).unwrap_or(1));
+        let range = (high.saturating_sub(blocks - 1).max(self.listing.low), high);
+        let without: BTreeSet<EndpointId> = self.without.union(&self.pruned).copied().collect();
+        let others = without.union(lacking).copied().collect();
+        let lacks = |choice| LogChoice { lacks: true, ..choice };
+        let last = || self.source.log_choice(range, &without).map(lacks);
+        self.source.log_choice(range, &others).or_else(last)
+    }
+
+    /// Two filters for each range. The highest reach up to the lowest known log where that is near.
+    fn queries(&self, ranges: &[(Height, Height)], choice: LogChoice) -> Vec<Query> {
+        let near = |range: &(Height, Height), side: &Side| {
+            let (low, high) = *range;
+            let witness = self.witnesses.get(side).filter(|_| ranges.len() == 1)?;
+            let length = high - low + 1;
+            let most = choice.blocks_max.min(length.saturating_mul(4));
+            let fits = witness.0 > high && witness.0 - low < most && self.too_much.is_none();
+            fits.then_some(*witness)
+        };
+        let of =
+            |range: &(Height, Height)| Side::BOTH.map(|s| Query::new(s, *range, near(range, &s)));
+        ranges.iter().flat_map(of).collect()
+    }
+
+    /// The logs of some ranges, with what is in doubt about them.
+    async fn search(
+        &mut self,
+        ranges: &[(Height, Height)],
+        choice: LogChoice,
+    ) -> Result<Asked<(Vec<FoundLog>, Doubts)>, UpstreamError> {
+        let low = ranges.last().map_or(0, |(low, _)| *low);
+        let high = ranges.first().map_or(low, |(_, high)| *high);
+        let is_doubted = self.source.is_log_node_doubted(choice.on);
+        let mut search = LogSearch::new(self.queries(ranges, choice), is_doubted);
+        let open = search.open();
+        let mut failed = BTreeSet::new();
+        let second = self.another((low, high), choice.on, &failed).unwrap_or(choice);
+        let (first, again, kept, kept_too) = join4(
+            self.ask(&search, &open, choice),
+            self.ask(&search, &search.wanted_again(), second),
+            self.source.keeps_logs(choice, (low, high), &self.listing.options),
+            self.keeps_too(second, choice, (low, high)),
+        )
+        .await;
+        match first? {
+            Asked::Logs(answers) => self.take(&mut search, choice, answers),
+            Asked::TooMuch(shrink) => return Ok(Asked::TooMuch(shrink)),
+            other @ (Asked::TooSlow | Asked::Pruned(_) | Asked::Behind | Asked::Lacks) => {
+                return Ok(other.without_logs());
+            }
+        }
+        if kept == Kept::No && !choice.lacks {
+            return Ok(Asked::Lacks);
+        }
+        match again {
+            Ok(Asked::Logs(answers)) if kept_too != Kept::No => {
+                self.take(&mut search, second, answers);
+            }
+            again if second.on != choice.on => {
+                self.note_failure(second, again.is_err());
+                failed.insert(second.on);
+            }
+            _ => {}
+        }
+        self.confirm(&mut search, (low, high), second.on, failed).await;
+        let mut doubts = if search.open().is_empty() { Doubts::NONE } else { Doubts::UNCONFIRMED };
+        if kept != Kept::Yes {
+            doubts = doubts.union(Doubts::DEPTH);
+        }
+        let (logs, witnesses) = search.finish(high);
+        self.witnesses.extend(witnesses);
+        Ok(Asked::Logs((logs, doubts)))
+    }
+
+    async fn keeps_too(
+        &self,
+        second: LogChoice,
+        first: LogChoice,
+        range: (Height, Height),
+    ) -> Kept {
+        if second.on == first.on {
+            return Kept::Yes;
+        }
+        self.source.keeps_logs(second, range, &self.listing.options).await
+    }
+
+    /// Asks on until enough answers agree, in turns where there are several endpoints.
+    async fn confirm(
+        &self,
+        search: &mut LogSearch,
+        range: (Height, Height),
+        mut last: EndpointId,
+        mut failed: BTreeSet<EndpointId>,
+    ) {
+        for _ in 0..ROUNDS_MAX {
+            let open = search.open();
+            let next = self.another(range, last, &failed).filter(|_| !open.is_empty());
+            let Some(next) = next else { return };
+            let kept = self.source.keeps_logs(next, range, &self.listing.options).await;
+            match self.ask(search, &open, next).await {
+                Ok(Asked::Logs(answers)) if kept != Kept::No || next.lacks => {
+                    self.take(search, next, answers);
+                }
+                answer => {
+                    self.note_failure(next, answer.is_err());
+                    failed.insert(next.on);
+                }
+            }
+            last = next.on;
+        }
+    }
+
+    fn note_failure(&self, by: LogChoice, fails: bool) {
+        if fails {
+            self.source.note_log_failure(by.on);
+        }
+    }
+
+    fn take(&self, search: &mut LogSearch, by: LogChoice, answers: Answers) {
+        if search.add(answers) {
+            self.source.note_logs_left_out(by.on);
+        }
+    }
+
+    /// Another endpoint for the same ranges, else the same once more.
+    fn another(
+        &self,
+        range: (Height, Height),
+        last: EndpointId,
+        failed: &BTreeSet<EndpointId>,
+    ) -> Option<LogChoice> {
+        let without = self.without.iter().chain(&self.pruned);
+        let same: BTreeSet<EndpointId> = without.chain(failed).copied().collect();
+        let mut others = same.clone();
+        others.insert(last);
+        let takes = |choice: &LogChoice| choice.blocks_max >= self.blocks;
+        let is_good = |choice: &LogChoice| takes(choice) && !choice.lacks && !choice.is_doubtful;
+        let other = self.source.log_choice(range, &others).filter(is_good);
+        other.or_else(|| self.source.log_choice(range, &same).filter(takes))
+    }
+
+    async fn ask(
+        &self,
+        search: &LogSearch,
+        open: &[usize],
+        choice: LogChoice,
+    ) -> Result<Asked<Answers>, UpstreamError> {
+        let queries: Vec<(usize, &Query)> =
+            open.iter().filter_map(|at| Some((*at, search.get(*at)?))).collect();
+        let wallet = &self.listing.wallet;
+        let mut calls: Vec<Call> = queries.iter().map(|(_, query)| query.call(wallet)).collect();
+        // Nodes answer with nothing for blocks that they do not have yet.
+        if choice.asks_head {
+            calls.push(Call { method: "eth_blockNumber", params: json!([]) });
+        }
+        let options = CallOptions { on: Some(choice.on), ..self.listing.options.clone() };
+        let mut answers = self.source.inner.pool.batch(&calls, &options).await;
+        let head = choice.asks_head.then(|| answers.pop()).flatten();
+        let high = queries.iter().map(|(_, query)| query.high).max();
+        let asked = self.read_all(&queries, answers);
+        // One error for the whole batch is of its queries, whatever it means for the head.
+        if choice.asks_head
+            && matches!(asked, Ok(Asked::Logs(_)) | Err(_))
+            && !self.has_come(high, choice, head)?
+        {
+            return Ok(Asked::Behind);
+        }
+        asked
+    }
+
+    fn read_all(
+        &self,
+        queries: &[(usize, &Query)],
+        answers: Vec<Result<Answer, UpstreamError>>,
+    ) -> Result<Asked<Answers>, UpstreamError> {
+        let mut logs = Vec::new();
+        for ((at, query), answer) in queries.iter().zip(answers) {
+            match self.read(answer, query.low, query.high)? {
+                Asked::Logs(found) => logs.push((*at, found)),
+                other @ (Asked::TooMuch(_)
+                | Asked::TooSlow
+                | Asked::Pruned(_)
+                | Asked::Behind
+                | Asked::Lacks) => return Ok(other.without_logs()),
+            }
+        }
+        Ok(Asked::Logs(logs))
+    }
+
+    /// Whether the endpoint says that it has the highest of these blocks.
+    fn has_come(
+        &self,
+        high: Option<Height>,
+        choice: LogChoice,
+        answer: Option<Result<Answer, UpstreamError>>,
+    ) -> Result<bool, UpstreamError> {
+        let answer = answer.unwrap_or(Err(UpstreamError::NoEndpoint))?;
+        let head = wire::number(&answer.result).ok_or_else(|| {
+            self.source.malformed(answer.endpoint, "eth_blockNumber gave no number")
+        })?;
+        self.source.note_log_head(choice.on, head);
+        Ok(high.is_none_or(|high| head >= high))
+    }
+
+    fn read(
+        &self,
+        answer: Result<Answer, UpstreamError>,
+        low: Height,
+        high: Height,
+    ) -> Result<Asked<Vec<FoundLog>>, UpstreamError> {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(UpstreamError::Rpc { message, endpoint, code }) => {
+                return refused(code, message, endpoint, (low, high));
+            }
+            // Large ranges may take longer than an endpoint has time.
+            Err(UpstreamError::Unavailable { .. }) if self.blocks > self.first_blocks() => {
+                return Ok(Asked::TooMuch(Shrink::To(self.first_blocks())));
+            }
+            Err(error) => return Err(error),
+        };
+        let logs = wire::logs(&answer.result)
+            .ok_or_else(|| self.source.malformed(answer.endpoint, "eth_getLogs gave no logs"))?;
+        if logs.iter().any(|log| !(low..=high).contains(&log.block)) {
+            let what = "eth_getLogs gave logs of other blocks";
+            return Err(self.source.malformed(answer.endpoint, what));
+        }
+        Ok(Asked::Logs(logs))
+    }
+
+    fn first_blocks(&self) -> u64 {
+        self.source.inner.limits.log_blocks_first
+    }
+
+    /// Who is asked next; where none is left but those that do not keep blocks so old, a smaller
+    /// range of them, down to the oldest block that they keep.
+    fn choice(
+        &mut self,
+        high: Height,
+        lacking: &BTreeSet<EndpointId>,
+    ) -> Result<Option<LogChoice>, UpstreamError> {
+        let choice = self.best(high, lacking);
+        if choice.is_some() || self.pruned.is_empty() {
+            return Ok(choice);
+        }
+        self.pruned.clear();
+        if self.blocks > 1 || self.queries > 1 {
+            let least = self.best(high, lacking);
+            if let Some(choice) = least {
+                self.shrink(Shrink::Half, choice);
+            }
+            return Ok(least);
+        }
+        // Endpoints that failed otherwise may keep more.
+        let is_cut = self.without.is_empty();
+        if is_cut { Err(UpstreamError::HistoryCut { first: high + 1 }) } else { Ok(None) }
+    }
+
+    /// Half of what took too long; another endpoint where no size is quick enough.
+    fn slow(&mut self, choice: LogChoice) -> UpstreamError {
+        self.time_outs += 1;
+        if self.time_outs > TIME_OUTS_MAX || self.blocks <= 1 {
+            self.time_outs = 0;
+            self.without.insert(choice.on);
+            self.source.note_log_failure(choice.on);
+        } else {
+            self.source.note_slow_logs(choice.on, self.blocks);
+            self.shrink(Shrink::Half, choice);
+        }
+        let last = "eth_getLogs takes too long, whatever the range".to_owned();
+        UpstreamError::Unavailable { attempts: self.time_outs, last }
+    }
+
+    /// Smaller queries, by at least one block: one of a single block is never too wide.
+    fn shrink(&mut self, shrink: Shrink, choice: LogChoice) {
+        let most = match shrink {
+            Shrink::To(blocks) => blocks,
+            Shrink::AtMost(blocks) => {
+                self.source.note_log_blocks(choice.on, blocks);
+                blocks
+            }
+            Shrink::Half => self.blocks / 2,
+        };
+        match shrink {
+            Shrink::Half => {
+                self.queries = 1;
+                self.too_much = Some((self.blocks, 0));
+            }
+            Shrink::To(_) => self.too_much = Some((self.blocks, 0)),
+            Shrink::AtMost(_) => {}
+        }
+        self.blocks = most.min(self.blocks.saturating_sub(1)).max(1);
+    }
+
+    /// Larger queries, or more of them at once, while answers are small.
+    fn adapt(&mut self, logs: usize, choice: LogChoice) {
+        let limits = &self.source.inner.limits;
+        if let Some((_, windows)) = &mut self.too_much {
+            *windows += 1;
+        }
+        // What was too much may be less elsewhere in the chain.
+        self.too_much = self.too_much.filter(|(_, windows)| *windows < limits.log_windows_small);
+        if logs >= limits.log_few {
+            return;
+        }
+        let below = self.too_much.map_or(u64::MAX, |(blocks, _)| blocks.saturating_sub(1));
+        let most = choice.blocks_max.min(below);
+        let larger = [4, 2].map(|times| self.blocks.saturating_mul(times));
+        let fits = larger.into_iter().find(|blocks| *blocks <= most);
+        // A limit that is known is used to the full; one that was only run into is kept away from.
+        let grown = fits.or((choice.blocks_max < below).then_some(choice.blocks_max));
+        match grown.filter(|blocks| *blocks > self.blocks) {
+            Some(blocks) => self.blocks = blocks,
+            None => self.queries = (self.queries * 2).min(limits.log_queries_max),
+        }
+    }
+
+    fn window(&self, (low, high): (Height, Height), logs: Vec<FoundLog>, doubts: Doubts) -> Window {
+        let mut found: BTreeMap<(Height, Word), Candidate> = BTreeMap::new();
+        for log in logs {
+            let Some(sent) = self.concerns(&log) else { continue };
+            let entry = found.entry((log.block, log.hash)).or_insert(Candidate {
+                hash: log.hash,
+                block: log.block,
+                index: log.index,
+                time: None,
+                whole: None,
+                calls: None,
+                sent: None,
+            });
+            entry.time = entry.time.or(log.time);
+            if sent {
+                entry.sent = Some(true);
+            }
+        }
+        let found = found.into_values().rev().collect();
+        Window { low, high, found, resume: None, skipped: 0, doubts }
+    }
+
+    /// Whether a log makes its transaction a candidate, and whether the wallet gave something by it
+    /// or got it from a contract that fills orders.
+    fn concerns(&self, log: &FoundLog) -> Option<bool> {
+        let [kind, from, to] = log.topics.as_slice() else {
+            // `UserOperationEvent` has three indexed parts, as a token that is one of its kind has.
+            let [kind, ..] = log.topics.as_slice() else { return None };
+            return (wire::hex(kind) == USER_OPERATION).then_some(true);
+        };
+        if wire::hex(kind) != TRANSFER || log.data.iter().all(|byte| *byte == 0) {
+            return None;
+        }
+        let wallet = Some(self.listing.wallet);
+        if wire::account_of(from) == wallet && wire::account_of(to) != wallet {
+            return Some(true);
+        }
+        let known = |account: Account| self.source.is_settlement(&account);
+        Some(wire::account_of(from).is_some_and(known))
+    }
+}
+
+/// What a refused search is about.
+fn refused(
+    code: i64,
+    message: String,
+    endpoint: String,
+    (low, high): (Height, Height),
+) -> Result<Asked<Vec<FoundLog>>, UpstreamError> {
+    let error = |message| UpstreamError::Rpc { endpoint, code, message };
+    if ranges::is_time_out(code, &message) {
+        return Ok(Asked::TooSlow);
+    }
+    if classify::is_pruned(code, &message) {
+        return Ok(Asked::Pruned(error(message)));
+    }
+    match ranges::of_error(code, &message, low, high) {
+        Some(shrink) if low < high => Ok(Asked::TooMuch(shrink)),
+        _ => Err(error(message)),
+    }
+}
+
+impl<T> Asked<T> {
+    /// The same of another kind, where it holds no logs.
+    fn without_logs<U>(self) -> Asked<U> {
+        match self {
+            Self::TooMuch(shrink) => Asked::TooMuch(shrink),
+            Self::TooSlow => Asked::TooSlow,
+            Self::Pruned(error) => Asked::Pruned(error),
+            Self::Behind => Asked::Behind,
+            Self::Lacks | Self::Logs(_) => Asked::Lacks,
+        }
+    }
+}

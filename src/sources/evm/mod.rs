@@ -1,0 +1,247 @@
+//! Reads an EVM wallet's transactions: windows of candidates from a list, transactions and receipts
+//! fetched ahead, native flows from whoever knows them.
+
+mod abi;
+mod abilities;
+mod activity;
+mod alchemy;
+pub(super) mod balances;
+mod blocks;
+mod descent;
+mod discovery;
+mod explorer;
+mod explorer_wire;
+mod fees;
+mod fetch;
+mod limits;
+#[cfg(test)]
+mod lists_model;
+#[cfg(test)]
+mod lists_tests;
+mod log_depth;
+mod log_nodes;
+mod log_search;
+mod logs;
+mod merge;
+mod native;
+mod open;
+mod places;
+mod plain;
+mod pool_events;
+mod portal;
+mod portal_wire;
+mod prices;
+mod ranges;
+mod reader;
+mod single;
+mod subject;
+mod texts;
+mod tokens;
+pub(super) mod wire;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+pub use discovery::Discovery;
+pub use limits::EvmLimits;
+pub(super) use reader::EvmReader;
+
+use super::known_pools::KnownPools;
+use super::reference::Pool as ReferencePool;
+use super::source::{GapRequest, SourceStatus, TokenMeta};
+use crate::decode::evm::Account;
+use crate::domain::{Address, Doubts, Height, Proof};
+use crate::registry::{Chain, Registry};
+use crate::rpc::chain_check::ChainChecks;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::Pool;
+use crate::rpc::scheduler::Lane;
+use abilities::Abilities;
+use log_nodes::LogNodes;
+use subject::Subject;
+
+/// What an EVM chain is read with.
+#[derive(Debug)]
+pub struct EvmParts {
+    pub chain: Chain,
+    pub registry: Arc<Registry>,
+    pub rpc: Pool,
+    /// Account lists in Etherscan's shape.
+    pub explorer: Option<Pool>,
+    /// An open data gateway.
+    pub portal: Option<Pool>,
+    /// In the order in which they are tried; the endpoints that they need are there.
+    pub discovery: Vec<Discovery>,
+    pub limits: EvmLimits,
+}
+
+/// An EVM chain by its nodes and indexes. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct EvmSource {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    chain: Arc<Chain>,
+    registry: Arc<Registry>,
+    pool: Pool,
+    explorer: Option<Pool>,
+    portal: Option<Pool>,
+    discovery: Vec<Discovery>,
+    limits: EvmLimits,
+    chain_checks: Arc<ChainChecks>,
+    /// Ways that failed: how often in a row, and until when the others come first.
+    failures: Mutex<HashMap<Discovery, (u32, Instant)>>,
+    /// What was learned of inner calls by way.
+    abilities: Arc<Abilities>,
+    /// The highest blocks of which lists are known to tell everything.
+    list_heads: Mutex<HashMap<Discovery, Height>>,
+    /// Wallets that were seen to have no code.
+    plain: Mutex<HashSet<Account>>,
+    /// What was learned of the endpoints' logs.
+    log_nodes: Mutex<LogNodes>,
+    /// Up to which heights nobody had traces and states, and until when that is believed.
+    pruned: Mutex<HashMap<Past, (Height, Instant)>>,
+    references: KnownPools,
+}
+
+/// What nodes keep of old blocks, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Past {
+    Traces,
+    States,
+    /// Look-ups of transactions by hash.
+    Hashes,
+}
+
+impl EvmSource {
+    pub fn new(parts: EvmParts) -> Self {
+        let EvmParts { chain, registry, rpc, explorer, portal, discovery, limits } = parts;
+        let inner = Inner {
+            chain: Arc::new(chain),
+            registry,
+            pool: rpc,
+            explorer,
+            portal,
+            discovery,
+            limits,
+            chain_checks: Arc::default(),
+            failures: Mutex::default(),
+            abilities: Arc::default(),
+            list_heads: Mutex::default(),
+            log_nodes: Mutex::default(),
+            plain: Mutex::default(),
+            pruned: Mutex::default(),
+            references: KnownPools::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(super) fn chain_checks(&self) -> &Arc<ChainChecks> {
+        &self.inner.chain_checks
+    }
+
+    pub(super) fn read(&self, request: GapRequest) -> EvmReader {
+        EvmReader::new(self.clone(), request)
+    }
+
+    /// Whether a span that was read so counts towards a complete history.
+    pub(super) fn accepts(&self, proof: Proof) -> bool {
+        self.blind_spots().contains(proof.doubts)
+    }
+
+    /// What the strongest configured way cannot see.
+    pub(super) fn blind_spots(&self) -> Doubts {
+        let all = self.inner.discovery.iter().map(|kind| {
+            let no_calls = self.inner.abilities.has_no_calls(*kind);
+            kind.blind_spots().union(if no_calls { Doubts::INNER_CALLS } else { Doubts::NONE })
+        });
+        all.reduce(Doubts::intersection).unwrap_or_default()
+    }
+
+    pub(super) fn status(&self) -> SourceStatus {
+        let lists = [&self.inner.explorer, &self.inner.portal].into_iter().flatten();
+        let pools = [&self.inner.pool].into_iter().chain(lists);
+        SourceStatus { endpoints: pools.flat_map(Pool::endpoints).collect() }
+    }
+
+    pub(super) async fn tokens(
+        &self,
+        mints: &[Address],
+        lane: &Lane,
+    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+        tokens::tokens(&self.inner.pool, &self.inner.chain, mints, lane).await
+    }
+
+    /// Whose transactions are looked for.
+    fn subject(&self, wallet: Account) -> Subject {
+        let (chain, registry) = (Arc::clone(&self.inner.chain), Arc::clone(&self.inner.registry));
+        Subject { wallet, chain, registry }
+    }
+
+    /// Whether a trade may reach through this contract a wallet that did not send the transaction.
+    fn is_settlement(&self, account: &Account) -> bool {
+        self.inner.registry.evm().is_settlement(&self.inner.chain, account)
+    }
+
+    fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
+        let endpoint = self.inner.pool.label(endpoint);
+        UpstreamError::Malformed { endpoint, what: what.to_owned() }
+    }
+
+    /// Whether another way is tried before this one: it failed of late, or may be blind to inner
+    /// calls that another one sees.
+    fn comes_later(&self, kind: Discovery) -> bool {
+        let until = lock(&self.inner.failures).get(&kind).map(|(_, until)| *until);
+        let is_blind = |kind: &Discovery| {
+            kind.blind_spots().contains(Doubts::INNER_CALLS)
+                || self.inner.abilities.may_have_no_calls(*kind)
+        };
+        let all = &self.inner.discovery;
+        let is_weaker = is_blind(&kind) && !all.iter().all(is_blind);
+        is_weaker || until.is_some_and(|until| until > Instant::now())
+    }
+
+    /// The pause doubles with each failure in a row.
+    fn note_list_failure(&self, kind: Discovery) {
+        let limits = &self.inner.limits;
+        let mut failures = lock(&self.inner.failures);
+        let (count, until) = failures.entry(kind).or_insert((0, Instant::now()));
+        let pause = limits.list_rest_first.saturating_mul(1 << (*count).min(16));
+        *count = count.saturating_add(1);
+        *until = Instant::now() + pause.min(limits.list_rest);
+    }
+
+    fn note_list_success(&self, kind: Discovery) {
+        lock(&self.inner.failures).remove(&kind);
+    }
+
+    fn list_head(&self, kind: Discovery) -> Height {
+        lock(&self.inner.list_heads).get(&kind).copied().unwrap_or(0)
+    }
+
+    fn note_list_head(&self, kind: Discovery, head: Height) {
+        let mut heads = lock(&self.inner.list_heads);
+        let known = heads.entry(kind).or_default();
+        *known = head.max(*known);
+    }
+
+    /// Whether nodes were without it for this height, not long ago.
+    fn is_pruned(&self, what: Past, height: Height) -> bool {
+        let pruned = lock(&self.inner.pruned);
+        pruned.get(&what).is_some_and(|(top, until)| height <= *top && *until > Instant::now())
+    }
+
+    fn note_pruned(&self, what: Past, height: Height) {
+        let until = Instant::now() + self.inner.limits.state_rest;
+        lock(&self.inner.pruned).insert(what, (height, until));
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,156 @@
+//! Native coin that moved inside a transaction: from a trace, else by how much the wallet's balance
+//! changed, else unknown.
+
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{EvmSource, Past, wire};
+use crate::decode::evm::{
+    self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
+};
+use crate::domain::Units;
+use crate::rpc::classify;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, Call, CallOptions};
+
+/// A transaction whose inner movements are to be found, with what its sender paid for it.
+#[derive(Debug)]
+pub(super) struct Traced<'a> {
+    pub(super) tx: &'a mut Transaction,
+    /// `None` where the receipt does not tell.
+    pub(super) fee: Option<Units>,
+    /// No other transaction of the wallet is known in this block.
+    pub(super) alone: bool,
+}
+
+/// What becomes of a method's answer.
+type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;
+
+impl EvmSource {
+    /// Whether anything could hang on what moved inside a transaction.
+    pub(super) fn may_trade(&self, tx: &Transaction) -> bool {
+        let (tables, chain) = (self.inner.registry.evm(), &self.inner.chain);
+        let known_event = |log: &evm::Log| {
+            log.topics.first().is_some_and(|topic| !tables.events(topic).is_empty())
+        };
+        tx.logs.iter().any(known_event) || tx.to.is_some_and(|to| tables.is_known(chain, &to))
+    }
+
+    /// Fills in what is known. Never fails: what nobody tells stays unknown.
+    pub(super) async fn fill_native(
+        &self,
+        wallet: &Account,
+        open: Vec<Traced<'_>>,
+        options: &CallOptions,
+    ) {
+        let (mut left, mut traceable): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|one| self.is_pruned(Past::Traces, one.tx.block));
+        let mut absent = true;
+        let methods: [(&'static str, Read); 2] =
+            [("debug_traceTransaction", parse_trace), ("trace_transaction", parse_flat_trace)];
+        for (method, read) in methods {
+            if !traceable.is_empty() {
+                let offered;
+                (traceable, offered) = self.by_trace(method, read, traceable, options).await;
+                absent &= !offered;
+            }
+        }
+        let top = traceable.iter().map(|one| one.tx.block).max();
+        if let Some(top) = top.filter(|_| absent) {
+            self.note_pruned(Past::Traces, top);
+        }
+        left.extend(traceable);
+        left.retain(|one| !self.is_pruned(Past::States, one.tx.block));
+        self.by_balance(wallet, left, options).await;
+    }
+
+    /// Returns those that the method did not tell of, and whether it told of any or may tell later.
+    async fn by_trace<'a>(
+        &self,
+        method: &'static str,
+        read: Read,
+        open: Vec<Traced<'a>>,
+        options: &CallOptions,
+    ) -> (Vec<Traced<'a>>, bool) {
+        let calls: Vec<Call> = open.iter().map(|one| trace_call(method, one.tx)).collect();
+        let answers = self.inner.pool.batch(&calls, options).await;
+        let (mut left, mut offered) = (Vec::new(), false);
+        for (one, answer) in open.into_iter().zip(answers) {
+            offered |= !is_absent(&answer);
+            let moves = answer.ok().and_then(|answer| read(answer.result.get().as_bytes()).ok());
+            match moves {
+                Some(moves) => one.tx.native = NativeFlows::Calls(moves),
+                None => left.push(one),
+            }
+        }
+        (left, offered)
+    }
+
+    /// The wallet's balance after the block less that before, where the wallet sent one transaction
+    /// in it and nothing else of it is known there.
+    async fn by_balance(&self, wallet: &Account, open: Vec<Traced<'_>>, options: &CallOptions) {
+        let open: Vec<_> = open
+            .into_iter()
+            .filter(|one| one.alone && one.tx.from == *wallet && one.fee.is_some())
+            .collect();
+        let calls: Vec<Call> =
+            open.iter().flat_map(|one| state_calls(wallet, one.tx.block)).collect();
+        if calls.is_empty() {
+            return;
+        }
+        let answers = self.inner.pool.batch(&calls, options).await;
+        let absent = answers.iter().all(is_absent);
+        let top = open.iter().map(|one| one.tx.block).max();
+        if let Some(top) = top.filter(|_| absent) {
+            self.note_pruned(Past::States, top);
+        }
+        let mut answers = answers.into_iter();
+        for one in open {
+            let mut next = || -> Option<Box<RawValue>> { Some(answers.next()?.ok()?.result) };
+            let told = [next(), next(), next(), next()];
+            if let Some(flows) = net(&told, one.fee) {
+                one.tx.native = flows;
+            }
+        }
+    }
+}
+
+/// From the balance before and after, and the number of transactions sent before and after.
+fn net(told: &[Option<Box<RawValue>>; 4], fee: Option<Units>) -> Option<NativeFlows> {
+    let [before, after, count_before, count_after] = told;
+    let sent = wire::number(count_after.as_ref()?)?;
+    let sent = sent.checked_sub(wire::number(count_before.as_ref()?)?)?;
+    let (before, after) = (wire::units(before.as_ref()?)?, wire::units(after.as_ref()?)?);
+    let with_fee = after.checked_add(fee?)?;
+    (sent == 1).then(|| NativeFlows::Net {
+        gained: with_fee.saturating_sub(before),
+        lost: before.saturating_sub(with_fee),
+    })
+}
+
+/// No endpoint has it, and asking again soon would not change that.
+fn is_absent(answer: &Result<Answer, UpstreamError>) -> bool {
+    match answer {
+        Err(UpstreamError::NotSupported { .. }) => true,
+        Err(UpstreamError::Rpc { code, message, .. }) => classify::is_pruned(*code, message),
+        Ok(_) | Err(_) => false,
+    }
+}
+
+fn trace_call(method: &'static str, tx: &Transaction) -> Call {
+    let hash = wire::hex(&tx.hash);
+    let params = match method {
+        "debug_traceTransaction" => json!([hash, {"tracer": "callTracer"}]),
+        _ => json!([hash]),
+    };
+    Call { method, params }
+}
+
+fn state_calls(wallet: &Account, block: u64) -> [Call; 4] {
+    let wallet = wire::hex(wallet);
+    let at = |height: u64| format!("{height:#x}");
+    let (before, after) = (at(block.saturating_sub(1)), at(block));
+    let balance = |at: &str| Call { method: "eth_getBalance", params: json!([wallet, at]) };
+    let count = |at: &str| Call { method: "eth_getTransactionCount", params: json!([wallet, at]) };
+    [balance(&before), balance(&after), count(&before), count(&after)]
+}

@@ -1,0 +1,155 @@
+//! The beginning of a read: which chain the nodes are of, how far it can be read, by which list.
+
+use futures_util::FutureExt as _;
+use futures_util::future::join;
+use serde_json::json;
+
+use super::discovery::{Discovery, Lister, Listing};
+use super::{EvmSource, wire};
+use crate::decode::evm::Account;
+use crate::domain::Height;
+use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::sources::source::Tip;
+
+/// What is read, before it is known how far up.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) wallet: Account,
+    pub(super) low: Height,
+    /// `None`: up to the final head.
+    pub(super) high: Option<Height>,
+    /// Ways to find transactions that failed in this read.
+    pub(super) failed: Vec<Discovery>,
+    pub(super) options: CallOptions,
+}
+
+/// A list to read by.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) kind: Discovery,
+    pub(super) lister: Lister,
+    pub(super) high: Height,
+    /// Where it is read from the head.
+    pub(super) tip: Option<Tip>,
+}
+
+impl EvmSource {
+    /// The first list that works; the last error where none does.
+    pub(super) async fn open(self, wanted: Wanted) -> Result<Opened, UpstreamError> {
+        let open = || self.open_any(wanted.clone());
+        Box::pin(checked(self.check_chain(&wanted.options), open)).await
+    }
+
+    async fn open_any(&self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
+        let mut last = UpstreamError::NoEndpoint;
+        // Those that failed of late come last, not never.
+        let fresh = |kind: &&Discovery| !self.comes_later(**kind);
+        let (first, later): (Vec<&Discovery>, Vec<&Discovery>) =
+            self.inner.discovery.iter().partition(fresh);
+        for kind in first.into_iter().chain(later) {
+            if wanted.failed.contains(kind) {
+                continue;
+            }
+            match self.open_list(*kind, &wanted).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => {
+                    self.list_failed(*kind, &error);
+                    wanted.failed.push(*kind);
+                    last = error;
+                }
+            }
+        }
+        Err(last)
+    }
+
+    pub(super) fn list_failed(&self, kind: Discovery, error: &UpstreamError) {
+        let chain = &self.inner.chain.slug;
+        tracing::warn!(chain, list = %kind, %error, "transactions are found another way, if there is one");
+        self.note_list_failure(kind);
+    }
+
+    async fn open_list(&self, kind: Discovery, wanted: &Wanted) -> Result<Opened, UpstreamError> {
+        let Wanted { wallet, low, high, options, .. } = wanted;
+        let listing = Listing {
+            wallet: *wallet,
+            low: *low,
+            high: high.unwrap_or(0),
+            options: options.clone(),
+        };
+        let mut lister = Lister::new(kind, self, listing)?;
+        let Some(high) = *high else {
+            let (high, tip) = self.reach(kind, &lister, options).await?;
+            lister.set_high(high);
+            return Ok(Opened { kind, lister, high, tip });
+        };
+        // `LogLister` looks itself how far each node has come.
+        if kind != Discovery::Logs && self.list_head(kind) < high {
+            let (reached, _) = self.reach(kind, &lister, options).await?;
+            if reached < high {
+                let last = format!("{kind} knows blocks up to {reached} only, of {high}");
+                return Err(UpstreamError::Unavailable { attempts: 1, last });
+            }
+        }
+        Ok(Opened { kind, lister, high, tip: None })
+    }
+
+    /// How far up a list holds everything that is final. A head of nodes is a number next to their
+    /// logs, which may come from another backend.
+    async fn reach(
+        &self,
+        kind: Discovery,
+        lister: &Lister,
+        options: &CallOptions,
+    ) -> Result<(Height, Option<Tip>), UpstreamError> {
+        let newest = async {
+            match kind {
+                Discovery::Logs => self.newest(options).await.map(Some),
+                Discovery::Portal | Discovery::Explorer | Discovery::Alchemy => lister.head().await,
+            }
+        };
+        let (newest, head) = join(newest, self.final_tip(options)).await;
+        let ((head, tip), lag) = (head?, self.inner.chain.index_lag);
+        let reached = match (newest?, kind) {
+            (Some(newest), Discovery::Logs) => self.logs_reach(head, newest, options).await,
+            // Learned from the lists; the gateway says with each answer how far that came.
+            (Some(indexed), _) => head.min(indexed),
+            (None, _) => head.saturating_sub(lag),
+        };
+        self.note_list_head(kind, reached);
+        Ok((reached, tip))
+    }
+
+    /// Near the newest block logs count as far as those of busy contracts go.
+    async fn logs_reach(&self, head: Height, newest: Height, options: &CallOptions) -> Height {
+        let sure = newest.saturating_sub(self.inner.chain.index_lag);
+        if sure >= head {
+            return head;
+        }
+        let seen = self.newest_busy_log(head, newest, options).await;
+        seen.map_or(sure, |seen| head.min(seen.max(sure)))
+    }
+
+    /// Asks each endpoint once whether it is a node of this chain; others are left alone.
+    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome, UpstreamError> {
+        let Some(expected) = self.inner.chain.chain_id else { return Ok(CheckOutcome::Unchanged) };
+        let ask = |id: EndpointId| {
+            let pool = self.inner.pool.clone();
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            let asked = async move {
+                let told = pool.call("eth_chainId", json!([]), &options).await;
+                match told.map(|answer| wire::number(&answer.result)) {
+                    Ok(Some(told)) if told != expected => ChainCheck::Mismatch,
+                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        ChainCheck::Match
+                    }
+                    Err(_) => ChainCheck::Unknown,
+                }
+            };
+            asked.boxed()
+        };
+        self.inner.chain_checks.check(&self.inner.pool, ask).await
+    }
+}

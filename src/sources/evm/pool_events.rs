@@ -1,0 +1,285 @@
+//! Events of reference pools: by the nodes' logs, else by the open data gateway.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use serde_json::{Value, json};
+
+use super::log_nodes::LogChoice;
+use super::ranges::{self, Shrink};
+use super::{EvmSource, ReferencePool, portal_wire, wire};
+use crate::decode::evm::{Account, Word};
+use crate::domain::Height;
+use crate::rpc::ask::Ask;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, Call, CallOptions, Pool};
+use crate::sources::reference::{self, PoolEvent, Range, TOPICS};
+
+/// Log queries that are asked at once.
+const QUERIES_MAX: usize = 50;
+/// Blocks of one query at first: pools that everybody uses have several events in each.
+const BLOCKS_FIRST: u64 = 2_000;
+/// Failures of one node after which it is left out.
+const FAILURES_MAX: u32 = 3;
+/// Answers of the gateway for one range, each of which may stop early.
+const STREAMS_MAX: usize = 64;
+
+/// Whose events are read, and of which pools where one contract holds many.
+#[derive(Debug)]
+struct Emitters {
+    emitters: Vec<Account>,
+    ids: Vec<Word>,
+}
+
+impl Emitters {
+    /// Contracts that are one pool, and those that are many.
+    fn of(pools: &[ReferencePool]) -> Vec<Self> {
+        let emitters = |many: bool| {
+            let all = pools.iter().filter(|pool| pool.id.is_some() == many);
+            let all: BTreeSet<Account> = all.map(|pool| pool.emitter).collect();
+            all.into_iter().collect()
+        };
+        let ids = pools.iter().filter_map(|pool| pool.id).collect();
+        let groups = [
+            Self { emitters: emitters(false), ids: Vec::new() },
+            Self { emitters: emitters(true), ids },
+        ];
+        groups.into_iter().filter(|group| !group.emitters.is_empty()).collect()
+    }
+
+    fn hex(&self) -> (Vec<String>, Vec<String>) {
+        let emitters = self.emitters.iter().map(|emitter| wire::hex(emitter)).collect();
+        (emitters, self.ids.iter().map(|id| wire::hex(id)).collect())
+    }
+
+    fn query(&self, (low, high): Range) -> Call {
+        let (emitters, ids) = self.hex();
+        let topics = if ids.is_empty() { json!([TOPICS]) } else { json!([TOPICS, ids]) };
+        let params = json!([{
+            "fromBlock": format!("{low:#x}"),
+            "toBlock": format!("{high:#x}"),
+            "address": emitters,
+            "topics": topics,
+        }]);
+        Call { method: "eth_getLogs", params }
+    }
+
+    fn portal_query(&self, (low, high): Range) -> Value {
+        let (emitters, ids) = self.hex();
+        let mut logs = serde_json::Map::new();
+        logs.insert("address".to_owned(), json!(emitters));
+        logs.insert("topic0".to_owned(), json!(TOPICS));
+        if !ids.is_empty() {
+            logs.insert("topic1".to_owned(), json!(ids));
+        }
+        json!({
+            "type": "evm", "fromBlock": low, "toBlock": high,
+            "fields": {
+                "block": {"number": true},
+                "log": {
+                    "logIndex": true, "transactionIndex": true, "address": true,
+                    "topics": true, "data": true,
+                },
+            },
+            "logs": [logs],
+        })
+    }
+}
+
+impl EvmSource {
+    /// The events in the blocks that tell the prices at these heights, in the order of the chain.
+    pub(super) async fn pool_events(
+        &self,
+        pools: &[ReferencePool],
+        heights: &BTreeSet<Height>,
+        blocks: u64,
+        options: &CallOptions,
+    ) -> Result<Vec<PoolEvent>, UpstreamError> {
+        let ranges = reference::ranges(heights, blocks);
+        let ranges: VecDeque<Range> =
+            ranges.into_iter().flat_map(|range| reference::split(range, BLOCKS_FIRST)).collect();
+        let mut events = Vec::new();
+        for emitters in &Emitters::of(pools) {
+            let mut left = ranges.clone();
+            let failed = self.events_by_nodes(emitters, &mut left, &mut events, options).await;
+            if let (Err(error), Some(portal)) = (&failed, &self.inner.portal) {
+                let chain = &self.inner.chain.slug;
+                tracing::debug!(chain, %error, "pools are read by the gateway");
+                while let Some(range) = left.pop_front() {
+                    let told = events_by_portal(portal, emitters, range, options).await;
+                    events.extend(told.map_err(|told| sooner(error, told))?);
+                }
+            } else {
+                failed?;
+            }
+        }
+        // Stable: inside a block they stay in the order in which they came.
+        events.sort_by_key(|event| event.height);
+        Ok(events)
+    }
+
+    /// Takes off what is read; what is left no node could tell.
+    async fn events_by_nodes(
+        &self,
+        emitters: &Emitters,
+        left: &mut VecDeque<Range>,
+        events: &mut Vec<PoolEvent>,
+        options: &CallOptions,
+    ) -> Result<(), UpstreamError> {
+        let mut without = BTreeSet::new();
+        let mut failures: HashMap<EndpointId, u32> = HashMap::new();
+        let mut last = UpstreamError::NotSupported { method: "eth_getLogs".to_owned() };
+        while let Some(high) = left.iter().map(|range| range.1).max() {
+            let Some(choice) = self.log_choice((high, high), &without) else { return Err(last) };
+            *left = left.drain(..).flat_map(|r| reference::split(r, choice.blocks_max)).collect();
+            let asked: Vec<Range> = left.iter().copied().take(QUERIES_MAX).collect();
+            if let Err(error) =
+                self.ask_events(emitters, &asked, choice, left, events, options).await
+            {
+                let failed = failures.entry(choice.on).or_default();
+                *failed += 1;
+                // What was read is kept; one answer that makes no sense is not the end of it.
+                if error.is_final() || *failed >= FAILURES_MAX {
+                    without.insert(choice.on);
+                    self.note_log_failure(choice.on);
+                }
+                // One node that never answers says nothing of another that may be back soon.
+                if last.is_final() {
+                    last = error;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask_events(
+        &self,
+        emitters: &Emitters,
+        asked: &[Range],
+        choice: LogChoice,
+        left: &mut VecDeque<Range>,
+        events: &mut Vec<PoolEvent>,
+        options: &CallOptions,
+    ) -> Result<(), UpstreamError> {
+        let options = CallOptions { on: Some(choice.on), ..options.clone() };
+        let mut calls: Vec<Call> = asked.iter().map(|range| emitters.query(*range)).collect();
+        if choice.asks_head {
+            calls.push(Call { method: "eth_blockNumber", params: json!([]) });
+        }
+        let mut answers = self.inner.pool.batch(&calls, &options).await;
+        if choice.asks_head {
+            let answer = answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))?;
+            let head = wire::number(&answer.result)
+                .ok_or_else(|| self.malformed(choice.on, "eth_blockNumber gave no number"))?;
+            self.note_log_head(choice.on, head);
+            let high = asked.iter().map(|range| range.1).max().unwrap_or(0);
+            if head < high {
+                let last = format!("no node gives logs up to block {high} yet");
+                return Err(UpstreamError::Unavailable { attempts: 1, last });
+            }
+        }
+        let mut first_error = Ok(());
+        for (range, answer) in asked.iter().zip(answers) {
+            match self.read_events(answer, *range, choice) {
+                Ok(Read::Events(found)) => {
+                    events.extend(found);
+                    left.retain(|open| open != range);
+                }
+                Ok(Read::InParts(parts)) => {
+                    left.retain(|open| open != range);
+                    left.extend(parts);
+                }
+                Err(error) => first_error = Err(error),
+            }
+        }
+        first_error
+    }
+
+    fn read_events(
+        &self,
+        answer: Result<Answer, UpstreamError>,
+        range: Range,
+        choice: LogChoice,
+    ) -> Result<Read, UpstreamError> {
+        let (low, high) = range;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(UpstreamError::Rpc { message, endpoint, code }) => {
+                let blocks = match ranges::read(&message, low, high).filter(|_| low < high) {
+                    Some(Shrink::AtMost(blocks)) => {
+                        self.note_log_blocks(choice.on, blocks);
+                        blocks
+                    }
+                    Some(Shrink::To(blocks)) => blocks,
+                    Some(Shrink::Half) => (high - low).div_ceil(2),
+                    None => return Err(UpstreamError::Rpc { message, endpoint, code }),
+                };
+                return Ok(Read::InParts(reference::split(range, blocks.min(high - low).max(1))));
+            }
+            Err(error) => return Err(error),
+        };
+        let logs = wire::logs(&answer.result)
+            .filter(|logs| logs.iter().all(|log| (low..=high).contains(&log.block)))
+            .ok_or_else(|| self.malformed(answer.endpoint, "eth_getLogs gave other logs"))?;
+        Ok(Read::Events(logs.into_iter().map(PoolEvent::from).collect()))
+    }
+}
+
+/// Of what nodes and the gateway said, the failure that may be over soon.
+fn sooner(nodes: &UpstreamError, gateway: UpstreamError) -> UpstreamError {
+    if gateway.is_final() { nodes.clone() } else { gateway }
+}
+
+/// What one query came to.
+enum Read {
+    Events(Vec<PoolEvent>),
+    InParts(Vec<Range>),
+}
+
+async fn events_by_portal(
+    portal: &Pool,
+    emitters: &Emitters,
+    (low, high): Range,
+    options: &CallOptions,
+) -> Result<Vec<PoolEvent>, UpstreamError> {
+    let options = CallOptions::new(options.lane.clone());
+    let (mut events, mut next) = (Vec::new(), low);
+    let mut paths = ["/finalized-stream", "/stream"].into_iter().peekable();
+    for _ in 0..STREAMS_MAX {
+        let Some(path) = paths.peek().copied() else { break };
+        let body = emitters.portal_query((next, high)).to_string().into();
+        let ask = Ask { name: path, path: path.to_owned(), query: Vec::new(), body: Some(body) };
+        let reply = match portal.ask(&ask, portal_wire::read_stream, &options).await {
+            // Not all gateways tell finalized blocks apart.
+            Err(UpstreamError::NotSupported { .. }) if path == "/finalized-stream" => {
+                paths.next();
+                continue;
+            }
+            answered => answered?,
+        };
+        let malformed = || UpstreamError::Malformed {
+            endpoint: portal.label(reply.endpoint),
+            what: "blocks are not those asked for".to_owned(),
+        };
+        let blocks = portal_wire::blocks(&reply.body).ok_or_else(malformed)?;
+        if !blocks.iter().all(|block| (next..=high).contains(&block.number)) {
+            return Err(malformed());
+        }
+        let last = blocks.iter().map(|block| block.number).max().ok_or_else(malformed)?;
+        for mut block in blocks {
+            block.logs.sort_by_key(|log| log.index);
+            events.extend(block.logs.into_iter().map(|log| PoolEvent {
+                height: block.number,
+                emitter: log.log.address,
+                topics: log.log.topics,
+                data: log.log.data,
+            }));
+        }
+        if last >= high {
+            return Ok(events);
+        }
+        next = last + 1;
+    }
+    let last = "the gateway gives its answer in too many parts".to_owned();
+    Err(UpstreamError::Unavailable { attempts: 1, last })
+}

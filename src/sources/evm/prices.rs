@@ -1,0 +1,144 @@
+//! Price of the native coin, as the chain's reference pools told it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::{EvmSource, ReferencePool, abi, wire};
+use crate::decode::evm::Account;
+use crate::domain::{Moment, Price};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::scheduler::Lane;
+use crate::sources::reference::{DECIMALS_MAX, Search};
+
+/// `token0()` and `token1()` (Uniswap/v2-core, v3-core).
+const TOKENS: [[u8; 4]; 2] = [[0x0d, 0xfe, 0x16, 0x81], [0xd2, 0x12, 0x20, 0xa7]];
+
+impl EvmSource {
+    pub(crate) async fn native_prices(
+        &self,
+        at: &[Moment],
+        lane: &Lane,
+    ) -> Result<Vec<Option<Price>>, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let pools = self.references(&options).await?;
+        let mut search = Search::new(&pools, at);
+        for blocks in Search::reaches(self.inner.chain.reference_blocks) {
+            if search.open().is_empty() {
+                break;
+            }
+            let events = self.pool_events(&pools, search.open(), blocks, &options).await?;
+            search.read(&pools, &events, blocks);
+        }
+        Ok(search.prices(at))
+    }
+
+    /// The pools of the chain's row that are what it says.
+    async fn references(
+        &self,
+        options: &CallOptions,
+    ) -> Result<Arc<Vec<ReferencePool>>, UpstreamError> {
+        if let Some(known) = self.inner.references.get() {
+            return Ok(known);
+        }
+        let chain = &self.inner.chain;
+        let account = |bytes: &[u8]| -> Option<Account> { bytes.try_into().ok() };
+        let emitters: Vec<Account> =
+            chain.reference_pools.iter().filter_map(|pool| account(pool.bytes())).collect();
+        let stables: Vec<Account> =
+            chain.stablecoins.iter().filter_map(|coin| account(coin.bytes())).collect();
+        let mut found: Vec<(Account, Option<[u8; 32]>, bool, Account)> = Vec::new();
+        let native = account(chain.wrapped_native.bytes()).unwrap_or_default();
+        for (emitter, tokens) in emitters.iter().zip(self.tokens_of(&emitters, options).await?) {
+            match tokens {
+                Some([one, stable]) if one == native && stables.contains(&stable) => {
+                    found.push((*emitter, None, true, stable));
+                }
+                Some([stable, one]) if one == native && stables.contains(&stable) => {
+                    found.push((*emitter, None, false, stable));
+                }
+                Some(_) | None => {
+                    let (chain, pool) = (&chain.slug, wire::hex(emitter));
+                    tracing::warn!(
+                        chain,
+                        pool,
+                        "a reference pool is not one of the coin and a stablecoin"
+                    );
+                }
+            }
+        }
+        for row in &chain.reference_ids {
+            let ends = (account(row.manager.bytes()), account(row.stable.bytes()));
+            if let (Some(manager), Some(stable)) = ends {
+                // The coin as such is the zero address, which is below every other.
+                found.push((manager, Some(row.id), true, stable));
+            }
+        }
+        let decimals = self.decimals_of(found.iter().map(|one| one.3), options).await?;
+        let pools = found.into_iter().filter_map(|(emitter, id, native_first, stable)| {
+            let stable_decimals = *decimals.get(&stable)?;
+            let native_decimals = chain.native.decimals;
+            Some(ReferencePool { emitter, id, native_first, native_decimals, stable_decimals })
+        });
+        let wanted = chain.reference_pools.len() + chain.reference_ids.len();
+        Ok(self.inner.references.set(pools.collect(), wanted))
+    }
+
+    /// What each pool says that it exchanges; `None` where it says nothing of the kind.
+    async fn tokens_of(
+        &self,
+        pools: &[Account],
+        options: &CallOptions,
+    ) -> Result<Vec<Option<[Account; 2]>>, UpstreamError> {
+        let call = |(to, selector): (&Account, [u8; 4])| {
+            let query = serde_json::json!({"to": wire::hex(to), "data": wire::hex(&selector)});
+            Call { method: "eth_call", params: serde_json::json!([query, "latest"]) }
+        };
+        let calls: Vec<Call> =
+            pools.iter().flat_map(|to| TOKENS.map(|selector| call((to, selector)))).collect();
+        let mut told = Vec::with_capacity(calls.len());
+        for answer in self.inner.pool.batch(&calls, options).await {
+            let data = self.returned(answer)?;
+            let word = data.first_chunk::<32>();
+            told.push(word.and_then(wire::account_of));
+        }
+        let (pairs, _) = told.as_chunks::<2>();
+        Ok(pairs.iter().map(|[first, second]| Some([(*first)?, (*second)?])).collect())
+    }
+
+    async fn decimals_of(
+        &self,
+        coins: impl Iterator<Item = Account>,
+        options: &CallOptions,
+    ) -> Result<HashMap<Account, u8>, UpstreamError> {
+        let coins: Vec<Account> = coins.collect::<BTreeSet<_>>().into_iter().collect();
+        let call = |to: &Account| {
+            let query = serde_json::json!({"to": wire::hex(to), "data": wire::hex(&abi::DECIMALS)});
+            Call { method: "eth_call", params: serde_json::json!([query, "latest"]) }
+        };
+        let calls: Vec<Call> = coins.iter().map(call).collect();
+        let mut decimals = HashMap::new();
+        for (coin, answer) in coins.into_iter().zip(self.inner.pool.batch(&calls, options).await) {
+            let told = abi::decimals(&self.returned(answer)?);
+            if let Some(told) = told.filter(|told| *told <= DECIMALS_MAX) {
+                decimals.insert(coin, told);
+            }
+        }
+        Ok(decimals)
+    }
+
+    /// What a contract gave; nothing where it reverts or is none. Whatever else comes says nothing
+    /// of the contract.
+    fn returned(&self, answer: Result<Answer, UpstreamError>) -> Result<Vec<u8>, UpstreamError> {
+        let answer = match answer {
+            Err(UpstreamError::Rpc { message, .. })
+                if message.to_lowercase().contains("revert") =>
+            {
+                return Ok(Vec::new());
+            }
+            answer => answer?,
+        };
+        wire::returned(&answer.result)
+            .ok_or_else(|| self.malformed(answer.endpoint, "eth_call gave no data"))
+    }
+}

@@ -1,0 +1,203 @@
+//! Pure: what an error of `eth_getLogs` says of the ranges that an endpoint takes.
+//!
+//! Texts of providers and clients: facts of their documentation and of indexers that keep such
+//! tables (ponder, rindexer, graph-node).
+
+use crate::domain::Height;
+use crate::rpc::classify;
+
+/// How a range has to change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shrink {
+    /// To so many blocks, for this query.
+    To(u64),
+    /// To so many blocks, for every query of this endpoint.
+    AtMost(u64),
+    /// To a half of it: the answer was too large, or took too long.
+    Half,
+}
+
+/// Words by which an endpoint says that the answer, not the range, is too large or too slow.
+const TOO_MUCH: &[&str] = &[
+    "more than",
+    "too many",
+    "too large",
+    "too big",
+    "response size",
+    "size exceeded",
+    "exceed max results",
+    "exceeds max results",
+    "exceeds limit of",
+    "exceeds the limit",
+    "timeout",
+    "timed out",
+    "deadline",
+    "took too long",
+    "too long",
+];
+/// Words by which it says that the range is.
+const TOO_WIDE: &[&str] = &["range", "blocks", "block"];
+
+/// `None` where the text is about something else.
+pub(super) fn read(text: &str, from: Height, to: Height) -> Option<Shrink> {
+    let text = text.to_lowercase().replace("eth_getlogs", "");
+    let asked = to.saturating_sub(from).saturating_add(1);
+    if let Some((low, high)) = named_range(&text)
+        && low <= high
+        && high - low + 1 < asked
+    {
+        let blocks = high - low + 1;
+        // It may be as long as the most that the endpoint takes at any time.
+        let rest = text.split('[').next().unwrap_or_default();
+        let is_most = text.contains("range") && numbers(rest).contains(&blocks);
+        return Some(if is_most { Shrink::AtMost(blocks) } else { Shrink::To(blocks) });
+    }
+    let results = ["result", "logs", "entries", "response", "size", "bytes"];
+    let about_results = results.iter().any(|word| text.contains(word))
+        && !["range limit", "block range", "max range", "blocks range"]
+            .iter()
+            .any(|w| text.contains(w));
+    if TOO_WIDE.iter().any(|word| text.contains(word)) && !about_results {
+        // The ends of what was asked are no limits.
+        let limit = |most: &u64| (1..asked).contains(most) && *most != from && *most != to;
+        if let Some(most) = numbers(&text).into_iter().filter(limit).max() {
+            return Some(Shrink::AtMost(most));
+        }
+        return ["range", "exceed", "limit", "too", "maximum"]
+            .iter()
+            .any(|word| text.contains(word))
+            .then_some(Shrink::Half);
+    }
+    TOO_MUCH.iter().any(|word| text.contains(word)).then_some(Shrink::Half)
+}
+
+/// The same for an error with its code: what the table of errors takes for one of ranges is one,
+/// though its words name no size.
+pub(super) fn of_error(code: i64, text: &str, from: Height, to: Height) -> Option<Shrink> {
+    let is_range = classify::is_range(code, text) || TIMED_OUT.contains(&code);
+    read(text, from, to).or(is_range.then_some(Shrink::Half))
+}
+
+/// HTTP statuses of a query that took too long.
+const TIMED_OUT: [i64; 5] = [408, 504, 524, 598, 599];
+
+/// Whether it took too long, rather than being refused for its size.
+pub(super) fn is_time_out(code: i64, text: &str) -> bool {
+    let text = text.to_lowercase();
+    let words = ["timeout", "timed out", "time-out", "deadline", "too long", "time limit"];
+    TIMED_OUT.contains(&code) || words.iter().any(|word| text.contains(word))
+}
+
+/// A range in the text: `[0x…, 0x…]`, or `A-B` behind "range".
+fn named_range(text: &str) -> Option<(Height, Height)> {
+    if let Some((_, rest)) = text.split_once('[') {
+        let (inside, _) = rest.split_once(']')?;
+        let (low, high) = inside.split_once(',')?;
+        return Some((height(low.trim())?, height(high.trim())?));
+    }
+    let (_, rest) = text.rsplit_once("range ")?;
+    let word = rest.split_whitespace().next()?;
+    let (low, high) = word.split_once('-')?;
+    Some((height(low)?, height(high.trim_end_matches(['.', ',']))?))
+}
+
+fn height(text: &str) -> Option<Height> {
+    match text.strip_prefix("0x") {
+        Some(digits) => Height::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// Numbers in the text: `10,000`, `1k`, `2048`.
+fn numbers(text: &str) -> Vec<u64> {
+    let plain = text.replace(',', "");
+    let mut numbers = Vec::new();
+    let mut rest = plain.as_str();
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, from_digit) = rest.split_at(start);
+        let end = from_digit.find(|c: char| !c.is_ascii_digit()).unwrap_or(from_digit.len());
+        let (digits, behind) = from_digit.split_at(end);
+        rest = behind;
+        // Error codes, hex numbers and the like stand behind other signs.
+        let alone = !before.ends_with(|c: char| c.is_alphanumeric() || ['-', '#'].contains(&c));
+        let thousands = behind.starts_with('k');
+        if let (true, Ok(number)) = (alone, digits.parse::<u64>()) {
+            numbers.push(if thousands { number.saturating_mul(1000) } else { number });
+        }
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn says(text: &str, expected: Option<Shrink>) {
+        assert_eq!(read(text, 0, 999_999), expected, "{text}");
+    }
+
+    #[test]
+    fn a_range_that_works_is_used() {
+        says(
+            "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block \
+             range. Based on your parameters, this block range should work: [0x0, 0x3e7]",
+            Some(Shrink::To(1000)),
+        );
+        says(
+            "query returned more than 10000 results. Try with this block range [0x0, 0x1f3].",
+            Some(Shrink::To(500)),
+        );
+        says("query exceeds max results 20000, retry with the range 0-499", Some(Shrink::To(500)));
+    }
+
+    #[test]
+    fn a_largest_range_is_remembered() {
+        let most = |blocks| Some(Shrink::AtMost(blocks));
+        says("range 1000000 exceeds limit of 10000", most(10_000));
+        says("eth_getLogs is limited to a 10,000 range", most(10_000));
+        says("exceed maximum block range: 50000", most(50_000));
+        says("ranges over 10000 blocks are not supported on freetier", most(10_000));
+        says("query exceeds max block range 100000", most(100_000));
+        says("eth_getLogs range is too large, max is 1k blocks", most(1_000));
+        says("Maximum allowed number of requested blocks is 1000", most(1_000));
+        says("eth_getLogs is limited to 1024 block", most(1_024));
+        says("range 2500 is bigger than range limit 2000", most(2_500));
+        says("block range is too wide (maximum 1024)", most(1_024));
+        says("please limit the query to at most 1000 blocks", most(1_000));
+        says("requested too many blocks from 0 to 999999, maximum is set to 2048", most(2_048));
+    }
+
+    #[test]
+    fn a_range_as_long_as_the_most_is_remembered() {
+        says(
+            "You can make eth_getLogs requests with up to a 500 block range. Based on your \
+             parameters, this block range should work: [0x0, 0x1f3]",
+            Some(Shrink::AtMost(500)),
+        );
+        says("invalid range 0x12d687 to 0x99, at most 1000 blocks", Some(Shrink::AtMost(1_000)));
+    }
+
+    #[test]
+    fn too_much_is_halved() {
+        for text in [
+            "query returned more than 10000 results",
+            "logs matched by query exceeds limit of 10000",
+            "response size should not greater than 10000000 bytes",
+            "backend response too large",
+            "context deadline exceeded (timeout)",
+            "Block range is too large",
+            "block range too large",
+            "Block range limit exceeded.",
+            "block range is larger than max block range",
+        ] {
+            says(text, Some(Shrink::Half));
+        }
+    }
+
+    #[test]
+    fn other_texts_say_nothing_of_ranges() {
+        says("execution reverted", None);
+        says("invalid argument 0: hex string without 0x prefix", None);
+    }
+}

@@ -1,0 +1,41 @@
+//! One transaction by its hash.
+
+use serde_json::json;
+
+use super::EvmSource;
+use super::discovery::Candidate;
+use super::wire;
+use crate::decode::evm::{Account, Word};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::rpc::scheduler::Lane;
+use crate::sources::source::FoundTx;
+
+impl EvmSource {
+    /// `None` where no node has it in a block. A failed one is given too.
+    pub(crate) async fn single(
+        &self,
+        hash: Word,
+        wallet: &Account,
+        lane: &Lane,
+    ) -> Result<Option<FoundTx>, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let params = json!([wire::hex(&hash)]);
+        let method = "eth_getTransactionByHash";
+        let answer = self.inner.pool.call(method, params, &options).await?;
+        let Some(block) = wire::seen(&answer.result).and_then(|seen| seen.block) else {
+            return Ok(None);
+        };
+        let candidate = Candidate {
+            hash,
+            block,
+            index: None,
+            time: None,
+            whole: None,
+            calls: None,
+            sent: None,
+        };
+        let found = self.fetch_one(wallet, candidate, &options).await?;
+        Ok(found.map(|(raw, fee)| FoundTx { raw, fee }))
+    }
+}

@@ -1,0 +1,386 @@
+//! Symbols and decimals of tokens, in bulk: many calls in one where the chain has the contract
+//! for it, else in batches.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::abi;
+use super::texts::{self, hex_text};
+use crate::decode::evm::Account;
+use crate::domain::Address;
+use crate::registry::Chain;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, Call, CallOptions, Pool};
+use crate::rpc::scheduler::Lane;
+use crate::sources::source::TokenMeta;
+
+/// Tokens in one call of the contract: two small calls each, far below any gas limit of a call.
+const TOKENS_PER_CALL: usize = 50;
+/// Bytes of one answer that are looked at: a symbol may be as long as its contract likes.
+const ANSWER_CHARS_MAX: usize = 1 << 20;
+const ASKED: [[u8; 4]; 2] = [abi::SYMBOL, abi::DECIMALS];
+
+/// What a token answered to one question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Given<T> {
+    /// Nothing, or nothing that can be read.
+    #[default]
+    Unanswered,
+    /// It reverts, or gives no data: it has none, if a second answer agrees.
+    Nothing,
+    Value(T),
+}
+
+impl<T> Given<T> {
+    fn read(data: &Data, read: impl Fn(&[u8]) -> Option<T>) -> Self {
+        match data {
+            Given::Unanswered => Self::Unanswered,
+            Given::Nothing => Self::Nothing,
+            // What cannot be read, in an answer of the token itself, is nothing too.
+            Given::Value(data) => read(data).map_or(Self::Nothing, Self::Value),
+        }
+    }
+
+    fn is_value(&self) -> bool {
+        matches!(self, Self::Value(_))
+    }
+
+    /// Two answers as one: nothing only where both say so.
+    fn join(self, second: Self) -> Self {
+        match (self, second) {
+            (Self::Value(value), _) | (_, Self::Value(value)) => Self::Value(value),
+            (Self::Nothing, Self::Nothing) => Self::Nothing,
+            (Self::Unanswered, _) | (_, Self::Unanswered) => Self::Unanswered,
+        }
+    }
+
+    /// An error where it is not known whether there is a value.
+    fn known(self) -> Result<Option<T>, ()> {
+        match self {
+            Self::Value(value) => Ok(Some(value)),
+            Self::Nothing => Ok(None),
+            Self::Unanswered => Err(()),
+        }
+    }
+}
+
+/// The data of an `eth_call`.
+type Data = Given<Vec<u8>>;
+
+/// What each token answered.
+#[derive(Debug, Clone, Default)]
+struct Told {
+    symbol: Given<Arc<str>>,
+    decimals: Given<u8>,
+}
+
+impl Told {
+    fn read(symbol: &Data, decimals: &Data) -> Self {
+        Self {
+            symbol: Given::read(symbol, abi::symbol),
+            decimals: Given::read(decimals, abi::decimals),
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.symbol.is_value() && self.decimals.is_value()
+    }
+}
+
+type ByToken = HashMap<Account, Told>;
+
+/// Two proper answers show that a token has no symbol or no decimals. Tokens of which that stays
+/// unanswered are left out; an error where no endpoint could be asked.
+pub(super) async fn tokens(
+    pool: &Pool,
+    chain: &Chain,
+    mints: &[Address],
+    lane: &Lane,
+) -> Result<Vec<TokenMeta>, UpstreamError> {
+    let accounts: Vec<Account> =
+        mints.iter().filter_map(|mint| mint.bytes().try_into().ok()).collect();
+    let options = CallOptions::new(lane.clone());
+    let (mut first, left, by) = match chain.multicall {
+        Some(contract) => in_one(pool, contract, &accounts, &options).await?,
+        None => (HashMap::new(), accounts.clone(), None),
+    };
+    let (more, later) = one_by_one(pool, &left, &options).await?;
+    first.extend(more);
+    let is_open = |token: &Account| !first.get(token).is_some_and(Told::is_whole);
+    let open: Vec<Account> = accounts.into_iter().filter(is_open).collect();
+    let elsewhere = CallOptions { avoid: by.or(later), ..options };
+    let (mut second, _) = one_by_one(pool, &open, &elsewhere).await?;
+    let meta = |mint: &Address| {
+        let account: Account = mint.bytes().try_into().ok()?;
+        let one = first.remove(&account).unwrap_or_default();
+        let two = second.remove(&account).unwrap_or_default();
+        let symbol = one.symbol.join(two.symbol).known().ok()?;
+        let decimals = one.decimals.join(two.decimals).known().ok()?;
+        Some(TokenMeta { mint: *mint, symbol, decimals })
+    };
+    Ok(mints.iter().filter_map(meta).collect())
+}
+
+/// What the contract returned, the tokens of the calls that it could not make, and an endpoint that
+/// answered.
+async fn in_one(
+    pool: &Pool,
+    contract: Address,
+    tokens: &[Account],
+    options: &CallOptions,
+) -> Result<(ByToken, Vec<Account>, Option<EndpointId>), UpstreamError> {
+    let groups: Vec<&[Account]> = tokens.chunks(TOKENS_PER_CALL).collect();
+    let calls: Vec<Call> = groups
+        .iter()
+        .map(|group| {
+            let each = group.iter().flat_map(|token| ASKED.map(|selector| (*token, selector)));
+            call(contract.bytes(), &abi::aggregate3(&each.collect::<Vec<_>>()))
+        })
+        .collect();
+    let (mut told, mut left, mut by) = (HashMap::new(), Vec::new(), None);
+    for (group, answer) in groups.into_iter().zip(pool.batch(&calls, options).await) {
+        by = answer.as_ref().ok().map(|answer| answer.endpoint).or(by);
+        let results = match answer.map(|answer| data(&answer)) {
+            Ok(Given::Value(data)) => abi::results(&data, group.len() * 2).map(owned),
+            Ok(Given::Nothing | Given::Unanswered) => None,
+            Err(error) if error.is_final() => None,
+            Err(error) => return Err(error),
+        };
+        let Some(results) = results else {
+            left.extend(group);
+            continue;
+        };
+        for (token, pair) in group.iter().zip(results.chunks(2)) {
+            if let [symbol, decimals] = pair {
+                told.insert(*token, Told::read(symbol, decimals));
+            }
+        }
+    }
+    Ok((told, left, by))
+}
+
+/// A call that reverted has no data.
+fn owned(results: Vec<Option<&[u8]>>) -> Vec<Data> {
+    let one = |data: Option<&[u8]>| match data {
+        Some(data) if !data.is_empty() => Given::Value(data.to_vec()),
+        Some(_) | None => Given::Nothing,
+    };
+    results.into_iter().map(one).collect()
+}
+
+async fn one_by_one(
+    pool: &Pool,
+    tokens: &[Account],
+    options: &CallOptions,
+) -> Result<(ByToken, Option<EndpointId>), UpstreamError> {
+    let each = tokens.iter().flat_map(|token| ASKED.map(|selector| call(token, &selector)));
+    let answers = pool.batch(&each.collect::<Vec<_>>(), options).await;
+    let (mut given, mut by) = (Vec::with_capacity(answers.len()), None);
+    for answer in answers {
+        given.push(match answer {
+            Ok(answer) => {
+                by = Some(answer.endpoint);
+                data(&answer)
+            }
+            Err(UpstreamError::Rpc { code, message, .. }) if is_revert(code, &message) => {
+                Given::Nothing
+            }
+            Err(UpstreamError::Rpc { .. }) => Given::Unanswered,
+            Err(error) => return Err(error),
+        });
+    }
+    let pairs = tokens.iter().zip(given.chunks(2));
+    let told = pairs.filter_map(|(token, pair)| match pair {
+        [symbol, decimals] => Some((*token, Told::read(symbol, decimals))),
+        _ => None,
+    });
+    Ok((told.collect(), by))
+}
+
+/// The contract itself refuses: go-ethereum's code, or a text of it.
+fn is_revert(code: i64, message: &str) -> bool {
+    let text = message.to_lowercase();
+    let words = ["revert", "vm execution error", "invalid opcode", "out of gas", "invalid jump"];
+    code == 3 || words.iter().any(|word| text.contains(word))
+}
+
+fn call(to: &[u8], data: &[u8]) -> Call {
+    let params: Value = json!([{"to": hex_text(to), "data": hex_text(data)}, "latest"]);
+    Call { method: "eth_call", params }
+}
+
+fn data(answer: &Answer) -> Data {
+    let raw: &RawValue = &answer.result;
+    let Some(text) = texts::scalar(Some(raw)) else { return Given::Unanswered };
+    if text.len() > ANSWER_CHARS_MAX {
+        return Given::Nothing;
+    }
+    match texts::data(text) {
+        Some(data) if data.is_empty() => Given::Nothing,
+        Some(data) => Given::Value(data),
+        None => Given::Unanswered,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::future::BoxFuture;
+
+    use super::super::lists_model::{Epoch, lane, subject};
+    use super::*;
+    use crate::rpc::endpoint::EndpointConfig;
+    use crate::rpc::limits::PoolLimits;
+    use crate::rpc::transport::{Request, Response, Transport, TransportError};
+
+    /// Tokens by their first byte: 1 is USDC with 6 decimals, 2 has a symbol of 32 bytes and no
+    /// decimals, all others revert.
+    #[derive(Debug, Default)]
+    struct Contracts {
+        multicall: bool,
+        /// Answers with null: every so-maniest call, and every call.
+        null_every: usize,
+        is_silent: bool,
+        calls: std::sync::atomic::AtomicUsize,
+    }
+
+    fn word(value: u8) -> Vec<u8> {
+        let mut word = vec![0; 32];
+        word[31] = value;
+        word
+    }
+
+    fn fixed(text: &[u8]) -> Vec<u8> {
+        let mut word = text.to_vec();
+        word.resize(32, 0);
+        word
+    }
+
+    fn one(token: u8, selector: &[u8]) -> Option<Vec<u8>> {
+        match (token, selector == abi::SYMBOL) {
+            (1, true) => Some([word(32), word(4), fixed(b"USDC")].concat()),
+            (1, false) => Some(word(6)),
+            (2, true) => Some(fixed(b"MKR")),
+            _ => None,
+        }
+    }
+
+    impl Contracts {
+        fn call(&self, to: &[u8], data: &[u8]) -> Option<Vec<u8>> {
+            if data.len() == 4 {
+                return one(to[0], data);
+            }
+            if !self.multicall {
+                return Some(Vec::new());
+            }
+            // Entries of five words behind their offsets, as `abi::aggregate3` writes them.
+            let count = usize::from(data[4 + 63]);
+            let entries = &data[4 + 64 + 32 * count..];
+            let given: Vec<Vec<u8>> = entries
+                .chunks(160)
+                .map(|entry| {
+                    let told = one(entry[12], &entry[128..132]);
+                    let mut bytes = told.clone().unwrap_or_default();
+                    let length = word(u8::try_from(bytes.len()).unwrap());
+                    bytes.resize(bytes.len().next_multiple_of(32), 0);
+                    [word(u8::from(told.is_some())), word(64), length, bytes].concat()
+                })
+                .collect();
+            let (mut heads, mut at) = (Vec::new(), 32 * count);
+            for entry in &given {
+                let mut head = vec![0; 32];
+                head[30..].copy_from_slice(&u16::try_from(at).unwrap().to_be_bytes());
+                heads.extend(head);
+                at += entry.len();
+            }
+            Some([word(32), word(data[4 + 63]), heads, given.concat()].concat())
+        }
+    }
+
+    impl Transport for Contracts {
+        fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+            let asked: Value = serde_json::from_slice(&request.body).unwrap();
+            let answer = |call: &Value| {
+                let hex = |name: &str| {
+                    let text = call["params"][0][name].as_str().unwrap();
+                    hex::decode(text.trim_start_matches("0x")).unwrap()
+                };
+                let number = self.calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+                let is_null = self.null_every > 0 && number.is_multiple_of(self.null_every);
+                if self.is_silent || is_null {
+                    return json!({"id": call["id"], "result": null});
+                }
+                match self.call(&hex("to"), &hex("data")) {
+                    Some(data) => json!({"id": call["id"], "result": hex_text(&data)}),
+                    None => json!({
+                        "id": call["id"], "error": {"code": 3, "message": "execution reverted"},
+                    }),
+                }
+            };
+            let body = match asked.as_array() {
+                Some(calls) => Value::from(calls.iter().map(answer).collect::<Vec<_>>()),
+                None => answer(&asked),
+            };
+            let body = body.to_string().into();
+            Box::pin(async { Ok(Response { status: 200, retry_after: None, body }) })
+        }
+    }
+
+    /// The same whether the chain has the contract, lacks it, or answers nothing for it.
+    #[tokio::test(start_paused = true)]
+    async fn tokens_tell_what_they_can_with_and_without_the_contract() {
+        let chain = (*subject().chain).clone();
+        let mints: Vec<Address> = (1..=60).map(|byte| Address::Evm([byte; 20])).collect();
+        for (contract, multicall) in
+            [(chain.multicall, true), (chain.multicall, false), (None, false)]
+        {
+            let chain = Chain { multicall: contract, ..chain.clone() };
+            let endpoints = vec![EndpointConfig::new("http://one/")];
+            let transport = Arc::new(Contracts { multicall, ..Contracts::default() });
+            let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
+            let metas = tokens(&pool, &chain, &mints, &lane()).await.unwrap();
+            assert_eq!(metas.len(), mints.len());
+            let told = |at: usize| (metas[at].symbol.as_deref(), metas[at].decimals);
+            assert_eq!(told(0), (Some("USDC"), Some(6)));
+            assert_eq!(told(1), (Some("MKR"), None));
+            assert!((2..60).all(|at| told(at) == (None, None)));
+        }
+    }
+
+    /// Issue 16, 9: null is no answer.
+    #[tokio::test(start_paused = true)]
+    async fn a_token_without_an_answer_is_left_out_and_never_without_decimals() {
+        let chain = (*subject().chain).clone();
+        let mints: Vec<Address> = (1..=60).map(|byte| Address::Evm([byte; 20])).collect();
+        for (multicall, null_every, is_silent) in [
+            (true, 1, false),
+            (true, 2, false),
+            (false, 3, false),
+            (false, 4, false),
+            (true, 0, true),
+        ] {
+            let contract = chain.multicall.filter(|_| multicall);
+            let chain = Chain { multicall: contract, ..chain.clone() };
+            let contracts = Contracts { multicall, null_every, is_silent, ..Contracts::default() };
+            let endpoints = vec![EndpointConfig::new("http://one/")];
+            let transport = Arc::new(contracts);
+            let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
+            let metas = tokens(&pool, &chain, &mints, &lane()).await.unwrap();
+            assert!(metas.len() < mints.len() || null_every == 2, "{null_every}");
+            assert!(!is_silent || metas.is_empty());
+            for meta in metas {
+                let expected = match meta.mint.bytes()[0] {
+                    1 => (Some("USDC"), Some(6)),
+                    2 => (Some("MKR"), None),
+                    _ => (None, None),
+                };
+                assert_eq!((meta.symbol.as_deref(), meta.decimals), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What nodes say, in their own form: hex numbers, blocks, logs.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::decode::evm::{Account, Word};
+use crate::domain::{Height, Units, UnixSeconds};
+
+/// A quantity that fits 64 bits.
+pub(crate) fn number(raw: &RawValue) -> Option<u64> {
+    hex_number(serde_json::from_str(raw.get()).ok()?)
+}
+
+pub(super) fn hex_number(text: &str) -> Option<u64> {
+    u64::from_str_radix(hex_digits(text)?, 16).ok()
+}
+
+/// A quantity of up to 256 bits.
+pub(super) fn units(raw: &RawValue) -> Option<Units> {
+    hex_units(serde_json::from_str(raw.get()).ok()?)
+}
+
+pub(super) fn hex_units(text: &str) -> Option<Units> {
+    Units::from_str_radix(hex_digits(text)?, 16).ok()
+}
+
+/// The number parsers allow signs and underscores.
+fn hex_digits(text: &str) -> Option<&str> {
+    let digits = text.strip_prefix("0x")?;
+    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(digits)
+}
+
+pub(super) fn word(text: &str) -> Option<Word> {
+    let mut word = [0; 32];
+    hex::decode_to_slice(text.strip_prefix("0x")?, &mut word).ok()?;
+    Some(word)
+}
+
+pub(crate) fn account(text: &str) -> Option<Account> {
+    let mut account = [0; 20];
+    hex::decode_to_slice(text.strip_prefix("0x")?, &mut account).ok()?;
+    Some(account)
+}
+
+/// What an `eth_call` gave.
+pub(crate) fn returned(raw: &RawValue) -> Option<Vec<u8>> {
+    let text: String = serde_json::from_str(raw.get()).ok()?;
+    hex::decode(text.strip_prefix("0x")?).ok()
+}
+
+/// The low 20 bytes of a topic.
+pub(crate) fn account_of(word: &Word) -> Option<Account> {
+    word.last_chunk().copied()
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    format!("0x{}", hex::encode(bytes))
+}
+
+/// An account as a topic.
+pub(super) fn topic(account: &Account) -> String {
+    format!("0x{}{}", "0".repeat(24), hex::encode(account))
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Block<'a> {
+    number: &'a str,
+    hash: &'a str,
+    timestamp: &'a str,
+    #[serde(borrow, default)]
+    transactions: Vec<&'a str>,
+}
+
+/// The head of a block, and the transactions in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BlockHead {
+    pub(super) number: Height,
+    pub(super) hash: Word,
+    pub(super) time: UnixSeconds,
+    pub(super) transactions: Vec<Word>,
+}
+
+/// `Ok(None)` for a block that the node does not have.
+pub(super) fn block(raw: &RawValue) -> Result<Option<BlockHead>, ()> {
+    let block: Option<Block<'_>> = serde_json::from_str(raw.get()).map_err(|_| ())?;
+    let Some(block) = block else { return Ok(None) };
+    let read = || {
+        let time = u32::try_from(hex_number(block.timestamp)?).ok()?;
+        Some(BlockHead {
+            number: hex_number(block.number)?,
+            hash: word(block.hash)?,
+            time: UnixSeconds(time),
+            transactions: block
+                .transactions
+                .iter()
+                .map(|text| word(text))
+                .collect::<Option<_>>()?,
+        })
+    };
+    read().map(Some).ok_or(())
+}
+
+/// One log of `eth_getLogs`, as far as finding transactions needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundLog {
+    pub(crate) address: Account,
+    pub(crate) topics: Vec<Word>,
+    pub(crate) data: Vec<u8>,
+    pub(crate) block: Height,
+    pub(crate) hash: Word,
+    pub(crate) index: Option<u32>,
+    /// Only newer nodes tell it.
+    pub(crate) time: Option<UnixSeconds>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawLog<'a> {
+    address: &'a str,
+    #[serde(borrow)]
+    topics: Vec<&'a str>,
+    data: &'a str,
+    block_number: &'a str,
+    transaction_hash: &'a str,
+    transaction_index: Option<&'a str>,
+    block_timestamp: Option<&'a str>,
+    #[serde(default)]
+    removed: bool,
+}
+
+/// `None` where it is no list of logs. Logs that a reorganisation took back are left out.
+pub(crate) fn logs(raw: &RawValue) -> Option<Vec<FoundLog>> {
+    let all: Vec<RawLog<'_>> = serde_json::from_str(raw.get()).ok()?;
+    all.iter().filter(|log| !log.removed).map(found).collect()
+}
+
+fn found(log: &RawLog<'_>) -> Option<FoundLog> {
+    let small = |text: &str| u32::try_from(hex_number(text)?).ok();
+    Some(FoundLog {
+        address: account(log.address)?,
+        topics: log.topics.iter().map(|text| word(text)).collect::<Option<_>>()?,
+        data: hex::decode(log.data.strip_prefix("0x")?).ok()?,
+        block: hex_number(log.block_number)?,
+        hash: word(log.transaction_hash)?,
+        index: log.transaction_index.and_then(small),
+        time: log.block_timestamp.and_then(small).filter(|time| *time > 0).map(UnixSeconds),
+    })
+}
+
+#[derive(Deserialize)]
+struct Whole<'a> {
+    #[serde(borrow)]
+    transactions: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named<'a> {
+    #[serde(alias = "hash")]
+    transaction_hash: &'a str,
+}
+
+fn named(all: &[&RawValue], hash: &Word) -> Option<Box<RawValue>> {
+    let is_it = |raw: &&&RawValue| {
+        let named: Option<Named<'_>> = serde_json::from_str(raw.get()).ok();
+        named.and_then(|named| word(named.transaction_hash)).as_ref() == Some(hash)
+    };
+    all.iter().find(is_it).map(|raw| (*raw).to_owned())
+}
+
+/// A transaction of a whole block.
+pub(super) fn transaction_in(block: &RawValue, hash: &Word) -> Option<Box<RawValue>> {
+    let block: Whole<'_> = serde_json::from_str(block.get()).ok()?;
+    named(&block.transactions, hash)
+}
+
+/// A receipt out of those of a block.
+pub(super) fn receipt_in(receipts: &RawValue, hash: &Word) -> Option<Box<RawValue>> {
+    let receipts: Vec<&RawValue> = serde_json::from_str(receipts.get()).ok()?;
+    named(&receipts, hash)
+}
+
+/// Which transaction it is, who sent it, and to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) hash: Word,
+    /// `None`: it is not in a block yet.
+    pub(super) block: Option<Height>,
+    pub(super) from: Account,
+    pub(super) to: Option<Account>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawSeen<'a> {
+    hash: &'a str,
+    block_number: Option<&'a str>,
+    from: &'a str,
+    to: Option<&'a str>,
+}
+
+pub(super) fn seen(raw: &RawValue) -> Option<Seen> {
+    let tx: RawSeen<'_> = serde_json::from_str(raw.get()).ok()?;
+    Some(Seen {
+        hash: word(tx.hash)?,
+        block: tx.block_number.and_then(hex_number),
+        from: account(tx.from)?,
+        to: tx.to.map(account).map_or(Some(None), |to| to.map(Some))?,
+    })
+}

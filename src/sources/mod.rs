@@ -1,0 +1,23 @@
+//! How each family pages a wallet's history, and asks for tokens, blocks and prices.
+//!
+//! Never writes anything. What was not confirmed is a doubt of the chunk that it reads.
+
+mod activity;
+mod candles;
+mod evm;
+mod known_pools;
+mod reference;
+mod solana;
+mod source;
+mod symbol;
+mod tron;
+
+pub use activity::Activity;
+pub use candles::Candles;
+pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};
+pub use solana::{SolanaLimits, SolanaSource};
+pub use source::{
+    FoundTx, GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, Tip,
+    TokenMeta,
+};
+pub use tron::{TronDiscovery, TronLimits, TronSource, tron_reading, tron_rpc_reading};

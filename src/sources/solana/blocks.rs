@@ -1,0 +1,191 @@
+//! Blocks: their hashes, the order of their transactions, their times.
+
+use std::collections::BTreeSet;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use serde_json::{Value, json};
+
+use super::SolanaSource;
+use super::listing::FIRST_HEIGHTS;
+use super::wire::{self, Block};
+use crate::domain::{Height, TxId};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::rpc::scheduler::Lane;
+use crate::sources::source::HashCheck;
+
+/// Error codes for a slot without a block: skipped, or missing in long-term storage
+/// (agave `rpc-client-api`, custom errors -32007 and -32009).
+pub(super) const NO_BLOCK: [i64; 2] = [-32007, -32009];
+
+impl SolanaSource {
+    pub(crate) async fn block_hash(
+        &self,
+        height: Height,
+        lane: &Lane,
+    ) -> Result<Option<[u8; 32]>, UpstreamError> {
+        let block = self.block(height, "none", &CallOptions::new(lane.clone())).await?;
+        Ok(block.and_then(|(block, _)| wire::pubkey(&block.blockhash)))
+    }
+
+    /// `Differs` only when a second answer, of another endpoint where there is one, agrees; an
+    /// endpoint that is alone with it is left alone for a while.
+    pub(crate) async fn check_hash(
+        &self,
+        height: Height,
+        expected: [u8; 32],
+        lane: &Lane,
+    ) -> Result<HashCheck, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let (Some(told), by) = self.hash_by(height, &options).await? else {
+            return Ok(HashCheck::Unknown);
+        };
+        if told == expected {
+            return Ok(HashCheck::Same);
+        }
+        let (second, _) = self.hash_by(height, &CallOptions { avoid: by, ..options }).await?;
+        if second == Some(told) {
+            return Ok(HashCheck::Differs);
+        }
+        if let (Some(by), true) = (by, second == Some(expected)) {
+            tracing::warn!(height, endpoint = %self.inner.pool.label(by), "alone with its block hash");
+            self.inner.pool.bench(by, self.inner.limits.bench);
+            return Ok(HashCheck::Same);
+        }
+        Ok(HashCheck::Unknown)
+    }
+
+    async fn hash_by(
+        &self,
+        height: Height,
+        options: &CallOptions,
+    ) -> Result<(Option<[u8; 32]>, Option<EndpointId>), UpstreamError> {
+        let block = self.block(height, "none", options).await?;
+        Ok(match block {
+            Some((block, by)) => (wire::pubkey(&block.blockhash), Some(by)),
+            None => (None, None),
+        })
+    }
+
+    pub(crate) async fn block_order(
+        &self,
+        height: Height,
+        lane: &Lane,
+    ) -> Result<Vec<TxId>, UpstreamError> {
+        // An error where the slot is said to have no block: `null` may be another answer soon.
+        let block = self.told(height, "signatures", &CallOptions::new(lane.clone())).await?;
+        let signatures = block.map(|(block, _)| block.signatures).unwrap_or_default();
+        Ok(signatures.iter().filter_map(|text| TxId::parse_solana(text)).collect())
+    }
+
+    /// A signature from a block above a height, from which lists can be asked; `None` where no
+    /// block above is told.
+    pub(super) async fn anchor_above(
+        &self,
+        height: Height,
+        options: &CallOptions,
+    ) -> Result<Option<TxId>, UpstreamError> {
+        let params = json!([height.saturating_add(1), 1, {"commitment": "finalized"}]);
+        let answer = match self.inner.pool.call("getBlocksWithLimit", params, options).await {
+            Ok(answer) => answer,
+            Err(error) if error.is_final() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let slots: Vec<Height> = serde_json::from_str(answer.result.get()).unwrap_or_default();
+        let Some(&slot) = slots.first() else { return Ok(None) };
+        let block = self.block(slot, "signatures", options).await?;
+        Ok(block.and_then(|(block, _)| TxId::parse_solana(block.signatures.last()?)))
+    }
+
+    /// A slot's block, with who told it; `None` where the slot has none.
+    async fn block(
+        &self,
+        slot: Height,
+        details: &str,
+        options: &CallOptions,
+    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
+        match self.told(slot, details, options).await {
+            Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => Ok(None),
+            told => told,
+        }
+    }
+
+    async fn told(
+        &self,
+        slot: Height,
+        details: &str,
+        options: &CallOptions,
+    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
+        let how = json!({
+            "transactionDetails": details,
+            "rewards": false,
+            "commitment": "finalized",
+            "maxSupportedTransactionVersion": 1,
+        });
+        let answer = self.inner.pool.call("getBlock", json!([slot, how]), options).await?;
+        match wire::block(&answer.result) {
+            Ok(block) => Ok(block.map(|block| (block, answer.endpoint))),
+            Err(_) => Err(self.malformed(answer.endpoint, "getBlock gave no block")),
+        }
+    }
+
+    /// A slot's time, else that of the nearest lower slot that has one.
+    pub(super) async fn time_near(
+        &self,
+        slot: Height,
+        options: &CallOptions,
+    ) -> Result<Option<u64>, UpstreamError> {
+        let lowest = slot.saturating_sub(self.inner.limits.time_slots_max);
+        for near in (lowest..=slot).rev() {
+            let asked =
+                self.inner.pool.call("getBlockTime", Value::Array(vec![near.into()]), options);
+            match asked.await {
+                Ok(answer) => {
+                    if let Some(time) = wire::number(&answer.result) {
+                        return Ok(Some(time));
+                    }
+                }
+                Err(error) if error.is_final() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first block that each of those nodes keeps; 0 where one does not say. An error only
+    /// where none of them answers.
+    pub(super) async fn first_kept(
+        &self,
+        by: [Option<EndpointId>; 2],
+        options: &CallOptions,
+    ) -> Result<Vec<(EndpointId, Height)>, UpstreamError> {
+        let nodes: BTreeSet<EndpointId> = by.into_iter().flatten().collect();
+        let asked = nodes.into_iter().map(|id| async move {
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            let asked = self.inner.pool.call("getFirstAvailableBlock", json!([]), &options);
+            match asked.await {
+                Ok(answer) => wire::number(&answer.result)
+                    .map(|first| (id, first))
+                    .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock")),
+                Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => Ok((id, 0)),
+                Err(error) => Err(error),
+            }
+        });
+        let mut asked: FuturesUnordered<_> = asked.collect();
+        let (mut told, mut failed) = (Vec::new(), Vec::new());
+        while let Some(answer) = asked.next().await {
+            match answer {
+                // One that keeps the whole chain is enough.
+                Ok((id, first)) if first <= FIRST_HEIGHTS => return Ok(vec![(id, first)]),
+                Ok(kept) => told.push(kept),
+                Err(error) => failed.push(error),
+            }
+        }
+        match failed.pop() {
+            Some(error) if told.is_empty() => Err(error),
+            Some(_) | None => Ok(told),
+        }
+    }
+}

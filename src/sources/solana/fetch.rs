@@ -1,0 +1,136 @@
+//! Fetching: pages of lists, and transactions in batches.
+
+use futures_util::future::try_join_all;
+use serde_json::json;
+
+use super::SolanaSource;
+use super::list::{Entry, PAGE_MAX};
+use super::wire;
+use crate::decode::solana::{self as decoder, Transaction};
+use crate::domain::{Address, Height, TxId, UnixSeconds};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, Call, CallOptions};
+
+/// A page that is asked for.
+#[derive(Debug, Clone)]
+pub(super) struct PageRequest {
+    /// Number of the list.
+    pub(super) list: usize,
+    pub(super) address: [u8; 32],
+    pub(super) before: Option<TxId>,
+    /// The node must know at least this slot.
+    pub(super) min_slot: Option<Height>,
+}
+
+/// A page with who gave it.
+pub(super) type Page = Result<(Vec<Entry>, EndpointId), UpstreamError>;
+
+/// A transaction that was asked for: here, or given by nobody.
+pub(super) type Fetched = (Entry, Option<(Box<Transaction>, UnixSeconds)>);
+
+/// The same as one answer has it.
+type Read = Result<Option<(Box<Transaction>, UnixSeconds)>, UpstreamError>;
+
+impl SolanaSource {
+    pub(super) async fn pages(
+        &self,
+        asked: Vec<PageRequest>,
+        options: CallOptions,
+    ) -> Vec<(usize, Page)> {
+        let calls: Vec<Call> = asked.iter().map(page_call).collect();
+        let answers = self.inner.pool.batch(&calls, &options).await;
+        let page = |answer: Answer| {
+            let entries = wire::signatures(&answer.result).ok_or_else(|| {
+                self.malformed(answer.endpoint, "getSignaturesForAddress gave no list")
+            })?;
+            Ok((entries, answer.endpoint))
+        };
+        let pages = answers.into_iter().map(|answer| answer.and_then(page));
+        asked.into_iter().map(|request| request.list).zip(pages).collect()
+    }
+
+    /// What one node does not give, or not as it should, is asked of another one before it counts
+    /// as missing.
+    pub(super) async fn transactions(
+        &self,
+        entries: Vec<Entry>,
+        options: CallOptions,
+    ) -> Result<Vec<Fetched>, UpstreamError> {
+        let (mut fetched, mut missing) = (Vec::with_capacity(entries.len()), Vec::new());
+        for (entry, by, tx) in self.ask_transactions(entries, &options).await? {
+            match tx {
+                Ok(Some(tx)) => fetched.push((entry, Some(tx))),
+                Ok(None) | Err(UpstreamError::Malformed { .. }) => missing.push((entry, by)),
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(avoid) = missing.first().map(|(_, by)| *by) else { return Ok(fetched) };
+        let options = CallOptions { avoid: Some(avoid), ..options };
+        let entries = missing.into_iter().map(|(entry, _)| entry).collect();
+        for (entry, _, tx) in self.ask_transactions(entries, &options).await? {
+            fetched.push((entry, tx?));
+        }
+        Ok(fetched)
+    }
+
+    async fn ask_transactions(
+        &self,
+        entries: Vec<Entry>,
+        options: &CallOptions,
+    ) -> Result<Vec<(Entry, EndpointId, Read)>, UpstreamError> {
+        let calls: Vec<Call> = entries.iter().map(|entry| transaction_call(entry.id)).collect();
+        let answers = self.inner.pool.batch(&calls, options).await;
+        // In parallel, because a block time may have to be asked for.
+        let read = entries.into_iter().zip(answers).map(|(entry, answer)| async move {
+            let answer = answer?;
+            let by = answer.endpoint;
+            Ok((entry, by, self.transaction(entry, answer, options).await))
+        });
+        try_join_all(read).await
+    }
+
+    async fn transaction(&self, entry: Entry, answer: Answer, options: &CallOptions) -> Read {
+        let text = answer.result.get();
+        if text.trim() == "null" {
+            return Ok(None);
+        }
+        let parsed = decoder::parse(text.as_bytes());
+        let right = parsed.ok().filter(|tx| tx.id() == Some(entry.id) && tx.slot() == entry.slot);
+        let Some(tx) = right else {
+            return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
+        };
+        let told = tx.block_time().or(entry.time).and_then(|time| u64::try_from(time).ok());
+        let time = match told {
+            Some(time) => Some(time),
+            None => self.time_near(entry.slot, options).await?,
+        };
+        match time.and_then(|time| u32::try_from(time).ok()) {
+            Some(time) => Ok(Some((Box::new(tx), UnixSeconds(time)))),
+            None => Err(self.malformed(answer.endpoint, "a block without a time")),
+        }
+    }
+}
+
+fn page_call(request: &PageRequest) -> Call {
+    let mut how = serde_json::Map::new();
+    how.insert("limit".to_owned(), PAGE_MAX.into());
+    how.insert("commitment".to_owned(), "finalized".into());
+    if let Some(before) = request.before {
+        how.insert("before".to_owned(), before.to_string().into());
+    }
+    if let Some(slot) = request.min_slot {
+        how.insert("minContextSlot".to_owned(), slot.into());
+    }
+    let address = Address::Solana(request.address).to_string();
+    Call { method: "getSignaturesForAddress", params: json!([address, how]) }
+}
+
+pub(super) fn transaction_call(id: TxId) -> Call {
+    let how = json!({
+        "encoding": "json",
+        "commitment": "finalized",
+        "maxSupportedTransactionVersion": 1,
+    });
+    Call { method: "getTransaction", params: json!([id.to_string(), how]) }
+}

@@ -1,0 +1,584 @@
+//! One gap of a wallet, read: decides what is asked next and what can be delivered.
+//!
+//! All requests under way live in `flights`, so that dropping a `next` loses nothing and dropping
+//! the reader stops everything.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::Ordering;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::time::sleep;
+
+use super::SolanaSource;
+use super::fetch::{Fetched, Page, PageRequest};
+use super::hint::{hint, resume};
+use super::list::{Absorbed, Entry, Kind, List};
+use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState};
+use super::open::Opening;
+use super::timeline::{Ready, Sizes, Timeline};
+use super::wire::Balance;
+use crate::decode::solana::Transaction;
+use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, TxId, UnixSeconds, Way};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
+
+/// Agave's code for a `before` that the node does not know; older ones answer `[]`.
+const UNKNOWN_BEFORE: i64 = -32020;
+
+enum Event {
+    Opened(Result<Opening, UpstreamError>),
+    Anchored(Result<Option<TxId>, UpstreamError>),
+    Pages(Vec<(usize, Page)>),
+    Fetched(Result<Vec<Fetched>, UpstreamError>),
+    /// The first block that those keep who told the ends of these lists.
+    FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Waits for what must be known before anything is listed.
+    Opening,
+    Reading,
+    Ended,
+}
+
+/// Reads one gap.
+pub(super) struct ListReader {
+    source: SolanaSource,
+    request: GapRequest,
+    wallet: [u8; 32],
+    phase: Phase,
+    options: CallOptions,
+    /// Who told the head, for the first pages.
+    head_by: Option<EndpointId>,
+    /// What the reading cannot establish.
+    doubts: Doubts,
+    listings: Vec<Listing>,
+    listed: HashSet<[u8; 32]>,
+    /// Nodes that keep the whole chain.
+    whole: BTreeSet<EndpointId>,
+    timeline: Timeline,
+    flights: FuturesUnordered<BoxFuture<'static, Event>>,
+    /// What went wrong while nobody waited.
+    failure: Option<UpstreamError>,
+    eager: bool,
+    /// Transactions delivered so far: the run-ahead of a reader that is not eager.
+    delivered: usize,
+    /// Grows, so that the first rows come early and later commits are few.
+    chunk_min: usize,
+    /// To be told with the first chunk.
+    tip: Option<Tip>,
+    /// Accounts to be told of with the next chunk.
+    news: HashMap<[u8; 32], SourceAccount>,
+    known: HashMap<[u8; 32], SourceAccount>,
+}
+
+impl std::fmt::Debug for ListReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ListReader").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+impl Drop for ListReader {
+    fn drop(&mut self) {
+        self.source.inner.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl ListReader {
+    pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
+        source.inner.readers.fetch_add(1, Ordering::Relaxed);
+        let wallet = match request.wallet {
+            Address::Solana(bytes) => bytes,
+            // The registry gives a Solana source to Solana chains only.
+            Address::Evm(_) | Address::Tron(_) => [0; 32],
+        };
+        let mut reader = Self {
+            wallet,
+            phase: Phase::Opening,
+            doubts: Doubts::NONE,
+            options: CallOptions::new(request.lane.clone()),
+            head_by: None,
+            listings: Vec::new(),
+            listed: HashSet::new(),
+            whole: BTreeSet::new(),
+            timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
+            flights: FuturesUnordered::new(),
+            failure: None,
+            eager: false,
+            delivered: 0,
+            chunk_min: 1,
+            tip: None,
+            news: HashMap::new(),
+            known: request.accounts.iter().map(|known| (known.account, *known)).collect(),
+            source,
+            request,
+        };
+        reader.begin();
+        reader
+    }
+
+    pub(super) fn set_eager(&mut self, eager: bool) {
+        self.eager = eager;
+    }
+
+    /// The next chunk, newest first; `None` after the last one. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        loop {
+            if let Some(error) = self.failure.take() {
+                return Err(error);
+            }
+            if self.phase == Phase::Ended {
+                return Ok(None);
+            }
+            self.schedule();
+            if let Some(chunk) = self.deliver()? {
+                return Ok(Some(chunk));
+            }
+            match self.flights.next().await {
+                Some(event) => self.absorb(event)?,
+                None => return Err(stalled()),
+            }
+            // What came at the same time makes one chunk.
+            while let Some(Some(event)) = self.flights.next().now_or_never() {
+                self.absorb(event)?;
+            }
+        }
+    }
+
+    /// Works on what is under way, within the run-ahead, without delivering; never ready. Requests
+    /// that hold a place at an endpoint must not wait for a slow taker of chunks.
+    pub(super) async fn drive(&mut self) -> std::convert::Infallible {
+        loop {
+            if self.phase == Phase::Ended || self.failure.is_some() {
+                return std::future::pending().await;
+            }
+            if self.eager {
+                self.ask(false);
+            }
+            match self.flights.next().await {
+                Some(event) => self.failure = self.absorb(event).err(),
+                None => return std::future::pending().await,
+            }
+        }
+    }
+
+    /// What must be known first: the head, or a place in the chain to list from.
+    fn begin(&mut self) {
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let (wallet, first) = (self.request.wallet, self.request.first);
+        match (self.request.high, resume(self.request.resume.as_ref())) {
+            (None, _) => self.flights.push(Box::pin(async move {
+                Event::Opened(source.open(wallet, first, &options).await)
+            })),
+            (Some(high), Some(hint)) => {
+                self.timeline.remember(hint.0, hint.1);
+                let list = List::new(Kind::Wallet, self.request.low, high);
+                self.start(high, list.resumed(hint.0.1, hint.1));
+            }
+            (Some(high), None) => self.flights.push(Box::pin(async move {
+                Event::Anchored(source.anchor_above(high, &options).await)
+            })),
+        }
+    }
+
+    /// Begins to list: the wallet, and the accounts that may hold what is wanted.
+    fn start(&mut self, high: Height, wallet: List) {
+        self.phase = Phase::Reading;
+        self.listings.push(Listing::new(self.wallet, wallet));
+        self.listed.insert(self.wallet);
+        if self.request.high.is_some() {
+            let wanted = |known: &&SourceAccount| known.oldest.is_none_or(|oldest| oldest <= high);
+            let accounts: Vec<[u8; 32]> =
+                self.request.accounts.iter().filter(wanted).map(|known| known.account).collect();
+            for account in accounts {
+                self.list_account(account, high);
+            }
+        }
+    }
+
+    /// Lists an account from the top: no cursor, behind which a node could lose an entry.
+    fn list_account(&mut self, account: [u8; 32], high: Height) {
+        if self.listed.insert(account) {
+            let list = List::new(Kind::Account, self.request.low, high);
+            self.listings.push(Listing::new(account, list));
+        }
+    }
+
+    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
+        match event {
+            Event::Opened(opening) => self.opened(opening?),
+            Event::Anchored(anchor) => {
+                let high = self.request.high.unwrap_or_default();
+                let list = List::new(Kind::Wallet, self.request.low, high);
+                match anchor? {
+                    Some(above) => self.start(high, list.from(above)),
+                    None => self.start(high, list),
+                }
+            }
+            Event::Pages(pages) => {
+                for (number, page) in pages {
+                    match page {
+                        Ok((entries, by)) => self.page(number, &entries, by)?,
+                        Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
+                        Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
+                            self.unknown_cursor(number, error)?;
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            Event::Fetched(fetched) => {
+                for (entry, tx) in fetched? {
+                    self.fetched(entry, tx)?;
+                }
+            }
+            Event::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, opening: Opening) {
+        let Opening { head, endpoint, accounts, tip } = opening;
+        if accounts.is_none() {
+            self.doubts = Doubts::TOKEN_ACCOUNTS;
+        }
+        self.tip = tip;
+        if head < self.request.low {
+            self.phase = Phase::Ended;
+            return;
+        }
+        self.head_by = Some(endpoint);
+        self.timeline = Timeline::new(self.request.low, head);
+        self.start(head, List::new(Kind::Wallet, self.request.low, head));
+        let Some(accounts) = accounts else { return };
+        let mut gone: HashMap<[u8; 32], SourceAccount> = self.known.clone();
+        for Balance { account, amount, at } in accounts {
+            let known = gone.remove(&account);
+            let same = known.is_some_and(|known| known.amount == Some(amount));
+            if !same || self.request.low == 0 {
+                self.list_account(account, head);
+                let oldest = known.and_then(|known| known.oldest);
+                // A balance of above the head would hide what changed it from the next read; that
+                // there is the account must be known to whoever reads on below.
+                let amount = (at <= head).then_some(amount);
+                self.news.insert(account, SourceAccount { account, amount, oldest });
+            }
+        }
+        for known in gone.into_values().filter(|known| known.amount.is_some()) {
+            self.list_account(known.account, head);
+            self.news.insert(known.account, SourceAccount { amount: None, ..known });
+        }
+    }
+
+    fn page(
+        &mut self,
+        number: usize,
+        entries: &[Entry],
+        by: EndpointId,
+    ) -> Result<(), UpstreamError> {
+        let (low, resumed) = (self.request.low, self.request.high);
+        let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
+        listing.last_by = Some(by);
+        let before = std::mem::replace(&mut listing.state, PageState::Paged);
+        match listing.list.absorb(entries) {
+            Absorbed::Entries => {
+                let is_wallets = listing.list.kind == Kind::Wallet;
+                let [_, previous] = listing.answered_by;
+                listing.answered_by = [previous, Some(by)];
+                self.timeline.add(entries, is_wallets);
+                Ok(())
+            }
+            Absorbed::Miss => {
+                if before == (PageState::Asked { is_first: true }) {
+                    listing.state = PageState::New;
+                }
+                Ok(())
+            }
+            // The hint that the reading began from is of no use here: from the top.
+            Absorbed::Lost if listing.is_fresh && resumed.is_some() => {
+                let high = self.timeline.next_high();
+                *listing = Listing::new(listing.address, List::new(listing.list.kind, low, high));
+                listing.is_fresh = false;
+                Ok(())
+            }
+            Absorbed::Lost => {
+                Err(self.source.malformed(by, "a list that lacks what it held before"))
+            }
+        }
+    }
+
+    /// A page that cannot be understood is asked for again: of many lists, one answer that is
+    /// `null` must not end the reading of all.
+    fn torn(&mut self, number: usize, error: UpstreamError) -> Result<(), UpstreamError> {
+        let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
+        let is_first = listing.state == PageState::Asked { is_first: true };
+        listing.state = if is_first { PageState::New } else { PageState::Paged };
+        match listing.list.miss() {
+            Absorbed::Entries | Absorbed::Miss => Ok(()),
+            Absorbed::Lost => Err(error),
+        }
+    }
+
+    /// No endpoint knows the signature that the page was asked from: from the top, where it is a hint.
+    fn unknown_cursor(&mut self, number: usize, error: UpstreamError) -> Result<(), UpstreamError> {
+        let high = self.timeline.next_high();
+        let Some(listing) = self.listings.get_mut(number) else { return Ok(()) };
+        if listing.is_fresh && self.request.high.is_some() {
+            let list = List::new(listing.list.kind, self.request.low, high);
+            *listing = Listing::new(listing.address, list);
+            listing.is_fresh = false;
+            return Ok(());
+        }
+        self.torn(number, error)
+    }
+
+    fn fetched(
+        &mut self,
+        entry: Entry,
+        tx: Option<(Box<Transaction>, UnixSeconds)>,
+    ) -> Result<(), UpstreamError> {
+        let Some((tx, time)) = tx else {
+            let tries = self.timeline.put_back(entry.slot, entry.id);
+            if tries < self.source.inner.limits.missing_tries_max {
+                return Ok(());
+            }
+            let last = "a listed transaction is given by no node".to_owned();
+            return Err(UpstreamError::Unavailable { attempts: tries, last });
+        };
+        for account in tx.closed_token_accounts(&self.wallet) {
+            let known = self.known.get(&account);
+            // Its list was read to an end above this slot: this close is not in it.
+            if known.is_some_and(|known| known.oldest.is_some_and(|oldest| oldest > entry.slot)) {
+                continue;
+            }
+            if !self.listed.contains(&account) {
+                self.list_account(account, entry.slot);
+                let closed = SourceAccount { account, amount: None, oldest: None };
+                self.news.entry(account).or_insert(closed);
+            }
+        }
+        self.timeline.put(entry.slot, entry.id, tx, time);
+        Ok(())
+    }
+
+    /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
+    fn frontier(&self) -> Option<Height> {
+        self.listings.iter().filter_map(|listing| listing.frontier(self.request.low)).max()
+    }
+
+    /// Asks who told the end of a list for the first block that he keeps: a node that has thrown
+    /// the older ones away ends every list there.
+    fn ask_proofs(&mut self) {
+        let mut asked: BTreeMap<[Option<EndpointId>; 2], Vec<usize>> = BTreeMap::new();
+        for (number, listing) in self.listings.iter_mut().enumerate() {
+            if !listing.wants_proof() {
+                continue;
+            }
+            let by = listing.ended_by();
+            if by.iter().flatten().any(|id| self.whole.contains(id)) {
+                listing.proof = EndProof::Kept(0);
+                continue;
+            }
+            listing.proof = EndProof::Asked;
+            asked.entry(by).or_default().push(number);
+        }
+        for (by, numbers) in asked {
+            let (source, options) = (self.source.clone(), self.options.clone());
+            self.flights.push(Box::pin(async move {
+                Event::FirstKept(numbers, source.first_kept(by, &options).await)
+            }));
+        }
+    }
+
+    fn proved(&mut self, numbers: &[usize], kept: &[(EndpointId, Height)]) {
+        let is_whole =
+            |(id, first): &(EndpointId, Height)| (*first <= FIRST_HEIGHTS).then_some(*id);
+        self.whole.extend(kept.iter().filter_map(is_whole));
+        let first = kept.iter().map(|(_, first)| *first).min().unwrap_or(0);
+        let others = self.source.inner.pool.endpoints().len() > 1;
+        for number in numbers {
+            if let Some(listing) = self.listings.get_mut(*number) {
+                listing.prove(first, self.request.low, others);
+            }
+        }
+    }
+
+    /// Asks for what there is room for; for what is next in any case, so that a reading never
+    /// waits for room that only its next transactions would make. Not while nobody takes chunks.
+    fn schedule(&mut self) {
+        self.ask(false);
+        if self.flights.is_empty() {
+            self.ask(true);
+        }
+    }
+
+    fn ask(&mut self, is_stuck: bool) {
+        if matches!(self.phase, Phase::Opening | Phase::Ended) {
+            return;
+        }
+        self.ask_pages(is_stuck);
+        self.ask_transactions(is_stuck);
+        self.ask_proofs();
+    }
+
+    /// Asks for the pages that hold up the delivery, while there is room for their entries.
+    fn ask_pages(&mut self, is_stuck: bool) {
+        let frontier = self.frontier();
+        let ahead = if self.eager { self.source.inner.limits.list_ahead_max } else { 1 };
+        let room = is_stuck || self.timeline.wants_entries(frontier, ahead);
+        let size = self.source.inner.pool.batch_size();
+        let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
+        for (number, listing) in self.listings.iter_mut().enumerate() {
+            let blocks = room && listing.list.frontier().is_some_and(|at| Some(at) == frontier);
+            let is_first = listing.state == PageState::New;
+            let due = is_first || (listing.state == PageState::Paged && blocks);
+            // That nothing follows is asked about early, as it takes no room; of accounts, of which
+            // there may be many, once the first rows are out.
+            let is_early = listing.list.kind == Kind::Wallet || self.delivered > 0;
+            let is_end =
+                is_early && listing.list.wants_second_answer() && listing.state == PageState::Paged;
+            if listing.list.ended || !(due || is_end) {
+                continue;
+            }
+            listing.state = PageState::Asked { is_first };
+            let from_head = self.request.high.is_none() && is_first;
+            let request = PageRequest {
+                list: number,
+                address: listing.address,
+                before: listing.list.before(),
+                min_slot: listing.list.min_slot(),
+            };
+            let second = listing.list.wants_second_answer() || listing.list.missed();
+            let on = self.head_by.filter(|_| from_head);
+            let avoid = listing.last_by.filter(|_| second);
+            // Accounts are found one after another while rows are delivered: to wait for a slow
+            // node at the end of each would make all as slow as that one.
+            let in_time = !listing.list.missed();
+            if listing.list.kind == Kind::Account {
+                accounts.entry((on, avoid, in_time)).or_default().push(request);
+            } else {
+                let options = CallOptions { on, avoid, ..self.options.clone() };
+                self.flights.push(pages(self.source.clone(), vec![request], options));
+            }
+        }
+        for ((on, avoid, in_time), requests) in accounts {
+            for group in requests.chunks(size.max(1)) {
+                let options = CallOptions { on, avoid, in_time, ..self.options.clone() };
+                self.flights.push(pages(self.source.clone(), group.to_vec(), options));
+            }
+        }
+    }
+
+    fn ask_transactions(&mut self, is_stuck: bool) {
+        let limits = &self.source.inner.limits;
+        let batch = self.source.inner.pool.batch_size();
+        let readers = self.source.inner.readers.load(Ordering::Relaxed).max(1);
+        let share = (limits.run_ahead_total_max / readers).min(limits.run_ahead_max).max(batch);
+        let window = if self.eager { share } else { self.delivered.clamp(batch, share) };
+        let window = if is_stuck { self.timeline.under_way() + batch } else { window };
+        while self.timeline.under_way() < window && self.timeline.waiting() > 0 {
+            let room = window - self.timeline.under_way();
+            let (entries, tries) = self.timeline.take(batch.min(room));
+            if entries.is_empty() {
+                return;
+            }
+            // The newest is delivered first.
+            let rank = entries.first().map_or(0, |entry| u64::MAX - entry.slot);
+            let (source, mut options) = (self.source.clone(), self.options.clone());
+            options.lane = options.lane.ranked(rank);
+            let pause = self.source.inner.limits.missing_pause * tries;
+            self.flights.push(Box::pin(async move {
+                if !pause.is_zero() {
+                    sleep(pause).await;
+                }
+                Event::Fetched(source.transactions(entries, options).await)
+            }));
+        }
+    }
+
+    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        let limits = &self.source.inner.limits;
+        let mut sizes = Sizes {
+            chunk_min: self.chunk_min,
+            chunk_max: limits.chunk_max,
+            skipped_max: limits.skipped_max,
+        };
+        if matches!(self.phase, Phase::Opening | Phase::Ended) {
+            return Ok(None);
+        }
+        let frontier = self.frontier();
+        if let Some(first) = self.cut_at(frontier) {
+            if self.timeline.next_high() < first {
+                return Err(UpstreamError::HistoryCut { first });
+            }
+            sizes.skipped_max = 0;
+        }
+        let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
+        self.chunk_min = (self.chunk_min * 2).min(sizes.chunk_max / 2);
+        if self.timeline.is_done() {
+            self.phase = Phase::Ended;
+        }
+        Ok(Some(self.chunk(ready)))
+    }
+
+    /// The first height that can be had, where lower ones are wanted and no node keeps them.
+    fn cut_at(&self, frontier: Option<Height>) -> Option<Height> {
+        let frontier = frontier?;
+        let low = self.request.low;
+        let is_cut = self.listings.iter().any(|one| one.cut(low) == Some(frontier));
+        is_cut.then_some(frontier.saturating_add(1))
+    }
+
+    fn chunk(&mut self, ready: Ready) -> RawChunk {
+        let Ready { low, high, txs } = ready;
+        self.delivered += txs.len();
+        for listing in &self.listings {
+            if listing.list.kind == Kind::Account && listing.is_whole() && !listing.told {
+                let known = self.known.get(&listing.address).copied();
+                let news = self.news.entry(listing.address).or_insert_with(|| {
+                    known.unwrap_or(SourceAccount {
+                        account: listing.address,
+                        amount: None,
+                        oldest: None,
+                    })
+                });
+                news.oldest = Some(listing.list.lowest().unwrap_or(high));
+            }
+        }
+        for listing in &mut self.listings {
+            listing.told |= listing.is_whole();
+        }
+        let accounts: Vec<SourceAccount> = self.news.drain().map(|(_, account)| account).collect();
+        for account in &accounts {
+            self.known.insert(account.account, *account);
+        }
+        RawChunk {
+            low,
+            high,
+            txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
+            resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
+            proof: Proof::of(Way::Signatures).with(self.doubts),
+            missing: Vec::new(),
+            accounts,
+            tip: self.tip.take(),
+        }
+    }
+}
+
+fn pages(
+    source: SolanaSource,
+    asked: Vec<PageRequest>,
+    options: CallOptions,
+) -> BoxFuture<'static, Event> {
+    Box::pin(async move { Event::Pages(source.pages(asked, options).await) })
+}
+
+fn stalled() -> UpstreamError {
+    let last = "the reading of this wallet stands still".to_owned();
+    UpstreamError::Unavailable { attempts: 0, last }
+}

@@ -1,0 +1,112 @@
+//! A list with what is needed to ask for its next page, and whether its end can be believed.
+
+use super::list::{Kind, List};
+use crate::domain::Height;
+use crate::rpc::endpoint::EndpointId;
+
+/// Slots that a node which keeps everything may name as its first.
+pub(super) const FIRST_HEIGHTS: Height = 1;
+/// How often an end that nobody can know is asked for again.
+const REOPENED_MAX: u8 = 3;
+
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) address: [u8; 32],
+    pub(super) list: List,
+    pub(super) state: PageState,
+    /// Not yet begun anew from the top.
+    pub(super) is_fresh: bool,
+    /// That it is read to its end was told with a chunk.
+    pub(super) told: bool,
+    /// Who gave the last page.
+    pub(super) last_by: Option<EndpointId>,
+    /// Who gave the last two pages that held what they must.
+    pub(super) answered_by: [Option<EndpointId>; 2],
+    pub(super) proof: EndProof,
+    reopened: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PageState {
+    /// No page has come.
+    New,
+    Asked {
+        is_first: bool,
+    },
+    Paged,
+}
+
+/// What the end of a list stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndProof {
+    Open,
+    Asked,
+    /// The first block that is kept by one of those who told it.
+    Kept(Height),
+}
+
+impl Listing {
+    pub(super) fn new(address: [u8; 32], list: List) -> Self {
+        Self {
+            address,
+            list,
+            state: PageState::New,
+            is_fresh: true,
+            told: false,
+            last_by: None,
+            answered_by: [None; 2],
+            proof: EndProof::Open,
+            reopened: 0,
+        }
+    }
+
+    /// The slot at and below which something may be unknown; `None`: all down to `low` is known.
+    pub(super) fn frontier(&self, low: Height) -> Option<Height> {
+        match self.list.frontier() {
+            Some(open) => Some(open),
+            None if self.list.is_passed() => None,
+            None => match self.proof {
+                EndProof::Open | EndProof::Asked => Some(self.list.end()),
+                EndProof::Kept(_) => self.cut(low),
+            },
+        }
+    }
+
+    /// The slot at and below which no node that was asked keeps what is wanted.
+    pub(super) fn cut(&self, low: Height) -> Option<Height> {
+        match self.proof {
+            EndProof::Kept(first) if self.list.ended && !self.list.is_passed() => {
+                (first > low.max(FIRST_HEIGHTS)).then(|| self.list.end().min(first - 1))
+            }
+            EndProof::Open | EndProof::Asked | EndProof::Kept(_) => None,
+        }
+    }
+
+    pub(super) fn wants_proof(&self) -> bool {
+        self.list.ended && !self.list.is_passed() && self.proof == EndProof::Open
+    }
+
+    /// Who said that nothing follows.
+    pub(super) fn ended_by(&self) -> [Option<EndpointId>; 2] {
+        match self.list.kind {
+            Kind::Wallet => self.answered_by,
+            Kind::Account => [self.last_by, None],
+        }
+    }
+
+    /// Those who told the end keep blocks from here on; another node may know more.
+    pub(super) fn prove(&mut self, first: Height, low: Height, others: bool) {
+        self.proof = EndProof::Kept(first);
+        if self.cut(low).is_some() && others && self.reopened < REOPENED_MAX {
+            self.reopened += 1;
+            self.proof = EndProof::Open;
+            self.list.reopen();
+        }
+    }
+
+    /// Read to its very end, from nodes that keep the whole chain.
+    pub(super) fn is_whole(&self) -> bool {
+        let all_kept = matches!(self.proof, EndProof::Kept(first) if first <= FIRST_HEIGHTS);
+        self.list.ended && !self.list.is_passed() && all_kept
+    }
+}

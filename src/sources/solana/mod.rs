@@ -1,0 +1,97 @@
+//! Reads a Solana wallet's transactions: lists of signatures, merged; transactions, fetched ahead.
+//!
+//! A slot is atomic: it is delivered only when every list has shown what lies below it.
+
+mod activity;
+mod balances;
+mod blocks;
+mod fetch;
+mod hint;
+mod limits;
+mod list;
+mod list_reader;
+mod listing;
+mod open;
+mod price_wire;
+mod prices;
+mod reader;
+mod single;
+mod timeline;
+mod tokens;
+mod whole;
+mod whole_reader;
+mod wire;
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+
+pub use limits::SolanaLimits;
+pub(super) use reader::SolanaReader;
+
+use super::source::{GapRequest, SourceStatus};
+use crate::domain::Height;
+use crate::registry::Chain;
+use crate::rpc::chain_check::ChainChecks;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::scheduler::Lane;
+use prices::References;
+
+/// Solana by JSON-RPC nodes. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SolanaSource {
+    inner: Arc<Inner>,
+    references: Arc<References>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    pool: Pool,
+    limits: SolanaLimits,
+    /// What `getGenesisHash` must answer.
+    genesis_hash: Option<String>,
+    chain_checks: Arc<ChainChecks>,
+    readers: AtomicUsize,
+    /// Whether whole transactions are offered by address; `None`: not asked yet.
+    whole: Mutex<Option<bool>>,
+}
+
+impl SolanaSource {
+    pub fn new(pool: Pool, genesis_hash: Option<String>, limits: SolanaLimits) -> Self {
+        let (chain_checks, readers, whole) =
+            (Arc::default(), AtomicUsize::new(0), Mutex::default());
+        let inner = Inner { pool, limits, genesis_hash, chain_checks, readers, whole };
+        Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
+    }
+
+    /// Prices are told by the reference pools of the chain's row.
+    #[must_use]
+    pub fn with_references(self, chain: &Chain) -> Self {
+        Self { references: Arc::new(References::of(chain)), ..self }
+    }
+
+    pub(super) fn chain_checks(&self) -> &Arc<ChainChecks> {
+        &self.inner.chain_checks
+    }
+
+    pub(super) fn read(&self, request: GapRequest) -> SolanaReader {
+        SolanaReader::new(self.clone(), request)
+    }
+
+    pub(super) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let params = serde_json::json!([{"commitment": "finalized"}]);
+        let answer = self.inner.pool.call("getSlot", params, &options).await?;
+        wire::number(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, "getSlot"))
+    }
+
+    pub(super) fn status(&self) -> SourceStatus {
+        SourceStatus { endpoints: self.inner.pool.endpoints() }
+    }
+
+    fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
+        let endpoint = self.inner.pool.label(endpoint);
+        UpstreamError::Malformed { endpoint, what: what.to_owned() }
+    }
+}

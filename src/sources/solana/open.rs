@@ -1,0 +1,199 @@
+//! The first round trip of a read: head, token accounts, what the address is, which chain it is.
+
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+
+use super::SolanaSource;
+use super::wire::{self, Balance};
+use crate::domain::{Address, Height};
+use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::sources::source::Tip;
+
+pub(super) const TOKEN_PROGRAM: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+pub(super) const TOKEN_2022_PROGRAM: &str = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
+/// Bytes of a mint and of a token account under the first token program (SPL Token source).
+const MINT_BYTES: usize = 82;
+const TOKEN_ACCOUNT_BYTES: usize = 165;
+/// How often it is asked where an answer cannot be understood.
+const TRIES_MAX: u32 = 4;
+
+/// What the first round trip told.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) head: Height,
+    /// Who told it: lists up to the head are asked of the same endpoint.
+    pub(super) endpoint: EndpointId,
+    /// Open token accounts with their balances; `None` where no node lists them.
+    pub(super) accounts: Option<Vec<Balance>>,
+    pub(super) tip: Option<Tip>,
+}
+
+impl SolanaSource {
+    pub(super) async fn open(
+        &self,
+        wallet: Address,
+        first: bool,
+        options: &CallOptions,
+    ) -> Result<Opening, UpstreamError> {
+        let open = || async move {
+            for _ in 1..TRIES_MAX {
+                match self.ask_opening(wallet, first, options).await {
+                    Err(UpstreamError::Malformed { .. }) => {}
+                    told => return told,
+                }
+            }
+            self.ask_opening(wallet, first, options).await
+        };
+        checked(self.check_chain(options), open).await
+    }
+
+    async fn ask_opening(
+        &self,
+        wallet: Address,
+        first: bool,
+        options: &CallOptions,
+    ) -> Result<Opening, UpstreamError> {
+        let finalized = || json!([{"commitment": "finalized"}]);
+        let mut calls = vec![
+            Call { method: "getSlot", params: finalized() },
+            Call { method: "getLatestBlockhash", params: finalized() },
+        ];
+        let owner = wallet.to_string();
+        for program in [TOKEN_PROGRAM, TOKEN_2022_PROGRAM] {
+            calls.push(Call { method: "getTokenAccountsByOwner", params: owned(&owner, program) });
+        }
+        if first {
+            let how = json!({"encoding": "base64", "commitment": "finalized"});
+            calls.push(Call { method: "getAccountInfo", params: json!([owner, how]) });
+        }
+        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        let mut next = || answers.next().unwrap_or(Err(UpstreamError::NoEndpoint));
+        let slot = next()?;
+        let head = wire::number(&slot.result)
+            .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
+        let tip = self.tip(next())?;
+        let accounts = self.both(next(), next())?;
+        // Balances of a node that lags tell nothing of what moved them above its own head.
+        let told = accounts.as_ref().map_or(head, |(known_to, _)| head.min(*known_to));
+        let accounts = accounts.map(|(_, accounts)| accounts);
+        if first {
+            self.inspect(next())?;
+        }
+        Ok(Opening { head: told, endpoint: slot.endpoint, accounts, tip })
+    }
+
+    /// The newest block; `None` where no node offers to tell it. Without it what is taken back while
+    /// the rows are read goes unnoticed.
+    fn tip(&self, told: Result<Answer, UpstreamError>) -> Result<Option<Tip>, UpstreamError> {
+        let answer = match told {
+            Ok(answer) => answer,
+            // None that offers it, or none of those now: they may rest for long.
+            Err(
+                UpstreamError::NotSupported { .. }
+                | UpstreamError::Rpc { .. }
+                | UpstreamError::Refused { .. }
+                | UpstreamError::Unavailable { attempts: 0, .. },
+            ) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let what = "getLatestBlockhash gave no block";
+        let (height, hash) = wire::latest_blockhash(&answer.result)
+            .ok_or_else(|| self.malformed(answer.endpoint, what))?;
+        Ok(Some(Tip { height, hash }))
+    }
+
+    /// The accounts of both token programs with the slot up to which both are known; none where
+    /// nodes do not list accounts by owner.
+    fn both(
+        &self,
+        classic: Result<Answer, UpstreamError>,
+        newer: Result<Answer, UpstreamError>,
+    ) -> Result<Option<(Height, Vec<Balance>)>, UpstreamError> {
+        let (mut all, mut known_to) = (Vec::new(), Height::MAX);
+        for answer in [classic, newer] {
+            match answer {
+                Ok(answer) => {
+                    let what = "getTokenAccountsByOwner gave no accounts";
+                    let (at, accounts) = wire::token_accounts(&answer.result)
+                        .ok_or_else(|| self.malformed(answer.endpoint, what))?;
+                    known_to = known_to.min(at);
+                    all.extend(accounts);
+                }
+                // A service that wants more for it than for the rest.
+                Err(
+                    UpstreamError::NotSupported { .. }
+                    | UpstreamError::Refused { .. }
+                    | UpstreamError::Rpc { .. },
+                ) => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some((known_to, all)))
+    }
+
+    /// Refuses programs, mints and token accounts; what does not exist may still be a wallet.
+    fn inspect(&self, answer: Result<Answer, UpstreamError>) -> Result<(), UpstreamError> {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(
+                UpstreamError::NotSupported { .. }
+                | UpstreamError::Refused { .. }
+                | UpstreamError::Rpc { .. },
+            ) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let account = wire::account(&answer.result)
+            .map_err(|_| self.malformed(answer.endpoint, "getAccountInfo gave no account"))?;
+        let Some(account) = account else { return Ok(()) };
+        let refused = |what: &str| Err(UpstreamError::NotAWallet { reason: what.to_owned() });
+        if account.executable {
+            return refused("it is a program");
+        }
+        let of_tokens = [TOKEN_PROGRAM, TOKEN_2022_PROGRAM].contains(&account.owner.as_ref());
+        match account.bytes().map(|data| data.len()) {
+            Some(MINT_BYTES) if of_tokens => refused("it is the mint of a token"),
+            Some(TOKEN_ACCOUNT_BYTES) if of_tokens => {
+                refused("it is a token account; ask for its owner")
+            }
+            // Extended accounts tell their kind right behind the plain layout.
+            Some(more) if of_tokens && more > TOKEN_ACCOUNT_BYTES => {
+                refused("it is a mint or a token account")
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Asks each endpoint once whether it is a node of this chain; others are left alone.
+    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome, UpstreamError> {
+        let Some(expected) = &self.inner.genesis_hash else { return Ok(CheckOutcome::Unchanged) };
+        let ask = |id: EndpointId| {
+            let (pool, expected) = (self.inner.pool.clone(), expected.clone());
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            let asked = async move {
+                let told = pool.call("getGenesisHash", Value::Array(vec![]), &options).await;
+                match told.map(|answer| wire::text(&answer.result)) {
+                    Ok(Some(hash)) if hash != expected => ChainCheck::Mismatch,
+                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        ChainCheck::Match
+                    }
+                    Err(_) => ChainCheck::Unknown,
+                }
+            };
+            asked.boxed()
+        };
+        self.inner.chain_checks.check(&self.inner.pool, ask).await
+    }
+}
+
+fn owned(owner: &str, program: &str) -> Value {
+    json!([owner, {"programId": program}, {
+        "encoding": "base64",
+        "commitment": "finalized",
+        "dataSlice": {"offset": wire::AMOUNT_OFFSET, "length": wire::AMOUNT_BYTES},
+    }])
+}

@@ -1,0 +1,150 @@
+//! Price of the native coin, as the chain's reference pools told it: by what their vaults gave and
+//! got in a block. Blocks are large and cannot be asked for by account, so moments share them: each
+//! takes the last block of a grid of slots, and what it told is kept.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use serde_json::json;
+
+use super::SolanaSource;
+use super::blocks::NO_BLOCK;
+use super::price_wire::{self, Mints, Vaults};
+use crate::domain::{Address, Height, Moment, Price};
+use crate::registry::{Chain, ReferenceVaults};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::rpc::scheduler::Lane;
+
+/// Slots of the grid: about 25 seconds, in which the coin moves by less than a pool's fee.
+const GRID: u64 = 64;
+/// Slots, from the grid's downwards, that are looked at until one holds a swap: about one in two
+/// does, in pools that everybody uses.
+const SLOTS_MAX: u64 = 8;
+/// What the pool calls an answer that is longer than is taken.
+const TOO_LARGE: i64 = 413;
+/// Blocks asked for at once: each is some megabytes.
+const PARALLEL: usize = 4;
+/// Prices of grid slots that are kept.
+const KEPT_MAX: usize = 10_000;
+
+/// The reference pools of the chain's row, and what they told.
+#[derive(Debug)]
+pub(super) struct References {
+    pools: Vec<Vaults>,
+    mints: Mints,
+    kept: Mutex<BTreeMap<Height, Option<Price>>>,
+}
+
+impl References {
+    /// Of a chain that has none.
+    pub(super) fn none() -> Self {
+        let mints = Mints { native: [0; 32], stables: Vec::new() };
+        Self { pools: Vec::new(), mints, kept: Mutex::default() }
+    }
+
+    pub(super) fn of(chain: &Chain) -> Self {
+        let key = |address: &Address| address.bytes().try_into().ok();
+        let vaults = |row: &ReferenceVaults| {
+            Some(Vaults { native: key(&row.native)?, stable: key(&row.stable)?, fee: row.fee })
+        };
+        let mints = Mints {
+            native: key(&chain.wrapped_native).unwrap_or_default(),
+            stables: chain.stablecoins.iter().filter_map(key).collect(),
+        };
+        let pools = chain.reference_vaults.iter().filter_map(vaults).collect();
+        Self { pools, mints, kept: Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<Height, Option<Price>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SolanaSource {
+    pub(crate) async fn native_prices(
+        &self,
+        at: &[Moment],
+        lane: &Lane,
+    ) -> Result<Vec<Option<Price>>, UpstreamError> {
+        if self.references.pools.is_empty() {
+            return Ok(vec![None; at.len()]);
+        }
+        let options = CallOptions::new(lane.clone());
+        let slots: BTreeSet<Height> = at.iter().map(|moment| grid(moment.height)).collect();
+        let mut told: HashMap<Height, Option<Price>> = HashMap::new();
+        {
+            let kept = self.references.kept();
+            told.extend(slots.iter().filter_map(|slot| Some((*slot, *kept.get(slot)?))));
+        }
+        let open: Vec<Height> = slots.into_iter().filter(|slot| !told.contains_key(slot)).collect();
+        let asked = open.into_iter().map(|slot| {
+            let options = options.clone();
+            async move { (slot, self.price_below(slot, &options).await) }
+        });
+        let mut answers = stream::iter(asked).buffer_unordered(PARALLEL);
+        while let Some((slot, answer)) = answers.next().await {
+            match answer {
+                Ok(price) => {
+                    told.insert(slot, price);
+                    self.keep(slot, price);
+                }
+                // No node will ever tell this one, which says nothing of the others.
+                Err(error) if error.is_final() => drop(told.insert(slot, None)),
+                Err(error) => return Err(error),
+            }
+        }
+        let price = |moment: &Moment| told.get(&grid(moment.height)).copied().flatten();
+        Ok(at.iter().map(price).collect())
+    }
+
+    fn keep(&self, slot: Height, price: Option<Price>) {
+        let mut kept = self.references.kept();
+        kept.insert(slot, price);
+        // The oldest slots go: what is asked for again is mostly new.
+        while kept.len() > KEPT_MAX {
+            kept.pop_first();
+        }
+    }
+
+    /// Of the first block from a slot downwards that holds a swap.
+    async fn price_below(
+        &self,
+        slot: Height,
+        options: &CallOptions,
+    ) -> Result<Option<Price>, UpstreamError> {
+        let how = json!({
+            "transactionDetails": "accounts",
+            "rewards": false,
+            "commitment": "finalized",
+            "maxSupportedTransactionVersion": 1,
+        });
+        let References { pools, mints, .. } = self.references.as_ref();
+        for slot in (slot.saturating_sub(SLOTS_MAX - 1)..=slot).rev() {
+            let asked = self.inner.pool.call("getBlock", json!([slot, how]), options);
+            let answer = match asked.await {
+                Ok(answer) => answer,
+                // No block, or one that is longer than an answer may be.
+                Err(UpstreamError::Rpc { code, .. })
+                    if NO_BLOCK.contains(&code) || code == TOO_LARGE =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let price = price_wire::price(&answer.result, pools, mints)
+                .map_err(|()| self.malformed(answer.endpoint, "getBlock gave no block"))?;
+            if price.is_some() {
+                return Ok(price);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The last slot of the grid at or below one.
+fn grid(slot: Height) -> Height {
+    slot - slot % GRID
+}

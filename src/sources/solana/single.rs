@@ -1,0 +1,39 @@
+//! One transaction by its signature.
+
+use super::SolanaSource;
+use super::fetch::transaction_call;
+use crate::decode::solana as decoder;
+use crate::domain::{TxId, UnixSeconds};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::rpc::scheduler::Lane;
+use crate::sources::source::{FoundTx, RawTx};
+
+impl SolanaSource {
+    /// `None` where no node has it among what is final. A failed one is given too.
+    pub(crate) async fn single(
+        &self,
+        id: TxId,
+        lane: &Lane,
+    ) -> Result<Option<FoundTx>, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let call = transaction_call(id);
+        let answer = self.inner.pool.call(call.method, call.params, &options).await?;
+        let text = answer.result.get();
+        if text.trim() == "null" {
+            return Ok(None);
+        }
+        let parsed = decoder::parse(text.as_bytes()).ok().filter(|tx| tx.id() == Some(id));
+        let Some(tx) = parsed else {
+            return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
+        };
+        let told = tx.block_time().and_then(|time| u64::try_from(time).ok());
+        let time = match told {
+            Some(time) => Some(time),
+            None => self.time_near(tx.slot(), &options).await?,
+        };
+        let time = time.and_then(|time| u32::try_from(time).ok());
+        let time = UnixSeconds(time.unwrap_or_default());
+        Ok(Some(FoundTx { raw: RawTx::Solana(Box::new(tx), time), fee: None }))
+    }
+}

@@ -1,0 +1,49 @@
+//! What a wallet holds of tokens now.
+
+use serde_json::json;
+
+use super::TronSource;
+use crate::domain::{Address, Units};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::rpc::scheduler::Lane;
+use crate::sources::evm::balances::balance;
+use crate::sources::evm::wire as evm_wire;
+
+/// `balanceOf(address)`, and what leads a 20-byte argument.
+const BALANCE_OF: &str = "0x70a08231000000000000000000000000";
+
+impl TronSource {
+    /// `None` where the contract does not tell, where the node speaks no JSON-RPC, and for TRC-10
+    /// tokens, which have no contract.
+    pub(crate) async fn balances(
+        &self,
+        wallet: Address,
+        mints: &[Address],
+        lane: &Lane,
+    ) -> Result<Vec<Option<Units>>, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let data = format!("{BALANCE_OF}{}", hex::encode(wallet.bytes()));
+        let mut balances = Vec::with_capacity(mints.len());
+        for group in mints.chunks(self.inner.limits.tokens_batch.max(1)) {
+            let call = |mint: &Address| {
+                let to = evm_wire::hex(mint.bytes());
+                ("eth_call", json!([{"to": to, "data": data}, "latest"]))
+            };
+            let calls: Vec<_> = group.iter().map(call).collect();
+            let answers = match self.rpc("eth_call", &calls, &options).await {
+                Ok((answers, _)) => answers,
+                Err(error) if error.is_final() => {
+                    balances.extend(group.iter().map(|_| None));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            balances.extend(group.iter().zip(answers).map(|(mint, answer)| {
+                let is_contract = mint.as_tron_asset().is_none();
+                answer.ok().filter(|_| is_contract).and_then(|raw| balance(&raw))
+            }));
+        }
+        Ok(balances)
+    }
+}

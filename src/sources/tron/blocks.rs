@@ -1,0 +1,157 @@
+//! Blocks: the head, their hashes and times, the order of their transactions.
+
+use serde_json::json;
+
+use super::TronSource;
+use super::wire::{self, Block, Unreadable};
+use crate::domain::{Height, TxId};
+use crate::rpc::ask::Reply;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::rpc::scheduler::Lane;
+use crate::sources::source::HashCheck;
+
+/// Between two blocks, or more.
+pub(super) const BLOCK_MILLIS: u64 = 3000;
+
+/// The newest solid block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    pub(super) height: Height,
+    pub(super) millis: u64,
+    pub(super) hash: [u8; 32],
+}
+
+impl TronSource {
+    pub(super) async fn solid_head(&self, options: &CallOptions) -> Result<Head, UpstreamError> {
+        let reply = self.post("walletsolidity/getnowblock", &json!({}), options).await?;
+        let block = self.read_block(&reply)?;
+        let block =
+            block.ok_or_else(|| self.malformed(reply.endpoint, "getnowblock gave no block"))?;
+        Ok(Head { height: block.height, millis: block.millis, hash: block.hash })
+    }
+
+    /// Milliseconds of the block at a height; `None` where no node tells.
+    pub(super) async fn time_of(
+        &self,
+        height: Height,
+        options: &CallOptions,
+    ) -> Result<Option<u64>, UpstreamError> {
+        Ok(self.header(height, options).await?.map(|(block, _)| block.millis))
+    }
+
+    pub(crate) async fn block_hash(
+        &self,
+        height: Height,
+        lane: &Lane,
+    ) -> Result<Option<[u8; 32]>, UpstreamError> {
+        let header = self.header(height, &CallOptions::new(lane.clone())).await?;
+        Ok(header.map(|(block, _)| block.hash))
+    }
+
+    /// `Differs` only when a second answer, of another endpoint where there is one, agrees; an
+    /// endpoint that is alone with it is left alone for a while.
+    pub(crate) async fn check_hash(
+        &self,
+        height: Height,
+        expected: [u8; 32],
+        lane: &Lane,
+    ) -> Result<HashCheck, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let Some((told, by)) = self.header(height, &options).await? else {
+            return Ok(HashCheck::Unknown);
+        };
+        if told.hash == expected {
+            return Ok(HashCheck::Same);
+        }
+        let elsewhere = CallOptions { avoid: Some(by), ..options };
+        match self.header(height, &elsewhere).await? {
+            Some((second, _)) if second.hash == told.hash => Ok(HashCheck::Differs),
+            Some((second, _)) if second.hash == expected => {
+                let endpoint = self.inner.pool.label(by);
+                tracing::warn!(height, endpoint, "alone with its block hash");
+                self.inner.pool.bench(by, self.inner.limits.bench);
+                Ok(HashCheck::Same)
+            }
+            Some(_) | None => Ok(HashCheck::Unknown),
+        }
+    }
+
+    pub(crate) async fn block_order(
+        &self,
+        height: Height,
+        lane: &Lane,
+    ) -> Result<Vec<TxId>, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let block = self.whole_block(height, &options).await?;
+        let ids = block.map(|(block, _)| block.ids).unwrap_or_default();
+        Ok(ids.into_iter().map(TxId::Tron).collect())
+    }
+
+    /// A block without its transactions, as newer nodes give it, else the whole one; `None` where
+    /// no node tells.
+    async fn header(
+        &self,
+        height: Height,
+        options: &CallOptions,
+    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
+        let body = json!({"id_or_num": height.to_string(), "detail": false});
+        match self.post("wallet/getblock", &body, options).await {
+            Ok(reply) => {
+                // Nodes that do not know the question answer with their newest block.
+                let block = self.read_block(&reply)?.filter(|block| block.height == height);
+                if let Some(block) = block {
+                    return Ok(Some((block, reply.endpoint)));
+                }
+            }
+            Err(error) if error.is_final() => {}
+            Err(error) => return Err(error),
+        }
+        match self.whole_block(height, options).await {
+            Err(error) if error.is_final() => Ok(None),
+            told => told,
+        }
+    }
+
+    /// The lowest block from `low` to `high` that is told, and `low` itself where that is; `None`
+    /// where none is. What is kept has no holes.
+    pub(super) async fn first_kept(
+        &self,
+        low: Height,
+        high: Height,
+        options: &CallOptions,
+    ) -> Result<Option<Height>, UpstreamError> {
+        // Nodes do not agree on whether the first block of all can be asked for.
+        if self.header(low.max(1).min(high), options).await?.is_some() {
+            return Ok(Some(low));
+        }
+        if self.header(high, options).await?.is_none() {
+            return Ok(None);
+        }
+        let (mut missing, mut told) = (low, high);
+        while told - missing > 1 {
+            let middle = missing.midpoint(told);
+            if self.header(middle, options).await?.is_some() {
+                told = middle;
+            } else {
+                missing = middle;
+            }
+        }
+        Ok(Some(told))
+    }
+
+    async fn whole_block(
+        &self,
+        height: Height,
+        options: &CallOptions,
+    ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
+        let reply = self.post("wallet/getblockbynum", &json!({"num": height}), options).await?;
+        let block = self.read_block(&reply)?.filter(|block| block.height == height);
+        Ok(block.map(|block| (block, reply.endpoint)))
+    }
+
+    fn read_block(&self, reply: &Reply) -> Result<Option<Block>, UpstreamError> {
+        wire::block(&reply.body).map_err(|Unreadable| self.malformed(reply.endpoint, "no block"))
+    }
+}

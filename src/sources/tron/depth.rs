@@ -1,0 +1,295 @@
+//! How deep each endpoint keeps events. A node whose events were pruned, or that began to index them
+//! late, finds nothing below and gives no error: so an endpoint counts for a height only where it
+//! has shown events at least as deep. Those are of the reference pools, which are in nearly every
+//! range, else of blocks whose transactions say that they have some.
+
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::TronSource;
+use super::logs::{is_too_wide, search_reading};
+use super::wire;
+use crate::domain::{Doubts, Height};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::sources::evm::wire as evm_wire;
+use crate::sources::reference::TOPICS;
+
+/// Answers without an event after which a range of the reference pools has none.
+const EMPTY_ANSWERS: u32 = 3;
+/// Answers to a search that must agree, and where answers were seen to differ.
+const VOTES: usize = 2;
+const VOTES_OF_UNSTEADY: usize = 4;
+/// Blocks of a search where a node takes too long for more.
+const FEW_BLOCKS: u64 = 10;
+/// An endpoint that gave no answer is passed over for so long.
+const FAILURE_PAUSE: Duration = Duration::from_secs(30);
+
+/// What is known of an endpoint's events.
+#[derive(Debug, Clone, Copy)]
+enum Depth {
+    /// They are kept from this height on; `None`: none were seen.
+    From(Option<Height>),
+    /// It does not offer them.
+    NotOffered,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    /// With when it was learned.
+    depth: Option<(Depth, Instant)>,
+    /// It gave no answer to a search.
+    failed_at: Option<Instant>,
+    /// Of two answers to one search, one lacked events.
+    is_unsteady: bool,
+}
+
+impl Known {
+    fn is_failing(self) -> bool {
+        self.failed_at.is_some_and(|at| at.elapsed() < FAILURE_PAUSE)
+    }
+
+    fn depth(self) -> Option<Depth> {
+        self.depth.map(|(depth, _)| depth)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Depths {
+    by: HashMap<EndpointId, Known>,
+}
+
+/// Where events are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) from: Height,
+    pub(super) doubts: Doubts,
+}
+
+/// The endpoints that keep events of a height.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Deep {
+    pub(super) ids: Vec<EndpointId>,
+    /// There is one, and all others are known not to keep them: it alone can confirm itself.
+    pub(super) is_alone: bool,
+    /// Answers that must agree.
+    pub(super) votes: usize,
+}
+
+impl TronSource {
+    /// Down to where events from `low` to `high` can be read; `None` where no block is kept.
+    pub(super) async fn events_kept(
+        &self,
+        low: Height,
+        high: Height,
+        options: &CallOptions,
+    ) -> Result<Option<Kept>, UpstreamError> {
+        let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
+        let ids = self.endpoint_ids();
+        let depths = ids.iter().map(|id| self.learn_depth(*id, low, high, options));
+        let depths = join_all(depths).await;
+        let froms = depths.iter().filter_map(|depth| match depth {
+            Ok(Depth::From(from)) => Some(*from),
+            Ok(Depth::NotOffered) | Err(_) => None,
+        });
+        let (mut offered, mut from) = (false, None);
+        for one in froms {
+            offered = true;
+            from = from.min(one).or(one).or(from);
+        }
+        if let Some(from) = from {
+            return Ok(Some(Kept { from: from.max(low), doubts: Doubts::NONE }));
+        }
+        match depths.into_iter().find_map(Result::err) {
+            Some(error) => Err(error),
+            // A quiet chain, or one whose pools are not known: nothing shows how deep it goes.
+            None if offered => Ok(Some(Kept { from: low, doubts: Doubts::DEPTH })),
+            None => Err(UpstreamError::NotSupported { method: "eth_getLogs".to_owned() }),
+        }
+    }
+
+    /// Who may be asked for events from a height on.
+    pub(super) fn deep(&self, low: Height) -> Deep {
+        let depths = self.depths();
+        let known = |id: &EndpointId| depths.by.get(id).copied().unwrap_or_default();
+        let all = self.endpoint_ids();
+        let with = |is_deep: &dyn Fn(Option<Height>) -> bool| -> Vec<EndpointId> {
+            let fits = |id: &&EndpointId| match known(id).depth() {
+                Some(Depth::From(from)) => is_deep(from),
+                Some(Depth::NotOffered) | None => false,
+            };
+            all.iter().filter(fits).copied().collect()
+        };
+        let mut ids = with(&|from| from.is_some_and(|from| from <= low));
+        if ids.is_empty() {
+            // None has shown any: then each counts as much as the other.
+            ids = with(&|from| from.is_none());
+        }
+        let is_alone = ids.len() == 1 && all.iter().all(|id| known(id).depth().is_some());
+        let works = |id: &EndpointId| !known(id).is_failing();
+        if ids.iter().any(works) {
+            ids.retain(works);
+        }
+        let is_unsteady = ids.iter().any(|id| known(id).is_unsteady);
+        Deep { ids, is_alone, votes: if is_unsteady { VOTES_OF_UNSTEADY } else { VOTES } }
+    }
+
+    /// An endpoint's answers to one search differ.
+    pub(super) fn note_unsteady(&self, id: EndpointId) {
+        self.depths().by.entry(id).or_default().is_unsteady = true;
+    }
+
+    /// An endpoint gave no answer to a search.
+    pub(super) fn note_search_failure(&self, id: EndpointId) {
+        self.depths().by.entry(id).or_default().failed_at = Some(Instant::now());
+    }
+
+    /// `Err`: nothing was learned now.
+    async fn learn_depth(
+        &self,
+        id: EndpointId,
+        low: Height,
+        high: Height,
+        options: &CallOptions,
+    ) -> Result<Depth, UpstreamError> {
+        let known = self.depths().by.get(&id).and_then(|known| known.depth);
+        if let Some((depth, at)) = known {
+            let is_deep = matches!(depth, Depth::From(Some(from)) if from <= low);
+            if is_deep || at.elapsed() < self.inner.limits.depth_age_max {
+                return Ok(depth);
+            }
+        }
+        let options = CallOptions { on: Some(id), ..options.clone() };
+        let depth = match self.search_depth(low, high, &options).await {
+            Ok(from) => Depth::From(from),
+            Err(UpstreamError::NotSupported { .. }) => Depth::NotOffered,
+            Err(error) => return Err(error),
+        };
+        self.depths().by.entry(id).or_default().depth = Some((depth, Instant::now()));
+        Ok(depth)
+    }
+
+    /// The lowest height from `low` on at which the endpoint shows events.
+    async fn search_depth(
+        &self,
+        low: Height,
+        high: Height,
+        options: &CallOptions,
+    ) -> Result<Option<Height>, UpstreamError> {
+        let limits = &self.inner.limits;
+        let has_none_below = high / 2 > limits.events_from;
+        let first = if has_none_below { limits.events_from } else { 0 };
+        let bottom = low.max(first);
+        if self.shows_events(bottom, high, options).await? {
+            return Ok(Some(if bottom <= first { 0 } else { bottom }));
+        }
+        let top = high.saturating_sub(limits.sentinel_blocks).max(bottom);
+        if !self.shows_events(top, high, options).await? {
+            return Ok(None);
+        }
+        let (mut missing, mut shown) = (bottom, top);
+        while shown - missing > limits.sentinel_blocks {
+            let middle = missing.midpoint(shown);
+            if self.shows_events(middle, high, options).await? {
+                shown = middle;
+            } else {
+                missing = middle;
+            }
+        }
+        // Where in that range they begin is not known.
+        Ok(Some((shown + limits.sentinel_blocks).min(high)))
+    }
+
+    /// Whether the endpoint has events at a height and shortly above.
+    async fn shows_events(
+        &self,
+        low: Height,
+        high: Height,
+        options: &CallOptions,
+    ) -> Result<bool, UpstreamError> {
+        let limits = &self.inner.limits;
+        let pools = &self.inner.references.pools;
+        let emitters: Vec<String> = pools.iter().map(|pool| evm_wire::hex(pool)).collect();
+        let mut blocks = limits.sentinel_blocks.min(limits.logs_range_max);
+        for _ in 0..EMPTY_ANSWERS {
+            if emitters.is_empty() {
+                break;
+            }
+            let to = high.min(low + blocks.saturating_sub(1));
+            let filter = json!({
+                "fromBlock": format!("{low:#x}"),
+                "toBlock": format!("{to:#x}"),
+                "address": emitters,
+                "topics": [TOPICS],
+            });
+            match self.has_events(&filter, options).await {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(UpstreamError::Rpc { message, .. })
+                    if is_too_wide(&message) && blocks > FEW_BLOCKS =>
+                {
+                    blocks = FEW_BLOCKS;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        for height in low..=high.min(low + limits.sample_blocks.saturating_sub(1)) {
+            if self.block_has_events(height, options).await? {
+                let at = format!("{height:#x}");
+                let filter = json!({"fromBlock": at, "toBlock": at});
+                return Ok(self.has_events(&filter, options).await?
+                    || self.has_events(&filter, options).await?);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn has_events(
+        &self,
+        filter: &Value,
+        options: &CallOptions,
+    ) -> Result<bool, UpstreamError> {
+        let call = [("eth_getLogs", json!([filter]))];
+        let (answers, endpoint) =
+            self.rpc_asker(search_reading).ask("eth_getLogs", &call, options).await?;
+        match answers.into_iter().next() {
+            Some(Ok(raw)) => {
+                let events = serde_json::from_str::<Vec<&RawValue>>(raw.get());
+                let events = events.map_err(|_| self.malformed(endpoint, "no list of events"))?;
+                Ok(!events.is_empty())
+            }
+            Some(Err(error)) => {
+                let endpoint = self.inner.pool.label(endpoint);
+                let (code, message) = (error.code, error.message);
+                Err(UpstreamError::Rpc { endpoint, code, message })
+            }
+            None => Err(self.malformed(endpoint, "no answer to eth_getLogs")),
+        }
+    }
+
+    /// Whether a block's transactions have events, as their infos say; false where that is not
+    /// offered.
+    async fn block_has_events(
+        &self,
+        height: Height,
+        options: &CallOptions,
+    ) -> Result<bool, UpstreamError> {
+        let body = json!({"num": height});
+        match self.post("wallet/gettransactioninfobyblocknum", &body, options).await {
+            Ok(reply) => Ok(wire::have_events(&reply.body)),
+            Err(error) if error.is_final() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn depths(&self) -> MutexGuard<'_, Depths> {
+        self.inner.depths.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

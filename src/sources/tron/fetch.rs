@@ -1,0 +1,151 @@
+//! Fetching: which listed transactions are worth it, and each with its info.
+
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use serde_json::json;
+
+use super::TronSource;
+use super::timeline::Want;
+use super::wire::{self, Kind, Seen, Sent, Unreadable};
+use crate::decode::evm::{Account, Word};
+use crate::decode::tron::{Asset, ExchangeId, Transaction, parse};
+use crate::domain::Height;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+
+const TRANSACTION: [&str; 2] = ["walletsolidity/gettransactionbyid", "wallet/gettransactionbyid"];
+const INFO: [&str; 2] = ["walletsolidity/gettransactioninfobyid", "wallet/gettransactioninfobyid"];
+
+/// What a listed transaction proved to be.
+#[derive(Debug)]
+pub(super) enum Fetched {
+    Transaction(Box<Transaction>),
+    Failed(Box<Transaction>),
+    /// By what it asks for it cannot be a trade.
+    Unwanted,
+    /// No node gives it by its id.
+    Missing,
+    /// Nor in the block of this height.
+    Lost(Height),
+}
+
+/// Decides by what the index's lists tell. To trade, a wallet gives and gets: tokens that only
+/// came in, in a transaction that the wallet did not send, are no trade.
+pub(super) fn want_listed(seen: &Seen) -> Want {
+    match &seen.sent {
+        Some(sent) => want_sent(seen, sent),
+        None if seen.gave || seen.inner => Want::Fetch,
+        None => Want::Pass,
+    }
+}
+
+/// Decides by what events tell: who sent it is not known yet.
+pub(super) fn want_found(seen: &Seen) -> Want {
+    if seen.gave || seen.got { Want::Fetch } else { Want::Pass }
+}
+
+pub(super) fn want_sent(seen: &Seen, sent: &Sent) -> Want {
+    let wanted = match sent.kind {
+        Kind::Failed | Kind::Plain => false,
+        Kind::TokenCall => seen.gave && seen.got,
+        Kind::Call => sent.is_wallets || seen.gave || seen.inner,
+        Kind::NativeTrade => sent.is_wallets,
+    };
+    if wanted { Want::Fetch } else { Want::Pass }
+}
+
+impl TronSource {
+    /// A listed transaction with its info; `always`: whether it is wanted or not.
+    pub(super) async fn fetch(
+        &self,
+        id: Word,
+        wallet: &Account,
+        seen: Seen,
+        always: bool,
+        options: &CallOptions,
+    ) -> Result<Fetched, UpstreamError> {
+        let body = json!({"value": hex::encode(id)});
+        let sent = if let Some(sent) = &seen.sent {
+            sent.clone()
+        } else {
+            let reply = self.post_solid(TRANSACTION, &body, options).await?;
+            let what = "gettransactionbyid gave no transaction";
+            let told = wire::transaction(&reply.body, wallet)
+                .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
+            let Some(sent) = told else { return Ok(Fetched::Missing) };
+            sent
+        };
+        if !always && want_sent(&seen, &sent) == Want::Pass {
+            return Ok(Fetched::Unwanted);
+        }
+        let reply = self.post_solid(INFO, &body, options).await?;
+        if wire::is_empty(&reply.body) {
+            return Ok(Fetched::Missing);
+        }
+        self.joined(id, &sent.json, (&reply.body, reply.endpoint), options).await
+    }
+
+    /// A transaction and its info.
+    pub(super) async fn joined(
+        &self,
+        id: Word,
+        tx: &str,
+        (info, by): (&[u8], EndpointId),
+        options: &CallOptions,
+    ) -> Result<Fetched, UpstreamError> {
+        let mut tx = parse(tx.as_bytes(), info).map_err(|error| {
+            let what = format!("transaction {}: {error}", hex::encode(id));
+            self.malformed(by, &what)
+        })?;
+        if !tx.call.succeeded {
+            return Ok(Fetched::Failed(Box::new(tx)));
+        }
+        if let Some(exchange) = tx.exchange_to_tell() {
+            self.tell_exchange(exchange, &mut tx, options).await?;
+        }
+        Ok(Fetched::Transaction(Box::new(tx)))
+    }
+
+    /// Which assets an exchange of the protocol has.
+    async fn tell_exchange(
+        &self,
+        exchange: ExchangeId,
+        tx: &mut Transaction,
+        options: &CallOptions,
+    ) -> Result<(), UpstreamError> {
+        let assets = self.exchanges().get(&exchange).copied();
+        if let Some(assets) = assets {
+            tx.tell_exchange(assets);
+            return Ok(());
+        }
+        let (body, mut options) = (json!({"id": exchange}), options.clone());
+        // The transaction went through: an exchange that a node does not know is asked for again.
+        for _ in 0..self.inner.limits.missing_tries_max {
+            let reply = match self.post("wallet/getexchangebyid", &body, &options).await {
+                Ok(reply) => reply,
+                // Then it stays untold, and so does the trade.
+                Err(error) if error.is_final() => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let what = "getexchangebyid gave none";
+            let told = wire::exchange(&reply.body)
+                .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
+            if let Some(assets) = told {
+                tx.tell_exchange(assets);
+                let mut known = self.exchanges();
+                if known.len() < self.inner.limits.exchanges_max {
+                    known.insert(exchange, assets);
+                }
+                return Ok(());
+            }
+            options.avoid = Some(reply.endpoint);
+        }
+        Ok(())
+    }
+
+    fn exchanges(&self) -> MutexGuard<'_, HashMap<ExchangeId, [Asset; 2]>> {
+        self.inner.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,333 @@
+//! Pure: one list of the index, walked downwards by time.
+//!
+//! Each page is asked for from the time of the last entry, that entry included, so that pages
+//! overlap and none hangs on the index's own cursor (`fingerprint`), which is followed only where
+//! one moment fills more than a page. That a page names no cursor is no proof that nothing lies
+//! below it: the end is taken for known when answers to the same question, each with the overlap,
+//! agree that there is nothing more: two of different endpoints, or three of one.
+
+use std::collections::HashSet;
+
+use super::wire::Page;
+use crate::decode::evm::Word;
+use crate::rpc::endpoint::EndpointId;
+
+/// Items on a page; the index gives no more (`TronGrid` documentation).
+pub(super) const PAGE_MAX: usize = 200;
+/// Answers that must agree that nothing is left: of different endpoints, and of one endpoint.
+const VOTES_OF_SEVERAL: u8 = 2;
+const VOTES_OF_ONE: u8 = 3;
+/// Answers for the newest entries.
+const TOPS: u8 = 2;
+/// Pages of one moment that are followed.
+const FOLLOWED_MAX: u32 = 1000;
+
+/// What to ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cursor {
+    /// Milliseconds: this moment and all below.
+    pub(super) max: u64,
+    pub(super) fingerprint: Option<String>,
+    /// Milliseconds to add to `max`: another question with the same answer, as blocks have whole
+    /// seconds, so that a cached answer is not counted twice.
+    pub(super) nudge: u64,
+    /// No entry is known yet: entries below the wanted ones are asked for too, because a page with
+    /// any entry shows that the list is not empty by mistake.
+    pub(super) is_first: bool,
+}
+
+impl Cursor {
+    fn at(max: u64) -> Self {
+        Self { max, fingerprint: None, nudge: 0, is_first: false }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct List {
+    cursor: Cursor,
+    /// All entries above this moment are shown.
+    shown_above: u64,
+    /// What is known to stand at the moment asked for.
+    edge: HashSet<Word>,
+    /// Answers for the newest entries, and where the shortest of them ended.
+    tops: u8,
+    top_end: u64,
+    votes: u8,
+    /// Who gave the last of them, and whether others did.
+    voter: Option<EndpointId>,
+    is_of_several: bool,
+    followed: u32,
+    misses: u32,
+    ended: bool,
+}
+
+/// What became of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absorbed {
+    Rows,
+    /// It cannot be right: it has to be asked for again.
+    Miss,
+}
+
+impl List {
+    /// From a moment downwards.
+    pub(super) fn new(top: u64) -> Self {
+        Self {
+            cursor: Cursor { is_first: true, ..Cursor::at(top) },
+            shown_above: top.saturating_add(1),
+            edge: HashSet::new(),
+            tops: 0,
+            top_end: 0,
+            votes: 0,
+            voter: None,
+            is_of_several: false,
+            followed: 0,
+            misses: 0,
+            ended: false,
+        }
+    }
+
+    pub(super) fn cursor(&self) -> &Cursor {
+        &self.cursor
+    }
+
+    pub(super) fn misses(&self) -> u32 {
+        self.misses
+    }
+
+    /// Whether the next answer is to confirm the last one.
+    pub(super) fn is_second_look(&self) -> bool {
+        self.votes > 0 || self.misses > 0 || self.tops == 1
+    }
+
+    /// The moment at and below which something may be unknown; `None`: all above `floor` is known.
+    pub(super) fn frontier(&self, floor: u64) -> Option<u64> {
+        let below = self.shown_above.saturating_sub(1);
+        (!self.ended && below > floor).then_some(below)
+    }
+
+    pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> Absorbed {
+        if self.is_wrong(page) {
+            self.misses += 1;
+            // What was known to stand there may have been taken for final too early.
+            self.cursor.fingerprint = None;
+            return Absorbed::Miss;
+        }
+        self.misses = 0;
+        let lowest = page.rows.iter().map(|row| row.at).min().filter(|at| *at < self.cursor.max);
+        match (lowest, &page.fingerprint) {
+            (Some(lowest), _) if self.is_top_open(lowest) => {}
+            (Some(lowest), _) => {
+                let lowest = lowest.max(self.top_end);
+                self.top_end = 0;
+                let at_lowest = page.rows.iter().filter(|row| row.at == lowest);
+                self.edge = at_lowest.map(|row| row.id).collect();
+                // Of the moment itself there may be more.
+                self.shown_above = lowest.saturating_add(1);
+                self.cursor = Cursor::at(lowest);
+                self.forget_votes();
+                self.followed = 0;
+            }
+            (None, Some(more)) => {
+                self.edge.extend(page.rows.iter().map(|row| row.id));
+                self.cursor.fingerprint = Some(more.clone());
+                self.forget_votes();
+                self.followed += 1;
+            }
+            (None, None) => self.nothing_more(page, by),
+        }
+        Absorbed::Rows
+    }
+
+    /// The newest entries are asked for twice: a server that is behind lacks some without a sign.
+    /// It goes on from where the shorter answer ended.
+    fn is_top_open(&mut self, lowest: u64) -> bool {
+        if !self.cursor.is_first {
+            return false;
+        }
+        self.tops += 1;
+        self.top_end = self.top_end.max(lowest);
+        self.forget_votes();
+        self.cursor.nudge = u64::from(self.tops);
+        self.tops < TOPS
+    }
+
+    fn forget_votes(&mut self) {
+        (self.votes, self.voter, self.is_of_several) = (0, None, false);
+    }
+
+    /// The moment asked for has no more entries, and below it none are shown.
+    fn nothing_more(&mut self, page: &Page, by: EndpointId) {
+        let known = self.edge.len();
+        self.edge.extend(page.rows.iter().map(|row| row.id));
+        // The answers so far lacked entries of this moment.
+        if self.edge.len() > known {
+            self.forget_votes();
+        }
+        self.votes += 1;
+        self.is_of_several |= self.voter.is_some_and(|voter| voter != by);
+        self.voter = Some(by);
+        let needed = if self.is_of_several { VOTES_OF_SEVERAL } else { VOTES_OF_ONE };
+        self.ended = self.votes >= needed;
+        // An index's own cursor goes with the very question that it came with.
+        let is_followed = self.cursor.fingerprint.is_some();
+        self.cursor.nudge = if is_followed { 0 } else { u64::from(self.votes) };
+    }
+
+    fn is_wrong(&self, page: &Page) -> bool {
+        let Cursor { max, fingerprint, .. } = &self.cursor;
+        let unordered = !page.rows.is_sorted_by(|one, next| one.at >= next.at);
+        let above = page.rows.iter().any(|row| row.at > *max);
+        let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
+        // The overlap is missing; of a moment that fills the page, others may be shown first.
+        let is_first = fingerprint.is_none();
+        let fills = page.rows.iter().all(|row| row.at == *max) && page.fingerprint.is_some();
+        let lost = is_first
+            && !self.edge.is_empty()
+            && !fills
+            && !page.rows.iter().any(|row| self.edge.contains(&row.id));
+        // A full page of one moment that names no cursor.
+        let cut = page.items >= PAGE_MAX
+            && page.fingerprint.is_none()
+            && page.rows.iter().all(|row| row.at == *max);
+        // The newest entries were shown before.
+        let vanished = self.tops > 0 && self.cursor.is_first && page.rows.is_empty();
+        unordered
+            || vanished
+            || above
+            || circles
+            || lost
+            || (cut && self.misses == 0)
+            || self.followed >= FOLLOWED_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::tron::wire::{Row, Seen};
+
+    fn row(at: u64, number: u8) -> Row {
+        Row { id: [number; 32], at, height: None, seen: Seen::default() }
+    }
+
+    fn page(rows: &[(u64, u8)], fingerprint: Option<&str>) -> Page {
+        let rows: Vec<Row> = rows.iter().map(|(at, number)| row(*at, *number)).collect();
+        Page { items: rows.len(), rows, fingerprint: fingerprint.map(str::to_owned) }
+    }
+
+    /// A list whose newest page was given twice.
+    fn begun(rows: &[(u64, u8)], fingerprint: Option<&str>) -> List {
+        let mut list = List::new(100);
+        list.absorb(&page(rows, fingerprint), ONE);
+        assert_eq!((list.frontier(0), list.is_second_look()), (Some(100), true));
+        list.absorb(&page(rows, fingerprint), ONE);
+        list
+    }
+
+    #[test]
+    fn the_newest_entries_are_asked_for_twice() {
+        let mut list = List::new(100);
+        list.absorb(&page(&[(80, 2), (70, 3)], Some("a")), ONE);
+        assert_eq!(list.cursor(), &Cursor { nudge: 1, is_first: true, ..Cursor::at(100) });
+        assert_eq!(list.absorb(&page(&[], None), OTHER), Absorbed::Miss);
+        // One that was behind lacked the newest; what the other did not show is asked for again.
+        list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), OTHER);
+        assert_eq!((list.cursor(), list.frontier(0)), (&Cursor::at(80), Some(80)));
+        assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), Absorbed::Miss);
+    }
+
+    const ONE: EndpointId = EndpointId(0);
+    const OTHER: EndpointId = EndpointId(1);
+
+    #[test]
+    fn pages_overlap_and_two_endpoints_end_the_list() {
+        let mut list = List::new(100);
+        assert_eq!(list.frontier(0), Some(100));
+        assert!(list.cursor().is_first);
+        for _ in 0..2 {
+            assert_eq!(list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), ONE), Absorbed::Rows);
+        }
+        assert_eq!((list.cursor().max, list.frontier(0)), (80, Some(80)));
+        assert!(!list.cursor().is_first);
+        assert_eq!(list.absorb(&page(&[(80, 2), (70, 3)], None), ONE), Absorbed::Rows);
+        // Nothing below 70, by two.
+        assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), Absorbed::Rows);
+        assert_eq!((list.frontier(0), list.cursor().nudge), (Some(70), 1));
+        assert_eq!(list.absorb(&page(&[(70, 3)], None), OTHER), Absorbed::Rows);
+        assert_eq!(list.frontier(0), None);
+    }
+
+    #[test]
+    fn one_endpoint_is_asked_three_times_for_the_end() {
+        let mut list = begun(&[(90, 1)], None);
+        for _ in 0..2 {
+            list.absorb(&page(&[(90, 1)], None), ONE);
+            assert_eq!(list.frontier(0), Some(90));
+        }
+        // Another entry of that moment: the answers so far lacked it.
+        list.absorb(&page(&[(90, 1), (90, 2)], None), ONE);
+        assert_eq!(list.frontier(0), Some(90));
+        // And one below.
+        list.absorb(&page(&[(90, 1), (90, 2), (60, 3)], None), ONE);
+        assert_eq!((list.cursor().max, list.frontier(0)), (60, Some(60)));
+        for votes in 1..=3 {
+            list.absorb(&page(&[(60, 3)], None), ONE);
+            assert_eq!(list.frontier(0).is_none(), votes == 3);
+        }
+    }
+
+    #[test]
+    fn a_lost_cursor_ends_nothing() {
+        let mut list = begun(&[(90, 1)], None);
+        list.absorb(&page(&[(90, 1), (60, 2)], Some("a")), OTHER);
+        assert_eq!((list.cursor().max, list.frontier(0)), (60, Some(60)));
+        // The end is asked for with the overlap: without it there is no answer.
+        list.absorb(&page(&[(60, 2)], None), ONE);
+        assert_eq!(list.cursor().max, 60);
+        assert_eq!(list.absorb(&page(&[], None), OTHER), Absorbed::Miss);
+        assert_eq!(list.frontier(0), Some(60));
+    }
+
+    #[test]
+    fn an_empty_list_is_asked_for_again() {
+        let mut list = List::new(100);
+        list.absorb(&page(&[], None), ONE);
+        assert!(list.frontier(0).is_some() && list.is_second_look());
+        list.absorb(&page(&[], None), ONE);
+        assert!(list.frontier(0).is_some() && list.cursor().is_first);
+        list.absorb(&page(&[], None), ONE);
+        assert_eq!(list.frontier(0), None);
+    }
+
+    #[test]
+    fn a_moment_that_fills_a_page_is_followed() {
+        let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
+        list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
+        assert_eq!(list.cursor().fingerprint.as_deref(), Some("b"));
+        assert_eq!(list.frontier(0), Some(80));
+        // The same cursor again would never end.
+        assert_eq!(list.absorb(&page(&[(80, 6)], Some("b")), ONE), Absorbed::Miss);
+        list.absorb(&page(&[(80, 4), (80, 5)], Some("b")), ONE);
+        list.absorb(&page(&[(80, 2), (70, 3)], Some("c")), ONE);
+        assert_eq!((list.cursor().max, list.cursor().fingerprint.as_ref()), (70, None));
+    }
+
+    #[test]
+    fn a_page_that_lacks_the_overlap_or_the_order_is_no_answer() {
+        let mut list = begun(&[(90, 1), (80, 2)], Some("a"));
+        for wrong in [&[][..], &[(70, 3)], &[(70, 3), (80, 2)], &[(99, 3), (80, 2)]] {
+            assert_eq!(list.absorb(&page(wrong, None), ONE), Absorbed::Miss);
+        }
+        assert_eq!((list.misses(), list.frontier(0)), (4, Some(80)));
+        list.absorb(&page(&[(80, 2), (70, 3)], Some("b")), ONE);
+        assert_eq!((list.misses(), list.frontier(0)), (0, Some(70)));
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_not_waited_for() {
+        let list = begun(&[(90, 1), (40, 2)], Some("a"));
+        assert_eq!(list.frontier(40), None);
+        assert_eq!(list.frontier(39), Some(40));
+    }
+}

@@ -1,0 +1,303 @@
+//! How a wallet's transactions are found: by the index's two lists, or by events.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use super::list::{Absorbed, Cursor, List, PAGE_MAX};
+use super::logs::Windows;
+use super::offer::{Offers, Refusal};
+use super::wire::{self, Page};
+use super::{TronDiscovery, TronSource};
+use crate::domain::{Address, Height};
+use crate::rpc::ask::{Ask, Reading, Reply};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+
+/// The index's lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListKind {
+    /// What the wallet sent, got as TRX or was called by.
+    Transactions,
+    /// Movements of its TRC-20 tokens.
+    Transfers,
+}
+
+impl ListKind {
+    pub(super) const BOTH: [Self; 2] = [Self::Transactions, Self::Transfers];
+}
+
+/// A list with what is needed to ask for its next page.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) kind: ListKind,
+    pub(super) list: List,
+    pub(super) is_asked: bool,
+    pub(super) last_by: Option<EndpointId>,
+}
+
+#[derive(Debug)]
+pub(super) enum Lister {
+    Index {
+        listings: Box<[Listing; 2]>,
+        /// Milliseconds: what lies below is not wanted.
+        low_at: u64,
+    },
+    Events {
+        windows: Windows,
+        /// Requests under way.
+        asked: usize,
+    },
+}
+
+impl Lister {
+    pub(super) fn index(top: u64, low_at: u64) -> Self {
+        let listing = |kind| Listing { kind, list: List::new(top), is_asked: false, last_by: None };
+        Self::Index { listings: Box::new(ListKind::BOTH.map(listing)), low_at }
+    }
+
+    pub(super) fn events(source: &TronSource, low: Height, high: Height) -> Self {
+        let limits = &source.inner.limits;
+        let windows = Windows::new(low, high, limits.logs_range_max, limits.logs_batch_max);
+        Self::Events { windows, asked: 0 }
+    }
+
+    /// The place at and below which something may be unknown, given a place below which nothing is
+    /// wanted; `None`: all that is wanted is known.
+    pub(super) fn frontier(&self, floor: u64) -> Option<u64> {
+        match self {
+            Self::Index { listings, low_at } => {
+                let floor = floor.max(low_at.saturating_sub(1));
+                listings.iter().filter_map(|listing| listing.list.frontier(floor)).max()
+            }
+            Self::Events { windows, .. } => windows.frontier(),
+        }
+    }
+}
+
+impl Listing {
+    pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> Absorbed {
+        self.is_asked = false;
+        self.last_by = Some(by);
+        self.list.absorb(page, by)
+    }
+}
+
+/// Why a page of a list was not given.
+#[derive(Debug)]
+pub(super) enum ListError {
+    /// Each endpoint that may be asked now refuses lists.
+    Refused(String),
+    Failed(UpstreamError),
+}
+
+impl TronSource {
+    /// Asks for a page of a list. It is never cut off where the wanted heights end: an entry below
+    /// them proves that the list was shown down to there.
+    pub(super) async fn page(
+        &self,
+        wallet: Address,
+        kind: ListKind,
+        cursor: &Cursor,
+        limit: usize,
+        options: &CallOptions,
+    ) -> Result<(Page, EndpointId), ListError> {
+        let ask = question(wallet, kind, cursor, limit);
+        let reply = self.ask_list(&ask, cursor.max, options).await?;
+        let account = account(wallet);
+        let page = match kind {
+            ListKind::Transactions => wire::transactions(&reply.body, &account),
+            ListKind::Transfers => wire::transfers(&reply.body, &account),
+        };
+        let malformed = || self.malformed(reply.endpoint, "a list gave no entries");
+        let page = page.ok_or_else(malformed).map_err(ListError::Failed)?;
+        self.offers().worked(reply.endpoint);
+        Ok((page, reply.endpoint))
+    }
+
+    /// Asks the endpoints that do not refuse lists now, and have indexed up to a time, until one
+    /// answers.
+    async fn ask_list(
+        &self,
+        ask: &Ask,
+        until: u64,
+        options: &CallOptions,
+    ) -> Result<Reply, ListError> {
+        let all = self.endpoint_ids();
+        let mut last = "they were refused of late".to_owned();
+        let open = self.offers().open(&all, Instant::now());
+        let mut left = self.indexed_at(&open, until);
+        if left.is_empty() && !open.is_empty() {
+            let last = "no endpoint's lists are known to have come so far".to_owned();
+            return Err(ListError::Failed(UpstreamError::Unavailable { attempts: 1, last }));
+        }
+        loop {
+            let preferred = |id: &EndpointId| Some(*id) != options.avoid;
+            // All of them: the pool chooses.
+            let on = match left.len() {
+                0 => return Err(ListError::Refused(last)),
+                count if options.on.is_some() || count == all.len() => options.on,
+                _ => left.iter().copied().find(preferred).or(left.first().copied()),
+            };
+            let is_bound = options.on.is_some();
+            let options = CallOptions { on, ..options.clone() };
+            match self.inner.pool.ask(ask, list_reading, &options).await {
+                Err(UpstreamError::Rpc { endpoint, code, message }) if !is_of_request(code) => {
+                    let refused = self.note_refusal(on, &endpoint, code);
+                    if is_bound {
+                        return Err(ListError::Refused(message));
+                    }
+                    left.retain(|id| !refused.contains(id));
+                    last = message;
+                }
+                Err(UpstreamError::Rpc { message, .. }) => {
+                    let error = UpstreamError::Unavailable { attempts: 1, last: message };
+                    return Err(ListError::Failed(error));
+                }
+                answered => return answered.map_err(ListError::Failed),
+            }
+        }
+    }
+
+    /// Notes a refusal of the endpoint that was asked, or of those with the label that gave it.
+    fn note_refusal(&self, on: Option<EndpointId>, label: &str, code: i64) -> Vec<EndpointId> {
+        let all = self.inner.pool.endpoints();
+        let named = all.iter().filter(|one| on.map_or(one.label == *label, |on| one.id == on));
+        let mut ids: Vec<EndpointId> = named.map(|one| one.id).collect();
+        if ids.is_empty() {
+            ids = all.iter().map(|one| one.id).collect();
+        }
+        let how = if is_absent(code) { Refusal::Absent } else { Refusal::Other };
+        let mut offers = self.offers();
+        for id in &ids {
+            offers.refused(*id, how, Instant::now(), &self.inner.limits);
+        }
+        ids
+    }
+
+    /// Asks each endpoint whether it has lists; true where one gives one.
+    pub(super) async fn probe_lists(&self, wallet: Address, options: &CallOptions) -> bool {
+        let ask = question(wallet, ListKind::Transactions, List::new(LATEST).cursor(), 1);
+        for id in self.endpoint_ids() {
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            match self.inner.pool.ask(&ask, list_reading, &options).await {
+                Ok(reply) if wire::transactions(&reply.body, &account(wallet)).is_some() => {
+                    self.offers().worked(id);
+                    return true;
+                }
+                Err(UpstreamError::Rpc { endpoint, code, .. }) => {
+                    drop(self.note_refusal(Some(id), &endpoint, code));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        false
+    }
+
+    /// No endpoint has lists, as far as that can be known.
+    pub(super) fn has_no_lists(&self) -> bool {
+        let limits = &self.inner.limits;
+        match limits.discovery {
+            TronDiscovery::Lists => false,
+            TronDiscovery::Events => true,
+            TronDiscovery::Auto => self.offers().is_absent(&self.endpoint_ids(), limits),
+        }
+    }
+
+    /// Some endpoint may be asked for lists now, though none was found to have them.
+    pub(super) fn may_ask_lists(&self) -> bool {
+        let is_off = self.inner.limits.discovery == TronDiscovery::Events;
+        !is_off && !self.offers().open(&self.endpoint_ids(), Instant::now()).is_empty()
+    }
+
+    /// Lists are what this chain is read by, and a refusal is waited for.
+    pub(super) fn has_lists(&self) -> bool {
+        self.inner.limits.discovery == TronDiscovery::Lists || self.offers().has_worked()
+    }
+
+    pub(super) fn list_error(&self, error: ListError) -> UpstreamError {
+        match error {
+            ListError::Failed(error) => error,
+            ListError::Refused(last) if self.has_lists() => {
+                let last = format!("account lists are refused ({last}), and asked for again");
+                UpstreamError::Unavailable { attempts: 1, last }
+            }
+            ListError::Refused(_) => {
+                UpstreamError::NotSupported { method: "account lists".to_owned() }
+            }
+        }
+    }
+
+    pub(super) fn endpoint_ids(&self) -> Vec<EndpointId> {
+        self.inner.pool.endpoints().into_iter().map(|one| one.id).collect()
+    }
+
+    pub(super) fn offers(&self) -> MutexGuard<'_, Offers> {
+        self.inner.offers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Milliseconds: later than any block.
+pub(super) const LATEST: u64 = 4_294_967_295_000;
+
+fn question(wallet: Address, kind: ListKind, cursor: &Cursor, limit: usize) -> Ask {
+    let (name, tail) = match kind {
+        ListKind::Transactions => ("v1/accounts/transactions", "transactions"),
+        ListKind::Transfers => ("v1/accounts/transactions/trc20", "transactions/trc20"),
+    };
+    // One more, so that it does not matter whether the end itself is meant.
+    let max = cursor.max.saturating_add(1).saturating_add(cursor.nudge);
+    let mut query = vec![
+        ("only_confirmed", "true".to_owned()),
+        ("order_by", "block_timestamp,desc".to_owned()),
+        ("limit", limit.min(PAGE_MAX).to_string()),
+        ("max_timestamp", max.to_string()),
+    ];
+    query.extend(cursor.fingerprint.clone().map(|fingerprint| ("fingerprint", fingerprint)));
+    Ask { name, path: format!("/v1/accounts/{wallet}/{tail}"), query, body: None }
+}
+
+/// As [`wire::reading`], but what an endpoint seems not to offer is a refusal: whether it has lists
+/// is decided by more than one answer ([`Offers`]).
+fn list_reading(status: u16, body: &[u8]) -> Reading {
+    match wire::reading(status, body) {
+        Reading::Again(message)
+        | Reading::NotOffered(message)
+        | Reading::Denied(message)
+        | Reading::Unknown { message, .. }
+        | Reading::Refused { message, .. }
+            if matches!(status, 401 | 402 | 404 | 405 | 410 | 501) =>
+        {
+            Reading::Refused { code: i64::from(status), message }
+        }
+        Reading::NotOffered(message) => Reading::Refused { code: ABSENT, message },
+        Reading::Denied(message) => Reading::Refused { code: DENIED, message },
+        Reading::Unknown { code, message } => Reading::Refused { code, message },
+        read @ (Reading::Good
+        | Reading::SlowDown(_)
+        | Reading::Again(_)
+        | Reading::Refused { .. }) => read,
+    }
+}
+
+/// The code of a path that is not there, and of a key, a plan or a quota.
+const ABSENT: i64 = 404;
+const DENIED: i64 = 401;
+
+fn is_absent(code: i64) -> bool {
+    matches!(code, ABSENT | 405 | 501)
+}
+
+/// The question is refused, not the list.
+fn is_of_request(code: i64) -> bool {
+    matches!(code, 400 | 422)
+}
+
+/// The registry gives a Tron source to Tron chains only.
+pub(super) fn account(wallet: Address) -> [u8; 20] {
+    match wallet {
+        Address::Tron(account) | Address::Evm(account) => account,
+        Address::Solana(_) => [0; 20],
+    }
+}

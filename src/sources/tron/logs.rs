@@ -1,0 +1,416 @@
+//! A plain node's events: `eth_getLogs` of token transfers from and to the wallet, in windows of
+//! blocks, downwards.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::TronSource;
+use super::depth::Deep;
+use super::wire::{self, Row, Seen};
+use crate::decode::evm::{Account, Word};
+use crate::domain::Height;
+use crate::rpc::ask::Reading;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::jsonrpc::RpcError;
+use crate::rpc::pool::CallOptions;
+
+/// keccak256 of `Transfer(address,address,uint256)`.
+pub(super) const TRANSFER: &str =
+    "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+/// What a window is shrunk by when it holds too much.
+const SHRINK: u64 = 2;
+
+/// Inclusive heights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) low: Height,
+    pub(super) high: Height,
+}
+
+/// What a search gave.
+#[derive(Debug)]
+pub(super) enum Found {
+    Rows(Vec<Row>),
+    /// The node wants a smaller window, of so many blocks where it says so.
+    TooMuch(Option<u64>),
+}
+
+/// Pure: which windows are searched, and down to where all is known.
+#[derive(Debug)]
+pub(super) struct Windows {
+    low: Height,
+    /// The highest height that no window holds yet.
+    next: Option<Height>,
+    range: u64,
+    /// Windows of the next request: few at first, so that the first rows come early.
+    batch: usize,
+    batch_max: usize,
+    /// By their upper ends.
+    asked: BTreeMap<Height, Window>,
+    again: Vec<Window>,
+}
+
+impl Windows {
+    pub(super) fn new(low: Height, high: Height, range: u64, batch_max: usize) -> Self {
+        let (asked, again) = (BTreeMap::new(), Vec::new());
+        let range = range.max(1);
+        Self { low, next: Some(high), range, batch: 1, batch_max, asked, again }
+    }
+
+    /// The windows of the next request.
+    pub(super) fn plan(&mut self) -> Vec<Window> {
+        let mut windows = Vec::new();
+        while windows.len() < self.batch {
+            let Some(window) = self.again.pop().or_else(|| self.below()) else { break };
+            self.asked.insert(window.high, window);
+            windows.push(window);
+        }
+        self.batch = (self.batch * 2).min(self.batch_max);
+        windows
+    }
+
+    fn below(&mut self) -> Option<Window> {
+        let high = self.next?;
+        let low = high.saturating_sub(self.range - 1).max(self.low);
+        self.next = low.checked_sub(1).filter(|next| *next >= self.low);
+        Some(Window { low, high })
+    }
+
+    pub(super) fn known(&mut self, window: Window) {
+        self.asked.remove(&window.high);
+    }
+
+    /// Splits a window that holds too much. False where it cannot be split.
+    pub(super) fn shrink(&mut self, window: Window, range: Option<u64>) -> bool {
+        self.asked.remove(&window.high);
+        let length = window.high - window.low + 1;
+        let range = range.filter(|range| *range < length).unwrap_or(length / SHRINK);
+        if range == 0 {
+            return false;
+        }
+        self.range = self.range.min(range);
+        self.batch = 1;
+        let mut high = window.high;
+        let mut parts = Vec::new();
+        loop {
+            let low = high.saturating_sub(range - 1).max(window.low);
+            parts.push(Window { low, high });
+            match low.checked_sub(1).filter(|next| *next >= window.low) {
+                Some(next) => high = next,
+                None => break,
+            }
+        }
+        // Taken from the end: the highest first.
+        self.again.extend(parts.into_iter().rev());
+        true
+    }
+
+    /// The height at and below which something may be unknown.
+    pub(super) fn frontier(&self) -> Option<Height> {
+        let asked = self.asked.keys().next_back().copied();
+        let again = self.again.iter().map(|window| window.high).max();
+        asked.max(again).max(self.next)
+    }
+}
+
+/// A transaction that a search gave, and whether tokens left the wallet in it and came to it.
+type Union = BTreeMap<(Height, Word), (bool, bool)>;
+
+/// One window's answers so far.
+#[derive(Debug)]
+struct Tally {
+    window: Window,
+    /// All that any answer held.
+    union: Union,
+    /// Who gave all of it.
+    voters: Vec<EndpointId>,
+    is_answered: bool,
+    /// The endpoint wants a smaller window, of so many blocks where it says so; 0: it does not.
+    too_much: Option<u64>,
+}
+
+impl Tally {
+    fn new(window: Window) -> Self {
+        let (union, voters) = (Union::new(), Vec::new());
+        Self { window, union, voters, is_answered: false, too_much: None }
+    }
+
+    /// Two endpoints gave the same, or the one that has it gave it twice.
+    fn is_confirmed(&self, deep: &Deep) -> bool {
+        let first = self.voters.first();
+        let others = self.voters.iter().any(|voter| Some(voter) != first);
+        self.voters.len() >= deep.votes && (others || deep.is_alone)
+    }
+
+    fn is_open(&self, deep: &Deep) -> bool {
+        self.too_much.is_none() && !self.is_confirmed(deep)
+    }
+
+    /// `by`: whose answer it is, where it counts: `None` where the endpoint has not come so far.
+    /// False where it, or one before it, lacked something.
+    fn absorb(&mut self, rows: &[Row], by: Option<EndpointId>) -> bool {
+        let mut answer = Union::new();
+        for row in rows {
+            let (gave, got) = answer.entry((row.at, row.id)).or_default();
+            (*gave, *got) = (*gave || row.seen.gave, *got || row.seen.got);
+        }
+        let mut union = self.union.clone();
+        for (key, (gave, got)) in &answer {
+            let known = union.entry(*key).or_default();
+            *known = (known.0 || *gave, known.1 || *got);
+        }
+        let is_grown = union != self.union;
+        if is_grown {
+            self.voters.clear();
+        }
+        let is_whole = answer == union;
+        if is_whole {
+            self.voters.extend(by);
+        }
+        let is_first = !std::mem::replace(&mut self.is_answered, true);
+        self.union = union;
+        is_first || (is_whole && !is_grown)
+    }
+
+    fn found(self, deep: &Deep) -> (Found, bool) {
+        if let Some(range) = self.too_much {
+            return (Found::TooMuch(Some(range).filter(|range| *range > 0)), true);
+        }
+        let is_confirmed = self.is_confirmed(deep);
+        let row = |((height, id), (gave, got)): ((Height, Word), (bool, bool))| {
+            let seen = Seen { gave, got, ..Seen::default() };
+            Row { id, at: height, height: Some(height), seen }
+        };
+        (Found::Rows(self.union.into_iter().map(row).collect()), is_confirmed)
+    }
+}
+
+impl TronSource {
+    /// Searches windows until two answers agree about each, of different endpoints where there are
+    /// such; with each, whether they did.
+    pub(super) async fn search(
+        &self,
+        wallet: &Account,
+        windows: &[Window],
+        options: &CallOptions,
+    ) -> Result<Vec<(Found, bool)>, UpstreamError> {
+        let low = windows.iter().map(|window| window.low).min().unwrap_or(0);
+        let mut deep = self.deep(low);
+        let mut tallies: Vec<Tally> = windows.iter().copied().map(Tally::new).collect();
+        let mut failure = UpstreamError::Unavailable { attempts: 0, last: NONE_KEEPS.to_owned() };
+        // So that endpoints share the first answers.
+        let turn = windows
+            .first()
+            .map_or(0, |window| window.high / self.inner.limits.logs_range_max.max(1));
+        for round in 0..u64::from(self.inner.limits.logs_votes_max) {
+            let mut open: Vec<&mut Tally> =
+                tallies.iter_mut().filter(|tally| tally.is_open(&deep)).collect();
+            let Some(on) = chosen(&deep.ids, turn + round).filter(|_| !open.is_empty()) else {
+                break;
+            };
+            // Of one endpoint that is not alone, no further answer confirms anything.
+            if deep.ids.len() == 1 && !deep.is_alone && open.iter().all(|tally| tally.is_answered) {
+                break;
+            }
+            let asked: Vec<Window> = open.iter().map(|tally| tally.window).collect();
+            let options = CallOptions { on: Some(on), ..options.clone() };
+            match self.search_once(wallet, &asked, &options).await {
+                Ok((found, reached)) => {
+                    for (tally, found) in open.iter_mut().zip(found) {
+                        match found {
+                            Found::Rows(rows) => {
+                                let has_come = reached.is_none_or(|at| at >= tally.window.high);
+                                if !tally.absorb(&rows, has_come.then_some(on)) {
+                                    self.note_unsteady(on);
+                                    deep.votes = self.deep(low).votes;
+                                }
+                            }
+                            Found::TooMuch(range) => {
+                                tally.too_much = Some(range.unwrap_or(0));
+                            }
+                        }
+                    }
+                }
+                Err(error) => {
+                    deep.ids.retain(|id| *id != on);
+                    self.note_search_failure(on);
+                    failure = error;
+                }
+            }
+        }
+        let is_silent = |tally: &Tally| !tally.is_answered && tally.too_much.is_none();
+        if tallies.iter().any(is_silent) {
+            return Err(failure);
+        }
+        Ok(tallies.into_iter().map(|tally| tally.found(&deep)).collect())
+    }
+
+    /// Searches windows in one request; with the newest block that the endpoint names.
+    async fn search_once(
+        &self,
+        wallet: &Account,
+        windows: &[Window],
+        options: &CallOptions,
+    ) -> Result<(Vec<Found>, Option<Height>), UpstreamError> {
+        let filters = windows.iter().flat_map(|window| filters(wallet, *window));
+        let searches = filters.map(|filter| ("eth_getLogs", json!([filter])));
+        let calls: Vec<_> = searches.chain([("eth_blockNumber", json!([]))]).collect();
+        let asker = self.rpc_asker(search_reading);
+        let (answers, endpoint) = match asker.ask("eth_getLogs", &calls, options).await {
+            Ok(answered) => answered,
+            Err(error) => return Ok((whole_refused(windows, error)?, None)),
+        };
+        let mut answers = answers.into_iter();
+        let mut found = Vec::with_capacity(windows.len());
+        for window in windows {
+            let mut rows = Vec::new();
+            let mut too_much = None;
+            for answer in answers.by_ref().take(2) {
+                match answer {
+                    Ok(result) => {
+                        let found = wire::logs(&result, wallet, *window);
+                        let what = "eth_getLogs gave no events";
+                        rows.extend(found.ok_or_else(|| self.malformed(endpoint, what))?);
+                    }
+                    Err(error) if is_too_wide(&error.message) => {
+                        too_much = Some(wire::range_named(&error.message));
+                    }
+                    Err(RpcError { code, message }) => {
+                        let endpoint = self.inner.pool.label(endpoint);
+                        return Err(UpstreamError::Rpc { endpoint, code, message });
+                    }
+                }
+            }
+            found.push(too_much.map_or(Found::Rows(rows), Found::TooMuch));
+        }
+        let newest = answers.next().and_then(Result::ok);
+        Ok((found, newest.and_then(|newest| wire::quantity(&newest))))
+    }
+}
+
+const NONE_KEEPS: &str = "no endpoint is known to keep events of these blocks";
+
+fn chosen(ids: &[EndpointId], turn: u64) -> Option<EndpointId> {
+    let count = u64::try_from(ids.len()).unwrap_or(u64::MAX);
+    let at = usize::try_from(turn.checked_rem(count)?).unwrap_or(0);
+    ids.get(at).copied()
+}
+
+/// An error for the whole request: that it asks for too much, or takes too long, concerns each of
+/// its windows.
+fn whole_refused(windows: &[Window], error: UpstreamError) -> Result<Vec<Found>, UpstreamError> {
+    let mut range = None;
+    let is_too_much = match &error {
+        UpstreamError::Rpc { message, .. } => {
+            range = wire::range_named(message);
+            is_too_wide(message)
+        }
+        UpstreamError::Unavailable { last, .. } => last.contains(TIMEOUT),
+        UpstreamError::NoEndpoint
+        | UpstreamError::Refused { .. }
+        | UpstreamError::NotSupported { .. }
+        | UpstreamError::Malformed { .. }
+        | UpstreamError::HistoryCut { .. }
+        | UpstreamError::WrongChain { .. }
+        | UpstreamError::NotAWallet { .. } => false,
+    };
+    let can_split = windows.iter().any(|window| window.low < window.high);
+    if is_too_much && can_split {
+        Ok(windows.iter().map(|_| Found::TooMuch(range)).collect())
+    } else {
+        Err(error)
+    }
+}
+
+/// What the transport says of a request without an answer.
+const TIMEOUT: &str = "no answer in time";
+/// Of a search that a node or what stands before it ended.
+const TOO_LONG: &str = "the search takes too long";
+const TIMEOUT_WORDS: [&str; 5] =
+    ["timeout", "timed out", "time-out", "deadline exceeded", "took too long"];
+
+/// A smaller range may be answered.
+pub(super) fn is_too_wide(message: &str) -> bool {
+    message == TOO_LONG || wire::is_too_much(message)
+}
+
+/// As [`wire::rpc_reading`], but a search that takes too long is not tried again as it is.
+pub(super) fn search_reading(status: u16, body: &[u8]) -> Reading {
+    let is_slow = |text: &str| {
+        let text = text.to_lowercase();
+        TIMEOUT_WORDS.iter().any(|words| text.contains(words))
+    };
+    match wire::rpc_reading(status, body) {
+        Reading::Again(_) | Reading::Unknown { .. } | Reading::Refused { .. }
+            if matches!(status, 408 | 504 | 524) =>
+        {
+            Reading::Refused { code: i64::from(status), message: TOO_LONG.to_owned() }
+        }
+        Reading::Again(text) | Reading::Unknown { message: text, .. } if is_slow(&text) => {
+            Reading::Refused { code: 0, message: TOO_LONG.to_owned() }
+        }
+        read @ (Reading::Good
+        | Reading::SlowDown(_)
+        | Reading::Again(_)
+        | Reading::NotOffered(_)
+        | Reading::Denied(_)
+        | Reading::Unknown { .. }
+        | Reading::Refused { .. }) => read,
+    }
+}
+
+/// Transfers from the wallet, and to it.
+fn filters(wallet: &Account, Window { low, high }: Window) -> [Value; 2] {
+    let topic = format!("0x{:0>64}", hex::encode(wallet));
+    let filter = |topics: Value| {
+        json!({
+            "fromBlock": format!("{low:#x}"),
+            "toBlock": format!("{high:#x}"),
+            "topics": topics,
+        })
+    };
+    [filter(json!([TRANSFER, topic])), filter(json!([TRANSFER, null, topic]))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(low: Height, high: Height) -> Window {
+        Window { low, high }
+    }
+
+    #[test]
+    fn goes_down_without_gaps_and_knows_how_far() {
+        let mut windows = Windows::new(3, 25, 10, 4);
+        assert_eq!(windows.frontier(), Some(25));
+        assert_eq!(windows.plan(), [window(16, 25)]);
+        assert_eq!(windows.plan(), [window(6, 15), window(3, 5)]);
+        assert_eq!((windows.plan(), windows.frontier()), (Vec::new(), Some(25)));
+        windows.known(window(6, 15));
+        assert_eq!(windows.frontier(), Some(25));
+        windows.known(window(16, 25));
+        assert_eq!(windows.frontier(), Some(5));
+        windows.known(window(3, 5));
+        assert_eq!(windows.frontier(), None);
+    }
+
+    #[test]
+    fn asks_again_for_less_where_a_window_holds_too_much() {
+        let mut windows = Windows::new(0, 29, 10, 1);
+        let first = windows.plan()[0];
+        assert!(windows.shrink(first, Some(4)));
+        assert_eq!(windows.frontier(), Some(29));
+        let mut parts = Vec::new();
+        for _ in 0..3 {
+            parts.extend(windows.plan());
+        }
+        assert_eq!(parts, [window(26, 29), window(22, 25), window(20, 21)]);
+        assert_eq!(windows.plan(), [window(16, 19)], "and for less from then on");
+        assert!(windows.shrink(window(20, 21), None));
+        assert_eq!(windows.plan(), [window(21, 21)]);
+        assert!(!windows.shrink(window(21, 21), None));
+    }
+}

@@ -1,0 +1,112 @@
+//! A listed transaction that is not found by its id: nodes may still give it by its block.
+
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::TronSource;
+use super::blocks::BLOCK_MILLIS;
+use super::fetch::{Fetched, want_sent};
+use super::timeline::{Taken, Want};
+use super::wire;
+use crate::decode::evm::{Account, Word};
+use crate::domain::Height;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+
+const INFOS: [&str; 2] =
+    ["walletsolidity/gettransactioninfobyblocknum", "wallet/gettransactioninfobyblocknum"];
+/// Answers without it after which no node gives it.
+const TRIES: u32 = 3;
+
+impl TronSource {
+    /// By the block in which the transaction is listed; `Fetched::Lost` where that gives none.
+    pub(super) async fn fetch_by_block(
+        &self,
+        listed: &Taken,
+        wallet: &Account,
+        options: &CallOptions,
+    ) -> Result<Fetched, UpstreamError> {
+        let (id, seen) = (listed.key.1, &listed.seen);
+        let height = match listed.height {
+            Some(height) => height,
+            None => self.height_at(listed.key.0.0, options).await?,
+        };
+        let mut options = options.clone();
+        for _ in 0..TRIES {
+            let Some((info, by)) = self.info_in_block(height, &id, &mut options).await? else {
+                continue;
+            };
+            let tx = match seen.sent.as_ref().map(|sent| sent.json.clone()) {
+                Some(json) => Some(json),
+                None => self.transaction_in_block(height, &id, &mut options).await?,
+            };
+            let Some(tx) = tx else { continue };
+            let Ok(Some(sent)) = wire::transaction(tx.as_bytes(), wallet) else { continue };
+            if !listed.is_probe && want_sent(&listed.seen, &sent) == Want::Pass {
+                return Ok(Fetched::Unwanted);
+            }
+            let info = (info.get().as_bytes(), by);
+            return self.joined(id, &sent.json, info, &options).await;
+        }
+        Ok(Fetched::Lost(height))
+    }
+
+    async fn info_in_block(
+        &self,
+        height: Height,
+        id: &Word,
+        options: &mut CallOptions,
+    ) -> Result<Option<(Box<RawValue>, EndpointId)>, UpstreamError> {
+        let reply = match self.post_solid(INFOS, &json!({"num": height}), options).await {
+            Ok(reply) => reply,
+            Err(error) if error.is_final() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        options.avoid = Some(reply.endpoint);
+        let list: Option<&RawValue> = serde_json::from_slice(&reply.body).ok();
+        let info = list.and_then(|list| wire::of_block(list, "id", id));
+        Ok(info.map(|info| (info, reply.endpoint)))
+    }
+
+    async fn transaction_in_block(
+        &self,
+        height: Height,
+        id: &Word,
+        options: &mut CallOptions,
+    ) -> Result<Option<String>, UpstreamError> {
+        let reply = self.post("wallet/getblockbynum", &json!({"num": height}), options).await?;
+        options.avoid = Some(reply.endpoint);
+        let list = wire::block_transactions(&reply.body);
+        let found = list.and_then(|list| wire::of_block(&list, "txID", id));
+        Ok(found.map(|tx| tx.get().to_owned()))
+    }
+
+    /// The block of a time in milliseconds.
+    async fn height_at(&self, millis: u64, options: &CallOptions) -> Result<Height, UpstreamError> {
+        let head = self.solid_head(options).await?;
+        // Slots may be missed: a block is at most as far below the head as its time says.
+        let below = head.millis.saturating_sub(millis).div_ceil(BLOCK_MILLIS);
+        let (mut low, mut high) = (head.height.saturating_sub(below), head.height);
+        while low < high {
+            let middle = low.midpoint(high);
+            let Some(at) = self.time_of(middle, options).await? else {
+                let last = format!("no endpoint gives block {middle}");
+                return Err(UpstreamError::Unavailable { attempts: 1, last });
+            };
+            if at < millis {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// What listed transactions that no endpoint gives are an error beyond.
+    pub(super) fn too_many_missing(&self) -> UpstreamError {
+        let most = self.inner.limits.missing_max;
+        let last = format!("more than {most} listed transactions are given by no endpoint");
+        UpstreamError::Unavailable { attempts: 1, last }
+    }
+}

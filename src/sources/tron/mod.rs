@@ -1,0 +1,218 @@
+//! Reads a Tron wallet's transactions: two lists by address where the nodes offer them (`TronGrid`),
+//! else events by block range; then each transaction with its info.
+//!
+//! A block is atomic: it is delivered only when every list has shown what lies below it.
+
+mod activity;
+mod balances;
+mod blocks;
+mod depth;
+mod fetch;
+mod indexed;
+mod limits;
+mod list;
+mod lister;
+mod logs;
+mod missing;
+mod offer;
+mod open;
+mod prices;
+mod reader;
+mod single;
+mod timeline;
+mod tokens;
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use depth::Depths;
+use indexed::Indexed;
+pub use limits::{TronDiscovery, TronLimits};
+use offer::Offers;
+use prices::References;
+pub(super) use reader::TronReader;
+use serde_json::Value;
+pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
+
+use super::known_pools::KnownPools;
+use super::source::{GapRequest, SourceStatus};
+use crate::decode::tron::{Asset, ExchangeId};
+use crate::domain::{Address, Doubts, Height, Proof};
+use crate::registry::Chain;
+use crate::rpc::ask::{Ask, Reading, Reply};
+use crate::rpc::chain_check::ChainChecks;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::jsonrpc::{self, Outcome};
+use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::scheduler::Lane;
+
+/// Tron by nodes that speak its HTTP API. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct TronSource {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    pool: Pool,
+    limits: TronLimits,
+    /// Which endpoints offer account lists, how far those have indexed, and how deep endpoints keep
+    /// events.
+    offers: Mutex<Offers>,
+    indexed: Mutex<Indexed>,
+    depths: Mutex<Depths>,
+    /// Heights that lists may lack below the head.
+    index_lag: u64,
+    /// What `eth_chainId` must answer.
+    chain_id: Option<u64>,
+    chain_checks: Arc<ChainChecks>,
+    /// What the protocol's exchanges exchange; it never changes.
+    exchanges: Mutex<HashMap<ExchangeId, [Asset; 2]>>,
+    readers: AtomicUsize,
+    /// The chain row's pools, and those of them that are what it says, once that was asked.
+    references: References,
+    known_references: KnownPools,
+}
+
+impl TronSource {
+    pub fn new(pool: Pool, chain: &Chain, limits: TronLimits) -> Self {
+        let account = |address: &Address| address.bytes().try_into().ok();
+        let references = References {
+            pools: chain.reference_pools.iter().filter_map(account).collect(),
+            stables: chain.stablecoins.iter().filter_map(account).collect(),
+            wrapped: account(&chain.wrapped_native).unwrap_or_default(),
+            native_decimals: chain.native.decimals,
+            blocks: chain.reference_blocks,
+        };
+        let inner = Inner {
+            pool,
+            limits,
+            offers: Mutex::default(),
+            indexed: Mutex::default(),
+            depths: Mutex::default(),
+            index_lag: chain.index_lag,
+            chain_id: chain.chain_id,
+            chain_checks: Arc::default(),
+            exchanges: Mutex::default(),
+            readers: AtomicUsize::new(0),
+            references,
+            known_references: KnownPools::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(super) fn chain_checks(&self) -> &Arc<ChainChecks> {
+        &self.inner.chain_checks
+    }
+
+    pub(super) fn read(&self, request: GapRequest) -> TronReader {
+        TronReader::new(self.clone(), request)
+    }
+
+    pub(super) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {
+        Ok(self.solid_head(&CallOptions::new(lane.clone())).await?.height)
+    }
+
+    /// Whether a span that was read so counts towards a complete history.
+    pub(super) fn accepts(&self, proof: Proof) -> bool {
+        self.blind_spots().contains(proof.doubts)
+    }
+
+    /// What the strongest way cannot see: events, where no endpoint has lists.
+    pub(super) fn blind_spots(&self) -> Doubts {
+        if self.has_no_lists() { Doubts::TRC10 } else { Doubts::NONE }
+    }
+
+    pub(super) fn status(&self) -> SourceStatus {
+        SourceStatus { endpoints: self.inner.pool.endpoints() }
+    }
+
+    /// Asks a node's HTTP API; `name` is its path too.
+    async fn post(
+        &self,
+        name: &'static str,
+        body: &Value,
+        options: &CallOptions,
+    ) -> Result<Reply, UpstreamError> {
+        let body = Some(Bytes::from(body.to_string()));
+        let ask = Ask { name, path: format!("/{name}"), query: Vec::new(), body };
+        self.inner.pool.ask(&ask, wire::reading, options).await
+    }
+
+    /// Asks for what is solid; a node that offers no such view answers for what it has, and then
+    /// only what is known to be solid may be asked for.
+    async fn post_solid(
+        &self,
+        [solid, plain]: [&'static str; 2],
+        body: &Value,
+        options: &CallOptions,
+    ) -> Result<Reply, UpstreamError> {
+        match self.post(solid, body, options).await {
+            Err(UpstreamError::NotSupported { .. }) => self.post(plain, body, options).await,
+            answered => answered,
+        }
+    }
+
+    async fn rpc(
+        &self,
+        name: &'static str,
+        calls: &[(&str, Value)],
+        options: &CallOptions,
+    ) -> Result<(Vec<Outcome>, EndpointId), UpstreamError> {
+        self.rpc_asker(wire::rpc_reading).ask(name, calls, options).await
+    }
+
+    fn rpc_asker(&self, read: fn(u16, &[u8]) -> Reading) -> RpcAsker {
+        let tries_max = self.inner.limits.unfit_tries_max;
+        RpcAsker { pool: self.inner.pool.clone(), tries_max, read }
+    }
+
+    fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {
+        let endpoint = self.inner.pool.label(endpoint);
+        UpstreamError::Malformed { endpoint, what: what.to_owned() }
+    }
+}
+
+/// A node's JSON-RPC, next to its HTTP API.
+struct RpcAsker {
+    pool: Pool,
+    tries_max: u32,
+    read: fn(u16, &[u8]) -> Reading,
+}
+
+impl RpcAsker {
+    /// Asks for many things in one request; each has an answer of its own. Answers that do not fit
+    /// what was asked are no answer: it is asked again, elsewhere where there is such.
+    async fn ask(
+        &self,
+        name: &'static str,
+        calls: &[(&str, Value)],
+        options: &CallOptions,
+    ) -> Result<(Vec<Outcome>, EndpointId), UpstreamError> {
+        let calls: Vec<(&str, &Value)> =
+            calls.iter().map(|(method, params)| (*method, params)).collect();
+        let body = Some(Bytes::from(jsonrpc::encode(&calls)));
+        let ask = Ask { name, path: "/jsonrpc".to_owned(), query: Vec::new(), body };
+        let mut options = options.clone();
+        let mut tries = 0;
+        loop {
+            let reply = self.pool.ask(&ask, self.read, &options).await?;
+            let Reply { body, endpoint, .. } = reply;
+            let answers = jsonrpc::decode(&body, calls.len()).ok();
+            let answers = answers.and_then(|all| all.into_iter().collect::<Option<Vec<Outcome>>>());
+            if let Some(answers) = answers {
+                return Ok((answers, endpoint));
+            }
+            tries += 1;
+            if tries >= self.tries_max {
+                let (endpoint, what) = (self.pool.label(endpoint), format!("no answer to {name}"));
+                return Err(UpstreamError::Malformed { endpoint, what });
+            }
+            options.avoid = Some(endpoint);
+        }
+    }
+}

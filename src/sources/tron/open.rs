@@ -1,0 +1,105 @@
+//! What must be known before anything is listed: the head, the wanted times, which chain it is.
+
+use futures_util::FutureExt as _;
+use futures_util::future::join;
+use serde_json::json;
+
+use super::TronSource;
+use super::blocks::{BLOCK_MILLIS, Head};
+use super::wire::rpc_reading;
+use crate::domain::Height;
+use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::jsonrpc::Outcome;
+use crate::rpc::pool::CallOptions;
+use crate::sources::source::{GapRequest, Tip};
+
+/// Where a reading begins and ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opening {
+    pub(super) high: Height,
+    /// Milliseconds: blocks up to `high` are not later; blocks above it may be earlier too.
+    pub(super) top_at: u64,
+    /// Milliseconds: blocks from the lowest wanted one on are not earlier.
+    pub(super) low_at: u64,
+    pub(super) tip: Option<Tip>,
+}
+
+impl TronSource {
+    pub(super) async fn open(
+        &self,
+        request: &GapRequest,
+        resume_at: Option<u64>,
+        options: &CallOptions,
+    ) -> Result<Opening, UpstreamError> {
+        let low_at = || async {
+            match request.low {
+                0 => Ok(None),
+                low => self.time_of(low, options).await,
+            }
+        };
+        let open = || async {
+            let (top, low_at) = join(self.top(request.high, resume_at, options), low_at()).await;
+            let (high, top_at, tip) = top?;
+            Ok(Opening { high, top_at, low_at: low_at?.unwrap_or(0), tip })
+        };
+        checked(self.check_chain(options), open).await
+    }
+
+    async fn top(
+        &self,
+        high: Option<Height>,
+        resume_at: Option<u64>,
+        options: &CallOptions,
+    ) -> Result<(Height, u64, Option<Tip>), UpstreamError> {
+        if let (Some(high), Some(at)) = (high, resume_at) {
+            return Ok((high, at, None));
+        }
+        let told = match high {
+            Some(high) => self.time_of(high, options).await?.map(|at| (high, at, None)),
+            None => None,
+        };
+        if let Some(told) = told {
+            return Ok(told);
+        }
+        let (head, newest) = join(self.solid_head(options), self.newest_listed(options)).await;
+        let head = head?;
+        let settled = self.indexed_to(&head, newest);
+        let Head { height, millis, hash } = head;
+        let tip = high.is_none().then_some(Tip { height, hash });
+        let high = high.map_or(settled, |high| high.min(settled));
+        // Blocks are at least so far apart.
+        let below = height.saturating_sub(high).saturating_mul(BLOCK_MILLIS);
+        Ok((high, millis.saturating_sub(below), tip))
+    }
+
+    /// Asks each endpoint once which chain it is of; those that do not say are believed.
+    async fn check_chain(&self, options: &CallOptions) -> Result<CheckOutcome, UpstreamError> {
+        let Some(expected) = self.inner.chain_id else { return Ok(CheckOutcome::Unchanged) };
+        let ask = |id: EndpointId| {
+            // Not of the source itself, which holds what is asked.
+            let asker = self.rpc_asker(rpc_reading);
+            let options = CallOptions { on: Some(id), ..options.clone() };
+            let asked = async move {
+                let call = [("eth_chainId", json!([]))];
+                match asker.ask("eth_chainId", &call, &options).await {
+                    Ok((answers, _)) if chain_id(&answers).is_some_and(|id| id != expected) => {
+                        ChainCheck::Mismatch
+                    }
+                    Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
+                        ChainCheck::Match
+                    }
+                    Err(_) => ChainCheck::Unknown,
+                }
+            };
+            asked.boxed()
+        };
+        self.inner.chain_checks.check(&self.inner.pool, ask).await
+    }
+}
+
+fn chain_id(answers: &[Outcome]) -> Option<u64> {
+    let text: String = serde_json::from_str(answers.first()?.as_ref().ok()?.get()).ok()?;
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}

@@ -1,0 +1,517 @@
+//! One gap of a wallet, read: decides what is asked next and what can be delivered.
+//!
+//! All requests under way live in `flights`, so that dropping a `next` loses nothing and dropping
+//! the reader stops everything.
+
+use std::sync::atomic::Ordering;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::time::sleep;
+
+use super::TronSource;
+use super::depth::Kept;
+use super::fetch::{Fetched, want_found, want_listed};
+use super::list::{Absorbed, PAGE_MAX};
+use super::lister::{ListError, Lister, account};
+use super::logs::{Found, Window};
+use super::open::Opening;
+use super::timeline::{Key, Ready, Sizes, Taken, Timeline};
+use super::wire::Page;
+use crate::decode::evm::Account;
+use crate::decode::tron::Transaction;
+use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
+
+enum Event {
+    Opened(Result<Opening, UpstreamError>),
+    /// The lowest wanted block that nodes keep, asked for where nothing else tells how far down
+    /// events go.
+    Kept(Result<Option<Kept>, UpstreamError>),
+    Page(usize, Result<(Page, EndpointId), ListError>),
+    /// Whether an endpoint gave a list, while events are read.
+    Probed(bool),
+    Searched(Vec<Window>, Result<Vec<(Found, bool)>, UpstreamError>),
+    Fetched(Key, Result<Fetched, UpstreamError>),
+}
+
+/// Reads one gap.
+pub(crate) struct TronReader {
+    source: TronSource,
+    request: GapRequest,
+    wallet: Account,
+    options: CallOptions,
+    /// `None`: what must be known first is not known yet.
+    lister: Option<Lister>,
+    timeline: Timeline,
+    flights: FuturesUnordered<BoxFuture<'static, Event>>,
+    /// What went wrong while nobody waited.
+    failure: Option<UpstreamError>,
+    eager: bool,
+    /// To be told with the first chunk.
+    tip: Option<Tip>,
+    ended: bool,
+    /// Nodes keep blocks only from here: what lies below stays unknown.
+    cut: Option<Height>,
+    /// What was not established of all that is read by events, and windows without two answers.
+    doubts: Doubts,
+    unconfirmed: Vec<Window>,
+    /// Questions so far whether an endpoint has lists after all; `None`: that is not asked.
+    probes: Option<u32>,
+    /// Listed transactions that no endpoint gave.
+    missing: usize,
+    /// Transactions delivered so far: the run-ahead of a reader that is not eager.
+    delivered: usize,
+    /// Grows, so that the first rows come early and later commits are few.
+    chunk_min: usize,
+}
+
+impl std::fmt::Debug for TronReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TronReader").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+impl Drop for TronReader {
+    fn drop(&mut self) {
+        self.source.inner.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl TronReader {
+    pub(super) fn new(source: TronSource, request: GapRequest) -> Self {
+        source.inner.readers.fetch_add(1, Ordering::Relaxed);
+        let mut reader = Self {
+            wallet: account(request.wallet),
+            options: CallOptions::new(request.lane.clone()),
+            lister: None,
+            timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
+            flights: FuturesUnordered::new(),
+            failure: None,
+            eager: false,
+            tip: None,
+            ended: false,
+            cut: None,
+            doubts: Doubts::NONE,
+            unconfirmed: Vec::new(),
+            probes: None,
+            missing: 0,
+            delivered: 0,
+            chunk_min: 1,
+            source,
+            request,
+        };
+        reader.begin(resume(reader.request.resume.as_ref()));
+        reader
+    }
+
+    pub(crate) fn set_eager(&mut self, eager: bool) {
+        self.eager = eager;
+    }
+
+    /// The next chunk, newest first; `None` after the last one. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        loop {
+            if let Some(error) = self.failure.take() {
+                return Err(error);
+            }
+            // Whether what was read counts follows from whether there are lists at all.
+            if self.ended && self.probes.is_none() {
+                return match self.cut.take() {
+                    Some(first) => Err(UpstreamError::HistoryCut { first }),
+                    None => Ok(None),
+                };
+            }
+            self.ask(false);
+            if self.flights.is_empty() {
+                self.ask(true);
+            }
+            if let Some(chunk) = self.deliver() {
+                return Ok(Some(chunk));
+            }
+            match self.flights.next().await {
+                Some(event) => self.absorb(event)?,
+                None => return Err(stalled()),
+            }
+            // What came at the same time makes one chunk.
+            while let Some(Some(event)) = self.flights.next().now_or_never() {
+                self.absorb(event)?;
+            }
+        }
+    }
+
+    /// Works on what is under way, within the run-ahead, without delivering; never ready. Requests
+    /// that hold a place at an endpoint must not wait for a slow taker of chunks.
+    pub(crate) async fn drive(&mut self) -> std::convert::Infallible {
+        loop {
+            if (self.ended && self.probes.is_none()) || self.failure.is_some() {
+                return std::future::pending().await;
+            }
+            if self.eager {
+                self.ask(false);
+            }
+            match self.flights.next().await {
+                Some(event) => self.failure = self.absorb(event).err(),
+                None => return std::future::pending().await,
+            }
+        }
+    }
+
+    fn begin(&mut self, resume_at: Option<(Height, u64)>) {
+        let (source, request, options) =
+            (self.source.clone(), self.request.clone(), self.options.clone());
+        let fits = |(height, _): &(Height, u64)| request.high == height.checked_sub(1);
+        let resume_at = resume_at.filter(fits).map(|(_, at)| at);
+        self.flights.push(Box::pin(async move {
+            Event::Opened(source.open(&request, resume_at, &options).await)
+        }));
+    }
+
+    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
+        match event {
+            Event::Opened(opening) => {
+                let Opening { high, top_at, low_at, tip } = opening?;
+                self.tip = tip;
+                if high < self.request.low {
+                    self.ended = true;
+                    return Ok(());
+                }
+                self.timeline = Timeline::new(self.request.low, high);
+                if self.source.has_no_lists() && !self.source.may_ask_lists() {
+                    self.search_events();
+                } else {
+                    self.lister = Some(Lister::index(top_at, low_at));
+                }
+                Ok(())
+            }
+            Event::Kept(kept) => self.search_from(kept?),
+            Event::Page(number, page) => self.page(number, page),
+            Event::Probed(has_lists) => {
+                self.probed(has_lists);
+                Ok(())
+            }
+            Event::Searched(windows, found) => self.searched(windows, found),
+            Event::Fetched(key, fetched) => self.fetched(&key, fetched),
+        }
+    }
+
+    fn page(
+        &mut self,
+        number: usize,
+        page: Result<(Page, EndpointId), ListError>,
+    ) -> Result<(), UpstreamError> {
+        let Some(Lister::Index { listings, low_at }) = &mut self.lister else { return Ok(()) };
+        let low_at = *low_at;
+        let Some(listing) = listings.get_mut(number) else { return Ok(()) };
+        let (mut page, by) = match page {
+            Ok(given) => given,
+            Err(ListError::Refused(last)) if !self.source.has_lists() => {
+                tracing::info!(reason = %last, "account lists are refused: events are searched");
+                self.search_events();
+                self.probe(0);
+                return Ok(());
+            }
+            // Lists that have worked are waited for: events do not show all that they do.
+            Err(error) => return Err(self.source.list_error(error)),
+        };
+        if listing.absorb(&page, by) == Absorbed::Miss {
+            if listing.list.misses() >= self.source.inner.limits.misses_max {
+                return Err(self.source.malformed(by, "a list that lacks what it held before"));
+            }
+            return Ok(());
+        }
+        page.rows.retain(|row| row.at >= low_at);
+        self.timeline.add(page.rows);
+        Ok(())
+    }
+
+    /// Goes on by events, from where this has come to.
+    fn search_events(&mut self) {
+        self.lister = None;
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let (low, high) = (self.request.low, self.timeline.next_high());
+        self.flights.push(Box::pin(async move {
+            Event::Kept(source.events_kept(low, high, &options).await)
+        }));
+    }
+
+    /// Asks for lists once more after a pause, until one is given or it is known that there are
+    /// none.
+    fn probe(&mut self, asked: u32) {
+        if self.source.has_no_lists() || asked >= PROBES_MAX {
+            self.probes = None;
+            return;
+        }
+        self.probes = Some(asked);
+        let (source, wallet, options) =
+            (self.source.clone(), self.request.wallet, self.options.clone());
+        self.flights.push(Box::pin(async move {
+            sleep(source.inner.limits.lists_probe_pause).await;
+            Event::Probed(source.probe_lists(wallet, &options).await)
+        }));
+    }
+
+    fn probed(&mut self, has_lists: bool) {
+        if !has_lists {
+            return self.probe(self.probes.unwrap_or(0) + 1);
+        }
+        self.probes = None;
+        if self.ended {
+            return;
+        }
+        // What is left is read by lists; what was read by events is read again by the caller.
+        self.flights.clear();
+        (self.lister, self.cut, self.doubts) = (None, None, Doubts::NONE);
+        self.request.high = Some(self.timeline.next_high());
+        self.begin(None);
+    }
+
+    /// Goes on by events, down to what nodes keep: a search below that finds nothing, and proves
+    /// nothing.
+    fn search_from(&mut self, kept: Option<Kept>) -> Result<(), UpstreamError> {
+        let (low, high) = (self.request.low, self.timeline.next_high());
+        let Some(Kept { from: kept, doubts }) = kept.filter(|kept| kept.from <= high) else {
+            return Err(UpstreamError::HistoryCut { first: high + 1 });
+        };
+        self.cut = (kept > low).then_some(kept);
+        self.doubts = doubts;
+        self.timeline = Timeline::new(kept, high);
+        self.lister = Some(Lister::events(&self.source, kept, high));
+        Ok(())
+    }
+
+    fn searched(
+        &mut self,
+        asked_for: Vec<Window>,
+        found: Result<Vec<(Found, bool)>, UpstreamError>,
+    ) -> Result<(), UpstreamError> {
+        let found = found?;
+        let Some(Lister::Events { windows, asked }) = &mut self.lister else { return Ok(()) };
+        *asked -= 1;
+        for (window, (found, is_confirmed)) in asked_for.into_iter().zip(found) {
+            match found {
+                Found::Rows(rows) => {
+                    windows.known(window);
+                    self.unconfirmed.extend(Some(window).filter(|_| !is_confirmed));
+                    self.timeline.add(rows);
+                }
+                Found::TooMuch(range) if windows.shrink(window, range) => {}
+                Found::TooMuch(_) => {
+                    let message = "a single block holds too many events".to_owned();
+                    let endpoint = "eth_getLogs".to_owned();
+                    return Err(UpstreamError::Rpc { endpoint, code: 0, message });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fetched(
+        &mut self,
+        key: &Key,
+        fetched: Result<Fetched, UpstreamError>,
+    ) -> Result<(), UpstreamError> {
+        let last = match fetched {
+            Ok(Fetched::Transaction(tx)) => {
+                self.timeline.put(key, tx);
+                return Ok(());
+            }
+            Ok(Fetched::Failed(tx)) => {
+                self.timeline.pass(key, Some(tx.call.block));
+                return Ok(());
+            }
+            Ok(Fetched::Unwanted) => {
+                self.timeline.pass(key, None);
+                return Ok(());
+            }
+            Ok(Fetched::Lost(height)) => return self.lost(key, height),
+            Ok(Fetched::Missing) => "a listed transaction is given by no endpoint".to_owned(),
+            Err(UpstreamError::Unavailable { last, .. }) => last,
+            // One transaction that nodes cannot give must not stop the others.
+            Err(error @ (UpstreamError::Rpc { .. } | UpstreamError::Malformed { .. })) => {
+                error.to_string()
+            }
+            Err(error) => return Err(error),
+        };
+        let attempts = self.timeline.put_back(key);
+        // The last of them is by its block.
+        if attempts <= self.source.inner.limits.missing_tries_max {
+            return Ok(());
+        }
+        Err(UpstreamError::Unavailable { attempts, last })
+    }
+
+    fn lost(&mut self, key: &Key, height: Height) -> Result<(), UpstreamError> {
+        self.missing += 1;
+        if self.missing > self.source.inner.limits.missing_max {
+            return Err(self.source.too_many_missing());
+        }
+        tracing::warn!(height, id = %hex::encode(key.1), "no endpoint gives a listed transaction");
+        self.timeline.lose(key, height);
+        Ok(())
+    }
+
+    fn frontier(&self) -> Option<u64> {
+        let lister = self.lister.as_ref();
+        lister.map_or(Some(u64::MAX), |lister| lister.frontier(self.timeline.floor()))
+    }
+
+    /// Asks for what there is room for; for what is next in any case, so that a reading never
+    /// waits for room that only its next transactions would make.
+    fn ask(&mut self, is_stuck: bool) {
+        let frontier = self.frontier();
+        let limits = &self.source.inner.limits;
+        let by_events = match &self.lister {
+            Some(Lister::Index { .. }) => false,
+            Some(Lister::Events { .. }) => true,
+            None => return,
+        };
+        let want = if by_events { want_found } else { want_listed };
+        self.timeline.decide(frontier, limits.passed_max, want);
+        let ahead = if self.eager { limits.list_ahead_max } else { 1 };
+        if is_stuck || self.timeline.waiting(ahead) < ahead {
+            self.ask_lists(frontier);
+        }
+        self.ask_transactions(is_stuck);
+    }
+
+    fn ask_lists(&mut self, frontier: Option<u64>) {
+        let Some(frontier) = frontier else { return };
+        let floor = self.timeline.floor();
+        let limits = &self.source.inner.limits;
+        match &mut self.lister {
+            Some(Lister::Index { listings, low_at }) => {
+                for (number, listing) in listings.iter_mut().enumerate() {
+                    // Only the list that holds up the others.
+                    let is_behind = listing.list.frontier(floor) == Some(frontier);
+                    if listing.is_asked || !is_behind {
+                        continue;
+                    }
+                    listing.is_asked = true;
+                    let (source, wallet) = (self.source.clone(), self.request.wallet);
+                    let (kind, cursor) = (listing.kind, listing.list.cursor().clone());
+                    let is_short = cursor.is_first && *low_at > 0;
+                    let limit = if is_short { limits.refresh_page } else { PAGE_MAX };
+                    let mut options = self.options.clone();
+                    options.avoid = listing.last_by.filter(|_| listing.list.is_second_look());
+                    self.flights.push(Box::pin(async move {
+                        let page = source.page(wallet, kind, &cursor, limit, &options).await;
+                        Event::Page(number, page)
+                    }));
+                }
+            }
+            Some(Lister::Events { windows, asked }) => {
+                while *asked < limits.logs_ahead_max {
+                    let planned = windows.plan();
+                    if planned.is_empty() {
+                        return;
+                    }
+                    *asked += 1;
+                    let (source, wallet, options) =
+                        (self.source.clone(), self.wallet, self.options.clone());
+                    self.flights.push(Box::pin(async move {
+                        let found = source.search(&wallet, &planned, &options).await;
+                        Event::Searched(planned, found)
+                    }));
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn ask_transactions(&mut self, is_stuck: bool) {
+        let limits = &self.source.inner.limits;
+        let readers = self.source.inner.readers.load(Ordering::Relaxed).max(1);
+        let share = (limits.run_ahead_total_max / readers)
+            .min(limits.run_ahead_max)
+            .max(limits.run_ahead_min);
+        let mut window =
+            if self.eager { share } else { self.delivered.clamp(limits.run_ahead_min, share) };
+        if is_stuck {
+            window = window.max(self.timeline.under_way() + 1);
+        }
+        while self.timeline.under_way() < window {
+            let Some(taken) = self.timeline.take() else { return };
+            let (source, wallet, mut options) =
+                (self.source.clone(), self.wallet, self.options.clone());
+            // The newest is delivered first.
+            options.lane = options.lane.ranked(u64::MAX - taken.key.0.0);
+            let pause = limits.missing_pause * taken.tries;
+            let by_block = taken.tries >= limits.missing_tries_max;
+            self.flights.push(Box::pin(async move {
+                if !pause.is_zero() {
+                    sleep(pause).await;
+                }
+                let fetched = if by_block {
+                    source.fetch_by_block(&taken, &wallet, &options).await
+                } else {
+                    let Taken { key, seen, is_probe, .. } = taken.clone();
+                    source.fetch(key.1, &wallet, seen, is_probe, &options).await
+                };
+                Event::Fetched(taken.key, fetched)
+            }));
+        }
+    }
+
+    fn proof_by_events(&self, low: Height, high: Height) -> Proof {
+        let overlaps = |window: &Window| window.low <= high && low <= window.high;
+        let is_unconfirmed = self.unconfirmed.iter().any(overlaps);
+        let unconfirmed = if is_unconfirmed { Doubts::UNCONFIRMED } else { Doubts::NONE };
+        Proof::of(Way::Events).with(Doubts::TRC10).with(self.doubts).with(unconfirmed)
+    }
+
+    fn deliver(&mut self) -> Option<RawChunk> {
+        self.lister.as_ref()?;
+        let limits = &self.source.inner.limits;
+        let sizes = Sizes {
+            chunk_min: self.chunk_min,
+            chunk_max: limits.chunk_max,
+            passed_max: limits.passed_max,
+        };
+        let frontier = self.frontier();
+        let Ready { low, high, txs, missing } = self.timeline.deliver(frontier, &sizes)?;
+        self.ended = self.timeline.is_done();
+        self.delivered += txs.len();
+        self.chunk_min = (self.chunk_min * 2).min(limits.chunk_max / 2).max(1);
+        let by_time = matches!(self.lister, Some(Lister::Index { .. }));
+        let proof = if by_time { Proof::of(Way::Lists) } else { self.proof_by_events(low, high) };
+        Some(RawChunk {
+            low,
+            high,
+            txs: txs.into_iter().map(raw).collect(),
+            resume: self.timeline.edge().filter(|_| by_time && !self.ended).map(hint),
+            proof,
+            missing: missing.into_iter().map(|(height, id)| (height, TxId::Tron(id))).collect(),
+            accounts: Vec::new(),
+            tip: self.tip.take(),
+        })
+    }
+}
+
+/// Questions whether an endpoint has lists, in one read.
+const PROBES_MAX: u32 = 9;
+
+fn raw(tx: Transaction) -> RawTx {
+    let time = tx.time;
+    RawTx::Tron(Box::new(tx), time)
+}
+
+fn stalled() -> UpstreamError {
+    let last = "the reading of this wallet stands still".to_owned();
+    UpstreamError::Unavailable { attempts: 0, last }
+}
+
+/// The hint of where a reading goes on: the height it came to, and that block's time.
+fn hint((height, at): (Height, u64)) -> Resume {
+    Resume([height.to_be_bytes(), at.to_be_bytes()].concat())
+}
+
+fn resume(hint: Option<&Resume>) -> Option<(Height, u64)> {
+    let (height, at) = hint?.0.split_first_chunk::<8>()?;
+    let at = u64::from_be_bytes(at.try_into().ok()?);
+    Some((u64::from_be_bytes(*height), at)).filter(|(height, _)| *height > 0)
+}

@@ -1,0 +1,29 @@
+//! One transaction by its id.
+
+use super::TronSource;
+use super::fetch::Fetched;
+use super::wire::Seen;
+use crate::decode::evm::{Account, Word};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::rpc::scheduler::Lane;
+use crate::sources::source::{FoundTx, RawTx};
+
+impl TronSource {
+    /// `None` where no node has it among what is solid. A failed one is given too.
+    pub(crate) async fn single(
+        &self,
+        id: Word,
+        wallet: &Account,
+        lane: &Lane,
+    ) -> Result<Option<FoundTx>, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        match self.fetch(id, wallet, Seen::default(), true, &options).await? {
+            Fetched::Transaction(tx) | Fetched::Failed(tx) => {
+                let time = tx.time;
+                Ok(Some(FoundTx { raw: RawTx::Tron(tx, time), fee: None }))
+            }
+            Fetched::Unwanted | Fetched::Missing | Fetched::Lost(_) => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Symbols and decimals: of contracts by read-only calls, of TRC-10 tokens by their number.
+
+use std::sync::Arc;
+
+use futures_util::future::{join, join_all};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use tokio::time::{Instant, timeout_at};
+
+use super::TronSource;
+use super::wire::is_empty;
+use crate::domain::Address;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::jsonrpc::Outcome;
+use crate::rpc::pool::CallOptions;
+use crate::rpc::scheduler::Lane;
+use crate::sources::evm::wire as evm_wire;
+use crate::sources::source::TokenMeta;
+use crate::sources::symbol::symbol;
+
+const WORD: usize = 32;
+/// `symbol()` and `decimals()`.
+const SYMBOL: &str = "0x95d89b41";
+const DECIMALS: &str = "0x313ce567";
+/// Who asks: nobody.
+const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
+
+/// What was answered about a field of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Answer<T> {
+    Value(T),
+    /// The contract has none, or refuses the question.
+    Absent,
+    /// `null`, or nothing: the node did not say.
+    Silent,
+}
+
+impl<T> Answer<T> {
+    fn of(value: Option<T>) -> Self {
+        value.map_or(Self::Absent, Self::Value)
+    }
+}
+
+/// A field of a token, over the answers about it.
+#[derive(Debug, Clone)]
+struct Field<T> {
+    value: Option<T>,
+    absences: u32,
+}
+
+impl<T> Field<T> {
+    fn take(&mut self, answer: Answer<T>) {
+        match answer {
+            Answer::Value(value) => self.value = Some(value),
+            Answer::Absent => self.absences += 1,
+            Answer::Silent => {}
+        }
+    }
+
+    /// A value, or two answers that there is none.
+    fn is_settled(&self) -> bool {
+        self.value.is_some() || self.absences >= ABSENCES
+    }
+}
+
+/// Answers that a token has no symbol, or no decimals, before it counts as having none.
+const ABSENCES: u32 = 2;
+
+/// A token that is asked about.
+#[derive(Debug, Clone)]
+struct Open {
+    mint: Address,
+    symbol: Field<Arc<str>>,
+    decimals: Field<u8>,
+    /// By the HTTP interface, as TRC-10 tokens, and all where nodes speak no JSON-RPC.
+    by_http: bool,
+}
+
+type Fields = (Answer<Arc<str>>, Answer<u8>);
+
+impl Open {
+    fn new(mint: Address) -> Self {
+        let by_http = mint.as_tron_asset().is_some();
+        let symbol = Field { value: None, absences: 0 };
+        Self { mint, symbol, decimals: Field { value: None, absences: 0 }, by_http }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.symbol.is_settled() && self.decimals.is_settled()
+    }
+
+    fn take(&mut self, (symbol, decimals): Fields) {
+        self.symbol.take(symbol);
+        self.decimals.take(decimals);
+    }
+
+    /// A symbol that was not given is asked for again by the caller; without decimals nothing is
+    /// known.
+    fn meta(self) -> Option<TokenMeta> {
+        let is_known = self.decimals.is_settled();
+        let (symbol, decimals) = (self.symbol.value, self.decimals.value);
+        is_known.then_some(TokenMeta { mint: self.mint, symbol, decimals })
+    }
+}
+
+impl TronSource {
+    /// Tokens about which no endpoint gave an answer, in time, are left out.
+    pub(crate) async fn tokens(
+        &self,
+        mints: &[Address],
+        lane: &Lane,
+    ) -> Result<Vec<TokenMeta>, UpstreamError> {
+        let mut options = CallOptions::new(lane.clone());
+        let until = Instant::now() + self.inner.limits.tokens_wait;
+        let mut all: Vec<Open> = mints.iter().copied().map(Open::new).collect();
+        let mut failure = None;
+        for _ in 0..self.inner.limits.token_rounds {
+            let mut open: Vec<&mut Open> = all.iter_mut().filter(|one| !one.is_settled()).collect();
+            if open.is_empty() {
+                break;
+            }
+            match timeout_at(until, self.token_round(&mut open, &mut options)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => failure = Some(error),
+                Err(_) => break,
+            }
+        }
+        let metas: Vec<TokenMeta> = all.into_iter().filter_map(Open::meta).collect();
+        match failure {
+            Some(error) if metas.is_empty() => Err(error),
+            Some(_) | None => Ok(metas),
+        }
+    }
+
+    /// Asks once about each.
+    async fn token_round(
+        &self,
+        open: &mut [&mut Open],
+        options: &mut CallOptions,
+    ) -> Result<(), UpstreamError> {
+        let limits = &self.inner.limits;
+        let mut failure = None;
+        let mut contracts: Vec<&mut Open> =
+            open.iter_mut().filter(|one| !one.by_http).map(|one| &mut **one).collect();
+        let asked = options.clone();
+        for group in contracts.chunks_mut(limits.tokens_batch.max(1)) {
+            let mints: Vec<Address> = group.iter().map(|one| one.mint).collect();
+            match self.contracts(&mints, &asked).await {
+                Ok((fields, by)) => {
+                    options.avoid = Some(by);
+                    group.iter_mut().zip(fields).for_each(|(one, fields)| one.take(fields));
+                }
+                // Not every node speaks JSON-RPC.
+                Err(error) if error.is_final() => {
+                    for one in group.iter_mut() {
+                        one.by_http = true;
+                    }
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        let mut rest: Vec<&mut Open> =
+            open.iter_mut().filter(|one| one.by_http).map(|one| &mut **one).collect();
+        for group in rest.chunks_mut(limits.tokens_parallel.max(1)) {
+            let answers = group.iter().map(|one| self.token(one.mint, &asked));
+            for (one, answer) in join_all(answers).await.into_iter().enumerate() {
+                match (group.get_mut(one), answer) {
+                    (Some(one), Ok(fields)) => one.take(fields),
+                    (_, Err(error)) => failure = Some(error),
+                    (None, Ok(_)) => {}
+                }
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Many contracts in one request.
+    async fn contracts(
+        &self,
+        mints: &[Address],
+        options: &CallOptions,
+    ) -> Result<(Vec<Fields>, EndpointId), UpstreamError> {
+        let call = |mint: &Address, selector: &str| {
+            let to = evm_wire::hex(mint.bytes());
+            ("eth_call", json!([{"to": to, "data": selector}, "latest"]))
+        };
+        let calls: Vec<_> =
+            mints.iter().flat_map(|mint| [SYMBOL, DECIMALS].map(|of| call(mint, of))).collect();
+        let (answers, endpoint) = self.rpc("eth_call", &calls, options).await?;
+        let (pairs, _) = answers.as_chunks::<2>();
+        if pairs.len() != mints.len() {
+            return Err(self.malformed(endpoint, "eth_call gave too few answers"));
+        }
+        let fields = pairs
+            .iter()
+            .map(|[symbol, decimals]| (read(symbol, abi_text), read(decimals, abi_decimals)));
+        Ok((fields.collect(), endpoint))
+    }
+
+    async fn token(&self, mint: Address, options: &CallOptions) -> Result<Fields, UpstreamError> {
+        if let Some(number) = mint.as_tron_asset() {
+            let body = json!({"value": number.to_string()});
+            let answer = self.told("wallet/getassetissuebyid", &body, options).await?;
+            let Some(body) = answer else { return Ok((Answer::Absent, Answer::Absent)) };
+            let asset = serde_json::from_slice::<Asset>(&body).ok();
+            // One that moved exists: nothing about it is no answer.
+            return Ok(match asset.filter(|asset| asset.id.is_some()).map(|one| one.meta(mint)) {
+                Some(meta) => (Answer::of(meta.symbol), Answer::of(meta.decimals)),
+                None => (Answer::Silent, Answer::Silent),
+            });
+        }
+        let (symbol, decimals) = join(
+            self.constant(mint, "symbol()", options, abi_text),
+            self.constant(mint, "decimals()", options, abi_decimals),
+        )
+        .await;
+        Ok((symbol?, decimals?))
+    }
+
+    /// What a contract answers to a call without arguments.
+    async fn constant<T>(
+        &self,
+        contract: Address,
+        selector: &str,
+        options: &CallOptions,
+        decode: fn(&[u8]) -> Option<T>,
+    ) -> Result<Answer<T>, UpstreamError> {
+        let body = json!({
+            "owner_address": ZERO_ADDRESS,
+            "contract_address": format!("41{}", hex::encode(contract.bytes())),
+            "function_selector": selector,
+            "parameter": "",
+            "visible": false,
+        });
+        let Some(body) = self.told("wallet/triggerconstantcontract", &body, options).await? else {
+            return Ok(Answer::Absent);
+        };
+        if is_empty(&body) {
+            return Ok(Answer::Silent);
+        }
+        let data = serde_json::from_slice::<Constant>(&body).ok().and_then(Constant::bytes);
+        Ok(Answer::of(data.as_deref().and_then(decode)))
+    }
+
+    /// An answer, `None` where it was refused for good.
+    async fn told(
+        &self,
+        name: &'static str,
+        body: &Value,
+        options: &CallOptions,
+    ) -> Result<Option<bytes::Bytes>, UpstreamError> {
+        match self.post(name, body, options).await {
+            Ok(reply) => Ok(Some(reply.body)),
+            Err(error) if error.is_final() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// An answer of JSON-RPC: an error is what the contract says, `null` is nothing.
+fn read<T>(answer: &Outcome, decode: fn(&[u8]) -> Option<T>) -> Answer<T> {
+    match answer {
+        Err(_) => Answer::Absent,
+        Ok(raw) => match evm_wire::returned(raw) {
+            Some(data) => Answer::of(decode(&data)),
+            None => Answer::Silent,
+        },
+    }
+}
+
+#[derive(Deserialize)]
+struct Constant {
+    #[serde(default)]
+    constant_result: Vec<String>,
+    transaction: Option<Transaction>,
+}
+
+#[derive(Deserialize)]
+struct Transaction {
+    #[serde(default)]
+    ret: Vec<Ret>,
+}
+
+#[derive(Deserialize)]
+struct Ret {
+    /// Only when it failed.
+    ret: Option<String>,
+}
+
+impl Constant {
+    /// A call that reverted has a result too, and says so only inside.
+    fn bytes(self) -> Option<Vec<u8>> {
+        let failed = self.transaction.is_some_and(|tx| {
+            tx.ret.iter().any(|ret| ret.ret.as_deref().is_some_and(|ret| ret != "SUCESS"))
+        });
+        if failed { None } else { hex::decode(self.constant_result.first()?).ok() }
+    }
+}
+
+#[derive(Deserialize)]
+struct Asset {
+    id: Option<String>,
+    #[serde(default)]
+    abbr: String,
+    #[serde(default)]
+    name: String,
+    /// Left out where it is 0.
+    #[serde(default)]
+    precision: u8,
+}
+
+impl Asset {
+    fn meta(&self, mint: Address) -> TokenMeta {
+        let text = |hex: &str| hex::decode(hex).ok().and_then(|text| symbol(&text));
+        let symbol = text(&self.abbr).or_else(|| text(&self.name));
+        TokenMeta { mint, symbol, decimals: Some(self.precision) }
+    }
+}
+
+/// A text of the contract interface: where it begins, its length, its bytes; or one word, as the
+/// oldest tokens have it.
+fn abi_text(data: &[u8]) -> Option<Arc<str>> {
+    if data.len() == WORD {
+        return symbol(data);
+    }
+    let begin = number(data.get(..WORD)?)?;
+    let body = data.get(begin..)?;
+    let length = number(body.get(..WORD)?)?;
+    symbol(body.get(WORD..)?.get(..length)?)
+}
+
+fn abi_decimals(data: &[u8]) -> Option<u8> {
+    u8::try_from(number(data.get(..WORD)?)?).ok()
+}
+
+fn number(word: &[u8]) -> Option<usize> {
+    let (zeros, tail) = word.split_last_chunk::<4>()?;
+    let is_small = zeros.iter().all(|byte| *byte == 0);
+    is_small.then(|| usize::try_from(u32::from_be_bytes(*tail)).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn constant(json: &str) -> Option<Vec<u8>> {
+        serde_json::from_str::<Constant>(json).unwrap().bytes()
+    }
+
+    #[test]
+    fn reads_what_contracts_answer() {
+        let usdt = format!("{:064x}{:064x}{:0<64}", 32, 4, hex::encode("USDT"));
+        let answer = format!(
+            r#"{{"result":{{"result":true}},"constant_result":["{usdt}"],
+            "transaction":{{"ret":[{{}}],"visible":false}}}}"#
+        );
+        assert_eq!(abi_text(&constant(&answer).unwrap()).as_deref(), Some("USDT"));
+        let six = format!(r#"{{"constant_result":["{:064x}"]}}"#, 6);
+        assert_eq!(abi_decimals(&constant(&six).unwrap()), Some(6));
+        // One word, padded.
+        assert_eq!(
+            abi_text(&hex::decode(format!("{:0<64}", "4d4b52")).unwrap()).as_deref(),
+            Some("MKR")
+        );
+    }
+
+    #[test]
+    fn what_reverts_or_makes_no_sense_is_unknown() {
+        let reverted = r#"{"result":{"result":true,"message":"52"},"constant_result":[""],
+            "transaction":{"ret":[{"ret":"FAILED"}]}}"#;
+        assert_eq!(constant(reverted), None);
+        let no_contract = r#"{"result":{"code":"CONTRACT_VALIDATE_ERROR","message":"53"}}"#;
+        assert_eq!(constant(no_contract), None);
+        assert_eq!(abi_decimals(&[0xff; 32]), None);
+        assert_eq!(abi_decimals(&[0; 8]), None);
+        assert_eq!(abi_text(&[0xff; 96]), None);
+        let mut wild = [0; 64];
+        wild[31] = 32;
+        wild[60] = 0xff;
+        assert_eq!(abi_text(&wild), None);
+    }
+
+    #[test]
+    fn reads_tokens_without_a_contract() {
+        let json = r#"{"owner_address":"41","name":"426974546f7272656e74","abbr":"425454",
+            "precision":6,"id":"1002000"}"#;
+        let mint = Address::tron_asset(1_002_000);
+        let expected = TokenMeta { mint, symbol: Some("BTT".into()), decimals: Some(6) };
+        assert_eq!(serde_json::from_str::<Asset>(json).unwrap().meta(mint), expected);
+    }
+}

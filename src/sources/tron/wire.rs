@@ -1,0 +1,501 @@
+//! Shapes of the answers that the source reads: `TronGrid` v1, java-tron's HTTP API and its
+//! JSON-RPC (tronprotocol documentation), and what their errors mean.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::logs::Window;
+use crate::decode::evm::{Account, Word};
+use crate::decode::tron::envelope::{RawData, RawTransaction, Ret, Text};
+use crate::decode::tron::{self, Asset, asset};
+use crate::domain::Height;
+use crate::rpc::ask::Reading;
+use crate::rpc::classify::words;
+use crate::rpc::jsonrpc::RpcError;
+
+/// What answers with an error have in common: nodes use `Error`, the index `success` and `error`.
+#[derive(Deserialize, Default)]
+struct Failed {
+    #[serde(rename = "Error")]
+    node: Option<String>,
+    success: Option<bool>,
+    error: Option<String>,
+    #[serde(rename = "statusCode")]
+    status: Option<i64>,
+}
+
+const SLOW_DOWN: &[&str] =
+    &["frequency limit", "suspended", "lack of computing resources", "rate limit", "too many"];
+/// A node that lacks a service, or has it switched off.
+const NOT_OFFERED: &[&str] = &["not support", "is closed", "not open", "lite fullnode"];
+const AGAIN: &[&str] = &["internal", "nullpointer"];
+/// Errors of the request itself (java-tron's `Util` and contract calls).
+const OF_REQUEST: &[&str] =
+    &["invalid address", "invalid hex", "invalid param", "revert", "no contract", "does not exist"];
+
+/// What a status and a body mean. An error may come with the status of a good answer.
+pub fn reading(status: u16, body: &[u8]) -> Reading {
+    // An answer is an object or a list; an error is never a list.
+    let failed = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') => serde_json::from_slice::<Failed>(body).ok(),
+        Some(b'[') => Some(Failed::default()),
+        Some(_) | None => None,
+    };
+    let refused = failed.as_ref().is_some_and(|failed| {
+        failed.node.is_some() || failed.success == Some(false) || failed.error.is_some()
+    });
+    if status < 400 && !refused {
+        return match failed {
+            Some(_) if serde_json::from_slice::<&RawValue>(body).is_ok() => Reading::Good,
+            Some(_) | None => Reading::Again("an answer that is no JSON".to_owned()),
+        };
+    }
+    let failed = failed.unwrap_or_default();
+    let code = failed.status.unwrap_or(i64::from(status));
+    let text = failed.node.or(failed.error).unwrap_or_default();
+    // The text may stand beside JSON, as a bare line.
+    let text = if text.is_empty() { beginning(body) } else { text };
+    refusal(status, code, text)
+}
+
+/// One table: the first line that fits. Status, code and text together; a page is about the server,
+/// so that only its status counts.
+fn refusal(status: u16, code: i64, message: String) -> Reading {
+    let lower = message.to_lowercase();
+    let is_page = lower.trim_start().starts_with('<');
+    let holds = |table: &[&str]| !is_page && words::holds(&lower, table);
+    if holds(words::LONG) {
+        return Reading::Denied(message);
+    }
+    if holds(SLOW_DOWN) || holds(words::RATE) {
+        return Reading::SlowDown(suspension(&lower));
+    }
+    match (status, code) {
+        (429, _) | (_, 429) => Reading::SlowDown(None),
+        (401 | 402, _) | (_, 401 | 402) => Reading::Denied(message),
+        _ if holds(words::QUOTA) || holds(words::KEY) || holds(words::PLAN) => {
+            Reading::Denied(message)
+        }
+        // Without a key the index answers so, and means it for half a minute.
+        (403, _) | (_, 403) => Reading::SlowDown(Some(KEYLESS_REST)),
+        // Also with a page: a node without the index has one (Jetty).
+        (404 | 405 | 410 | 501, _) => Reading::NotOffered(message),
+        (408 | 500.., _) => Reading::Again(format!("HTTP status {status}")),
+        _ if holds(OF_REQUEST) || is_too_much(&lower) => Reading::Refused { code, message },
+        _ if holds(NOT_OFFERED) => Reading::NotOffered(message),
+        _ if holds(AGAIN) || holds(words::TEMPORARY) => Reading::Again(message),
+        _ => Reading::Unknown { code, message },
+    }
+}
+
+/// How long the index turns away who asked too often without a key (`TronGrid` documentation).
+const KEYLESS_REST: Duration = Duration::from_secs(30);
+const TEXT_BYTES_MAX: usize = 200;
+
+fn beginning(body: &[u8]) -> String {
+    String::from_utf8_lossy(body.get(..TEXT_BYTES_MAX).unwrap_or(body)).into_owned()
+}
+
+/// The seconds in "the query server is suspended for 30s".
+fn suspension(text: &str) -> Option<Duration> {
+    let (_, rest) = text.split_once("suspended for ")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok().map(Duration::from_secs)
+}
+
+/// An answer that is not of the shape that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unreadable;
+
+/// A page of one of the index's lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) rows: Vec<Row>,
+    /// Items on it, those that say nothing included.
+    pub(super) items: usize,
+    pub(super) fingerprint: Option<String>,
+}
+
+/// One line of a list, or one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) id: Word,
+    /// Where it stands: milliseconds of its block in the index's lists, a height elsewhere.
+    pub(super) at: u64,
+    pub(super) height: Option<Height>,
+    pub(super) seen: Seen,
+}
+
+/// What lists tell of a transaction.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Tokens left the wallet.
+    pub(super) gave: bool,
+    /// Tokens came to the wallet.
+    pub(super) got: bool,
+    /// An inner call names the wallet.
+    pub(super) inner: bool,
+    pub(super) sent: Option<Sent>,
+}
+
+/// A transaction itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) json: String,
+    pub(super) kind: Kind,
+    /// The wallet sent it, or is the contract that it calls.
+    pub(super) is_wallets: bool,
+}
+
+/// What a transaction may be, by what it asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Failed,
+    /// A payment, a vote, a freeze: no contract runs.
+    Plain,
+    /// A contract is asked to move or release one token.
+    TokenCall,
+    Call,
+    /// A trade that the protocol itself makes.
+    NativeTrade,
+}
+
+impl Seen {
+    pub(super) fn join(&mut self, other: Self) {
+        self.gave |= other.gave;
+        self.got |= other.got;
+        self.inner |= other.inner;
+        if self.sent.is_none() {
+            self.sent = other.sent;
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<T> {
+    data: Vec<T>,
+    meta: Option<Meta>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    fingerprint: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Item<'a> {
+    #[serde(borrow, rename = "txID", alias = "tx_id")]
+    id: Text<'a>,
+    block_timestamp: u64,
+    #[serde(rename = "blockNumber")]
+    height: Option<Height>,
+    #[serde(borrow, default)]
+    ret: Vec<Ret<'a>>,
+    #[serde(borrow)]
+    raw_data: Option<RawData<'a, Value<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Value<'a> {
+    #[serde(borrow, default)]
+    owner_address: Text<'a>,
+    #[serde(borrow)]
+    contract_address: Option<Text<'a>>,
+    #[serde(borrow)]
+    data: Option<Text<'a>>,
+}
+
+/// Calls that move or release one token and do nothing else: `transfer`, `approve` and its kin.
+const TOKEN_CALLS: [&str; 6] =
+    ["a9059cbb", "095ea7b3", "d73dd623", "66188463", "39509351", "a457c2d7"];
+
+/// `/v1/accounts/{address}/transactions`.
+pub(super) fn transactions(body: &[u8], wallet: &Account) -> Option<Page> {
+    let page: Envelope<&RawValue> = serde_json::from_slice(body).ok()?;
+    let items = page.data.len();
+    let rows = page.data.into_iter().map(|item| transaction_row(item, wallet));
+    let rows = rows.collect::<Option<Vec<Row>>>()?;
+    Some(Page { rows, items, fingerprint: fingerprint(page.meta) })
+}
+
+fn transaction_row(raw: &RawValue, wallet: &Account) -> Option<Row> {
+    let item: Item<'_> = serde_json::from_str(raw.get()).ok()?;
+    let sent = sent(&item.ret, item.raw_data.as_ref(), raw, wallet);
+    // An item of another shape stands for an inner call.
+    let inner = sent.as_ref().is_none_or(|sent| !sent.is_wallets);
+    let seen = Seen { inner, sent, ..Seen::default() };
+    Some(Row { id: word(&item.id)?, at: item.block_timestamp, height: item.height, seen })
+}
+
+fn sent(
+    ret: &[Ret<'_>],
+    data: Option<&RawData<'_, Value<'_>>>,
+    raw: &RawValue,
+    wallet: &Account,
+) -> Option<Sent> {
+    let contract = data?.contract.first()?;
+    let value = &contract.parameter.value;
+    let failed =
+        |ret: &Ret<'_>| ret.contract_ret.as_ref().is_some_and(|result| &**result != "SUCCESS");
+    let selector = value.data.as_deref().and_then(|data| data.get(..8)).unwrap_or_default();
+    let kind = match &*contract.kind {
+        _ if ret.iter().any(failed) => Kind::Failed,
+        "TriggerSmartContract" if TOKEN_CALLS.contains(&selector) => Kind::TokenCall,
+        "TriggerSmartContract" | "CreateSmartContract" => Kind::Call,
+        "ExchangeTransactionContract" | "MarketSellAssetContract" => Kind::NativeTrade,
+        _ => Kind::Plain,
+    };
+    let called = value.contract_address.as_deref().and_then(account);
+    let is_wallets =
+        account(&value.owner_address).as_ref() == Some(wallet) || called.as_ref() == Some(wallet);
+    Some(Sent { json: raw.get().to_owned(), kind, is_wallets })
+}
+
+/// `/wallet/gettransactionbyid`; `None` inside where the node does not know it.
+pub(super) fn transaction(body: &[u8], wallet: &Account) -> Result<Option<Sent>, Unreadable> {
+    let raw: &RawValue = serde_json::from_slice(body).map_err(|_| Unreadable)?;
+    let RawTransaction { id, ret, raw_data } =
+        serde_json::from_str(raw.get()).map_err(|_| Unreadable)?;
+    if id.is_none() {
+        return Ok(None);
+    }
+    sent(&ret, raw_data.as_ref(), raw, wallet).map(Some).ok_or(Unreadable)
+}
+
+#[derive(Deserialize)]
+struct Transfer<'a> {
+    #[serde(borrow)]
+    transaction_id: Text<'a>,
+    block_timestamp: u64,
+    #[serde(borrow, default)]
+    from: Text<'a>,
+    #[serde(borrow, default)]
+    to: Text<'a>,
+    #[serde(borrow, rename = "type")]
+    kind: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    value: Text<'a>,
+}
+
+/// `/v1/accounts/{address}/transactions/trc20`.
+pub(super) fn transfers(body: &[u8], wallet: &Account) -> Option<Page> {
+    let page: Envelope<Transfer<'_>> = serde_json::from_slice(body).ok()?;
+    let items = page.data.len();
+    let rows = page.data.iter().map(|item| {
+        let is = |text: &str| account(text).as_ref() == Some(wallet);
+        let moved = item.kind.as_deref().is_none_or(|kind| kind == "Transfer")
+            && item.value.bytes().any(|digit| digit != b'0');
+        let (gave, got) = (moved && is(&item.from), moved && is(&item.to));
+        let seen = Seen { gave, got, ..Seen::default() };
+        Some(Row { id: word(&item.transaction_id)?, at: item.block_timestamp, height: None, seen })
+    });
+    let rows = rows.collect::<Option<Vec<Row>>>()?;
+    Some(Page { rows, items, fingerprint: fingerprint(page.meta) })
+}
+
+fn fingerprint(meta: Option<Meta>) -> Option<String> {
+    meta?.fingerprint.filter(|text| !text.is_empty())
+}
+
+#[derive(Deserialize)]
+struct BlockAnswer<'a> {
+    #[serde(borrow, rename = "blockID")]
+    id: Option<Text<'a>>,
+    block_header: Option<BlockHeader>,
+    #[serde(borrow, default)]
+    transactions: Vec<BlockTransaction<'a>>,
+}
+
+#[derive(Deserialize)]
+struct BlockHeader {
+    raw_data: BlockData,
+}
+
+#[derive(Deserialize)]
+struct BlockData {
+    #[serde(default)]
+    number: Height,
+    #[serde(default)]
+    timestamp: u64,
+}
+
+#[derive(Deserialize)]
+struct BlockTransaction<'a> {
+    #[serde(borrow, rename = "txID")]
+    id: Text<'a>,
+}
+
+/// A block, as far as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) height: Height,
+    pub(super) hash: Word,
+    pub(super) millis: u64,
+    pub(super) ids: Vec<Word>,
+}
+
+/// `getnowblock`, `getblock`, `getblockbynum`; `None` inside for a block that is not there.
+pub(super) fn block(body: &[u8]) -> Result<Option<Block>, Unreadable> {
+    let answer: BlockAnswer<'_> = serde_json::from_slice(body).map_err(|_| Unreadable)?;
+    let (Some(id), Some(header)) = (answer.id, answer.block_header) else { return Ok(None) };
+    let BlockData { number: height, timestamp: millis } = header.raw_data;
+    let ids = answer.transactions.iter().map(|tx| word(&tx.id)).collect::<Option<_>>();
+    let (hash, ids) = word(&id).zip(ids).ok_or(Unreadable)?;
+    Ok(Some(Block { height, hash, millis, ids }))
+}
+
+/// `getexchangebyid`; `None` inside where there is none, or its tokens have no numbers.
+pub(super) fn exchange(body: &[u8]) -> Result<Option<[Asset; 2]>, Unreadable> {
+    #[derive(Deserialize)]
+    struct Exchange {
+        first_token_id: Option<String>,
+        second_token_id: Option<String>,
+    }
+    let told: Exchange = serde_json::from_slice(body).map_err(|_| Unreadable)?;
+    let pair = told.first_token_id.as_deref().zip(told.second_token_id.as_deref());
+    Ok(pair.and_then(|(first, second)| Some([asset(first)?, asset(second)?])))
+}
+
+pub(super) fn word(text: &str) -> Option<Word> {
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(text.strip_prefix("0x").unwrap_or(text), &mut bytes).ok()?;
+    Some(bytes)
+}
+
+pub(super) fn account(text: &str) -> Option<Account> {
+    tron::account(text).ok()
+}
+
+/// A node that does not know what it was asked for answers `{}`.
+pub(super) fn is_empty(body: &[u8]) -> bool {
+    body.iter().filter(|byte| !byte.is_ascii_whitespace()).eq(b"{}")
+}
+
+/// A number of JSON-RPC.
+pub(super) fn quantity(raw: &RawValue) -> Option<u64> {
+    let text: Text<'_> = serde_json::from_str(raw.get()).ok()?;
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+/// Whether infos of a block's transactions hold events.
+pub(super) fn have_events(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Info<'a> {
+        #[serde(borrow, default)]
+        log: Vec<&'a RawValue>,
+    }
+    let infos: Vec<Info<'_>> = serde_json::from_slice(body).unwrap_or_default();
+    infos.iter().any(|info| !info.log.is_empty())
+}
+
+/// The text of the one of a block's transactions, or of its infos, that has an id under a name.
+pub(super) fn of_block(list: &RawValue, name: &str, id: &Word) -> Option<Box<RawValue>> {
+    let all: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
+    let is = |item: &&&RawValue| {
+        let fields: HashMap<String, &RawValue> =
+            serde_json::from_str(item.get()).unwrap_or_default();
+        let text = fields.get(name).and_then(|text| serde_json::from_str(text.get()).ok());
+        text.and_then(|text: String| word(&text)).as_ref() == Some(id)
+    };
+    all.iter().find(is).map(|item| (*item).to_owned())
+}
+
+/// The transactions of a block; `None` where it has none, or is not given.
+pub(super) fn block_transactions(body: &[u8]) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Whole<'a> {
+        #[serde(borrow)]
+        transactions: Option<&'a RawValue>,
+    }
+    serde_json::from_slice::<Whole<'_>>(body).ok()?.transactions.map(ToOwned::to_owned)
+}
+
+/// As [`reading`], for JSON-RPC: where one call of many was refused for its rate, all go again.
+pub fn rpc_reading(status: u16, body: &[u8]) -> Reading {
+    #[derive(Deserialize)]
+    struct Answer {
+        error: Option<RpcError>,
+    }
+    if status >= 400 {
+        return reading(status, body);
+    }
+    let errors: Vec<RpcError> = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'[') => match serde_json::from_slice::<Vec<Answer>>(body) {
+            Ok(answers) => answers.into_iter().filter_map(|answer| answer.error).collect(),
+            Err(_) => return Reading::Again("an answer that is no JSON-RPC".to_owned()),
+        },
+        Some(_) => match serde_json::from_slice::<Answer>(body) {
+            // One error for the whole batch.
+            Ok(Answer { error: Some(RpcError { code, message }) }) => {
+                return match refusal(status, code, message) {
+                    Reading::NotOffered(message) => Reading::Refused { code, message },
+                    read @ (Reading::Good
+                    | Reading::SlowDown(_)
+                    | Reading::Again(_)
+                    | Reading::Denied(_)
+                    | Reading::Unknown { .. }
+                    | Reading::Refused { .. }) => read,
+                };
+            }
+            Ok(Answer { error: None }) | Err(_) => return reading(status, body),
+        },
+        None => return Reading::Again("an empty answer".to_owned()),
+    };
+    let told = |error: &RpcError| refusal(status, error.code, error.message.clone());
+    let is_slow = |read: &Reading| {
+        matches!(read, Reading::SlowDown(_) | Reading::Again(_) | Reading::Denied(_))
+    };
+    let too_much = |error: &&RpcError| !is_too_much(&error.message);
+    errors.iter().filter(too_much).map(told).find(is_slow).unwrap_or(Reading::Good)
+}
+
+/// java-tron's texts for a search over too many blocks, or that finds too much.
+const TOO_MUCH: &[&str] =
+    &["block range", "range limit", "too many results", "query returned more", "exceeds the limit"];
+
+pub(super) fn is_too_much(message: &str) -> bool {
+    let message = message.to_lowercase();
+    TOO_MUCH.iter().any(|text| message.contains(text))
+}
+
+/// The blocks that a node allows: "exceed max block range: 5000".
+pub(super) fn range_named(message: &str) -> Option<u64> {
+    let (_, rest) = message.split_once("range: ")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok().filter(|range| *range > 0)
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow)]
+    topics: Vec<Text<'a>>,
+    #[serde(borrow, default)]
+    data: Text<'a>,
+    #[serde(borrow, rename = "blockNumber")]
+    height: Text<'a>,
+    #[serde(borrow, rename = "transactionHash")]
+    id: Text<'a>,
+}
+
+/// The events of a window; what lies outside was not asked for.
+pub(super) fn logs(raw: &RawValue, wallet: &Account, window: Window) -> Option<Vec<Row>> {
+    let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;
+    let rows = events.iter().map(|event| {
+        let height = u64::from_str_radix(event.height.strip_prefix("0x")?, 16).ok()?;
+        let names = |at: usize| {
+            let word = event.topics.get(at).and_then(|topic| word(topic));
+            word.is_some_and(|word| word.get(12..) == Some(wallet.as_slice()))
+        };
+        // Tokens that can be told apart have their number as a topic, and no amount.
+        let is_amount = event.topics.len() == 3;
+        let moved = is_amount && event.data.bytes().skip(2).any(|digit| digit != b'0');
+        let (gave, got) = (moved && names(1), moved && names(2));
+        let seen = Seen { gave, got, ..Seen::default() };
+        Some(Row { id: word(&event.id)?, at: height, height: Some(height), seen })
+    });
+    let rows = rows.collect::<Option<Vec<Row>>>()?;
+    rows.iter().all(|row| (window.low..=window.high).contains(&row.at)).then_some(rows)
+}
