@@ -7,6 +7,7 @@ mod activity;
 mod balances;
 mod blocks;
 mod depth;
+mod existence;
 mod fetch;
 mod indexed;
 mod limits;

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use super::TronSource;
 use super::depth::Kept;
+use super::existence::Existence;
 use super::fetch::{Fetched, want_found, want_listed};
 use super::list::{Absorbed, PAGE_MAX};
 use super::lister::{ListError, Lister, account};
@@ -35,6 +36,8 @@ enum Event {
     Page(usize, Result<(Page, EndpointId), ListError>),
     /// Whether an endpoint gave a list, while events are read.
     Probed(bool),
+    /// What is in doubt where the lists have shown nothing.
+    Existence(Result<Doubts, UpstreamError>),
     Searched(Vec<Window>, Result<Vec<(Found, bool)>, UpstreamError>),
     Fetched(Key, Result<Fetched, UpstreamError>),
 }
@@ -60,6 +63,11 @@ pub(crate) struct TronReader {
     /// What was not established of all that is read by events, and windows without two answers.
     doubts: Doubts,
     unconfirmed: Vec<Window>,
+    /// The lists have shown an entry, at whatever height; and what is known where they have not.
+    has_entries: bool,
+    existence: Existence,
+    /// Milliseconds: where the lists begin.
+    top_at: u64,
     /// Questions so far whether an endpoint has lists after all; `None`: that is not asked.
     probes: Option<u32>,
     /// Listed transactions that no endpoint gave.
@@ -98,6 +106,9 @@ impl TronReader {
             cut: None,
             doubts: Doubts::NONE,
             unconfirmed: Vec::new(),
+            has_entries: false,
+            existence: Existence::Unknown,
+            top_at: 0,
             probes: None,
             missing: 0,
             delivered: 0,
@@ -175,7 +186,7 @@ impl TronReader {
         match event {
             Event::Opened(opening) => {
                 let Opening { high, top_at, low_at, tip } = opening?;
-                self.tip = tip;
+                (self.tip, self.top_at) = (tip, top_at);
                 if high < self.request.low {
                     self.ended = true;
                     return Ok(());
@@ -192,6 +203,10 @@ impl TronReader {
             Event::Page(number, page) => self.page(number, page),
             Event::Probed(has_lists) => {
                 self.probed(has_lists);
+                Ok(())
+            }
+            Event::Existence(doubts) => {
+                self.existence = Existence::Known(doubts?);
                 Ok(())
             }
             Event::Searched(windows, found) => self.searched(windows, found),
@@ -224,6 +239,7 @@ impl TronReader {
             }
             return Ok(());
         }
+        self.has_entries |= page.items > 0;
         page.rows.retain(|row| row.at >= low_at);
         self.timeline.add(page.rows);
         Ok(())
@@ -377,6 +393,34 @@ impl TronReader {
             self.ask_lists(frontier);
         }
         self.ask_transactions(is_stuck);
+        if self.is_unexplained() && self.existence == Existence::Unknown {
+            self.ask_existence();
+        }
+    }
+
+    /// The lists have ended without any entry, and whether the account exists is not known.
+    fn is_unexplained(&self) -> bool {
+        let by_lists = matches!(self.lister, Some(Lister::Index { .. }));
+        let is_known = matches!(self.existence, Existence::Known(_));
+        by_lists && !self.has_entries && !is_known && self.frontier().is_none()
+    }
+
+    fn ask_existence(&mut self) {
+        self.existence = Existence::Requested;
+        let (source, wallet, options) =
+            (self.source.clone(), self.request.wallet, self.options.clone());
+        let top_at = self.top_at;
+        self.flights.push(Box::pin(async move {
+            Event::Existence(source.doubts_of_nothing(wallet, top_at, &options).await)
+        }));
+    }
+
+    fn proof_by_lists(&self) -> Proof {
+        let doubts = match self.existence {
+            Existence::Known(doubts) if !self.has_entries => doubts,
+            Existence::Known(_) | Existence::Unknown | Existence::Requested => Doubts::NONE,
+        };
+        Proof::of(Way::Lists).with(doubts)
     }
 
     fn ask_lists(&mut self, frontier: Option<u64>) {
@@ -465,7 +509,9 @@ impl TronReader {
     }
 
     fn deliver(&mut self) -> Option<RawChunk> {
-        self.lister.as_ref()?;
+        if self.lister.is_none() || self.is_unexplained() {
+            return None;
+        }
         let limits = &self.source.inner.limits;
         let sizes = Sizes {
             chunk_min: self.chunk_min,
@@ -478,7 +524,7 @@ impl TronReader {
         self.delivered += txs.len();
         self.chunk_min = (self.chunk_min * 2).min(limits.chunk_max / 2).max(1);
         let by_time = matches!(self.lister, Some(Lister::Index { .. }));
-        let proof = if by_time { Proof::of(Way::Lists) } else { self.proof_by_events(low, high) };
+        let proof = if by_time { self.proof_by_lists() } else { self.proof_by_events(low, high) };
         Some(RawChunk {
             low,
             high,

@@ -31,7 +31,7 @@ use std::time::Duration;
 use blotter::demo::Faults;
 use blotter::demo::solana::NodeOptions;
 use blotter::domain::Height;
-use blotter::history::HistoryError;
+use blotter::history::{End, HistoryError};
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
@@ -276,7 +276,7 @@ async fn finish(world: &World, client: &mut Client, target: Height, strict: bool
 /// is not complete.
 async fn finish_poisoned(world: &World, client: &mut Client, target: Height) {
     let mut tries = 0;
-    let mut last = client.ask(world, false).await.unwrap();
+    let mut last = walk_on(world, client).await;
     while (!last.complete || last.more) && !world.has_all(client.wallet, target) {
         tries += 1;
         let lacks = || world.lacks(client.wallet);
@@ -284,15 +284,22 @@ async fn finish_poisoned(world: &World, client: &mut Client, target: Height) {
         sleep(FRESHNESS).await;
         // A walk that cannot end keeps its head: only a new one asks for newer heights.
         client.walk = client::Trail::default();
-        last = client.ask(world, false).await.unwrap();
+        last = walk_on(world, client).await;
     }
     client.walk = client::Trail::default();
-    let mut before = None;
-    while before != Some(client.walk.rows) {
-        before = Some(client.walk.rows);
-        client.ask(world, false).await.unwrap();
-    }
+    walk_on(world, client).await;
     world.check_whole(client, target);
+}
+
+/// Asks as long as rows come: a page loads about as much as it shows.
+async fn walk_on(world: &World, client: &mut Client) -> End {
+    loop {
+        let before = client.walk.rows;
+        let end = client.ask(world, false).await.unwrap();
+        if client.walk.rows == before {
+            return end;
+        }
+    }
 }
 
 /// Waits until nobody works any more.
