@@ -29,24 +29,56 @@ const VOTES: usize = 2;
 const VOTES_OF_UNSTEADY: usize = 4;
 /// Blocks of a search where a node takes too long for more.
 const FEW_BLOCKS: u64 = 10;
+/// That an endpoint shows no events is believed for so long.
+const NONE_AGE_MAX: Duration = Duration::from_secs(30);
+/// An endpoint without an answer for so long is not waited for as a second source.
+const SILENCE_MIN: Duration = Duration::from_secs(60);
 /// An endpoint that gave no answer is passed over for so long.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
 /// What is known of an endpoint's events.
 #[derive(Debug, Clone, Copy)]
 enum Depth {
-    /// They are kept from this height on; `None`: none were seen.
+    /// They are kept from this height on, and further down as far as is known; `None`: none were
+    /// seen.
     From(Option<Height>),
     /// It does not offer them.
     NotOffered,
 }
 
+/// The result of one search for an endpoint's depth.
+#[derive(Debug, Clone, Copy)]
+struct Searched {
+    depth: Depth,
+    /// The lowest height that was looked at.
+    low: Height,
+    at: Instant,
+}
+
+impl Searched {
+    /// Whether it answers for a height: it was seen to be kept, or something above it was seen to be
+    /// missing of late.
+    fn answers(&self, low: Height, age_max: Duration) -> bool {
+        let is_boundary = match self.depth {
+            Depth::From(Some(from)) if from <= low => return true,
+            Depth::From(Some(from)) => from > self.low,
+            Depth::From(None) => low >= self.low,
+            Depth::NotOffered => true,
+        };
+        let age_max = match self.depth {
+            Depth::From(None) => age_max.min(NONE_AGE_MAX),
+            Depth::From(Some(_)) | Depth::NotOffered => age_max,
+        };
+        is_boundary && self.at.elapsed() < age_max
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
-    /// With when it was learned.
-    depth: Option<(Depth, Instant)>,
-    /// It gave no answer to a search.
+    searched: Option<Searched>,
+    /// It gave no answer to a search, and none since when.
     failed_at: Option<Instant>,
+    silent_since: Option<Instant>,
     /// Of two answers to one search, one lacked events.
     is_unsteady: bool,
 }
@@ -56,8 +88,14 @@ impl Known {
         self.failed_at.is_some_and(|at| at.elapsed() < FAILURE_PAUSE)
     }
 
+    /// It is no second source: it keeps no such events, or has not answered for long.
+    fn is_out(self) -> bool {
+        let is_silent = self.silent_since.is_some_and(|at| at.elapsed() >= SILENCE_MIN);
+        self.depth().is_some() || (is_silent && self.is_failing())
+    }
+
     fn depth(self) -> Option<Depth> {
-        self.depth.map(|(depth, _)| depth)
+        self.searched.map(|searched| searched.depth)
     }
 }
 
@@ -77,10 +115,35 @@ pub(super) struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Deep {
     pub(super) ids: Vec<EndpointId>,
-    /// There is one, and all others are known not to keep them: it alone can confirm itself.
+    /// There is one, and no other is a second source: it alone can confirm itself.
     pub(super) is_alone: bool,
     /// Answers that must agree.
     pub(super) votes: usize,
+}
+
+/// Where events are looked for that show what an endpoint keeps.
+#[derive(Debug, Clone, Copy)]
+struct Sight {
+    height: Height,
+    is_first: bool,
+    high: Height,
+}
+
+impl Sight {
+    /// Events at or below a height show that it is kept, as nodes drop the oldest first; events above
+    /// it where no contract ran below.
+    fn new(height: Height, first: Height, high: Height) -> Self {
+        Self { height, is_first: height <= first, high }
+    }
+
+    fn range(&self, blocks: u64) -> (Height, Height) {
+        let more = blocks.saturating_sub(1);
+        if self.is_first {
+            (self.height, self.high.min(self.height.saturating_add(more)))
+        } else {
+            (self.height.saturating_sub(more), self.height)
+        }
+    }
 }
 
 impl TronSource {
@@ -132,12 +195,14 @@ impl TronSource {
             // None has shown any: then each counts as much as the other.
             ids = with(&|from| from.is_none());
         }
-        let is_alone = ids.len() == 1 && all.iter().all(|id| known(id).depth().is_some());
+        let is_alone = ids.len() == 1 && all.iter().all(|id| known(id).is_out());
         let works = |id: &EndpointId| !known(id).is_failing();
         if ids.iter().any(works) {
             ids.retain(works);
         }
-        let is_unsteady = ids.iter().any(|id| known(id).is_unsteady);
+        let is_silent = |id: &EndpointId| known(id).depth().is_none();
+        let is_unsteady =
+            ids.iter().any(|id| known(id).is_unsteady) || (is_alone && all.iter().any(is_silent));
         Deep { ids, is_alone, votes: if is_unsteady { VOTES_OF_UNSTEADY } else { VOTES } }
     }
 
@@ -148,7 +213,16 @@ impl TronSource {
 
     /// An endpoint gave no answer to a search.
     pub(super) fn note_search_failure(&self, id: EndpointId) {
-        self.depths().by.entry(id).or_default().failed_at = Some(Instant::now());
+        let now = Instant::now();
+        let mut depths = self.depths();
+        let known = depths.by.entry(id).or_default();
+        known.failed_at = Some(now);
+        known.silent_since.get_or_insert(now);
+    }
+
+    /// An endpoint answered a search.
+    pub(super) fn note_search_answer(&self, id: EndpointId) {
+        self.depths().by.entry(id).or_default().silent_since = None;
     }
 
     /// `Err`: nothing was learned now.
@@ -159,20 +233,23 @@ impl TronSource {
         high: Height,
         options: &CallOptions,
     ) -> Result<Depth, UpstreamError> {
-        let known = self.depths().by.get(&id).and_then(|known| known.depth);
-        if let Some((depth, at)) = known {
-            let is_deep = matches!(depth, Depth::From(Some(from)) if from <= low);
-            if is_deep || at.elapsed() < self.inner.limits.depth_age_max {
-                return Ok(depth);
-            }
+        let known = self.depths().by.get(&id).and_then(|known| known.searched);
+        let age_max = self.inner.limits.depth_age_max;
+        if let Some(searched) = known.filter(|searched| searched.answers(low, age_max)) {
+            return Ok(searched.depth);
         }
         let options = CallOptions { on: Some(id), ..options.clone() };
         let depth = match self.search_depth(low, high, &options).await {
             Ok(from) => Depth::From(from),
             Err(UpstreamError::NotSupported { .. }) => Depth::NotOffered,
-            Err(error) => return Err(error),
+            Err(error) => {
+                self.note_search_failure(id);
+                return Err(error);
+            }
         };
-        self.depths().by.entry(id).or_default().depth = Some((depth, Instant::now()));
+        self.note_search_answer(id);
+        let searched = Searched { depth, low, at: Instant::now() };
+        self.depths().by.entry(id).or_default().searched = Some(searched);
         Ok(depth)
     }
 
@@ -187,31 +264,28 @@ impl TronSource {
         let has_none_below = high / 2 > limits.events_from;
         let first = if has_none_below { limits.events_from } else { 0 };
         let bottom = low.max(first);
-        if self.shows_events(bottom, high, options).await? {
+        if self.shows_events(Sight::new(bottom, first, high), options).await? {
             return Ok(Some(if bottom <= first { 0 } else { bottom }));
         }
-        let top = high.saturating_sub(limits.sentinel_blocks).max(bottom);
-        if !self.shows_events(top, high, options).await? {
+        if bottom >= high || !self.shows_events(Sight::new(high, first, high), options).await? {
             return Ok(None);
         }
-        let (mut missing, mut shown) = (bottom, top);
+        let (mut missing, mut shown) = (bottom, high);
         while shown - missing > limits.sentinel_blocks {
             let middle = missing.midpoint(shown);
-            if self.shows_events(middle, high, options).await? {
+            if self.shows_events(Sight::new(middle, first, high), options).await? {
                 shown = middle;
             } else {
                 missing = middle;
             }
         }
-        // Where in that range they begin is not known.
-        Ok(Some((shown + limits.sentinel_blocks).min(high)))
+        Ok(Some(shown))
     }
 
-    /// Whether the endpoint has events at a height and shortly above.
+    /// Whether the endpoint has events at a height or near it.
     async fn shows_events(
         &self,
-        low: Height,
-        high: Height,
+        sight: Sight,
         options: &CallOptions,
     ) -> Result<bool, UpstreamError> {
         let limits = &self.inner.limits;
@@ -222,9 +296,9 @@ impl TronSource {
             if emitters.is_empty() {
                 break;
             }
-            let to = high.min(low + blocks.saturating_sub(1));
+            let (from, to) = sight.range(blocks);
             let filter = json!({
-                "fromBlock": format!("{low:#x}"),
+                "fromBlock": format!("{from:#x}"),
                 "toBlock": format!("{to:#x}"),
                 "address": emitters,
                 "topics": [TOPICS],
@@ -240,7 +314,8 @@ impl TronSource {
                 Err(error) => return Err(error),
             }
         }
-        for height in low..=high.min(low + limits.sample_blocks.saturating_sub(1)) {
+        let (from, to) = sight.range(limits.sample_blocks);
+        for height in from..=to {
             if self.block_has_events(height, options).await? {
                 let at = format!("{height:#x}");
                 let filter = json!({"fromBlock": at, "toBlock": at});

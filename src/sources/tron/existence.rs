@@ -10,14 +10,6 @@ use crate::rpc::pool::CallOptions;
 
 const ACCOUNT: [&str; 2] = ["walletsolidity/getaccount", "wallet/getaccount"];
 
-/// What is known of an account whose lists have shown nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Existence {
-    Unknown,
-    Requested,
-    Known(Doubts),
-}
-
 impl TronSource {
     /// What empty lists down from a time in milliseconds leave in doubt.
     pub(super) async fn doubts_of_nothing(

@@ -26,6 +26,8 @@ const ROUND_AGE_MAX: Duration = Duration::from_secs(600);
 /// Answers of the first round of an endpoint, and of each later one.
 const FIRST_ANSWERS: u64 = 4;
 const ANSWERS: u64 = 1;
+/// Questions for the reach of an endpoint that gave a page.
+const REACH_TRIES: u32 = 3;
 
 /// The newest and the oldest of the newest entries in the answers of one round, in milliseconds.
 #[derive(Debug, Clone, Copy)]
@@ -112,13 +114,10 @@ impl TronSource {
         let awake: Vec<EndpointId> = all.filter(|one| !one.resting).map(|one| one.id).collect();
         let open = self.offers().open(&awake, Instant::now());
         let of_kinds = |id: EndpointId| ListKind::BOTH.map(|kind| (id, kind));
-        let asked = open.into_iter().flat_map(of_kinds).filter_map(|(id, kind)| {
-            let account = match kind {
-                ListKind::Transactions => self.inner.references.stables.first(),
-                ListKind::Transfers => self.inner.references.pools.first(),
-            };
-            Some(self.show(id, kind, Address::Tron(*account?), options))
-        });
+        let asked = open
+            .into_iter()
+            .flat_map(of_kinds)
+            .filter_map(|(id, kind)| Some(self.show(id, kind, self.busy_account(kind)?, options)));
         Some(join_all(asked).await)
     }
 
@@ -131,6 +130,16 @@ impl TronSource {
     ) -> (EndpointId, ListKind, Vec<Shown>) {
         let is_new = !self.indexed().by.contains_key(&(id, kind));
         let answers = if is_new { FIRST_ANSWERS } else { ANSWERS };
+        (id, kind, self.show_often((id, kind), account, answers, options).await)
+    }
+
+    async fn show_often(
+        &self,
+        (id, kind): (EndpointId, ListKind),
+        account: Address,
+        answers: u64,
+        options: &CallOptions,
+    ) -> Vec<Shown> {
         let options = CallOptions { on: Some(id), ..options.clone() };
         let mut shown = Vec::new();
         for nudge in 0..answers {
@@ -154,7 +163,61 @@ impl TronSource {
                 break;
             }
         }
-        (id, kind, shown)
+        shown
+    }
+
+    /// An account that has entries of a kind all the time.
+    fn busy_account(&self, kind: ListKind) -> Option<Address> {
+        let references = &self.inner.references;
+        let account = match kind {
+            ListKind::Transactions => references.stables.first(),
+            ListKind::Transfers => references.pools.first(),
+        };
+        account.copied().map(Address::Tron)
+    }
+
+    /// Fails where endpoints that gave pages have not come as far as a time by now: a server that fell
+    /// behind meanwhile left out the newest entries without a sign.
+    pub(super) async fn check_reach(
+        &self,
+        given_by: &[(EndpointId, ListKind)],
+        at: u64,
+        options: &CallOptions,
+    ) -> Result<(), UpstreamError> {
+        let checked =
+            given_by.iter().map(|(id, kind)| self.check_one_reach(*id, *kind, at, options));
+        let all = join_all(checked).await;
+        if all.into_iter().all(|has_come| has_come) {
+            return Ok(());
+        }
+        let last = "lists are not known to have come so far".to_owned();
+        Err(UpstreamError::Unavailable { attempts: 1, last })
+    }
+
+    async fn check_one_reach(
+        &self,
+        id: EndpointId,
+        kind: ListKind,
+        at: u64,
+        options: &CallOptions,
+    ) -> bool {
+        let limits = &self.inner.limits;
+        let (known, now) = (self.indexed().farthest(kind, Instant::now()), Instant::now());
+        // Nothing is known of accounts that are busy, or the read begins far below.
+        let is_far_below =
+            |known: u64| known.saturating_sub(at) > millis(limits.indexed_entry_age_max);
+        let (Some(account), Some(known)) = (self.busy_account(kind), known) else { return true };
+        if is_far_below(known) {
+            return true;
+        }
+        for _ in 0..REACH_TRIES {
+            let shown = self.show_often((id, kind), account, ANSWERS, options).await;
+            if let Some(round) = round(&shown, known, now, limits) {
+                self.indexed().by.entry((id, kind)).or_default().note(round);
+                return round.oldest >= at;
+            }
+        }
+        false
     }
 
     /// The height up to which some endpoint's lists are complete: what they have shown, and not so
@@ -176,9 +239,8 @@ impl TronSource {
                     indexed.by.entry((id, kind)).or_default().note(round);
                 }
             }
-            let is_answered = |kind: ListKind| {
-                !silent.contains(&kind) || indexed.farthest(kind, now).is_some()
-            };
+            let is_answered =
+                |kind: ListKind| !silent.contains(&kind) || indexed.farthest(kind, now).is_some();
             if !ListKind::BOTH.into_iter().all(is_answered) {
                 let last = "no endpoint shows how far its lists have come".to_owned();
                 return Err(UpstreamError::Unavailable { attempts: 1, last });
@@ -204,9 +266,8 @@ impl TronSource {
         if at >= LATEST || indexed.farthest(kind, now).is_none() {
             return ids.to_vec();
         }
-        let has_come = |id: &&EndpointId| {
-            indexed.reach(**id, kind, now).is_some_and(|reach| reach >= at)
-        };
+        let has_come =
+            |id: &&EndpointId| indexed.reach(**id, kind, now).is_some_and(|reach| reach >= at);
         ids.iter().filter(has_come).copied().collect()
     }
 

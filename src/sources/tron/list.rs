@@ -100,6 +100,11 @@ impl List {
         self.votes > 0 || self.misses > 0 || self.tops == 1
     }
 
+    /// Whether the newest page is known.
+    pub(super) fn is_begun(&self) -> bool {
+        self.ended || !self.cursor.is_first
+    }
+
     /// The moment at and below which something may be unknown; `None`: all above `floor` is known.
     pub(super) fn frontier(&self, floor: u64) -> Option<u64> {
         let below = self.shown_above.saturating_sub(1);

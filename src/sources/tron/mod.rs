@@ -12,6 +12,7 @@ mod fetch;
 mod indexed;
 mod limits;
 mod list;
+mod list_proof;
 mod lister;
 mod logs;
 mod missing;

@@ -275,20 +275,17 @@ async fn finish(world: &World, client: &mut Client, target: Height, strict: bool
 /// One transaction is given by no node, and never will be: all others come, and the end says that it
 /// is not complete.
 async fn finish_poisoned(world: &World, client: &mut Client, target: Height) {
-    let mut tries = 0;
-    let mut last = walk_on(world, client).await;
-    while (!last.complete || last.more) && !world.has_all(client.wallet, target) {
-        tries += 1;
-        let lacks = || world.lacks(client.wallet);
-        assert!(tries <= CALM_TRIES, "one missing transaction hides others; {last:?}; {}", lacks());
-        sleep(FRESHNESS).await;
+    for tries in 0.. {
         // A walk that cannot end keeps its head: only a new one asks for newer heights.
         client.walk = client::Trail::default();
-        last = walk_on(world, client).await;
+        let last = walk_on(world, client).await;
+        if (last.complete && !last.more) || world.is_whole(client, target) {
+            return world.check_whole(client, target);
+        }
+        let lacks = || world.lacks(client.wallet);
+        assert!(tries < CALM_TRIES, "one missing transaction hides others; {last:?}; {}", lacks());
+        sleep(FRESHNESS).await;
     }
-    client.walk = client::Trail::default();
-    walk_on(world, client).await;
-    world.check_whole(client, target);
 }
 
 /// Asks as long as rows come: a page loads about as much as it shows.
