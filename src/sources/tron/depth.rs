@@ -31,8 +31,6 @@ const VOTES_OF_UNSTEADY: usize = 4;
 const FEW_BLOCKS: u64 = 10;
 /// That an endpoint shows no events is believed for so long.
 const NONE_AGE_MAX: Duration = Duration::from_secs(30);
-/// An endpoint without an answer for so long is not waited for as a second source.
-const SILENCE_MIN: Duration = Duration::from_secs(60);
 /// An endpoint that gave no answer is passed over for so long.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
@@ -76,9 +74,8 @@ impl Searched {
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     searched: Option<Searched>,
-    /// It gave no answer to a search, and none since when.
+    /// It gave no answer to a search.
     failed_at: Option<Instant>,
-    silent_since: Option<Instant>,
     /// Of two answers to one search, one lacked events.
     is_unsteady: bool,
 }
@@ -86,12 +83,6 @@ struct Known {
 impl Known {
     fn is_failing(self) -> bool {
         self.failed_at.is_some_and(|at| at.elapsed() < FAILURE_PAUSE)
-    }
-
-    /// It is no second source: it keeps no such events, or has not answered for long.
-    fn is_out(self) -> bool {
-        let is_silent = self.silent_since.is_some_and(|at| at.elapsed() >= SILENCE_MIN);
-        self.depth().is_some() || (is_silent && self.is_failing())
     }
 
     fn depth(self) -> Option<Depth> {
@@ -115,7 +106,7 @@ pub(super) struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Deep {
     pub(super) ids: Vec<EndpointId>,
-    /// There is one, and no other is a second source: it alone can confirm itself.
+    /// There is one, and all others are known not to keep them: it alone can confirm itself.
     pub(super) is_alone: bool,
     /// Answers that must agree.
     pub(super) votes: usize,
@@ -125,23 +116,24 @@ pub(super) struct Deep {
 #[derive(Debug, Clone, Copy)]
 struct Sight {
     height: Height,
-    is_first: bool,
+    /// Below this height no contract ran, or no block is kept.
+    lowest: Height,
     high: Height,
 }
 
 impl Sight {
     /// Events at or below a height show that it is kept, as nodes drop the oldest first; events above
-    /// it where no contract ran below.
-    fn new(height: Height, first: Height, high: Height) -> Self {
-        Self { height, is_first: height <= first, high }
+    /// it where nothing lies below.
+    fn new(height: Height, lowest: Height, high: Height) -> Self {
+        Self { height, lowest, high }
     }
 
     fn range(&self, blocks: u64) -> (Height, Height) {
         let more = blocks.saturating_sub(1);
-        if self.is_first {
+        if self.height <= self.lowest {
             (self.height, self.high.min(self.height.saturating_add(more)))
         } else {
-            (self.height.saturating_sub(more), self.height)
+            (self.lowest.max(self.height.saturating_sub(more)), self.height)
         }
     }
 }
@@ -154,9 +146,12 @@ impl TronSource {
         high: Height,
         options: &CallOptions,
     ) -> Result<Option<Kept>, UpstreamError> {
+        let wanted = low;
         let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
+        // Where blocks begin, nothing can be seen of events below.
+        let floor = if low > wanted { low } else { 0 };
         let ids = self.endpoint_ids();
-        let depths = ids.iter().map(|id| self.learn_depth(*id, low, high, options));
+        let depths = ids.iter().map(|id| self.learn_depth(*id, (low, high), floor, options));
         let depths = join_all(depths).await;
         let froms = depths.iter().filter_map(|depth| match depth {
             Ok(Depth::From(from)) => Some(*from),
@@ -195,14 +190,12 @@ impl TronSource {
             // None has shown any: then each counts as much as the other.
             ids = with(&|from| from.is_none());
         }
-        let is_alone = ids.len() == 1 && all.iter().all(|id| known(id).is_out());
+        let is_alone = ids.len() == 1 && all.iter().all(|id| known(id).depth().is_some());
         let works = |id: &EndpointId| !known(id).is_failing();
         if ids.iter().any(works) {
             ids.retain(works);
         }
-        let is_silent = |id: &EndpointId| known(id).depth().is_none();
-        let is_unsteady =
-            ids.iter().any(|id| known(id).is_unsteady) || (is_alone && all.iter().any(is_silent));
+        let is_unsteady = ids.iter().any(|id| known(id).is_unsteady);
         Deep { ids, is_alone, votes: if is_unsteady { VOTES_OF_UNSTEADY } else { VOTES } }
     }
 
@@ -213,24 +206,15 @@ impl TronSource {
 
     /// An endpoint gave no answer to a search.
     pub(super) fn note_search_failure(&self, id: EndpointId) {
-        let now = Instant::now();
-        let mut depths = self.depths();
-        let known = depths.by.entry(id).or_default();
-        known.failed_at = Some(now);
-        known.silent_since.get_or_insert(now);
-    }
-
-    /// An endpoint answered a search.
-    pub(super) fn note_search_answer(&self, id: EndpointId) {
-        self.depths().by.entry(id).or_default().silent_since = None;
+        self.depths().by.entry(id).or_default().failed_at = Some(Instant::now());
     }
 
     /// `Err`: nothing was learned now.
     async fn learn_depth(
         &self,
         id: EndpointId,
-        low: Height,
-        high: Height,
+        (low, high): (Height, Height),
+        floor: Height,
         options: &CallOptions,
     ) -> Result<Depth, UpstreamError> {
         let known = self.depths().by.get(&id).and_then(|known| known.searched);
@@ -239,15 +223,11 @@ impl TronSource {
             return Ok(searched.depth);
         }
         let options = CallOptions { on: Some(id), ..options.clone() };
-        let depth = match self.search_depth(low, high, &options).await {
+        let depth = match self.search_depth((low, high), floor, &options).await {
             Ok(from) => Depth::From(from),
             Err(UpstreamError::NotSupported { .. }) => Depth::NotOffered,
-            Err(error) => {
-                self.note_search_failure(id);
-                return Err(error);
-            }
+            Err(error) => return Err(error),
         };
-        self.note_search_answer(id);
         let searched = Searched { depth, low, at: Instant::now() };
         self.depths().by.entry(id).or_default().searched = Some(searched);
         Ok(depth)
@@ -256,24 +236,25 @@ impl TronSource {
     /// The lowest height from `low` on at which the endpoint shows events.
     async fn search_depth(
         &self,
-        low: Height,
-        high: Height,
+        (low, high): (Height, Height),
+        floor: Height,
         options: &CallOptions,
     ) -> Result<Option<Height>, UpstreamError> {
         let limits = &self.inner.limits;
         let has_none_below = high / 2 > limits.events_from;
         let first = if has_none_below { limits.events_from } else { 0 };
         let bottom = low.max(first);
-        if self.shows_events(Sight::new(bottom, first, high), options).await? {
+        let lowest = first.max(floor);
+        if self.shows_events(Sight::new(bottom, lowest, high), options).await? {
             return Ok(Some(if bottom <= first { 0 } else { bottom }));
         }
-        if bottom >= high || !self.shows_events(Sight::new(high, first, high), options).await? {
+        if bottom >= high || !self.shows_events(Sight::new(high, lowest, high), options).await? {
             return Ok(None);
         }
         let (mut missing, mut shown) = (bottom, high);
         while shown - missing > limits.sentinel_blocks {
             let middle = missing.midpoint(shown);
-            if self.shows_events(Sight::new(middle, first, high), options).await? {
+            if self.shows_events(Sight::new(middle, lowest, high), options).await? {
                 shown = middle;
             } else {
                 missing = middle;

@@ -218,7 +218,6 @@ impl TronSource {
             let options = CallOptions { on: Some(on), ..options.clone() };
             match self.search_once(wallet, &asked, &options).await {
                 Ok((found, reached)) => {
-                    self.note_search_answer(on);
                     for (tally, found) in open.iter_mut().zip(found) {
                         match found {
                             Found::Rows(rows) => {

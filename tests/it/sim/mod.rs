@@ -279,7 +279,9 @@ async fn finish_poisoned(world: &World, client: &mut Client, target: Height) {
         // A walk that cannot end keeps its head: only a new one asks for newer heights.
         client.walk = client::Trail::default();
         let last = walk_on(world, client).await;
-        if (last.complete && !last.more) || world.is_whole(client, target) {
+        let head = client.walk.cursor.and_then(|cursor| cursor.head);
+        let has_all = last.complete && !last.more && head >= Some(target);
+        if has_all || world.is_whole(client, target) {
             return world.check_whole(client, target);
         }
         let lacks = || world.lacks(client.wallet);
