@@ -247,7 +247,7 @@ async fn lists_that_fall_behind_end_no_read() {
 #[tokio::test(start_paused = true)]
 async fn an_existing_account_with_empty_lists_is_in_doubt() {
     let is_accepted = async |account_made, empty_pages| {
-        let net = net(mixed(10), Ways { account_made, empty_pages, ..Ways::default() });
+        let net = net(mixed(10), Ways { empty_pages, account_made, ..Ways::default() });
         let source = source(&[("node", &net)]);
         let got = read(&source, all()).await;
         assert_eq!(got.error, None);
