@@ -152,7 +152,7 @@ impl Descent {
             has_more: is_cut,
             by: None,
         };
-        match self.pager.absorb(view) {
+        match self.pager.absorb(&view) {
             Step::Miss => return Ok(Absorbed::Missed),
             Step::Lost => return Err(Fault::Misses),
             Step::Lower(lowest) => {

@@ -119,14 +119,14 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         if self.misses > self.rules.misses_max { Step::Lost } else { Step::Miss }
     }
 
-    pub(super) fn absorb(&mut self, page: PageView<P, K>) -> Step<P> {
-        if !self.overlaps(&page) {
+    pub(super) fn absorb(&mut self, page: &PageView<P, K>) -> Step<P> {
+        if !self.overlaps(page) {
             return self.miss();
         }
         let lowest = page.entries.iter().map(|(at, _)| *at).min();
         let step = match lowest.filter(|lowest| *lowest < self.edge) {
-            Some(lowest) => self.go_lower(lowest, &page),
-            None => self.stay(&page),
+            Some(lowest) => self.go_lower(lowest, page),
+            None => self.stay(page),
         };
         if !matches!(step, Step::Lost) {
             self.misses = 0;
@@ -233,23 +233,23 @@ mod tests {
     #[test]
     fn pages_overlap_and_a_quorum_ends_the_list() {
         let mut pager = Pager::new(RULES, 100);
-        assert_eq!(pager.absorb(page(&[(90, 1), (80, 2)], false, ONE)), Step::Lower(80));
+        assert_eq!(pager.absorb(&page(&[(90, 1), (80, 2)], false, ONE)), Step::Lower(80));
         assert_eq!((pager.edge(), pager.votes()), (80, 0), "a short page is no vote here");
-        assert_eq!(pager.absorb(page(&[(80, 2)], false, ONE)), Step::Nothing);
+        assert_eq!(pager.absorb(&page(&[(80, 2)], false, ONE)), Step::Nothing);
         assert!(pager.wants_more_votes() && !pager.has_ended());
-        assert_eq!(pager.absorb(page(&[(80, 2)], false, OTHER)), Step::Nothing);
+        assert_eq!(pager.absorb(&page(&[(80, 2)], false, OTHER)), Step::Nothing);
         assert!(pager.has_ended() && !pager.wants_more_votes());
     }
 
     #[test]
     fn one_endpoint_gives_more_votes_and_an_empty_list_takes_most() {
         let mut some = Pager::new(RULES, 100);
-        some.absorb(page(&[(80, 2)], false, ONE));
+        some.absorb(&page(&[(80, 2)], false, ONE));
         let mut none = Pager::new(RULES, 100);
         for votes in 1..=4 {
-            some.absorb(page(&[(80, 2)], false, ONE));
+            some.absorb(&page(&[(80, 2)], false, ONE));
             assert_eq!(some.has_ended(), votes >= 3);
-            none.absorb(page(&[], false, if votes == 2 { OTHER } else { ONE }));
+            none.absorb(&page(&[], false, if votes == 2 { OTHER } else { ONE }));
             assert_eq!(none.has_ended(), votes == 4);
         }
     }
@@ -257,20 +257,20 @@ mod tests {
     #[test]
     fn a_new_entry_of_the_edge_takes_the_votes_back() {
         let mut pager = Pager::new(RULES, 100);
-        pager.absorb(page(&[(80, 2)], false, ONE));
-        pager.absorb(page(&[(80, 2)], false, ONE));
-        pager.absorb(page(&[(80, 2), (80, 3)], false, OTHER));
+        pager.absorb(&page(&[(80, 2)], false, ONE));
+        pager.absorb(&page(&[(80, 2)], false, ONE));
+        pager.absorb(&page(&[(80, 2), (80, 3)], false, OTHER));
         assert_eq!((pager.votes(), pager.has_ended()), (1, false));
     }
 
     #[test]
     fn a_page_without_the_overlap_counts_for_nothing_and_some_lose_the_list() {
         let mut pager = Pager::new(RULES, 100);
-        pager.absorb(page(&[(80, 2)], false, ONE));
-        assert_eq!(pager.absorb(page(&[], false, ONE)), Step::Miss);
-        assert_eq!(pager.absorb(page(&[(70, 3)], false, ONE)), Step::Miss);
+        pager.absorb(&page(&[(80, 2)], false, ONE));
+        assert_eq!(pager.absorb(&page(&[], false, ONE)), Step::Miss);
+        assert_eq!(pager.absorb(&page(&[(70, 3)], false, ONE)), Step::Miss);
         assert_eq!((pager.edge(), pager.votes(), pager.misses()), (80, 0, 2));
-        assert_eq!(pager.absorb(page(&[(80, 2), (70, 3)], false, ONE)), Step::Lower(70));
+        assert_eq!(pager.absorb(&page(&[(80, 2), (70, 3)], false, ONE)), Step::Lower(70));
         assert_eq!(pager.misses(), 0);
         for left in [false, false, true] {
             assert_eq!(pager.miss() == Step::Lost, left);
@@ -281,11 +281,11 @@ mod tests {
     fn the_overlap_is_what_the_caller_asks_for() {
         let begun = || {
             let mut pager = Pager::new(RULES, 100);
-            pager.absorb(page(&[(80, 2), (80, 3)], true, ONE));
+            pager.absorb(&page(&[(80, 2), (80, 3)], true, ONE));
             pager
         };
         let with = |overlap, entries: &[(u64, u8)]| {
-            begun().absorb(PageView { overlap, ..page(entries, false, ONE) })
+            begun().absorb(&PageView { overlap, ..page(entries, false, ONE) })
         };
         assert_eq!(with(Overlap::All, &[(80, 2), (70, 4)]), Step::Miss);
         assert_eq!(with(Overlap::All, &[(80, 2), (80, 3), (70, 4)]), Step::Lower(70));
@@ -297,22 +297,22 @@ mod tests {
     #[test]
     fn pages_inside_of_an_edge_end_somewhere() {
         let mut pager = Pager::new(RULES, 100);
-        pager.absorb(page(&[(80, 2)], true, ONE));
+        pager.absorb(&page(&[(80, 2)], true, ONE));
         for number in 3..6 {
             assert_eq!(
-                pager.absorb(page(&[(80, 2), (80, number)], true, ONE)),
+                pager.absorb(&page(&[(80, 2), (80, number)], true, ONE)),
                 Step::Inside { new: 1 }
             );
         }
-        assert_eq!(pager.absorb(page(&[(80, 2)], true, ONE)), Step::Lost);
+        assert_eq!(pager.absorb(&page(&[(80, 2)], true, ONE)), Step::Lost);
     }
 
     #[test]
     fn a_short_page_is_a_vote_where_the_rules_say_so() {
         let mut pager = Pager::new(PagerRules { short_page_votes: true, ..RULES }, 100);
-        pager.absorb(page(&[(80, 2)], false, ONE));
+        pager.absorb(&page(&[(80, 2)], false, ONE));
         assert!(pager.votes() == 1 && pager.wants_more_votes());
-        pager.absorb(page(&[(80, 2)], false, OTHER));
+        pager.absorb(&page(&[(80, 2)], false, OTHER));
         assert!(pager.has_ended());
         pager.reopen();
         assert!(!pager.has_ended() && pager.votes() == 1);

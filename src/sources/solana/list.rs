@@ -164,7 +164,7 @@ impl List {
             return Absorbed::Lost;
         }
         let is_full = page.len() >= PAGE_MAX;
-        let step = self.pager.absorb(PageView {
+        let step = self.pager.absorb(&PageView {
             entries: page.iter().map(|entry| (entry.slot, entry.id)).collect(),
             overlap: last.map_or(Overlap::Nothing, Overlap::Entry),
             has_more: is_full,
@@ -204,7 +204,7 @@ impl List {
     }
 }
 
-fn absorbed<P>(step: Step<P>) -> Absorbed {
+fn absorbed(step: Step<Height>) -> Absorbed {
     match step {
         Step::Miss => Absorbed::Miss,
         Step::Lost => Absorbed::Lost,

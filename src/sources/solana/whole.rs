@@ -163,7 +163,7 @@ impl Whole {
             self.pager.clear_votes();
         }
         let entry = |(tx, _): &(Box<Transaction>, UnixSeconds)| Some((tx.slot(), tx.id()?));
-        let step = self.pager.absorb(PageView {
+        let step = self.pager.absorb(&PageView {
             entries: txs.iter().filter_map(entry).filter(|(at, _)| wanted.contains(at)).collect(),
             // From its lowest slot, the page holds something of that one.
             overlap: if self.token.is_none() { Overlap::Any } else { Overlap::Nothing },

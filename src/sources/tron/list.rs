@@ -108,7 +108,7 @@ impl List {
             has_more: lowest.is_none() && page.fingerprint.is_some(),
             by: Some(by),
         };
-        match self.pager.absorb(view) {
+        match self.pager.absorb(&view) {
             Step::Lower(lowest) => self.cursor = Cursor::at(lowest),
             Step::Inside { .. } => self.cursor.fingerprint.clone_from(&page.fingerprint),
             Step::Nothing => {
