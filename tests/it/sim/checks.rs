@@ -21,7 +21,11 @@ impl World {
         let mut handed = self.handed.borrow_mut();
         let handed = handed.entry(client.key).or_default();
         let wallet = self.wallets[client.wallet].address;
-        handed.extend(rows.iter().map(|row| (wallet, row.trade.key.tx, row.trade.key.leg)));
+        let mark = |row: &Row| {
+            let key = row.trade.key;
+            (wallet, key.tx, key.leg, key.index)
+        };
+        handed.extend(rows.iter().map(mark));
         let truth = &self.truths.borrow()[client.wallet];
         if self.forked || self.way.has_doubts() {
             assert!(rows.is_sorted_by_key(|row| row.trade.key), "not in order");
