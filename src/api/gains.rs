@@ -114,7 +114,7 @@ pub(super) async fn answer(call: &Call, segment: &str) -> Result<Response, ApiEr
         let places = Places::take(&call.app, &caller)?;
         let wallet = Wallet { chain: chain.id, address };
         let (read, walk) = read(call, &caller, wallet, query.disposals).await?;
-        let as_of = walk.as_of();
+        let as_of = walk.as_of().await;
         drop(walk);
         respond(call, &query, chain, address, read, places, as_of).await
     };

@@ -40,7 +40,7 @@ async fn figures_are_of_the_period_and_count_once() {
     );
     assert_eq!(all["tokens"].as_array().unwrap().len(), 5);
     assert!(all.get("disposals").is_none());
-    assert_eq!(world.history.usage(KeyId(1)).unwrap(), 600);
+    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), 600);
 
     // Without decimals there are no amounts, so that nothing is realised and nothing is guessed.
     assert_eq!(all["totals"]["withoutAmount"], 600);
@@ -49,7 +49,7 @@ async fn figures_are_of_the_period_and_count_once() {
     let part = json(&world.get(&pnl(&wallet, &query)).await);
     assert_eq!((&part["trades"], &part["disposals"]), (&200.into(), &shape!([])));
     assert_eq!(part["from"], "2023-11-14T23:53:20+00:00");
-    assert_eq!(world.history.usage(KeyId(1)).unwrap(), 600, "read again, and not counted again");
+    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), 600, "read again, and not counted again");
     world.close().await;
 }
 
