@@ -140,15 +140,15 @@ impl<'a> Reading<'a> {
         }
         let engine = self.context.engine()?;
         let outcome = self.read_here(&engine.history, sink, progress, resume).await;
-        let coverage = self.coverage_note(&engine.history);
+        let coverage = self.coverage_note(&engine.history).await;
         let closed = engine.close().await;
         let outcome = outcome?;
         closed?;
         Ok(Outcome { coverage, ..outcome })
     }
 
-    fn coverage_note(&self, history: &History) -> Option<CoverageNote> {
-        let report = history.coverage(self.wallet).ok().flatten();
+    async fn coverage_note(&self, history: &History) -> Option<CoverageNote> {
+        let report = history.coverage(self.wallet).await.ok().flatten();
         let json = coverage_json(report.as_ref(), &self.wallet, &self.chain).ok()?;
         CoverageNote::read(json.as_bytes())
     }
@@ -209,7 +209,7 @@ impl<'a> Reading<'a> {
                         progress.reached(sink.written(), &last.time.to_string());
                     }
                     if progress.wants_total() {
-                        progress.total(walk.known_total());
+                        progress.total(walk.known_total().await);
                     }
                 }
                 Step::End(end) => return Ok(outcome(end, cursor, self.limit, sink.written())),

@@ -213,7 +213,7 @@ struct Audit {
 impl Audit {
     /// Looks at the next heights; `None` at the end of a round.
     async fn step(&self, progress: &mut Progress) -> Result<Option<Repaired>, IngestError> {
-        let Some(record) = self.inner.view()?.wallet(&self.wallet)? else { return Ok(None) };
+        let Some(record) = self.inner.view()?.wallet(&self.wallet).await? else { return Ok(None) };
         let Some((span, high)) = progress.next_high.and_then(|from| self.span(&record, from))
         else {
             return Ok(None);
@@ -225,7 +225,7 @@ impl Audit {
             Err(_) => self.read(&record, (span.low, high), None).await?,
         };
         let low = first.as_ref().map_or(span.low, |chunk| chunk.low);
-        let (stored, behind) = self.stored(&record, progress.position, (low, high))?;
+        let (stored, behind) = self.stored(&record, progress.position, (low, high)).await?;
         let difference = self.difference(&stored, first.as_ref());
         let mut found = Repaired { heights: high - low + 1, ..Repaired::default() };
         if !difference.is_empty() {
@@ -258,7 +258,7 @@ impl Audit {
             low,
             high: Some(high),
             resume: None,
-            accounts: self.inner.view()?.accounts(record.id)?,
+            accounts: self.inner.view()?.accounts(record.id).await?,
             lane: self.lane.clone(),
             first: false,
             another,
@@ -267,7 +267,7 @@ impl Audit {
     }
 
     /// Stored rows of some heights, and the place behind them.
-    fn stored(
+    async fn stored(
         &self,
         record: &WalletRecord,
         mut behind: Position,
@@ -275,7 +275,7 @@ impl Audit {
     ) -> Result<(BTreeSet<Traded>, Position), IngestError> {
         let (view, mut traded) = (self.inner.view()?, BTreeSet::new());
         loop {
-            let rows = view.rows(record.id, behind, low, ROWS_AT_ONCE)?;
+            let rows = view.rows(record.id, behind, low, ROWS_AT_ONCE).await?;
             let Some(last) = rows.last_key() else { return Ok((traded, behind)) };
             behind = Position::After(last);
             let within = rows.bare().iter().map(|row| row.key).filter(|key| key.height <= high);

@@ -16,8 +16,8 @@ use crate::support::trades::chunk;
 const EVM_AND_TRON: [Way; 6] =
     [Way::Logs, Way::Explorer, Way::Transfers, Way::Portal, Way::Lists, Way::Events];
 
-fn record(world: &World) -> WalletRecord {
-    let record = world.store.view().unwrap().wallet(&world.wallets[0]).unwrap().unwrap();
+async fn record(world: &World) -> WalletRecord {
+    let record = world.store.view().unwrap().wallet(&world.wallets[0]).await.unwrap().unwrap();
     WalletRecord::clone(&record)
 }
 
@@ -27,11 +27,12 @@ fn span(record: &WalletRecord, height: Height) -> &Span {
 
 /// As if this height had been read, and accepted, with other transactions.
 async fn rewrite(world: &World, height: Height, is_false: bool) {
-    let record = record(world);
+    let record = record(world).await;
     let Span { decoder, proof, .. } = *span(&record, height);
     let mut trades = Vec::new();
     if is_false {
-        let rows = world.store.view().unwrap().rows(record.id, Position::Start, 0, 500).unwrap();
+        let rows =
+            world.store.view().unwrap().rows(record.id, Position::Start, 0, 500).await.unwrap();
         let like = rows.iter().filter(|row| row.bare.key.height == height);
         trades.extend(like.map(|row| row.to_row().trade));
         let mut other = trades[0].clone();

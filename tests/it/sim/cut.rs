@@ -74,7 +74,7 @@ async fn check(way: Way, is_silent: bool) {
     let above = heights.iter().filter(|height| **height >= first).count();
     assert!(above >= KEPT / 2);
     assert_eq!(rows.iter().filter(|(height, _)| *height >= first).count(), above);
-    let report = world.history.coverage(wallet).unwrap().unwrap();
+    let report = world.history.coverage(wallet).await.unwrap().unwrap();
     assert_eq!((report.cut, report.complete), (Some(first), false));
     pages(&world, &rows, first).await;
     heals(&world, heights.len()).await;
@@ -105,7 +105,7 @@ async fn heals(world: &World, rows: usize) {
         let (found, end) = read(&mut walk(world, world.wallets[0], Want::All, None)).await;
         if end.complete {
             assert_eq!((found.len(), end.error), (rows, None));
-            let report = world.history.coverage(world.wallets[0]).unwrap().unwrap();
+            let report = world.history.coverage(world.wallets[0]).await.unwrap().unwrap();
             assert_eq!((report.cut, report.complete), (None, true));
             return;
         }
