@@ -34,6 +34,7 @@ use tokio::time::Instant;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
+pub use crate::store::StoreStats;
 pub use error::HistoryError;
 pub use estimate::Estimate;
 pub use explain::Explained;
@@ -47,7 +48,7 @@ pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
 use crate::sources::{Candles, Source, SourceStatus};
-use crate::store::{Store, StoreStats, View};
+use crate::store::{Store, View};
 use board::Board;
 use plan::Demand;
 use usage::Usage;
@@ -156,9 +157,9 @@ impl History {
     }
 
     /// After a start: goes on with the background loads that an earlier run left.
-    pub fn resume_pending(&self) -> Result<usize, HistoryError> {
+    pub async fn resume_pending(&self) -> Result<usize, HistoryError> {
         let now = self.inner.clock.now();
-        let pending = self.inner.view()?.pending()?;
+        let pending = self.inner.view()?.pending().await?;
         let mut resumed = 0;
         for (_, wallet, pending) in pending {
             if pending.until > now && self.inner.sources.contains_key(&wallet.chain) {
@@ -170,8 +171,8 @@ impl History {
     }
 
     /// Trades counted for a key so far.
-    pub fn usage(&self, key: KeyId) -> Result<u64, HistoryError> {
-        Ok(self.inner.usage.total(key)?)
+    pub async fn usage(&self, key: KeyId) -> Result<u64, HistoryError> {
+        Ok(self.inner.usage.total(key).await?)
     }
 
     /// State of each chain's endpoints.
@@ -182,8 +183,8 @@ impl History {
         all
     }
 
-    pub fn store_stats(&self) -> Result<StoreStats, HistoryError> {
-        Ok(self.inner.store.stats()?)
+    pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {
+        Ok(self.inner.store.stats().await?)
     }
 
     pub fn metrics(&self) -> &HistoryMetrics {
