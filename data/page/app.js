@@ -4,6 +4,7 @@
 import { familyOf } from "./address.js";
 import { readChains } from "./api.js";
 import { Chart } from "./chart.js";
+import { readCoverage, showCoverage } from "./coverage.js";
 import { Disposals } from "./disposals.js";
 import { FORMATS, disposalsBlob, save, toBlob } from "./export.js";
 import { Figures } from "./figures.js";
@@ -260,6 +261,7 @@ function stateChanged() {
     filters.offer();
     figures.count();
   }
+  cover();
   if (error?.status === 401) {
     forgetKey();
     showError(`The server does not know this key. ${error.message}`, "key");
@@ -267,6 +269,13 @@ function stateChanged() {
     showError(error.message, error.status === 400 ? "address" : null);
   }
   if (state !== "waiting") announce(state === "idle" ? "" : `${STATES[state]}: ${whole(rows.length)} trades. ${note}`);
+}
+
+/** What is read and proved stands below a history that is not being read. */
+async function cover() {
+  const { wallet, state } = session;
+  const known = session.isReading || !wallet ? null : await readCoverage(wallet);
+  if (session.wallet === wallet && session.state === state) showCoverage(by("coverage"), known);
 }
 
 // --- filters, tabs, theme, export ---
