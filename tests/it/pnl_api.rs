@@ -49,7 +49,11 @@ async fn figures_are_of_the_period_and_count_once() {
     let part = json(&world.get(&pnl(&wallet, &query)).await);
     assert_eq!((&part["trades"], &part["disposals"]), (&200.into(), &shape!([])));
     assert_eq!(part["from"], "2023-11-14T23:53:20+00:00");
-    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), 600, "read again, and not counted again");
+    assert_eq!(
+        world.history.usage(KeyId(1)).await.unwrap(),
+        600,
+        "read again, and not counted again"
+    );
     world.close().await;
 }
 
