@@ -19,6 +19,8 @@ pub struct HistoryMetrics {
     pub load_failures: Counter,
     pub worker_panics: Counter,
     pub reorganisations: Counter,
+    /// Wallets whose rows were deleted to make room.
+    pub wallets_evicted: Counter,
     /// Rows stored or filled, by how their native value was found.
     pub values: Values,
     /// Gauge: wallets with a worker.

@@ -248,6 +248,9 @@ impl Walk {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
         }
+        if self.demand.board().is_closed() {
+            return Err(HistoryError::Changed);
+        }
         let look = if self.live { self.look_live()? } else { self.look()? };
         match look {
             Look::Rows(rows) => {

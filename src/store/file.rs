@@ -10,7 +10,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use redb::backends::FileBackend;
 use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _, StorageBackend};
 
+use super::disk;
 use super::memo::Memo;
+use super::meter::Meter;
 use super::read_only::{ReadOnly, is_refusal};
 use super::schema::{self, Found};
 use super::snapshot::{Latest, Snapshot};
@@ -63,6 +65,11 @@ impl Shared {
             self.latest.get_or(|| self.begin())?
         };
         Ok(View::new(snapshot, Arc::clone(self)))
+    }
+
+    /// What is stored now, apart from what other readers share.
+    pub(super) fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        self.begin()
     }
 
     fn begin(&self) -> Result<Snapshot, StoreError> {
@@ -140,6 +147,18 @@ impl Shared {
     pub(super) fn file_bytes(&self) -> Result<u64, StoreError> {
         Ok(self.backend.len()?)
     }
+
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.backend.meter.written()
+    }
+
+    pub(super) fn limit_to(&self, bytes: Option<u64>) {
+        self.backend.meter.limit_to(bytes);
+    }
+
+    pub(super) fn disk_free_bytes(&self) -> Option<u64> {
+        self.backend.path.as_deref().and_then(disk::free_bytes)
+    }
 }
 
 /// A backend that outlives the database on top of it, so that the database can be opened again.
@@ -149,17 +168,29 @@ pub(super) struct SharedBackend {
     /// The same, where the file cannot be written.
     read_only: Option<Arc<ReadOnly>>,
     name: Arc<str>,
+    /// Where it is a file.
+    path: Option<Arc<Path>>,
+    meter: Arc<Meter>,
 }
 
 impl SharedBackend {
     pub(super) fn new(backend: impl StorageBackend, name: &str) -> Self {
-        Self { backend: Arc::new(backend), read_only: None, name: Arc::from(name) }
+        let meter = Arc::new(Meter::new(backend.len().unwrap_or_default()));
+        let name = Arc::from(name);
+        Self { backend: Arc::new(backend), read_only: None, name, path: None, meter }
+    }
+
+    fn of_file(backend: FileBackend, path: &Path) -> Self {
+        let meter = Arc::new(Meter::new(disk::used_bytes(path)));
+        let name = path.display().to_string();
+        Self { path: Some(Arc::from(path)), meter, ..Self::new(backend, &name) }
     }
 
     fn read_only(path: &Path, name: &str) -> Result<Self, StoreError> {
         let backend = Arc::new(ReadOnly::open(path).map_err(|error| refuse(error, name))?);
-        let read_only = Some(Arc::clone(&backend));
-        Ok(Self { backend, read_only, name: Arc::from(name) })
+        let (read_only, meter) = (Some(Arc::clone(&backend)), Arc::new(Meter::new(0)));
+        let (name, path) = (Arc::from(name), Some(Arc::from(path)));
+        Ok(Self { backend, read_only, name, path, meter })
     }
 }
 
@@ -173,6 +204,7 @@ impl StorageBackend for SharedBackend {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        self.meter.cut(len);
         self.backend.set_len(len)
     }
 
@@ -181,6 +213,7 @@ impl StorageBackend for SharedBackend {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.meter.check(offset, data.len())?;
         self.backend.write(offset, data)
     }
 
@@ -240,7 +273,7 @@ pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBack
     } else {
         sync_folders(path);
     }
-    Ok(SharedBackend::new(backend, &name))
+    Ok(SharedBackend::of_file(backend, path))
 }
 
 /// Makes the entries of a new file and its folder durable, where the system can: a commit syncs
@@ -338,6 +371,15 @@ fn open_and_complete(
         Found::Current | Found::NotOurs => schema::complete(&database)?,
     }
     Ok(database)
+}
+
+/// A database without any table.
+pub(super) fn create_plain(
+    backend: &SharedBackend,
+    options: StoreOptions,
+) -> Result<Database, StoreError> {
+    let created = builder(options).create_with_backend(backend.clone());
+    created.map_err(|error| refuse(error, &backend.name))
 }
 
 fn builder(options: StoreOptions) -> Builder {

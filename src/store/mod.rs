@@ -14,10 +14,13 @@
 //! - Reading never waits for writing; no lock is held across an await.
 
 mod apply;
+mod backup;
+mod care;
 mod codec;
 #[cfg(test)]
 mod codec_properties;
 mod credit;
+mod disk;
 mod error;
 mod file;
 #[cfg(fuzzing)]
@@ -25,9 +28,11 @@ pub mod fuzzing;
 mod intern;
 mod key;
 mod memo;
+mod meter;
 mod prices;
 mod read_only;
 mod record;
+mod records;
 mod rows;
 mod schema;
 mod snapshot;
@@ -47,6 +52,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::domain::{Height, Wallet};
 
+pub use care::StoreSize;
 pub use credit::Credit;
 pub use error::StoreError;
 pub use record::{

@@ -1,6 +1,7 @@
 //! The one thread that writes: it commits at once when idle, and joins what arrived during the
 //! previous commit into the next one.
 
+use std::fmt;
 use std::sync::Arc;
 
 use redb::Durability;
@@ -27,10 +28,27 @@ pub(super) enum Job {
     Usage(Vec<UsageUpdate>, Reply<()>),
     Tokens(Vec<TokenRecord>, Reply<()>),
     Values(WalletId, u64, Box<(Vec<NewValue>, Vec<PriceRecord>)>, Reply<Written>),
+    /// Has the file to itself, between two transactions.
+    Alone(Alone),
     /// Only wakes the writer, which opens a failed file again.
     Mend,
     /// Answered when all that came before is durable and the file is closed.
     Close(oneshot::Sender<()>),
+}
+
+/// Work on the whole file, which answers its caller itself.
+pub(super) struct Alone(Box<dyn FnOnce(&Arc<Shared>) + Send>);
+
+impl Alone {
+    pub(super) fn new(work: impl FnOnce(&Arc<Shared>) + Send + 'static) -> Self {
+        Self(Box::new(work))
+    }
+}
+
+impl fmt::Debug for Alone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Alone").finish_non_exhaustive()
+    }
 }
 
 /// An outcome waits here for the commit that makes it true.
@@ -73,7 +91,7 @@ impl Job {
             Self::Values(id, epoch, new, reply) => {
                 reply.outcome = Some(tables.values(*id, *epoch, &new.0, &new.1)?);
             }
-            Self::Mend | Self::Close(_) => {}
+            Self::Alone(_) | Self::Mend | Self::Close(_) => {}
         }
         Ok(())
     }
@@ -86,7 +104,7 @@ impl Job {
             }
             Self::CutBack(.., reply) => reply.settle(committed),
             Self::Usage(_, reply) | Self::Tokens(_, reply) => reply.settle(committed),
-            Self::Mend | Self::Close(_) => {}
+            Self::Alone(_) | Self::Mend | Self::Close(_) => {}
         }
     }
 
@@ -95,9 +113,12 @@ impl Job {
         match self {
             Self::Chunk(chunk, _) => Some(chunk.id),
             Self::Patch(id, ..) | Self::CutBack(id, ..) | Self::Values(id, ..) => Some(*id),
-            Self::Intern(..) | Self::Usage(..) | Self::Tokens(..) | Self::Mend | Self::Close(_) => {
-                None
-            }
+            Self::Intern(..)
+            | Self::Usage(..)
+            | Self::Tokens(..)
+            | Self::Alone(_)
+            | Self::Mend
+            | Self::Close(_) => None,
         }
     }
 
@@ -111,6 +132,7 @@ impl Job {
             Self::Intern(..)
             | Self::Patch(..)
             | Self::CutBack(..)
+            | Self::Alone(_)
             | Self::Mend
             | Self::Close(_) => 1,
         }
@@ -146,11 +168,12 @@ impl Writer {
         let mut closing = Vec::new();
         while let Some(first) = self.jobs.blocking_recv() {
             let mut batch = Vec::new();
-            let (mut weight, mut next) = (0, Some(first));
+            let (mut weight, mut next, mut alone) = (0, Some(first), None);
             while let Some(job) = next {
                 weight += job.weight();
                 match job {
                     Job::Mend => {}
+                    Job::Alone(work) => alone = Some(work),
                     Job::Close(done) => {
                         self.jobs.close();
                         closing.push(done);
@@ -163,10 +186,15 @@ impl Writer {
                     | Job::Tokens(..)
                     | Job::Values(..) => batch.push(job),
                 }
-                let room = weight < LIMITS.joined_records;
+                let room = weight < LIMITS.joined_records && alone.is_none();
                 next = if room { self.jobs.try_recv().ok() } else { None };
             }
             self.write(batch);
+            if let Some(Alone(work)) = alone {
+                self.shared.latest.forget();
+                work(&self.shared);
+                self.shared.latest.forget();
+            }
         }
         self.shared.close();
         for done in closing {

@@ -1,0 +1,81 @@
+//! Care of a store that is in use: copy it, forget a wallet, know and limit its size.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use tokio::sync::oneshot;
+
+use super::writer::{Alone, Job};
+use super::{Store, StoreError, WalletId, WalletRecord, backup, upkeep};
+use crate::domain::Wallet;
+
+/// What the store takes of its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreSize {
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// From its start to the end of what was written; the rest of the length takes no room on file
+    /// systems with sparse files.
+    pub written_bytes: u64,
+    /// Stored rows of all wallets.
+    pub rows: u64,
+    /// What is free on the file system, where the store is a file.
+    pub disk_free_bytes: Option<u64>,
+}
+
+impl Store {
+    /// Writes a copy of what is stored now into a folder, while reads and writes go on: its bytes.
+    /// The file cannot reuse pages that are freed meanwhile, so it may grow until the copy is done.
+    ///
+    /// # Errors
+    /// `Io` with `AlreadyExists` where the folder holds a store; nothing is overwritten.
+    pub async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
+        let (snapshot, to) = (self.inner.shared.snapshot()?, PathBuf::from(to));
+        let (reply, copied) = oneshot::channel();
+        let copy = move || {
+            let copied = backup::copy_to(&snapshot.txn, &to);
+            // Before the answer: who has it may close the store.
+            drop(snapshot);
+            let _ = reply.send(copied);
+        };
+        thread::Builder::new().name("store-backup".to_owned()).spawn(copy)?;
+        copied.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Deletes all that is stored of a wallet, as [`upkeep::forget`] does.
+    pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Alone(Alone::new(move |shared| {
+            let (opened, forget) =
+                (shared.opened(), |database: &_| upkeep::forget_in(database, &wallet, seed));
+            let forgotten = shared.noted(opened, shared.with(forget));
+            let _ = reply.send(forgotten);
+        }));
+        self.ask(job, answer).await
+    }
+
+    /// Records of up to `limit` wallets behind a number, by number.
+    pub fn records(
+        &self,
+        behind: Option<WalletId>,
+        limit: usize,
+    ) -> Result<Vec<WalletRecord>, StoreError> {
+        self.view()?.records(behind, limit)
+    }
+
+    pub fn size(&self) -> Result<StoreSize, StoreError> {
+        let shared = &self.inner.shared;
+        let stats = self.stats()?;
+        Ok(StoreSize {
+            file_bytes: stats.file_bytes,
+            written_bytes: shared.written_bytes(),
+            rows: stats.rows,
+            disk_free_bytes: shared.disk_free_bytes(),
+        })
+    }
+
+    /// Refuses writes beyond so many bytes of the file from now on.
+    pub fn limit_to(&self, bytes: Option<u64>) {
+        self.inner.shared.limit_to(bytes);
+    }
+}
