@@ -16,7 +16,7 @@ use super::config_chains::{ChainLayer, check_chain, own_chain};
 use super::config_estimates::Estimates;
 use super::environment::Environment;
 use super::secret::OptionalUrl;
-use super::units::{Rate, Size, Wait, serde_as_text};
+use super::units::{OptionalSize, Rate, Size, Wait, serde_as_text};
 use crate::api::{Hosts, Proxies};
 use crate::registry::{OwnChain, Registry};
 
@@ -88,6 +88,14 @@ section!(Server, ServerLayer, "server", {
 section!(Storage, StorageLayer, "storage", {
     path: PathBuf,
     cache: Size,
+    max_size: OptionalSize,
+    min_free: Size,
+});
+
+section!(Log, LogLayer, "log", {
+    access: String,
+    paths: bool,
+    audit: bool,
 });
 
 section!(Prices, PricesLayer, "prices", {
@@ -153,6 +161,7 @@ pub(super) struct Config {
     pub(super) server: Server,
     pub(super) storage: Storage,
     pub(super) prices: Prices,
+    pub(super) log: Log,
     /// By slug, only those that were configured.
     pub(super) chains: BTreeMap<String, ChainLayer>,
     /// The file that was read.
@@ -178,6 +187,8 @@ struct Layer {
     storage: StorageLayer,
     #[serde(default)]
     prices: PricesLayer,
+    #[serde(default)]
+    log: LogLayer,
     #[serde(default)]
     chains: BTreeMap<toml::Spanned<String>, ChainLayer>,
 }
@@ -207,6 +218,7 @@ impl Layer {
             server: self.server.over(below.server),
             storage: self.storage.over(below.storage),
             prices: self.prices.over(below.prices),
+            log: self.log.over(below.log),
             chains,
         }
     }
@@ -265,6 +277,7 @@ pub(super) fn load(
         server: merged.server.finish()?,
         storage: merged.storage.finish()?,
         prices: merged.prices.finish()?,
+        log: merged.log.finish()?,
         chains,
         file,
         unused_variables,
@@ -292,6 +305,7 @@ fn flag_layer(flags: &Flags) -> Layer {
         server: ServerLayer { listen: flags.listen, ..ServerLayer::default() },
         storage: StorageLayer { path: flags.data_dir.clone(), ..StorageLayer::default() },
         prices: PricesLayer::default(),
+        log: LogLayer::default(),
         chains: BTreeMap::new(),
     }
 }

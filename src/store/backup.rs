@@ -34,8 +34,7 @@ pub(super) fn copy_to(from: &ReadTransaction, to: &Path) -> Result<u64, StoreErr
     if target.exists() {
         return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());
     }
-    let copied = write_copy(from, &partial);
-    if let Err(error) = copied {
+    if let Err(error) = write_copy(from, &partial) {
         let _ = fs::remove_file(&partial);
         return Err(error);
     }
@@ -46,7 +45,8 @@ pub(super) fn copy_to(from: &ReadTransaction, to: &Path) -> Result<u64, StoreErr
     Ok(fs::metadata(&target)?.len())
 }
 
-fn write_copy(from: &ReadTransaction, partial: &Path) -> Result<(), StoreError> {
+/// Writes a copy under another name, where nothing that matters stands.
+pub(super) fn write_copy(from: &ReadTransaction, partial: &Path) -> Result<(), StoreError> {
     // Left by a copy that a crash cut off.
     match fs::remove_file(partial) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),

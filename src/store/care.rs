@@ -5,6 +5,7 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
+use super::journal::Entry;
 use super::writer::{Alone, Job};
 use super::{Store, StoreError, WalletId, WalletRecord, backup, upkeep};
 use crate::domain::Wallet;
@@ -49,6 +50,9 @@ impl Store {
             let (opened, forget) =
                 (shared.opened(), |database: &_| upkeep::forget_in(database, &wallet, seed));
             let forgotten = shared.noted(opened, shared.with(forget));
+            if forgotten.is_ok() {
+                shared.journal.add([Entry::Forget(wallet, seed)]);
+            }
             let _ = reply.send(forgotten);
         }));
         self.ask(job, answer).await

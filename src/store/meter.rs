@@ -28,6 +28,10 @@ impl Meter {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
+    pub(super) fn limit(&self) -> Option<u64> {
+        Some(self.limit.load(Ordering::Relaxed)).filter(|limit| *limit < u64::MAX)
+    }
+
     /// # Errors
     /// `StorageFull` for a write that ends behind the limit.
     pub(super) fn check(&self, offset: u64, len: usize) -> io::Result<()> {

@@ -19,6 +19,7 @@ mod care;
 mod codec;
 #[cfg(test)]
 mod codec_properties;
+mod compaction;
 mod credit;
 mod disk;
 mod error;
@@ -26,6 +27,7 @@ mod file;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod intern;
+mod journal;
 mod key;
 mod memo;
 mod meter;
@@ -46,6 +48,7 @@ mod writer;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use redb::StorageBackend;
 use tokio::sync::{mpsc, oneshot};
@@ -89,6 +92,12 @@ pub struct StoreLimits {
     price_minutes: u64,
     /// Learned prices of one minute.
     prices_per_minute: usize,
+    /// Records that wait to be written to a compacted copy as well; above it the copy is given up.
+    journal_records: usize,
+    /// With fewer of them the copy takes the place of the file, which holds up writes meanwhile.
+    journal_records_last: usize,
+    /// Longest that a file is kept open for snapshots after another took its place.
+    retired_wait: Duration,
 }
 
 pub const LIMITS: StoreLimits = StoreLimits {
@@ -101,6 +110,9 @@ pub const LIMITS: StoreLimits = StoreLimits {
     slice_rows: 1_024,
     price_minutes: 100_000,
     prices_per_minute: 8,
+    journal_records: 2_000_000,
+    journal_records_last: 2_000,
+    retired_wait: Duration::from_secs(60),
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -134,7 +146,11 @@ impl Store {
     /// `Locked` while another process has it, `NewerFormat` and `Foreign` for a file that this
     /// program must not touch, `Io` for the rest.
     pub fn open(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options, false)
+        let store =
+            Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options, false)?;
+        // Not before the store is open: it may be another server's copy.
+        compaction::remove_leftover(folder);
+        Ok(store)
     }
 
     /// Opens the store on something else than a file, as tests of crashes and faults do.

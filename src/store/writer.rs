@@ -12,6 +12,7 @@ use crate::domain::{Height, Wallet};
 use super::apply::Tables;
 use super::file::Shared;
 use super::intern::Known;
+use super::journal::Entry;
 use super::{
     Chunk, LIMITS, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
     WalletPatch, Written,
@@ -72,7 +73,11 @@ impl<T> Reply<T> {
 }
 
 impl Job {
-    fn apply(&mut self, tables: &mut Tables<'_>, known: &mut Known) -> Result<(), StoreError> {
+    pub(super) fn apply(
+        &mut self,
+        tables: &mut Tables<'_>,
+        known: &mut Known,
+    ) -> Result<(), StoreError> {
         match self {
             Self::Intern(wallet, reply) => reply.outcome = Some(tables.intern(wallet)?),
             Self::Chunk(chunk, reply) => reply.outcome = Some(tables.chunk(known, chunk)?),
@@ -94,6 +99,24 @@ impl Job {
             Self::Alone(_) | Self::Mend | Self::Close(_) => {}
         }
         Ok(())
+    }
+
+    /// The same request for another file, whose caller has gone.
+    fn repeated(&self) -> Option<Self> {
+        Some(match self {
+            Self::Intern(wallet, _) => Self::Intern(*wallet, Reply::new().0),
+            Self::Chunk(chunk, _) => Self::Chunk(chunk.clone(), Reply::new().0),
+            Self::Patch(id, epoch, patch, _) => {
+                Self::Patch(*id, *epoch, patch.clone(), Reply::new().0)
+            }
+            Self::CutBack(id, above, _) => Self::CutBack(*id, *above, Reply::new().0),
+            Self::Usage(updates, _) => Self::Usage(updates.clone(), Reply::new().0),
+            Self::Tokens(tokens, _) => Self::Tokens(tokens.clone(), Reply::new().0),
+            Self::Values(id, epoch, new, _) => {
+                Self::Values(*id, *epoch, new.clone(), Reply::new().0)
+            }
+            Self::Alone(_) | Self::Mend | Self::Close(_) => return None,
+        })
     }
 
     fn settle(self, committed: Result<(), StoreError>) {
@@ -123,7 +146,7 @@ impl Job {
     }
 
     /// Roughly how many records it writes.
-    fn weight(&self) -> usize {
+    pub(super) fn weight(&self) -> usize {
         match self {
             Self::Chunk(chunk, _) => 1 + chunk.trades.len(),
             Self::Usage(updates, _) => 1 + updates.len(),
@@ -235,6 +258,11 @@ impl Writer {
         let result = self.try_commit(batch);
         if let Err(Failure { job: None, .. }) = &result {
             self.shared.fail(opened);
+            self.shared.journal.abandon("a commit failed");
+        }
+        if result.is_ok() {
+            let committed = batch.iter().filter_map(Job::repeated).map(Entry::Job);
+            self.shared.journal.add(committed);
         }
         match &result {
             Ok(()) => self.shared.memo.forget_tokens(&self.known.changed),
