@@ -48,7 +48,7 @@ struct GapBody {
     high: u64,
 }
 
-pub(super) fn answer(call: &Call, segment: &str) -> Result<Response, ApiError> {
+pub(super) async fn answer(call: &Call, segment: &str) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
     let query = HistoryQuery::parse(&call.query)?;
@@ -56,7 +56,7 @@ pub(super) fn answer(call: &Call, segment: &str) -> Result<Response, ApiError> {
     let address = Address::parse(chain.family, &decode_segment(segment)?)
         .map_err(|rule| ApiError::InvalidAddress { rule })?;
     let wallet = Wallet { chain: chain.id, address };
-    let report = call.app.history.coverage(wallet)?;
+    let report = call.app.history.coverage(wallet).await?;
     let mut response = reply::json(StatusCode::OK, &body(report.as_ref(), &wallet, chain));
     if let Some(state) = rate {
         reply::put_rate(response.headers_mut(), state);

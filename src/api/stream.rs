@@ -50,7 +50,7 @@ pub(super) async fn answer(
     {
         return Err(ApiError::History(error.clone()));
     }
-    let as_of = walk.as_of();
+    let as_of = walk.as_of().await;
     let native_decimals = asked.native_decimals;
     let (app, wallet, coding) = (Arc::clone(app), asked.wallet, asked.coding);
     drop(asked);

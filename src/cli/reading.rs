@@ -193,7 +193,7 @@ impl<'a> Reading<'a> {
                         progress.reached(sink.written(), &last.time.to_string());
                     }
                     if progress.wants_total() {
-                        progress.total(walk.known_total());
+                        progress.total(walk.known_total().await);
                     }
                 }
                 Step::End(end) => return Ok(outcome(end, cursor, self.limit, sink.written())),

@@ -128,7 +128,7 @@ impl Inner {
         if capacity == Capacity::default() {
             return Ok(None);
         }
-        let size = self.store.size()?;
+        let Some(size) = self.store.size()? else { return Ok(None) };
         let used = locked(&self.keeper.gauge).used(size);
         let free = size.disk_free_bytes.unwrap_or(u64::MAX);
         if capacity.max_bytes.is_none() && free >= capacity.min_free_bytes {
@@ -169,7 +169,8 @@ impl Inner {
     /// Deletes rows and coverage of a wallet, the oldest first, in writes of bounded size. False
     /// where it has come into use: what is left of it stays.
     async fn evict(&self, id: WalletId, wallet: Wallet) -> Result<bool, HistoryError> {
-        let Some(record) = self.view()?.wallet(&wallet)?.filter(|record| record.id == id) else {
+        let Some(record) = self.view()?.wallet(&wallet).await?.filter(|record| record.id == id)
+        else {
             return Ok(false);
         };
         let Some(top) = record.coverage.top().filter(|_| !self.is_attended(&wallet)) else {
@@ -185,7 +186,7 @@ impl Inner {
                 return Ok(false);
             }
             let max = self.limits.evict_rows_max;
-            let rows = self.view()?.newer_rows(id, Position::Start, max)?;
+            let rows = self.view()?.newer_rows(id, Position::Start, max).await?;
             let is_last = rows.len() < max;
             let newest = rows.bare().last().map(|row| row.key.height).filter(|_| !is_last);
             let patch = WalletPatch {

@@ -13,7 +13,8 @@ use crate::store::{StoreSize, StoreStats};
 /// What an operator asks of a running engine first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    pub size: StoreSize,
+    /// `None` where the store is no file of this process.
+    pub size: Option<StoreSize>,
     pub stats: StoreStats,
     pub capacity: Capacity,
     pub paused: bool,
@@ -81,7 +82,7 @@ impl History {
     ) -> Result<Option<u64>, HistoryError> {
         let inner = &*self.inner;
         let _held = inner.hold(wallet).ok_or(HistoryError::Overloaded)?;
-        let record = inner.view()?.wallet(&wallet)?;
+        let record = inner.view()?.wallet(&wallet).await?;
         inner.usage.flush().await?;
         let rows = inner.store.forget(wallet, seed).await?;
         if let Some(record) = record {
@@ -96,19 +97,19 @@ impl History {
         self.inner.paused.send_replace(paused);
     }
 
-    pub fn status(&self) -> Result<Status, HistoryError> {
+    pub async fn status(&self) -> Result<Status, HistoryError> {
         let inner = &self.inner;
-        let (size, stats) = (inner.store.size()?, inner.store.stats()?);
+        let (size, stats) = (inner.store.size()?, inner.store.stats().await?);
         let (capacity, paused) = (inner.keeper.capacity(), inner.is_paused());
         Ok(Status { size, stats, capacity, paused })
     }
 
     /// All wallets with readers or loads.
-    pub fn loads(&self) -> Result<Vec<Load>, HistoryError> {
+    pub async fn loads(&self) -> Result<Vec<Load>, HistoryError> {
         let boards: Vec<_> = self.inner.boards().values().map(Arc::clone).collect();
         let mut loads = Vec::with_capacity(boards.len());
         for board in boards {
-            let record = self.inner.view()?.wallet(&board.wallet)?;
+            let record = self.inner.view()?.wallet(&board.wallet).await?;
             let coverage = record.as_ref().map(|record| &record.coverage);
             let top = coverage.and_then(|coverage| coverage.top());
             let progress = board.progress();

@@ -37,6 +37,7 @@ use tokio::time::Instant;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
+pub use crate::store::StoreStats;
 pub use capacity::Capacity;
 pub use care::{Load, Status};
 pub use error::HistoryError;
@@ -52,7 +53,7 @@ pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
 use crate::sources::{Candles, Source, SourceStatus};
-use crate::store::{Store, StoreStats, View};
+use crate::store::{Store, View};
 use board::Board;
 use capacity::Keeper;
 use chains::Chains;
@@ -161,9 +162,9 @@ impl History {
     }
 
     /// After a start: goes on with the background loads that an earlier run left.
-    pub fn resume_pending(&self) -> Result<usize, HistoryError> {
+    pub async fn resume_pending(&self) -> Result<usize, HistoryError> {
         let now = self.inner.clock.now();
-        let pending = self.inner.view()?.pending()?;
+        let pending = self.inner.view()?.pending().await?;
         let mut resumed = 0;
         for (_, wallet, pending) in pending {
             if pending.until > now && self.inner.sources.contains_key(&wallet.chain) {
@@ -175,8 +176,8 @@ impl History {
     }
 
     /// Trades counted for a key so far.
-    pub fn usage(&self, key: KeyId) -> Result<u64, HistoryError> {
-        Ok(self.inner.usage.total(key)?)
+    pub async fn usage(&self, key: KeyId) -> Result<u64, HistoryError> {
+        Ok(self.inner.usage.total(key).await?)
     }
 
     /// State of each chain's endpoints.
@@ -187,8 +188,8 @@ impl History {
         all
     }
 
-    pub fn store_stats(&self) -> Result<StoreStats, HistoryError> {
-        Ok(self.inner.store.stats()?)
+    pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {
+        Ok(self.inner.store.stats().await?)
     }
 
     pub fn metrics(&self) -> &HistoryMetrics {

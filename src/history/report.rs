@@ -38,12 +38,12 @@ pub struct SpanReport {
 
 impl History {
     /// `None` for a wallet of which nothing is stored.
-    pub fn coverage(&self, wallet: Wallet) -> Result<Option<CoverageReport>, HistoryError> {
+    pub async fn coverage(&self, wallet: Wallet) -> Result<Option<CoverageReport>, HistoryError> {
         let inner = &self.inner;
         if !inner.sources.contains_key(&wallet.chain) {
             return Err(HistoryError::ChainDisabled);
         }
-        let record = inner.view()?.wallet(&wallet)?;
+        let record = inner.view()?.wallet(&wallet).await?;
         Ok(record.map(|record| inner.coverage_report(&record)))
     }
 

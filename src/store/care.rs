@@ -5,9 +5,10 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
+use super::file_store::FileStore;
 use super::journal::Entry;
 use super::writer::{Alone, Job};
-use super::{Store, StoreError, WalletId, WalletRecord, backup, upkeep};
+use super::{Arm, Store, StoreError, WalletId, WalletRecord, backup, upkeep};
 use crate::domain::Wallet;
 
 /// What the store takes of its disk.
@@ -25,12 +26,64 @@ pub struct StoreSize {
 }
 
 impl Store {
+    /// # Errors
+    /// `Invalid` for a store that several processes share.
+    fn file(&self) -> Result<&FileStore, StoreError> {
+        match &self.0 {
+            Arm::File(store) => Ok(store),
+            #[cfg(feature = "postgres")]
+            Arm::Shared(_) => Err(StoreError::Invalid("work on a file, of a shared database")),
+        }
+    }
+
     /// Writes a copy of what is stored now into a folder, while reads and writes go on: its bytes.
     /// The file cannot reuse pages that are freed meanwhile, so it may grow until the copy is done.
     ///
     /// # Errors
     /// `Io` with `AlreadyExists` where the folder holds a store; nothing is overwritten.
     pub async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
+        self.file()?.backup(to).await
+    }
+
+    /// Gives free space of the file back while reads and writes go on: bytes before and after. The
+    /// disk has to have room for a copy.
+    ///
+    /// # Errors
+    /// `Invalid` where the store is no file on a disk, another compaction runs, or too much is
+    /// written for the copy to follow; the file stays as it was.
+    pub async fn compact(&self) -> Result<(u64, u64), StoreError> {
+        self.file()?.compact().await
+    }
+
+    /// Deletes all that is stored of a wallet, as [`upkeep::forget`] does.
+    pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
+        self.file()?.forget(wallet, seed).await
+    }
+
+    /// Records of up to `limit` wallets behind a number, by number.
+    pub fn records(
+        &self,
+        behind: Option<WalletId>,
+        limit: usize,
+    ) -> Result<Vec<WalletRecord>, StoreError> {
+        self.file()?.view()?.records(behind, limit)
+    }
+
+    /// `None` for a store that is no file of this process.
+    pub fn size(&self) -> Result<Option<StoreSize>, StoreError> {
+        self.file().ok().map(FileStore::size).transpose()
+    }
+
+    /// Refuses writes beyond so many bytes of the file from now on.
+    pub fn limit_to(&self, bytes: Option<u64>) {
+        if let Ok(store) = self.file() {
+            store.inner.shared.limit_to(bytes);
+        }
+    }
+}
+
+impl FileStore {
+    async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
         let (snapshot, to) = (self.inner.shared.snapshot()?, PathBuf::from(to));
         let (reply, copied) = oneshot::channel();
         let copy = move || {
@@ -43,8 +96,7 @@ impl Store {
         copied.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Deletes all that is stored of a wallet, as [`upkeep::forget`] does.
-    pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
+    async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job = Job::Alone(Alone::new(move |shared| {
             let (opened, forget) =
@@ -58,16 +110,7 @@ impl Store {
         self.ask(job, answer).await
     }
 
-    /// Records of up to `limit` wallets behind a number, by number.
-    pub fn records(
-        &self,
-        behind: Option<WalletId>,
-        limit: usize,
-    ) -> Result<Vec<WalletRecord>, StoreError> {
-        self.view()?.records(behind, limit)
-    }
-
-    pub fn size(&self) -> Result<StoreSize, StoreError> {
+    fn size(&self) -> Result<StoreSize, StoreError> {
         let shared = &self.inner.shared;
         let stats = self.stats()?;
         Ok(StoreSize {
@@ -76,10 +119,5 @@ impl Store {
             rows: stats.rows,
             disk_free_bytes: shared.disk_free_bytes(),
         })
-    }
-
-    /// Refuses writes beyond so many bytes of the file from now on.
-    pub fn limit_to(&self, bytes: Option<u64>) {
-        self.inner.shared.limit_to(bytes);
     }
 }

@@ -13,10 +13,11 @@ use redb::Database;
 use tokio::sync::oneshot;
 
 use super::file::{self, Shared, SharedBackend};
+use super::file_store::FileStore;
 use super::intern::Known;
 use super::snapshot::Snapshot;
 use super::writer::{Alone, Job};
-use super::{FILE_NAME, LIMITS, Store, StoreError, backup, journal};
+use super::{FILE_NAME, LIMITS, StoreError, backup, journal};
 
 /// What the copy is called until it takes the place of the file.
 const COPY_NAME: &str = "trades.redb.compact";
@@ -33,14 +34,14 @@ pub(super) fn remove_leftover(folder: &Path) {
     }
 }
 
-impl Store {
+impl FileStore {
     /// Gives free space of the file back while reads and writes go on: bytes before and after. The
     /// disk has to have room for the copy.
     ///
     /// # Errors
-    /// `Invalid` where the store is no file, another compaction runs, or too much is written for
+    /// `Invalid` where the store is no file on a disk, another compaction runs, or too much is written for
     /// the copy to follow; the file stays as it was.
-    pub async fn compact(&self) -> Result<(u64, u64), StoreError> {
+    pub(super) async fn compact(&self) -> Result<(u64, u64), StoreError> {
         let shared = Arc::clone(&self.inner.shared);
         let path = shared.backend().path.clone();
         let folder = path.as_deref().and_then(Path::parent).map(Path::to_path_buf);

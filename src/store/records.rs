@@ -3,14 +3,14 @@
 use std::ops::Bound;
 
 use super::codec;
+use super::file_view::FileView;
 use super::schema::WALLET_ID_TO_WALLET;
 use super::schema::names::WALLETS;
-use super::view::View;
 use super::{StoreError, WalletId, WalletRecord};
 
-impl View {
+impl FileView {
     /// Records of up to `limit` wallets behind a number, by number.
-    pub fn records(
+    pub(super) fn records(
         &self,
         behind: Option<WalletId>,
         limit: usize,

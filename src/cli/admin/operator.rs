@@ -43,8 +43,8 @@ impl Operator {
             Request::Forget { chain, address } => self.forget(&chain, &address, &by).await,
             Request::Compact => self.compact().await,
             Request::Keys => self.keys.follow().map(|()| Value::Null).map_err(CliError::from),
-            Request::Status => self.status(),
-            Request::Loads => self.loads(),
+            Request::Status => self.status().await,
+            Request::Loads => self.loads().await,
             Request::Pause => Ok(self.pause(true)),
             Request::Resume => Ok(self.pause(false)),
             Request::Reload => self.reload(&by).map(|reloaded| json!(reloaded)),
@@ -119,8 +119,9 @@ impl Operator {
         done
     }
 
-    fn status(&self) -> Result<Value, CliError> {
-        let Status { size, stats, capacity, paused } = self.history.status().map_err(failed)?;
+    async fn status(&self) -> Result<Value, CliError> {
+        let Status { size, stats, capacity, paused } =
+            self.history.status().await.map_err(failed)?;
         let metrics = self.history.metrics();
         let chains: Vec<Value> = self
             .history
@@ -144,8 +145,10 @@ impl Operator {
             "folder": self.folder,
             "paused": paused,
             "store": {
-                "fileBytes": size.file_bytes, "writtenBytes": size.written_bytes,
-                "maxBytes": capacity.max_bytes, "diskFreeBytes": size.disk_free_bytes,
+                "fileBytes": size.map(|size| size.file_bytes),
+                "writtenBytes": size.map(|size| size.written_bytes),
+                "maxBytes": capacity.max_bytes,
+                "diskFreeBytes": size.and_then(|size| size.disk_free_bytes),
                 "trades": stats.rows, "wallets": stats.wallets, "tokens": stats.tokens,
                 "evicted": metrics.wallets_evicted.get(),
             },
@@ -156,8 +159,8 @@ impl Operator {
         }))
     }
 
-    fn loads(&self) -> Result<Value, CliError> {
-        let loads = self.history.loads().map_err(failed)?;
+    async fn loads(&self) -> Result<Value, CliError> {
+        let loads = self.history.loads().await.map_err(failed)?;
         let statuses = self.history.chains_status();
         let endpoints = |load: &Load| -> Vec<String> {
             let of_chain = statuses.iter().filter(|(chain, _)| *chain == load.wallet.chain);

@@ -21,6 +21,7 @@ use super::truth::{Mark, Truth};
 use super::way::Way;
 use super::{evm, solana};
 use crate::support::disk::{Disk, Kept};
+use crate::support::ready::now;
 
 const TASKS_END: Duration = Duration::from_secs(5);
 
@@ -144,7 +145,7 @@ impl World {
             &self.disk,
         );
         (self.history, self.store) = (history, store);
-        self.history.resume_pending().unwrap();
+        now(self.history.resume_pending()).unwrap();
     }
 
     /// Something happens on the chain.
