@@ -12,7 +12,7 @@ use crate::store::{StoreSize, WalletId, WalletPatch, WalletRecord, Written};
 /// How large the store may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capacity {
-    /// Bytes of the file that may be written; `None` is without limit.
+    /// Bytes of the disk that the file may take; `None` is without limit.
     pub max_bytes: Option<u64>,
     /// Bytes that are left free on the disk: with less than these nothing more is loaded, or where
     /// the size is limited, wallets are evicted.
@@ -23,18 +23,18 @@ pub struct Capacity {
 /// taken to be full of rows each time it grows; what is deleted later counts as free.
 #[derive(Debug, Default)]
 struct Gauge {
-    written: u64,
+    bytes: u64,
     rows: u64,
 }
 
 impl Gauge {
     /// Bytes in use.
     fn used(&mut self, size: StoreSize) -> u64 {
-        if size.written_bytes != self.written {
-            (self.written, self.rows) = (size.written_bytes, size.rows);
+        if size.disk_bytes != self.bytes {
+            (self.bytes, self.rows) = (size.disk_bytes, size.rows);
         }
         self.rows = self.rows.max(size.rows);
-        let used = u128::from(self.written) * u128::from(size.rows) / u128::from(self.rows.max(1));
+        let used = u128::from(self.bytes) * u128::from(size.rows) / u128::from(self.rows.max(1));
         u64::try_from(used).unwrap_or(u64::MAX)
     }
 }
@@ -87,7 +87,6 @@ impl History {
     /// Limits the store from now on.
     pub fn set_capacity(&self, capacity: Capacity) {
         *locked(&self.inner.keeper.capacity) = capacity;
-        self.inner.store.limit_to(capacity.max_bytes);
     }
 }
 
@@ -135,7 +134,7 @@ impl Inner {
             return Ok(None);
         }
         let left = free.saturating_sub(capacity.min_free_bytes);
-        let by_disk = size.written_bytes.saturating_add(left);
+        let by_disk = size.disk_bytes.saturating_add(left);
         let max = capacity.max_bytes.unwrap_or(0).min(by_disk);
         Ok(Some(FillState { used, max, may_evict: capacity.max_bytes.is_some() }))
     }
@@ -235,8 +234,8 @@ impl FillState {
 mod tests {
     use super::*;
 
-    fn size(written_bytes: u64, rows: u64) -> StoreSize {
-        StoreSize { file_bytes: written_bytes, written_bytes, rows, disk_free_bytes: None }
+    fn size(disk_bytes: u64, rows: u64) -> StoreSize {
+        StoreSize { file_bytes: disk_bytes, disk_bytes, rows, disk_free_bytes: None }
     }
 
     #[test]

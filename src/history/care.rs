@@ -64,10 +64,7 @@ impl History {
 
     /// Gives free space of the store back while all goes on: its bytes before and after.
     pub async fn compact(&self) -> Result<(u64, u64), HistoryError> {
-        let bytes = self.inner.store.compact().await?;
-        // The limit was raised where the file was above it.
-        self.inner.store.limit_to(self.inner.keeper.capacity().max_bytes);
-        Ok(bytes)
+        Ok(self.inner.store.compact().await?)
     }
 
     /// Ends the wallet's walks and loads, then deletes all that is stored of it, but for a keyed hash

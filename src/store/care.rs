@@ -1,4 +1,4 @@
-//! Care of a store that is in use: copy it, forget a wallet, know and limit its size.
+//! Care of a store that is in use: copy it, forget a wallet, know its size.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -16,9 +16,9 @@ use crate::domain::Wallet;
 pub struct StoreSize {
     /// Length of the file.
     pub file_bytes: u64,
-    /// From its start to the end of what was written; the rest of the length takes no room on file
-    /// systems with sparse files.
-    pub written_bytes: u64,
+    /// What it takes of its disk: the part of the length that was written, where the file system keeps
+    /// sparse files.
+    pub disk_bytes: u64,
     /// Stored rows of all wallets.
     pub rows: u64,
     /// What is free on the file system, where the store is a file.
@@ -73,13 +73,6 @@ impl Store {
     pub fn size(&self) -> Result<Option<StoreSize>, StoreError> {
         self.file().ok().map(FileStore::size).transpose()
     }
-
-    /// Refuses writes beyond so many bytes of the file from now on.
-    pub fn limit_to(&self, bytes: Option<u64>) {
-        if let Ok(store) = self.file() {
-            store.inner.shared.limit_to(bytes);
-        }
-    }
 }
 
 impl FileStore {
@@ -115,7 +108,7 @@ impl FileStore {
         let stats = self.stats()?;
         Ok(StoreSize {
             file_bytes: stats.file_bytes,
-            written_bytes: shared.written_bytes(),
+            disk_bytes: shared.disk_bytes()?,
             rows: stats.rows,
             disk_free_bytes: shared.disk_free_bytes(),
         })

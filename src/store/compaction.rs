@@ -94,7 +94,7 @@ impl Copy {
     ) -> Result<(u64, u64), StoreError> {
         let before = self.shared.file_bytes()?;
         let path = self.folder.join(COPY_NAME);
-        self.check_room(self.shared.written_bytes())?;
+        self.check_room(self.shared.disk_bytes()?)?;
         backup::write_copy(&snapshot.txn, &path)?;
         // From here on the file may reuse the pages that were freed since.
         drop(snapshot);

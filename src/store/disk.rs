@@ -1,19 +1,22 @@
 //! What the file system reports of a file and of itself.
 
+use std::io;
 use std::path::Path;
 
-/// Bytes that a file takes of its disk, at most its length.
+/// Bytes that a file takes of its disk, at most its length: redb doubles the length of a small file
+/// ahead of need, and what was never written takes no room on most file systems.
 #[cfg(unix)]
-pub(super) fn used_bytes(path: &Path) -> u64 {
+pub(super) fn used_bytes(path: &Path) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt as _;
     /// The unit of `st_blocks`, whatever the file system's own blocks are.
     const BLOCK_BYTES: u64 = 512;
-    std::fs::metadata(path).map_or(0, |file| file.len().min(file.blocks() * BLOCK_BYTES))
+    let file = std::fs::metadata(path)?;
+    Ok(file.len().min(file.blocks().saturating_mul(BLOCK_BYTES)))
 }
 
 #[cfg(not(unix))]
-pub(super) fn used_bytes(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |file| file.len())
+pub(super) fn used_bytes(path: &Path) -> io::Result<u64> {
+    Ok(std::fs::metadata(path)?.len())
 }
 
 /// Bytes that this user may still write to the file system of a path; `None` where it reports none.

@@ -14,7 +14,6 @@ use super::disk;
 use super::file_view::FileView;
 use super::journal::Journal;
 use super::memo::Memo;
-use super::meter::Meter;
 use super::read_only::{ReadOnly, is_refusal};
 use super::schema::{self, Found};
 use super::snapshot::{Latest, Snapshot};
@@ -152,11 +151,10 @@ impl Shared {
         drop(self.retired().take());
     }
 
-    /// Puts another file in the place of this one, with what it took writing to it. Snapshots go on
-    /// with the old one, which stays open until [`Shared::release_retired`]. Only the writer may call
+    /// Puts another file in the place of this one. Snapshots go on with
+    /// the old one, which stays open until [`Shared::release_retired`]. Only the writer may call
     /// it, between its transactions.
     pub(super) fn replace(&self, backend: SharedBackend, database: Database) {
-        backend.meter.limit_to(self.backend().meter.limit());
         let mut current = self.database.write().unwrap_or_else(PoisonError::into_inner);
         self.latest.forget();
         *self.retired() = current.replace(Opened::new(database));
@@ -198,12 +196,13 @@ impl Shared {
         Ok(self.backend().len()?)
     }
 
-    pub(super) fn written_bytes(&self) -> u64 {
-        self.backend().meter.written()
-    }
-
-    pub(super) fn limit_to(&self, bytes: Option<u64>) {
-        self.backend().meter.limit_to(bytes);
+    /// What the file takes of its disk.
+    pub(super) fn disk_bytes(&self) -> Result<u64, StoreError> {
+        let backend = self.backend();
+        Ok(match backend.path.as_deref() {
+            Some(path) => disk::used_bytes(path)?,
+            None => backend.len()?,
+        })
     }
 
     pub(super) fn disk_free_bytes(&self) -> Option<u64> {
@@ -233,20 +232,16 @@ pub(super) struct SharedBackend {
     name: Arc<str>,
     /// Where it is a file.
     pub(super) path: Option<Arc<Path>>,
-    meter: Arc<Meter>,
 }
 
 impl SharedBackend {
     pub(super) fn new(backend: impl StorageBackend, name: &str) -> Self {
-        let meter = Arc::new(Meter::new(backend.len().unwrap_or_default()));
-        let name = Arc::from(name);
-        Self { backend: Arc::new(backend), read_only: None, name, path: None, meter }
+        Self { backend: Arc::new(backend), read_only: None, name: Arc::from(name), path: None }
     }
 
     fn of_file(backend: FileBackend, path: &Path) -> Self {
-        let meter = Arc::new(Meter::new(disk::used_bytes(path)));
         let name = path.display().to_string();
-        Self { path: Some(Arc::from(path)), meter, ..Self::new(backend, &name) }
+        Self { path: Some(Arc::from(path)), ..Self::new(backend, &name) }
     }
 
     /// The same under another name.
@@ -256,9 +251,9 @@ impl SharedBackend {
 
     fn read_only(path: &Path, name: &str) -> Result<Self, StoreError> {
         let backend = Arc::new(ReadOnly::open(path).map_err(|error| refuse(error, name))?);
-        let (read_only, meter) = (Some(Arc::clone(&backend)), Arc::new(Meter::new(0)));
+        let read_only = Some(Arc::clone(&backend));
         let (name, path) = (Arc::from(name), Some(Arc::from(path)));
-        Ok(Self { backend, read_only, name, path, meter })
+        Ok(Self { backend, read_only, name, path })
     }
 }
 
@@ -272,7 +267,6 @@ impl StorageBackend for SharedBackend {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.meter.cut(len);
         self.backend.set_len(len)
     }
 
@@ -281,7 +275,6 @@ impl StorageBackend for SharedBackend {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.meter.check(offset, data.len())?;
         self.backend.write(offset, data)
     }
 

@@ -44,6 +44,11 @@ impl FileStore {
         Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options, false)
     }
 
+    /// Like [`FileStore::in_step`], on a file.
+    pub(super) fn open_in_step(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options, true)
+    }
+
     /// Opens the store on something else than a file, as tests of crashes and faults do.
     pub(super) fn on_backend(
         backend: impl StorageBackend,

@@ -33,7 +33,6 @@ mod intern;
 mod journal;
 mod key;
 mod memo;
-mod meter;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod prices;
@@ -180,6 +179,11 @@ impl Store {
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
         FileStore::in_step(backend, options).map(Arm::File).map(Self)
+    }
+
+    /// Opens the store in a data folder, with writes that block their caller's thread.
+    pub fn open_in_step(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        FileStore::open_in_step(folder, options).map(Arm::File).map(Self)
     }
 
     /// Connects to a database that several processes may share, and brings its schema up to date.

@@ -146,7 +146,7 @@ impl Operator {
             "paused": paused,
             "store": {
                 "fileBytes": size.map(|size| size.file_bytes),
-                "writtenBytes": size.map(|size| size.written_bytes),
+                "diskBytes": size.map(|size| size.disk_bytes),
                 "maxBytes": capacity.max_bytes,
                 "diskFreeBytes": size.and_then(|size| size.disk_free_bytes),
                 "trades": stats.rows, "wallets": stats.wallets, "tokens": stats.tokens,

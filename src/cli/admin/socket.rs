@@ -100,10 +100,11 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 async fn serve_one(stream: UnixStream, user: u32, operator: &Operator) -> io::Result<()> {
     let peer = stream.peer_cred()?.uid();
     let (read, mut write) = stream.into_split();
+    // Read in any case: a socket that is closed with bytes unread loses the answer.
+    let mut line = String::new();
+    let mut read = BufReader::new(read.take(REQUEST_BYTES_MAX));
+    timeout(REQUEST_WAIT_MAX, read.read_line(&mut line)).await??;
     let response = if peer == user || peer == ROOT {
-        let mut line = String::new();
-        let mut read = BufReader::new(read.take(REQUEST_BYTES_MAX));
-        timeout(REQUEST_WAIT_MAX, read.read_line(&mut line)).await??;
         match serde_json::from_str::<Request>(&line) {
             Ok(request) => operator.answer(request, peer).await,
             Err(error) => Response::Error(format!("this is no request: {error}")),
