@@ -19,6 +19,7 @@ mod error;
 mod estimate;
 mod explain;
 mod framing;
+mod gains;
 mod gate;
 mod guarded;
 mod handlers;
@@ -26,6 +27,7 @@ mod limits;
 mod metrics;
 mod nodes;
 mod page;
+mod parameters;
 mod query;
 mod reference;
 mod reply;
@@ -50,7 +52,7 @@ pub use auth::{KeyInfo, KeyRing, Keys};
 pub use coverage::coverage_json;
 pub use explain::explanation_json;
 pub use limits::{ApiLimits, MetricsAccess};
-pub use query::read_time;
+pub use query::{read_time, read_year};
 pub use server::Drained;
 pub use visitors::Proxies;
 
@@ -85,6 +87,8 @@ struct App {
     limits: ApiLimits,
     metrics: Arc<Metrics>,
     streams: Places,
+    /// Gains that are being worked out.
+    gains: Places,
     visitors: Arc<Visitors>,
     /// The calls to nodes that estimates may make.
     estimates: Arc<Bucket>,
@@ -107,6 +111,7 @@ impl Api {
             limits,
             metrics,
             streams: Places::default(),
+            gains: Places::default(),
             visitors: Arc::default(),
             estimates: Arc::default(),
             reference: Arc::from(reference::page()),

@@ -103,6 +103,10 @@ section!(Prices, PricesLayer, "prices", {
     candles_rate: Rate,
 });
 
+section!(Audit, AuditLayer, "audit", {
+    calls_per_hour: u32,
+});
+
 /// Where to listen: an address and a port; port 0 takes a free one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Listen(pub(super) SocketAddr);
@@ -162,6 +166,7 @@ pub(super) struct Config {
     pub(super) storage: Storage,
     pub(super) prices: Prices,
     pub(super) log: Log,
+    pub(super) audit: Audit,
     /// By slug, only those that were configured.
     pub(super) chains: BTreeMap<String, ChainLayer>,
     /// The file that was read.
@@ -189,6 +194,7 @@ struct Layer {
     prices: PricesLayer,
     #[serde(default)]
     log: LogLayer,
+    audit: AuditLayer,
     #[serde(default)]
     chains: BTreeMap<toml::Spanned<String>, ChainLayer>,
 }
@@ -219,6 +225,7 @@ impl Layer {
             storage: self.storage.over(below.storage),
             prices: self.prices.over(below.prices),
             log: self.log.over(below.log),
+            audit: self.audit.over(below.audit),
             chains,
         }
     }
@@ -278,6 +285,7 @@ pub(super) fn load(
         storage: merged.storage.finish()?,
         prices: merged.prices.finish()?,
         log: merged.log.finish()?,
+        audit: merged.audit.finish()?,
         chains,
         file,
         unused_variables,
@@ -306,6 +314,7 @@ fn flag_layer(flags: &Flags) -> Layer {
         storage: StorageLayer { path: flags.data_dir.clone(), ..StorageLayer::default() },
         prices: PricesLayer::default(),
         log: LogLayer::default(),
+        audit: AuditLayer::default(),
         chains: BTreeMap::new(),
     }
 }

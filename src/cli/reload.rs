@@ -25,7 +25,7 @@ use crate::sources::Source;
 pub(super) type Load = Box<dyn Fn() -> Result<Config, CliError> + Send + Sync>;
 
 /// Settings that are read once, at the start.
-const AT_START: [&str; 11] = [
+const AT_START: [&str; 12] = [
     "server.listen",
     "server.metrics_listen",
     "server.connections",
@@ -36,6 +36,7 @@ const AT_START: [&str; 11] = [
     "storage.cache",
     "log.access",
     "log.audit",
+    "audit.calls_per_hour",
     "prices",
 ];
 
@@ -156,6 +157,7 @@ fn in_force(running: &Config, wanted: Config) -> Config {
         storage: Storage { path: storage.path.clone(), cache: storage.cache, ..wanted.storage },
         log: Log { access: running.log.access.clone(), audit: running.log.audit, ..wanted.log },
         prices: running.prices.clone(),
+        audit: running.audit.clone(),
         ..wanted
     }
 }
@@ -183,6 +185,7 @@ fn settings(config: &Config) -> Result<BTreeMap<String, Value>, CliError> {
     let sections = [
         ("server", value(serde_json::to_value(&config.server))?),
         ("storage", value(serde_json::to_value(&config.storage))?),
+        ("audit", value(serde_json::to_value(&config.audit))?),
         ("log", value(serde_json::to_value(&config.log))?),
     ];
     let mut all = BTreeMap::new();

@@ -3,6 +3,7 @@
 //! The only door for `api` and `cli`. Nothing is told that was not stored first.
 
 mod anchors;
+mod audit;
 mod board;
 mod capacity;
 mod care;
@@ -38,6 +39,7 @@ use tokio::time::Instant;
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use crate::store::StoreStats;
+pub use audit::Repaired;
 pub use capacity::Capacity;
 pub use care::{Load, Status};
 pub use error::HistoryError;
@@ -93,6 +95,7 @@ struct Inner {
     tallies: walk::Tallies,
     rooms: walk::Rooms,
     rereads: proven::Rereads,
+    audits: audit::Audits,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     /// Wallets that are being forgotten: they take no reader.
     held: Mutex<HashSet<Wallet>>,
@@ -125,6 +128,7 @@ impl History {
             tallies: walk::Tallies::default(),
             rooms: walk::Rooms::default(),
             rereads: proven::Rereads::default(),
+            audits: audit::Audits::default(),
             boards: Mutex::default(),
             held: Mutex::default(),
             keeper: Keeper::default(),
@@ -143,6 +147,7 @@ impl History {
         inner.tasks.spawn(async move { flusher.flush_usage().await });
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
         inner.tasks.spawn(Arc::clone(&inner).complete_values());
+        inner.tasks.spawn(Arc::clone(&inner).audit_regularly());
         Self { inner }
     }
 
@@ -154,6 +159,7 @@ impl History {
         if !self.inner.sources.contains_key(&request.wallet.chain) {
             return Err(HistoryError::ChainDisabled);
         }
+        self.inner.audits.note(request.wallet, &self.inner.limits);
         let all_below = (request.want == Want::All)
             .then(|| request.resume.as_ref().and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
         let demand = Demand { fresh: false, all_below, edge: None };
