@@ -78,7 +78,7 @@ pub(super) async fn run(
     config.chains = layers(&chains, &registry)?;
     let terms = Terms { name: Some("demo".to_owned()), ..Terms::default() };
     let key = KeysFile::new(&config.storage.path).create(terms, SystemClock.now())?.key;
-    let serving = Serving::open(&config, registry, &transport).await?;
+    let serving = Serving::open(&config, registry, &transport, None).await?;
     serving.tasks().spawn(move_heads(chains.clone(), serving.tasks().clone()));
     if let Some(listen) = args.node {
         offer_nodes(listen, &chains, serving.tasks()).await?;

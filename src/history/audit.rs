@@ -196,7 +196,7 @@ impl Inner {
     }
 
     fn audit(self: &Arc<Self>, wallet: Wallet, by: Priority) -> Result<Audit, HistoryError> {
-        let source = self.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?.clone();
+        let source = self.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
         let lane = self.lanes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(Audit { inner: Arc::clone(self), wallet, source, lane: Lane::new(lane, Arc::new(by)) })
     }
