@@ -20,8 +20,8 @@ impl Audit {
         Self(is_on.then(|| folder.join(FILE_NAME)))
     }
 
-    /// Appends one line. A log that cannot be written keeps nobody from the change itself: the
-    /// failure is logged with the event.
+    /// Appends one line. Where the log cannot be written, the change itself stands, and the failure is
+    /// logged with the event.
     pub(super) fn record(&self, event: &str, details: &Value) {
         let Some(path) = &self.0 else { return };
         let mut line = Map::new();
@@ -54,6 +54,7 @@ fn append(path: &Path, line: &Value) -> io::Result<()> {
 }
 
 #[cfg(unix)]
+#[expect(clippy::unnecessary_wraps, reason = "other systems have no such number")]
 fn user() -> Option<u32> {
     Some(rustix::process::getuid().as_raw())
 }

@@ -120,7 +120,7 @@ impl Reload {
     }
 }
 
-/// Whether two layers describe the same chain, by whatever endpoints.
+/// Whether two layers describe the same chain, endpoints aside.
 fn is_same_chain(one: &ChainLayer, other: &ChainLayer) -> bool {
     one.family == other.family
         && one.chain_id == other.chain_id

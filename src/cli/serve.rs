@@ -153,7 +153,7 @@ fn offer(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliError> {
     match AdminSocket::bind(&operator.folder) {
         Ok(socket) => drop(tasks.spawn(socket.serve(Arc::clone(operator), tasks.clone()))),
         Err(error) => {
-            tracing::warn!(%error, "there is no admin socket: `blotter admin` cannot ask this server")
+            tracing::warn!(%error, "there is no admin socket: `blotter admin` cannot ask this server");
         }
     }
     Ok(())

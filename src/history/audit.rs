@@ -165,6 +165,9 @@ impl Inner {
                 () = sleep(pause) => {}
             }
             pause = self.limits.audit_pause_min;
+            if self.is_paused() {
+                continue;
+            }
             let Some((wallet, progress)) = self.audits.next() else { continue };
             let spent = tokio::select! {
                 biased;

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::error::HistoryError;
 use super::{Capacity, History, Inner};
-use crate::domain::{ChainId, Height, UnixSeconds, Wallet};
+use crate::domain::{ChainId, Coverage, Height, UnixSeconds, Wallet};
 use crate::sources::Source;
 use crate::store::{StoreSize, StoreStats};
 
@@ -101,6 +101,19 @@ impl History {
         Ok(Status { size, stats, capacity, paused })
     }
 
+    pub fn is_paused(&self) -> bool {
+        self.inner.is_paused()
+    }
+
+    /// `None` where the store is no file of this process.
+    pub fn store_size(&self) -> Result<Option<StoreSize>, HistoryError> {
+        Ok(self.inner.store.size()?)
+    }
+
+    pub fn capacity(&self) -> Capacity {
+        self.inner.keeper.capacity()
+    }
+
     /// All wallets with readers or loads.
     pub async fn loads(&self) -> Result<Vec<Load>, HistoryError> {
         let boards: Vec<_> = self.inner.boards().values().map(Arc::clone).collect();
@@ -108,7 +121,7 @@ impl History {
         for board in boards {
             let record = self.inner.view()?.wallet(&board.wallet).await?;
             let coverage = record.as_ref().map(|record| &record.coverage);
-            let top = coverage.and_then(|coverage| coverage.top());
+            let top = coverage.and_then(Coverage::top);
             let progress = board.progress();
             loads.push(Load {
                 wallet: board.wallet,

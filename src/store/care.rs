@@ -28,6 +28,10 @@ pub struct StoreSize {
 impl Store {
     /// # Errors
     /// `Invalid` for a store that several processes share.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(clippy::unnecessary_wraps, reason = "a shared store is none")
+    )]
     fn file(&self) -> Result<&FileStore, StoreError> {
         match &self.0 {
             Arm::File(store) => Ok(store),

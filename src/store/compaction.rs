@@ -1,5 +1,5 @@
-//! Gives free space back while the store is in use: a copy without free pages is made beside the
-//! file, what is committed meanwhile is committed to the copy as well, and the copy takes the place
+//! Gives free space back while the store is in use: a copy without free pages is made next to
+//! the file, what is committed meanwhile is committed to the copy as well, and the copy takes the place
 //! of the file. Readers keep the file that they began with; writes wait for the last step alone.
 
 use std::fs;
@@ -142,7 +142,7 @@ fn take_place(
     let (entries, _) = shared.journal.take()?;
     journal::replay(entries, &database, known)?;
     fs::rename(folder.join(COPY_NAME), folder.join(FILE_NAME))?;
-    // Whatever happens now, the name leads to the copy: later commits have to go there.
+    // From here on the name leads to the copy, so later commits have to go there.
     shared.replace(backend, database);
     fs::File::open(folder)?.sync_all()?;
     Ok(())

@@ -8,7 +8,7 @@ use std::path::Path;
 #[cfg(unix)]
 pub(super) fn used_bytes(path: &Path) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt as _;
-    /// The unit of `st_blocks`, whatever the file system's own blocks are.
+    /// The unit of `st_blocks` on every file system.
     const BLOCK_BYTES: u64 = 512;
     let file = std::fs::metadata(path)?;
     Ok(file.len().min(file.blocks().saturating_mul(BLOCK_BYTES)))

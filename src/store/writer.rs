@@ -38,7 +38,9 @@ pub(super) enum Job {
 }
 
 /// Work on the whole file, which answers its caller itself.
-pub(super) struct Alone(Box<dyn FnOnce(&Arc<Shared>) + Send>);
+pub(super) struct Alone(Work);
+
+type Work = Box<dyn FnOnce(&Arc<Shared>) + Send>;
 
 impl Alone {
     pub(super) fn new(work: impl FnOnce(&Arc<Shared>) + Send + 'static) -> Self {

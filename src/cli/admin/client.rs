@@ -77,13 +77,13 @@ fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<String> {
 
 fn unreachable(path: &Path, error: io::Error) -> CliError {
     use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
-    let path = path.display();
-    let what = match error.kind() {
-        NotFound | ConnectionRefused => {
-            format!("no server answers at {path}: name its data folder with --data-dir")
-        }
-        PermissionDenied => format!("{path} is for the user that runs the server"),
-        _ => format!("{path} cannot be asked"),
+    let (path, kind) = (path.display(), error.kind());
+    let what = if matches!(kind, NotFound | ConnectionRefused) {
+        format!("no server answers at {path}: name its data folder with --data-dir")
+    } else if kind == PermissionDenied {
+        format!("{path} is for the user that runs the server")
+    } else {
+        format!("{path} cannot be asked")
     };
     CliError::failed(what, error)
 }

@@ -31,7 +31,7 @@ pub(in crate::cli) struct Operator {
 }
 
 /// The history says what went wrong in words for clients.
-fn failed(error: HistoryError) -> CliError {
+fn failed(error: &HistoryError) -> CliError {
     CliError::plain(error.to_string())
 }
 
@@ -60,7 +60,7 @@ impl Operator {
             return Err(CliError::plain("a backup needs an absolute path"));
         }
         tracing::info!(to = %to.display(), "a backup begins");
-        let bytes = self.history.backup(to).await.map_err(failed)?;
+        let bytes = self.history.backup(to).await.map_err(|error| failed(&error))?;
         copy_keys(&self.folder, to)?;
         tracing::info!(to = %to.display(), bytes, "a backup is whole");
         Ok(json!({ "bytes": bytes }))
@@ -77,14 +77,14 @@ impl Operator {
             *word = random_seed()?;
         }
         let wallet = Wallet { chain: chain.id, address };
-        let rows = self.history.forget(wallet, seed).await.map_err(failed)?;
+        let rows = self.history.forget(wallet, seed).await.map_err(|error| failed(&error))?;
         // Not which one: it is to be forgotten.
         self.audit.record("forget", &json!({ "chain": chain.slug, "rows": rows, "by": by }));
         Ok(json!({ "rows": rows }))
     }
 
     async fn compact(&self) -> Result<Value, CliError> {
-        let (before, after) = self.history.compact().await.map_err(failed)?;
+        let (before, after) = self.history.compact().await.map_err(|error| failed(&error))?;
         tracing::info!(before, after, "the store is compact");
         Ok(json!({ "before": before, "after": after }))
     }
@@ -121,7 +121,7 @@ impl Operator {
 
     async fn status(&self) -> Result<Value, CliError> {
         let Status { size, stats, capacity, paused } =
-            self.history.status().await.map_err(failed)?;
+            self.history.status().await.map_err(|error| failed(&error))?;
         let metrics = self.history.metrics();
         let chains: Vec<Value> = self
             .history
@@ -160,7 +160,7 @@ impl Operator {
     }
 
     async fn loads(&self) -> Result<Value, CliError> {
-        let loads = self.history.loads().await.map_err(failed)?;
+        let loads = self.history.loads().await.map_err(|error| failed(&error))?;
         let statuses = self.history.chains_status();
         let endpoints = |load: &Load| -> Vec<String> {
             let of_chain = statuses.iter().filter(|(chain, _)| *chain == load.wallet.chain);

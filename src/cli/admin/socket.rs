@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::{Operator, Request, Response, SOCKET_NAME};
 use crate::history::Tasks;
 
-/// Bound under this name, so that nobody can connect before its mode is set.
+/// Bound under this name, so that no client connects before its mode is set.
 const NEW_NAME: &str = "admin.sock.new";
 const REQUEST_BYTES_MAX: u64 = 64 * 1024;
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(10);
