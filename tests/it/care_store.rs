@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use blotter::domain::{KeyId, Position, Trade, TradeKey, TxId, UnixSeconds};
 use blotter::store::{DeliveredRange, FILE_NAME, Store, StoreError, UsageUpdate, WalletId};
-
 use tokio::task::JoinSet;
 
 use crate::support::trades::{OPTIONS, chunk, stored, trade, wallet};
