@@ -194,6 +194,7 @@ struct Layer {
     prices: PricesLayer,
     #[serde(default)]
     log: LogLayer,
+    #[serde(default)]
     audit: AuditLayer,
     #[serde(default)]
     chains: BTreeMap<toml::Spanned<String>, ChainLayer>,
