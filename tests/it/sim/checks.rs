@@ -82,7 +82,7 @@ impl World {
 
     /// Whether a walk holds all rows that nodes let one know of.
     pub(super) fn is_whole(&self, client: &Client, head: Height) -> bool {
-        self.forked || client.walk.rows >= self.wanted(client.wallet, head)
+        client.walk.rows >= self.wanted(client.wallet, head)
     }
 
     /// Rows that nodes let one know of, all in all.
