@@ -148,7 +148,7 @@ fn body<'a>(explained: &'a Explained, wallet: &Wallet, chain: &'a Chain) -> Body
         verdict: verdict(explanation),
         trades: named.trades(),
         movements: named.movements(),
-        native_movements_known: explanation.native_told,
+        native_movements_known: explanation.native_known,
         venues: venues.collect(),
         left_out: named.left_out(),
         notes: notes.collect(),
@@ -289,7 +289,7 @@ fn why(why: Why) -> (&'static str, &'static str) {
         Why::RentBack => ("rent given back", "it was the wallet's own before"),
         Why::Follows => ("follows", "minted or burnt in step with a token that was exchanged"),
         Why::NotExchanged => ("transfer", "no venue exchanged this token"),
-        Why::Beside => (
+        Why::SidePayment => (
             "beside the trade",
             "a transfer, rent of others' accounts, or a fee that is no part of the swap",
         ),

@@ -1,4 +1,4 @@
-//! Which rows of a history a reader wants.
+//! The rows of a history that a reader selects.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Address, Family, FilterTag, RowRef, Side, TradeKey, TxId, UnixSeconds};
 
-/// All that is set has to hold; nothing set is every row.
+/// Conditions, all of which must hold; without any, every row matches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
     pub token: Option<Address>,
     pub side: Option<Side>,
-    /// A venue's name in lower case: rows are compared without regard to case.
+    /// A venue's name in lower case; the comparison ignores case.
     pub venue: Option<Arc<str>>,
-    /// Rows of this time and later ones.
+    /// Rows at or after this time.
     pub from: Option<UnixSeconds>,
     /// Rows before this time.
     pub to: Option<UnixSeconds>,
@@ -33,7 +33,7 @@ impl Filter {
             && self.venue.as_deref().is_none_or(|wanted| is_venue(venue, wanted))
     }
 
-    /// True for a row below which, in a history that is newest first, none can match.
+    /// Whether, in a history that is newest first, no row below this one can match.
     pub fn ends_at(&self, key: &TradeKey) -> bool {
         self.from.is_some_and(|from| key.time < from)
     }
@@ -48,14 +48,15 @@ impl Filter {
         Some(TradeKey { time: self.to?, height: 0, index: 0, tx, leg: u16::MAX })
     }
 
-    /// What a cursor keeps of it: cursors of another filter are refused by it.
+    /// The tag that a cursor stores: a cursor with another tag is rejected.
     pub fn tag(&self) -> FilterTag {
         if self.is_none() {
             return FilterTag::default();
         }
         let mut hash = Sha256::new();
         let mut part = |name: u8, bytes: &[u8]| {
-            // Each part begins with its name and its length, so that no two filters look alike.
+            // Each part begins with its name and length, so that different filters hash
+            // differently.
             hash.update([name]);
             hash.update(bytes.len().to_be_bytes());
             hash.update(bytes);

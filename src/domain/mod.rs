@@ -48,11 +48,11 @@ pub struct Wallet {
     pub address: Address,
 }
 
-/// Who reads: the number of an API key, under which usage is counted.
+/// The number of an API key, under which usage is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(pub u64);
 
 impl KeyId {
-    /// The command line on its own data folder: nothing is counted.
+    /// The command line on its own data folder: no usage is counted.
     pub const LOCAL: Self = Self(0);
 }

@@ -1,14 +1,13 @@
-//! Writes rows as JSON by hand: exact decimals and no intermediate values.
+//! Writes rows as JSON without a serializer: exact decimals and no intermediate values.
 
 use std::fmt::Write as _;
 
 use crate::domain::{Decimal, RowRef, Rows, Side, TimeText, Token};
 
-/// A row takes about this much.
+/// Typical length of a row.
 pub const ROW_BYTES_TYPICAL: usize = 320;
 
-/// Adds rows to a text, as streams and pages write them: the elements of an array, without its
-/// brackets.
+/// Appends rows as streams and pages write them: the elements of an array, without its brackets.
 pub fn rows_json(rows: &Rows, native_decimals: u8, out: &mut Vec<u8>) {
     out.reserve(rows.len() * ROW_BYTES_TYPICAL);
     let venues: Vec<Vec<u8>> = rows.venues().iter().map(|name| venue(name)).collect();
@@ -24,7 +23,7 @@ pub fn rows_json(rows: &Rows, native_decimals: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Up to the time.
+/// The fields up to the time.
 fn row_json(row: RowRef<'_>, venue: &[u8], native_decimals: u8, out: &mut Vec<u8>) {
     let bare = row.bare;
     out.extend_from_slice(b"{\"signature\":\"");
@@ -52,7 +51,7 @@ fn token(token: &Token) -> Vec<u8> {
     out
 }
 
-/// What stands between the amounts and the time.
+/// The fields between the amounts and the time.
 fn venue(name: &str) -> Vec<u8> {
     let mut out = b",\"dex\":".to_vec();
     string(&mut out, name);
@@ -67,7 +66,7 @@ fn number(out: &mut Vec<u8>, value: Option<Decimal>) {
     }
 }
 
-/// The first and last four characters of a mint, in place of a symbol that no one knows.
+/// The first and last four characters of a mint, shown in place of an unknown symbol.
 pub fn short(mint: &str) -> String {
     let end = mint.len().saturating_sub(4);
     match (mint.get(..4), mint.get(end..)) {
@@ -80,7 +79,7 @@ pub fn short(mint: &str) -> String {
 /// a Unicode-aware line splitter would cut a line there.
 pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    // To the end in any case: names are short, and a loop without a way out is quicker.
+    // Reads to the end in any case: names are short, and a loop without an early exit is faster.
     if text.bytes().fold(true, |plain, byte| plain & is_plain(byte)) {
         out.extend_from_slice(text.as_bytes());
         out.push(b'"');
@@ -98,7 +97,7 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Of nearly all names: ASCII that stands for itself.
+/// Whether the byte is ASCII that needs no escape, as in nearly all names.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
@@ -151,7 +150,7 @@ mod tests {
             mint,
             units: units.map(Units::from),
             native: native.map(Units::from),
-            valued: ValueSource::told(native.map(Units::from)),
+            valued: ValueSource::of_transaction(native.map(Units::from)),
             venue: venue.into(),
         };
         Row { trade, token: Arc::new(token) }

@@ -49,7 +49,7 @@ impl Ingest<'_> {
         let mut traded = self.decode(&raw.txs).await;
         self.order(&mut traded).await?;
         let (tokens, unanswered) = self.tokens(&traded).await?;
-        let beside: Beside = traded.iter().map(|one| (one.tx, one.decoded.beside)).collect();
+        let beside: Beside = traded.iter().map(|one| (one.tx, one.decoded.side_payment)).collect();
         let (trades, prices) = self.value(traded, &beside, &tokens).await?;
         Ok(Chunk {
             id: self.record.id,
@@ -282,7 +282,7 @@ impl Traded {
             mint: trade.mint,
             units: trade.units,
             native: trade.native,
-            valued: ValueSource::told(trade.native),
+            valued: ValueSource::of_transaction(trade.native),
             venue: trade.venue,
         })
     }

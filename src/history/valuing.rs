@@ -91,7 +91,7 @@ pub(super) fn told(rows: &mut [Trade]) {
         _ => false,
     };
     for row in rows.iter_mut() {
-        let source = ValueSource::told(row.native);
+        let source = ValueSource::of_transaction(row.native);
         let routed = routed && source.is_of_transaction();
         row.valued = if routed { ValueSource::Route } else { source };
     }
@@ -321,7 +321,7 @@ mod tests {
             mint,
             units: Some(Units::from(units)),
             native,
-            valued: ValueSource::told(native),
+            valued: ValueSource::of_transaction(native),
             venue: "Uniswap".into(),
         }
     }

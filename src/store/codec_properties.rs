@@ -167,7 +167,7 @@ fn by_hand(version: u8, trade: &StoredTrade) -> Vec<u8> {
 proptest! {
     #[test]
     fn both_versions_of_a_trade_are_read_as_written_by_hand(trade in trade()) {
-        let first = StoredTrade { valued: ValueSource::told(trade.native), ..trade };
+        let first = StoredTrade { valued: ValueSource::of_transaction(trade.native), ..trade };
         check(&first, &by_hand(1, &trade), |bytes| decode_trade(T, bytes))?;
         let second = by_hand(2, &trade);
         check(&trade, &second, |bytes| decode_trade(T, bytes))?;

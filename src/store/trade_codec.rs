@@ -124,7 +124,7 @@ fn decode_any(table: &'static str, bytes: &[u8]) -> Result<StoredTrade, StoreErr
     }
     let native = amount(HAS_NATIVE, stored.native)?;
     let valued = match version {
-        V1 => ValueSource::told(native),
+        V1 => ValueSource::of_transaction(native),
         _ => source_of(stored.flags >> SOURCE_AT).ok_or_else(|| corrupt(table, "unknown flags"))?,
     };
     Ok(StoredTrade {

@@ -58,7 +58,7 @@ impl World {
         let tx = self.post("walletsolidity/gettransactionbyid", body.clone()).to_string();
         let info = self.post("walletsolidity/gettransactioninfobyid", body).to_string();
         let mut tx = parse(tx.as_bytes(), info.as_bytes()).unwrap();
-        if let Some(id) = tx.exchange_to_tell() {
+        if let Some(id) = tx.unresolved_exchange() {
             let told = self.post("wallet/getexchangebyid", json!({"id": id}));
             let asset = |name: &str| {
                 let text = hex::decode(told[name].as_str().unwrap()).unwrap();
@@ -67,7 +67,7 @@ impl World {
                     digits => Asset::Trc10(std::str::from_utf8(digits).unwrap().parse().unwrap()),
                 }
             };
-            tx.tell_exchange([asset("first_token_id"), asset("second_token_id")]);
+            tx.set_exchange_assets([asset("first_token_id"), asset("second_token_id")]);
         }
         tx
     }

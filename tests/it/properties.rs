@@ -279,7 +279,7 @@ fn trade_of(number: usize, sample: &Sample) -> Trade {
         mint: mint(sample.mint),
         units: sample.units,
         native: sample.native,
-        valued: ValueSource::told(sample.native),
+        valued: ValueSource::of_transaction(sample.native),
         venue: sample.venue.as_str().into(),
     }
 }

@@ -1,5 +1,5 @@
-//! From the wire shapes of a reply to a [`Transaction`]. Hostile bytes give an error, never a panic,
-//! and no more memory than their size.
+//! Converts the wire form of a reply to a [`Transaction`]. Hostile bytes give an error, never a
+//! panic, and take no more memory than their size.
 
 use super::action;
 use super::base58::{Decoder, decode_address};
@@ -10,7 +10,7 @@ use crate::domain::{Signature, TxId};
 
 pub(super) type Key = [u8; 32];
 
-/// What one transaction may hold; the chain allows far less.
+/// Bounds of one transaction; the chain allows far less.
 pub(super) struct Limits {
     bytes: usize,
     pub(super) keys: usize,
@@ -28,7 +28,7 @@ pub(super) const LIMITS: Limits = Limits {
     token_balances: 1_024,
 };
 
-/// Why a reply holds no transaction that can be read.
+/// Why a reply contains no readable transaction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RawError {
     #[error("not the JSON of a transaction: {0}")]
@@ -41,7 +41,7 @@ pub enum RawError {
     Broken(&'static str),
 }
 
-/// Reads one `getTransaction` result (`json` or `jsonParsed`), or a full entry of
+/// Parses one `getTransaction` result (`json` or `jsonParsed`), or a full entry of
 /// `getTransactionsForAddress`.
 pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     if json.len() > LIMITS.bytes {
@@ -90,7 +90,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
 pub(super) struct Keys<'a> {
     bytes: Vec<Key>,
     texts: Vec<&'a [u8]>,
-    /// How each text begins: `jsonParsed` names keys by the hundred.
+    /// The first characters of each text: `jsonParsed` names keys by the hundred.
     starts: Vec<u64>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Keys<'a> {
     fn read(listed: &[KeyText<'a>], meta: &Meta<'a>) -> Result<Self, RawError> {
         let mut texts: Vec<&[u8]> = Vec::with_capacity(meta.pre_balances.len());
         texts.extend(listed.iter().map(|key| key.text));
-        // In `jsonParsed` the list is whole already.
+        // In `jsonParsed` the list is complete already.
         let more = meta.writable.iter().chain(&meta.readonly);
         if !more.clone().all(|text| texts.contains(text)) {
             texts.extend(more);
@@ -114,7 +114,7 @@ impl<'a> Keys<'a> {
         Ok(Self { bytes, texts, starts })
     }
 
-    /// Place of an address among the keys.
+    /// Index of an address among the keys.
     pub(super) fn find(&self, text: &[u8]) -> Option<u8> {
         let wanted = start(text);
         let alike = |(_, start): &(usize, &u64)| **start == wanted;
@@ -133,13 +133,13 @@ pub(super) fn key(text: &[u8]) -> Result<Key, RawError> {
     decode_address(text).ok_or(RawError::Broken("address"))
 }
 
-/// Addresses that were read before: the same few mints and owners stand in the lists many times.
+/// Addresses that were decoded before: the lists repeat the same few mints and owners.
 #[derive(Default)]
-struct Memo<'a> {
+struct AddressCache<'a> {
     known: Vec<(u64, &'a [u8], Key)>,
 }
 
-impl<'a> Memo<'a> {
+impl<'a> AddressCache<'a> {
     fn key(&mut self, text: &'a [u8]) -> Result<Key, RawError> {
         let wanted = start(text);
         let mut known = self.known.iter();
@@ -159,7 +159,7 @@ fn token_accounts(
     after: &[TokenBalance<'_>],
 ) -> Result<Vec<TokenAccount>, RawError> {
     let mut accounts: Vec<TokenAccount> = Vec::with_capacity(before.len() + 4);
-    let mut memo = Memo { known: Vec::with_capacity(16) };
+    let mut memo = AddressCache { known: Vec::with_capacity(16) };
     for (balances, is_before) in [(before, true), (after, false)] {
         for balance in balances {
             let account = u8::try_from(balance.account_index)
@@ -176,11 +176,11 @@ fn token_accounts(
                 accounts.push(TokenAccount::new(account, mint, decimals));
                 accounts.len() - 1
             });
-            let Some(told) = accounts.get_mut(at) else { continue };
+            let Some(account) = accounts.get_mut(at) else { continue };
             if is_before {
-                (told.before, told.owner_before) = (Some(units), owner);
+                (account.before, account.owner_before) = (Some(units), owner);
             } else {
-                (told.after, told.owner_after) = (Some(units), owner);
+                (account.after, account.owner_after) = (Some(units), owner);
             }
         }
     }
@@ -276,7 +276,7 @@ impl<'a> InstructionReader<'a> {
             let (keys, decoder) = (&self.keys.bytes, &mut self.decoder);
             action::from_data(program_key, raw.data, listed, keys, decoder, add);
         }
-        // A batch is many instructions in one.
+        // A batch is several instructions in one.
         if self.instructions.len() > LIMITS.instructions {
             return Err(RawError::TooMany("instructions"));
         }

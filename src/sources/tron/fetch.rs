@@ -102,14 +102,14 @@ impl TronSource {
         if !tx.call.succeeded {
             return Ok(Fetched::Failed(Box::new(tx)));
         }
-        if let Some(exchange) = tx.exchange_to_tell() {
-            self.tell_exchange(exchange, &mut tx, options).await?;
+        if let Some(exchange) = tx.unresolved_exchange() {
+            self.set_exchange_assets(exchange, &mut tx, options).await?;
         }
         Ok(Fetched::Transaction(Box::new(tx)))
     }
 
     /// Which assets an exchange of the protocol has.
-    async fn tell_exchange(
+    async fn set_exchange_assets(
         &self,
         exchange: ExchangeId,
         tx: &mut Transaction,
@@ -117,7 +117,7 @@ impl TronSource {
     ) -> Result<(), UpstreamError> {
         let assets = self.exchanges().get(&exchange).copied();
         if let Some(assets) = assets {
-            tx.tell_exchange(assets);
+            tx.set_exchange_assets(assets);
             return Ok(());
         }
         let (body, mut options) = (json!({"id": exchange}), options.clone());
@@ -133,7 +133,7 @@ impl TronSource {
             let told = wire::exchange(&reply.body)
                 .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
             if let Some(assets) = told {
-                tx.tell_exchange(assets);
+                tx.set_exchange_assets(assets);
                 let mut known = self.exchanges();
                 if known.len() < self.inner.limits.exchanges_max {
                     known.insert(exchange, assets);
