@@ -97,9 +97,17 @@ pub(super) fn told(rows: &mut [Trade]) {
     }
 }
 
-/// Whether the price of the native coin would give one of the rows a value.
+/// Whether the price of the native coin would give one of the rows a value. Rows of one side alone
+/// were exchanged for native coin: its amount is exact or unknown, never a price's approximation.
 pub(super) fn wants_price(coins: &Coins<'_>, rows: &[Trade]) -> bool {
-    rows.iter().any(|row| row.native.is_none() && row.units.is_some() && coins.is_stable(&row.mint))
+    let lacks = |row: &Trade| {
+        row.native.is_none() && row.units.is_some() && coins.is_stable(&row.mint)
+    };
+    is_token_for_token(rows) && rows.iter().any(lacks)
+}
+
+fn is_token_for_token(rows: &[Trade]) -> bool {
+    [Side::Sell, Side::Buy].iter().all(|side| rows.iter().any(|row| row.side == *side))
 }
 
 /// Whether the stablecoins among rows that lack a value tell their decimals.
@@ -388,6 +396,17 @@ mod tests {
             // What the transaction told stays.
             let rows = vec![row(Sell, usdc, 1_000_000, Some(5)), row(Buy, x, 7, None)];
             assert_eq!(priced(coins, rows, 0), [Some(5), Some(E / 2_000)]);
+        });
+    }
+
+    #[test]
+    fn a_token_for_native_coin_gets_no_value_by_a_price() {
+        with_coins(|coins| {
+            let bought = [row(Side::Buy, mint(USDC), 3_000_000_000, None)];
+            let both = [bought[0].clone(), row(Side::Buy, coin(9), 7, None)];
+            let swap = [bought[0].clone(), row(Side::Sell, coin(9), 7, None)];
+            let wants = |rows: &[Trade]| wants_price(coins, rows);
+            assert_eq!([wants(&bought), wants(&both), wants(&swap)], [false, false, true]);
         });
     }
 
