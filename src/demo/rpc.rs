@@ -1,15 +1,15 @@
-//! What JSON-RPC nodes of all families share.
+//! JSON-RPC types of all families.
 
-/// An error as JSON-RPC has it.
+/// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RpcError {
+pub(super) struct DemoError {
     pub(super) code: i64,
     pub(super) message: String,
     /// JSON text.
     pub(super) data: Option<String>,
 }
 
-impl RpcError {
+impl DemoError {
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
@@ -20,4 +20,4 @@ impl RpcError {
 }
 
 /// The JSON text of a result.
-pub(super) type Reply = Result<Vec<u8>, RpcError>;
+pub(super) type Reply = Result<Vec<u8>, DemoError>;

@@ -85,7 +85,7 @@ async fn an_endpoint_that_rests_for_long_is_not_waited_for() {
     let status = pool.endpoints();
     let bench = async {
         sleep(Duration::from_millis(10)).await;
-        pool.bench(status[0].id, Duration::from_secs(3600));
+        pool.cool_down(status[0].id, Duration::from_secs(3600));
         pool.call("echo", json!([1]), &lane(2)).await
     };
     let (mine, options) = (calls(3), lane(1));

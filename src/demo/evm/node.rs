@@ -3,62 +3,62 @@
 use serde_json::Value;
 
 use crate::demo::faults::Twist;
-use crate::demo::rpc::{Reply, RpcError};
+use crate::demo::rpc::{DemoError, Reply};
 use crate::domain::Height;
 
-use super::model::{EvmModel, Found};
+use super::model::{EvmModel, PlacedTx};
 use super::places::Word;
 use super::{calls, logs, transfers, wire};
 
-/// How a node refuses log queries that are too large.
+/// The text with which a node rejects log queries that are too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitTexts {
-    /// It names a range that works.
+    /// Suggests a range that works.
     Alchemy,
-    /// It names a range that works, or how many blocks at most.
+    /// Suggests a range that works, or the maximum number of blocks.
     Infura,
-    /// How many blocks at most.
+    /// The maximum number of blocks.
     PublicNode,
-    /// As Reth has them.
+    /// Reth's texts.
     Reth,
-    /// It says only that it is too much.
+    /// States only that it is too much.
     Curt,
-    /// As java-tron has them.
+    /// java-tron's texts.
     Tron,
 }
 
-/// What kind of node stands behind an endpoint.
+/// Options of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "what a node offers, each by itself")]
 pub struct NodeOptions {
     /// Blocks by which this node's head lags behind the model's.
     pub lag: u64,
-    /// First block that the node keeps; 0 is all.
+    /// First block that the node keeps; 0 keeps all.
     pub first_available: Height,
-    /// Below that it has no events, and gives no error.
+    /// Below that block it returns no events, and no error.
     pub prunes_silently: bool,
-    /// Transactions below this block are not found by their hash, but by their place.
+    /// Transactions below this block are found by their position only, not by their hash.
     pub hashes_from: Height,
-    /// Calls that one batch may hold; a larger one gets one error object.
+    /// Maximum size of a batch; a larger one gets one error object.
     pub batch_max: usize,
-    /// Blocks and results of one log query; `None`: as many as there are.
+    /// Maximum of blocks and results of one log query; `None`: no limit.
     pub log_blocks_max: Option<u64>,
     pub logs_max: Option<usize>,
     pub texts: LimitTexts,
-    /// Whether logs can be asked for at all.
+    /// Whether logs are available.
     pub logs: bool,
-    /// Blocks below the newest one of which the state is kept; `None`: of all.
+    /// Blocks below the newest one whose state is kept; `None`: all.
     pub state_blocks: Option<u64>,
     /// `debug_traceTransaction`, and `trace_transaction`.
     pub traces: bool,
     pub flat_traces: bool,
     /// `alchemy_getAssetTransfers`.
     pub transfers: bool,
-    /// Whether the tags `finalized` and `safe` are known.
+    /// Whether the tags `finalized` and `safe` are supported.
     pub tags: bool,
-    /// Whether logs tell the time of their block.
+    /// Whether logs contain the time of their block.
     pub log_times: bool,
-    /// What the node says its chain is; `None`: the truth.
+    /// The reported chain id; `None`: the true one.
     pub chain_id: Option<u64>,
 }
 
@@ -99,21 +99,21 @@ pub(in crate::demo) fn answer(
     desk.answer(method).map(|value| value.to_string().into_bytes())
 }
 
-/// A node as it answers one call.
+/// The context in which a node answers one call.
 pub(super) struct Desk<'a> {
     pub(super) model: &'a EvmModel,
     pub(super) node: &'a NodeOptions,
     pub(super) params: &'a [Value],
-    /// The newest block that this answer knows, and the last final one.
+    /// The newest block of this answer, and the last final one.
     pub(super) newest: Height,
     pub(super) last: Height,
     pub(super) twist: Twist,
 }
 
-pub(super) type Answer = Result<Value, RpcError>;
+pub(super) type CallResult = Result<Value, DemoError>;
 
 impl Desk<'_> {
-    fn answer(&self, method: &str) -> Answer {
+    fn answer(&self, method: &str) -> CallResult {
         match method {
             "eth_chainId" => Ok(wire::number(self.chain_id()).into()),
             "net_version" => Ok(self.chain_id().to_string().into()),
@@ -122,14 +122,14 @@ impl Desk<'_> {
             "eth_blockNumber" => Ok(wire::number(self.newest).into()),
             "eth_getBlockByNumber" => self.block(),
             "eth_getLogs" if self.node.logs => logs::get(self),
-            // So the public nodes of one chain answer, whatever the range.
-            "eth_getLogs" => Err(RpcError::new(-32005, "limit exceeded")),
+            // Public nodes of one chain answer so to any range.
+            "eth_getLogs" => Err(DemoError::new(-32005, "limit exceeded")),
             "eth_getTransactionByHash" => Ok(self
                 .found(0)?
                 .map_or(Value::Null, |found| wire::transaction(self.model, &found))),
             "eth_getTransactionReceipt" => {
                 let times = self.node.log_times;
-                let receipt = |found: Found| wire::receipt(self.model, &found, times);
+                let receipt = |found: PlacedTx| wire::receipt(self.model, &found, times);
                 Ok(self.found(0)?.map_or(Value::Null, receipt))
             }
             "eth_getTransactionByBlockNumberAndIndex" => self.at_place(),
@@ -139,13 +139,13 @@ impl Desk<'_> {
             "eth_call" => calls::call(self),
             "debug_traceTransaction" if self.node.traces => self.trace(),
             "trace_transaction" if self.node.flat_traces => {
-                let trace = |found: Found| wire::flat_trace(self.model, &found).into();
+                let trace = |found: PlacedTx| wire::flat_trace(self.model, &found).into();
                 Ok(self.found(0)?.map_or(Value::Null, trace))
             }
             "alchemy_getAssetTransfers" if self.node.transfers => transfers::get(self),
             _ => {
                 let text = format!("the method {method} does not exist/is not available");
-                Err(RpcError::new(-32601, text))
+                Err(DemoError::new(-32601, text))
             }
         }
     }
@@ -156,24 +156,24 @@ impl Desk<'_> {
 
     // Blocks.
 
-    /// The block that a parameter names.
-    pub(super) fn height(&self, value: Option<&Value>) -> Result<Height, RpcError> {
+    /// The block that a parameter selects.
+    pub(super) fn height(&self, value: Option<&Value>) -> Result<Height, DemoError> {
         let text = value.and_then(Value::as_str).unwrap_or("latest");
         match text {
             "latest" | "pending" => Ok(self.newest),
             "earliest" => Ok(self.node.first_available),
             "finalized" | "safe" if !self.node.tags => {
-                Err(RpcError::new(-32602, format!("invalid argument 0: unknown tag \"{text}\"")))
+                Err(DemoError::new(-32602, format!("invalid argument 0: unknown tag \"{text}\"")))
             }
             "finalized" => Ok(self.last),
             "safe" => Ok(self.last.midpoint(self.newest)),
             digits => quantity(digits).ok_or_else(|| {
-                RpcError::new(-32602, "invalid argument 0: hex string without 0x prefix")
+                DemoError::new(-32602, "invalid argument 0: hex string without 0x prefix")
             }),
         }
     }
 
-    fn block(&self) -> Answer {
+    fn block(&self) -> CallResult {
         let height = self.height(self.params.first())?;
         let known = self.has_block(height);
         let whole = self.params.get(1).and_then(Value::as_bool).unwrap_or(false);
@@ -182,14 +182,14 @@ impl Desk<'_> {
 
     // Transactions.
 
-    fn hash(&self, at: usize) -> Result<Word, RpcError> {
+    fn hash(&self, at: usize) -> Result<Word, DemoError> {
         let text = self.params.get(at).and_then(Value::as_str);
         text.and_then(wire::word).ok_or_else(|| {
-            RpcError::new(-32602, format!("invalid argument {at}: hex string has a wrong length"))
+            DemoError::new(-32602, format!("invalid argument {at}: hex string has a wrong length"))
         })
     }
 
-    fn found(&self, at: usize) -> Result<Option<Found>, RpcError> {
+    fn found(&self, at: usize) -> Result<Option<PlacedTx>, DemoError> {
         let found = self.model.find(&self.hash(at)?);
         let known = self.node.first_available.max(self.node.hashes_from)..=self.newest;
         Ok(found.filter(|found| known.contains(&found.spot.height)))
@@ -199,7 +199,7 @@ impl Desk<'_> {
         (self.node.first_available..=self.newest).contains(&height)
     }
 
-    fn at_place(&self) -> Answer {
+    fn at_place(&self) -> CallResult {
         let height = self.height(self.params.first())?;
         let index = self.params.get(1).and_then(Value::as_str).and_then(quantity);
         let mut all = wire::found_in(self.model, height).into_iter();
@@ -208,22 +208,22 @@ impl Desk<'_> {
         Ok(found.map_or(Value::Null, |found| wire::transaction(self.model, &found)))
     }
 
-    fn block_receipts(&self) -> Answer {
+    fn block_receipts(&self) -> CallResult {
         let height = self.height(self.params.first())?;
         if !self.has_block(height) {
             return Ok(Value::Null);
         }
-        let receipt = |found: &Found| wire::receipt(self.model, found, self.node.log_times);
+        let receipt = |found: &PlacedTx| wire::receipt(self.model, found, self.node.log_times);
         Ok(wire::found_in(self.model, height).iter().map(receipt).collect())
     }
 
-    fn trace(&self) -> Answer {
+    fn trace(&self) -> CallResult {
         let tracer = self.params.get(1).and_then(|options| options.get("tracer"));
         if tracer.and_then(Value::as_str) != Some("callTracer") {
-            return Err(RpcError::new(-32602, "only the callTracer is offered"));
+            return Err(DemoError::new(-32602, "only the callTracer is offered"));
         }
         let Some(found) = self.found(0)? else {
-            return Err(RpcError::new(-32000, "transaction not found"));
+            return Err(DemoError::new(-32000, "transaction not found"));
         };
         self.check_state(found.spot.height)?;
         Ok(wire::call_trace(&found.tx.call))
@@ -231,23 +231,23 @@ impl Desk<'_> {
 
     // State.
 
-    fn check_state(&self, height: Height) -> Result<(), RpcError> {
+    fn check_state(&self, height: Height) -> Result<(), DemoError> {
         let kept = self.node.state_blocks.is_none_or(|blocks| height + blocks >= self.newest);
         if kept {
             return Ok(());
         }
         let root = wire::hex(&self.model.block_hash(height));
         let text = format!("missing trie node {root} (path ) state is not available");
-        Err(RpcError::new(-32000, text))
+        Err(DemoError::new(-32000, text))
     }
 
-    fn state(&self, method: &str) -> Answer {
+    fn state(&self, method: &str) -> CallResult {
         let account = self.params.first().and_then(Value::as_str).and_then(wire::account);
         let account =
-            account.ok_or_else(|| RpcError::new(-32602, "invalid argument 0: not an address"))?;
+            account.ok_or_else(|| DemoError::new(-32602, "invalid argument 0: not an address"))?;
         let height = self.height(self.params.get(1))?;
         if height > self.newest {
-            return Err(RpcError::new(-32000, "header not found"));
+            return Err(DemoError::new(-32000, "header not found"));
         }
         self.check_state(height)?;
         let Some(wallet) = self.model.wallet(&account) else { return Ok("0x0".into()) };

@@ -1,40 +1,40 @@
-//! Reference pools: somebody swaps the native coin for dollars in each of them every few blocks, at
-//! the price of the time. What wallets swap there is not told by them.
+//! Reference pools: in each of them another user swaps native coin for dollars every few blocks, at
+//! the current price. They do not include the wallets' swaps.
 
 use crate::demo::mix::{self, Dice};
 use crate::domain::{Height, Units};
 
-use super::logs::Filter;
+use super::logs::LogFilter;
 use super::places::{Account, Made, Places, Word};
 use super::tx::{Arg, Gas, Stage, Tx};
 
-/// A pool's state is within as many millionths of the price: what its fee lets stand.
+/// A pool's state is within so many millionths of the price: the margin that its fee leaves.
 const BAND: u64 = 400;
-/// One in so many milliseconds of blocks holds a swap.
+/// One in so many milliseconds of blocks has a swap.
 const EVERY_MILLIS: u64 = 12_000;
 /// Dollars on a pool's dollar side.
 const DEPTH: u128 = 4_000_000;
-/// Places of such swaps in their blocks begin here.
+/// Positions of these swaps in their blocks begin here.
 pub(super) const INDEX: u32 = 300;
 
 /// A pool of the wrapped coin and the dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) pool: Account,
-    /// A pair that tells its reserves, not a pool that tells the root of its price.
+    /// A pair, which logs its reserves, and not a pool, which logs the root of its price.
     pub(super) is_pair: bool,
 }
 
 impl Reference {
-    /// Whether a filter is about such pools and nothing else.
-    pub(super) fn are_all(places: &Places, filter: &Filter) -> bool {
+    /// Whether a filter concerns such pools and nothing else.
+    pub(super) fn are_all(places: &Places, filter: &LogFilter) -> bool {
         let is_pool = |address: &Account| places.references.iter().any(|one| one.pool == *address);
         filter.addresses.as_ref().is_some_and(|all| all.iter().all(is_pool))
     }
 
-    /// The pools in which strangers swap what a filter may fit: those that it names, or whose
-    /// token's events it asks for. One that names nothing is about wallets alone.
-    pub(super) fn touched(places: &Places, filter: &Filter) -> Vec<(u32, Self)> {
+    /// The pools whose swaps may match a filter: those that it names, or whose token's events it
+    /// selects. A filter without addresses concerns wallets alone.
+    pub(super) fn touched(places: &Places, filter: &LogFilter) -> Vec<(u32, Self)> {
         let all = || (0..).zip(places.references.iter().copied());
         let named: Vec<&Vec<Word>> = filter.topics.iter().skip(1).flatten().collect();
         if named.is_empty() && filter.addresses.is_none() {
@@ -52,13 +52,13 @@ impl Reference {
         all().filter(|(_, one)| emits(&one.pool) && is_named(&one.pool)).collect()
     }
 
-    /// Whether an account is one that strangers use all the time.
+    /// Whether other users use an account all the time.
     pub(super) fn is_busy(places: &Places, account: &Account) -> bool {
         let busy = [places.wrapped, places.dollar.token];
         busy.contains(account) || places.references.iter().any(|one| one.pool == *account)
     }
 
-    /// What somebody swapped in the pool in a block, if anybody did.
+    /// The swap in the pool in a block, if there is one.
     pub(super) fn swap(&self, places: &Places, at: u32, height: Height) -> Option<Tx> {
         let number = mix::digest(places.seed, &self.pool);
         let mut dice = Dice::new(number, &[height, 17]);
@@ -112,10 +112,11 @@ fn pool(
     let per_coin = Units::from(price) * Units::from(unit) / Units::from(1_000_000_000_000_u64);
     let (above, below) = (per_coin, Units::from(stage.places.milli * 1_000));
     let (above, below) = if native_first { (above, below) } else { (below, above) };
-    // The square root with 96 binary places, by way of one with 64 and one with 32.
+    // The square root with 96 binary places, computed from one with 64 and one with 32.
     let root: Units = (above << 128) / below;
     let root = root.root(2) << 32;
-    // As much as makes the dollar side as deep: liquidity is the side times the root, or through it.
+    // The liquidity for the required depth of the dollar side: the side times the root, or divided
+    // by it.
     let depth = Units::from(DEPTH * unit);
     let one = Units::ONE << 96;
     let liquidity = if native_first { depth * one / root } else { depth * root / one };

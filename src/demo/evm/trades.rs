@@ -1,4 +1,4 @@
-//! Trades that a wallet sends to a router or a launchpad itself.
+//! Trades that a wallet sends itself to a router or a launchpad.
 
 use crate::demo::mix;
 use crate::domain::Side;
@@ -6,20 +6,20 @@ use crate::domain::Side;
 use super::TradeKind;
 use super::orders;
 use super::places::{Account, Amm, Made};
-use super::pools::{FEE, Sum, Swap, SwapV4};
+use super::pools::{FEE, Swap, SwapV4, TokenAmount};
 use super::script::{Against, Script, TradeSpec};
 use super::tron;
 use super::tx::{Arg, Op, Stage, Tx};
 
-/// What several routers write for the native coin (ERC-7528).
+/// The placeholder of several routers for the native coin (ERC-7528).
 pub(super) const NATIVE_PLACEHOLDER: Account = [0xee; 20];
-/// Fee of the pools of the dollar.
+/// Fee of the dollar pools.
 const DOLLAR_FEE: u32 = 500;
 const SINGLE: &str = "exactInputSingle((address,address,uint24,address,uint256,uint256,uint160))";
-/// Of a hundred parts, what a taxed token keeps.
+/// Percentage that a taxed token keeps.
 const TAX_PERCENT: u128 = 5;
 
-/// A trade while it is built.
+/// A trade under construction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deal<'a> {
     pub(super) script: Script<'a>,
@@ -38,13 +38,13 @@ pub(super) fn build(script: Script<'_>, trade: u64, spec: TradeSpec) -> Tx {
     deal.build()
 }
 
-/// Which pool had the larger part of a split, and how many of a hundred parts.
+/// Which pool had the larger part of a split, and its percentage.
 pub(super) fn larger_v2(spec: &TradeSpec) -> bool {
     spec.chance.is_multiple_of(2)
 }
 
 impl<'a> Deal<'a> {
-    /// As on every chain whose contracts are Ethereum's.
+    /// The trade on chains with Ethereum's contracts.
     pub(super) fn build(&self) -> Tx {
         match (self.spec.kind, self.spec.against) {
             (TradeKind::Cow, _) => orders::cow(self),
@@ -69,24 +69,24 @@ impl<'a> Deal<'a> {
         self.spec.side == Side::Buy
     }
 
-    pub(super) fn sum(&self) -> Sum {
+    pub(super) fn sum(&self) -> TokenAmount {
         (self.coin, self.spec.units)
     }
 
-    pub(super) fn wrapped(&self, amount: u128) -> Sum {
+    pub(super) fn wrapped(&self, amount: u128) -> TokenAmount {
         (self.script.places.wrapped, amount)
     }
 
-    pub(super) fn dollars(&self, amount: u128) -> Sum {
+    pub(super) fn dollars(&self, amount: u128) -> TokenAmount {
         (self.script.places.dollar.token, amount)
     }
 
-    /// What a second sender of chance gives.
+    /// Another random number of the trade.
     pub(super) fn chance(&self, purpose: u64) -> u64 {
         mix::hash(self.spec.chance, &[purpose])
     }
 
-    /// An account of somebody else.
+    /// An account of another user.
     pub(super) fn made(&self, what: Made) -> Account {
         self.script.places.made(what, self.chance(7) % 40)
     }
@@ -127,8 +127,8 @@ impl<'a> Deal<'a> {
         self.end(stage)
     }
 
-    /// A token that keeps a part of each transfer; what it kept it sells now and then, in somebody
-    /// else's transaction.
+    /// A token that keeps a part of each transfer; it sometimes sells the collected fees in another
+    /// user's transaction.
     fn taxed(&self, native: u128) -> Tx {
         let amm = self.v2_amm();
         let (coin, units) = self.sum();
@@ -174,7 +174,7 @@ impl<'a> Deal<'a> {
         self.end(stage)
     }
 
-    /// The token's contract, which runs, sells what it kept.
+    /// The token's contract, the current caller, sells the collected fees.
     fn sell_tax(&self, stage: &mut Stage<'_>, swap: &Swap, native: u128) {
         let amm = self.v2_amm();
         let kept = (self.coin, self.spec.units / 50 + 1);
@@ -192,7 +192,7 @@ impl<'a> Deal<'a> {
         let amm = self.script.places.v3;
         let coins = self.sum();
         if self.buys() {
-            // What is not needed comes back.
+            // The unused value is refunded.
             let refund = native / 100 * u128::from(self.chance(1) % 4);
             let mut stage = self.stage(amm.router, native + refund);
             let swap = (SINGLE, self.single(self.wrapped(native), coins));
@@ -216,15 +216,15 @@ impl<'a> Deal<'a> {
         self.end(stage)
     }
 
-    /// What `exactInputSingle` is asked.
-    fn single(&self, sold: Sum, bought: Sum) -> Vec<Arg> {
+    /// Arguments of `exactInputSingle`.
+    fn single(&self, sold: TokenAmount, bought: TokenAmount) -> Vec<Arg> {
         let fee = Arg::Int(FEE.into());
         let amounts = [Arg::Int(sold.1), Arg::Int(bought.1), Arg::Int(0)];
         let head = [Arg::Of(sold.0), Arg::Of(bought.0), fee, Arg::Of(self.wallet)];
         [head.as_slice(), &amounts].concat()
     }
 
-    /// The router runs and has the coin.
+    /// The router is the caller and has the coin.
     pub(super) fn v3_buy(&self, stage: &mut Stage<'_>, native: u128) {
         let sums = (self.wrapped(native), self.sum());
         let swap = Swap::at(stage, &self.script.places.v3, Some(FEE), sums, self.wallet);
@@ -278,7 +278,7 @@ impl<'a> Deal<'a> {
         self.end(stage)
     }
 
-    /// `KyberSwap`: a route over two pools, a try that fails, and a fee of the interface.
+    /// `KyberSwap`: a route over two pools, a failed attempt, and a fee of the interface.
     fn aggregator(&self, native: u128) -> Tx {
         let places = self.script.places;
         let executor = places.made(Made::Executor, 0);
@@ -314,7 +314,7 @@ impl<'a> Deal<'a> {
         self.end(stage)
     }
 
-    /// Somebody who quoted and then did not sell.
+    /// A quote whose execution fails.
     fn failed_try(&self, stage: &mut Stage<'_>, native: u128) {
         if self.chance(2).is_multiple_of(3) {
             stage.enter(self.made(Made::Maker), native / 3, "fill(bytes)", &[]);
@@ -323,12 +323,18 @@ impl<'a> Deal<'a> {
         }
     }
 
-    /// Through two pools; who runs has what is sold and gets what is bought.
-    pub(super) fn split(&self, stage: &mut Stage<'_>, sold: Sum, bought: Sum, to: Account) {
+    /// Through two pools; the caller has the input and receives the output.
+    pub(super) fn split(
+        &self,
+        stage: &mut Stage<'_>,
+        sold: TokenAmount,
+        bought: TokenAmount,
+        to: Account,
+    ) {
         let places = self.script.places;
         let percent = if larger_v2(&self.spec) { 60 } else { 40 };
-        let part = |(token, amount): Sum| (token, amount / 100 * percent);
-        let rest = |(token, amount): Sum| (token, amount - amount / 100 * percent);
+        let part = |(token, amount): TokenAmount| (token, amount / 100 * percent);
+        let rest = |(token, amount): TokenAmount| (token, amount - amount / 100 * percent);
         let pay = |stage: &mut Stage<'_>, swap: &Swap| {
             stage.transfer(swap.sold.0, swap.pool, swap.sold.1);
         };
@@ -344,7 +350,7 @@ impl<'a> Deal<'a> {
         Swap::at(stage, &places.v3, Some(FEE), sums, to).v3(stage, pay);
     }
 
-    fn swapped(&self, stage: &mut Stage<'_>, sold: Sum, bought: Sum) {
+    fn swapped(&self, stage: &mut Stage<'_>, sold: TokenAmount, bought: TokenAmount) {
         let wallet = Arg::Of(self.wallet);
         stage.log(
             "Swapped(address,address,address,address,uint256,uint256)",
@@ -401,7 +407,7 @@ impl<'a> Deal<'a> {
         self.end(stage)
     }
 
-    pub(super) fn against_dollars(&self, dollars: u128) -> (Sum, Sum) {
+    pub(super) fn against_dollars(&self, dollars: u128) -> (TokenAmount, TokenAmount) {
         if self.buys() {
             (self.dollars(dollars), self.sum())
         } else {
@@ -409,7 +415,7 @@ impl<'a> Deal<'a> {
         }
     }
 
-    /// A curve that takes and gives native coin as such. Events: docs.flap.sh, "Portal".
+    /// A curve that takes and pays unwrapped native coin. Events: docs.flap.sh, "Portal".
     fn launchpad(&self, native: u128) -> Tx {
         let places = self.script.places;
         let portal = places.launchpad;

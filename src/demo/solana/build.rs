@@ -1,13 +1,13 @@
-//! Makes the transaction that a [`Spec`] describes.
+//! Builds the transaction that a [`Spec`] describes.
 
 use crate::demo::mix;
 use crate::domain::Side;
 
 use super::TradeKind;
 use super::history::{Content, Hop, Script, Spec, TradeSpec};
-use super::keys::{Key, Known, Role, account};
-use super::pools::{self, Party, Venue};
-use super::tokens::Token;
+use super::keys::{Key, KnownAccount, Role, account};
+use super::pools::{self, Party, PoolProgram};
+use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};
 use super::{aggregated, noise, pump};
 
@@ -15,7 +15,7 @@ const ACCOUNT_TAG: u64 = u64::from_le_bytes(*b"demoatas");
 const SOL: u64 = 1_000_000_000;
 
 /// Address of a wallet's own account of a token.
-pub(super) fn token_account(seed: u64, wallet_tag: u64, token: Token) -> Key {
+pub(super) fn token_account(seed: u64, wallet_tag: u64, token: DemoToken) -> Key {
     let mut body = [0; 12];
     let (number, tag) = body.split_at_mut(4);
     number.copy_from_slice(&token.code().to_le_bytes());
@@ -24,14 +24,14 @@ pub(super) fn token_account(seed: u64, wallet_tag: u64, token: Token) -> Key {
 }
 
 /// Wallet tag and token of a token account of the model.
-pub(super) fn open_token_account(seed: u64, key: &Key) -> Option<(u64, Token)> {
+pub(super) fn open_token_account(seed: u64, key: &Key) -> Option<(u64, DemoToken)> {
     let body: [u8; 12] = mix::open(seed ^ ACCOUNT_TAG, key)?;
     let (number, tag) = body.split_first_chunk::<4>()?;
     let tag = u64::from_le_bytes(tag.try_into().ok()?);
-    Some((tag, Token::from_code(u32::from_le_bytes(*number), tag)?))
+    Some((tag, DemoToken::from_code(u32::from_le_bytes(*number), tag)?))
 }
 
-/// A transaction in the making, with whom it is about.
+/// A transaction under construction, with its wallet.
 pub(super) struct Maker<'a> {
     pub(super) script: Script<'a>,
     pub(super) spec: &'a Spec,
@@ -89,7 +89,7 @@ impl Maker<'_> {
     }
 
     /// The wallet's account of a token.
-    pub(super) fn token(&mut self, token: Token, amount: Option<u64>) -> Acc {
+    pub(super) fn token(&mut self, token: DemoToken, amount: Option<u64>) -> Acc {
         let key = token_account(self.script.seed, self.script.wallet.tag, token);
         let owner = self.address();
         self.tx.token_account(key, owner, token, amount)
@@ -99,7 +99,8 @@ impl Maker<'_> {
         self.dice.range(0, 300_000)
     }
 
-    /// A trade that the wallet signs itself: budget, swap, then what wallets and bots add to it.
+    /// A trade that the wallet signs itself: budget, swap, then transfers to wallet applications
+    /// and bots.
     fn signed_trade(&mut self, trade: &TradeSpec) {
         let wallet = self.wallet();
         let price = self.dice.range(1_000, 2_000_000);
@@ -120,8 +121,8 @@ impl Maker<'_> {
         match trade.kind {
             TradeKind::PumpFun | TradeKind::PumpCreate => pump::curve(self, wallet, coin, trade),
             TradeKind::PumpSwap => pump::swap(self, wallet, coin, trade),
-            TradeKind::RaydiumV4 => self.direct(wallet, coin, trade, Venue::RaydiumV4),
-            TradeKind::Whirlpool => self.direct(wallet, coin, trade, Venue::Whirlpool),
+            TradeKind::RaydiumV4 => self.direct(wallet, coin, trade, PoolProgram::RaydiumV4),
+            TradeKind::Whirlpool => self.direct(wallet, coin, trade, PoolProgram::Whirlpool),
             TradeKind::JupiterSol | TradeKind::JupiterUsdc => {
                 aggregated::jupiter(self, wallet, coin, trade);
             }
@@ -148,7 +149,9 @@ impl Maker<'_> {
 
     fn tip(&mut self, wallet: Acc, trade: &TradeSpec) {
         if trade.tip > 0 {
-            let known = self.dice.pick(Known::JitoTip1, &[Known::JitoTip2, Known::JitoTip3]);
+            let known = self
+                .dice
+                .pick(KnownAccount::JitoTip1, &[KnownAccount::JitoTip2, KnownAccount::JitoTip3]);
             let receiver = self.tx.writable(known.key(), 3_906_617_008);
             self.tx.transfer(wallet, receiver, trade.tip);
         }
@@ -156,7 +159,7 @@ impl Maker<'_> {
 
     /// Wrapped SOL for one swap: `lamports` to spend, or none to receive.
     pub(super) fn wrap(&mut self, wallet: Acc, lamports: u64) -> Acc {
-        let account = self.token(Token::WrappedSol, None);
+        let account = self.token(DemoToken::WrappedSol, None);
         self.tx.create_associated(wallet, account, wallet);
         if lamports > 0 {
             self.tx.transfer(wallet, account, lamports);
@@ -165,24 +168,24 @@ impl Maker<'_> {
         account
     }
 
-    /// The same through a throw-away account, as Raydium's own page did it.
+    /// The same through a temporary account, as Raydium's website did it.
     fn wrap_with_seed(&mut self, wallet: Acc, lamports: u64) -> Acc {
         let key = self.own_key(Role::TemporaryAccount, 0);
         let owner = self.address();
-        let account = self.tx.token_account(key, owner, Token::WrappedSol, None);
-        let rent = Token::WrappedSol.account_rent();
-        self.tx.create_with_seed(wallet, account, rent + lamports, 165, Known::Token);
+        let account = self.tx.token_account(key, owner, DemoToken::WrappedSol, None);
+        let rent = DemoToken::WrappedSol.account_rent();
+        self.tx.create_with_seed(wallet, account, rent + lamports, 165, KnownAccount::Token);
         self.tx.initialize(account, wallet);
         account
     }
 
-    /// A swap against SOL straight in one pool.
-    fn direct(&mut self, wallet: Acc, coin: Acc, trade: &TradeSpec, venue: Venue) {
-        let (base, sol) = ((trade.token, trade.units), (Token::WrappedSol, trade.gross));
+    /// A direct swap against SOL in one pool.
+    fn direct(&mut self, wallet: Acc, coin: Acc, trade: &TradeSpec, venue: PoolProgram) {
+        let (base, sol) = ((trade.token, trade.units), (DemoToken::WrappedSol, trade.gross));
         let buys = trade.side == Side::Buy;
         let spend = if buys { trade.gross } else { 0 };
-        // Buyers wrap a little more than they spend; the rest comes back at the close.
-        let wrapped = if venue == Venue::RaydiumV4 {
+        // Buyers wrap a little more than they spend; closing the account returns the rest.
+        let wrapped = if venue == PoolProgram::RaydiumV4 {
             self.wrap_with_seed(wallet, spend)
         } else {
             self.wrap(wallet, spend + spend / 100)

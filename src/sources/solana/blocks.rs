@@ -51,7 +51,7 @@ impl SolanaSource {
         }
         if let (Some(by), true) = (by, second == Some(expected)) {
             tracing::warn!(height, endpoint = %self.inner.pool.label(by), "alone with its block hash");
-            self.inner.pool.bench(by, self.inner.limits.bench);
+            self.inner.pool.cool_down(by, self.inner.limits.bench);
             return Ok(HashCheck::Same);
         }
         Ok(HashCheck::Unknown)

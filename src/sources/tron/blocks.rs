@@ -71,7 +71,7 @@ impl TronSource {
             Some((second, _)) if second.hash == expected => {
                 let endpoint = self.inner.pool.label(by);
                 tracing::warn!(height, endpoint, "alone with its block hash");
-                self.inner.pool.bench(by, self.inner.limits.bench);
+                self.inner.pool.cool_down(by, self.inner.limits.bench);
                 Ok(HashCheck::Same)
             }
             Some(_) | None => Ok(HashCheck::Unknown),

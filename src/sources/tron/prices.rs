@@ -12,7 +12,7 @@ use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::{Outcome, RpcError};
+use crate::rpc::jsonrpc::{CallOutcome, RpcError};
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::evm::wire as evm_wire;
@@ -101,7 +101,7 @@ impl TronSource {
         };
         let calls: Vec<_> = asked.iter().map(call).collect();
         let (answers, _) = self.rpc("eth_call", &calls, options).await?;
-        let data = |answer: &Outcome| evm_wire::returned(answer.as_ref().ok()?);
+        let data = |answer: &CallOutcome| evm_wire::returned(answer.as_ref().ok()?);
         Ok(answers.iter().map(data).collect())
     }
 

@@ -13,7 +13,7 @@ use super::wire::is_empty;
 use crate::domain::Address;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::Outcome;
+use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::evm::wire as evm_wire;
@@ -260,7 +260,7 @@ impl TronSource {
 }
 
 /// An answer of JSON-RPC: an error is what the contract says, `null` is nothing.
-fn read<T>(answer: &Outcome, decode: fn(&[u8]) -> Option<T>) -> Answer<T> {
+fn read<T>(answer: &CallOutcome, decode: fn(&[u8]) -> Option<T>) -> Answer<T> {
     match answer {
         Err(_) => Answer::Absent,
         Ok(raw) => match evm_wire::returned(raw) {

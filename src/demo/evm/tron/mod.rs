@@ -1,6 +1,6 @@
 //! Tron: contracts run there as on EVM chains, so an [`super::EvmModel`] of a Tron chain holds its
-//! wallets and trades. Here is what is its own: `SunSwap`, `SunPump`, the protocol's own exchanges,
-//! and what `TronGrid` and nodes answer.
+//! wallets and trades. This module adds `SunSwap`, `SunPump`, the protocol's own exchanges, and the
+//! answers of `TronGrid` and of nodes.
 
 mod lists;
 mod node;
@@ -8,7 +8,7 @@ mod trades;
 mod wire;
 
 pub use node::NodeOptions;
-pub(in crate::demo) use node::{Asked, answer, call, too_often};
+pub(in crate::demo) use node::{HttpRequest, answer, call, too_often};
 pub(super) use trades::{build, venue};
 
 use super::TradeKind as K;
@@ -16,7 +16,7 @@ use super::TradeKind as K;
 /// Sun for one unit of energy.
 pub(super) const ENERGY_PRICE: u128 = 100;
 
-/// How a lane trades an ordinary coin: of every two coins the first, and the second.
+/// How a lane trades an ordinary coin: the first and the second of every two coins.
 pub(super) const KINDS: [[[K; 8]; 2]; 4] = [
     [
         [K::V2, K::V3, K::V2Hop, K::V1, K::Aggregator, K::V2, K::Cow, K::V3],
