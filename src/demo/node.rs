@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use super::evm::EvmModel;
 use super::faults::{CallFaults, Faults, RequestFault};
 use super::mix::{self, Dice};
-use super::rpc::DemoError;
-use super::service::{DemoRequest, HttpAnswer, Options, Service};
+use super::rpc::{DemoError, HttpAnswer};
+use super::service::{DemoRequest, Options, Service};
 use super::solana::{NodeOptions, SolanaModel};
 
 /// Method names that are counted separately; further ones are counted together.

@@ -1,8 +1,7 @@
 //! Refusals of a method, a list or a path: seen at public nodes, indexes and the proxies in front
 //! of them.
 
-use super::rpc::DemoError;
-use super::service::HttpAnswer;
+use super::rpc::{DemoError, HttpAnswer};
 
 /// A refusal that says nothing about the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

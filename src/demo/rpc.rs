@@ -1,4 +1,4 @@
-//! JSON-RPC types of all families.
+//! Answers of all families.
 
 /// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,3 +21,11 @@ impl DemoError {
 
 /// The JSON text of a result.
 pub(super) type Reply = Result<Vec<u8>, DemoError>;
+
+/// An answer that is not JSON-RPC.
+#[derive(Debug)]
+pub(super) struct HttpAnswer {
+    pub(super) status: u16,
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
+}

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::evm::{self, EvmModel, ExplorerOptions, PortalOptions, tron};
 use super::faults::{CallFaults, Twist};
-use super::rpc::{DemoError, Reply};
+use super::rpc::{DemoError, HttpAnswer, Reply};
 use super::solana::{self, NodeOptions, SolanaModel};
 
 /// A chain and the interface to it.
@@ -84,14 +84,6 @@ pub(super) struct DemoRequest<'a> {
     pub(super) path: &'a str,
     pub(super) query: &'a str,
     pub(super) body: &'a [u8],
-}
-
-/// An answer that is not JSON-RPC.
-#[derive(Debug)]
-pub(super) struct HttpAnswer {
-    pub(super) status: u16,
-    pub(super) content_type: &'static str,
-    pub(super) body: Vec<u8>,
 }
 
 impl Service {

@@ -2,8 +2,8 @@
 
 use super::decode;
 use super::ledger::{Asset as Moved, Flow, Ledger};
+use super::own::{Leg, Own};
 use super::scene::Scene;
-use super::trade::{Leg, Own};
 use super::transaction::{Account, NativeFlows, Transaction};
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 use crate::domain::{Address, Units};

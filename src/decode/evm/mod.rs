@@ -19,6 +19,7 @@ mod calldata;
 mod explain;
 mod ledger;
 mod native;
+mod own;
 mod pools;
 mod raw;
 mod rows;
@@ -38,8 +39,8 @@ pub use transaction::{Account, Log, NativeFlows, NativeMove, Terms, Transaction,
 pub(super) use words::topic;
 
 use ledger::Ledger;
+use own::Own;
 use scene::Scene;
-use trade::Own;
 
 use super::Decoded;
 use crate::registry::{Chain, EvmTables};

@@ -1,8 +1,8 @@
 //! Native coin where the inner calls are unknown: only what a protocol guarantees.
 
 use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
+use super::own::{Leg, Measure, Own};
 use super::scene::{Scene, Venue, exchanges};
-use super::trade::{Leg, Measure, Own};
 use super::transaction::{Account, Log, Word};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, nth, units};
 use crate::domain::Units;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::ledger::{Asset, Ledger};
 use super::native;
+use super::own::{Leg, Measure, Own};
 use super::pools;
 use super::scene::{Scene, Venue, exchanges, is_pool};
-use super::trade::{Leg, Measure, Own};
 use super::transaction::Account;
 use super::values;
 use super::words::{address, words};

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::ledger::{Asset, Flow, Ledger, Move, is_movement, transfer};
+use super::own::{Leg, Measure, Own};
 use super::scene::Scene;
-use super::trade::{Leg, Measure, Own};
 use super::transaction::{Account, Log};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
 use crate::decode::{Note, NoteKind};

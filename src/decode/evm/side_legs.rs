@@ -1,41 +1,12 @@
 //! Movements that only follow an exchange, and exchanges whose output went on to other accounts.
 
 use super::ledger::{Asset, Ledger, Unique, transfer};
+use super::own::{Leg, Measure, Own};
 use super::scene::{Scene, exchanges};
-use super::trade::{Leg, Measure, Own};
 use super::transaction::{Account, Log};
 use super::words::ZERO;
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
-
-const TWO: Units = Units::from_limbs([2, 0, 0, 0]);
-
-/// Whether a token was only minted or burnt in step with one that was exchanged on the same side: a
-/// dividend tracker that repeats a holder's balance, not an asset of its own. It moves by at least
-/// as much, because trackers count whole balances and drop those below their minimum.
-pub(super) fn follows(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    legs: &[Leg],
-    leg: &Leg,
-) -> bool {
-    let asset = Asset::Token(leg.token);
-    if scene.exchanged(asset) || scene.venues.iter().any(|v| v.log.address == leg.token) {
-        return false;
-    }
-    let mut moves = ledger.moves.iter().filter(|m| m.asset == asset);
-    let repeats = moves.all(|m| match leg.side {
-        Side::Buy => m.from == ZERO || m.to != *wallet,
-        Side::Sell => m.to == ZERO || m.from != *wallet,
-    });
-    let same = |other: &Leg| {
-        let exchanged = scene.exchanged(Asset::Token(other.token));
-        let in_step = leg.units >= other.units && leg.units / TWO <= other.units;
-        other.side == leg.side && in_step && exchanged
-    };
-    repeats && legs.iter().any(same)
-}
 
 /// Whether a non-fungible token was minted or burnt as part of the transfer of an exchanged token:
 /// the mirror of a DN-404 token, whose events are adjacent to that transfer.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::{Asset, Flow, Ledger};
+use super::own::{Leg, Measure};
 use super::scene::{Scene, is_pool};
-use super::trade::{Leg, Measure};
 use super::transaction::Account;
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;

@@ -2,7 +2,7 @@
 
 use super::base58::Decoder;
 use super::json::{Reader, Unread};
-use super::raw::{Key, Keys, key, units};
+use super::keys::{Key, Keys, key, units};
 use super::{SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 
 /// Accounts are indices among the transaction's keys; amounts are lamports or base units.

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::action::Action;
 use super::base58::address;
-use super::raw::Key;
+use super::keys::Key;
 use super::transaction::{TokenAccount, Transaction};
 use super::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM, WRAPPED_SOL};
 

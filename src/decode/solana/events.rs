@@ -2,7 +2,7 @@
 //! event as data; the same tag means different things in different programs.
 
 use super::base58::address;
-use super::raw::Key;
+use super::keys::Key;
 use super::transaction::{Instruction, Transaction};
 
 const PUMP_FUN: Key = address("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");

@@ -2,7 +2,7 @@
 
 use super::balances::{Asset as Moved, Flow, Ledger, Means};
 use super::decode;
-use super::raw::Key;
+use super::keys::Key;
 use super::scene::Scene;
 use super::transaction::Transaction;
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};

@@ -3,7 +3,7 @@
 
 use super::action::Action;
 use super::json::{Reader, Unread};
-use super::raw::Keys;
+use super::keys::Keys;
 use super::transaction::Instruction;
 
 /// Fills unreported heights from the `Program … invoke [n]` lines, as far as they agree with the

@@ -4,7 +4,7 @@
 use super::WRAPPED_SOL;
 use super::balances::{Asset, Ledger};
 use super::events::Filled;
-use super::raw::Key;
+use super::keys::Key;
 use super::scene::{Scene, keeps_orders};
 use super::swaps::Net;
 use crate::registry::Program;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::WRAPPED_SOL;
 use super::action::Action;
 use super::base58::Decoder;
-use super::raw::Key;
+use super::keys::Key;
 use crate::domain::{Height, TxId};
 
 /// One executed (or failed) transaction with its balances.

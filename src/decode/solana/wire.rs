@@ -1,7 +1,7 @@
 //! The wire form of `getTransaction` (`json` and `jsonParsed`), borrowed from the reply.
 
 use super::json::{Reader, Unread};
-use super::raw::{LIMITS, RawError};
+use super::raw_error::{LIMITS, RawError};
 
 /// The fields of a reply that are used.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@ use serde_json::Value;
 use crate::demo::rpc::DemoError;
 
 use super::coins::Coin;
+use super::desk::{CallResult, Desk};
+use super::hash::{Account, Word};
 use super::model::EvmModel;
-use super::node::{CallResult, Desk};
-use super::places::{Account, Word};
 use super::tx::Arg;
 use super::wire;
 

@@ -2,7 +2,8 @@
 
 use crate::demo::mix;
 
-use super::places::{Account, Places};
+use super::hash::Account;
+use super::places::Places;
 use crate::domain::Address;
 
 const COIN_TAG: u64 = u64::from_le_bytes(*b"democoin");

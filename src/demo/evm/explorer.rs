@@ -8,9 +8,9 @@ use crate::demo::faults::Twist;
 use crate::domain::Height;
 
 use super::coins::Coin;
+use super::hash::{Account, tail};
 use super::model::{EvmModel, PlacedTx};
-use super::places::{Account, tail};
-use super::references::Reference;
+use super::references;
 use super::tx::{Frame, Op, TRANSFER};
 use super::wallet::WalletHistory;
 use super::wire;
@@ -86,7 +86,7 @@ pub(in crate::demo) fn answer(
         );
     }
     // A public contract always has rows: one represents all of them.
-    if Reference::is_busy(model.places(), &account) {
+    if references::is_busy(model.places(), &account) {
         return done(&busy_row(model, list, account, (low, high)));
     }
     let wallet = if low > high { None } else { model.wallet(&account) };

@@ -11,52 +11,32 @@ use crate::demo::mix;
 use crate::demo::rpc::DemoError;
 use crate::domain::Height;
 
+use super::desk::{CallResult, Desk};
+use super::filter::{Choice, LogFilter};
+use super::hash::{Account, Word};
 use super::model::{EvmModel, PlacedTx};
-use super::node::{CallResult, Desk, LimitTexts};
-use super::places::{Account, Word};
-use super::references::Reference;
-use super::tx::EventLog;
+use super::options::LimitTexts;
+use super::references;
 use super::wallet::WalletHistory;
 use super::wire;
 
 /// Blocks of one query about reference pools, whose swaps are generated block by block.
 const REFERENCE_BLOCKS_MAX: u64 = 100_000;
 
-/// One position of a filter: any of these values; `None` matches all.
-type Choice<T> = Option<Vec<T>>;
-
-#[derive(Debug, Default)]
-pub(super) struct LogFilter {
-    pub(super) addresses: Choice<Account>,
-    pub(super) topics: Vec<Choice<Word>>,
+pub(super) fn is_about_references(filter: &LogFilter, model: &EvmModel) -> bool {
+    references::are_all(model.places(), filter)
 }
 
-impl LogFilter {
-    pub(super) fn fits(&self, log: &EventLog) -> bool {
-        let any = |choice: &Choice<Word>, at: usize| {
-            let topic = log.topics.get(at);
-            choice.as_ref().is_none_or(|choice| topic.is_some_and(|topic| choice.contains(topic)))
-        };
-        self.addresses.as_ref().is_none_or(|choice| choice.contains(&log.address))
-            && self.topics.len() <= log.topics.len()
-            && self.topics.iter().enumerate().all(|(at, choice)| any(choice, at))
-    }
-
-    pub(super) fn is_about_references(&self, model: &EvmModel) -> bool {
-        Reference::are_all(model.places(), self)
-    }
-
-    /// The wallets whose histories contain all matches.
-    pub(super) fn wallets(&self, model: &EvmModel) -> Vec<Arc<WalletHistory>> {
-        let named = |choice: &Choice<Word>| -> Option<Vec<Arc<WalletHistory>>> {
-            let words = choice.as_ref()?;
-            let accounts: Option<Vec<Account>> = words.iter().map(padded).collect();
-            let is_busy = |account: &Account| Reference::is_busy(model.places(), account);
-            let others = accounts?.into_iter().filter(|account| !is_busy(account));
-            others.map(|account| model.wallet(&account)).collect()
-        };
-        self.topics.iter().skip(1).find_map(named).unwrap_or_else(|| model.wallets())
-    }
+/// The wallets whose histories contain all matches.
+pub(super) fn wallets_of(filter: &LogFilter, model: &EvmModel) -> Vec<Arc<WalletHistory>> {
+    let named = |choice: &Choice<Word>| -> Option<Vec<Arc<WalletHistory>>> {
+        let words = choice.as_ref()?;
+        let accounts: Option<Vec<Account>> = words.iter().map(padded).collect();
+        let is_busy = |account: &Account| references::is_busy(model.places(), account);
+        let others = accounts?.into_iter().filter(|account| !is_busy(account));
+        others.map(|account| model.wallet(&account)).collect()
+    };
+    filter.topics.iter().skip(1).find_map(named).unwrap_or_else(|| model.wallets())
 }
 
 /// The account that a topic encodes.
@@ -126,11 +106,11 @@ pub(super) fn get(desk: &Desk<'_>) -> CallResult {
         for tx in swaps {
             add(&tx)?;
         }
-        if filter.is_about_references(desk.model) {
+        if is_about_references(&filter, desk.model) {
             return Ok(twisted(found.into_values().collect(), desk.twist));
         }
     }
-    for wallet in filter.wallets(desk.model) {
+    for wallet in wallets_of(&filter, desk.model) {
         for tx in desk.model.transactions(&wallet, range) {
             add(&tx)?;
         }

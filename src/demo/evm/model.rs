@@ -9,14 +9,15 @@ use crate::domain::{Address, Family, Height, Price, Side, TxId, Units, UnixSecon
 use crate::registry::Chain;
 
 use super::coins::Coin;
-use super::logs::LogFilter;
-use super::places::{Account, Made, Places, Word};
-use super::references::{self, Reference};
+use super::deal::larger_v2;
+use super::filter::LogFilter;
+use super::hash::{Account, Word};
+use super::places::{Made, Places, Reference};
+use super::references;
 use super::script::{Against, Content, Script, TradeSpec, WalletState};
-use super::trades::larger_v2;
 use super::tx::Tx;
 use super::wallet::{Spot, WalletHistory, WalletPlan};
-use super::{ModelLimits, TradeKind, noise, trades, tron};
+use super::{ModelLimits, TradeKind, noise, trades, tron_trades};
 
 const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");
 const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
@@ -342,7 +343,7 @@ impl EvmModel {
         filter: &LogFilter,
         (low, high): (Height, Height),
     ) -> Option<impl Iterator<Item = PlacedTx>> {
-        let pools = Reference::touched(&self.inner.places, filter);
+        let pools = references::touched(&self.inner.places, filter);
         let touched = !pools.is_empty();
         let swaps = move |height| self.swaps_in(&pools, height);
         touched.then(|| (low..=high).flat_map(swaps))
@@ -363,7 +364,7 @@ impl EvmModel {
     fn swaps_in(&self, pools: &[(u32, Reference)], height: Height) -> Vec<PlacedTx> {
         let places = &self.inner.places;
         let swap = |(at, pool): &(u32, Reference)| {
-            let tx = pool.swap(places, *at, height)?;
+            let tx = references::swap(pool, places, *at, height)?;
             let index = references::INDEX + at;
             let parts = [height, u64::from(*at), u64::from(self.fork(height)), 23];
             let hash = mix::key(places.seed ^ HASH_TAG, &parts);
@@ -443,7 +444,7 @@ impl EvmModel {
 /// The protocol whose pool exchanged the coin, or most of it.
 fn venue(places: &Places, spec: &TradeSpec) -> &'static str {
     if places.is_tron() {
-        return tron::venue(spec);
+        return tron_trades::venue(spec);
     }
     let v2 = places.v2.map_or(places.v3.name, |v2| v2.name);
     match spec.kind {

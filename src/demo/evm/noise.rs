@@ -4,7 +4,8 @@
 use crate::demo::mix;
 
 use super::coins::Coin;
-use super::places::{Account, Made};
+use super::hash::Account;
+use super::places::Made;
 use super::script::{DUST, NoiseKind, Script};
 use super::tx::{Arg, Stage, Tx};
 

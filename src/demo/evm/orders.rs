@@ -1,10 +1,11 @@
 //! Trades that another account sends for a wallet: orders that solvers settle, operations that
 //! bundlers send.
 
-use super::places::{Made, keccak};
+use super::deal::{Deal, NATIVE_PLACEHOLDER};
+use super::hash::keccak;
+use super::places::Made;
 use super::pools::{FEE, Swap, TokenAmount};
 use super::script::Against;
-use super::trades::{Deal, NATIVE_PLACEHOLDER};
 use super::tx::{Arg, Op, Stage, TRANSFER, Tx};
 
 /// Fee of a pool other than the one that fills the wallet's order.

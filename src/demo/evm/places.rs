@@ -1,16 +1,10 @@
 //! Contracts under their real addresses, and the other constants of a chain.
 
-use sha3::{Digest as _, Keccak256};
-
-use super::references::Reference;
-use super::tx::Signatures;
+use super::hash::{Account, Signatures, Word, keccak, tail};
 use crate::demo::mix;
 use crate::demo::walk;
 use crate::domain::{Address, Family, TxId, Units};
 use crate::registry::{Chain, Finality};
-
-pub(super) type Account = [u8; 20];
-pub(super) type Word = [u8; 32];
 
 /// Times of all chains are relative to 2026-01-01.
 const ANCHOR_TIME: u64 = 1_767_225_600;
@@ -31,6 +25,14 @@ const COW_SETTLEMENT: &str = "9008d19f58aabd9ed0d60971565aa8510560ab41";
 /// Version 0.7.
 const ENTRY_POINT: &str = "0000000071727de22e5e9d8baf0edac6f37da032";
 const MULTICALL3: &str = "ca11bde05977b3631167028862be2a173976ca11";
+
+/// A pool of the wrapped coin and the dollar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reference {
+    pub(super) pool: Account,
+    /// A pair, which logs its reserves, and not a pool, which logs the root of its price.
+    pub(super) is_pair: bool,
+}
 
 /// The constants of one chain. Addresses are those of `data/venues-evm.toml`'s sources.
 struct Row {
@@ -472,19 +474,6 @@ pub(super) enum Made {
 #[expect(clippy::as_conversions, reason = "the discriminant of a unit enum; no value is cut")]
 fn made(seed: u64, what: Made, number: u64) -> Account {
     tail(&mix::key(seed, &[what as u64, number]))
-}
-
-/// The low 20 bytes of a word.
-pub(super) fn tail(word: &Word) -> Account {
-    word.last_chunk().copied().unwrap_or_default()
-}
-
-pub(super) fn keccak(parts: &[&[u8]]) -> Word {
-    let mut hasher = Keccak256::new();
-    for part in parts {
-        hasher.update(part);
-    }
-    hasher.finalize().into()
 }
 
 fn account(text: &str) -> Account {

@@ -1,6 +1,7 @@
 //! Pools: the current caller swaps.
 
-use super::places::{Account, Amm, Singleton, Word, keccak};
+use super::hash::{Account, Word, keccak};
+use super::places::{Amm, Singleton};
 use super::tx::{Arg, Op, Stage};
 
 /// An amount of a token.

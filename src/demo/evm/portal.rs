@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use crate::demo::faults::Twist;
 use crate::domain::Height;
 
-use super::logs::LogFilter;
+use super::filter::LogFilter;
+use super::hash::{Account, Word};
+use super::logs::{is_about_references, wallets_of};
 use super::model::{EvmModel, PlacedTx};
-use super::places::{Account, Word};
 use super::tx::Frame;
 use super::wallet::Spot;
 use super::wire;
@@ -145,8 +146,8 @@ fn matches(
         let named = pick.from.as_ref().or(pick.to.as_ref());
         let all = match named {
             Some(named) => named.iter().filter_map(|account| model.wallet(account)).collect(),
-            None if pick.filter.is_about_references(model) => continue,
-            None => pick.filter.wallets(model),
+            None if is_about_references(&pick.filter, model) => continue,
+            None => wallets_of(&pick.filter, model),
         };
         wallets.extend(all.into_iter().map(|wallet| (wallet.address, wallet)));
     }

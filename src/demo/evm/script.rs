@@ -10,8 +10,8 @@ use crate::domain::Side;
 
 use super::TradeKind;
 use super::coins::Coin;
+use super::kinds::{KINDS, TRON_KINDS};
 use super::places::Places;
-use super::tron;
 use super::tx::Gas;
 use super::wallet::WalletHistory;
 
@@ -20,6 +20,8 @@ pub(super) const STEPS: u64 = 8;
 /// Coins of one lane before they repeat.
 const LANE_COINS: u64 = 128;
 const GWEI: u128 = 1_000_000_000;
+/// Sun for one unit of energy.
+const TRON_ENERGY_PRICE: u128 = 100;
 /// Initial funds, and funds for each planned trade.
 const FUNDS_MILLIS: u128 = 100_000;
 const FUNDS_MILLIS_PER_TRADE: u128 = 2;
@@ -163,27 +165,6 @@ pub(super) struct Script<'a> {
 
 use TradeKind as K;
 
-/// How a lane trades an ordinary coin: the first and the second of every two coins.
-const KINDS: [[[TradeKind; 8]; 2]; 4] = [
-    [
-        [K::V2, K::V3, K::V2Hop, K::Cow, K::Aggregator, K::V2, K::Cow, K::V3],
-        [K::V3, K::UserOp, K::V2, K::V3, K::V3Dollar, K::V2Hop, K::UserOp, K::V2],
-    ],
-    [
-        [K::V4, K::Aggregator, K::V3Dollar, K::V3Dollar, K::V4, K::UserOp, K::Aggregator, K::V4],
-        [K::V4, K::V4, K::UserOp, K::Aggregator, K::V2Hop, K::Cow, K::V3, K::Aggregator],
-    ],
-    [[K::V3, K::V4, K::V2Hop, K::V3Dollar, K::V2, K::V4, K::V3, K::Cow], [K::Taxed; 8]],
-    [
-        [K::Launchpad; 8],
-        [K::Aggregator, K::V2, K::Cow, K::V2Hop, K::V4, K::V3, K::V2, K::Aggregator],
-    ],
-];
-
-fn is_buy(step: u64) -> bool {
-    matches!(step, 0 | 1 | 3 | 5)
-}
-
 impl Script<'_> {
     pub(super) fn content(&self, number: u64) -> Content {
         match self.wallet.class(number) {
@@ -230,7 +211,7 @@ impl Script<'_> {
 
     fn kind(&self, lane: u64, cycle: u64, step: u64) -> TradeKind {
         let at = |number: u64| usize::try_from(number).unwrap_or(0);
-        let kinds = if self.places.is_tron() { &tron::KINDS } else { &KINDS };
+        let kinds = if self.places.is_tron() { &TRON_KINDS } else { &KINDS };
         let of_lane = kinds.get(at(lane)).and_then(|lane| lane.get(at(cycle % 2)));
         let natural = of_lane.and_then(|kinds| kinds.get(at(step))).copied().unwrap_or(K::V3);
         let kind = match self.wallet.plan.only {
@@ -363,7 +344,7 @@ impl Script<'_> {
 
     fn gas(&self, number: u64, used: u64) -> Gas {
         if self.places.is_tron() {
-            return Gas { used, price: tron::ENERGY_PRICE, l1_fee: 0 };
+            return Gas { used, price: TRON_ENERGY_PRICE, l1_fee: 0 };
         }
         let price = if self.places.has_l1_fee { GWEI / 50 } else { GWEI / 4 };
         let l1_fee = if self.places.has_l1_fee { GWEI * 40 } else { 0 };
@@ -504,6 +485,10 @@ impl Script<'_> {
 fn noise(n: u64) -> NoiseKind {
     let at = usize::try_from(n % NOISE_PERIOD).unwrap_or(0);
     NOISE.get(at).copied().unwrap_or(NoiseKind::Dust)
+}
+
+fn is_buy(step: u64) -> bool {
+    matches!(step, 0 | 1 | 3 | 5)
 }
 
 /// Whether a trade is against the dollar. Orders spend the dollars of earlier sales.

@@ -6,9 +6,9 @@ use crate::demo::rpc::DemoError;
 use crate::domain::Height;
 
 use super::coins::Coin;
+use super::desk::{CallResult, Desk, quantity};
+use super::hash::{Account, tail};
 use super::model::PlacedTx;
-use super::node::{CallResult, Desk, quantity};
-use super::places::{Account, tail};
 use super::tx::{Op, TRANSFER};
 use super::wire;
 

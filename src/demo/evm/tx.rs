@@ -1,9 +1,7 @@
 //! A transaction under construction: a tree of calls, and the events in their order.
 
-use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
-
-use super::places::{Account, Places, Word, keccak};
+use super::hash::{Account, Word};
+use super::places::Places;
 
 /// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,29 +99,6 @@ fn put(word: &mut Word, bytes: &[u8]) {
     let start = word.len() - bytes.len();
     for (to, from) in word.iter_mut().skip(start).zip(bytes) {
         *to = *from;
-    }
-}
-
-/// Hashes of the signatures of functions and events, each computed once.
-#[derive(Debug, Default)]
-pub(super) struct Signatures {
-    known: RwLock<HashMap<&'static str, Word>>,
-}
-
-impl Signatures {
-    /// The first topic of an event.
-    pub(super) fn topic(&self, text: &'static str) -> Word {
-        if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(text) {
-            return *known;
-        }
-        let hash = keccak(&[text.as_bytes()]);
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(text, hash);
-        hash
-    }
-
-    /// A function's first four bytes.
-    pub(super) fn selector(&self, text: &'static str) -> [u8; 4] {
-        self.topic(text).first_chunk().copied().unwrap_or_default()
     }
 }
 

@@ -4,7 +4,8 @@ use crate::demo::mix;
 use crate::demo::timeline::{Class, Crowd, Shape, Timeline};
 
 use super::TradeKind;
-use super::places::{Account, Places};
+use super::hash::Account;
+use super::places::Places;
 
 /// Positions between two transactions of one wallet in one block.
 const INDEX_STEP: u64 = 3;

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::hash::{Account, Word, keccak};
 use super::model::{EvmModel, PlacedTx};
-use super::places::{Account, Made, Word, keccak};
+use super::places::Made;
 use super::tx::{EventLog, Frame, Op};
 use crate::demo::mix;
 
-/// EventLog indices reserved per transaction, so that they are unique in a block.
+/// Log indices reserved per transaction, so that they are unique in a block.
 const LOGS_PER_PLACE: u64 = 64;
 const GAS_LIMIT: u64 = 1_500_000;
 

@@ -8,10 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::domain::Height;
 
-use super::build;
 use super::curve;
+use super::digits::number;
 use super::history::{LANES, NoiseKind, STEPS, noise_number};
 use super::keys::{Key, KnownAccount};
+use super::maker;
 use super::model::SolanaModel;
 use super::noise::{POSITION_UNITS, SHARE_UNITS, SPAM_UNITS};
 use super::tokens::{DemoToken, SPL_TOKENS};
@@ -190,7 +191,7 @@ impl SolanaModel {
             write(out, &account);
         }
         out.extend_from_slice(b",\"pubkey\":");
-        wire::quoted_key(out, &build::token_account(self.seed(), wallet.tag, token));
+        wire::quoted_key(out, &maker::token_account(self.seed(), wallet.tag, token));
         out.push(b'}');
     }
 }
@@ -245,11 +246,11 @@ fn write_tail(out: &mut Vec<u8>, account: &AccountData) {
     out.extend_from_slice(b",\"executable\":");
     out.extend_from_slice(executable);
     out.extend_from_slice(b",\"lamports\":");
-    wire::number(out, account.lamports);
+    number(out, account.lamports);
     out.extend_from_slice(b",\"owner\":\"");
     out.extend_from_slice(account.owner.text().as_bytes());
     out.extend_from_slice(b"\",\"rentEpoch\":18446744073709551615,\"space\":");
-    wire::number(out, u64::try_from(account.data.len()).unwrap_or(0));
+    number(out, u64::try_from(account.data.len()).unwrap_or(0));
     out.push(b'}');
 }
 
@@ -270,7 +271,7 @@ fn write_parsed(
     out.extend_from_slice(b"},\"type\":\"account\"},\"program\":\"");
     out.extend_from_slice(program.as_bytes());
     out.extend_from_slice(b"\",\"space\":");
-    wire::number(out, u64::try_from(account.data.len()).unwrap_or(0));
+    number(out, u64::try_from(account.data.len()).unwrap_or(0));
     out.push(b'}');
     write_tail(out, account);
 }

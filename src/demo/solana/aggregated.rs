@@ -2,10 +2,10 @@
 
 use crate::domain::Side;
 
-use super::build::Maker;
-use super::history::{Hop, TradeSpec};
+use super::history::TradeSpec;
 use super::keys::{KnownAccount, Role, account};
-use super::pools::{self, Party};
+use super::maker::Maker;
+use super::pools::{self, Hop, Party};
 use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};
 

@@ -12,7 +12,7 @@ use crate::domain::Side;
 
 use super::TradeKind;
 use super::keys::KnownAccount;
-use super::pools::{self, PoolProgram};
+use super::pools::{self, Route};
 use super::references;
 use super::tokens::{DemoToken, SPL_TOKENS};
 use super::tx::Version;
@@ -65,25 +65,6 @@ pub(super) struct UsdcMove {
 impl UsdcMove {
     pub(super) fn units(self) -> u64 {
         self.after.abs_diff(self.before.unwrap_or(0))
-    }
-}
-
-/// Pools of an aggregated trade, from input to output.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Route {
-    pub(super) hops: [Option<Hop>; 3],
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Hop {
-    pub(super) venue: PoolProgram,
-    pub(super) give: (DemoToken, u64),
-    pub(super) get: (DemoToken, u64),
-}
-
-impl Route {
-    pub(super) fn steps(&self) -> impl DoubleEndedIterator<Item = &Hop> {
-        self.hops.iter().flatten()
     }
 }
 

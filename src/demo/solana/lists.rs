@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::TradeKind;
 use super::build;
 use super::history::{Content, LANES, NoiseKind, STEPS, noise_number};
+use super::maker;
 use super::model::{ListEntry, ListSubject, SolanaModel};
 use super::noise;
 use super::tokens::DemoToken;
@@ -121,7 +122,7 @@ impl SolanaModel {
         if matches!(wallet.class(number), Class::Funding | Class::Failed(_)) {
             return false;
         }
-        let key = build::token_account(self.seed(), wallet.tag, DemoToken::WrappedSol);
+        let key = maker::token_account(self.seed(), wallet.tag, DemoToken::WrappedSol);
         let tx = build::build(self.script(wallet), &spec, 0);
         tx.accounts.iter().any(|account| account.key == key)
     }

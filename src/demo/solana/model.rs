@@ -6,9 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::demo::mix;
 use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
 
-use super::build::{self, build};
+use super::build::build;
 use super::history::{Content, Script, Spec, TradeSpec};
 use super::keys::{Key, KnownAccount, Role, account};
+use super::maker;
 use super::references;
 use super::tokens::DemoToken;
 use super::wallet::{Spot, WalletHistory, WalletPlan};
@@ -154,7 +155,7 @@ impl SolanaModel {
     }
 
     /// Replaces the chain from a slot on: same slots, other block hashes, signatures, SOL amounts
-    /// and venues. DemoToken amounts are unchanged, so that balances remain consistent.
+    /// and venues. Token amounts are unchanged, so that balances remain consistent.
     pub fn reorg(&self, from: Height) {
         self.write().forks.push(from);
     }
@@ -249,7 +250,7 @@ impl SolanaModel {
         if KnownAccount::of(key).is_some() || DemoToken::from_mint(key).is_some() {
             return None;
         }
-        if let Some((tag, token)) = build::open_token_account(self.inner.seed, key) {
+        if let Some((tag, token)) = maker::open_token_account(self.inner.seed, key) {
             let owner = self.read().by_tag.get(&tag).copied()?;
             return Some(ListSubject::TokenAccount(self.wallet(&owner), token));
         }

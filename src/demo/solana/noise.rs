@@ -1,8 +1,8 @@
 //! Transactions that are not trades: transfers, spam, liquidity, staking, orders, failures.
 
-use super::build::Maker;
 use super::history::NoiseKind;
 use super::keys::{KnownAccount, Role, account};
+use super::maker::Maker;
 use super::pools::BUY;
 use super::tokens::DemoToken;
 use super::tx::Acc;
@@ -80,7 +80,7 @@ fn spam(maker: &mut Maker<'_>, n: u64) {
     maker.tx.pay_fee(0);
 }
 
-/// DemoToken of the n-th spam, and how often it came before.
+/// Token of the n-th spam, and how often it came before.
 pub(super) fn spam_token(n: u64, accounts: u32) -> (DemoToken, u64) {
     let accounts = u64::from(accounts.max(1));
     (DemoToken::Spam(u32::try_from(n % accounts).unwrap_or(0)), n / accounts)

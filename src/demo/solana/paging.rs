@@ -2,6 +2,7 @@
 
 use crate::domain::Height;
 
+use super::digits::number;
 use super::model::{ListEntry, ListSubject};
 use super::params::{CallOptions, DemoError, at_least_confirmed, key, signature};
 use super::rpc::Desk;
@@ -140,7 +141,7 @@ impl Desk<'_> {
 
     fn write_entry(&self, out: &mut Vec<u8>, entry: &ListEntry, index: Option<u32>) {
         out.extend_from_slice(b"{\"blockTime\":");
-        wire::number(out, slots::time(entry.spot.slot));
+        number(out, slots::time(entry.spot.slot));
         let status: &[u8] = if entry.spot.slot <= self.head { b"finalized" } else { b"confirmed" };
         out.extend_from_slice(b",\"confirmationStatus\":\"");
         out.extend_from_slice(status);
@@ -149,10 +150,10 @@ impl Desk<'_> {
         out.extend_from_slice(b",\"memo\":null,\"signature\":");
         wire::quoted_signature(out, &entry.signature);
         out.extend_from_slice(b",\"slot\":");
-        wire::number(out, entry.spot.slot);
+        number(out, entry.spot.slot);
         if let Some(index) = index {
             out.extend_from_slice(b",\"transactionIndex\":");
-            wire::number(out, u64::from(index));
+            number(out, u64::from(index));
         }
         out.push(b'}');
     }

@@ -4,7 +4,6 @@ use crate::demo::mix::Dice;
 use crate::domain::Side;
 
 use super::TradeKind;
-use super::history::{Hop, Route};
 use super::keys::{KnownAccount, Role, account};
 use super::references;
 use super::tokens::DemoToken;
@@ -36,6 +35,25 @@ impl PoolProgram {
             Self::Dlmm => 3,
             Self::PumpSwap => 4,
         }
+    }
+}
+
+/// Pools of an aggregated trade, from input to output.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Route {
+    pub(super) hops: [Option<Hop>; 3],
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hop {
+    pub(super) venue: PoolProgram,
+    pub(super) give: (DemoToken, u64),
+    pub(super) get: (DemoToken, u64),
+}
+
+impl Route {
+    pub(super) fn steps(&self) -> impl DoubleEndedIterator<Item = &Hop> {
+        self.hops.iter().flatten()
     }
 }
 

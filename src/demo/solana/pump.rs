@@ -2,9 +2,9 @@
 
 use crate::domain::Side;
 
-use super::build::Maker;
 use super::history::TradeSpec;
 use super::keys::{KnownAccount, Role, account};
+use super::maker::Maker;
 use super::pools::{self, BUY, PoolProgram, PoolState, SELL};
 use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};

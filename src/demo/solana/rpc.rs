@@ -6,6 +6,7 @@ use crate::demo::faults::Twist;
 use crate::demo::rpc::Reply;
 use crate::domain::Height;
 
+use super::digits;
 use super::keys::{Key, Role, account};
 use super::model::{ListSubject, SolanaModel};
 use super::params::{CallOptions, DemoError, at_least_confirmed, key, number, signature, string};
@@ -19,7 +20,7 @@ const BLOCKS_MAX: u64 = 500_000;
 /// generated.
 const FILLERS_MAX: u32 = 8_192;
 
-/// CallOptions of a node.
+/// Options of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeOptions {
     /// Slots by which this node's head lags behind the model's.
@@ -141,7 +142,7 @@ impl Desk<'_> {
         .into_bytes();
         wire::quoted_key(&mut out, &self.model.block_hash(slot));
         out.extend_from_slice(b",\"lastValidBlockHeight\":");
-        wire::number(&mut out, slots::block_height(slot).saturating_add(150));
+        digits::number(&mut out, slots::block_height(slot).saturating_add(150));
         out.extend_from_slice(b"}}");
         Ok(out)
     }
@@ -172,13 +173,13 @@ impl Desk<'_> {
             slot.saturating_sub(2)
         };
         let mut out = b"{\"blockHeight\":".to_vec();
-        wire::number(&mut out, slots::block_height(slot));
+        digits::number(&mut out, slots::block_height(slot));
         out.extend_from_slice(b",\"blockTime\":");
-        wire::number(&mut out, slots::time(slot));
+        digits::number(&mut out, slots::time(slot));
         out.extend_from_slice(b",\"blockhash\":");
         wire::quoted_key(&mut out, &self.model.block_hash(slot));
         out.extend_from_slice(b",\"parentSlot\":");
-        wire::number(&mut out, parent);
+        digits::number(&mut out, parent);
         out.extend_from_slice(b",\"previousBlockhash\":");
         wire::quoted_key(&mut out, &self.model.block_hash(parent));
         if let Some(signatures) = signatures {
@@ -253,7 +254,7 @@ impl Desk<'_> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let slots = (first..=last).filter(|slot| slots::has_block(*slot)).take(limit);
         let mut out = Vec::new();
-        wire::list(&mut out, slots, wire::number);
+        wire::list(&mut out, slots, digits::number);
         out
     }
 
@@ -367,6 +368,6 @@ impl Desk<'_> {
 #[expect(clippy::unnecessary_wraps, reason = "an arm of the method table")]
 fn plain(value: u64) -> Reply {
     let mut out = Vec::new();
-    wire::number(&mut out, value);
+    digits::number(&mut out, value);
     Ok(out)
 }

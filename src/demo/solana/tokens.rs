@@ -5,7 +5,7 @@ use crate::demo::mix;
 use super::keys::{Key, KnownAccount};
 
 /// Coins in general circulation: the first half are SPL tokens with Metaplex metadata, the second
-/// half DemoToken-2022 coins that carry their own.
+/// half Token-2022 coins that carry their own.
 const UNIVERSE: u32 = 512;
 pub(super) const SPL_TOKENS: u32 = UNIVERSE / 2;
 /// Mints are the same on every demo chain, so that their derived data is computed once.

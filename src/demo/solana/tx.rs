@@ -62,7 +62,7 @@ pub(super) struct Tx {
     /// The lines of the log as JSON strings with commas in between.
     pub(super) log: Vec<u8>,
     pub(super) fee: u64,
-    /// InstructionState and custom error code.
+    /// Instruction and custom error code.
     pub(super) error: Option<(u8, u32)>,
     pub(super) compute_units: u64,
     pub(super) return_data: Option<(KnownAccount, [u8; 8])>,
@@ -253,7 +253,7 @@ impl Tx {
         self.instructions.push(InstructionState { program: at, accounts, data, height });
         self.calls.push(program);
         let mut digits = Vec::new();
-        super::wire::number(&mut digits, u64::from(height));
+        super::digits::number(&mut digits, u64::from(height));
         self.line(&[b"Program ", program.text().as_bytes(), b" invoke [", &digits, b"]"]);
         if !name.is_empty() {
             self.line(&[b"Program log: InstructionState: ", name.as_bytes()]);
@@ -266,8 +266,8 @@ impl Tx {
         let text = program.text().as_bytes();
         if units > 0 {
             let (mut used, mut left) = (Vec::new(), Vec::new());
-            super::wire::number(&mut used, units);
-            super::wire::number(&mut left, COMPUTE_BUDGET.saturating_sub(self.compute_units));
+            super::digits::number(&mut used, units);
+            super::digits::number(&mut left, COMPUTE_BUDGET.saturating_sub(self.compute_units));
             let tail: &[u8] = b" compute units";
             self.line(&[b"Program ", text, b" consumed ", &used, b" of ", &left, tail]);
         }

@@ -24,9 +24,9 @@ pub struct WalletPlan {
     pub keeper_percent: u8,
     /// Percentage of the wallet's signed transactions with version 1.
     pub version_1_percent: u8,
-    /// DemoToken accounts that stay open with a balance, at most 256; the others close after use.
+    /// Token accounts that stay open with a balance, at most 256; the others close after use.
     pub open_accounts: u32,
-    /// DemoToken accounts that other accounts opened for their spam.
+    /// Token accounts that other accounts opened for their spam.
     pub spam_accounts: u32,
     /// Slot of the oldest transaction.
     pub first_slot: u64,

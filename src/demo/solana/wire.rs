@@ -2,6 +2,7 @@
 
 use crate::demo::base58;
 
+use super::digits::number;
 use super::keys::{Key, KnownAccount};
 use super::tx::{Acc, AccountState, Tx, Version};
 
@@ -16,21 +17,6 @@ pub(super) struct Envelope<'a> {
     pub(super) signatures: &'a [[u8; 64]],
     pub(super) recent_blockhash: Key,
     pub(super) lookup_table: Key,
-}
-
-pub(super) fn number(out: &mut Vec<u8>, value: u64) {
-    let mut digits = [0_u8; 20];
-    let mut at = digits.len();
-    let mut left = value;
-    for digit in digits.iter_mut().rev() {
-        *digit = b'0' + u8::try_from(left % 10).unwrap_or(0);
-        left /= 10;
-        at -= 1;
-        if left == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(digits.get(at..).unwrap_or_default());
 }
 
 fn text(out: &mut Vec<u8>, part: &str) {

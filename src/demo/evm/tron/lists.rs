@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use crate::demo::evm::coins::Coin;
+use crate::demo::evm::hash::{Account, Word};
 use crate::demo::evm::model::{EvmModel, PlacedTx};
-use crate::demo::evm::places::{Account, Word};
-use crate::demo::evm::references::Reference;
+use crate::demo::evm::references;
 use crate::demo::faults::Twist;
 use crate::demo::mix;
 use crate::domain::{Height, Units, UnixSeconds};
 
-use super::node::{HttpAnswer, NodeOptions, refused};
+use super::options::{NodeOptions, TronAnswer, refused};
 use super::wire;
 
 const LIMIT: usize = 20;
@@ -50,7 +50,7 @@ pub(super) fn answer(
     query: &HashMap<String, String>,
     head: Height,
     twist: Twist,
-) -> HttpAnswer {
+) -> TronAnswer {
     let page = Page { model, options, list, account, query };
     let mark = match query.get("fingerprint").map(|text| mark(text)) {
         Some(None) => return refused("invalid fingerprint"),
@@ -141,7 +141,7 @@ impl Page<'_> {
         if let Some(at) = at {
             (low, high) = if up { (low.max(at), high) } else { (low, high.min(at)) };
         }
-        if Reference::is_busy(self.model.places(), &self.account) {
+        if references::is_busy(self.model.places(), &self.account) {
             return (self.busy((low, high)), false);
         }
         let mut behind = mark.filter(|_| at.is_some());

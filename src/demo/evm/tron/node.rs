@@ -7,68 +7,18 @@ use serde_json::{Value, json};
 
 use crate::demo::evm::calls;
 use crate::demo::evm::coins::Coin;
+use crate::demo::evm::hash::{Account, Word};
 use crate::demo::evm::model::{EvmModel, PlacedTx};
-use crate::demo::evm::node::{self as rpc, LimitTexts};
-use crate::demo::evm::places::{Account, Word};
+use crate::demo::evm::options::LimitTexts;
 use crate::demo::evm::wire::found_in;
+use crate::demo::evm::{NodeOptions as EvmNodeOptions, answer as evm_answer};
 use crate::demo::faults::{CallFaults, Twist};
 use crate::demo::rpc::{DemoError, Reply};
 use crate::domain::{Address, Family, Height};
 
 use super::lists::{self, TronList};
+use super::options::{NodeOptions, TronAnswer, refused};
 use super::wire;
-
-/// Options of an endpoint: an index with nodes, or a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "what an endpoint offers, each by itself")]
-pub struct NodeOptions {
-    /// Blocks by which this endpoint's head lags behind the model's.
-    pub lag: u64,
-    /// First block that is kept; 0 keeps all.
-    pub first_available: Height,
-    /// Below that block there are no events, and no error.
-    pub prunes_silently: bool,
-    /// Blocks by which the lists lag behind the endpoint's head.
-    pub list_lag: u64,
-    /// Whether it has lists by account (`/v1`), and the maximum length of their pages.
-    pub lists: bool,
-    pub page_max: usize,
-    /// Whether it has `/jsonrpc`, and the maximum of blocks and results of one log query there.
-    pub json_rpc: bool,
-    pub log_blocks_max: u64,
-    pub logs_max: usize,
-    /// Maximum size of a batch.
-    pub batch_max: usize,
-    /// `/walletsolidity`.
-    pub solid: bool,
-    /// Whether internal transactions are kept (`vm.saveInternalTx`, off by default in java-tron).
-    pub inner_calls: bool,
-    /// The reported chain id; `None`: the true one.
-    pub chain_id: Option<u64>,
-}
-
-impl Default for NodeOptions {
-    fn default() -> Self {
-        Self {
-            lag: 0,
-            first_available: 0,
-            prunes_silently: false,
-            list_lag: 0,
-            lists: true,
-            page_max: 200,
-            json_rpc: true,
-            log_blocks_max: 5_000,
-            logs_max: 10_000,
-            batch_max: 100,
-            solid: true,
-            inner_calls: true,
-            chain_id: None,
-        }
-    }
-}
-
-/// A status and a body.
-pub(in crate::demo) type HttpAnswer = (u16, Value);
 
 /// A request that is not JSON-RPC.
 #[derive(Debug)]
@@ -78,19 +28,14 @@ pub(in crate::demo) struct HttpRequest<'a> {
     pub(in crate::demo) body: Value,
 }
 
-/// An error of the index.
-pub(super) fn refused(text: &str) -> HttpAnswer {
-    (400, json!({"success": false, "error": text, "statusCode": 400}))
-}
-
 /// An error of a node: its status is that of a good answer.
-fn failed(text: &str) -> HttpAnswer {
+fn failed(text: &str) -> TronAnswer {
     (200, json!({"Error": format!("class {text}")}))
 }
 
 /// The refusal of too many requests: the index's suspension in its known forms, or a node at its
 /// capacity.
-pub(in crate::demo) fn too_often(path: &str, wait: Option<Duration>, chance: u64) -> HttpAnswer {
+pub(in crate::demo) fn too_often(path: &str, wait: Option<Duration>, chance: u64) -> TronAnswer {
     let Some(wait) = wait else {
         return failed("java.lang.IllegalAccessException : lack of computing resources");
     };
@@ -111,7 +56,7 @@ pub(in crate::demo) fn answer(
     options: &NodeOptions,
     request: &HttpRequest<'_>,
     fault: CallFaults,
-) -> HttpAnswer {
+) -> TronAnswer {
     let desk = Desk { model, options, request, twist: fault.twist };
     let mut parts = request.path.trim_matches('/').split('/');
     let nothing = || (404, json!({"Error": "class java.lang.Exception : not found"}));
@@ -151,7 +96,7 @@ pub(in crate::demo) fn call(
     if !METHODS.contains(&method) {
         return Err(DemoError::new(-32601, "the method does not exist/is not available"));
     }
-    let node = rpc::NodeOptions {
+    let node = EvmNodeOptions {
         lag: options.lag,
         first_available: options.first_available,
         prunes_silently: options.prunes_silently,
@@ -161,9 +106,9 @@ pub(in crate::demo) fn call(
         texts: LimitTexts::Tron,
         traces: false,
         chain_id: options.chain_id,
-        ..rpc::NodeOptions::default()
+        ..EvmNodeOptions::default()
     };
-    rpc::answer(model, &node, method, params, twist)
+    evm_answer(model, &node, method, params, twist)
 }
 
 /// Methods of both kinds of endpoint.
@@ -196,7 +141,7 @@ impl Desk<'_> {
         head.saturating_sub(behind)
     }
 
-    fn list(&self, list: TronList, account: &str) -> HttpAnswer {
+    fn list(&self, list: TronList, account: &str) -> TronAnswer {
         let Some(account) = account_of(account) else {
             return refused("A valid account address is required.");
         };
@@ -215,7 +160,7 @@ impl Desk<'_> {
         }
     }
 
-    fn wallet(&self, name: &str, solid: bool, fault: CallFaults) -> HttpAnswer {
+    fn wallet(&self, name: &str, solid: bool, fault: CallFaults) -> TronAnswer {
         if fault.busy {
             return failed("java.lang.NullPointerException : null");
         }

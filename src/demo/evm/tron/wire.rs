@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::demo::evm::hash::{Account, Word};
 use crate::demo::evm::model::{EvmModel, PlacedTx};
-use crate::demo::evm::places::{Account, Word};
 use crate::demo::evm::tx::{Exchanged, Frame, Op, TRANSFER};
 use crate::demo::evm::wire::found_in;
 use crate::demo::mix;

@@ -1,18 +1,20 @@
 //! Trades at Tron's own venues. Events: data/venues-tron.toml.
 
-use crate::demo::evm::TradeKind;
-use crate::demo::evm::places::{Account, Made, keccak, tail};
-use crate::demo::evm::pools::TokenAmount;
-use crate::demo::evm::script::{Against, TradeSpec};
-use crate::demo::evm::trades::{Deal, larger_v2};
-use crate::demo::evm::tx::{Arg, Exchanged, Stage, Tx};
+use super::TradeKind;
+use super::deal::{Deal, larger_v2};
+use super::hash::{Account, keccak, tail};
+use super::places::Made;
+use super::pools::TokenAmount;
+use super::script::{Against, TradeSpec};
+use super::tx::{Arg, Exchanged, Stage, Tx};
 use crate::domain::Address;
 
 const SMART: &str =
     "swapExactInput(address[],string[],uint256[],uint24[],(uint256,uint256,address,uint256))";
 
-pub(in crate::demo::evm) fn build(deal: &Deal<'_>) -> Tx {
-    match (deal.spec.kind, deal.spec.against) {
+/// `None` where Tron trades as Ethereum does.
+pub(super) fn build(deal: &Deal<'_>) -> Option<Tx> {
+    Some(match (deal.spec.kind, deal.spec.against) {
         (TradeKind::Cow, against) => relayed(deal, against),
         (TradeKind::V1 | TradeKind::UserOp, Against::Native(native)) => v1(deal, native),
         (TradeKind::Exchange, Against::Native(native)) => exchange(deal, native),
@@ -31,12 +33,12 @@ pub(in crate::demo::evm) fn build(deal: &Deal<'_>) -> Tx {
             | TradeKind::UserOp
             | TradeKind::Exchange,
             _,
-        ) => deal.build(),
-    }
+        ) => return None,
+    })
 }
 
 /// The protocol whose pool exchanged the coin, or most of it.
-pub(in crate::demo::evm) fn venue(spec: &TradeSpec) -> &'static str {
+pub(super) fn venue(spec: &TradeSpec) -> &'static str {
     match spec.kind {
         TradeKind::V1 | TradeKind::UserOp => "SunSwap V1",
         TradeKind::V4 => "SunSwap V4",
