@@ -206,7 +206,7 @@ fn functions(text: &str) -> Vec<(String, usize)> {
         let starts = ["fn ", "pub", "async fn ", "const fn "];
         let Some((_, name)) = line
             .split_once("fn ")
-            .filter(|_| starts.iter().any(|start| bare.starts_with(start)) && !bare.contains("\""))
+            .filter(|_| starts.iter().any(|start| bare.starts_with(start)) && !bare.contains('"'))
         else {
             continue;
         };

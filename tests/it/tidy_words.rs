@@ -91,7 +91,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 fn check(path: &str, text: &str) -> Vec<String> {
-    let rust = path.ends_with(".rs");
+    let rust = path.rsplit_once('.').is_some_and(|(_, end)| end == "rs");
     let whole = |(at, line): (usize, &str)| (at + 1, line.to_owned());
     let prose =
         if rust { prose_of_rust(text) } else { text.lines().enumerate().map(whole).collect() };
