@@ -57,7 +57,7 @@ async fn fill(folder: &Path, wallets: u64, trades: u64, forever: bool) {
         let some = first..(first + AT_ONCE).min(wallets);
         join_all(some.map(|number| load(&store, number, trades, |_| ()))).await;
     }
-    let rows = store.stats().unwrap().rows;
+    let rows = store.stats().await.unwrap().rows;
     let bytes = std::fs::metadata(folder.join(FILE_NAME)).unwrap().len();
     let seconds = began.elapsed().as_secs_f64();
     println!("{rows} trades, {} bytes each, in {seconds:.1} s", bytes / rows.max(1));

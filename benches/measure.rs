@@ -10,6 +10,7 @@ use std::path::Path;
 
 use blotter::domain::{Address, Position, RowRef, Side, Signature, TradeKey, TxId, UnixSeconds};
 use blotter::store::{Chunk, Store, StoreOptions, WalletId};
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 
@@ -64,11 +65,11 @@ impl Engine for Ours {
     ) -> u64 {
         let mut after = behind.map_or(Position::Start, |raw| Position::After(key(&raw)));
         let mut seen = 0;
-        let record = self.store.view().unwrap().wallet(&synthetic::wallet(wallet)).unwrap();
+        let record = now(self.store.view().unwrap().wallet(&synthetic::wallet(wallet))).unwrap();
         let Some(id) = record.map(|record| record.id) else { return 0 };
         while seen < limit {
             let slice = usize::try_from(SLICE.min(limit - seen)).unwrap();
-            let rows = self.store.view().unwrap().rows(id, after, 0, slice).unwrap();
+            let rows = now(self.store.view().unwrap().rows(id, after, 0, slice)).unwrap();
             for row in rows.iter() {
                 sum.add(&raw(row));
             }
@@ -84,6 +85,11 @@ impl Engine for Ours {
     fn close(self) {
         self.runtime.block_on(self.store.close());
     }
+}
+
+/// The outcome of a read of the embedded store, which is ready at once.
+fn now<T>(answer: impl Future<Output = T>) -> T {
+    answer.now_or_never().unwrap()
 }
 
 fn key(raw: &RawTrade<'_>) -> TradeKey {

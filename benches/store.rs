@@ -14,6 +14,7 @@ use std::time::Instant;
 use blotter::domain::Position;
 use blotter::store::{FILE_NAME, Store, StoreOptions};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 
@@ -28,6 +29,11 @@ const CHUNK: u64 = 200;
 /// Wallets that are loaded at once: their chunks join commits.
 const AT_ONCE: u64 = 8;
 const SLICE: usize = 1_000;
+
+/// The outcome of a read of the embedded store, which is ready at once.
+fn now<T>(answer: impl Future<Output = T>) -> T {
+    answer.now_or_never().unwrap()
+}
 
 async fn load(store: &Store, number: u64, trades: u64) {
     let id = store.intern(&wallet(number)).await.unwrap().id;
@@ -67,7 +73,7 @@ fn follow(folder: &Path, wallets: u64, trades: u64) {
 
 fn report(what: &str, folder: &Path, runtime: &Runtime, store: &Store, start: Instant) {
     let millis = u64::try_from(start.elapsed().as_millis()).unwrap().max(1);
-    let rows = store.stats().unwrap().rows;
+    let rows = now(store.stats()).unwrap().rows;
     runtime.block_on(store.close());
     let file = std::fs::metadata(folder.join(FILE_NAME)).unwrap();
     println!(
@@ -90,10 +96,10 @@ fn bytes_on_disk(file: &std::fs::Metadata) -> u64 {
 }
 
 fn scan(store: &Store, number: u64) -> u64 {
-    let id = store.view().unwrap().wallet(&wallet(number)).unwrap().unwrap().id;
+    let id = now(store.view().unwrap().wallet(&wallet(number))).unwrap().unwrap().id;
     let (mut after, mut seen) = (Position::Start, 0);
     loop {
-        let rows = store.view().unwrap().rows(id, after, 0, SLICE).unwrap();
+        let rows = now(store.view().unwrap().rows(id, after, 0, SLICE)).unwrap();
         let Some(last) = rows.last_key() else { return seen };
         after = Position::After(last);
         seen += u64::try_from(rows.len()).unwrap();
@@ -124,8 +130,8 @@ fn store(criterion: &mut Criterion) {
             let number = splitmix(&mut seed) % wallets;
             let after = trade(number, splitmix(&mut seed) % trades, trades).key;
             let view = store.view().unwrap();
-            let id = view.wallet(&wallet(number)).unwrap().unwrap().id;
-            view.rows(id, Position::After(after), 0, 100).unwrap()
+            let id = now(view.wallet(&wallet(number))).unwrap().unwrap().id;
+            now(view.rows(id, Position::After(after), 0, 100)).unwrap()
         });
     });
     group.finish();

@@ -54,7 +54,7 @@ async fn main() -> Result<(), StoreError> {
 
     let mut after = Position::Start;
     loop {
-        let rows = store.view()?.rows(record.id, after, 0, 4)?;
+        let rows = store.view()?.rows(record.id, after, 0, 4).await?;
         let Some(last) = rows.last_key() else { break };
         let heights: Vec<_> = rows.bare().iter().map(|row| row.key.height).collect();
         println!("page {heights:?}");

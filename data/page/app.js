@@ -3,6 +3,7 @@
 import { familyOf } from "./address.js";
 import { readChains } from "./api.js";
 import { Chart } from "./chart.js";
+import { readCoverage, showCoverage } from "./coverage.js";
 import { FORMATS, save, toBlob } from "./export.js";
 import { Filters } from "./filters.js";
 import { day, whole } from "./format.js";
@@ -166,6 +167,7 @@ function stateChanged() {
     filters.offer();
     countGains();
   }
+  cover();
   if (error?.status === 401) {
     forgetKey();
     showError(`The server does not know this key. ${error.message}`, "key");
@@ -173,6 +175,13 @@ function stateChanged() {
     showError(error.message, error.status === 400 ? "address" : null);
   }
   if (state !== "waiting") announce(state === "idle" ? "" : `${STATES[state]}: ${whole(rows.length)} trades. ${note}`);
+}
+
+/** What is read and proved stands below a history that is not being read. */
+async function cover() {
+  const { wallet, state } = session;
+  const known = session.isReading || !wallet ? null : await readCoverage(wallet);
+  if (session.wallet === wallet && session.state === state) showCoverage(by("coverage"), known);
 }
 
 // --- figures ---

@@ -109,9 +109,9 @@ impl Caller {
     }
 
     /// Whether the quota has nothing left.
-    pub(super) fn has_used_up(&self, history: &History) -> Result<bool, HistoryError> {
+    pub(super) async fn has_used_up(&self, history: &History) -> Result<bool, HistoryError> {
         match self.key.quota {
-            Some(quota) => Ok(history.usage(self.key.id)? >= quota),
+            Some(quota) => Ok(history.usage(self.key.id).await? >= quota),
             None => Ok(false),
         }
     }

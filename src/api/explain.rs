@@ -107,7 +107,7 @@ pub(super) async fn answer(
     let tx = TxId::parse(chain.family, signature)
         .ok_or(ApiError::InvalidParameter { name: "signature", rule })?;
     let wallet = Wallet { chain: chain.id, address };
-    if caller.has_used_up(&call.app.history)? {
+    if caller.has_used_up(&call.app.history).await? {
         return Err(HistoryError::QuotaExceeded.into());
     }
     let explained = call.app.history.explain(wallet, tx).await?.ok_or(ApiError::NotFound)?;

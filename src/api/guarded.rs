@@ -40,8 +40,8 @@ impl Guarded {
         self.walk.is_live()
     }
 
-    pub(super) fn as_of(&self) -> Option<AsOf> {
-        self.walk.as_of()
+    pub(super) async fn as_of(&self) -> Option<AsOf> {
+        self.walk.as_of().await
     }
 
     /// The next rows, or the end. Cancel safe.
@@ -53,14 +53,14 @@ impl Guarded {
                 () = sleep_until(expiry.unwrap_or_else(Instant::now)), if expiry.is_some() => {
                     self.end(HistoryError::KeyEnded);
                 }
-                Ok(()) = self.changes.changed(), if !self.has_ended => self.check(),
+                Ok(()) = self.changes.changed(), if !self.has_ended => Box::pin(self.check()).await,
                 step = self.walk.next() => return step,
             }
         }
     }
 
     /// After the keys have changed.
-    fn check(&mut self) {
+    async fn check(&mut self) {
         let Some(key) = self.app.keys.valid(self.key, self.app.history.clock().now()) else {
             return self.end(HistoryError::KeyEnded);
         };
@@ -71,7 +71,7 @@ impl Guarded {
         self.quota = key.quota;
         self.walk.set_quota(key.quota);
         // A store that fails here fails the walk too.
-        let used = self.app.history.usage(self.key).unwrap_or_default();
+        let used = self.app.history.usage(self.key).await.unwrap_or_default();
         if key.quota.is_some_and(|quota| used >= quota) {
             self.end(HistoryError::QuotaExceeded);
         }

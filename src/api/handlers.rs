@@ -190,17 +190,17 @@ async fn dispatch(
     match endpoint {
         Endpoint::History(segment) => history(call, segment).await,
         Endpoint::Explain(segment, signature) => explain::answer(call, segment, signature).await,
-        Endpoint::Coverage(segment) => coverage::answer(call, segment),
+        Endpoint::Coverage(segment) => coverage::answer(call, segment).await,
         Endpoint::Chains => chains(call),
-        Endpoint::Usage => usage(call),
+        Endpoint::Usage => usage(call).await,
         Endpoint::Estimate => estimate(call, received).await,
         Endpoint::OpenApi => Ok(reference::openapi()),
         Endpoint::Docs => Ok(reference::docs(&call.app.reference)),
         Endpoint::Llms => Ok(reference::llms()),
         Endpoint::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
-        Endpoint::Ready => Ok(ready(call)),
-        Endpoint::Metrics => metrics(call),
-        Endpoint::MetricsApart => Ok(reply::metrics(call.app.metrics.render())),
+        Endpoint::Ready => Ok(ready(call).await),
+        Endpoint::Metrics => metrics(call).await,
+        Endpoint::MetricsApart => Ok(reply::metrics(call.app.metrics.render().await)),
         Endpoint::Page => Ok(call.app.site.page(call)),
         Endpoint::PageFile { version, name } => call.app.site.file(call, version, name),
         Endpoint::Unknown => Err(ApiError::NotFound),
@@ -299,7 +299,7 @@ async fn read(call: &Call, caller: &Caller, asked: Asked) -> Result<Response, Ap
         None => {
             let place = StreamPlace::take(app, caller)?;
             let walk = open(call, caller, &asked, Want::All, limits.stream_window)?;
-            let used_up = caller.has_used_up(&app.history)?;
+            let used_up = caller.has_used_up(&app.history).await?;
             stream::answer(app, asked, walk, place, used_up).await
         }
         Some(size) => {
@@ -415,11 +415,11 @@ fn chain_row(chain: &Chain, upstream: Option<Upstream>) -> ChainRow<'_> {
     }
 }
 
-fn usage(call: &Call) -> Result<Response, ApiError> {
+async fn usage(call: &Call) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
     let key = &caller.key;
-    let trades_counted = call.app.history.usage(key.id)?;
+    let trades_counted = call.app.history.usage(key.id).await?;
     let body = Usage {
         key: UsageKey { id: &key.public_id, name: key.name.as_deref() },
         trades_counted,
@@ -433,21 +433,21 @@ fn usage(call: &Call) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-fn metrics(call: &Call) -> Result<Response, ApiError> {
+async fn metrics(call: &Call) -> Result<Response, ApiError> {
     match call.app.limits.metrics {
         MetricsAccess::Open => {}
         MetricsAccess::Key => drop(call.caller()?),
         MetricsAccess::Apart => return Err(ApiError::NotFound),
     }
-    Ok(reply::metrics(call.app.metrics.render()))
+    Ok(reply::metrics(call.app.metrics.render().await))
 }
 
-fn ready(call: &Call) -> Response {
+async fn ready(call: &Call) -> Response {
     let history = &call.app.history;
     let draining = call.app.draining.load(Ordering::Relaxed) || history.tasks().is_cancelled();
     let (code, status) = match draining {
         true => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
-        false if history.store_stats().is_err() => {
+        false if history.store_stats().await.is_err() => {
             (StatusCode::SERVICE_UNAVAILABLE, "store unavailable")
         }
         false => (StatusCode::OK, "ready"),

@@ -1,5 +1,6 @@
 //! The numbers that `/metrics` shows. Labels are bounded: never a wallet, a key or an address.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -12,7 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::history::History;
+use crate::history::{History, StoreStats};
 
 /// Seconds until an answer begins: stored pages take milliseconds, live ones up to `page_wait`.
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 5.0, 10.0, 30.0];
@@ -40,6 +41,7 @@ pub(super) struct Metrics {
     pub(super) streams: Gauge,
     pub(super) stream_lines: Counter,
     pub(super) trades_written: Counter,
+    collected: Collected,
 }
 
 impl Metrics {
@@ -54,9 +56,10 @@ impl Metrics {
             streams: Gauge::default(),
             stream_lines: Counter::default(),
             trades_written: Counter::default(),
+            collected: Collected { history, store: Arc::default() },
         };
         metrics.register();
-        metrics.registry.register_collector(Box::new(HistoryCollector(history)));
+        metrics.registry.register_collector(Box::new(metrics.collected.clone()));
         metrics
     }
 
@@ -93,7 +96,8 @@ impl Metrics {
         self.seconds.get_or_create(&RouteLabels { route }).observe(after.as_secs_f64());
     }
 
-    pub(super) fn render(&self) -> String {
+    pub(super) async fn render(&self) -> String {
+        self.collected.refresh().await;
         let mut text = String::new();
         // Writing to a string fails only where a collector does, and ours do not.
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
@@ -102,12 +106,16 @@ impl Metrics {
 }
 
 /// Reads the engine's own counters at each scrape.
-#[derive(Debug)]
-struct HistoryCollector(History);
+#[derive(Debug, Clone)]
+struct Collected {
+    history: History,
+    /// Sizes of the store, read right before a scrape is encoded.
+    store: Arc<Mutex<Option<StoreStats>>>,
+}
 
-impl Collector for HistoryCollector {
+impl Collector for Collected {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let metrics = self.0.metrics();
+        let metrics = self.history.metrics();
         let counters = [
             ("transactions_decoded", "Transactions decoded", &metrics.transactions_decoded),
             ("trades_decoded", "Trades decoded", &metrics.trades_decoded),
@@ -123,6 +131,17 @@ impl Collector for HistoryCollector {
             ("load_failures", "Failed loads", &metrics.load_failures),
             ("worker_panics", "Workers that panicked", &metrics.worker_panics),
             ("reorganisations", "Histories cut back", &metrics.reorganisations),
+            ("audited_heights", "Finished heights read a second time", &metrics.audited_heights),
+            (
+                "audit_missing",
+                "Transactions that a second read of finished heights brought",
+                &metrics.audit_missing,
+            ),
+            (
+                "audit_unseen",
+                "Stored transactions that two later reads did not show",
+                &metrics.audit_unseen,
+            ),
         ];
         for (name, help, value) in counters {
             counter(&mut encoder, name, help, value.get())?;
@@ -130,7 +149,8 @@ impl Collector for HistoryCollector {
         self.values(&mut encoder)?;
         gauge(&mut encoder, "workers", "Wallets with a worker", metrics.workers.get())?;
         gauge(&mut encoder, "walks", "Open walks", metrics.walks.get())?;
-        if let Ok(stats) = self.0.store_stats() {
+        let sizes = *self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stats) = sizes {
             gauge(&mut encoder, "store_file_bytes", "Length of the store", stats.file_bytes)?;
             gauge(&mut encoder, "store_trades", "Trades stored", stats.rows)?;
             gauge(&mut encoder, "store_wallets", "Wallets stored", stats.wallets)?;
@@ -149,11 +169,16 @@ struct Calls<'a> {
     failed: u64,
 }
 
-impl HistoryCollector {
+impl Collected {
+    async fn refresh(&self) {
+        let sizes = self.history.store_stats().await.ok();
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = sizes;
+    }
+
     fn values(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let help = "Trades stored or completed, by how their native value was found";
         let mut family = encoder.encode_descriptor("values", help, None, MetricType::Counter)?;
-        for (source, count) in self.0.metrics().values.iter() {
+        for (source, count) in self.history.metrics().values.iter() {
             let labels = [("source", source.name())];
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
@@ -163,8 +188,8 @@ impl HistoryCollector {
     /// Endpoints are numbered in the order of the configuration: their names are not for everyone.
     fn upstream(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let (mut calls, mut resting) = (Vec::new(), Vec::new());
-        for (id, status) in self.0.chains_status() {
-            let chain = self.0.registry().chain(id).map_or("unknown", |chain| &chain.slug);
+        for (id, status) in self.history.chains_status() {
+            let chain = self.history.registry().chain(id).map_or("unknown", |chain| &chain.slug);
             for (at, endpoint) in status.endpoints.into_iter().enumerate() {
                 resting.push((chain, at.to_string(), u64::from(endpoint.resting)));
                 calls.extend(endpoint.calls.into_iter().map(|(method, counts)| Calls {

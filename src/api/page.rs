@@ -53,16 +53,16 @@ pub(super) async fn answer(
     loop {
         match page.walk.next().await {
             Step::Rows(rows) => page.write(&Step::Rows(rows)),
-            Step::End(end) => return page.whole(&end),
+            Step::End(end) => return page.whole(&end).await,
         }
         if page.rows_written > page.app.limits.page_rows_buffered_max {
-            return Ok(page.streamed());
+            return Ok(page.streamed().await);
         }
     }
 }
 
 impl Page {
-    fn whole(mut self, end: &End) -> Result<Response, ApiError> {
+    async fn whole(mut self, end: &End) -> Result<Response, ApiError> {
         if self.rows_written == 0
             && let Some(error) = refusal(end)
         {
@@ -73,7 +73,7 @@ impl Page {
         let body = std::mem::take(&mut self.out);
         let mut response = reply::whole_in(StatusCode::OK, reply::JSON, body, self.asked.coding);
         let headers = response.headers_mut();
-        reply::put_as_of(headers, self.walk.as_of());
+        reply::put_as_of(headers, self.walk.as_of().await);
         if let Some(cursor) = cursor {
             let Asked { path, chain, filter_query, .. } = &self.asked;
             let size = &self.size.to_string();
@@ -84,8 +84,8 @@ impl Page {
         Ok(response)
     }
 
-    fn streamed(self) -> Response {
-        let (as_of, coding) = (self.walk.as_of(), self.asked.coding);
+    async fn streamed(self) -> Response {
+        let (as_of, coding) = (self.walk.as_of().await, self.asked.coding);
         let frames = stream::unfold(self, |mut page| async move {
             let frame = page.next_frame().await?;
             Some((Ok::<_, Infallible>(frame), page))

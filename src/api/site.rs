@@ -55,6 +55,7 @@ const FILES: &[File] = &[
     file("api.js", include_str!("../../data/page/api.js")),
     file("app.js", include_str!("../../data/page/app.js")),
     file("chart.js", include_str!("../../data/page/chart.js")),
+    file("coverage.js", include_str!("../../data/page/coverage.js")),
     file("decimal.js", include_str!("../../data/page/decimal.js")),
     file("explorer.js", include_str!("../../data/page/explorer.js")),
     file("export.js", include_str!("../../data/page/export.js")),

@@ -50,7 +50,7 @@ pub(super) async fn answer(
     {
         return Err(ApiError::History(error.clone()));
     }
-    let as_of = walk.as_of();
+    let as_of = walk.as_of().await;
     let native_decimals = asked.native_decimals;
     let (app, wallet, coding) = (Arc::clone(app), asked.wallet, asked.coding);
     drop(asked);
@@ -132,10 +132,12 @@ impl Lines {
             let first = end.first_trade.map_or("null".to_owned(), |time| format!("\"{time}\""));
             out.extend_from_slice(format!(",\"firstTrade\":{first}").as_bytes());
         } else if let Some(error) = &end.error {
+            let history_cut = error.history_cut();
             let error = ApiError::History(error.clone());
             let (kind, retryable) = (error.kind(), error.is_retryable());
             let message = &self.app.message(&error);
-            let line = LineError { code: kind.group, message, r#type: kind.uri(), retryable };
+            let (code, r#type) = (kind.group, kind.uri());
+            let line = LineError { code, message, r#type, retryable, history_cut };
             out.extend_from_slice(b",\"error\":");
             out.extend_from_slice(&serde_json::to_vec(&line).unwrap_or_default());
         }

@@ -211,6 +211,9 @@ pub(super) struct VerifyArgs {
     /// Read the wallet from this node too, and list what differs
     #[arg(long, value_name = "URL")]
     pub(super) against: Option<String>,
+    /// First read all finished heights again, by another way where there is one, and store what was missing
+    #[arg(long)]
+    pub(super) repair: bool,
     /// Show the tokens without a residue too
     #[arg(long)]
     pub(super) all: bool,

@@ -95,6 +95,10 @@ section!(Prices, PricesLayer, "prices", {
     candles_rate: Rate,
 });
 
+section!(Audit, AuditLayer, "audit", {
+    calls_per_hour: u32,
+});
+
 /// Where to listen: an address and a port; port 0 takes a free one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Listen(pub(super) SocketAddr);
@@ -153,6 +157,7 @@ pub(super) struct Config {
     pub(super) server: Server,
     pub(super) storage: Storage,
     pub(super) prices: Prices,
+    pub(super) audit: Audit,
     /// By slug, only those that were configured.
     pub(super) chains: BTreeMap<String, ChainLayer>,
     /// The file that was read.
@@ -178,6 +183,8 @@ struct Layer {
     storage: StorageLayer,
     #[serde(default)]
     prices: PricesLayer,
+    #[serde(default)]
+    audit: AuditLayer,
     #[serde(default)]
     chains: BTreeMap<toml::Spanned<String>, ChainLayer>,
 }
@@ -207,6 +214,7 @@ impl Layer {
             server: self.server.over(below.server),
             storage: self.storage.over(below.storage),
             prices: self.prices.over(below.prices),
+            audit: self.audit.over(below.audit),
             chains,
         }
     }
@@ -265,6 +273,7 @@ pub(super) fn load(
         server: merged.server.finish()?,
         storage: merged.storage.finish()?,
         prices: merged.prices.finish()?,
+        audit: merged.audit.finish()?,
         chains,
         file,
         unused_variables,
@@ -292,6 +301,7 @@ fn flag_layer(flags: &Flags) -> Layer {
         server: ServerLayer { listen: flags.listen, ..ServerLayer::default() },
         storage: StorageLayer { path: flags.data_dir.clone(), ..StorageLayer::default() },
         prices: PricesLayer::default(),
+        audit: AuditLayer::default(),
         chains: BTreeMap::new(),
     }
 }

@@ -71,7 +71,7 @@ impl Serving {
     /// Serves until a signal, then lets open answers end within the configured time.
     pub(super) async fn run(self) -> Result<(), CliError> {
         let Self { engine, api, listener, metrics, stop, .. } = self;
-        let resumed = engine.history.resume_pending();
+        let resumed = engine.history.resume_pending().await;
         let resumed =
             resumed.map_err(|error| CliError::failed("earlier loads cannot be resumed", error))?;
         if resumed > 0 {

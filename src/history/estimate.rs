@@ -38,7 +38,7 @@ impl History {
         patience: Duration,
     ) -> Result<Estimate, HistoryError> {
         let source = self.inner.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
-        let stored = if with_stored { self.stored(wallet)? } else { Estimate::default() };
+        let stored = if with_stored { self.stored(wallet).await? } else { Estimate::default() };
         if stored.is_exact {
             return Ok(stored);
         }
@@ -65,12 +65,12 @@ impl History {
         }
     }
 
-    fn stored(&self, wallet: Wallet) -> Result<Estimate, HistoryError> {
+    async fn stored(&self, wallet: Wallet) -> Result<Estimate, HistoryError> {
         let view = self.inner.view()?;
-        let Some(record) = view.wallet(&wallet)? else { return Ok(Estimate::default()) };
+        let Some(record) = view.wallet(&wallet).await? else { return Ok(Estimate::default()) };
         let Some(top) = record.coverage.top() else { return Ok(Estimate::default()) };
         let floor = record.coverage.run_low(top).unwrap_or(top);
-        let sample = view.rows(record.id, Position::Start, floor, SAMPLE_ROWS)?;
+        let sample = view.rows(record.id, Position::Start, floor, SAMPLE_ROWS).await?;
         Ok(Estimate { is_exact: floor == 0, trades: record.count, seconds: 0, sample })
     }
 }

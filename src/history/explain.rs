@@ -54,7 +54,7 @@ impl History {
         };
         let height = found.raw.height();
         let mints = named(&explanation);
-        let mut tokens = inner.known_tokens(&wallet, &mints, &explanation)?;
+        let mut tokens = inner.known_tokens(&wallet, &mints, &explanation).await?;
         let unknown: Vec<Address> =
             mints.into_iter().filter(|mint| !tokens.contains_key(mint)).collect();
         // Without a symbol it is explained too.
@@ -64,13 +64,13 @@ impl History {
             let token = Token::new(meta.mint, meta.symbol, meta.decimals);
             tokens.insert(meta.mint, token);
         }
-        let stored = inner.rows_of(&wallet, tx, height, time)?;
+        let stored = inner.rows_of(&wallet, tx, height, time).await?;
         Ok(Some(Explained { tx, height, time, explanation, tokens, stored }))
     }
 }
 
 impl Inner {
-    fn known_tokens(
+    async fn known_tokens(
         &self,
         wallet: &Wallet,
         mints: &[Address],
@@ -81,7 +81,8 @@ impl Inner {
         for &mint in mints {
             let told = explanation.decoded.decimals.iter().find(|(of, _)| *of == mint);
             let told = told.map(|(_, decimals)| *decimals);
-            let Some(TokenRecord { symbol, decimals, .. }) = view.token(wallet.chain, &mint)?
+            let Some(TokenRecord { symbol, decimals, .. }) =
+                view.token(wallet.chain, &mint).await?
             else {
                 continue;
             };
@@ -91,7 +92,7 @@ impl Inner {
     }
 
     /// The stored rows of one transaction.
-    fn rows_of(
+    async fn rows_of(
         &self,
         wallet: &Wallet,
         tx: TxId,
@@ -99,10 +100,10 @@ impl Inner {
         time: UnixSeconds,
     ) -> Result<Vec<Row>, HistoryError> {
         let view = self.view()?;
-        let Some(record) = view.wallet(wallet)? else { return Ok(Vec::new()) };
+        let Some(record) = view.wallet(wallet).await? else { return Ok(Vec::new()) };
         // Right before the first row that this block may have.
         let before = TradeKey { time, height, index: u32::MAX, tx, leg: u16::MAX };
-        let rows = view.rows(record.id, Position::After(before), height, ROWS_MAX)?;
+        let rows = view.rows(record.id, Position::After(before), height, ROWS_MAX).await?;
         Ok(rows.into_iter().filter(|row| row.trade.key.tx == tx).collect())
     }
 }

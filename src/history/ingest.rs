@@ -181,7 +181,7 @@ impl Ingest<'_> {
             tokens
                 .insert(mint, TokenRecord { chain, mint, symbol: None, decimals, asked_at: None });
         }
-        let unknown = self.unknown(&self.inner.view()?, &mints)?;
+        let unknown = self.unknown(&self.inner.view()?, &mints).await?;
         if !unknown.is_empty() {
             self.look_up(&unknown, &mut tokens).await?;
         }
@@ -195,11 +195,15 @@ impl Ingest<'_> {
     }
 
     /// Tokens without a symbol that were not asked for lately.
-    fn unknown(&self, view: &View, mints: &BTreeSet<Address>) -> Result<Vec<Address>, IngestError> {
+    async fn unknown(
+        &self,
+        view: &View,
+        mints: &BTreeSet<Address>,
+    ) -> Result<Vec<Address>, IngestError> {
         let now = self.inner.clock.now();
         let mut unknown = Vec::new();
         for &mint in mints {
-            let known = view.token(self.record.wallet.chain, &mint)?;
+            let known = view.token(self.record.wallet.chain, &mint).await?;
             let settled = known.is_some_and(|token| {
                 let asked = token.asked_at.filter(|at| *at <= now).map(|at| now.since(at));
                 token.symbol.is_some()
@@ -270,6 +274,13 @@ fn decode_one(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> (Option<Fact>
         }
         (RawTx::Solana(..) | RawTx::Evm(..) | RawTx::Tron(..), _) => (None, Decoded::default()),
     }
+}
+
+/// Height and id of a transaction that has rows.
+pub(super) fn traded(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> Option<(Height, TxId)> {
+    let (fact, decoded) = decode_one(registry, wallet, tx);
+    let (id, _, height, _) = fact.filter(|_| !decoded.trades.is_empty())?;
+    Some((height, id))
 }
 
 impl Traded {

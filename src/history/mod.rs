@@ -3,6 +3,7 @@
 //! The only door for `api` and `cli`. Nothing is told that was not stored first.
 
 mod anchors;
+mod audit;
 mod board;
 mod error;
 mod estimate;
@@ -34,6 +35,8 @@ use tokio::time::Instant;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
+pub use crate::store::StoreStats;
+pub use audit::Repaired;
 pub use error::HistoryError;
 pub use estimate::Estimate;
 pub use explain::Explained;
@@ -47,7 +50,7 @@ pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
 use crate::sources::{Candles, Source, SourceStatus};
-use crate::store::{Store, StoreStats, View};
+use crate::store::{Store, View};
 use board::Board;
 use plan::Demand;
 use usage::Usage;
@@ -85,6 +88,7 @@ struct Inner {
     tallies: walk::Tallies,
     rooms: walk::Rooms,
     rereads: proven::Rereads,
+    audits: audit::Audits,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
@@ -113,6 +117,7 @@ impl History {
             tallies: walk::Tallies::default(),
             rooms: walk::Rooms::default(),
             rereads: proven::Rereads::default(),
+            audits: audit::Audits::default(),
             boards: Mutex::default(),
             prices_rest: Mutex::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),
@@ -128,6 +133,7 @@ impl History {
         inner.tasks.spawn(async move { flusher.flush_usage().await });
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
         inner.tasks.spawn(Arc::clone(&inner).complete_values());
+        inner.tasks.spawn(Arc::clone(&inner).audit_regularly());
         for source in inner.sources.values() {
             let (source, tasks) = (source.clone(), inner.tasks.clone());
             inner.tasks.spawn(async move {
@@ -148,6 +154,7 @@ impl History {
         if !self.inner.sources.contains_key(&request.wallet.chain) {
             return Err(HistoryError::ChainDisabled);
         }
+        self.inner.audits.note(request.wallet, &self.inner.limits);
         let all_below = (request.want == Want::All)
             .then(|| request.resume.as_ref().and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
         let demand = Demand { fresh: false, all_below, edge: None };
@@ -156,9 +163,9 @@ impl History {
     }
 
     /// After a start: goes on with the background loads that an earlier run left.
-    pub fn resume_pending(&self) -> Result<usize, HistoryError> {
+    pub async fn resume_pending(&self) -> Result<usize, HistoryError> {
         let now = self.inner.clock.now();
-        let pending = self.inner.view()?.pending()?;
+        let pending = self.inner.view()?.pending().await?;
         let mut resumed = 0;
         for (_, wallet, pending) in pending {
             if pending.until > now && self.inner.sources.contains_key(&wallet.chain) {
@@ -170,8 +177,8 @@ impl History {
     }
 
     /// Trades counted for a key so far.
-    pub fn usage(&self, key: KeyId) -> Result<u64, HistoryError> {
-        Ok(self.inner.usage.total(key)?)
+    pub async fn usage(&self, key: KeyId) -> Result<u64, HistoryError> {
+        Ok(self.inner.usage.total(key).await?)
     }
 
     /// State of each chain's endpoints.
@@ -182,8 +189,8 @@ impl History {
         all
     }
 
-    pub fn store_stats(&self) -> Result<StoreStats, HistoryError> {
-        Ok(self.inner.store.stats()?)
+    pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {
+        Ok(self.inner.store.stats().await?)
     }
 
     pub fn metrics(&self) -> &HistoryMetrics {

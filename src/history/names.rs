@@ -38,8 +38,10 @@ impl Inner {
     async fn ask_wanted(&self, chain: ChainId, source: &Source) -> Result<(), HistoryError> {
         let now = self.clock.now();
         let before = UnixMillis(now.0.saturating_sub(millis(self.limits.token_retry_after)));
-        let wanted =
-            self.view()?.tokens_wanting_symbols(chain, before, self.limits.tokens_check_max)?;
+        let wanted = self
+            .view()?
+            .tokens_wanting_symbols(chain, before, self.limits.tokens_check_max)
+            .await?;
         if wanted.is_empty() {
             return Ok(());
         }

@@ -31,9 +31,16 @@ pub(super) trait Quoting: Sync {
     fn reference(&self, at: &[Moment]) -> impl Future<Output = Prices> + Send;
     /// As the candle source tells; `None` where none is configured.
     fn candles(&self, at: &[UnixSeconds]) -> impl Future<Output = Option<Prices>> + Send;
-    fn learned(&self, from: UnixSeconds, to: UnixSeconds) -> Result<Vec<LearnedPrice>, StoreError>;
+    fn learned(
+        &self,
+        from: UnixSeconds,
+        to: UnixSeconds,
+    ) -> impl Future<Output = Result<Vec<LearnedPrice>, StoreError>> + Send;
     /// What the candle source told before.
-    fn kept_candle(&self, minute: Minute) -> Result<KeptCandle, StoreError>;
+    fn kept_candle(
+        &self,
+        minute: Minute,
+    ) -> impl Future<Output = Result<KeptCandle, StoreError>> + Send;
 }
 
 /// What became of a question.
@@ -105,7 +112,7 @@ pub(super) async fn quotes(
     for (moment, price) in moments.iter().zip(told) {
         let quote = match price {
             Some(price) => Some(Quote::Price(price, ValueSource::ReferencePool)),
-            None => learned(doors, moment.time, own)?,
+            None => learned(doors, moment.time, own).await?,
         };
         match quote {
             Some(quote) => drop(quotes.by_moment.insert(*moment, quote)),
@@ -127,14 +134,14 @@ fn cannot_tell(told: Prices, count: usize) -> Prices {
     }
 }
 
-fn learned(
+async fn learned(
     doors: &impl Quoting,
     time: UnixSeconds,
     own: &[LearnedPrice],
 ) -> Result<Option<Quote>, StoreError> {
     let from = UnixSeconds(time.0.saturating_sub(LEARNED_AGE_MAX));
     let to = UnixSeconds(time.0.saturating_add(LEARNED_AGE_MAX));
-    let mut around = doors.learned(from, to)?;
+    let mut around = doors.learned(from, to).await?;
     around.extend(own);
     let price = valuing::learned_at(&around, time);
     Ok(price.map(|price| Quote::Price(price, ValueSource::Learned)))
@@ -150,7 +157,7 @@ async fn candles(
     let minutes: BTreeSet<Minute> = open.iter().map(|moment| Minute::of(moment.time)).collect();
     let (mut told, mut unasked) = (HashMap::new(), Vec::new());
     for minute in minutes {
-        match doors.kept_candle(minute)? {
+        match doors.kept_candle(minute).await? {
             KeptCandle::Price(price) => drop(told.insert(minute, Some(price))),
             KeptCandle::Nothing => drop(told.insert(minute, None)),
             KeptCandle::Unasked => unasked.push(minute),
@@ -203,17 +210,18 @@ async fn in_time<T>(
 
 /// Gives the rows of one wallet what the quotes and its other trades tell; what still lacks a
 /// value then waits for one, or has none.
-pub(super) fn settle(
+pub(super) async fn settle(
+    doors: &Doors<'_>,
     coins: &Coins<'_>,
+    id: WalletId,
     trades: &mut [Trade],
     beside: &Beside,
     quotes: &Quotes,
-    around: impl Fn(UnixSeconds, UnixSeconds) -> Result<Vec<Trade>, StoreError>,
 ) -> Result<(), StoreError> {
     for rows in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx) {
         by_price(coins, rows, beside, quotes);
     }
-    let told = by_tokens(trades, beside, around)?;
+    let told = by_tokens(doors, id, trades, beside).await?;
     for (rows, told) in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx).zip(told) {
         for row in rows.iter_mut().filter(|row| row.native.is_none()) {
             (row.native, row.valued) = match told {
@@ -249,10 +257,11 @@ fn by_price(coins: &Coins<'_>, rows: &mut [Trade], beside: &Beside, quotes: &Quo
 }
 
 /// What other trades tell of each transaction.
-fn by_tokens(
+async fn by_tokens(
+    doors: &Doors<'_>,
+    id: WalletId,
     trades: &[Trade],
     beside: &Beside,
-    around: impl Fn(UnixSeconds, UnixSeconds) -> Result<Vec<Trade>, StoreError>,
 ) -> Result<Vec<TokenValue>, StoreError> {
     let mut by_mint: HashMap<Address, Vec<&Trade>> = HashMap::new();
     for trade in trades {
@@ -267,7 +276,8 @@ fn by_tokens(
         };
         let time = first.key.time.0;
         let newest = UnixSeconds(time.saturating_add(TOKEN_AGE_MAX));
-        let stored = around(newest, UnixSeconds(time.saturating_sub(TOKEN_AGE_MAX)))?;
+        let oldest = UnixSeconds(time.saturating_sub(TOKEN_AGE_MAX));
+        let stored = doors.around(id, newest, oldest).await?;
         let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
         let others: Vec<&Trade> = read.chain(&stored).collect();
         let beside = beside.get(&first.key.tx).copied().unwrap_or_default();
@@ -295,18 +305,22 @@ impl Quoting for Doors<'_> {
         Some(candles.prices(&self.chain.slug, at, self.lane).await)
     }
 
-    fn learned(&self, from: UnixSeconds, to: UnixSeconds) -> Result<Vec<LearnedPrice>, StoreError> {
-        self.inner.store.view()?.learned_prices(self.chain.id, from, to)
+    async fn learned(
+        &self,
+        from: UnixSeconds,
+        to: UnixSeconds,
+    ) -> Result<Vec<LearnedPrice>, StoreError> {
+        self.inner.store.view()?.learned_prices(self.chain.id, from, to).await
     }
 
-    fn kept_candle(&self, minute: Minute) -> Result<KeptCandle, StoreError> {
-        self.inner.store.view()?.candle(self.chain.id, minute)
+    async fn kept_candle(&self, minute: Minute) -> Result<KeptCandle, StoreError> {
+        self.inner.store.view()?.candle(self.chain.id, minute).await
     }
 }
 
 impl<'a> Doors<'a> {
     /// The chain's coins, with the decimals of the stablecoins among some trades.
-    pub(super) fn coins(
+    pub(super) async fn coins(
         &self,
         trades: &[Trade],
         tokens: &[TokenRecord],
@@ -319,7 +333,7 @@ impl<'a> Doors<'a> {
             let fresh = tokens.iter().find(|token| token.mint == mint);
             let decimals = match fresh.and_then(|token| token.decimals) {
                 Some(decimals) => Some(decimals),
-                None => view.token(self.chain.id, &mint)?.and_then(|token| token.decimals),
+                None => view.token(self.chain.id, &mint).await?.and_then(|token| token.decimals),
             };
             coins.decimals.extend(decimals.map(|decimals| (mint, decimals)));
         }
@@ -327,14 +341,14 @@ impl<'a> Doors<'a> {
     }
 
     /// Stored trades of a wallet between two times.
-    pub(super) fn around(
+    pub(super) async fn around(
         &self,
         id: WalletId,
         newest: UnixSeconds,
         oldest: UnixSeconds,
     ) -> Result<Vec<Trade>, StoreError> {
         let max = self.inner.limits.values_rows_around_max;
-        let rows = self.inner.store.view()?.rows_between(id, newest, oldest, max)?;
+        let rows = self.inner.store.view()?.rows_between(id, newest, oldest, max).await?;
         Ok(rows.into_iter().map(|row| row.trade).collect())
     }
 }
@@ -349,7 +363,7 @@ pub(super) async fn value(
     tokens: &[TokenRecord],
 ) -> Result<Vec<PriceRecord>, HistoryError> {
     let Doors { inner, chain, .. } = *doors;
-    let coins = doors.coins(trades, tokens)?;
+    let coins = doors.coins(trades, tokens).await?;
     let of = |rows: &[Trade]| {
         let tx = rows.first().map(|row| row.key.tx);
         tx.and_then(|tx| beside.get(&tx).copied()).unwrap_or_default()
@@ -363,7 +377,7 @@ pub(super) async fn value(
     if quotes.late {
         inner.rest_prices(chain.id, inner.limits.values_rest);
     }
-    settle(&coins, trades, beside, &quotes, |newest, oldest| doors.around(id, newest, oldest))?;
+    settle(doors, &coins, id, trades, beside, &quotes).await?;
     let own = own.into_iter().map(PriceRecord::Learned);
     Ok(own.chain(quotes.news).collect())
 }
@@ -438,7 +452,7 @@ mod tests {
             }
         }
 
-        fn learned(
+        async fn learned(
             &self,
             from: UnixSeconds,
             to: UnixSeconds,
@@ -453,7 +467,7 @@ mod tests {
             Ok(self.learned.iter().zip(0..).map(price).collect())
         }
 
-        fn kept_candle(&self, _: Minute) -> Result<KeptCandle, StoreError> {
+        async fn kept_candle(&self, _: Minute) -> Result<KeptCandle, StoreError> {
             Ok(self.kept)
         }
     }

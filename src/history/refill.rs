@@ -74,7 +74,7 @@ impl Inner {
         let doors = Doors { inner: self, chain, source, lane: &lane };
         loop {
             let max = self.limits.values_check_max;
-            let wanted = self.view()?.wanted_values(chain.id, &state.behind, max)?;
+            let wanted = self.view()?.wanted_values(chain.id, &state.behind, max).await?;
             let is_last = wanted.len() < max;
             let last = wanted.last().map(|wanted| wanted.place.clone());
             state.behind = last.filter(|_| !is_last).unwrap_or_default();
@@ -103,7 +103,7 @@ impl Inner {
             waiting.trades.extend(one.trades);
         }
         let all: Vec<Trade> = wallets.values().flat_map(|one| &one.trades).cloned().collect();
-        let coins = doors.coins(&all, &[])?;
+        let coins = doors.coins(&all, &[]).await?;
         let moments = pricing::moments(&coins, &all);
         let deadline = Instant::now() + self.limits.values_ask_max;
         let mut quotes = pricing::quotes(doors, &moments, &[], Some(deadline)).await?;
@@ -126,9 +126,8 @@ impl Inner {
     ) -> Result<(), HistoryError> {
         let waiting: Vec<bool> =
             trades.iter().map(|trade| trade.valued == ValueSource::Pending).collect();
-        let coins = doors.coins(&trades, &[])?;
-        let around = |newest, oldest| doors.around(id, newest, oldest);
-        pricing::settle(&coins, &mut trades, &beside, quotes, around)?;
+        let coins = doors.coins(&trades, &[]).await?;
+        pricing::settle(doors, &coins, id, &mut trades, &beside, quotes).await?;
         let settled = trades
             .iter()
             .zip(waiting)

@@ -19,7 +19,7 @@ pub struct CoverageReport {
     pub checked_at: Option<UnixMillis>,
     /// Stored rows.
     pub rows: u64,
-    /// The first height that the nodes keep, where history is cut.
+    /// The first height that the nodes keep, where what lies below is missing or in doubt.
     pub cut: Option<Height>,
     /// What no configured way of this chain can see.
     pub blind_spots: Doubts,
@@ -38,12 +38,12 @@ pub struct SpanReport {
 
 impl History {
     /// `None` for a wallet of which nothing is stored.
-    pub fn coverage(&self, wallet: Wallet) -> Result<Option<CoverageReport>, HistoryError> {
+    pub async fn coverage(&self, wallet: Wallet) -> Result<Option<CoverageReport>, HistoryError> {
         let inner = &self.inner;
         if !inner.sources.contains_key(&wallet.chain) {
             return Err(HistoryError::ChainDisabled);
         }
-        let record = inner.view()?.wallet(&wallet)?;
+        let record = inner.view()?.wallet(&wallet).await?;
         Ok(record.map(|record| inner.coverage_report(&record)))
     }
 
@@ -64,7 +64,7 @@ impl Inner {
             top,
             checked_at: record.checked_at,
             rows: record.count,
-            cut: record.cut,
+            cut: self.cut(record),
             blind_spots: source.map_or(Doubts::NONE, Source::blind_spots),
             spans: spans
                 .map(|span| SpanReport { span: span.clone(), accepted: accepted(span) })

@@ -3,9 +3,8 @@
 //! Kept as delivered ranges per (key, wallet), one per run of adjacent rows. The memory is ahead
 //! of the store by at most one flush, so a crash may count a little too little, never too much.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::{KeyId, Position, TradeKey};
 use crate::store::{Credit, DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
@@ -49,22 +48,32 @@ impl Usage {
         Self { store, keys: Mutex::default(), wallets_cached_max, ranges_max }
     }
 
-    /// Counts a delivery and says how many of its rows the quota allows.
-    pub(super) fn deliver<K: AsRef<TradeKey>>(
+    /// Counts a delivery and returns how many of its rows the quota allows.
+    pub(super) async fn deliver<K: AsRef<TradeKey>>(
         &self,
         delivery: &Delivery<'_, K>,
     ) -> Result<usize, StoreError> {
         if delivery.key == KeyId::LOCAL {
             return Ok(delivery.rows.len());
         }
-        let mut keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let usage = self.loaded(&mut keys, delivery.key, delivery.wallet)?;
-        let Delivered { ranges, credit } = usage.wallets.entry(delivery.wallet).or_default();
+        loop {
+            if let Some(allowed) = self.count_loaded(delivery) {
+                return Ok(allowed);
+            }
+            self.load(delivery.key, delivery.wallet).await?;
+        }
+    }
+
+    /// The same by what is in memory; `None` where that lacks the key or the wallet.
+    fn count_loaded<K: AsRef<TradeKey>>(&self, delivery: &Delivery<'_, K>) -> Option<usize> {
+        let mut keys = self.keys();
+        let usage = keys.get_mut(&delivery.key)?;
+        let Delivered { ranges, credit } = usage.wallets.get_mut(&delivery.wallet)?;
         let credited = credit.map_or(0, |credit| credit.left);
         let left = delivery.quota.map_or(u64::MAX, |quota| quota.saturating_sub(usage.total));
         let (allowed, counted) = allowance(ranges, delivery.rows, left.saturating_add(credited));
         let Some(delivered) = delivery.rows.get(..allowed).filter(|rows| !rows.is_empty()) else {
-            return Ok(0);
+            return Some(0);
         };
         if join(ranges, delivery.after, delivered) {
             bound(ranges, self.ranges_max);
@@ -74,15 +83,15 @@ impl Usage {
         if let Some(credit) = credit {
             credit.left = credit.left.saturating_sub(counted);
         }
-        Ok(allowed)
+        Some(allowed)
     }
 
     /// Trades counted for a key so far.
-    pub(super) fn total(&self, key: KeyId) -> Result<u64, StoreError> {
-        let keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match keys.get(&key) {
-            Some(usage) => Ok(usage.total),
-            None => self.store.view()?.usage_total(key),
+    pub(super) async fn total(&self, key: KeyId) -> Result<u64, StoreError> {
+        let known = self.keys().get(&key).map(|usage| usage.total);
+        match known {
+            Some(total) => Ok(total),
+            None => self.store.view()?.usage_total(key).await,
         }
     }
 
@@ -95,7 +104,7 @@ impl Usage {
         let marks: Vec<_> = updates.iter().map(|update| (update.key, update.wallet)).collect();
         let written = self.store.write_usage(updates).await;
         if written.is_err() {
-            let mut keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut keys = self.keys();
             for (key, wallet) in marks {
                 keys.entry(key).or_default().dirty.insert(wallet);
             }
@@ -104,7 +113,7 @@ impl Usage {
     }
 
     fn take_dirty(&self) -> Vec<UsageUpdate> {
-        let mut keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut keys = self.keys();
         let mut updates = Vec::new();
         for (key, usage) in keys.iter_mut() {
             for wallet in usage.dirty.drain() {
@@ -116,33 +125,40 @@ impl Usage {
         updates
     }
 
-    /// The usage of a key with the wallet's ranges in memory.
-    fn loaded<'a>(
-        &self,
-        keys: &'a mut HashMap<KeyId, KeyUsage>,
-        key: KeyId,
-        wallet: WalletId,
-    ) -> Result<&'a mut KeyUsage, StoreError> {
+    /// Brings the usage of a key, with its ranges of a wallet, into memory. What is there already
+    /// is ahead of the store and stays.
+    async fn load(&self, key: KeyId, wallet: WalletId) -> Result<(), StoreError> {
+        self.make_room();
+        let is_known = self.keys().contains_key(&key);
+        let total = if is_known { None } else { Some(self.store.view()?.usage_total(key).await?) };
+        let view = self.store.view()?;
+        let ranges = view.usage(key, wallet).await?;
+        let credit = view.credit(key, wallet).await?;
+        let mut keys = self.keys();
+        // A key is never taken out of memory.
+        if let Some(total) = total {
+            keys.entry(key).or_insert(KeyUsage { total, ..KeyUsage::default() });
+        }
+        if let Some(usage) = keys.get_mut(&key) {
+            usage.wallets.entry(wallet).or_insert(Delivered { ranges, credit });
+        }
+        Ok(())
+    }
+
+    fn make_room(&self) {
+        let mut keys = self.keys();
         let cached: usize = keys.values().map(|usage| usage.wallets.len()).sum();
-        if cached > self.wallets_cached_max {
-            for usage in keys.values_mut() {
-                let KeyUsage { wallets, dirty, .. } = usage;
-                wallets.retain(|wallet, _| dirty.contains(wallet));
-            }
+        if cached <= self.wallets_cached_max {
+            return;
         }
-        let usage = match keys.entry(key) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let total = self.store.view()?.usage_total(key)?;
-                entry.insert(KeyUsage { total, ..KeyUsage::default() })
-            }
-        };
-        if let Entry::Vacant(entry) = usage.wallets.entry(wallet) {
-            let view = self.store.view()?;
-            let (ranges, credit) = (view.usage(key, wallet)?, view.credit(key, wallet)?);
-            entry.insert(Delivered { ranges, credit });
+        for usage in keys.values_mut() {
+            let KeyUsage { wallets, dirty, .. } = usage;
+            wallets.retain(|wallet, _| dirty.contains(wallet));
         }
-        Ok(usage)
+    }
+
+    fn keys(&self) -> MutexGuard<'_, HashMap<KeyId, KeyUsage>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

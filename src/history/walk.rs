@@ -203,27 +203,28 @@ impl Walk {
     }
 
     /// Known as soon as anything of the wallet is stored.
-    pub fn as_of(&self) -> Option<AsOf> {
+    pub async fn as_of(&self) -> Option<AsOf> {
         if let Some((height, found)) = self.head.zip(self.found) {
             return Some(AsOf { height, at: found.checked_at? });
         }
-        let record = self.inner.store.view().ok()?.wallet(&self.request.wallet).ok()??;
+        let view = self.inner.store.view().ok()?;
+        let record = view.wallet(&self.request.wallet).await.ok()??;
         let height = self.head.or_else(|| record.coverage.top())?;
         Some(AsOf { height, at: record.checked_at? })
     }
 
     /// How many trades there are in all, once that is known.
-    pub fn known_total(&self) -> Option<u64> {
+    pub async fn known_total(&self) -> Option<u64> {
         self.head?;
-        self.summary(None).ok().filter(|end| end.complete).map(|end| end.trade_count)
+        self.summary(None).await.ok().filter(|end| end.complete).map(|end| end.trade_count)
     }
 
     /// The next rows, or the end. Cancel safe: a caller may drop the future and call again.
     pub async fn next(&mut self) -> Step {
         loop {
             if let Some(Ending(error)) = self.ending.clone() {
-                self.finish_tally().await;
-                return self.end(error);
+                Box::pin(self.finish_tally()).await;
+                return Box::pin(self.end(error)).await;
             }
             match self.turn().await {
                 Ok(Some(rows)) => return Step::Rows(rows),
@@ -248,10 +249,11 @@ impl Walk {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
         }
-        let look = if self.live { self.look_live()? } else { self.look()? };
+        // What a wait keeps in memory is not made larger by what a look or a delivery needs.
+        let look = Box::pin(self.look()).await?;
         match look {
             Look::Rows(rows) => {
-                let rows = if self.live { self.deliver_live(rows)? } else { self.deliver(rows)? };
+                let rows = Box::pin(self.deliver(rows)).await?;
                 if !rows.is_empty() {
                     self.inner.metrics.rows_delivered.add(rows.len());
                     return Ok(Some(rows));
@@ -265,12 +267,12 @@ impl Walk {
                 tokio::task::yield_now().await;
                 Ok(None)
             }
-            Look::Bottom if self.awaits_proof()? => {
+            Look::Bottom if Box::pin(self.awaits_proof()).await? => {
                 self.ask(self.head);
                 self.wait().await?;
                 Ok(None)
             }
-            Look::Bottom if self.request.follow => self.go_live().map(Some),
+            Look::Bottom if self.request.follow => Box::pin(self.go_live()).await.map(Some),
             Look::Bottom => {
                 self.ending = Some(Ending(None));
                 Ok(None)
@@ -283,13 +285,17 @@ impl Walk {
         }
     }
 
+    async fn look(&mut self) -> Result<Look, HistoryError> {
+        if self.live { self.look_live().await } else { self.look_below().await }
+    }
+
     /// Reads on from the position, in one read transaction.
-    fn look(&mut self) -> Result<Look, HistoryError> {
+    async fn look_below(&mut self) -> Result<Look, HistoryError> {
         if self.left == 0 && self.found.is_some() {
             return Ok(Look::Bottom);
         }
         let view = self.inner.view()?;
-        let Some(record) = view.wallet(&self.request.wallet)? else {
+        let Some(record) = view.wallet(&self.request.wallet).await? else {
             return Ok(Look::Edge(None));
         };
         if !self.settle(&record) {
@@ -309,11 +315,11 @@ impl Walk {
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);
         let is_last = self.request.filter.is_none() && left <= most;
         let limit = if is_last { left } else { most };
-        let part = (self.from(&view, &record, head)?, floor);
-        let (mut rows, more) = view.rows_in_room(record.id, part, limit, self.room())?;
+        let part = (self.from(&view, &record, head).await?, floor);
+        let (mut rows, more) = view.rows_in_room(record.id, part, limit, self.room()).await?;
         self.page_end = None;
         if is_last && rows.len() >= left {
-            self.page_end = self.page_end(&view, &record, head, more)?.map(Box::new);
+            self.page_end = self.page_end(&view, &record, head, more).await?.map(Box::new);
         }
         let is_cut = self.cut_at_from(&mut rows);
         if rows.is_empty() {
@@ -360,21 +366,21 @@ impl Walk {
     }
 
     /// Where the next rows begin.
-    fn from(
+    async fn from(
         &self,
         view: &View,
         record: &WalletRecord,
         head: Height,
     ) -> Result<Position, HistoryError> {
         match self.position {
-            Position::Start => self.beginning(view, record, head),
+            Position::Start => self.beginning(view, record, head).await,
             Position::After(_) => Ok(self.position),
         }
     }
 
     /// Where the first row of the walk stands: what was stored above the head since it was settled
     /// stands behind a gap maybe, and is for later walks.
-    fn beginning(
+    async fn beginning(
         &self,
         view: &View,
         record: &WalletRecord,
@@ -387,7 +393,8 @@ impl Walk {
             return Ok(position);
         }
         loop {
-            let rows = view.rows(record.id, position, 0, self.inner.limits.rows_per_step_max)?;
+            let rows =
+                view.rows(record.id, position, 0, self.inner.limits.rows_per_step_max).await?;
             let above = rows.bare().iter().take_while(|row| row.key.height > head).count();
             if let Some(last) = above.checked_sub(1).and_then(|at| rows.bare().get(at)) {
                 position = Position::After(last.key);
@@ -424,9 +431,13 @@ impl Walk {
         self.settled
     }
 
+    async fn deliver(&mut self, rows: Rows) -> Result<Rows, HistoryError> {
+        if self.live { self.deliver_live(rows).await } else { self.deliver_below(rows).await }
+    }
+
     /// Takes what the filter lets through, as far as the page and the quota reach. Usage is kept by
     /// runs of neighbours.
-    fn deliver(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
+    async fn deliver_below(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
         let mut keep: Vec<Range<usize>> = Vec::new();
         let mut at = 0;
         while let Some((wanted, len)) = self.run(&rows, at) {
@@ -438,7 +449,7 @@ impl Walk {
                 self.pass(run, 0);
                 continue;
             }
-            let allowed = self.count(self.position, run)?;
+            let allowed = self.count(self.position, run).await?;
             if allowed == 0 && !run.is_empty() && keep.is_empty() {
                 return Err(HistoryError::QuotaExceeded);
             }
@@ -480,17 +491,17 @@ impl Walk {
     }
 
     /// Counts rows and says how many of them the quota allows.
-    fn count<K: AsRef<TradeKey>>(
+    async fn count<K: AsRef<TradeKey> + Sync>(
         &self,
         after: Position,
         rows: &[K],
     ) -> Result<usize, HistoryError> {
         let wallet = match self.found {
             Some(found) => found.id,
-            None => self.record(&self.inner.view()?)?.ok_or(HistoryError::Internal)?.id,
+            None => self.record(&self.inner.view()?).await?.ok_or(HistoryError::Internal)?.id,
         };
         let WalkRequest { key, quota, .. } = self.request;
-        Ok(self.inner.usage.deliver(&Delivery { key, quota, wallet, after, rows })?)
+        Ok(self.inner.usage.deliver(&Delivery { key, quota, wallet, after, rows }).await?)
     }
 
     fn ask(&self, edge: Option<Height>) {
@@ -520,7 +531,7 @@ impl Walk {
             (news.failures > self.failures_seen).then(|| news.failure.clone()).flatten()
         };
         if let Some(error) = failure {
-            self.fail(error)?;
+            Box::pin(self.fail(error)).await?;
         } else if Instant::now() >= self.deadline {
             self.ending = Some(Ending(None));
         }
@@ -529,16 +540,16 @@ impl Walk {
 
     /// After a failed load: the walk first goes on with what is stored, then ends. One that follows
     /// waits for the next try.
-    fn fail(&mut self, error: HistoryError) -> Result<(), HistoryError> {
-        if !self.live && !matches!(self.look()?, Look::Rows(_) | Look::Bottom) {
+    async fn fail(&mut self, error: HistoryError) -> Result<(), HistoryError> {
+        if !self.live && !matches!(self.look_below().await?, Look::Rows(_) | Look::Bottom) {
             return Err(error);
         }
         self.failures_seen = self.progress.borrow().failures;
         Ok(())
     }
 
-    fn record(&self, view: &View) -> Result<Option<Arc<WalletRecord>>, HistoryError> {
-        Ok(view.wallet(&self.request.wallet)?)
+    async fn record(&self, view: &View) -> Result<Option<Arc<WalletRecord>>, HistoryError> {
+        Ok(view.wallet(&self.request.wallet).await?)
     }
 }
 

@@ -102,7 +102,7 @@ impl Worker {
     }
 
     async fn record(&self) -> Result<WalletRecord, HistoryError> {
-        let known = self.inner.view()?.wallet(&self.board.wallet)?;
+        let known = self.inner.view()?.wallet(&self.board.wallet).await?;
         match known {
             Some(record) => Ok(WalletRecord::clone(&record)),
             None => Ok(self.inner.store.intern(&self.board.wallet).await?),
@@ -217,7 +217,7 @@ impl Worker {
         let known = self.pumps.iter().position(|pump| pump.low == low && pump.next_high.is_none());
         let at = match known {
             Some(at) => at,
-            None => self.open(record, Gap { low, high: low, resume: None }, true)?,
+            None => self.open(record, Gap { low, high: low, resume: None }, true).await?,
         };
         if known.is_none() && self.has_reorganised(record).await? {
             self.pumps.clear();
@@ -250,7 +250,7 @@ impl Worker {
         let fits = |pump: &Pump| pump.low == gap.low && pump.next_high == Some(gap.high);
         let at = match self.pumps.iter().position(fits) {
             Some(at) => at,
-            None => self.open(record, gap, false)?,
+            None => self.open(record, gap, false).await?,
         };
         let eager = eager || self.board.background().is_some();
         if let Some(pump) = self.pumps.get(at) {
@@ -275,7 +275,7 @@ impl Worker {
         let fits = |pump: &Pump| pump.low == low && pump.next_high == Some(high);
         let at = match self.pumps.iter().position(fits) {
             Some(at) => at,
-            None => self.open(record, Gap { low, high, resume: None }, false)?,
+            None => self.open(record, Gap { low, high, resume: None }, false).await?,
         };
         let fetched = match self.fetch(at).await {
             Ok(Some(fetched)) => fetched,
@@ -304,7 +304,7 @@ impl Worker {
     }
 
     /// Starts reading a gap; `to_head` asks the source for the upper end.
-    fn open(
+    async fn open(
         &mut self,
         record: &WalletRecord,
         gap: Gap,
@@ -319,9 +319,10 @@ impl Worker {
             low: gap.low,
             high,
             resume: gap.resume,
-            accounts: self.inner.view()?.accounts(record.id)?,
+            accounts: self.inner.view()?.accounts(record.id).await?,
             lane: self.lane.clone(),
             first: record.coverage.top().is_none(),
+            another: None,
         });
         self.pumps.push(Pump::start(&self.inner.tasks, reader, gap.low, high));
         Ok(self.pumps.len() - 1)
@@ -373,7 +374,7 @@ impl Worker {
         chunk.reread = reread;
         let max = inner.limits.anchors_max;
         if let Some(anchor) = anchor {
-            let kept = inner.view()?.anchors(record.id)?;
+            let kept = inner.view()?.anchors(record.id).await?;
             chunk.anchors = Some(anchors::add(&kept, anchor, max));
         }
         let is_proved = source.accepts(chunk.proof) && chunk.missing.is_empty();
@@ -429,7 +430,7 @@ impl Worker {
 
     /// Holds the kept hashes against the chain; where one differs, cuts back to the last good one.
     async fn has_reorganised(&self, record: &WalletRecord) -> Result<bool, IngestError> {
-        let kept = anchors::newest_first(&self.inner.view()?.anchors(record.id)?);
+        let kept = anchors::newest_first(&self.inner.view()?.anchors(record.id).await?);
         let check = |anchor: Anchor| async move {
             let checked = self.source.check_hash(anchor.height, anchor.hash, &self.lane).await;
             checked.map(|check| (anchor.height, check))
@@ -503,7 +504,7 @@ impl Inner {
         epoch: u64,
         anchor: Anchor,
     ) -> Result<(), HistoryError> {
-        let kept = self.view()?.anchors(id)?;
+        let kept = self.view()?.anchors(id).await?;
         let anchors = Some(anchors::add(&kept, anchor, self.limits.anchors_max));
         let patch = WalletPatch { anchors, ..WalletPatch::default() };
         Ok(self.store.update_wallet(id, epoch, patch).await.map(drop)?)

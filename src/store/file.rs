@@ -10,11 +10,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use redb::backends::FileBackend;
 use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _, StorageBackend};
 
+use super::file_view::FileView;
 use super::memo::Memo;
 use super::read_only::{ReadOnly, is_refusal};
 use super::schema::{self, Found};
 use super::snapshot::{Latest, Snapshot};
-use super::view::View;
 use super::{StoreError, StoreOptions};
 
 /// redb's mark at the start of a file, the page of its header, and more than it writes before it
@@ -55,14 +55,14 @@ impl Shared {
         })
     }
 
-    pub(super) fn view(self: &Arc<Self>) -> Result<View, StoreError> {
+    pub(super) fn view(self: &Arc<Self>) -> Result<FileView, StoreError> {
         // A file that failed shall be seen to fail, though its pages may be in memory.
         let snapshot = if self.has_failed() {
             Arc::new(self.begin()?)
         } else {
             self.latest.get_or(|| self.begin())?
         };
-        Ok(View::new(snapshot, Arc::clone(self)))
+        Ok(FileView::new(snapshot, Arc::clone(self)))
     }
 
     fn begin(&self) -> Result<Snapshot, StoreError> {

@@ -1,5 +1,5 @@
-//! The trades on disk: one file, one writer thread, many readers. The only code that names redb
-//! and bincode.
+//! The stored trades, in one file with one writer thread (`file_store.rs`) or in a database that
+//! several processes share (`postgres`). The only code that names redb, bincode and tokio-postgres.
 //!
 //! Invariants:
 //! - A write is durable before it is answered, and is there whole or not at all.
@@ -13,6 +13,7 @@
 //! - Numbers of wallets, tokens and venues are never given twice.
 //! - Reading never waits for writing; no lock is held across an await.
 
+mod answer;
 mod apply;
 mod codec;
 #[cfg(test)]
@@ -20,11 +21,15 @@ mod codec_properties;
 mod credit;
 mod error;
 mod file;
+mod file_store;
+mod file_view;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod intern;
 mod key;
 mod memo;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod prices;
 mod read_only;
 mod record;
@@ -39,16 +44,16 @@ mod view;
 mod writer;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 
 use redb::StorageBackend;
-use tokio::sync::{mpsc, oneshot};
 
 use crate::domain::{Height, Wallet};
 
+pub use answer::Reading;
 pub use credit::Credit;
 pub use error::StoreError;
+#[cfg(feature = "postgres")]
+pub use postgres::SharedOptions;
 pub use record::{
     Anchor, Chunk, DeliveredRange, KeptCandle, NewValue, Pending, PriceRecord, StoreStats,
     TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, WantedPlace, WantedValue,
@@ -56,8 +61,10 @@ pub use record::{
 };
 pub use view::View;
 
-use file::{Shared, SharedBackend};
-use writer::{Job, Reply, Writer};
+use answer::Answer;
+use file_store::FileStore;
+#[cfg(feature = "postgres")]
+use postgres::PgStore;
 
 /// Name of the file inside the data folder.
 pub const FILE_NAME: &str = "trades.redb";
@@ -103,21 +110,27 @@ pub struct StoreOptions {
     pub cache_bytes: usize,
 }
 
-/// The open store; clones share it. Dropping the last one writes what was sent and closes the
-/// file, which blocks for the time of a commit.
+/// The open store; clones share it. Dropping the last one of a file writes what was sent and closes
+/// the file, which blocks for the time of a commit.
 #[derive(Debug, Clone)]
-pub struct Store {
-    inner: Arc<Inner>,
+pub struct Store(Arm);
+
+#[derive(Debug, Clone)]
+enum Arm {
+    File(FileStore),
+    #[cfg(feature = "postgres")]
+    Shared(PgStore),
 }
 
-#[derive(Debug)]
-struct Inner {
-    shared: Arc<Shared>,
-    /// Writes block their caller; see [`Store::in_step`].
-    in_step: bool,
-    /// `None` only while dropping.
-    jobs: Option<mpsc::Sender<Job>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+/// One write by the arm that there is.
+macro_rules! by_arm {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        match &$self.0 {
+            Arm::File(store) => store.$method($($argument),*).await,
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Box::pin(store.$method($($argument),*)).await,
+        }
+    };
 }
 
 impl Store {
@@ -128,7 +141,7 @@ impl Store {
     /// `Locked` while another process has it, `NewerFormat` and `Foreign` for a file that this
     /// program must not touch, `Io` for the rest.
     pub fn open(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options, false)
+        FileStore::open(folder, options).map(Arm::File).map(Self)
     }
 
     /// Opens the store on something else than a file, as tests of crashes and faults do.
@@ -136,7 +149,7 @@ impl Store {
         backend: impl StorageBackend,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        Self::start(file::open_backend(backend)?, options, false)
+        FileStore::on_backend(backend, options).map(Arm::File).map(Self)
     }
 
     /// Like [`Store::on_backend`], but a write blocks its caller's thread: on paused time a task
@@ -145,60 +158,37 @@ impl Store {
         backend: impl StorageBackend,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        Self::start(file::open_backend(backend)?, options, true)
+        FileStore::in_step(backend, options).map(Arm::File).map(Self)
     }
 
-    fn start(
-        backend: SharedBackend,
-        options: StoreOptions,
-        in_step: bool,
-    ) -> Result<Self, StoreError> {
-        let shared = Arc::new(Shared::open(backend, options)?);
-        let (jobs, queue) = mpsc::channel(LIMITS.queued_jobs);
-        let writer = Writer::new(Arc::clone(&shared), queue);
-        let thread =
-            thread::Builder::new().name("store-writer".to_owned()).spawn(move || writer.run())?;
-        let thread = Mutex::new(Some(thread));
-        Ok(Self { inner: Arc::new(Inner { shared, in_step, jobs: Some(jobs), thread }) })
+    /// Connects to a database that several processes may share, and brings its schema up to date.
+    #[cfg(feature = "postgres")]
+    pub async fn connect(options: &SharedOptions) -> Result<Self, StoreError> {
+        PgStore::connect(options).await.map(Arm::Shared).map(Self)
     }
 
-    /// What is stored now. Blocking and quick; see [`View`].
+    /// What is stored now. Blocking and quick for a file; see [`View`].
     pub fn view(&self) -> Result<View, StoreError> {
-        if self.inner.shared.has_failed()
-            && let Some(jobs) = &self.inner.jobs
-        {
-            if self.inner.in_step {
-                let (reply, answer) = Reply::new();
-                if jobs.try_send(Job::Usage(Vec::new(), reply)).is_ok() {
-                    let _ = self.spin(answer);
-                }
-            } else {
-                // A full queue wakes the writer as well.
-                let _ = jobs.try_send(Job::Mend);
-            }
+        match &self.0 {
+            Arm::File(store) => store.view().map(View::of_file),
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Ok(View::of_shared(store.view())),
         }
-        self.inner.shared.view()
     }
 
     /// The record of a wallet, which is created where it is missing.
     pub async fn intern(&self, wallet: &Wallet) -> Result<WalletRecord, StoreError> {
-        if let Some(record) = self.view()?.wallet(wallet)? {
-            return Ok(WalletRecord::clone(&record));
-        }
-        let (reply, answer) = Reply::new();
-        let id = self.ask(Job::Intern(*wallet, reply), answer).await?;
-        self.view()?.wallet_by_id(id)?.ok_or(StoreError::UnknownWallet(id))
+        by_arm!(self.intern(wallet))
     }
 
     /// Replaces what is stored between the chunk's heights: rows, coverage and count change in one
-    /// transaction. Once sent, it is written even where the caller stops waiting.
+    /// transaction. Once sent to a file, it is written even where the caller stops waiting.
     ///
     /// # Errors
     /// `Invalid` for a chunk that contradicts itself. After `Io` the chunk may be stored or not;
     /// writing it again is safe.
     pub async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
-        let (reply, answer) = Reply::new();
-        self.ask(Job::Chunk(Box::new(chunk), reply), answer).await
+        by_arm!(self.write_chunk(chunk))
     }
 
     /// Changes the record. Reopened heights lose their rows at once, so that rows never stand at
@@ -209,27 +199,23 @@ impl Store {
         epoch: u64,
         patch: WalletPatch,
     ) -> Result<Written, StoreError> {
-        let (reply, answer) = Reply::new();
-        self.ask(Job::Patch(id, epoch, Box::new(patch), reply), answer).await
+        by_arm!(self.update_wallet(id, epoch, patch))
     }
 
     /// Deletes rows, coverage and anchors above a height, with all that the source remembers of
     /// the wallet, and raises the epoch, which is returned.
     pub async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, StoreError> {
-        let (reply, answer) = Reply::new();
-        self.ask(Job::CutBack(id, above, reply), answer).await
+        by_arm!(self.cut_back(id, above))
     }
 
     /// Writes all updates in one transaction.
     pub async fn write_usage(&self, updates: Vec<UsageUpdate>) -> Result<(), StoreError> {
-        let (reply, answer) = Reply::new();
-        self.ask(Job::Usage(updates, reply), answer).await
+        by_arm!(self.write_usage(updates))
     }
 
     /// Adds what is newly known of tokens; what is known already stays.
     pub async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<(), StoreError> {
-        let (reply, answer) = Reply::new();
-        self.ask(Job::Tokens(tokens, reply), answer).await
+        by_arm!(self.write_tokens(tokens))
     }
 
     /// Gives values to rows that wait for them, and keeps the prices met on the way. A row that has
@@ -241,79 +227,21 @@ impl Store {
         values: Vec<NewValue>,
         prices: Vec<PriceRecord>,
     ) -> Result<Written, StoreError> {
-        let (reply, answer) = Reply::new();
-        self.ask(Job::Values(id, epoch, Box::new((values, prices)), reply), answer).await
+        by_arm!(self.write_values(id, epoch, values, prices))
     }
 
-    /// Writes what was sent, closes the file and ends the writer; further calls get `Closed`, and
+    /// Writes what was sent, closes the store and ends its writer; further calls get `Closed`, and
     /// views that are still open get errors.
     pub async fn close(&self) {
-        let (done, closed) = oneshot::channel();
-        if let Some(jobs) = &self.inner.jobs
-            && jobs.send(Job::Close(done)).await.is_ok()
-            && !self.inner.in_step
-        {
-            // An error means that the writer ended in some other way.
-            let _ = closed.await;
-        }
-        self.inner.join();
+        by_arm!(self.close());
     }
 
     /// Sizes for the metrics.
-    pub fn stats(&self) -> Result<StoreStats, StoreError> {
-        let file_bytes = self.inner.shared.file_bytes()?;
-        self.view()?.stats(file_bytes)
-    }
-
-    /// Waits for the writer without giving the thread away.
-    fn spin<T>(
-        &self,
-        mut answer: oneshot::Receiver<Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        loop {
-            match answer.try_recv() {
-                Ok(outcome) => return outcome,
-                Err(oneshot::error::TryRecvError::Empty) => thread::yield_now(),
-                Err(oneshot::error::TryRecvError::Closed) => return Err(self.inner.gone()),
-            }
+    pub fn stats(&self) -> Reading<'_, StoreStats> {
+        match &self.0 {
+            Arm::File(store) => Answer::ready(store.stats()),
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Answer::later(store.stats()),
         }
-    }
-
-    async fn ask<T>(
-        &self,
-        job: Job,
-        answer: oneshot::Receiver<Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        let jobs = self.inner.jobs.as_ref().ok_or(StoreError::Closed)?;
-        if jobs.send(job).await.is_err() {
-            return Err(self.inner.gone());
-        }
-        if self.inner.in_step {
-            return self.spin(answer);
-        }
-        answer.await.unwrap_or_else(|_| Err(self.inner.gone()))
-    }
-}
-
-impl Inner {
-    fn gone(&self) -> StoreError {
-        if self.shared.is_closed() { StoreError::Closed } else { StoreError::WriterGone }
-    }
-
-    fn join(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.join().is_err()
-        {
-            tracing::error!("the store's writer ended by a panic");
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // The writer ends when nobody can send any more.
-        self.jobs = None;
-        self.join();
     }
 }

@@ -161,9 +161,9 @@ mod tests {
         for (folder, knows) in [(&folder, false), (&copied, true)] {
             let store = Store::open(folder, OPTIONS).unwrap();
             let view = store.view().unwrap();
-            assert_eq!(view.wallet(&wallet(1)).unwrap().is_some(), knows);
-            assert!(view.wallet(&wallet(2)).unwrap().is_some());
-            assert_eq!(view.wallet_by_id(first.id).unwrap().is_some(), knows);
+            assert_eq!(view.wallet(&wallet(1)).await.unwrap().is_some(), knows);
+            assert!(view.wallet(&wallet(2)).await.unwrap().is_some());
+            assert_eq!(view.wallet_by_id(first.id).await.unwrap().is_some(), knows);
             drop(view);
             store.close().await;
         }

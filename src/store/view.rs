@@ -1,89 +1,86 @@
-//! The reading side: one read transaction, blocking and short.
+//! The reading side of both arms.
 
-use std::fmt;
-use std::ops::Bound;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
-
-use crate::domain::{
-    Address, BareRow, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows,
-    SourceAccount, Token, TradeKey, Units, UnixMillis, UnixSeconds, Wallet,
-};
-
-use super::codec::{self, WalletState, corrupt};
-use super::credit::{self, Credit};
-use super::file::Shared;
-use super::key::{
-    RowKey, account_key, address_key, height_of, read_row_key, rows_of_wanted, time_of,
-    token_of_wanted, usage_key, wanted_key,
-};
-use super::memo::Slots;
-use super::schema::names::{
-    ACCOUNTS, ANCHORS, CANDLES, LEARNED, PENDING, RANGES, STATES, TOKENS, TRADES, VENUES, WALLETS,
-    WANTED, WANTED_VALUES,
-};
-use super::schema::{
-    ACCOUNT_TO_STATE, KEY_TO_TOTAL, MINUTE_TO_CANDLE, MINUTE_TO_LEARNED, ROW_KEY_TO_TRADE,
-    TOKEN_ID_TO_TOKEN, TOKEN_TO_ID, USAGE_TO_RANGES, VENUE_ID_TO_NAME, WALLET_ID_TO_ANCHORS,
-    WALLET_ID_TO_PENDING, WALLET_ID_TO_WALLET, WANTED_TOKEN, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
-};
-use super::snapshot::Snapshot;
-use super::trade_codec::{self, StoredTrade};
+use super::answer::{Answer, Reading};
+use super::file_view::FileView;
+#[cfg(feature = "postgres")]
+use super::postgres::PgView;
 use super::{
-    Anchor, DeliveredRange, KeptCandle, LIMITS, Pending, StoreError, StoreStats, TokenRecord,
-    WalletId, WalletRecord, WantedPlace, WantedValue,
+    Anchor, Credit, DeliveredRange, KeptCandle, Pending, StoreError, TokenRecord, WalletId,
+    WalletRecord, WantedPlace, WantedValue,
+};
+use crate::domain::{
+    Address, ChainId, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
+    UnixMillis, UnixSeconds, Wallet,
 };
 
-/// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
+/// The stored data at one moment. Drop it soon: while a view of the file lives, the file cannot
 /// reuse the pages that later commits free, so take a fresh one for each slice.
-pub struct View {
-    snapshot: Arc<Snapshot>,
-    shared: Arc<Shared>,
-    /// The wallet that was looked up first.
-    found: OnceLock<(WalletId, Family)>,
+///
+/// A view of the shared arm reads record and rows of a wallet in one statement where it was taken
+/// by [`Store::view_at`](super::Store::view_at); where they come from two, rows that were removed
+/// in between are an [`Overtaken`](StoreError::Overtaken).
+#[derive(Debug)]
+pub struct View(Arm);
+
+#[derive(Debug)]
+enum Arm {
+    File(FileView),
+    #[cfg(feature = "postgres")]
+    Shared(PgView),
 }
 
-impl fmt::Debug for View {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View").finish_non_exhaustive()
-    }
+/// One read by the arm that there is.
+macro_rules! by_arm {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        match &$self.0 {
+            Arm::File(view) => Answer::ready(view.$method($($argument),*)),
+            #[cfg(feature = "postgres")]
+            Arm::Shared(view) => Answer::later(view.$method($($argument),*)),
+        }
+    };
 }
 
 impl View {
-    pub(super) fn new(snapshot: Arc<Snapshot>, shared: Arc<Shared>) -> Self {
-        Self { snapshot, shared, found: OnceLock::new() }
+    pub(super) fn of_file(view: FileView) -> Self {
+        Self(Arm::File(view))
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(super) fn of_shared(view: PgView) -> Self {
+        Self(Arm::Shared(view))
     }
 
     /// `None` where the wallet was never interned.
-    pub fn wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
-        self.noted(self.find_wallet(wallet))
+    pub fn wallet<'a>(&'a self, wallet: &'a Wallet) -> Reading<'a, Option<Arc<WalletRecord>>> {
+        by_arm!(self.wallet(wallet))
     }
 
     /// Block hashes that a wallet's coverage stands on, in the order they were given.
-    pub fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
-        self.noted(self.read_anchors(id))
+    pub fn anchors(&self, id: WalletId) -> Reading<'_, Vec<Anchor>> {
+        by_arm!(self.anchors(id))
     }
 
     /// A wallet's background demand that has not been met.
-    pub fn pending_of(&self, id: WalletId) -> Result<Option<Pending>, StoreError> {
-        self.noted(self.read_pending_of(id))
+    pub fn pending_of(&self, id: WalletId) -> Reading<'_, Option<Pending>> {
+        by_arm!(self.pending_of(id))
     }
 
-    pub fn wallet_by_id(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
-        self.noted(self.read_wallet(id))
+    pub fn wallet_by_id(&self, id: WalletId) -> Reading<'_, Option<WalletRecord>> {
+        by_arm!(self.wallet_by_id(id))
     }
 
     /// Up to `limit` rows behind `after`, newest first. Stops at the first row whose height is
     /// below `floor`, which is how a reader stays above a gap; that row is not among them.
-    pub fn rows(
+    pub async fn rows(
         &self,
         id: WalletId,
         after: Position,
         floor: Height,
         limit: usize,
     ) -> Result<Rows, StoreError> {
-        Ok(self.rows_in_room(id, (after, floor), limit, Rows::default())?.0)
+        Ok(self.rows_in_room(id, (after, floor), limit, Rows::default()).await?.0)
     }
 
     /// The same behind a position and down to a floor, in room that other rows had, and whether
@@ -94,35 +91,34 @@ impl View {
         part: (Position, Height),
         limit: usize,
         room: Rows,
-    ) -> Result<(Rows, bool), StoreError> {
-        self.noted(self.read_rows(id, part, limit, room))
+    ) -> Reading<'_, (Rows, bool)> {
+        by_arm!(self.rows_in_room(id, part, limit, room))
     }
 
     /// Up to `limit` rows in front of `than`, which is before them in time, oldest first; all rows
     /// from the oldest one on for [`Position::Start`].
-    pub fn newer_rows(
-        &self,
-        id: WalletId,
-        than: Position,
-        limit: usize,
-    ) -> Result<Rows, StoreError> {
-        self.noted(self.read_newer_rows(id, than, limit))
+    pub fn newer_rows(&self, id: WalletId, than: Position, limit: usize) -> Reading<'_, Rows> {
+        by_arm!(self.newer_rows(id, than, limit))
     }
 
     /// How many rows stand above `height`, counted from the newest until the first one at or below
     /// it, at most `limit`.
-    pub fn count_above(&self, id: WalletId, height: Height, limit: u64) -> Result<u64, StoreError> {
-        self.noted(self.read_count_above(id, height, limit))
+    pub fn count_above(&self, id: WalletId, height: Height, limit: u64) -> Reading<'_, u64> {
+        by_arm!(self.count_above(id, height, limit))
     }
 
     /// Block time of the oldest stored row.
-    pub fn first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
-        self.noted(self.read_first_time(id))
+    pub fn first_time(&self, id: WalletId) -> Reading<'_, Option<UnixSeconds>> {
+        by_arm!(self.first_time(id))
     }
 
     /// `None` for a mint that no stored trade and no look-up has named.
-    pub fn token(&self, chain: ChainId, mint: &Address) -> Result<Option<TokenRecord>, StoreError> {
-        self.noted(self.find_token(chain, mint))
+    pub fn token<'a>(
+        &'a self,
+        chain: ChainId,
+        mint: &'a Address,
+    ) -> Reading<'a, Option<TokenRecord>> {
+        by_arm!(self.token(chain, mint))
     }
 
     /// Up to `limit` tokens of a chain that lack a symbol or decimals and were not asked for since
@@ -132,8 +128,8 @@ impl View {
         chain: ChainId,
         asked_before: UnixMillis,
         limit: usize,
-    ) -> Result<Vec<TokenRecord>, StoreError> {
-        self.noted(self.read_wanted(chain, asked_before, limit))
+    ) -> Reading<'_, Vec<TokenRecord>> {
+        by_arm!(self.tokens_wanting_symbols(chain, asked_before, limit))
     }
 
     /// Up to `limit` rows of a wallet between two times, both inclusive, newest first.
@@ -143,452 +139,57 @@ impl View {
         newest: UnixSeconds,
         oldest: UnixSeconds,
         limit: usize,
-    ) -> Result<Rows, StoreError> {
-        self.noted(self.read_rows_between(id, newest, oldest, limit))
+    ) -> Reading<'_, Rows> {
+        by_arm!(self.rows_between(id, newest, oldest, limit))
     }
 
     /// Up to `limit` transactions of a chain behind a place that wait for values.
-    pub fn wanted_values(
-        &self,
+    pub fn wanted_values<'a>(
+        &'a self,
         chain: ChainId,
-        behind: &WantedPlace,
+        behind: &'a WantedPlace,
         limit: usize,
-    ) -> Result<Vec<WantedValue>, StoreError> {
-        self.noted(self.read_wanted_values(chain, behind, limit))
+    ) -> Reading<'a, Vec<WantedValue>> {
+        by_arm!(self.wanted_values(chain, behind, limit))
     }
 
-    /// Prices that trades told between two times, both inclusive, by minute and then by tag.
+    /// Prices learned from trades between two times, both inclusive, by minute and then by tag.
     pub fn learned_prices(
         &self,
         chain: ChainId,
         from: UnixSeconds,
         to: UnixSeconds,
-    ) -> Result<Vec<LearnedPrice>, StoreError> {
-        self.noted(self.read_learned(chain, from, to))
+    ) -> Reading<'_, Vec<LearnedPrice>> {
+        by_arm!(self.learned_prices(chain, from, to))
     }
 
-    /// What the candle source told of a minute.
-    pub fn candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
-        self.noted(self.read_candle(chain, minute))
+    /// What the candle source returned for a minute.
+    pub fn candle(&self, chain: ChainId, minute: Minute) -> Reading<'_, KeptCandle> {
+        by_arm!(self.candle(chain, minute))
     }
 
     /// What the source remembers of a wallet, by account.
-    pub fn accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, StoreError> {
-        self.noted(self.read_accounts(id))
+    pub fn accounts(&self, id: WalletId) -> Reading<'_, Vec<SourceAccount>> {
+        by_arm!(self.accounts(id))
     }
 
     /// Wallets with a background demand, by number.
-    pub fn pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
-        self.noted(self.read_pending())
+    pub fn pending(&self) -> Reading<'_, Vec<(WalletId, Wallet, Pending)>> {
+        by_arm!(self.pending())
     }
 
     /// Trades that a key has read, each once.
-    pub fn usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
-        self.noted(self.read_usage_total(key))
+    pub fn usage_total(&self, key: KeyId) -> Reading<'_, u64> {
+        by_arm!(self.usage_total(key))
     }
 
     /// The ranges last written for a key and a wallet.
-    pub fn usage(&self, key: KeyId, id: WalletId) -> Result<Vec<DeliveredRange>, StoreError> {
-        self.noted(self.read_usage(key, id))
+    pub fn usage(&self, key: KeyId, id: WalletId) -> Reading<'_, Vec<DeliveredRange>> {
+        by_arm!(self.usage(key, id))
     }
 
     /// What a key has counted of the wallet before it was forgotten.
-    pub fn credit(&self, key: KeyId, id: WalletId) -> Result<Option<Credit>, StoreError> {
-        let wallet = self.noted(self.plain_wallet(id))?.ok_or(StoreError::UnknownWallet(id))?;
-        self.noted(credit::read(&self.snapshot.txn, key, &wallet))
-    }
-
-    pub(super) fn stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {
-        self.noted(self.read_stats(file_bytes))
-    }
-
-    fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
-        self.shared.noted(self.snapshot.opened, result)
-    }
-
-    fn read_stats(&self, file_bytes: u64) -> Result<StoreStats, StoreError> {
-        Ok(StoreStats {
-            file_bytes,
-            rows: self.snapshot.txn.open_table(ROW_KEY_TO_TRADE)?.len()?,
-            wallets: self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?.len()?,
-            tokens: self.snapshot.txn.open_table(TOKEN_ID_TO_TOKEN)?.len()?,
-        })
-    }
-
-    fn find_wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
-        let Some(record) = self.known_or_found(wallet)? else { return Ok(None) };
-        // The rows of the same wallet are mostly read next.
-        let _ = self.found.set((record.id, wallet.address.family()));
-        Ok(Some(record))
-    }
-
-    fn known_or_found(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, StoreError> {
-        if let Some(record) = self.snapshot.record(wallet) {
-            return Ok(Some(record));
-        }
-        let key = address_key(wallet.chain, &wallet.address);
-        let Some(id) = self.snapshot.wallet_ids()?.get(key.as_slice())? else { return Ok(None) };
-        let record = Arc::new(self.read_state(WalletId(id.value()), *wallet)?);
-        self.snapshot.keep_record(&record);
-        Ok(Some(record))
-    }
-
-    fn read_wallet(&self, id: WalletId) -> Result<Option<WalletRecord>, StoreError> {
-        match self.plain_wallet(id)? {
-            Some(wallet) => {
-                let _ = self.found.set((id, wallet.address.family()));
-                self.read_state(id, wallet).map(Some)
-            }
-            None => Ok(None),
-        }
-    }
-
-    fn read_state(&self, id: WalletId, wallet: Wallet) -> Result<WalletRecord, StoreError> {
-        let state = match self.snapshot.states()?.get(id.0)? {
-            Some(bytes) => codec::decode_state(STATES, bytes.value())?,
-            None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),
-        };
-        let WalletState { epoch, coverage, count, checked_at, cut, disordered: _ } = state;
-        Ok(WalletRecord { id, wallet, epoch, coverage, count, checked_at, cut })
-    }
-
-    fn read_pending_of(&self, id: WalletId) -> Result<Option<Pending>, StoreError> {
-        match self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?.get(id.0)? {
-            Some(bytes) => codec::decode_pending(PENDING, bytes.value()).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn read_anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
-        match self.snapshot.txn.open_table(WALLET_ID_TO_ANCHORS)?.get(id.0)? {
-            Some(bytes) => codec::decode_anchors(ANCHORS, bytes.value()),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>, StoreError> {
-        match self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?.get(id.0)? {
-            Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn family(&self, id: WalletId) -> Result<Option<Family>, StoreError> {
-        match self.found.get() {
-            Some((found, family)) if *found == id => Ok(Some(*family)),
-            _ => Ok(self.plain_wallet(id)?.map(|wallet| wallet.address.family())),
-        }
-    }
-
-    fn read_rows(
-        &self,
-        id: WalletId,
-        (after, floor): (Position, Height),
-        limit: usize,
-        room: Rows,
-    ) -> Result<(Rows, bool), StoreError> {
-        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let start = match after {
-            Position::Start => RowKey::start(id),
-            Position::After(key) => RowKey::new(id, &key),
-        };
-        let table = self.snapshot.trades()?;
-        let mut slice = Slice::new(self, limit, room);
-        let end = RowKey::end(id);
-        let behind = (Bound::Excluded(start.bytes()), Bound::Excluded(end.bytes()));
-        for entry in table.range::<&[u8]>(behind)? {
-            let (key, value) = entry?;
-            if height_of(key.value()).is_some_and(|height| height < floor) {
-                break;
-            }
-            if slice.rows.len() >= limit {
-                return Ok((slice.rows, true));
-            }
-            slice.push(row_key(key.value(), family)?, value.value())?;
-        }
-        Ok((slice.rows, false))
-    }
-
-    fn read_newer_rows(
-        &self,
-        id: WalletId,
-        than: Position,
-        limit: usize,
-    ) -> Result<Rows, StoreError> {
-        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let end = match than {
-            Position::Start => RowKey::end(id),
-            Position::After(key) => RowKey::new(id, &key),
-        };
-        let table = self.snapshot.trades()?;
-        let mut slice = Slice::new(self, limit, Rows::default());
-        let newer = table.range(RowKey::start(id).bytes()..end.bytes())?.rev().take(limit);
-        for entry in newer {
-            let (key, value) = entry?;
-            slice.push(row_key(key.value(), family)?, value.value())?;
-        }
-        Ok(slice.rows)
-    }
-
-    fn read_count_above(
-        &self,
-        id: WalletId,
-        height: Height,
-        limit: u64,
-    ) -> Result<u64, StoreError> {
-        let table = self.snapshot.trades()?;
-        let mut count = 0;
-        for entry in table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())? {
-            let above = height_of(entry?.0.value()).is_some_and(|row| row > height);
-            if !above || count >= limit {
-                break;
-            }
-            count += 1;
-        }
-        Ok(count)
-    }
-
-    fn read_first_time(&self, id: WalletId) -> Result<Option<UnixSeconds>, StoreError> {
-        if let Some(kept) = self.snapshot.first_time(id) {
-            return Ok(Some(kept));
-        }
-        let table = self.snapshot.trades()?;
-        let mut rows = table.range(RowKey::start(id).bytes()..RowKey::end(id).bytes())?;
-        let time = match rows.next_back() {
-            Some(entry) => time_of(entry?.0.value()),
-            None => None,
-        };
-        if let Some(time) = time {
-            self.snapshot.keep_first_time(id, time);
-        }
-        Ok(time)
-    }
-
-    fn find_token(
-        &self,
-        chain: ChainId,
-        mint: &Address,
-    ) -> Result<Option<TokenRecord>, StoreError> {
-        let key = address_key(chain, mint);
-        match self.snapshot.txn.open_table(TOKEN_TO_ID)?.get(key.as_slice())? {
-            Some(id) => self.read_token(id.value()).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn read_token(&self, id: u32) -> Result<TokenRecord, StoreError> {
-        match self.snapshot.txn.open_table(TOKEN_ID_TO_TOKEN)?.get(id)? {
-            Some(bytes) => codec::decode_token(TOKENS, bytes.value()),
-            None => Err(corrupt(TOKENS, format_args!("no token {id}"))),
-        }
-    }
-
-    fn read_venue(&self, id: u32) -> Result<Arc<str>, StoreError> {
-        match self.snapshot.txn.open_table(VENUE_ID_TO_NAME)?.get(id)? {
-            Some(name) => Ok(Arc::from(name.value())),
-            None => Err(corrupt(VENUES, format_args!("no venue {id}"))),
-        }
-    }
-
-    fn shared_token(&self, id: u32) -> Result<Arc<Token>, StoreError> {
-        if let Some(token) = self.shared.memo.token(id) {
-            return Ok(token);
-        }
-        let TokenRecord { mint, symbol, decimals, .. } = self.read_token(id)?;
-        let token = Arc::new(Token::new(mint, symbol, decimals));
-        self.shared.memo.keep_token(self.snapshot.edition, id, &token);
-        Ok(token)
-    }
-
-    fn shared_venue(&self, id: u32) -> Result<Arc<str>, StoreError> {
-        if let Some(venue) = self.shared.memo.venue(id) {
-            return Ok(venue);
-        }
-        let venue = self.read_venue(id)?;
-        self.shared.memo.keep_venue(id, &venue);
-        Ok(venue)
-    }
-
-    fn read_wanted(
-        &self,
-        chain: ChainId,
-        asked_before: UnixMillis,
-        limit: usize,
-    ) -> Result<Vec<TokenRecord>, StoreError> {
-        let (start, end) = (wanted_key(chain, 0, 0), wanted_key(chain, asked_before.0, 0));
-        let table = self.snapshot.txn.open_table(WANTED_TOKEN)?;
-        let mut tokens = Vec::new();
-        for entry in table.range(start..end)?.take(limit) {
-            let id = token_of_wanted(&entry?.0.value());
-            tokens.push(self.read_token(id.ok_or_else(|| corrupt(WANTED, "a short key"))?)?);
-        }
-        Ok(tokens)
-    }
-
-    fn read_rows_between(
-        &self,
-        id: WalletId,
-        newest: UnixSeconds,
-        oldest: UnixSeconds,
-        limit: usize,
-    ) -> Result<Rows, StoreError> {
-        let start = RowKey::at(id, newest, Height::MAX);
-        let end = match oldest.0.checked_sub(1) {
-            Some(before) => RowKey::at(id, UnixSeconds(before), Height::MAX),
-            None => RowKey::end(id),
-        };
-        self.rows_in(id, start.bytes(), end.bytes(), limit)
-    }
-
-    /// Rows of a wallet between two bounds, the second exclusive.
-    fn rows_in(
-        &self,
-        id: WalletId,
-        start: &[u8],
-        end: &[u8],
-        limit: usize,
-    ) -> Result<Rows, StoreError> {
-        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let table = self.snapshot.trades()?;
-        let mut slice = Slice::new(self, limit, Rows::default());
-        for entry in table.range(start..end)?.take(limit) {
-            let (key, value) = entry?;
-            slice.push(row_key(key.value(), family)?, value.value())?;
-        }
-        Ok(slice.rows)
-    }
-
-    fn read_wanted_values(
-        &self,
-        chain: ChainId,
-        behind: &WantedPlace,
-        limit: usize,
-    ) -> Result<Vec<WantedValue>, StoreError> {
-        let first = chain.0.to_be_bytes();
-        let from = behind.0.as_slice().max(first.as_slice());
-        let table = self.snapshot.txn.open_table(WANTED_VALUE)?;
-        let besides = self.snapshot.txn.open_table(WANTED_VALUE_TO_BESIDE)?;
-        let mut wanted = Vec::new();
-        for entry in table.range(from..)? {
-            let key = entry?.0;
-            let key = key.value();
-            if wanted.len() >= limit || !key.starts_with(&first) {
-                break;
-            }
-            if key == behind.0 {
-                continue;
-            }
-            let Some((id, start, end)) = rows_of_wanted(key) else {
-                return Err(corrupt(WANTED_VALUES, "a short key"));
-            };
-            // An earlier program left those of a wallet that was forgotten.
-            let state = self.snapshot.states()?.get(id.0)?;
-            let Some(state) = state else { continue };
-            let epoch = codec::decode_state(STATES, state.value())?.epoch;
-            let rows = self.rows_in(id, &start, &end, usize::MAX)?;
-            let trades = rows.into_iter().map(|row| row.trade).collect();
-            let found = besides.get(key)?.map(|units| Units::from_be_bytes(units.value()));
-            let (beside, place) = (found.unwrap_or_default(), WantedPlace(key.to_vec()));
-            wanted.push(WantedValue { id, epoch, trades, beside, place });
-        }
-        Ok(wanted)
-    }
-
-    fn read_learned(
-        &self,
-        chain: ChainId,
-        from: UnixSeconds,
-        to: UnixSeconds,
-    ) -> Result<Vec<LearnedPrice>, StoreError> {
-        let (first, last) = (Minute::of(from).0, Minute::of(to).0);
-        let table = self.snapshot.txn.open_table(MINUTE_TO_LEARNED)?;
-        let mut prices = Vec::new();
-        for entry in table.range((chain.0, first)..=(chain.0, last))? {
-            let minute = codec::decode_learned(LEARNED, entry?.1.value())?;
-            prices.extend(minute.into_iter().filter(|p| from <= p.time && p.time <= to));
-        }
-        Ok(prices)
-    }
-
-    fn read_candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
-        match self.snapshot.txn.open_table(MINUTE_TO_CANDLE)?.get((chain.0, minute.0))? {
-            Some(bytes) => Ok(codec::decode_candle(CANDLES, bytes.value())?
-                .map_or(KeptCandle::Nothing, KeptCandle::Price)),
-            None => Ok(KeptCandle::Unasked),
-        }
-    }
-
-    fn read_accounts(&self, id: WalletId) -> Result<Vec<SourceAccount>, StoreError> {
-        let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
-        let table = self.snapshot.txn.open_table(ACCOUNT_TO_STATE)?;
-        let mut accounts = Vec::new();
-        for entry in table.range(start..=end)? {
-            let (key, value) = entry?;
-            if let Some(account) = key.value().last_chunk::<32>() {
-                accounts.push(codec::decode_account(ACCOUNTS, *account, value.value())?);
-            }
-        }
-        Ok(accounts)
-    }
-
-    fn read_pending(&self) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
-        let table = self.snapshot.txn.open_table(WALLET_ID_TO_PENDING)?;
-        let mut pending = Vec::new();
-        for entry in table.iter()? {
-            let (id, value) = entry?;
-            let id = WalletId(id.value());
-            let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
-            pending.push((id, wallet, codec::decode_pending(PENDING, value.value())?));
-        }
-        Ok(pending)
-    }
-
-    fn read_usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
-        let total = self.snapshot.txn.open_table(KEY_TO_TOTAL)?.get(key.0)?;
-        Ok(total.map_or(0, |total| total.value()))
-    }
-
-    fn read_usage(&self, key: KeyId, id: WalletId) -> Result<Vec<DeliveredRange>, StoreError> {
-        let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        match self.snapshot.txn.open_table(USAGE_TO_RANGES)?.get(usage_key(key, id))? {
-            Some(bytes) => codec::decode_ranges(RANGES, family, bytes.value()),
-            None => Ok(Vec::new()),
-        }
-    }
-}
-
-fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey, StoreError> {
-    read_row_key(bytes, family).ok_or_else(|| corrupt(TRADES, "a key that is none"))
-}
-
-/// Rows that are read at once. Their names are looked for first in what the slice has just met,
-/// then in the memo, then in the table.
-struct Slice<'a> {
-    view: &'a View,
-    rows: Rows,
-    /// Places in `rows`, by the stored number.
-    tokens: Slots<usize>,
-    venues: Slots<usize>,
-}
-
-impl<'a> Slice<'a> {
-    /// For so many rows, in room that others had.
-    fn new(view: &'a View, limit: usize, mut rows: Rows) -> Self {
-        let names = limit.min(LIMITS.slice_names);
-        rows.make_room(limit.min(LIMITS.slice_rows));
-        Self { view, rows, tokens: Slots::new(names), venues: Slots::new(names) }
-    }
-
-    #[inline]
-    fn push(&mut self, key: TradeKey, value: &[u8]) -> Result<(), StoreError> {
-        let StoredTrade { side, token, venue, units, native, valued } =
-            trade_codec::decode_trade(TRADES, value)?;
-        let Self { view, rows, tokens, venues } = self;
-        let token =
-            tokens.get_or(token, || view.shared_token(token).map(|token| rows.add_token(token)))?;
-        let venue =
-            venues.get_or(venue, || view.shared_venue(venue).map(|venue| rows.add_venue(venue)))?;
-        rows.push(BareRow { key, side, units, native, valued, token, venue });
-        Ok(())
+    pub fn credit(&self, key: KeyId, id: WalletId) -> Reading<'_, Option<Credit>> {
+        by_arm!(self.credit(key, id))
     }
 }

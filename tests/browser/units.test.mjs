@@ -14,6 +14,7 @@ const { Rows } = await load("rows.js");
 const { FORMATS, toBlob } = await load("export.js");
 const { transactionLink } = await load("explorer.js");
 const { percent, shorten } = await load("format.js");
+const { coverageText } = await load("coverage.js");
 
 const SOL = 9;
 const coin = (text) => toUnits(text, SOL);
@@ -245,4 +246,24 @@ test("links lead to the chain's explorer only", () => {
   assert.equal(transactionLink({ family: "tron", explorer: "https://tronscan.org" }, "ab"), "https://tronscan.org/#/transaction/ab");
   assert.equal(transactionLink({ family: "evm", explorer: "javascript:alert(1)" }, "x"), null);
   assert.equal(transactionLink({ family: "evm", explorer: null }, "x"), null);
+});
+
+test("coverage names what is open, and opens by itself only then", () => {
+  const span = { low: "9", high: "1000", way: "logs", doubts: ["depth"], accepted: false, missing: ["0xa"] };
+  const coverage = {
+    complete: false, height: "1200", historyCut: "1001", blindSpots: ["inner_calls"],
+    meanings: { depth: "too old" }, spans: [{ ...span, low: "1001", accepted: true }, span], gaps: [{ low: "0", high: "8" }],
+  };
+  assert.deepEqual(coverageText(coverage), {
+    title: "Coverage: heights 0 to 1,200, not all read and proved",
+    lines: [
+      "The nodes keep the history only from height 1,001.",
+      "Heights 9 to 1,000, read by logs: depth: too old (0xa).",
+      "Heights 0 to 8: not read.",
+      "Not seen by any configured way: inner_calls.",
+    ],
+  });
+  assert.deepEqual(coverageText({ ...coverage, height: null }).lines, []);
+  const many = coverageText({ ...coverage, gaps: Array(20).fill({ low: "1", high: "2" }) }).lines;
+  assert.ok(many.includes("… and 13 more ranges."));
 });

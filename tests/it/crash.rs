@@ -10,6 +10,7 @@ use blotter::store::{
 };
 
 use crate::support::disk::{Disk, Kept};
+use crate::support::ready::now;
 use crate::support::trades::{Model, OPTIONS, chunk, stored, trade, wallet};
 
 const WALLETS: u8 = 3;
@@ -82,8 +83,8 @@ impl State {
     }
 
     fn stored(store: &Store, seed: u8) -> Self {
-        let total = store.view().unwrap().usage_total(KeyId(seed.into())).unwrap();
-        Self { model: stored(store, &wallet(seed)), total }
+        let total = now(store.view().unwrap().usage_total(KeyId(seed.into()))).unwrap();
+        Self { model: now(stored(store, &wallet(seed))), total }
     }
 }
 
@@ -178,7 +179,7 @@ async fn after_a_power_cut_writing_goes_on() {
         let record = store.intern(&wallet(9)).await.unwrap();
         let chunk = chunk(record.id, 0, 9, vec![trade(1, 1, 1)]);
         store.write_chunk(chunk).await.unwrap();
-        assert_eq!(stored(&store, &wallet(9)).trades.len(), 1);
+        assert_eq!(stored(&store, &wallet(9)).await.trades.len(), 1);
     }
 }
 
@@ -249,7 +250,7 @@ async fn one_failed_commit_answers_all_that_joined_it() {
     disk.fail_changes(0..0);
     mend(&store).await;
     for wallet in &ids {
-        assert_eq!(stored(&store, wallet), Model::default());
+        assert_eq!(stored(&store, wallet).await, Model::default());
     }
 }
 
@@ -260,7 +261,7 @@ async fn a_full_disk_is_told_and_reading_goes_on() {
     let record = store.intern(&wallet(1)).await.unwrap();
     let small = vec![trade(500, 500, 1)];
     store.write_chunk(chunk(record.id, 500, 600, small)).await.unwrap();
-    let before = stored(&store, &wallet(1));
+    let before = stored(&store, &wallet(1)).await;
 
     disk.set_capacity(Some(disk.bytes()));
     let large: Vec<_> = (0..200).flat_map(|h| (0..200).map(move |tx| trade(1, h, tx))).collect();
@@ -268,11 +269,11 @@ async fn a_full_disk_is_told_and_reading_goes_on() {
     let Err(StoreError::Io(error)) = written else { panic!("{written:?}") };
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     mend(&store).await;
-    assert_eq!(stored(&store, &wallet(1)), before);
+    assert_eq!(stored(&store, &wallet(1)).await, before);
 
     disk.set_capacity(None);
     store.write_chunk(chunk(record.id, 0, 499, large)).await.unwrap();
-    assert_eq!(stored(&store, &wallet(1)).trades.len(), 40_001);
+    assert_eq!(now(stored(&store, &wallet(1))).trades.len(), 40_001);
 }
 
 #[tokio::test]
@@ -285,7 +286,10 @@ async fn a_failed_read_heals() {
     let store = Store::on_backend(disk.clone(), StoreOptions { cache_bytes: 0 }).unwrap();
     let id = store.intern(&wallet(0)).await.unwrap().id;
     disk.fail_reads(true);
-    let failed = store.view().and_then(|view| view.rows(id, Position::Start, 0, 10_000));
+    let failed = match store.view() {
+        Ok(view) => view.rows(id, Position::Start, 0, 10_000).await,
+        Err(error) => Err(error),
+    };
     assert!(matches!(failed, Err(StoreError::Io(_))), "it was read all the same");
     disk.fail_reads(false);
     mend(&store).await;

@@ -262,6 +262,6 @@ async fn a_wallet_that_loads_while_it_is_filtered_gives_all_that_match() {
         }
     }
     assert_eq!(told, expected);
-    let counted = world.history.usage(KeyId(1)).unwrap();
+    let counted = world.history.usage(KeyId(1)).await.unwrap();
     assert_eq!(counted, u64::try_from(expected.len()).unwrap());
 }

@@ -92,7 +92,7 @@ async fn each_trade_comes_once_through_cuts_and_resumes() {
     same(&world, wallet, &told);
     assert!(told.live.len() > 60, "{} live rows", told.live.len());
     let total = u64::try_from(told.rows().len()).unwrap();
-    assert_eq!(world.history.usage(KeyId(1)).unwrap(), total);
+    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), total);
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,7 +131,7 @@ async fn a_filter_holds_for_what_is_new_too() {
     let sells: Vec<_> = sells.map(|fact| (fact.tx, fact.mint)).collect();
     let rows: Vec<_> = told.rows().iter().map(|row| (row.trade.key.tx, row.trade.mint)).collect();
     assert_eq!(rows, sells);
-    assert_eq!(world.history.usage(KeyId(1)).unwrap(), u64::try_from(rows.len()).unwrap());
+    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), u64::try_from(rows.len()).unwrap());
 }
 
 fn api(world: &World) -> Api {

@@ -38,8 +38,8 @@ async fn resumed(world: &World, wallet: Wallet) -> Vec<Row> {
 async fn settle(world: &World, wallet: Wallet) {
     for _ in 0..10_000 {
         let view = world.store.view().unwrap();
-        let record = view.wallet(&wallet).unwrap().unwrap();
-        if view.pending_of(record.id).unwrap().is_none()
+        let record = view.wallet(&wallet).await.unwrap().unwrap();
+        if view.pending_of(record.id).await.unwrap().is_none()
             && record.coverage.top().is_some_and(|t| record.coverage.is_complete(t))
         {
             return;
@@ -170,7 +170,7 @@ async fn what_a_window_leaves_goes_on_in_the_background_and_over_a_restart() {
     assert!(world.calls() > before, "nothing goes on in the background");
 
     world = world.restart().await;
-    assert_eq!(world.history.resume_pending().unwrap(), 1);
+    assert_eq!(world.history.resume_pending().await.unwrap(), 1);
     settle(&world, wallet).await;
     let calls = world.calls();
     let (rest, end) = finish(&mut world.walk(wallet, Want::All, Some(cursor))).await;
@@ -197,15 +197,15 @@ async fn background_loads_are_capped_per_key_and_lapse() {
         finish(&mut world.history.walk(request).unwrap()).await;
         tokio::time::sleep(Duration::from_millis(10)).await;
         let view = world.store.view().unwrap();
-        let record = view.wallet(&wallet).unwrap().unwrap();
-        pending.push(view.pending_of(record.id).unwrap().is_some());
+        let record = view.wallet(&wallet).await.unwrap().unwrap();
+        pending.push(view.pending_of(record.id).await.unwrap().is_some());
     }
     assert_eq!(pending, [true, true, false]);
     tokio::time::sleep(Duration::from_secs(120)).await;
     let calls = world.calls();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(world.calls(), calls, "a lapsed load goes on");
-    assert!(world.store.view().unwrap().pending().unwrap().is_empty());
+    assert!(world.store.view().unwrap().pending().await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,7 +232,7 @@ async fn a_silent_node_delays_a_stored_wallet_by_two_seconds_at_most() {
     let world = Build::default().world();
     let wallet = world.add("stored", WalletPlan::trades(60));
     load(&world, wallet).await;
-    let checked = world.walk(wallet, Want::All, None).as_of().unwrap();
+    let checked = world.walk(wallet, Want::All, None).as_of().await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     world.set_faults(Faults { silence: Rate::ALWAYS, ..Faults::none() });
     let began = Instant::now();
@@ -241,7 +241,7 @@ async fn a_silent_node_delays_a_stored_wallet_by_two_seconds_at_most() {
     assert!(began.elapsed() <= Duration::from_millis(2_100), "{:?}", began.elapsed());
     assert!(end.complete && end.error.is_none());
     same(&rows, &world.truth(wallet));
-    assert_eq!(walk.as_of(), Some(checked), "the answer says that it is of the last check");
+    assert_eq!(walk.as_of().await, Some(checked), "the answer says that it is of the last check");
 }
 
 #[tokio::test(start_paused = true)]
@@ -293,6 +293,14 @@ async fn a_cut_history_is_never_told_complete() {
     assert_eq!(end.error, Some(HistoryError::HistoryCut { first: kept }));
     same(&rows, &truth[..rows.len()]);
     assert!(rows.len() >= 99);
+    let report = world.history.coverage(wallet).await.unwrap().unwrap();
+    assert_eq!((report.cut, report.complete), (Some(kept), false));
+    let mut page = world.walk(wallet, Want::Rows(1000), None);
+    let (paged, end) = finish(&mut page).await;
+    assert_eq!((paged.len(), end.complete), (rows.len(), false), "what lies above is served");
+    let (paged, end) = finish(&mut world.walk(wallet, Want::Rows(7), Some(page.cursor()))).await;
+    assert!(paged.is_empty(), "{}", paged.len());
+    assert_eq!(end.error, Some(HistoryError::HistoryCut { first: kept }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,7 +312,7 @@ async fn only_final_heights_are_told() {
     let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
     assert!(end.complete);
     assert!(rows.iter().all(|row| row.trade.key.height < slot));
-    let record = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
+    let record = world.store.view().unwrap().wallet(&wallet).await.unwrap().unwrap();
     assert_eq!(record.coverage.top(), Some(slot - 1), "coverage ends at the source's head");
 }
 
@@ -463,15 +471,15 @@ async fn each_trade_counts_once_per_key_over_modes_cursors_and_restarts() {
     let wallet = world.add("counted", WalletPlan::trades(200));
     let total = u64::try_from(world.truth(wallet).len()).unwrap();
     pages(&world, wallet, 13).await;
-    assert_eq!(world.history.usage(KeyId(1)).unwrap(), total);
+    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), total);
     load(&world, wallet).await;
-    assert_eq!(world.history.usage(KeyId(1)).unwrap(), total);
+    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), total);
     world = world.restart().await;
     pages(&world, wallet, 50).await;
-    assert_eq!(world.history.usage(KeyId(1)).unwrap(), total);
+    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), total);
     let other = WalkRequest { key: KeyId(2), ..World::request(wallet, Want::Rows(10)) };
     finish(&mut world.history.walk(other).unwrap()).await;
-    assert_eq!(world.history.usage(KeyId(2)).unwrap(), 10);
+    assert_eq!(world.history.usage(KeyId(2)).await.unwrap(), 10);
 }
 
 #[tokio::test(start_paused = true)]
@@ -484,7 +492,7 @@ async fn what_was_counted_right_before_a_stop_is_known_after_it() {
     finish(&mut world.history.walk(last).unwrap()).await;
     assert!(began.elapsed().is_zero(), "usage may be written down meanwhile");
     let world = world.restart().await;
-    assert_eq!(world.history.usage(KeyId(2)).unwrap(), 10);
+    assert_eq!(world.history.usage(KeyId(2)).await.unwrap(), 10);
 }
 
 #[tokio::test(start_paused = true)]
@@ -579,8 +587,8 @@ async fn the_first_rows_come_within_four_round_trips_and_the_whole_in_few_reques
     finish(&mut walk).await;
     let stats = world.nodes[0].stats();
     let n = world.model.transaction_count(wallet.address);
-    let record = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
-    let accounts = world.store.view().unwrap().accounts(record.id).unwrap().len();
+    let record = world.store.view().unwrap().wallet(&wallet).await.unwrap().unwrap();
+    let accounts = world.store.view().unwrap().accounts(record.id).await.unwrap().len();
     let least = n / 10 + n / 1000 + u64::try_from(accounts).unwrap();
     let bound = least + least / 20 + 20;
     assert!(stats.requests <= bound, "{} requests, bound {bound}", stats.requests);

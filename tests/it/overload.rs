@@ -14,6 +14,7 @@ use blotter::history::{HistoryError, HistoryLimits, Step, Walk, Want};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 
+use crate::support::ready::now;
 use crate::support::served::{KEY, key, ring};
 use crate::support::world::{Build, World, finish};
 
@@ -66,7 +67,7 @@ async fn those_let_in_are_served_in_turns_and_the_others_told_to_come_back() {
     // Each has its first rows before anyone has all of theirs: everybody's turn came.
     assert!(inside.iter().all(|(_, _, step)| matches!(step, Step::Rows(_))));
     let view = world.store.view().unwrap();
-    let count = |wallet: &Wallet| view.wallet(wallet).unwrap().unwrap().count;
+    let count = |wallet: &Wallet| now(view.wallet(wallet)).unwrap().unwrap().count;
     let counts: Vec<u64> = inside.iter().map(|(wallet, ..)| count(wallet)).collect();
     drop(view);
     let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
@@ -123,7 +124,7 @@ async fn nothing_is_kept_of_those_who_were_sent_away() {
     }
     let after = (world.history.metrics().workers.get(), world.calls());
     assert_eq!(after, before, "workers and calls");
-    let kept = world.store.stats().unwrap().wallets;
+    let kept = world.store.stats().await.unwrap().wallets;
     assert!(kept <= u64::try_from(ACTIVE).unwrap(), "{kept} wallets are known");
     held.abort();
 }

@@ -24,14 +24,14 @@ async fn loaded(trades: u64) -> (World, Wallet) {
     (world, wallet)
 }
 
-fn record(world: &World, wallet: Wallet) -> WalletRecord {
-    let record = world.store.view().unwrap().wallet(&wallet).unwrap().unwrap();
+async fn record(world: &World, wallet: Wallet) -> WalletRecord {
+    let record = world.store.view().unwrap().wallet(&wallet).await.unwrap().unwrap();
     WalletRecord::clone(&record)
 }
 
 /// As if no endpoint had given the transaction of this row when its height was read.
 async fn lose(world: &World, wallet: Wallet, fact: &Fact) {
-    let WalletRecord { id, epoch, .. } = record(world, wallet);
+    let WalletRecord { id, epoch, .. } = record(world, wallet).await;
     let lost = Chunk {
         epoch,
         decoder: DECODER_VERSION,
@@ -63,7 +63,7 @@ async fn what_lies_below_a_transaction_that_no_endpoint_gives_is_served_and_not_
     let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
     same(&rows, &without(&truth, &lost));
     assert_unproved(&end, &lost);
-    let report = world.history.coverage(wallet).unwrap().unwrap();
+    let report = world.history.coverage(wallet).await.unwrap().unwrap();
     let doubtful: Vec<_> = report.spans.iter().filter(|span| !span.accepted).collect();
     assert!(!report.complete && report.gaps.is_empty());
     assert_eq!(doubtful.len(), 1);
@@ -143,7 +143,7 @@ async fn a_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
 #[tokio::test(start_paused = true)]
 async fn a_check_from_the_future_is_no_check() {
     let (world, wallet) = loaded(30).await;
-    let WalletRecord { id, epoch, .. } = record(&world, wallet);
+    let WalletRecord { id, epoch, .. } = record(&world, wallet).await;
     let ahead = UnixMillis(world.now().0 + MONTH_MS);
     let patch = WalletPatch { checked_at: Some(ahead), ..WalletPatch::default() };
     world.store.update_wallet(id, epoch, patch).await.unwrap();
@@ -152,5 +152,5 @@ async fn a_check_from_the_future_is_no_check() {
     let (rows, end) = finish(&mut walk).await;
     assert!(end.complete, "{end:?}");
     same(&rows, &world.truth(wallet));
-    assert!(walk.as_of().unwrap().at <= world.now(), "an answer as of a time to come");
+    assert!(walk.as_of().await.unwrap().at <= world.now(), "an answer as of a time to come");
 }

@@ -156,7 +156,7 @@ proptest! {
             let mut mixed = trades.clone();
             mixed.sort_by_key(|trade| trade.units);
             store.write_chunk(chunk(id, 0, u64::MAX, mixed)).await.unwrap();
-            store.view().unwrap().rows(id, Position::Start, 0, usize::MAX).unwrap()
+            store.view().unwrap().rows(id, Position::Start, 0, usize::MAX).await.unwrap()
         });
         let rows: Vec<Trade> = rows.into_iter().map(|row| row.trade).collect();
         prop_assert_eq!(rows, trades);

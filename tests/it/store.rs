@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use redb::backends::InMemoryBackend;
 
 use crate::support::disk::Disk;
+use crate::support::ready::now;
 use crate::support::trades::{Model, OPTIONS, chunk, stored, trade, wallet};
 
 fn store() -> Store {
@@ -110,15 +111,22 @@ async fn a_second_read_removes_no_row_of_a_transaction_that_it_did_not_bring() {
     let again = Chunk { reread, ..chunk(id, 0, 9, vec![brought.clone()]) };
     let Written::Stored { count, .. } = store.write_chunk(again).await.unwrap() else { panic!() };
     assert_eq!(count, 2, "the first stays, the second is replaced, the third was no trade");
-    let rows = store.view().unwrap().rows(id, Position::Start, 0, 9).unwrap().to_vec();
+    let rows = store.view().unwrap().rows(id, Position::Start, 0, 9).await.unwrap().to_vec();
     let trades: Vec<Trade> = rows.into_iter().map(|row| row.trade).collect();
     assert_eq!(trades, [brought, one]);
 }
 
 /// Every read of a wallet against what the model tells.
-fn check_reads(store: &Store, seed: u8, model: &Model, floor: Height, skip: usize, limit: usize) {
+async fn check_reads(
+    store: &Store,
+    seed: u8,
+    model: &Model,
+    floor: Height,
+    skip: usize,
+    limit: usize,
+) {
     let view = store.view().unwrap();
-    let Some(record) = view.wallet(&wallet(seed)).unwrap() else { return };
+    let Some(record) = view.wallet(&wallet(seed)).await.unwrap() else { return };
     let keys: Vec<TradeKey> = model.trades.keys().copied().collect();
     let (after, rest) = match keys.get(skip) {
         Some(key) => (Position::After(*key), &keys[skip + 1..]),
@@ -130,25 +138,32 @@ fn check_reads(store: &Store, seed: u8, model: &Model, floor: Height, skip: usiz
         .take(limit)
         .map(|key| &model.trades[key])
         .collect();
-    let rows = view.rows(record.id, after, floor, limit).unwrap().to_vec();
+    let rows = view.rows(record.id, after, floor, limit).await.unwrap().to_vec();
     assert_eq!(rows.iter().map(|row| &row.trade).collect::<Vec<_>>(), expected);
 
     let above = keys.iter().take_while(|key| key.height > floor).count();
     let limit = u64::try_from(limit).unwrap();
     let expected = u64::try_from(above).unwrap().min(limit);
-    assert_eq!(view.count_above(record.id, floor, limit).unwrap(), expected);
-    assert_eq!(view.first_time(record.id).unwrap(), keys.last().map(|key| key.time));
+    assert_eq!(view.count_above(record.id, floor, limit).await.unwrap(), expected);
+    assert_eq!(view.first_time(record.id).await.unwrap(), keys.last().map(|key| key.time));
 }
 
 fn check_model(ops: &[(u8, Op)], floor: Height, skip: usize, limit: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let store = store();
+    runtime.block_on(check_model_on(&store(), ops, (floor, skip, limit)));
+}
+
+async fn check_model_on(
+    store: &Store,
+    ops: &[(u8, Op)],
+    (floor, skip, limit): (Height, usize, usize),
+) {
     let mut models = vec![Model::default(); usize::from(WALLETS)];
     for (seed, op) in ops {
-        runtime.block_on(take(&store, &mut models, *seed, op));
+        take(store, &mut models, *seed, op).await;
         for (seed, model) in (0..).zip(&models) {
-            assert_eq!(stored(&store, &wallet(seed)), *model);
-            check_reads(&store, seed, model, floor, skip, limit);
+            assert_eq!(stored(store, &wallet(seed)).await, *model);
+            check_reads(store, seed, model, floor, skip, limit).await;
         }
     }
 }
@@ -195,8 +210,8 @@ async fn rows_that_are_packed_once_more_stay_as_they_are() {
     }
     for (seed, model) in (0..).zip(&models) {
         assert_eq!(model.trades.len(), 4_000);
-        assert_eq!(stored(&store, &wallet(seed)), *model);
-        check_reads(&store, seed, model, 700, 900, 1_500);
+        assert_eq!(stored(&store, &wallet(seed)).await, *model);
+        check_reads(&store, seed, model, 700, 900, 1_500).await;
     }
 }
 
@@ -207,10 +222,11 @@ async fn a_row_with_a_time_of_its_own_is_found_and_replaced() {
     store.write_chunk(chunk(id, 20, 29, vec![trade(200, 20, 1)])).await.unwrap();
     store.write_chunk(chunk(id, 10, 19, vec![trade(900, 15, 2), trade(150, 14, 3)])).await.unwrap();
     store.write_chunk(chunk(id, 15, 15, vec![])).await.unwrap();
-    let heights: Vec<_> = stored(&store, &wallet(1)).trades.keys().map(|key| key.height).collect();
+    let heights: Vec<_> =
+        stored(&store, &wallet(1)).await.trades.keys().map(|key| key.height).collect();
     assert_eq!(heights, [20, 14]);
     store.write_chunk(chunk(id, 0, 40, vec![])).await.unwrap();
-    assert_eq!(stored(&store, &wallet(1)).trades.len(), 0);
+    assert_eq!(stored(&store, &wallet(1)).await.trades.len(), 0);
 }
 
 // Case by case.
@@ -242,9 +258,11 @@ async fn each_family_keeps_its_ids_and_256_bit_amounts() {
             venue: "".into(),
         };
         store.write_chunk(chunk(id, 0, Height::MAX, vec![trade.clone()])).await.unwrap();
-        let rows = store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap().to_vec();
+        let rows = store.view().unwrap().rows(id, Position::Start, 0, 10).await.unwrap().to_vec();
         assert_eq!(rows.iter().map(|row| &row.trade).collect::<Vec<_>>(), [&trade]);
-        assert!(store.view().unwrap().rows(id, Position::After(key), 0, 10).unwrap().is_empty());
+        assert!(
+            store.view().unwrap().rows(id, Position::After(key), 0, 10).await.unwrap().is_empty()
+        );
     }
 }
 
@@ -253,15 +271,15 @@ async fn a_wallet_has_one_number_per_chain() {
     let store = store();
     let first = wallet(1);
     let elsewhere = Wallet { chain: ChainId(2), ..first };
-    assert!(store.view().unwrap().wallet(&first).unwrap().is_none());
+    assert!(store.view().unwrap().wallet(&first).await.unwrap().is_none());
     let records =
         futures_util::future::join_all([&first, &elsewhere, &first].map(|w| store.intern(w))).await;
     let ids: Vec<_> = records.into_iter().map(|record| record.unwrap().id).collect();
     assert_eq!(ids[0], ids[2]);
     assert_ne!(ids[0], ids[1]);
-    let record = store.view().unwrap().wallet_by_id(ids[1]).unwrap().unwrap();
+    let record = store.view().unwrap().wallet_by_id(ids[1]).await.unwrap().unwrap();
     assert_eq!((record.wallet, record.epoch, record.count), (elsewhere, 0, 0));
-    assert!(store.view().unwrap().wallet_by_id(WalletId(7)).unwrap().is_none());
+    assert!(store.view().unwrap().wallet_by_id(WalletId(7)).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -270,7 +288,7 @@ async fn a_write_of_another_epoch_changes_nothing() {
     let id = id_of(&store, 1).await;
     store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
     assert_eq!(store.cut_back(id, 50).await.unwrap(), 1);
-    let before = store.view().unwrap().wallet_by_id(id).unwrap();
+    let before = store.view().unwrap().wallet_by_id(id).await.unwrap();
 
     let late = Chunk {
         tokens: vec![token(3, Some("LATE"), Some(1), None)],
@@ -282,10 +300,10 @@ async fn a_write_of_another_epoch_changes_nothing() {
     assert_eq!(store.update_wallet(id, 0, patch).await.unwrap(), Written::Stale);
 
     let view = store.view().unwrap();
-    assert_eq!(view.wallet_by_id(id).unwrap(), before);
-    assert_eq!(view.rows(id, Position::Start, 0, 10).unwrap().len(), 1);
-    assert_eq!(view.token(ChainId(1), &Address::Solana([3; 32])).unwrap(), None);
-    assert!(view.accounts(id).unwrap().is_empty());
+    assert_eq!(view.wallet_by_id(id).await.unwrap(), before);
+    assert_eq!(view.rows(id, Position::Start, 0, 10).await.unwrap().len(), 1);
+    assert_eq!(view.token(ChainId(1), &Address::Solana([3; 32])).await.unwrap(), None);
+    assert!(view.accounts(id).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -305,20 +323,20 @@ async fn a_patch_changes_what_it_names() {
     store.update_wallet(id, 0, patch).await.unwrap();
     store.update_wallet(id, 0, WalletPatch::default()).await.unwrap();
     let view = store.view().unwrap();
-    let record = view.wallet_by_id(id).unwrap().unwrap();
-    assert_eq!(view.pending_of(id).unwrap(), Some(pending));
-    assert_eq!(view.anchors(id).unwrap(), anchors);
+    let record = view.wallet_by_id(id).await.unwrap().unwrap();
+    assert_eq!(view.pending_of(id).await.unwrap(), Some(pending));
+    assert_eq!(view.anchors(id).await.unwrap(), anchors);
     assert_eq!((record.cut, record.checked_at), (Some(2), Some(UnixMillis(9))));
-    assert_eq!(store.view().unwrap().pending().unwrap(), [(id, wallet(1), pending)]);
+    assert_eq!(store.view().unwrap().pending().await.unwrap(), [(id, wallet(1), pending)]);
 
     let patch = WalletPatch { pending: Some(None), cut: Some(None), ..WalletPatch::default() };
     store.update_wallet(id, 0, patch).await.unwrap();
     store.cut_back(id, 5).await.unwrap();
     let view = store.view().unwrap();
-    let record = view.wallet_by_id(id).unwrap().unwrap();
-    assert_eq!((view.pending_of(id).unwrap(), record.cut), (None, None));
-    assert_eq!(view.anchors(id).unwrap(), anchors[1..]);
-    assert!(store.view().unwrap().pending().unwrap().is_empty());
+    let record = view.wallet_by_id(id).await.unwrap().unwrap();
+    assert_eq!((view.pending_of(id).await.unwrap(), record.cut), (None, None));
+    assert_eq!(view.anchors(id).await.unwrap(), anchors[1..]);
+    assert!(store.view().unwrap().pending().await.unwrap().is_empty());
 }
 
 fn token(mint: u8, symbol: Option<&str>, decimals: Option<u8>, asked: Option<u64>) -> TokenRecord {
@@ -338,7 +356,7 @@ async fn what_is_known_of_a_token_only_grows_and_rows_show_it() {
     // The mint of this trade is token 1.
     store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
     let shown = || {
-        let rows = store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap().to_vec();
+        let rows = now(store.view().unwrap().rows(id, Position::Start, 0, 10)).unwrap().to_vec();
         (rows[0].token.symbol.clone(), rows[0].token.decimals)
     };
     assert_eq!(shown(), (None, None));
@@ -350,7 +368,7 @@ async fn what_is_known_of_a_token_only_grows_and_rows_show_it() {
     learn(token(1, Some("BONK"), None, None)).await.unwrap();
     assert_eq!(shown(), (Some("BONK".into()), Some(5)));
     learn(token(1, None, None, Some(50))).await.unwrap();
-    let known = store.view().unwrap().token(ChainId(1), &Address::Solana([1; 32])).unwrap();
+    let known = store.view().unwrap().token(ChainId(1), &Address::Solana([1; 32])).await.unwrap();
     assert_eq!(known, Some(token(1, Some("BONK"), Some(5), Some(100))));
 }
 
@@ -367,14 +385,16 @@ async fn tokens_that_lack_something_wait_by_when_they_were_asked_for() {
     store.write_chunk(Chunk { tokens, ..chunk(id, 0, 0, vec![]) }).await.unwrap();
     let wanted = |before, limit| -> Vec<u8> {
         let view = store.view().unwrap();
-        let tokens = view.tokens_wanting_symbols(ChainId(1), UnixMillis(before), limit).unwrap();
-        tokens.iter().map(|token| token.mint.bytes()[0]).collect()
+        let tokens = now(view.tokens_wanting_symbols(ChainId(1), UnixMillis(before), limit));
+        tokens.unwrap().iter().map(|token| token.mint.bytes()[0]).collect()
     };
     assert_eq!(wanted(1_000, 10), [4, 3, 1]);
     assert_eq!(wanted(300, 10), [4, 3]);
     assert_eq!(wanted(1_000, 1), [4]);
     let view = store.view().unwrap();
-    assert!(view.tokens_wanting_symbols(ChainId(2), UnixMillis(1_000), 10).unwrap().is_empty());
+    assert!(
+        view.tokens_wanting_symbols(ChainId(2), UnixMillis(1_000), 10).await.unwrap().is_empty()
+    );
 
     let tokens = vec![token(4, None, None, Some(400)), token(3, None, Some(9), Some(401))];
     store.write_chunk(Chunk { tokens, ..chunk(id, 1, 1, vec![]) }).await.unwrap();
@@ -393,11 +413,11 @@ async fn accounts_are_kept_per_wallet_until_a_cut_back() {
     write(one, vec![account(255, Some(0), Some(9))]).await.unwrap();
     let view = store.view().unwrap();
     let expected = [account(0, None, Some(3)), account(255, Some(0), Some(9))];
-    assert_eq!(view.accounts(one).unwrap(), expected);
+    assert_eq!(view.accounts(one).await.unwrap(), expected);
     store.cut_back(one, 50).await.unwrap();
     let view = store.view().unwrap();
-    assert!(view.accounts(one).unwrap().is_empty());
-    assert_eq!(view.accounts(two).unwrap(), [account(0, Some(1), None)]);
+    assert!(view.accounts(one).await.unwrap().is_empty());
+    assert_eq!(view.accounts(two).await.unwrap(), [account(0, Some(1), None)]);
 }
 
 #[tokio::test]
@@ -425,11 +445,11 @@ async fn usage_is_kept_per_key_and_wallet() {
         .unwrap();
     store.write_usage(vec![update(1, one, vec![range(7, 8)], 31)]).await.unwrap();
     let view = store.view().unwrap();
-    assert_eq!(view.usage(KeyId(1), one).unwrap(), [range(7, 8)]);
-    assert_eq!(view.usage(KeyId(1), two).unwrap(), [range(3, 4), range(5, 6)]);
-    assert!(view.usage(KeyId(2), one).unwrap().is_empty());
-    assert!(view.usage(KeyId(3), one).unwrap().is_empty());
-    let totals = [1, 2, 3].map(|key| view.usage_total(KeyId(key)).unwrap());
+    assert_eq!(view.usage(KeyId(1), one).await.unwrap(), [range(7, 8)]);
+    assert_eq!(view.usage(KeyId(1), two).await.unwrap(), [range(3, 4), range(5, 6)]);
+    assert!(view.usage(KeyId(2), one).await.unwrap().is_empty());
+    assert!(view.usage(KeyId(3), one).await.unwrap().is_empty());
+    let totals = [1, 2, 3].map(|key| now(view.usage_total(KeyId(key))).unwrap());
     assert_eq!(totals, [31, 5, 0]);
 }
 
@@ -453,8 +473,8 @@ async fn a_wrong_request_is_refused_and_spoils_no_other() {
     }
     assert!(matches!(unknown, Err(StoreError::UnknownWallet(WalletId(77)))));
     assert!(matches!(good, Ok(Written::Stored { count: 1, .. })));
-    assert_eq!(stored(&store, &wallet(1)), Model::default());
-    assert_eq!(stored(&store, &wallet(2)).trades.len(), 1);
+    assert_eq!(stored(&store, &wallet(1)).await, Model::default());
+    assert_eq!(stored(&store, &wallet(2)).await.trades.len(), 1);
 }
 
 #[tokio::test]
@@ -464,9 +484,9 @@ async fn a_view_stays_as_it_was_while_others_write() {
     store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
     let before = store.view().unwrap();
     store.write_chunk(chunk(id, 0, 9, vec![trade(2, 2, 2), trade(3, 3, 3)])).await.unwrap();
-    assert_eq!(before.rows(id, Position::Start, 0, 10).unwrap().len(), 1);
-    assert_eq!(before.wallet_by_id(id).unwrap().unwrap().count, 1);
-    assert_eq!(store.view().unwrap().rows(id, Position::Start, 0, 10).unwrap().len(), 2);
+    assert_eq!(before.rows(id, Position::Start, 0, 10).await.unwrap().len(), 1);
+    assert_eq!(before.wallet_by_id(id).await.unwrap().unwrap().count, 1);
+    assert_eq!(store.view().unwrap().rows(id, Position::Start, 0, 10).await.unwrap().len(), 2);
 }
 
 /// Whatever moment a reader catches, rows, count and coverage are of the same one.
@@ -480,8 +500,8 @@ async fn readers_beside_the_writer_see_whole_chunks() {
             let mut views = 0;
             while !done.load(Ordering::Acquire) || views == 0 {
                 let view = store.view().unwrap();
-                let record = view.wallet_by_id(id).unwrap().unwrap();
-                let rows = view.rows(id, Position::Start, 0, 10_000).unwrap().to_vec();
+                let record = now(view.wallet_by_id(id)).unwrap().unwrap();
+                let rows = now(view.rows(id, Position::Start, 0, 10_000)).unwrap().to_vec();
                 assert_eq!(u64::try_from(rows.len()).unwrap(), record.count);
                 assert!(rows.iter().all(|row| record.coverage.covers(row.trade.key.height)));
                 // A chunk holds three trades of each of its heights.
@@ -498,7 +518,7 @@ async fn readers_beside_the_writer_see_whole_chunks() {
         let tokens = vec![token(1, Some(&format!("T{round}")), None, None)];
         let trades = (low..=high).flat_map(at).collect();
         store.write_chunk(Chunk { tokens, ..chunk(id, low, high, trades) }).await.unwrap();
-        let rows = store.view().unwrap().rows(id, Position::Start, 0, 2).unwrap().to_vec();
+        let rows = store.view().unwrap().rows(id, Position::Start, 0, 2).await.unwrap().to_vec();
         let symbol = rows.iter().find(|row| row.trade.mint == Address::Solana([1; 32]));
         assert_eq!(symbol.unwrap().token.symbol.as_deref(), Some(&*format!("T{round}")));
     }
@@ -536,7 +556,7 @@ async fn requests_of_a_wallet_keep_their_order_in_a_joined_commit() {
         assert!(matches!(written, Ok(Written::Stored { count: 1, .. })), "{written:?}");
     }
     for (seed, last) in [(1, trade(1, 1, 98)), (2, trade(1, 1, 99))] {
-        let trades = stored(&store, &wallet(seed)).trades;
+        let trades = stored(&store, &wallet(seed)).await.trades;
         assert_eq!(trades.into_values().collect::<Vec<_>>(), [last]);
     }
 }
@@ -554,8 +574,8 @@ async fn closing_writes_what_was_sent() {
     store.close().await;
 
     let store = Store::on_backend(disk, OPTIONS).unwrap();
-    assert_eq!(stored(&store, &wallet(1)).trades.len(), 50);
-    assert_eq!(store.stats().unwrap().rows, 50);
+    assert_eq!(stored(&store, &wallet(1)).await.trades.len(), 50);
+    assert_eq!(store.stats().await.unwrap().rows, 50);
 }
 
 #[tokio::test]
@@ -575,5 +595,5 @@ async fn dropping_writes_what_was_sent_even_where_nobody_waits() {
     );
     drop(store);
     let store = Store::on_backend(disk, OPTIONS).unwrap();
-    assert_eq!(stored(&store, &wallet(1)).trades.len(), 1);
+    assert_eq!(stored(&store, &wallet(1)).await.trades.len(), 1);
 }

@@ -46,8 +46,8 @@ async fn it_comes_back_after_closing() {
     let nested = folder.path().join("a/b");
     fill(&nested).await;
     let store = Store::open(&nested, OPTIONS).unwrap();
-    assert_eq!(stored(&store, &wallet(1)).trades.len(), 1);
-    let stats = store.stats().unwrap();
+    assert_eq!(stored(&store, &wallet(1)).await.trades.len(), 1);
+    let stats = store.stats().await.unwrap();
     assert_eq!((stats.rows, stats.wallets, stats.tokens), (1, 1, 1));
     assert_eq!(stats.file_bytes, fs::metadata(nested.join(FILE_NAME)).unwrap().len());
 }
@@ -88,7 +88,7 @@ async fn what_a_killed_process_leaves_opens() {
     fs::create_dir(&copy).unwrap();
     fs::copy(folder.path().join(FILE_NAME), copy.join(FILE_NAME)).unwrap();
     let copy = Store::open(&copy, OPTIONS).unwrap();
-    assert_eq!(stored(&copy, &wallet(1)).trades.len(), 1);
+    assert_eq!(stored(&copy, &wallet(1)).await.trades.len(), 1);
 }
 
 #[test]
@@ -159,7 +159,7 @@ async fn a_damaged_header_is_refused_or_does_no_harm() {
         bytes[at] ^= 1 << (at % 8);
         fs::write(&path, bytes).unwrap();
         match Store::open(folder.path(), OPTIONS) {
-            Ok(store) => assert_eq!(stored(&store, &wallet(1)).trades.len(), 1, "byte {at}"),
+            Ok(store) => assert_eq!(stored(&store, &wallet(1)).await.trades.len(), 1, "byte {at}"),
             Err(error) => assert!(matches!(error, StoreError::Foreign { .. }), "{error:?}"),
         }
     }
@@ -289,7 +289,7 @@ async fn a_file_that_is_written_now_is_read_row_by_row() {
         fs::copy(&file, kept).unwrap();
     }
     let store = Store::open(folder.path(), OPTIONS).unwrap();
-    check_fixture(&store, RECORDED);
+    check_fixture(&store, RECORDED).await;
     store.close().await;
 }
 
@@ -301,7 +301,7 @@ async fn a_file_of_each_format_is_read_row_by_row() {
         // Once as it was written, once more as the first opening left it.
         for _ in 0..2 {
             let store = Store::open(folder.path(), OPTIONS).unwrap();
-            check_fixture(&store, proof);
+            check_fixture(&store, proof).await;
             store.close().await;
         }
         // And it can be written to.
@@ -312,15 +312,15 @@ async fn a_file_of_each_format_is_read_row_by_row() {
 }
 
 /// `proof`: what the spans of the upper chunk rest on, and of the lower one.
-fn check_fixture(store: &Store, proof: [Proof; 2]) {
+async fn check_fixture(store: &Store, proof: [Proof; 2]) {
     let view = store.view().unwrap();
     for (id, Fixture { wallet, chunks, patch }) in IDS.into_iter().zip(fixtures(&IDS)) {
-        let record = view.wallet(&wallet).unwrap().unwrap();
+        let record = view.wallet(&wallet).await.unwrap().unwrap();
         assert_eq!((record.id, record.wallet, record.epoch, record.count), (id, wallet, 0, 2));
         assert_eq!(record.checked_at, Some(UnixMillis(88)));
         assert_eq!(record.cut, Some(90));
-        assert_eq!(Some(view.pending_of(id).unwrap()), patch.pending);
-        assert_eq!(Some(view.anchors(id).unwrap()), patch.anchors);
+        assert_eq!(Some(view.pending_of(id).await.unwrap()), patch.pending);
+        assert_eq!(Some(view.anchors(id).await.unwrap()), patch.anchors);
         let spans: Vec<_> = record
             .coverage
             .spans()
@@ -332,17 +332,17 @@ fn check_fixture(store: &Store, proof: [Proof; 2]) {
         let resume = chunks[0].resume.clone();
         assert_eq!(spans, [(100, 200, 2, None), (500, 600, 1, resume)]);
 
-        let rows = view.rows(id, Position::Start, 0, 10).unwrap().to_vec();
+        let rows = view.rows(id, Position::Start, 0, 10).await.unwrap().to_vec();
         let trades: Vec<_> = rows.iter().map(|row| &row.trade).collect();
         assert_eq!(trades, [&chunks[0].trades[0], &chunks[1].trades[0]]);
         assert_eq!(rows[0].token.symbol.as_deref(), Some("TOK"));
         assert_eq!(rows[0].token.decimals, Some(9));
-        let token = view.token(wallet.chain, &wallet.address).unwrap();
+        let token = view.token(wallet.chain, &wallet.address).await.unwrap();
         assert_eq!(token.as_ref(), chunks[0].tokens.first());
-        assert_eq!(view.accounts(id).unwrap(), chunks[0].accounts);
+        assert_eq!(view.accounts(id).await.unwrap(), chunks[0].accounts);
     }
     let usage = fixture_usage(IDS[0]);
-    assert_eq!(view.usage(usage.key, IDS[0]).unwrap(), usage.ranges);
-    assert_eq!(view.usage_total(usage.key).unwrap(), 2);
-    assert_eq!(view.pending().unwrap().len(), 3);
+    assert_eq!(view.usage(usage.key, IDS[0]).await.unwrap(), usage.ranges);
+    assert_eq!(view.usage_total(usage.key).await.unwrap(), 2);
+    assert_eq!(view.pending().await.unwrap().len(), 3);
 }

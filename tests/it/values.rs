@@ -19,6 +19,7 @@ use blotter::store::{
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
+use crate::support::ready::now;
 use crate::support::trades::{OPTIONS, chunk, trade, wallet};
 use crate::support::world::{Build, World, finish, pages};
 
@@ -151,8 +152,7 @@ async fn without_a_service_dollars_have_no_value_and_nothing_waits() {
     assert_eq!(pending, 0);
     let candles = rows.iter().filter(|row| row.trade.valued == ValueSource::Candle).count();
     assert_eq!(candles, 0);
-    let wanted = world.store.view().unwrap().wanted_values(ChainId(1), &WantedPlace::default(), 9);
-    assert_eq!(wanted.unwrap(), []);
+    assert_eq!(wanted(&world.store).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -192,8 +192,7 @@ async fn what_a_failing_service_left_open_is_filled_in_later() {
     service.set(Mode::Tells(150));
     let after = wait_for_values(&world, wallet).await;
     assert_eq!(check(&after), (learned + pending, 0, told));
-    let wanted = world.store.view().unwrap().wanted_values(ChainId(1), &WantedPlace::default(), 9);
-    assert_eq!(wanted.unwrap(), []);
+    assert_eq!(wanted(&world.store).await, 0);
     // What had a value kept it.
     for (before, after) in before.iter().zip(&after) {
         assert!(before.trade.native.is_none() || before.trade == after.trade);
@@ -223,14 +222,14 @@ fn store() -> Store {
     Store::on_backend(redb::backends::InMemoryBackend::new(), OPTIONS).unwrap()
 }
 
-fn rows(store: &Store, id: WalletId) -> Vec<Trade> {
-    let rows = store.view().unwrap().rows(id, Position::Start, 0, 99).unwrap();
+async fn rows(store: &Store, id: WalletId) -> Vec<Trade> {
+    let rows = store.view().unwrap().rows(id, Position::Start, 0, 99).await.unwrap();
     rows.into_iter().map(|row| row.trade).collect()
 }
 
-fn wanted(store: &Store) -> usize {
+async fn wanted(store: &Store) -> usize {
     let view = store.view().unwrap();
-    view.wanted_values(ChainId(1), &WantedPlace::default(), 99).unwrap().len()
+    view.wanted_values(ChainId(1), &WantedPlace::default(), 99).await.unwrap().len()
 }
 
 fn valued(trade: Trade, native: Option<u64>, valued: ValueSource) -> Trade {
@@ -261,9 +260,10 @@ async fn a_row_that_is_read_again_keeps_the_value_that_it_was_given() {
         let id = store.intern(&wallet(1)).await.unwrap().id;
         store.write_chunk(chunk(id, 10, 20, pair(15, Some(5), given))).await.unwrap();
         store.write_chunk(chunk(id, 14, 16, pair(15, read.0, read.1))).await.unwrap();
-        let found: Vec<_> = rows(&store, id).iter().map(|row| (row.native, row.valued)).collect();
+        let found: Vec<_> =
+            rows(&store, id).await.iter().map(|row| (row.native, row.valued)).collect();
         assert_eq!(found, [(kept.0.map(Units::from), kept.1); 2], "{given:?} then {read:?}");
-        assert_eq!(wanted(&store), 0);
+        assert_eq!(wanted(&store).await, 0);
     }
 }
 
@@ -276,8 +276,8 @@ async fn a_row_that_is_read_otherwise_keeps_nothing() {
     other[1].units = Some(Units::from(77));
     store.write_chunk(chunk(id, 10, 20, given)).await.unwrap();
     store.write_chunk(chunk(id, 10, 20, other.clone())).await.unwrap();
-    assert_eq!(rows(&store, id), other);
-    assert_eq!(wanted(&store), 1);
+    assert_eq!(rows(&store, id).await, other);
+    assert_eq!(wanted(&store).await, 1);
 }
 
 #[tokio::test]
@@ -290,11 +290,11 @@ async fn rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows() {
     // Read again, it waits once.
     store.write_chunk(chunk(id, 10, 20, waiting(15))).await.unwrap();
     let view = store.view().unwrap();
-    let all = view.wanted_values(ChainId(1), &WantedPlace::default(), 99).unwrap();
+    let all = view.wanted_values(ChainId(1), &WantedPlace::default(), 99).await.unwrap();
     assert_eq!(all.len(), 2);
-    assert_eq!(view.wanted_values(ChainId(2), &WantedPlace::default(), 99).unwrap(), []);
-    let first = view.wanted_values(ChainId(1), &WantedPlace::default(), 1).unwrap();
-    let second = view.wanted_values(ChainId(1), &first[0].place, 9).unwrap();
+    assert_eq!(view.wanted_values(ChainId(2), &WantedPlace::default(), 99).await.unwrap(), []);
+    let first = view.wanted_values(ChainId(1), &WantedPlace::default(), 1).await.unwrap();
+    let second = view.wanted_values(ChainId(1), &first[0].place, 9).await.unwrap();
     assert_eq!([first, second].concat(), all);
     assert_eq!(all[0].trades, waiting(25), "newest first");
 
@@ -308,23 +308,23 @@ async fn rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows() {
     // One leg: the other one still waits.
     let [sell, buy] = waiting(25).try_into().unwrap();
     assert!(matches!(write(0, vec![value(&sell, 3_u64)]).await, Written::Stored { count: 4, .. }));
-    assert_eq!(wanted(&store), 2);
+    assert_eq!(wanted(&store).await, 2);
     // A second answer changes nothing, nor does one for other amounts or another epoch.
     let odd = NewValue { units: Some(Units::from(1)), ..value(&buy, 8) };
     write(0, vec![value(&sell, 4), odd]).await;
     assert_eq!(write(1, vec![value(&buy, 8)]).await, Written::Stale);
     let expected = [valued(sell, Some(3), ValueSource::Candle), buy.clone()];
-    assert_eq!(rows(&store, id)[..2], expected);
+    assert_eq!(rows(&store, id).await[..2], expected);
     write(0, vec![value(&buy, 3)]).await;
-    assert_eq!(wanted(&store), 1);
+    assert_eq!(wanted(&store).await, 1);
     // A block that was taken back waits for nothing, nor do heights that are open again.
     store.write_chunk(chunk(id, 31, 40, waiting(35))).await.unwrap();
-    assert_eq!(wanted(&store), 2);
+    assert_eq!(wanted(&store).await, 2);
     let patch = WalletPatch { reopen: vec![(31, 40)], ..WalletPatch::default() };
     store.update_wallet(id, 0, patch).await.unwrap();
-    assert_eq!(wanted(&store), 1);
+    assert_eq!(wanted(&store).await, 1);
     store.cut_back(id, 12).await.unwrap();
-    assert_eq!((wanted(&store), rows(&store, id).len()), (0, 0));
+    assert_eq!((wanted(&store).await, rows(&store, id).await.len()), (0, 0));
 }
 
 /// A price that came late fills all rows of a transaction as one in time would have: with a fee
@@ -356,11 +356,11 @@ async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
         world.store.write_chunk(Chunk { beside, tokens, ..chunk(id, 10, 20, rows) }).await.unwrap();
         tokio::time::sleep(Duration::from_secs(60)).await;
         let found: Vec<_> =
-            self::rows(&world.store, id).iter().map(|row| (row.native, row.valued)).collect();
+            self::rows(&world.store, id).await.iter().map(|row| (row.native, row.valued)).collect();
         let value = (Some(Units::from(tenth)), ValueSource::Candle);
         let second = if other { value } else { (None, ValueSource::Unknown) };
         assert_eq!(found, [value, second], "{number}");
-        assert_eq!(wanted(&world.store), 0);
+        assert_eq!(wanted(&world.store).await, 0);
     }
 }
 
@@ -373,7 +373,7 @@ async fn what_came_beside_waits_with_the_rows_and_goes_with_them() {
         let beside = [(rows[0].key.tx, Units::from(beside))].into();
         store.write_chunk(Chunk { beside, ..chunk(id, 10, 20, rows) }).await.unwrap();
         let view = store.view().unwrap();
-        let all = view.wanted_values(ChainId(1), &WantedPlace::default(), 99).unwrap();
+        let all = view.wanted_values(ChainId(1), &WantedPlace::default(), 99).await.unwrap();
         all.iter().map(|one| one.beside).collect::<Vec<_>>()
     };
     assert_eq!(write(ValueSource::Pending, 5).await, [Units::from(5)]);
@@ -393,12 +393,12 @@ async fn rows_of_a_forgotten_wallet_wait_for_nothing() {
         let rows = pair(15, None, ValueSource::Pending);
         store.write_chunk(chunk(id, 10, 20, rows)).await.unwrap();
     }
-    assert_eq!(wanted(&store), 2);
+    assert_eq!(wanted(&store).await, 2);
     store.close().await;
     drop(store);
     assert_eq!(upkeep::forget(place.path(), OPTIONS, &wallet(1), [1; 4]).unwrap(), Some(2));
     let store = Store::open(place.path(), OPTIONS).unwrap();
-    assert_eq!(wanted(&store), 1);
+    assert_eq!(wanted(&store).await, 1);
     store.close().await;
 }
 
@@ -417,12 +417,12 @@ async fn prices_of_a_chunk_are_kept_by_chain_and_minute() {
     store.write_chunk(Chunk { prices, ..chunk(id, 0, 9, vec![]) }).await.unwrap();
     let view = store.view().unwrap();
     let learned = |chain, from, to| {
-        view.learned_prices(ChainId(chain), UnixSeconds(from), UnixSeconds(to)).unwrap()
+        now(view.learned_prices(ChainId(chain), UnixSeconds(from), UnixSeconds(to))).unwrap()
     };
     assert_eq!(learned(1, 0, 9999), [price(659, 1), price(600, 2), price(660, 3)]);
     assert_eq!(learned(1, 601, 659), [price(659, 1)]);
     assert_eq!(learned(2, 0, 9999), []);
-    let candle = |chain, minute| view.candle(ChainId(chain), Minute(minute)).unwrap();
+    let candle = |chain, minute| now(view.candle(ChainId(chain), Minute(minute))).unwrap();
     assert_eq!((candle(1, 10), candle(1, 11)), (KeptCandle::Price(Price(8)), KeptCandle::Nothing));
     assert_eq!((candle(1, 12), candle(2, 10)), (KeptCandle::Unasked, KeptCandle::Unasked));
 }

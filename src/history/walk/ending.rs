@@ -14,13 +14,13 @@ impl Walk {
     /// All rows are delivered, and some spans that hold them are still to be proved: a stream, and a
     /// page without rows, give the worker some time for it, as their end says whether the history is
     /// complete.
-    pub(super) fn awaits_proof(&mut self) -> Result<bool, HistoryError> {
+    pub(super) async fn awaits_proof(&mut self) -> Result<bool, HistoryError> {
         if let Want::Rows(most) = self.request.want
             && self.left < most
         {
             return Ok(false);
         }
-        let record = self.record(&self.inner.view()?)?;
+        let record = self.record(&self.inner.view()?).await?;
         let proved = match (record, self.head) {
             (Some(record), Some(head)) => {
                 !matches!(self.inner.completeness(&record, head), Completeness::Unproved(_))
@@ -37,24 +37,41 @@ impl Walk {
         Ok(waits)
     }
 
-    pub(super) fn end(&mut self, error: Option<HistoryError>) -> Step {
+    pub(super) async fn end(&mut self, error: Option<HistoryError>) -> Step {
         let known = self.page_end.take().filter(|_| self.left == 0 && error.is_none());
-        let end =
-            known.map_or_else(|| self.summary(error), |end| Ok(*end)).unwrap_or_else(|error| End {
-                complete: false,
-                more: true,
-                trade_count: 0,
-                first_trade: None,
-                error: Some(error),
-            });
+        let end = match known {
+            Some(end) => Ok(*end),
+            None => self.summary(error).await,
+        };
+        let end = end.unwrap_or_else(|error| End {
+            complete: false,
+            more: true,
+            trade_count: 0,
+            first_trade: None,
+            error: Some(error),
+        });
         let end = self.with_silence(end);
         // A page loads nothing beyond its rows, but what was read with a doubt is read again.
-        let is_unproved = matches!(end.error, Some(HistoryError::Unproved { .. }));
+        let is_unproved = Box::pin(self.ends_unproved(&end)).await.unwrap_or(false);
         let wants_more = self.request.want == Want::All || is_unproved;
         if wants_more && !end.complete && !self.live {
-            self.inner.go_on_in_background(&self.request, end.error.as_ref());
+            let error = end.error.as_ref().filter(|_| !is_unproved);
+            self.inner.go_on_in_background(&self.request, error);
         }
         Step::End(end)
+    }
+
+    /// Whether all heights are stored and the error is the doubt that is left about some.
+    async fn ends_unproved(&self, end: &End) -> Result<bool, HistoryError> {
+        match (&end.error, self.head) {
+            (Some(HistoryError::Unproved { .. }), _) => Ok(true),
+            (Some(HistoryError::HistoryCut { .. }), Some(head)) => {
+                let record = self.record(&self.inner.view()?).await?;
+                let completeness = record.map(|record| self.inner.completeness(&record, head));
+                Ok(matches!(completeness, Some(Completeness::Unproved(_))))
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Where nothing is stored and every endpoint failed since the walk began, none of them with a
@@ -76,13 +93,14 @@ impl Walk {
         End { error, ..end }
     }
 
-    pub(super) fn summary(&self, error: Option<HistoryError>) -> Result<End, HistoryError> {
+    pub(super) async fn summary(&self, error: Option<HistoryError>) -> Result<End, HistoryError> {
         let view = self.inner.view()?;
         let none = End { complete: false, more: true, trade_count: 0, first_trade: None, error };
         if !self.request.filter.is_none() {
-            return Ok(self.summary_of(&self.tally.as_deref().copied().unwrap_or_default(), none));
+            let tally = self.tally.as_deref().copied().unwrap_or_default();
+            return Ok(self.summary_of(&tally, none).await);
         }
-        let Some(record) = self.record(&view)? else { return Ok(none) };
+        let Some(record) = self.record(&view).await? else { return Ok(none) };
         let Some(head) = self.head.filter(|_| !self.live) else {
             return Ok(End { trade_count: record.count, ..none });
         };
@@ -91,8 +109,9 @@ impl Walk {
             Completeness::Unproved(error) => Some(error),
             Completeness::Complete => None,
         };
-        let trade_count = count_below(&view, &record, head)?;
-        let below = view.rows(record.id, self.from(&view, &record, head)?, 0, 1)?;
+        let trade_count = count_below(&view, &record, head).await?;
+        let from = self.from(&view, &record, head).await?;
+        let below = view.rows(record.id, from, 0, 1).await?;
         let is_changed = self.passed.is_some_and(|passed| passed != trade_count);
         let changed = is_changed.then_some(HistoryError::Changed);
         if let Some(doubt) = doubt.or(changed.filter(|_| below.is_empty())) {
@@ -105,14 +124,14 @@ impl Walk {
             more: !below.is_empty(),
             trade_count,
             // The oldest one stored may stand above the head.
-            first_trade: view.first_time(record.id)?.filter(|_| trade_count > 0),
+            first_trade: view.first_time(record.id).await?.filter(|_| trade_count > 0),
             error: none.error.filter(|_| !below.is_empty()),
         })
     }
 
     /// How a page ends whose rows were all found in one look; `None` where not all is stored and
     /// proved. The last one's rows are still to be counted: its end is worked out behind them.
-    pub(super) fn page_end(
+    pub(super) async fn page_end(
         &self,
         view: &View,
         record: &WalletRecord,
@@ -122,16 +141,21 @@ impl Walk {
         if !more || !self.inner.is_complete(record, head) {
             return Ok(None);
         }
-        let trade_count = count_below(view, record, head)?;
-        let first_trade = view.first_time(record.id)?;
+        let trade_count = count_below(view, record, head).await?;
+        let first_trade = view.first_time(record.id).await?;
         Ok(Some(End { complete: true, more, trade_count, first_trade, error: None }))
     }
 }
 
 /// How many rows are stored up to a head.
-fn count_below(view: &View, record: &WalletRecord, head: Height) -> Result<u64, HistoryError> {
+async fn count_below(
+    view: &View,
+    record: &WalletRecord,
+    head: Height,
+) -> Result<u64, HistoryError> {
     if record.coverage.top().is_some_and(|top| top <= head) {
         return Ok(record.count);
     }
-    Ok(record.count.saturating_sub(view.count_above(record.id, head, u64::MAX)?))
+    let above = view.count_above(record.id, head, u64::MAX).await?;
+    Ok(record.count.saturating_sub(above))
 }

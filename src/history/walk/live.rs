@@ -8,10 +8,12 @@ use crate::history::plan::Demand;
 impl Walk {
     /// The history down from the head is delivered; from now on the position is the newest row.
     /// The empty step tells the reader.
-    pub(super) fn go_live(&mut self) -> Result<Rows, HistoryError> {
+    pub(super) async fn go_live(&mut self) -> Result<Rows, HistoryError> {
         let view = self.inner.view()?;
-        let (record, head) = self.record(&view)?.zip(self.head).ok_or(HistoryError::Internal)?;
-        let newest = view.rows(record.id, self.beginning(&view, &record, head)?, 0, 1)?;
+        let (record, head) =
+            self.record(&view).await?.zip(self.head).ok_or(HistoryError::Internal)?;
+        let beginning = self.beginning(&view, &record, head).await?;
+        let newest = view.rows(record.id, beginning, 0, 1).await?;
         self.position = newest.last_key().map_or(Position::Start, Position::After);
         self.live = true;
         self.passed = None;
@@ -21,9 +23,9 @@ impl Walk {
     }
 
     /// Rows above the head, once no gap is left between it and the newest height known.
-    pub(super) fn look_live(&mut self) -> Result<Look, HistoryError> {
+    pub(super) async fn look_live(&mut self) -> Result<Look, HistoryError> {
         let view = self.inner.view()?;
-        let Some(record) = view.wallet(&self.request.wallet)? else {
+        let Some(record) = view.wallet(&self.request.wallet).await? else {
             return Ok(Look::Edge(None));
         };
         if !self.settle(&record) {
@@ -39,7 +41,7 @@ impl Walk {
             return Ok(Look::Edge(Some(top)));
         }
         let limit = self.inner.limits.rows_per_step_max;
-        let rows = view.newer_rows(record.id, self.position, limit)?;
+        let rows = view.newer_rows(record.id, self.position, limit).await?;
         if rows.is_empty() {
             self.head = Some(top);
             return Ok(Look::Edge(None));
@@ -47,8 +49,8 @@ impl Walk {
         Ok(Look::Rows(rows))
     }
 
-    /// As [`Walk::deliver`], upwards: a row joins the one below it where that was delivered too.
-    pub(super) fn deliver_live(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
+    /// As [`Walk::deliver_below`], upwards: a row joins the one below it where that was delivered too.
+    pub(super) async fn deliver_live(&mut self, mut rows: Rows) -> Result<Rows, HistoryError> {
         let mut keep = Vec::new();
         let is_all = self.request.filter.is_none();
         for (at, row) in rows.iter().enumerate() {
@@ -59,7 +61,7 @@ impl Walk {
                     Position::Start | Position::After(_) => None,
                 };
                 let keys: Vec<TradeKey> = [key].into_iter().chain(below).collect();
-                if self.count(Position::Start, &keys)? == 0 {
+                if self.count(Position::Start, &keys).await? == 0 {
                     if keep.is_empty() {
                         return Err(HistoryError::QuotaExceeded);
                     }

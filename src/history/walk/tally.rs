@@ -73,7 +73,7 @@ impl Walk {
             return;
         }
         while !self.inner.tasks.is_cancelled() {
-            match self.count_slice() {
+            match self.count_slice().await {
                 Ok(false) => tokio::task::yield_now().await,
                 Ok(true) => return,
                 Err(error) => {
@@ -85,9 +85,10 @@ impl Walk {
     }
 
     /// True where nothing is left to be counted for now.
-    fn count_slice(&mut self) -> Result<bool, HistoryError> {
+    async fn count_slice(&mut self) -> Result<bool, HistoryError> {
         let view = self.inner.view()?;
-        let Some((record, head)) = self.record(&view)?.zip(self.head) else { return Ok(true) };
+        let found = self.record(&view).await?.zip(self.head);
+        let Some((record, head)) = found else { return Ok(true) };
         let Some(floor) = record.coverage.run_low(head) else { return Ok(true) };
         let limits = &self.inner.limits;
         let key = self.tally_key(&record, head);
@@ -95,10 +96,10 @@ impl Walk {
         let mut tally = kept.or(self.tally.as_deref().copied()).unwrap_or_default();
         if !tally.whole {
             let from = match tally.below {
-                Position::Start => self.beginning(&view, &record, head)?,
+                Position::Start => self.beginning(&view, &record, head).await?,
                 Position::After(_) => tally.below,
             };
-            let mut rows = view.rows(record.id, from, floor, limits.rows_per_step_max)?;
+            let mut rows = view.rows(record.id, from, floor, limits.rows_per_step_max).await?;
             let is_last = rows.len() < limits.rows_per_step_max;
             let ended = self.cut_at_from(&mut rows);
             for row in rows.iter() {
@@ -119,13 +120,13 @@ impl Walk {
         TallyKey { wallet: record.id, epoch: record.epoch, head, filter }
     }
 
-    pub(super) fn summary_of(&self, tally: &Tally, none: End) -> End {
+    pub(super) async fn summary_of(&self, tally: &Tally, none: End) -> End {
         let more = tally.last.is_some_and(|last| match self.position {
             Position::Start => true,
             Position::After(key) => key < last,
         });
         let is_cut = none.error.is_some() && more;
-        let doubt = self.doubt();
+        let doubt = self.doubt().await;
         let complete = tally.whole && !self.live && !is_cut && doubt.is_none();
         let error = none.error.or(doubt.filter(|_| tally.whole && !more));
         End {
@@ -138,9 +139,9 @@ impl Walk {
     }
 
     /// Why what is stored is not proved to be all.
-    fn doubt(&self) -> Option<HistoryError> {
+    async fn doubt(&self) -> Option<HistoryError> {
         let view = self.inner.view().ok()?;
-        let (record, head) = self.record(&view).ok()?.zip(self.head)?;
+        let (record, head) = self.record(&view).await.ok()?.zip(self.head)?;
         self.inner.doubt(&record, head)
     }
 }

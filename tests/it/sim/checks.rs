@@ -8,6 +8,7 @@ use blotter::history::End;
 use super::client::{Client, is_expected};
 use super::way::Way;
 use super::world::World;
+use crate::support::ready::now;
 use crate::support::truth::Fact;
 
 impl World {
@@ -91,7 +92,7 @@ impl World {
     /// Whether all rows are stored that nodes let one know of.
     pub(super) fn has_all(&self, wallet: usize, head: Height) -> bool {
         let view = self.store.view().unwrap();
-        let record = view.wallet(&self.wallets[wallet]).unwrap();
+        let record = now(view.wallet(&self.wallets[wallet])).unwrap();
         let wanted = u64::try_from(self.wanted(wallet, head)).unwrap();
         record.is_some_and(|record| record.count >= wanted)
     }
@@ -104,10 +105,10 @@ impl World {
     /// The newest rows that are true and not stored, by what made them.
     fn lost(&self, wallet: usize, truth: &[Fact]) -> String {
         let view = self.store.view().unwrap();
-        let Some(record) = view.wallet(&self.wallets[wallet]).unwrap() else {
+        let Some(record) = now(view.wallet(&self.wallets[wallet])).unwrap() else {
             return "the whole wallet".to_owned();
         };
-        let rows = view.rows(record.id, Position::Start, 0, usize::MAX).unwrap().to_vec();
+        let rows = now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap().to_vec();
         let stored: HashSet<_> = rows.iter().map(|r| (r.trade.key.tx, r.trade.key.leg)).collect();
         let lost = truth.iter().filter(|fact| !stored.contains(&(fact.tx, fact.leg))).take(3);
         let kind = |fact: &Fact| self.chain.kind(self.wallets[wallet].address, fact.tx);
@@ -118,7 +119,7 @@ impl World {
     /// Whether nothing of what is covered is in doubt.
     pub(super) fn accepts_all(&self, wallet: usize) -> bool {
         let view = self.store.view().unwrap();
-        let record = view.wallet(&self.wallets[wallet]).unwrap();
+        let record = now(view.wallet(&self.wallets[wallet])).unwrap();
         record.is_none_or(|record| {
             record.coverage.spans().iter().all(|span| self.source.accepts(span.proof))
         })
@@ -134,9 +135,9 @@ impl World {
     /// In the end, everything that is true now is stored.
     pub(super) fn check_all(&self, wallet: usize, target: Height) {
         let view = self.store.view().unwrap();
-        let record = view.wallet(&self.wallets[wallet]).unwrap();
+        let record = now(view.wallet(&self.wallets[wallet])).unwrap();
         let Some(record) = record.filter(|record| record.coverage.top().is_some()) else { return };
-        let rows = view.rows(record.id, Position::Start, 0, usize::MAX).unwrap().to_vec();
+        let rows = now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap().to_vec();
         let truths = self.truths.borrow();
         if self.way.has_doubts() {
             let wanted = self.wanted(wallet, target);
@@ -159,16 +160,16 @@ impl World {
     pub(super) fn has_pending_values(&self) -> bool {
         let view = self.store.view().unwrap();
         let waits = |row: RowRef<'_>| row.bare.valued == ValueSource::Pending;
-        self.wallets.iter().filter_map(|wallet| view.wallet(wallet).unwrap()).any(|record| {
-            view.rows(record.id, Position::Start, 0, usize::MAX).unwrap().iter().any(waits)
+        self.wallets.iter().filter_map(|wallet| now(view.wallet(wallet)).unwrap()).any(|record| {
+            now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap().iter().any(waits)
         })
     }
 
     /// What is covered is stored, and nothing else is.
     pub(super) fn check_store(&self, wallet: usize) {
         let Ok(view) = self.store.view() else { return };
-        let Ok(Some(record)) = view.wallet(&self.wallets[wallet]) else { return };
-        let Ok(rows) = view.rows(record.id, Position::Start, 0, usize::MAX) else { return };
+        let Ok(Some(record)) = now(view.wallet(&self.wallets[wallet])) else { return };
+        let Ok(rows) = now(view.rows(record.id, Position::Start, 0, usize::MAX)) else { return };
         let rows = rows.to_vec();
         assert_eq!(record.count, u64::try_from(rows.len()).unwrap(), "rows and their count");
         assert!(rows.is_sorted_by_key(|row| row.trade.key));
@@ -202,7 +203,7 @@ impl World {
 
     /// Each trade that a key was handed counts once; a crash may forget some.
     pub(super) fn check_usage(&self, key: KeyId) {
-        let Ok(used) = self.history.usage(key) else { return };
+        let Ok(used) = now(self.history.usage(key)) else { return };
         let handed = self.handed.borrow().get(&key).map_or(0, HashSet::len);
         let handed = u64::try_from(handed).unwrap();
         if self.forgot || self.forked {

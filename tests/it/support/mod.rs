@@ -10,6 +10,7 @@ pub(crate) mod places;
 pub(crate) mod prices;
 pub(crate) mod program;
 pub(crate) mod reading;
+pub(crate) mod ready;
 pub(crate) mod recorded;
 pub(crate) mod replies;
 pub(crate) mod schema;

@@ -106,13 +106,13 @@ impl Model {
 }
 
 /// What a wallet holds; read in small slices, so that resuming is tried too.
-pub(crate) fn stored(store: &Store, wallet: &Wallet) -> Model {
-    let Some(record) = store.view().unwrap().wallet(wallet).unwrap() else {
+pub(crate) async fn stored(store: &Store, wallet: &Wallet) -> Model {
+    let Some(record) = store.view().unwrap().wallet(wallet).await.unwrap() else {
         return Model::default();
     };
     let (mut trades, mut after) = (BTreeMap::new(), Position::Start);
     loop {
-        let rows = store.view().unwrap().rows(record.id, after, 0, 37).unwrap();
+        let rows = store.view().unwrap().rows(record.id, after, 0, 37).await.unwrap();
         let Some(last) = rows.last_key() else { break };
         after = Position::After(last);
         for row in rows {

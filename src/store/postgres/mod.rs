@@ -1,0 +1,1 @@
+//! The shared arm: a PostgreSQL database that several processes use as one store.
