@@ -140,15 +140,15 @@ async fn beside_a_slow_one(way: Way, allowed: Allowed, transactions: u64) -> Lin
     };
     let (alone, _) = read(&[TRIP]).await;
     // The slow one is named first: nobody knows which is which.
-    let (beside, calls) = read(&[TRIP * SLOWER, TRIP]).await;
-    assert_eq!(alone.rows, beside.rows, "{way:?}");
+    let (mixed, calls) = read(&[TRIP * SLOWER, TRIP]).await;
+    assert_eq!(alone.rows, mixed.rows, "{way:?}");
     Line {
         what: format!("{}, {}, a node {SLOWER} times slower beside it", way.name(), told(allowed)),
-        took: beside.whole,
+        took: mixed.whole,
         least: alone.whole,
         floor: FLOOR_SLOW,
         calls,
-        first: beside.first,
+        first: mixed.first,
     }
 }
 

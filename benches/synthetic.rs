@@ -59,7 +59,7 @@ pub(crate) fn chunk(id: WalletId, number: u64, from: u64, size: u64, trades: u64
         accounts: vec![],
         anchors: None,
         prices: vec![],
-        beside: std::collections::HashMap::new(),
+        side_payment: std::collections::HashMap::new(),
         checked_at: None,
     }
 }

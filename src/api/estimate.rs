@@ -24,7 +24,7 @@ use crate::domain::row_json::rows_json;
 use crate::domain::{Address, Wallet};
 use crate::history::Estimate;
 
-/// What a request brings beside its head.
+/// The parts of a request other than its head.
 pub(super) struct Received {
     pub(super) peer: Option<Peer>,
     /// Why it is refused before it is routed.

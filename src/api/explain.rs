@@ -49,9 +49,9 @@ struct TradeBody {
     amount_sol: Number,
     amount: Number,
     dex: String,
-    /// Where `amountSol` comes from: `movement` of the wallet, `route` (native coin that the swap of
-    /// two tokens went through), `order` (an account of the wallet's order gave it), `unknown`, or
-    /// the source of a stored value that the transaction itself does not tell.
+    /// Where `amountSol` comes from: `movement` of the wallet, `route` (native coin that the swap
+    /// of two tokens went through), `order` (an account of the wallet's order gave it), `unknown`,
+    /// or the source of a stored value that the transaction itself does not contain.
     value_from: &'static str,
 }
 
@@ -283,8 +283,8 @@ fn side(side: Side) -> &'static str {
 fn why(why: Why) -> (&'static str, &'static str) {
     match why {
         Why::NetworkFee => ("network fee", "the network takes it for any transaction"),
-        Why::Tip => ("tip", "paid to a relay for inclusion, beside the swap"),
-        Why::BotFee => ("bot fee", "a bot's or a wallet program's own fee, beside the swap"),
+        Why::Tip => ("tip", "paid to a relay for inclusion, outside the swap"),
+        Why::BotFee => ("bot fee", "a bot's or a wallet program's own fee, outside the swap"),
         Why::Rent => ("rent", "put into new accounts of the wallet; it is still the wallet's"),
         Why::RentBack => ("rent given back", "it was the wallet's own before"),
         Why::Follows => ("follows", "minted or burnt in step with a token that was exchanged"),

@@ -259,7 +259,7 @@ impl Asked {
     }
 }
 
-/// The chain of that name, where the caller may read it; somebody without a key may read all.
+/// The chain of that name, where the caller may read it; without a key all chains may be read.
 pub(super) fn find_chain<'a>(
     call: &'a Call,
     caller: Option<&Caller>,

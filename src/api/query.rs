@@ -1,4 +1,4 @@
-//! The query string and the address segment, read by hand: what is wrong is told by name.
+//! Parses the query string and the address segment; an error names the parameter.
 //!
 //! Parameters that are not known are ignored, so that clients written for a later version work,
 //! but a misspelt one is refused: without it the answer would be another one. A known one that

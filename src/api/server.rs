@@ -146,7 +146,7 @@ impl Server {
         let cut = places(all).saturating_sub(self.places.available_permits());
         tracing::warn!(cut, "connections did not end in time and were cut");
         self.phase.send_replace(Phase::Closed);
-        // They close at their next turn, which needs nobody else.
+        // They close at their next turn, which needs no other task.
         let _ = self.places.acquire_many(all).await;
         Drained { cut }
     }

@@ -17,7 +17,7 @@ use super::sources::{endpoints, pool};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
 
-/// One try each, and not for long: a check tells how an endpoint is now.
+/// One attempt each with a short timeout: a check shows the endpoint's current state.
 const TRIES_MAX: u32 = 2;
 const TRY_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -184,7 +184,7 @@ mod tests {
     async fn a_node_of_another_tron_is_not_usable() {
         let options = NodeOptions { chain_id: Some(0x94a9_059e), ..NodeOptions::default() };
         assert!(!tron(options, None).await.usable);
-        // Without JSON-RPC the first block tells.
+        // Without JSON-RPC the first block identifies the chain.
         let options = NodeOptions { json_rpc: false, ..NodeOptions::default() };
         let checked = tron(options, None).await;
         assert!(checked.usable, "{:?}", checked.results);

@@ -71,7 +71,7 @@ pub(super) fn history_limits(config: &Config) -> HistoryLimits {
     }
 }
 
-/// Tells runs apart and spreads their retries; nothing secret hangs on it.
+/// Distinguishes runs and spreads their retries; not a secret.
 pub(super) fn random_seed() -> Result<u64, CliError> {
     getrandom::u64()
         .map_err(|error| CliError::plain(format!("the system gives no random numbers: {error}")))

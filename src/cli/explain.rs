@@ -167,7 +167,7 @@ fn shown(text: &str) -> Result<String, CliError> {
     section(&mut text, "Left out", &columns, &cells(&body.left_out));
     section(&mut text, "Notes", &[("", left)], &cells(&body.notes));
     if !body.native_movements_known {
-        let missing = "No node tells the inner calls: movements of native coin may be missing.";
+        let missing = "No node returns the inner calls: movements of native coin may be missing.";
         let _ = writeln!(text, "\n{missing}");
     }
     Ok(text)

@@ -182,7 +182,7 @@ impl KeysFile {
         Self { folder: folder.to_owned() }
     }
 
-    /// The file's text, to be told apart from an earlier one; empty where there is no file.
+    /// The file's text, for comparison with an earlier one; empty where there is no file.
     pub(super) fn text(&self) -> Result<String, KeysError> {
         let path = self.folder.join(FILE_NAME);
         let error = |source| KeysError::File { action: "read", path: path.clone(), source };
@@ -267,7 +267,7 @@ impl KeysFile {
         File::open(&self.folder)?.sync_all()
     }
 
-    #[expect(clippy::unused_self, reason = "reads better beside the calls that fail")]
+    #[expect(clippy::unused_self, reason = "reads better next to the calls that fail")]
     fn file_error(&self, action: &'static str, path: &Path, source: io::Error) -> KeysError {
         KeysError::File { action, path: path.to_owned(), source }
     }
@@ -422,7 +422,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever stands in the file: its keys, or an error that shows nothing of a line's value.
+        /// Any file content gives its keys, or an error that shows nothing of a line's value.
         #[test]
         fn no_text_makes_a_reader_panic(
             at in proptest::prelude::any::<proptest::sample::Index>(),

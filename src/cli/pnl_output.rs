@@ -1,4 +1,4 @@
-//! The forms in which `blotter pnl` tells its numbers.
+//! The output forms of `blotter pnl`.
 
 use std::fmt::Write as _;
 

@@ -54,12 +54,12 @@ impl Asked {
             Family::Tron => return self.tron_identity(chain).await,
         };
         let answer = self.call(method, json!([])).await?;
-        let told = answer.get().trim_matches('"').to_owned();
+        let reported = answer.get().trim_matches('"').to_owned();
         match expected {
-            Some(expected) if expected != told => {
-                Err(format!("{method} is {told}, not {expected}"))
+            Some(expected) if expected != reported => {
+                Err(format!("{method} is {reported}, not {expected}"))
             }
-            _ => Ok(told),
+            _ => Ok(reported),
         }
     }
 

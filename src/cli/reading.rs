@@ -110,7 +110,7 @@ impl<'a> Reading<'a> {
         Ok(Self { limit, asked, ..reading })
     }
 
-    /// The same from the nodes, whatever server the environment names.
+    /// The same from the nodes, even if the environment names a server.
     pub(super) fn of_nodes(context: &'a Context<'a>, args: &WalletArgs) -> Result<Self, CliError> {
         let chain = context.chain(&args.source.chain)?.clone();
         let address = parse_address(&chain, &args.address)?;

@@ -1,6 +1,6 @@
 //! Joins the layers: one worker per wallet loads what readers demand, readers walk what is stored.
 //!
-//! The only door for `api` and `cli`. Nothing is told that was not stored first.
+//! The only door for `api` and `cli`. Nothing is served that was not stored first.
 
 mod anchors;
 mod audit;
@@ -62,7 +62,7 @@ pub struct HistoryParts {
     pub registry: Arc<Registry>,
     /// One source for each chain that can be read.
     pub sources: HashMap<ChainId, Source>,
-    /// Asked for prices that the chains do not tell.
+    /// The source of prices that the chains do not contain.
     pub candles: Option<Candles>,
     pub clock: Arc<dyn Clock>,
     pub limits: HistoryLimits,

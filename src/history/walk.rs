@@ -50,7 +50,7 @@ pub struct WalkRequest {
     /// After the history, what is new is delivered until the window ends. Wants all of it.
     pub follow: bool,
     pub want: Want,
-    /// The walk ends after this time, whatever is left.
+    /// The walk ends after this time, complete or not.
     pub window: Duration,
 }
 
@@ -109,13 +109,14 @@ pub struct Walk {
     found: Option<Found>,
     tag: FilterTag,
     live: bool,
-    /// All that the filter's `from` lets through is known to be stored, whatever is below.
+    /// All rows at or after the filter's `from` are known to be stored, independent of what is
+    /// below.
     from_reached: bool,
     /// Counts what the filter lets through: while rows are delivered in a walk from the beginning,
     /// else at the end. Apart, because thousands of streams wait without one.
     tally: Option<Box<Tally>>,
-    /// What the last look of a page told about its end, should all of its rows be delivered. Apart,
-    /// as streams have none.
+    /// What the last read of a page found out about its end, should all of its rows be delivered.
+    /// Boxed, as streams have none.
     page_end: Option<Box<End>>,
     /// It was settled how the walk ends.
     ending: Option<Ending>,

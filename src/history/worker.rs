@@ -1,4 +1,4 @@
-//! One wallet's worker: plan, fetch, decode, write; nobody else writes this wallet.
+//! One wallet's worker: plan, fetch, decode, write; no other task writes this wallet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl Worker {
         Self { inner, board, source, lane, pumps, turns, pause, background, cut_found }
     }
 
-    /// Works until nobody wants the wallet any more.
+    /// Works until no reader needs the wallet.
     pub(super) async fn run(mut self) {
         let tasks = self.inner.tasks.clone();
         loop {
@@ -164,7 +164,7 @@ impl Worker {
         }
     }
 
-    /// Ends a background load that nobody asked about for long.
+    /// Ends a background load without a recent request.
     async fn lapse(&self) -> Result<(), HistoryError> {
         let now = self.inner.clock.now();
         match self.board.background() {
@@ -407,8 +407,8 @@ impl Worker {
         Ok(written.map(drop)?)
     }
 
-    /// Keeps the hash of a block where none was told before the rows were read: what is taken back
-    /// between them goes unnoticed. On the side: the next chunk does not wait for it.
+    /// Stores the hash of a block where none was known before the rows were read: a reorg between
+    /// the two goes unnoticed. Concurrently: the next chunk does not wait for it.
     fn anchor(&self, record: &WalletRecord, height: Height) {
         let (inner, source, lane) =
             (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
@@ -457,7 +457,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Tells the readers, then waits before the next try, longer each time.
+    /// Notifies the readers, then backs off before the next attempt.
     async fn failed(&mut self, error: IngestError) -> Flow {
         self.pumps.clear();
         self.inner.metrics.load_failures.add(1);

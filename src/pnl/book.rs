@@ -72,7 +72,7 @@ impl Book {
         &self.position
     }
 
-    /// Enters the next row; a sell tells what it realised, where it did.
+    /// Enters the next row; returns the realised gain of a sell, where it is known.
     pub fn enter(&mut self, entry: Entry) -> Option<Gain> {
         let position = &mut self.position;
         let total = match entry.side {
@@ -85,7 +85,7 @@ impl Book {
                 &mut position.sold
             }
         };
-        // More than the integer holds is what no token has: such an amount counts as not told.
+        // More than the integer holds exceeds any token: such an amount counts as unknown.
         let told = entry.quantity.filter(|quantity| !quantity.is_zero());
         let Some((quantity, sum)) = told.and_then(|q| Some((q, total.checked_add(q)?))) else {
             position.untold += 1;

@@ -9,7 +9,7 @@ use crate::domain::Units;
 #[derive(Debug, Clone, Copy)]
 struct Lot {
     quantity: Units,
-    /// `None`: it is not told what was paid.
+    /// `None`: the cost is unknown.
     cost: Option<Units>,
 }
 

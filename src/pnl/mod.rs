@@ -1,7 +1,7 @@
 //! From a wallet's rows to its positions and gains. Pure: exact integers in, exact integers out.
 //!
 //! One [`Book`] holds one token. Rows are entered oldest first, by the first-in-first-out rule or at
-//! the average cost; what the rows do not tell is kept apart and never guessed. Token quantities
+//! the average cost; unknown values are kept apart and never guessed. Token quantities
 //! may be in any unit, if it is the same for all rows of a token: only their ratios matter.
 
 mod book;

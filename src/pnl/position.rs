@@ -15,7 +15,7 @@ pub struct Position {
     pub unvalued: u64,
     pub bought: Units,
     pub sold: Units,
-    /// Paid in buys, got in sells, where that is told.
+    /// Paid in buys, received in sells, where that is known.
     pub spent: Units,
     pub received: Units,
     /// Of what was sold with a value and had been bought with one: proceeds less cost.

@@ -174,8 +174,8 @@ proptest! {
         let mut written = vec![7; 9];
         encode_trade(&trade, &mut written);
         prop_assert_eq!(&written, &second);
-        let beside = trade.valued.is_derived() || trade.valued == ValueSource::Pending;
-        prop_assert_eq!(is_valued_beside(&second), beside);
+        let side_payment = trade.valued.is_derived() || trade.valued == ValueSource::Pending;
+        prop_assert_eq!(is_valued_beside(&second), side_payment);
         prop_assert!(!is_valued_beside(&by_hand(1, &trade)));
     }
 

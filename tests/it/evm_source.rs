@@ -519,13 +519,13 @@ fn calls(value: u64) -> NativeFlows {
 fn sells() -> (Chain, [Word; 3]) {
     let mut chain = Chain::new(100_000);
     let old = place(&mut chain, 500, 9).hash;
-    let beside = place(&mut chain, 60_000, 9).hash;
+    let adjacent = place(&mut chain, 60_000, 9).hash;
     place(&mut chain, 60_000, 3);
     let alone = place(&mut chain, 70_000, 9).hash;
     // Neither needs to know what moved inside.
     chain.add(80_000, &WALLET, &UNKNOWN).transfer(&WALLET, &OTHER, 4);
     place(&mut chain, 90_000, 2);
-    (chain, [old, beside, alone])
+    (chain, [old, adjacent, alone])
 }
 
 #[tokio::test(start_paused = true)]

@@ -343,7 +343,9 @@ async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
     };
     // 15 dollars are a tenth of the coin, whose hundredth part is a fee.
     let tenth = 100_000_000;
-    for (number, beside, other) in [(1, 0, true), (2, tenth / 100, true), (3, tenth / 99, false)] {
+    for (number, side_payment, other) in
+        [(1, 0, true), (2, tenth / 100, true), (3, tenth / 99, false)]
+    {
         let id = world.store.intern(&wallet(number)).await.unwrap().id;
         let mut rows = pair(15, None, ValueSource::Pending);
         (rows[0].mint, rows[0].units) = (usdc, Some(Units::from(15_000_000)));
@@ -351,9 +353,13 @@ async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
         for row in &mut rows {
             row.key.time = UnixSeconds(1_700_000_000);
         }
-        let beside = [(rows[0].key.tx, Units::from(beside))].into();
+        let side_payment = [(rows[0].key.tx, Units::from(side_payment))].into();
         let tokens = vec![token.clone()];
-        world.store.write_chunk(Chunk { beside, tokens, ..chunk(id, 10, 20, rows) }).await.unwrap();
+        world
+            .store
+            .write_chunk(Chunk { side_payment, tokens, ..chunk(id, 10, 20, rows) })
+            .await
+            .unwrap();
         tokio::time::sleep(Duration::from_secs(60)).await;
         let found: Vec<_> =
             self::rows(&world.store, id).await.iter().map(|row| (row.native, row.valued)).collect();
@@ -368,13 +374,13 @@ async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
 async fn what_came_beside_waits_with_the_rows_and_goes_with_them() {
     let store = store();
     let id = store.intern(&wallet(1)).await.unwrap().id;
-    let write = async |how, beside: u64| {
+    let write = async |how, side_payment: u64| {
         let rows = pair(15, None, how);
-        let beside = [(rows[0].key.tx, Units::from(beside))].into();
-        store.write_chunk(Chunk { beside, ..chunk(id, 10, 20, rows) }).await.unwrap();
+        let side_payment = [(rows[0].key.tx, Units::from(side_payment))].into();
+        store.write_chunk(Chunk { side_payment, ..chunk(id, 10, 20, rows) }).await.unwrap();
         let view = store.view().unwrap();
         let all = view.wanted_values(ChainId(1), &WantedPlace::default(), 99).await.unwrap();
-        all.iter().map(|one| one.beside).collect::<Vec<_>>()
+        all.iter().map(|one| one.side_payment).collect::<Vec<_>>()
     };
     assert_eq!(write(ValueSource::Pending, 5).await, [Units::from(5)]);
     assert_eq!(write(ValueSource::Pending, 0).await, [Units::ZERO], "read again");

@@ -51,7 +51,7 @@ pub(crate) fn chunk(id: WalletId, low: Height, high: Height, trades: Vec<Trade>)
         accounts: vec![],
         anchors: None,
         prices: vec![],
-        beside: std::collections::HashMap::new(),
+        side_payment: std::collections::HashMap::new(),
         checked_at: None,
     }
 }
