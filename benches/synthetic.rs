@@ -1,4 +1,4 @@
-//! Trades that nobody made: each a pure function of its wallet and number, so that none is kept.
+//! Generated trades: each a pure function of its wallet and number, so that none is kept.
 
 use std::sync::{Arc, LazyLock};
 

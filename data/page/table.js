@@ -17,7 +17,7 @@ function make(tag, className, role) {
 /**
  * `columns`: `{id, title, hint, numeric, sortable, fill(cell, row)}`; cells are used again, so that
  * `fill` sets all that differs between rows. `on.sort(id)`, `on.open(row)`
- * for Enter and double click. `rowAt(place)` and `count()` tell what there is.
+ * for Enter and double click. `rowAt(place)` and `count()` return what there is.
  */
 export class Grid {
   constructor(parent, { label, className, columns, rowAt, count, on }) {

@@ -19,6 +19,9 @@ use super::rpc::{DemoError, HttpAnswer};
 use super::service::{DemoRequest, Options, Service};
 use super::solana::{NodeOptions, SolanaModel};
 
+/// The body of a garbled answer, and that of a proxy's error page.
+const GARBAGE: &str = "{\"jsonrpc\":\"2.0\",\u{1}";
+const PAGE: &str = "<!DOCTYPE html><html><body><h1>502 Bad Gateway</h1></body></html>";
 /// Method names that are counted separately; further ones are counted together.
 const METHODS_MAX: usize = 64;
 const SECOND: Duration = Duration::from_secs(1);
@@ -222,11 +225,8 @@ impl DemoNode {
         let mut dice = Dice::new(self.inner.seed, &[number]);
         let delay = faults.delay(&mut dice);
         let hit = faults.request(&mut dice);
-        let too_many = |wait: Option<Duration>, chance: u64| match self
-            .inner
-            .service
-            .too_often(request, wait, chance)
-        {
+        let service = &self.inner.service;
+        let too_many = |wait, chance| match service.too_often(request, wait, chance) {
             Some(HttpAnswer { status, content_type, body }) => {
                 Answer { status, content_type, body, ..too_many(delay, None) }
             }
@@ -265,14 +265,12 @@ impl DemoNode {
                 too_many(Some(wait), dice.next())
             }
             Some(RequestFault::Unavailable) => plain(503, "Service Unavailable"),
-            Some(RequestFault::Garbage) => Answer {
-                content_type: "application/json",
-                ..plain(200, "{\"jsonrpc\":\"2.0\",\u{1}")
-            },
+            Some(RequestFault::Garbage) => {
+                Answer { content_type: "application/json", ..plain(200, GARBAGE) }
+            }
             Some(RequestFault::Html) => {
-                let page = "<!DOCTYPE html><html><body><h1>502 Bad Gateway</h1></body></html>";
                 let status = if dice.percent(50) { 200 } else { 502 };
-                Answer { content_type: "text/html", ..plain(status, page) }
+                Answer { content_type: "text/html", ..plain(status, PAGE) }
             }
             Some(RequestFault::SlowBody) => Answer { slow: faults.slow_for, ..json(None) },
             Some(RequestFault::CutBody) => Answer { cut: true, ..json(None) },

@@ -97,8 +97,8 @@ fn every_kind_of_trade_decodes_to_the_truth() {
     }
 }
 
-/// Where inner calls are not kept, TRX is exact where an event or the router's input tells it, and
-/// null where nothing does.
+/// Where inner calls are not kept, TRX is exact where an event or the router's input contains it,
+/// and null where nothing does.
 #[test]
 fn without_inner_calls_values_are_exact_or_null() {
     let world = world(without_inner_calls());
@@ -185,7 +185,7 @@ fn lists_page_by_cursor_and_by_time_without_loss() {
             whole.iter().filter(|row| (low..=high).contains(&at(row))).cloned().collect();
         assert!(pages(&world, &window, 50) == inside, "a window");
     }
-    let (status, body) = world.node.fetch("/v1/accounts/nobody/transactions", None).unwrap();
+    let (status, body) = world.node.fetch("/v1/accounts/nowhere/transactions", None).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!((status, &body["success"], &body["statusCode"]), (400, &false.into(), &400.into()));
 }

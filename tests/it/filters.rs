@@ -1,5 +1,5 @@
-//! Filters beside the contract: what they let through is what the model's rows say, page by page
-//! and as a stream; counts, usage and cursors are of those rows.
+//! Filters other than the contract's: what they let through is what the model's rows say, page by
+//! page and as a stream; counts, usage and cursors are of those rows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

@@ -150,7 +150,7 @@ async fn a_client_that_hangs_up_stops_what_it_alone_asked_for() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let stopped = world.calls();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(world.calls(), stopped, "nobody asks, and still it loads");
+    assert_eq!(world.calls(), stopped, "no reader is left, and still it loads");
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,7 +254,7 @@ async fn a_dead_node_is_told_when_nothing_is_stored() {
     let Some(HistoryError::UpstreamUnavailable { detail }) = end.error else {
         panic!("{:?}", end.error)
     };
-    assert!(!detail.contains("planted"), "the URL's secret is told: {detail}");
+    assert!(!detail.contains("planted"), "the URL's secret is shown: {detail}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,7 +267,7 @@ async fn faults_of_every_kind_change_no_row() {
     }
 }
 
-/// No node tells places in a block, and each fifth answer is `null`, that for a block too.
+/// No node returns positions in a block, and each fifth answer is `null`, that for a block too.
 #[tokio::test(start_paused = true)]
 async fn a_block_that_is_told_as_nothing_is_asked_for_again() {
     let world = Build::default().world();
@@ -437,7 +437,8 @@ async fn a_first_trade_above_a_walks_head_is_not_told() {
     assert_eq!((end.trade_count, end.first_trade), (0, None));
 }
 
-/// One node keeps only new blocks, neither tells places in a block, each fifth answer is `null`.
+/// One node keeps only new blocks, neither returns positions in a block, each fifth answer is
+/// `null`.
 #[tokio::test(start_paused = true)]
 async fn a_load_over_nulls_and_a_pruned_node_takes_a_bounded_number_of_requests() {
     let world = Build { nodes: 2, ..Build::default() }.world();
@@ -552,8 +553,8 @@ async fn a_whole_page_that_ends_early_costs_no_row() {
     }
 }
 
-/// Whole pages that are gone before their first chunk have found token accounts: whoever reads on
-/// below must know them, for some transactions name nothing else.
+/// Full pages that are gone before their first chunk have found token accounts: every task that
+/// reads on below must know them, because some transactions name nothing else.
 #[tokio::test(start_paused = true)]
 async fn accounts_that_whole_pages_found_are_known_below_the_lists_that_took_over() {
     let mut world = Build::default().world();

@@ -228,8 +228,8 @@ fn a_folder_that_becomes_read_only_is_served_on() {
     }
     let refused = unprivileged(&place, &["keys", "create", "--data-dir", "data"]).output().unwrap();
     let told = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(1), "{told}");
-    assert!(told.contains("keys") && told.contains("ermission denied"), "{told}");
+    assert_eq!(refused.status.code(), Some(1), "{shown}");
+    assert!(told.contains("keys") && told.contains("ermission denied"), "{shown}");
     assert_eq!(stream(&server, SMALL, key), stored, "the key is still good");
     server.signal("TERM");
     assert_eq!(server.wait(), Some(0));

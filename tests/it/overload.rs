@@ -1,6 +1,6 @@
-//! More wallets than can be loaded at one time, on paused time: those who can be served are, each
-//! in its turn; others are told to come back; wallets that are stored do not notice; and nothing is
-//! kept of who was sent away.
+//! More wallets than can be loaded at one time, on paused time: those that can be served are, each
+//! in its turn; others are rejected with a retry hint; wallets that are stored are not affected;
+//! and nothing is kept of rejected requests.
 #![allow(clippy::disallowed_methods, reason = "a test's own tasks end with its runtime")]
 
 use std::sync::Arc;
@@ -79,7 +79,7 @@ async fn those_let_in_are_served_in_turns_and_the_others_told_to_come_back() {
     }))
     .await;
     assert!(ends.iter().all(|(end, _)| end.complete), "{ends:?}");
-    // Nobody waits for long after everybody else was done.
+    // No wallet waits for long after all others are done.
     let times: Vec<Duration> = ends.iter().map(|(_, took)| *took).collect();
     let (first, last) = (times.iter().min().unwrap(), times.iter().max().unwrap());
     assert!(*last < *first * 3 + Duration::from_secs(1), "{first:?} to {last:?}");

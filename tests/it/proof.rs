@@ -109,8 +109,8 @@ async fn a_missing_transaction_is_asked_for_again_and_then_the_history_is_comple
     same(&rows, &truth);
 }
 
-/// A client that goes on by cursors lacks a row that came above its cursor: it is not told that it
-/// has all.
+/// A client that continues by cursors lacks a row that came above its cursor: the answer does not
+/// claim that it has all.
 #[tokio::test(start_paused = true)]
 async fn a_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
     let (world, wallet) = loaded(60).await;

@@ -214,7 +214,7 @@ fn names(code: &str, needle: &str) -> bool {
         let before = code[..at].chars().next_back();
         let after = code[at + needle.len()..].chars().next();
         let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        // `foo::redb::` is somebody else's module of that name.
+        // `foo::redb::` is another crate's module of that name.
         let inner = code[..at].ends_with("::") && needle.ends_with("::");
         !word(before) && !inner && (needle.ends_with(':') || !word(after))
     })

@@ -213,22 +213,8 @@ pub(super) fn limit_fill(maker: &mut Maker<'_>, trade: &TradeSpec) {
     tx.leave(41_403);
     // The event contains the amount before the fee of 0.1 %.
     let fee = trade.units / 999;
-    let accounts = [
-        order,
-        escrow,
-        wallet,
-        keeper,
-        coin,
-        stock,
-        fee_authority,
-        fee_account,
-        program,
-        give_mint,
-        token,
-        get_mint,
-        token,
-        system,
-    ];
+    let first = [order, escrow, wallet, keeper, coin, stock, fee_authority, fee_account];
+    let accounts = [&first[..], &[program, give_mint, token, get_mint, token, system]].concat();
     let data = [&FLASH_FILL[..], &trade.units.saturating_add(fee).to_le_bytes()].concat();
     tx.enter(KnownAccount::JupiterLimit, &accounts, &data, "FlashFillOrder");
     tx.send(stock, coin, keeper, trade.units, true);

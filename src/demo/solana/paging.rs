@@ -6,6 +6,7 @@ use super::digits::number;
 use super::model::{ListEntry, ListSubject};
 use super::params::{CallOptions, DemoError, at_least_confirmed, key, signature};
 use super::rpc::Desk;
+use super::wallet::WalletHistory;
 use super::{slots, wire};
 use crate::demo::mix::Dice;
 use crate::demo::rpc::Reply;
@@ -201,10 +202,20 @@ impl Desk<'_> {
         for entry in page.iter().filter(|_| full) {
             self.check_version(&wallet, entry.number, options)?;
         }
+        Ok(self.write_page(&wallet, &page, more, full))
+    }
+
+    fn write_page(
+        &self,
+        wallet: &WalletHistory,
+        page: &[ListEntry],
+        more: bool,
+        full: bool,
+    ) -> Vec<u8> {
         let mut out = b"{\"data\":".to_vec();
-        wire::list(&mut out, &page, |out, entry| {
+        wire::list(&mut out, page, |out, entry| {
             if full {
-                self.model.write_transaction(out, &wallet, entry.number, true);
+                self.model.write_transaction(out, wallet, entry.number, true);
             } else {
                 self.write_entry(out, entry, Some(entry.spot.index));
             }
@@ -218,7 +229,7 @@ impl Desk<'_> {
             None => out.extend_from_slice(b"null"),
         }
         out.push(b'}');
-        Ok(out)
+        out
     }
 }
 

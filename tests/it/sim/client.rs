@@ -118,7 +118,7 @@ impl Trail {
     }
 }
 
-/// Whether an error may be told while nodes and disk fail.
+/// Whether an error may be reported while nodes and disk fail.
 pub(super) fn is_expected(error: &HistoryError) -> bool {
     match error {
         HistoryError::UpstreamUnavailable { detail } => !detail.contains("planted"),
