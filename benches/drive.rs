@@ -11,7 +11,7 @@ const USAGE: &str = "usage:
   scan FOLDER WALLETS EACH                                  reads all, twice
   seek FOLDER WALLETS EACH COUNT cold|warm LIMIT...         reads LIMIT rows behind random trades
   hammer FOLDER FIRST EACH CHUNK                            writes on and on, and prints each commit
-  verify FOLDER FIRST EACH CHUNK REPORTED                 what is there of that";
+  verify FOLDER FIRST EACH CHUNK REPORTED                    what is there of that";
 
 /// Part of a wallet's history: trades `from..end`, counted from the newest of `trades`.
 #[derive(Clone, Copy)]

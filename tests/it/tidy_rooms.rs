@@ -17,7 +17,7 @@ const CIRCLES_LEFT: &[(&str, usize)] = &[
 ];
 /// Names of public types that stand in more than one file: parallels of the families.
 const TWIN_NAMES_MAX: usize = 82;
-const FUNCTION_LINES_MAX: usize = 60;
+const FUNCTION_LINES_MAX: usize = 66;
 const FUNCTION_LINES_MEDIAN: usize = 8;
 
 /// A module as its names below `src`.
