@@ -18,9 +18,6 @@ const BANNED: [&str; 8] = [
     concat!("be", "side"),
 ];
 
-/// Layers and folders that are not done yet. It only shrinks.
-const UNDONE: &[&str] = &["src/sources/"];
-
 /// Values of the public API, which stay.
 const PUBLIC: [&str; 1] = [concat!("be", "side the trade")];
 
@@ -91,10 +88,6 @@ fn check(path: &str, text: &str) -> Vec<String> {
     prose.into_iter().filter_map(bad).collect()
 }
 
-fn is_undone(path: &str) -> bool {
-    UNDONE.iter().any(|undone| path.starts_with(undone))
-}
-
 /// Rust sources, documents, tables and the API's description, by path.
 fn texts() -> Vec<(String, String)> {
     let in_folders = FOLDERS.iter().flat_map(|folder| files(&root().join(folder)));
@@ -115,19 +108,8 @@ fn texts() -> Vec<(String, String)> {
 fn no_text_uses_a_banned_word() {
     let texts = texts();
     assert!(texts.len() > 100, "the tree was not found");
-    let done = texts.iter().filter(|(path, _)| !is_undone(path));
-    let reports: Vec<String> = done.flat_map(|(path, text)| check(path, text)).collect();
+    let reports: Vec<String> = texts.iter().flat_map(|(path, text)| check(path, text)).collect();
     assert!(reports.is_empty(), "\n{}\n", reports.join("\n"));
-}
-
-#[test]
-fn what_is_listed_as_undone_is_not_done() {
-    let texts = texts();
-    for undone in UNDONE {
-        let below = texts.iter().filter(|(path, _)| path.starts_with(undone));
-        let left = below.map(|(path, text)| check(path, text).len()).sum::<usize>();
-        assert!(left > 0, "{undone} is done: take it off the list");
-    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ impl EvmSource {
         self.final_head(&CallOptions::new(lane.clone())).await
     }
 
-    /// The newest final block, with its hash where a node tells it.
+    /// The newest final block, with its hash where a node reports it.
     pub(super) async fn final_tip(
         &self,
         options: &CallOptions,

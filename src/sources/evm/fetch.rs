@@ -125,7 +125,7 @@ impl EvmSource {
         let count = all.len();
         all.retain(|one| {
             let seen = one.tx.as_ref().and_then(|answer| wire::seen(&answer.result));
-            // A wallet that is a contract is called by whoever owns it.
+            // A wallet that is a contract is called by its owner.
             let called = |to| to == *wallet || tables.is_known(chain, &to);
             seen.is_some_and(|seen| seen.from == *wallet || seen.to.is_some_and(called))
         });
@@ -138,7 +138,7 @@ impl EvmSource {
         Ok((all, missing))
     }
 
-    /// With the times of their blocks, as far as the list does not tell them.
+    /// With the times of their blocks, as far as the list does not contain them.
     async fn fetch_timed(
         &self,
         wanted: Vec<Wanted>,
@@ -298,7 +298,7 @@ impl Wanted {
         [tx, receipt].into_iter().flatten()
     }
 
-    /// Reads what has come; lets it go, and tells by whom it was, where it is not what was listed.
+    /// Takes received answers; drops one that is not what was listed, and returns its endpoint.
     pub(super) fn settle(
         &mut self,
         chain_id: Option<u64>,

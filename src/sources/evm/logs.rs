@@ -41,7 +41,7 @@ pub(super) struct LogLister {
     without: BTreeSet<EndpointId>,
     /// Endpoints that do not keep blocks so old.
     pruned: BTreeSet<EndpointId>,
-    /// Queries in a row that took too long, whatever their size.
+    /// Consecutive queries that took too long, of any size.
     time_outs: u32,
     /// The lowest known log of each side.
     witnesses: HashMap<Side, Witness>,
@@ -303,7 +303,7 @@ impl LogLister {
         let head = choice.asks_head.then(|| answers.pop()).flatten();
         let high = queries.iter().map(|(_, query)| query.high).max();
         let asked = self.read_all(&queries, answers);
-        // One error for the whole batch is of its queries, whatever it means for the head.
+        // One error for the whole batch counts for its queries, not for the head.
         if choice.asks_head
             && matches!(asked, Ok(Asked::Logs(_)) | Err(_))
             && !self.has_come(high, choice, head)?
@@ -412,7 +412,7 @@ impl LogLister {
             self.source.note_slow_logs(choice.on, self.blocks);
             self.shrink(Shrink::Half, choice);
         }
-        let last = "eth_getLogs takes too long, whatever the range".to_owned();
+        let last = "eth_getLogs takes too long for any range".to_owned();
         UpstreamError::Unavailable { attempts: self.time_outs, last }
     }
 

@@ -31,8 +31,8 @@ pub(super) enum Fetched {
     Lost(Height),
 }
 
-/// Decides by what the index's lists tell. To trade, a wallet gives and gets: tokens that only
-/// came in, in a transaction that the wallet did not send, are no trade.
+/// Decides by the index's lists. To trade, a wallet gives and receives: tokens that only came in,
+/// in a transaction that the wallet did not send, are no trade.
 pub(super) fn want_listed(seen: &Seen) -> Want {
     match &seen.sent {
         Some(sent) => want_sent(seen, sent),
@@ -41,7 +41,7 @@ pub(super) fn want_listed(seen: &Seen) -> Want {
     }
 }
 
-/// Decides by what events tell: who sent it is not known yet.
+/// Decides by events: the sender is not known yet.
 pub(super) fn want_found(seen: &Seen) -> Want {
     if seen.gave || seen.got { Want::Fetch } else { Want::Pass }
 }

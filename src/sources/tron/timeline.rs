@@ -1,7 +1,7 @@
 //! Pure: the merged entries of all lists between what is delivered and what is known.
 //!
-//! Lists of the index are ordered by time and do not always tell heights, so entries stand by
-//! where their list has them, and a chunk ends at an entry whose height is known.
+//! Lists of the index are ordered by time and do not always contain heights, so entries stand by
+//! the position in their list, and a chunk ends at an entry whose height is known.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ pub(super) type Key = (Reverse<u64>, Word);
 
 #[derive(Debug)]
 enum State {
-    /// Nobody decided yet whether it is wanted: not all lists have shown it.
+    /// Undecided whether it is wanted: not all lists have shown it.
     New,
     Waiting {
         tries: u32,
@@ -246,7 +246,7 @@ impl Timeline {
         if self.done {
             return None;
         }
-        // What is here without a gap, down to an entry that tells its height.
+        // Entries without a gap, down to one with a known height.
         let (mut here, mut passed, mut cut) = (0, 0, None);
         let mut pending = None;
         let mut previous = None;
