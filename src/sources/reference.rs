@@ -339,15 +339,15 @@ mod tests {
         let root: Units = "1446501726624926496477173928747177".parse().unwrap();
         let deep = Units::from(1_u64 << 62);
         let swap = event(7, SWAP_V3, &[Units::ZERO, Units::ZERO, root, deep]);
-        let price = price(&POOL, &swap).unwrap();
-        assert!(is_within(price, dollars(3_000), 1), "{price:?}");
-        assert!(price.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{price:?}");
+        let found = price(&POOL, &swap).unwrap();
+        assert!(is_within(found, dollars(3_000), 1), "{found:?}");
+        assert!(found.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{found:?}");
         // Read the other way round it is more than any coin is worth.
         assert_eq!(price(&Pool { native_first: true, ..POOL }, &swap), None);
         let inverse: Units = (Units::ONE << 192) / root;
         let swap = event(7, SWAP_PANCAKE, &[Units::ZERO, Units::ZERO, inverse, deep]);
-        let price = price(&Pool { native_first: true, ..POOL }, &swap).unwrap();
-        assert!(price.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{price:?}");
+        let found = price(&Pool { native_first: true, ..POOL }, &swap).unwrap();
+        assert!(found.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{found:?}");
     }
 
     #[test]

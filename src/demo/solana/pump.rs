@@ -23,6 +23,7 @@ const CURVE_RENT: u64 = 2_046_240;
 const CURVE_SUPPLY: u64 = 1_000_000_000_000_000;
 
 /// Programs and accounts that both directions name.
+#[derive(Clone, Copy)]
 struct CurveAccounts {
     system: Acc,
     coins: Acc,
@@ -70,7 +71,7 @@ impl Curve {
     }
 
     fn buy(
-        &self,
+        self,
         tx: &mut Tx,
         common: CurveAccounts,
         (wallet, tag): (Acc, u64),
@@ -94,7 +95,7 @@ impl Curve {
         tx.transfer(wallet, self.fee_receiver, fee.protocol);
     }
 
-    fn sell(&self, tx: &mut Tx, common: CurveAccounts, wallet: Acc, coin: Acc, trade: &TradeSpec) {
+    fn sell(self, tx: &mut Tx, common: CurveAccounts, wallet: Acc, coin: Acc, trade: &TradeSpec) {
         let CurveAccounts { system, coins, program, fees, config } = common;
         let fee = pools::pump_fees(trade.gross);
         let first = [self.global, self.fee_receiver, self.mint, self.state, self.vault, coin];
