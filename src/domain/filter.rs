@@ -1,4 +1,4 @@
-//! The rows of a history that a reader selects.
+//! Which rows of a history a reader wants.
 
 use std::sync::Arc;
 
@@ -6,14 +6,15 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Address, Family, FilterTag, RowRef, Side, TradeKey, TxId, UnixSeconds};
 
-/// Conditions, all of which must hold; without any, every row matches.
+/// All that is set has to hold; nothing set is every row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
     pub token: Option<Address>,
     pub side: Option<Side>,
-    /// A venue's name in lower case; the comparison ignores case.
+    /// A venue's name in lower case, or its first words, as in `raydium` for all of that family:
+    /// rows are compared without regard to case.
     pub venue: Option<Arc<str>>,
-    /// Rows at or after this time.
+    /// Rows of this time and later ones.
     pub from: Option<UnixSeconds>,
     /// Rows before this time.
     pub to: Option<UnixSeconds>,
@@ -33,7 +34,7 @@ impl Filter {
             && self.venue.as_deref().is_none_or(|wanted| is_venue(venue, wanted))
     }
 
-    /// Whether, in a history that is newest first, no row below this one can match.
+    /// True for a row below which, in a history that is newest first, none can match.
     pub fn ends_at(&self, key: &TradeKey) -> bool {
         self.from.is_some_and(|from| key.time < from)
     }
@@ -48,15 +49,14 @@ impl Filter {
         Some(TradeKey { time: self.to?, height: 0, index: 0, tx, leg: u16::MAX })
     }
 
-    /// The tag that a cursor stores: a cursor with another tag is rejected.
+    /// What a cursor keeps of it: cursors of another filter are refused by it.
     pub fn tag(&self) -> FilterTag {
         if self.is_none() {
             return FilterTag::default();
         }
         let mut hash = Sha256::new();
         let mut part = |name: u8, bytes: &[u8]| {
-            // Each part begins with its name and length, so that different filters hash
-            // differently.
+            // Each part begins with its name and its length, so that no two filters look alike.
             hash.update([name]);
             hash.update(bytes.len().to_be_bytes());
             hash.update(bytes);
@@ -84,8 +84,22 @@ impl Filter {
     }
 }
 
+/// Whether a name is the wanted one, or begins with it as whole words.
 fn is_venue(name: &str, lower: &str) -> bool {
-    name.eq_ignore_ascii_case(lower) || (!name.is_ascii() && name.to_lowercase() == lower)
+    if !name.is_ascii() {
+        return is_family(&name.to_lowercase(), lower);
+    }
+    match name.as_bytes().split_at_checked(lower.len()) {
+        Some((first, rest)) => {
+            first.eq_ignore_ascii_case(lower.as_bytes())
+                && matches!(rest.first(), None | Some(b' '))
+        }
+        None => false,
+    }
+}
+
+fn is_family(name: &str, wanted: &str) -> bool {
+    name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
 #[cfg(test)]
@@ -136,6 +150,23 @@ mod tests {
         assert_eq!(at(100, Side::Buy, "PumpSwap"), [1, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
         assert_eq!(at(99, Side::Sell, "ÖL"), [1, 1, 0, 0, 1, 0, 1, 0, 1, 1]);
         assert_eq!(at(101, Side::Sell, "Orca"), [1, 1, 0, 0, 1, 0, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_familys_name_is_that_of_its_venues() {
+        for (name, wanted, expected) in [
+            ("Raydium CLMM", "raydium", true),
+            ("Raydium", "raydium", true),
+            ("Raydium CLMM", "raydium clmm", true),
+            ("Raydium CLMM", "raydium c", false),
+            ("Raydiumx", "raydium", false),
+            ("Raydium", "raydium clmm", false),
+            ("Öl Börse", "öl", true),
+            ("Öl Börse", "ö", false),
+            ("Orca", "", false),
+        ] {
+            assert_eq!(is_venue(name, wanted), expected, "{name} {wanted}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::tidy::rust_files;
 const CIRCLES_LEFT: &[(&str, usize)] = &[
     ("api", 1),
     ("cli", 4),
+    ("pnl", 1),
     ("rpc", 1),
     ("sources", 1),
     ("sources/evm", 2),
@@ -16,8 +17,8 @@ const CIRCLES_LEFT: &[(&str, usize)] = &[
     ("store", 2),
 ];
 /// Names of public types that stand in more than one file: parallels of the families.
-const TWIN_NAMES_MAX: usize = 82;
-const FUNCTION_LINES_MAX: usize = 66;
+const TWIN_NAMES_MAX: usize = 84;
+const FUNCTION_LINES_MAX: usize = 67;
 const FUNCTION_LINES_MEDIAN: usize = 8;
 
 /// A module as its names below `src`.
