@@ -8,7 +8,7 @@ use blotter::demo::evm::{self, EvmModel};
 use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults, evm::tron};
 use blotter::domain::{Address, Clock, Filter, KeyId, Wallet};
-use blotter::history::{History, HistoryLimits, HistoryParts, Step, Tasks, WalkRequest, Want};
+use blotter::history::{Extent, History, HistoryLimits, HistoryParts, Step, Tasks, WalkRequest};
 use blotter::registry::{Chain, Registry};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
 use blotter::sources::{
@@ -209,7 +209,7 @@ impl World {
             resume: None,
             filter: Filter::default(),
             follow: false,
-            want: Want::All,
+            want: Extent::All,
             window,
         };
         let mut walk = self.history.walk(request).unwrap();

@@ -173,12 +173,12 @@ enum Waiting {
     #[default]
     New,
     Counted(#[expect(dead_code, reason = "counts until it is dropped")] Seat),
-    HasAsked,
+    HasRequested,
 }
 
 impl HalfOpen {
     fn has_asked(&self) {
-        *self.seat.lock().unwrap_or_else(PoisonError::into_inner) = Waiting::HasAsked;
+        *self.seat.lock().unwrap_or_else(PoisonError::into_inner) = Waiting::HasRequested;
     }
 
     /// Counts a connection that has asked for nothing yet. False where its address has too many.

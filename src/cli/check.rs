@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::config::Config;
 use super::config_chains::Endpoint;
 use super::errors::CliError;
-use super::probe::{Asked, Finding};
+use super::probe::{Finding, ProbeTarget};
 use super::probe_tron::KEY_HEADER;
 use super::sources::{endpoints, pool};
 use crate::registry::{Chain, Registry};
@@ -89,7 +89,7 @@ async fn check(
         ..PoolLimits::default()
     };
     let pool = pool(std::slice::from_ref(endpoint), transport, limits)?;
-    let asked = Asked {
+    let asked = ProbeTarget {
         pool,
         options: CallOptions::new(Lane::new(0, Arc::new(Priority::interactive()))),
         has_tron_key: endpoint.headers.keys().any(|name| name.eq_ignore_ascii_case(KEY_HEADER)),

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::args::{CreateArgs, KeysCommand};
 use super::config::Config;
 use super::errors::CliError;
-use super::keys_file::{KeysFile, Moment, Terms};
+use super::keys_file::{KeyTerms, KeysFile, Moment};
 use super::table::{Align, format};
 use super::units::Wait;
 use crate::api::read_time;
@@ -52,8 +52,8 @@ fn create(
     }
     let expires = args.expires.as_deref().map(|text| expiry(text, now)).transpose()?;
     let (rate, quota, streams) = (args.rate, args.quota, args.streams);
-    let created =
-        file.create(Terms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)?;
+    let created = file
+        .create(KeyTerms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)?;
     let written = if args.json {
         writeln!(out, "{}", json!({"id": created.id, "key": created.key}))
     } else {

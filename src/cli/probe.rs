@@ -33,14 +33,14 @@ impl Finding {
 }
 
 /// One endpoint in a pool of its own.
-pub(super) struct Asked {
+pub(super) struct ProbeTarget {
     pub(super) pool: Pool,
     pub(super) options: CallOptions,
     /// It is asked with a key of Tron's index.
     pub(super) has_tron_key: bool,
 }
 
-impl Asked {
+impl ProbeTarget {
     async fn call(&self, method: &'static str, params: Value) -> Result<Box<RawValue>, String> {
         let answer = self.pool.call(method, params, &self.options).await;
         answer.map(|answer| answer.result).map_err(|error| words(&error))

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::probe::{Asked, Finding, TRANSFER, words};
+use super::probe::{Finding, ProbeTarget, TRANSFER, words};
 use crate::registry::Chain;
 use crate::rpc::{Ask, Reading};
 use crate::sources::{tron_reading, tron_rpc_reading};
@@ -21,7 +21,7 @@ const RECENT: u64 = 4;
 
 type Told = Result<Value, String>;
 
-impl Asked {
+impl ProbeTarget {
     async fn tron_ask(
         &self,
         name: &'static str,

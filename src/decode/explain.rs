@@ -84,12 +84,12 @@ pub enum Why {
 
 /// Received less given, before the sign is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Balance {
+pub(super) struct NetBalance {
     pub(super) got: Units,
     pub(super) gave: Units,
 }
 
-impl Balance {
+impl NetBalance {
     /// The net amount, and whether it was received; `None` where both are the same.
     pub(super) fn rest(self) -> Option<(Units, bool)> {
         match self.got.checked_sub(self.gave) {
@@ -108,7 +108,7 @@ impl Balance {
 impl Explanation {
     /// Lists what the rows and the named items leave of the movements.
     pub(super) fn list_left_out(&mut self) {
-        let mut left: BTreeMap<Asset, Balance> = BTreeMap::new();
+        let mut left: BTreeMap<Asset, NetBalance> = BTreeMap::new();
         for Movement { asset, got, gave } in &self.movements {
             let balance = left.entry(*asset).or_default();
             balance.add(*got, true);
@@ -162,7 +162,7 @@ impl Explanation {
     }
 }
 
-fn take_row(left: &mut BTreeMap<Asset, Balance>, trade: &DecodedTrade) {
+fn take_row(left: &mut BTreeMap<Asset, NetBalance>, trade: &DecodedTrade) {
     let bought = trade.side == Side::Buy;
     let mut take = |asset, units: Option<Units>, came: bool| {
         // Already subtracted from the movements, so it counts on the other side.

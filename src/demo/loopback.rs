@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::node::{Answer, DemoNode, DemoResponse};
+use super::node::{DemoNode, DemoResponse, NodeAnswer};
 use super::service::DemoRequest;
 use super::transport::route;
 
@@ -179,7 +179,7 @@ fn plain(status: StatusCode) -> Response<Body> {
     response
 }
 
-fn write(answer: &Answer) -> Response<Body> {
+fn write(answer: &NodeAnswer) -> Response<Body> {
     let mut response = Response::new(body(answer));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
     let headers = response.headers_mut();
@@ -191,7 +191,7 @@ fn write(answer: &Answer) -> Response<Body> {
 }
 
 /// The whole body, or its first half and then the rest late, or never.
-fn body(answer: &Answer) -> Body {
+fn body(answer: &NodeAnswer) -> Body {
     let body = Bytes::from(answer.body.clone());
     if !answer.cut && answer.slow.is_zero() {
         return Full::new(body).map_err(|never| match never {}).boxed_unsync();

@@ -93,11 +93,11 @@ impl Drop for OpenRequest {
 pub(super) enum DemoResponse {
     /// Never answers.
     Silence,
-    Answer(Answer),
+    Answer(NodeAnswer),
 }
 
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct NodeAnswer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) retry_after: Option<Duration>,
@@ -228,7 +228,7 @@ impl DemoNode {
         let service = &self.inner.service;
         let too_many = |wait, chance| match service.too_often(request, wait, chance) {
             Some(HttpAnswer { status, content_type, body }) => {
-                Answer { status, content_type, body, ..too_many(delay, None) }
+                NodeAnswer { status, content_type, body, ..too_many(delay, None) }
             }
             None => too_many(delay, wait),
         };
@@ -238,7 +238,7 @@ impl DemoNode {
         if let Some(fault) = hit {
             *self.counts().stats.faults.entry(fault.name()).or_default() += 1;
         }
-        let plain = |status, body: &str| Answer {
+        let plain = |status, body: &str| NodeAnswer {
             status,
             content_type: "text/plain",
             retry_after: None,
@@ -248,12 +248,12 @@ impl DemoNode {
             cut: false,
         };
         if let Some((status, content_type, body)) = self.refused(request, &faults) {
-            return DemoResponse::Answer(Answer { content_type, ..plain(status, body) });
+            return DemoResponse::Answer(NodeAnswer { content_type, ..plain(status, body) });
         }
         let json = |shuffle: Option<u64>| {
             let HttpAnswer { status, content_type, body } =
                 self.answer(request, number, &faults, shuffle);
-            Answer { content_type, body, ..plain(status, "") }
+            NodeAnswer { content_type, body, ..plain(status, "") }
         };
         DemoResponse::Answer(match hit {
             Some(RequestFault::Silence) => return DemoResponse::Silence,
@@ -266,14 +266,14 @@ impl DemoNode {
             }
             Some(RequestFault::Unavailable) => plain(503, "Service Unavailable"),
             Some(RequestFault::Garbage) => {
-                Answer { content_type: "application/json", ..plain(200, GARBAGE) }
+                NodeAnswer { content_type: "application/json", ..plain(200, GARBAGE) }
             }
             Some(RequestFault::Html) => {
                 let status = if dice.percent(50) { 200 } else { 502 };
-                Answer { content_type: "text/html", ..plain(status, PAGE) }
+                NodeAnswer { content_type: "text/html", ..plain(status, PAGE) }
             }
-            Some(RequestFault::SlowBody) => Answer { slow: faults.slow_for, ..json(None) },
-            Some(RequestFault::CutBody) => Answer { cut: true, ..json(None) },
+            Some(RequestFault::SlowBody) => NodeAnswer { slow: faults.slow_for, ..json(None) },
+            Some(RequestFault::CutBody) => NodeAnswer { cut: true, ..json(None) },
             Some(RequestFault::Reordered) => json(Some(dice.next())),
             None => json(None),
         })
@@ -491,10 +491,10 @@ impl RequestFault {
     }
 }
 
-fn too_many(delay: Duration, retry_after: Option<Duration>) -> Answer {
+fn too_many(delay: Duration, retry_after: Option<Duration>) -> NodeAnswer {
     let error = "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":429,\"message\":\"Too many requests for a \
                  specific RPC call\"},\"id\":null}";
-    Answer {
+    NodeAnswer {
         status: 429,
         content_type: "application/json",
         retry_after,

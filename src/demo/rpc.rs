@@ -20,7 +20,7 @@ impl DemoError {
 }
 
 /// The JSON text of a result.
-pub(super) type Reply = Result<Vec<u8>, DemoError>;
+pub(super) type CallReply = Result<Vec<u8>, DemoError>;
 
 /// An answer that is not JSON-RPC.
 #[derive(Debug)]

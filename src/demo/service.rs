@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::evm::{self, EvmModel, ExplorerOptions, PortalOptions, tron};
 use super::faults::{CallFaults, Twist};
-use super::rpc::{DemoError, HttpAnswer, Reply};
+use super::rpc::{CallReply, DemoError, HttpAnswer};
 use super::solana::{self, NodeOptions, SolanaModel};
 
 /// A chain and the interface to it.
@@ -130,7 +130,7 @@ impl Service {
         method: &str,
         params: &[Value],
         twist: Twist,
-    ) -> Reply {
+    ) -> CallReply {
         match (self, options) {
             (Self::Solana(model), Options::Solana(node)) => {
                 solana::answer(model, node, solana::RpcCall { method, params, twist })

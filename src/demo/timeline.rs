@@ -149,14 +149,14 @@ pub(super) struct Stand {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Timeline {
+pub(super) struct HistoryShape {
     shape: Shape,
     pattern: Pattern,
     segments: Vec<Segment>,
     jitter: u64,
 }
 
-impl Timeline {
+impl HistoryShape {
     /// `tag` identifies the wallet.
     pub(super) fn new(seed: u64, tag: u64, shape: Shape) -> Self {
         let pattern = Pattern::new(&shape, &mut Dice::new(seed, &[tag, 1]));

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-use super::node::{Answer, DemoNode, DemoResponse};
+use super::node::{DemoNode, DemoResponse, NodeAnswer};
 use super::service::DemoRequest;
 use crate::rpc::{Request, Response, Transport, TransportError};
 
@@ -135,7 +135,7 @@ fn failure(error: ExchangeError, bytes_max: usize) -> TransportError {
     }
 }
 
-async fn deliver(outcome: DemoResponse) -> Result<Answer, ExchangeError> {
+async fn deliver(outcome: DemoResponse) -> Result<NodeAnswer, ExchangeError> {
     match outcome {
         DemoResponse::Silence => std::future::pending().await,
         DemoResponse::Answer(answer) => {

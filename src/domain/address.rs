@@ -6,6 +6,11 @@ use sha3::{Digest as _, Keccak256};
 
 use super::{Family, Signature};
 
+/// The 20 bytes of an account or contract of the EVM and of Tron.
+pub type Account = [u8; 20];
+/// A hash, a topic, or any other 32-byte word of the EVM.
+pub type Word = [u8; 32];
+
 /// An account, contract, mint or token. One type for all, because their addresses have one form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {

@@ -16,7 +16,7 @@ mod source;
 mod time;
 mod trade;
 
-pub use address::{Address, AddressError, TxId};
+pub use address::{Account, Address, AddressError, TxId, Word};
 pub use amount::{Decimal, Units};
 pub use coverage::{Coverage, Gap, Height, Resume, Span};
 pub use cursor::{Cursor, CursorError, FilterTag, Position};

@@ -45,7 +45,7 @@ pub use metrics::{Counter, HistoryMetrics, Values};
 pub use moves::{Moved, Moves, Sum};
 pub use report::{CoverageReport, SpanReport};
 pub use tasks::Tasks;
-pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
+pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
@@ -155,7 +155,7 @@ impl History {
             return Err(HistoryError::ChainDisabled);
         }
         self.inner.audits.note(request.wallet, &self.inner.limits);
-        let all_below = (request.want == Want::All)
+        let all_below = (request.want == Extent::All)
             .then(|| request.resume.as_ref().and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
         let demand = Demand { fresh: false, all_below, edge: None };
         let guard = self.inner.attend(request.wallet, true, |board| board.demand(demand))?;

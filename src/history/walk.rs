@@ -30,7 +30,7 @@ pub(super) use tally::Tallies;
 
 /// How much of the history a walk asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
+pub enum Extent {
     /// All of it. What the window leaves is loaded on in the background.
     All,
     /// At most this many rows; nothing is loaded beyond them.
@@ -49,7 +49,7 @@ pub struct WalkRequest {
     pub filter: Filter,
     /// After the history, what is new is delivered until the window ends. Wants all of it.
     pub follow: bool,
-    pub want: Want,
+    pub want: Extent,
     /// The walk ends after this time, complete or not.
     pub window: Duration,
 }
@@ -163,8 +163,8 @@ impl Walk {
         };
         let counts = !request.filter.is_none() && position == Position::Start && !live;
         let left = match request.want {
-            Want::All => u64::MAX,
-            Want::Rows(rows) => rows,
+            Extent::All => u64::MAX,
+            Extent::Rows(rows) => rows,
         };
         inner.metrics.walks.add(1);
         Self {
@@ -426,7 +426,7 @@ impl Walk {
         self.settled = is_fresh || failed || Instant::now() >= self.head_deadline;
         if self.settled {
             self.head = Some(top);
-            let all = (self.request.want == Want::All).then_some(top);
+            let all = (self.request.want == Extent::All).then_some(top);
             self.demand.update(|demand| *demand = Demand { all_below: all, ..Demand::default() });
         }
         self.settled

@@ -8,10 +8,7 @@ use serde::Deserialize;
 use sha3::{Digest as _, Keccak256};
 
 use super::{Chain, RegistryError};
-use crate::domain::{Address, Family};
-
-type Account = [u8; 20];
-type Word = [u8; 32];
+use crate::domain::{Account, Address, Family, Word};
 
 const TABLE: &str = "venues-evm";
 

@@ -15,7 +15,7 @@ use super::schema::{
     WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
 };
 use super::trade_codec::StoredTrade;
-use super::values::{self, Gone, Wanted};
+use super::values::{self, Gone, PendingValues};
 use super::{
     Anchor, Chunk, Credit, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
     WalletPatch, Written,
@@ -37,7 +37,7 @@ pub(super) struct Tables<'txn> {
     ranges: Table<'txn, (u64, u32), &'static [u8]>,
     totals: Table<'txn, u64, u64>,
     credits: Table<'txn, (u64, u128), u64>,
-    wanted: Wanted<'txn>,
+    wanted: PendingValues<'txn>,
     prices: Prices<'txn>,
 }
 
@@ -55,7 +55,7 @@ impl<'txn> Tables<'txn> {
             ranges: txn.open_table(USAGE_TO_RANGES)?,
             totals: txn.open_table(KEY_TO_TOTAL)?,
             credits: txn.open_table(CREDIT)?,
-            wanted: Wanted::open(txn)?,
+            wanted: PendingValues::open(txn)?,
             prices: Prices::open(txn)?,
         })
     }

@@ -17,12 +17,12 @@ use super::trade_codec::{self, StoredTrade};
 pub(super) type Gone = (Vec<u8>, Vec<u8>);
 
 /// The transactions with a row that waits.
-pub(super) struct Wanted<'txn> {
+pub(super) struct PendingValues<'txn> {
     table: Table<'txn, &'static [u8], ()>,
     side_payment: Table<'txn, &'static [u8], [u8; 32]>,
 }
 
-impl<'txn> Wanted<'txn> {
+impl<'txn> PendingValues<'txn> {
     pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
         Ok(Self {
             table: txn.open_table(WANTED_VALUE)?,
@@ -49,7 +49,7 @@ impl<'txn> Wanted<'txn> {
         Ok(())
     }
 
-    /// Rows that stay where they were, after [`Wanted::forget`] of all rows there.
+    /// Rows that stay where they were, after [`PendingValues::forget`] of all rows there.
     pub(super) fn keep(
         &mut self,
         chain: ChainId,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use blotter::api::{Api, ApiLimits, ApiParts, Keys};
 use blotter::demo::solana::WalletPlan;
 use blotter::domain::{Cursor, Filter, KeyId, Row, Side, Wallet};
-use blotter::history::{HistoryLimits, Step, WalkRequest, Want};
+use blotter::history::{Extent, HistoryLimits, Step, WalkRequest};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -34,7 +34,7 @@ impl Told {
                 filter: filter.clone(),
                 follow: true,
                 window: WINDOW,
-                ..World::request(wallet, Want::All)
+                ..World::request(wallet, Extent::All)
             })
             .unwrap();
         for _ in 0..steps {

@@ -227,7 +227,7 @@ async fn the_coverage_of_a_wallet_is_what_is_described() {
     };
     let before = shown(&ask().await);
     assert_eq!((&before["complete"], &before["height"]), (&false.into(), &().into()));
-    let mut walk = world.walk(wallet, blotter::history::Want::All, None);
+    let mut walk = world.walk(wallet, blotter::history::Extent::All, None);
     crate::support::world::finish(&mut walk).await;
     let after = shown(&ask().await);
     let head = after["height"].clone();

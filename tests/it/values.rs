@@ -10,7 +10,7 @@ use blotter::domain::{
     Address, ChainId, Family, LearnedPrice, Minute, Position, Price, Row, Side, Trade, Units,
     UnixSeconds, ValueSource, Wallet,
 };
-use blotter::history::Want;
+use blotter::history::Extent;
 use blotter::rpc::{Request, Response, Transport, TransportError};
 use blotter::store::{
     Chunk, KeptCandle, NewValue, PriceRecord, Store, TokenRecord, WalletId, WalletPatch,
@@ -111,7 +111,7 @@ fn check(rows: &[Row]) -> (usize, usize, usize) {
 }
 
 async fn stream(world: &World, wallet: Wallet) -> Vec<Row> {
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     rows
 }

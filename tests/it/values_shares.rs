@@ -11,7 +11,7 @@ use blotter::demo::evm::{self, EvmModel, NodeOptions};
 use blotter::demo::solana::{self, SolanaModel};
 use blotter::demo::{DemoNode, DemoTransport};
 use blotter::domain::{Address, Height, Price, Row, Side, TxId, Units, ValueSource, Wallet};
-use blotter::history::{History, HistoryLimits, HistoryParts, Tasks, Want};
+use blotter::history::{Extent, History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::{Chain, Registry};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
 use blotter::sources::{
@@ -179,7 +179,7 @@ fn calls(source: &Source) -> u64 {
 /// All rows of a wallet, once none waits for its value.
 async fn settled(history: &History, wallet: Wallet) -> Vec<Row> {
     for _ in 0..200 {
-        let mut walk = history.walk(World::request(wallet, Want::All)).unwrap();
+        let mut walk = history.walk(World::request(wallet, Extent::All)).unwrap();
         let (rows, end) = finish(&mut walk).await;
         assert!(end.complete, "{end:?}");
         if rows.iter().all(|row| row.trade.valued != ValueSource::Pending) {

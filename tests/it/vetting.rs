@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use blotter::demo::solana::{NodeOptions, WalletPlan};
 use blotter::demo::{Faults, Rate};
-use blotter::history::{Step, Want};
+use blotter::history::{Extent, Step};
 use tokio::time::{Instant, sleep};
 
 use crate::support::truth::same;
@@ -17,7 +17,7 @@ async fn read(world: &World, name: &str, faults: Faults) -> (Duration, Duration)
     world.nodes[1].set_faults(Faults::latency(Duration::from_millis(80)));
     let wallet = world.add(name, WalletPlan::trades(300));
     let began = Instant::now();
-    let mut walk = world.walk(wallet, Want::All, None);
+    let mut walk = world.walk(wallet, Extent::All, None);
     let Step::Rows(rows) = walk.next().await else { panic!("no rows") };
     let mut rows = rows.to_vec();
     let first = began.elapsed();
@@ -93,7 +93,7 @@ async fn a_slow_node_is_not_waited_for_at_each_account() {
         }
         let wallet = world.add("trader", WalletPlan::trades(3_000));
         let began = Instant::now();
-        let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+        let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
         assert!(end.complete, "{end:?}");
         same(&rows, &world.truth(wallet));
         began.elapsed()

@@ -1,11 +1,7 @@
 //! An EVM transaction with its effects, as far as nodes report them.
 
+pub use crate::domain::{Account, Word};
 use crate::domain::{Height, Units};
-
-/// The 20 bytes of an account or contract.
-pub type Account = [u8; 20];
-/// A hash, a topic, or any other word.
-pub type Word = [u8; 32];
 
 /// A transaction with its receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]

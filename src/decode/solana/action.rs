@@ -2,7 +2,7 @@
 
 use super::base58::Decoder;
 use super::json::{Reader, Unread};
-use super::keys::{Key, Keys, key, units};
+use super::keys::{AccountKeys, Key, key, units};
 use super::{SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 
 /// Accounts are indices among the transaction's keys; amounts are lamports or base units.
@@ -328,7 +328,7 @@ fn amount_within<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], Unread> {
     amount.map_or_else(|| r.fail(), Ok)
 }
 
-pub(super) fn from_parsed(program: &Key, parsed: &[u8], keys: &Keys<'_>) -> Action {
+pub(super) fn from_parsed(program: &Key, parsed: &[u8], keys: &AccountKeys<'_>) -> Action {
     let read = if *program == SYSTEM_PROGRAM {
         parsed_system
     } else if is_token_program(program) {
@@ -340,7 +340,7 @@ pub(super) fn from_parsed(program: &Key, parsed: &[u8], keys: &Keys<'_>) -> Acti
     parsed.and_then(|parsed| read(&parsed, keys)).unwrap_or(Action::Still)
 }
 
-fn parsed_system(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
+fn parsed_system(parsed: &Parsed<'_>, keys: &AccountKeys<'_>) -> Option<Action> {
     let info = &parsed.info;
     let at = |text: Option<&[u8]>| text.and_then(|text| keys.find(text));
     Some(match parsed.kind {
@@ -363,7 +363,7 @@ fn parsed_system(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
     })
 }
 
-fn parsed_token(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
+fn parsed_token(parsed: &Parsed<'_>, keys: &AccountKeys<'_>) -> Option<Action> {
     let info = &parsed.info;
     let at = |text: Option<&[u8]>| text.and_then(|text| keys.find(text));
     let amount = || info.amount.or(info.token_amount).and_then(units);

@@ -70,7 +70,7 @@ impl Flow {
 
 /// State of one key.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct KeyState {
+pub(super) struct LedgerAccount {
     /// Index in [`Ledger::mints`] of a token account's mint.
     pub(super) mint: Option<usize>,
     pub(super) wrapped: bool,
@@ -83,7 +83,7 @@ pub(super) struct KeyState {
     rent: u64,
 }
 
-impl KeyState {
+impl LedgerAccount {
     /// Of a wrapped-SOL account: the lamports that are not wrapped SOL.
     pub(super) fn rent(&self) -> u64 {
         self.rent
@@ -94,7 +94,7 @@ impl KeyState {
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) wallet: Option<u8>,
-    pub(super) accounts: Vec<KeyState>,
+    pub(super) accounts: Vec<LedgerAccount>,
     pub(super) mints: Vec<Key>,
     pub(super) flows: Vec<Flow>,
     /// Lamports of rent a byte in this transaction, where an account creation reveals it.
@@ -119,7 +119,7 @@ impl Ledger {
         ledger.accounts.extend(
             tx.lamports
                 .iter()
-                .map(|(before, _)| KeyState { lamports: *before, ..KeyState::default() }),
+                .map(|(before, _)| LedgerAccount { lamports: *before, ..LedgerAccount::default() }),
         );
         ledger.mark_own(tx, wallet);
         if let Some(fee) = ledger.accounts.first_mut() {
@@ -132,7 +132,7 @@ impl Ledger {
         ledger
     }
 
-    pub(super) fn account(&self, index: u8) -> KeyState {
+    pub(super) fn account(&self, index: u8) -> LedgerAccount {
         self.accounts.get(usize::from(index)).copied().unwrap_or_default()
     }
 
@@ -189,7 +189,7 @@ impl Ledger {
         }
     }
 
-    fn at(&mut self, index: u8) -> Option<&mut KeyState> {
+    fn at(&mut self, index: u8) -> Option<&mut LedgerAccount> {
         self.accounts.get_mut(usize::from(index))
     }
 
@@ -344,7 +344,7 @@ impl Ledger {
 
     /// Whether they agree in all accounts of the wallet that hold this mint.
     pub(super) fn is_mint_explained(&self, mint: usize) -> bool {
-        let of_mint = |account: &KeyState| account.own && account.mint == Some(mint);
+        let of_mint = |account: &LedgerAccount| account.own && account.mint == Some(mint);
         let mut accounts = self.accounts.iter().zip(&self.unexplained);
         !accounts.any(|(account, unexplained)| *unexplained && of_mint(account))
     }

@@ -3,12 +3,16 @@
 
 use super::action::Action;
 use super::json::{Reader, Unread};
-use super::keys::Keys;
+use super::keys::AccountKeys;
 use super::transaction::Instruction;
 
 /// Fills unreported heights from the `Program … invoke [n]` lines, as far as they agree with the
 /// instructions.
-pub(super) fn heights_from_logs(keys: &Keys<'_>, instructions: &mut [Instruction], logs: &[u8]) {
+pub(super) fn heights_from_logs(
+    keys: &AccountKeys<'_>,
+    instructions: &mut [Instruction],
+    logs: &[u8],
+) {
     let calls = calls(keys, logs);
     let mut at = 0;
     let mut from = 0;
@@ -37,7 +41,7 @@ pub(super) fn heights_from_logs(keys: &Keys<'_>, instructions: &mut [Instruction
 }
 
 /// Program and height of each `Program <id> invoke [<height>]`, in the JSON array of lines.
-fn calls(keys: &Keys<'_>, logs: &[u8]) -> Vec<(u8, u8)> {
+fn calls(keys: &AccountKeys<'_>, logs: &[u8]) -> Vec<(u8, u8)> {
     let mut calls = Vec::with_capacity(32);
     let read = Reader::new(logs).array(|r| -> Result<(), Unread> {
         calls.extend(invoke(keys, r.skip()?));
@@ -49,7 +53,7 @@ fn calls(keys: &Keys<'_>, logs: &[u8]) -> Vec<(u8, u8)> {
     calls
 }
 
-fn invoke(keys: &Keys<'_>, line: &[u8]) -> Option<(u8, u8)> {
+fn invoke(keys: &AccountKeys<'_>, line: &[u8]) -> Option<(u8, u8)> {
     let rest = line.strip_prefix(b"\"Program ")?;
     let (program, rest) = rest.split_at_checked(rest.iter().position(|byte| *byte == b' ')?)?;
     let height = rest.strip_prefix(b" invoke [")?.strip_suffix(b"]\"")?;

@@ -7,14 +7,14 @@ use super::wire::{KeyText, Meta};
 pub(super) type Key = [u8; 32];
 
 /// The keys as bytes, and as the text by which `jsonParsed` refers to them.
-pub(super) struct Keys<'a> {
+pub(super) struct AccountKeys<'a> {
     pub(super) bytes: Vec<Key>,
     texts: Vec<&'a [u8]>,
     /// The first characters of each text: `jsonParsed` names keys by the hundred.
     starts: Vec<u64>,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> AccountKeys<'a> {
     pub(super) fn read(listed: &[KeyText<'a>], meta: &Meta<'a>) -> Result<Self, RawError> {
         let mut texts: Vec<&[u8]> = Vec::with_capacity(meta.pre_balances.len());
         texts.extend(listed.iter().map(|key| key.text));

@@ -49,7 +49,7 @@ use balances::{Asset, Ledger, Means};
 use base58::address;
 use events::CurveSale;
 use keys::Key;
-use rows::Rows;
+use rows::RowSums;
 use scene::Scene;
 use swaps::Net;
 
@@ -95,7 +95,7 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
         let detail = "several curves paid and the split is unknown";
         notes.push(Note { kind: NoteKind::Unvalued, detail: detail.to_owned() });
     }
-    let mut rows = Rows::default();
+    let mut rows = RowSums::default();
     for swap in &swaps {
         rows.add(&scene, &ledger, swap);
     }

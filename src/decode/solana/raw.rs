@@ -4,7 +4,7 @@
 use super::action;
 use super::base58::Decoder;
 use super::frames;
-use super::keys::{AddressCache, Keys, units};
+use super::keys::{AccountKeys, AddressCache, units};
 use super::raw_error::{LIMITS, RawError};
 use super::transaction::{Instruction, TokenAccount, Transaction};
 use super::wire::{self, AccountRef, Entry, RawInstruction, TokenBalance};
@@ -20,7 +20,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     let Entry { message, meta, accounts: listed, .. } = entry;
     let message = message.ok_or(RawError::Missing("message"))?;
     let meta = meta.ok_or(RawError::Missing("meta"))?;
-    let keys = Keys::read(&message.account_keys, &meta)?;
+    let keys = AccountKeys::read(&message.account_keys, &meta)?;
     let signers = match message.signers {
         Some(count) => usize::try_from(count).map_err(|_| RawError::Broken("header"))?,
         None => message.account_keys.iter().filter(|key| key.signer).count(),
@@ -56,7 +56,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
 }
 
 fn token_accounts(
-    keys: &Keys<'_>,
+    keys: &AccountKeys<'_>,
     before: &[TokenBalance<'_>],
     after: &[TokenBalance<'_>],
 ) -> Result<Vec<TokenAccount>, RawError> {
@@ -90,7 +90,7 @@ fn token_accounts(
 }
 
 struct InstructionReader<'a> {
-    keys: &'a Keys<'a>,
+    keys: &'a AccountKeys<'a>,
     listed: &'a [AccountRef<'a>],
     instructions: Vec<Instruction>,
     accounts: Vec<u8>,
@@ -100,7 +100,7 @@ struct InstructionReader<'a> {
 }
 
 impl<'a> InstructionReader<'a> {
-    fn new(keys: &'a Keys<'a>, listed: &'a [AccountRef<'a>]) -> Self {
+    fn new(keys: &'a AccountKeys<'a>, listed: &'a [AccountRef<'a>]) -> Self {
         Self {
             keys,
             listed,

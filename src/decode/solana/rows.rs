@@ -15,7 +15,7 @@ use crate::registry::ProgramKind;
 
 /// Accumulates the rows of a transaction.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct RowSums {
     sums: Vec<Sum>,
     /// Lamports of all swaps; `unvalued` where the share of one is unknown.
     native: i128,
@@ -33,7 +33,7 @@ struct Sum {
     venue: Arc<str>,
 }
 
-impl Rows {
+impl RowSums {
     /// Adds one swap.
     pub(super) fn add(&mut self, scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) {
         let routed = route::native_value(scene, ledger, swap);

@@ -39,11 +39,11 @@ pub struct Ret<'a> {
 #[derive(Debug, Deserialize)]
 pub struct RawData<'a, V> {
     #[serde(borrow)]
-    pub contract: Vec<Contract<'a, V>>,
+    pub contract: Vec<ContractCall<'a, V>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Contract<'a, V> {
+pub struct ContractCall<'a, V> {
     #[serde(borrow, rename = "type")]
     pub kind: Text<'a>,
     pub parameter: Parameter<V>,

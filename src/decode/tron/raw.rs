@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::envelope::{Contract, RawTransaction, Ret, Text};
+use super::envelope::{ContractCall, RawTransaction, Ret, Text};
 use super::transaction::{Asset, AssetMove, NativeTrade, Transaction};
 pub use crate::decode::evm::RawError;
 use crate::decode::evm::{self, Account, Log, NativeFlows, NativeMove, Word};
@@ -186,7 +186,7 @@ fn succeeded(ret: &[Ret<'_>], info: &Info<'_>) -> bool {
 }
 
 /// TRX that the owner sent with it.
-fn sent(contract: &Contract<'_, Value<'_>>) -> u64 {
+fn sent(contract: &ContractCall<'_, Value<'_>>) -> u64 {
     let value = &contract.parameter.value;
     match &*contract.kind {
         "TriggerSmartContract" => value.called_with,
@@ -237,7 +237,7 @@ fn internal_moves(
     Ok(NativeFlows::Calls(calls))
 }
 
-fn native_trade(contract: &Contract<'_, Value<'_>>, info: &Info<'_>) -> Option<NativeTrade> {
+fn native_trade(contract: &ContractCall<'_, Value<'_>>, info: &Info<'_>) -> Option<NativeTrade> {
     let value = &contract.parameter.value;
     match &*contract.kind {
         "ExchangeTransactionContract" => {

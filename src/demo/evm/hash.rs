@@ -5,8 +5,7 @@ use std::sync::{PoisonError, RwLock};
 
 use sha3::{Digest as _, Keccak256};
 
-pub(super) type Account = [u8; 20];
-pub(super) type Word = [u8; 32];
+pub(super) use crate::domain::{Account, Word};
 
 /// Hashes of the signatures of functions and events, each computed once.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use super::filter::LogFilter;
 use super::hash::{Account, Word};
 use super::places::{Made, Places, Reference};
 use super::references;
-use super::script::{Against, Content, Script, TradeSpec, WalletState};
+use super::script::{Against, Content, Holdings, Script, TradeSpec};
 use super::tx::Tx;
 use super::wallet::{Spot, WalletHistory, WalletPlan};
 use super::{ModelLimits, TradeKind, noise, trades, tron_trades};
@@ -374,7 +374,7 @@ impl EvmModel {
     }
 
     /// The wallet's balances after a block.
-    pub(super) fn holding(&self, wallet: &WalletHistory, height: Height) -> WalletState {
+    pub(super) fn holding(&self, wallet: &WalletHistory, height: Height) -> Holdings {
         self.script(wallet).state(wallet.count_at(height))
     }
 

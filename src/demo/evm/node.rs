@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::demo::faults::Twist;
-use crate::demo::rpc::{DemoError, Reply};
+use crate::demo::rpc::{CallReply, DemoError};
 
 use super::desk::{CallResult, Desk};
 use super::model::{EvmModel, PlacedTx};
@@ -16,7 +16,7 @@ pub(in crate::demo) fn answer(
     method: &str,
     params: &[Value],
     twist: Twist,
-) -> Reply {
+) -> CallReply {
     let behind = node.lag.saturating_add(twist.head_back);
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);

@@ -149,7 +149,7 @@ pub(super) enum Content {
 
 /// The wallet's balances and counts at a place of its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct WalletState {
+pub(super) struct Holdings {
     /// Wei; never below zero by construction.
     pub(super) balance: u128,
     /// Transactions that it sent.
@@ -405,9 +405,9 @@ impl Script<'_> {
     }
 
     /// The wallet's state before a place of its history.
-    pub(super) fn state(&self, number: u64) -> WalletState {
+    pub(super) fn state(&self, number: u64) -> Holdings {
         if number == 0 {
-            return WalletState { balance: 0, sent: 0 };
+            return Holdings { balance: 0, sent: 0 };
         }
         let (trades, noises) = (self.wallet.trades_below(number), self.wallet.noises_below(number));
         let failed = number - 1 - trades - noises;
@@ -432,7 +432,7 @@ impl Script<'_> {
             .sum();
         let change = lanes + self.noise_change(noises);
         let balance = self.funds().saturating_add_signed(change).saturating_sub(fees);
-        WalletState { balance, sent }
+        Holdings { balance, sent }
     }
 
     fn trade_fees(&self, trades: u64) -> (u128, u64) {

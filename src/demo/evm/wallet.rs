@@ -1,7 +1,7 @@
 //! A wallet of the demo chain: the parameters of its history, and the block of each transaction.
 
 use crate::demo::mix;
-use crate::demo::timeline::{Class, Crowd, Shape, Timeline};
+use crate::demo::timeline::{Class, Crowd, HistoryShape, Shape};
 
 use super::TradeKind;
 use super::hash::Account;
@@ -70,7 +70,7 @@ pub(super) struct WalletHistory {
     pub(super) address: Account,
     pub(super) tag: u64,
     pub(super) plan: WalletPlan,
-    timeline: Timeline,
+    timeline: HistoryShape,
 }
 
 impl WalletHistory {
@@ -87,7 +87,7 @@ impl WalletHistory {
             crowd: plan.crowd,
             live_every: plan.live_every,
         };
-        Self { address, tag, plan, timeline: Timeline::new(places.seed, tag, shape) }
+        Self { address, tag, plan, timeline: HistoryShape::new(places.seed, tag, shape) }
     }
 
     pub(super) fn class(&self, number: u64) -> Class {

@@ -4,12 +4,12 @@ use crate::domain::Height;
 
 use super::digits::number;
 use super::model::{ListEntry, ListSubject};
-use super::params::{CallOptions, DemoError, at_least_confirmed, key, signature};
+use super::params::{DemoError, ParamOptions, at_least_confirmed, key, signature};
 use super::rpc::Desk;
 use super::wallet::WalletHistory;
 use super::{slots, wire};
 use crate::demo::mix::Dice;
-use crate::demo::rpc::Reply;
+use crate::demo::rpc::CallReply;
 
 const LIST_MAX: u64 = 1_000;
 const FULL_PAGE_MAX: u64 = 100;
@@ -17,9 +17,9 @@ const FULL_PAGE_MAX: u64 = 100;
 const SHORT_MIN: usize = 5;
 
 impl Desk<'_> {
-    pub(super) fn signatures(&self) -> Reply {
+    pub(super) fn signatures(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        let options = CallOptions::at(self.params, 1);
+        let options = ParamOptions::at(self.params, 1);
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
         let limit = options.number("limit").unwrap_or(LIST_MAX);
@@ -160,9 +160,9 @@ impl Desk<'_> {
     }
 
     /// `getTransactionsForAddress`, newest or oldest first, signatures or full transactions.
-    pub(super) fn transactions_for_address(&self) -> Reply {
+    pub(super) fn transactions_for_address(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        let options = CallOptions::at(self.params, 1);
+        let options = ParamOptions::at(self.params, 1);
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
         let full = options.text("transactionDetails") == Some("full");
@@ -171,7 +171,7 @@ impl Desk<'_> {
         if !(1..=most).contains(&limit) {
             return Err(DemoError::invalid(format!("limit must be between 1 and {most}")));
         }
-        let filters = CallOptions::of(options.get("filters"));
+        let filters = ParamOptions::of(options.get("filters"));
         let bounds = Bounds::new(filters, head, self.node.first_available);
         let with_accounts = matches!(filters.text("tokenAccounts"), Some("balanceChanged" | "all"));
         let ascending = options.text("sortOrder") == Some("asc");
@@ -241,8 +241,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn new(filters: CallOptions<'_>, head: Height, first: Height) -> Self {
-        let slot = CallOptions::of(filters.get("slot"));
+    fn new(filters: ParamOptions<'_>, head: Height, first: Height) -> Self {
+        let slot = ParamOptions::of(filters.get("slot"));
         let low = [slot.number("gte"), slot.number("gt").map(|n| n.saturating_add(1))];
         let high = [slot.number("lte"), slot.number("lt").map(|n| n.saturating_sub(1))];
         Self {

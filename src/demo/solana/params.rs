@@ -42,9 +42,9 @@ pub(super) fn number(params: &[Value], at: usize) -> Result<u64, DemoError> {
 
 /// The options object of a call, at any parameter position.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CallOptions<'a>(Option<&'a Value>);
+pub(super) struct ParamOptions<'a>(Option<&'a Value>);
 
-impl<'a> CallOptions<'a> {
+impl<'a> ParamOptions<'a> {
     pub(super) fn at(params: &'a [Value], at: usize) -> Self {
         Self(params.get(at))
     }
@@ -93,7 +93,7 @@ impl<'a> CallOptions<'a> {
 }
 
 /// For methods that require at least `confirmed`.
-pub(super) fn at_least_confirmed(options: CallOptions<'_>) -> Result<u64, DemoError> {
+pub(super) fn at_least_confirmed(options: ParamOptions<'_>) -> Result<u64, DemoError> {
     if options.text("commitment") == Some("processed") {
         let message = "Method does not support commitment below `confirmed`";
         return Err(DemoError::invalid(message));

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use crate::demo::faults::Twist;
-use crate::demo::rpc::Reply;
+use crate::demo::rpc::CallReply;
 use crate::domain::Height;
 
 use super::digits;
 use super::keys::{Key, Role, account};
 use super::model::{ListSubject, SolanaModel};
-use super::params::{CallOptions, DemoError, at_least_confirmed, key, number, signature, string};
+use super::params::{DemoError, ParamOptions, at_least_confirmed, key, number, signature, string};
 use super::references;
 use super::wallet::WalletHistory;
 use super::{slots, wire};
@@ -57,7 +57,11 @@ pub(in crate::demo) struct RpcCall<'a> {
     pub(in crate::demo) twist: Twist,
 }
 
-pub(in crate::demo) fn answer(model: &SolanaModel, node: &NodeOptions, call: RpcCall<'_>) -> Reply {
+pub(in crate::demo) fn answer(
+    model: &SolanaModel,
+    node: &NodeOptions,
+    call: RpcCall<'_>,
+) -> CallReply {
     let head = model.head().saturating_sub(node.lag).saturating_sub(call.twist.head_back);
     Desk { model, node, head, params: call.params, twist: call.twist }.answer(call.method)
 }
@@ -73,15 +77,15 @@ pub(super) struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    fn answer(&self, method: &str) -> Reply {
+    fn answer(&self, method: &str) -> CallReply {
         match method {
             "getHealth" => Ok(b"\"ok\"".to_vec()),
             "getVersion" => Ok(b"{\"feature-set\":3640012085,\"solana-core\":\"3.0.6\"}".to_vec()),
             "getGenesisHash" => Ok(format!("\"{}\"", self.node.genesis_hash).into_bytes()),
-            "getSlot" => plain(self.head_for(CallOptions::at(self.params, 0))?),
+            "getSlot" => plain(self.head_for(ParamOptions::at(self.params, 0))?),
             "getLatestBlockhash" => self.latest_blockhash(),
             "getBlockHeight" => {
-                plain(slots::block_height(self.head_for(CallOptions::at(self.params, 0))?))
+                plain(slots::block_height(self.head_for(ParamOptions::at(self.params, 0))?))
             }
             "getFirstAvailableBlock" | "minimumLedgerSlot" => plain(self.node.first_available),
             "getBlockTime" => self.block_time(),
@@ -100,7 +104,7 @@ impl Desk<'_> {
         }
     }
 
-    fn head_for(&self, options: CallOptions<'_>) -> Result<Height, DemoError> {
+    fn head_for(&self, options: ParamOptions<'_>) -> Result<Height, DemoError> {
         let head = self.head.saturating_add(options.commitment()?);
         options.min_context_slot(head)?;
         Ok(head)
@@ -133,8 +137,8 @@ impl Desk<'_> {
     }
 
     /// The newest slot that has a block.
-    fn latest_blockhash(&self) -> Reply {
-        let head = self.head_for(CallOptions::at(self.params, 0))?;
+    fn latest_blockhash(&self) -> CallReply {
+        let head = self.head_for(ParamOptions::at(self.params, 0))?;
         let slot = if slots::has_block(head) { head } else { head.saturating_sub(1) };
         let mut out = format!(
             "{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{slot}}},\"value\":{{\"blockhash\":"
@@ -147,15 +151,15 @@ impl Desk<'_> {
         Ok(out)
     }
 
-    fn block_time(&self) -> Reply {
+    fn block_time(&self) -> CallReply {
         let slot = number(self.params, 0)?;
         self.check_slot(slot)?;
         plain(slots::time(slot))
     }
 
-    fn block(&self) -> Reply {
+    fn block(&self) -> CallReply {
         let slot = number(self.params, 0)?;
-        let options = CallOptions::at(self.params, 1);
+        let options = ParamOptions::at(self.params, 1);
         at_least_confirmed(options)?;
         self.check_slot(slot)?;
         let signatures = match options.text("transactionDetails") {
@@ -232,7 +236,7 @@ impl Desk<'_> {
         signatures
     }
 
-    fn blocks(&self) -> Reply {
+    fn blocks(&self) -> CallReply {
         let first = number(self.params, 0)?;
         let last = self.params.get(1).and_then(Value::as_u64).unwrap_or(self.head).min(self.head);
         if last.saturating_sub(first) > BLOCKS_MAX {
@@ -241,7 +245,7 @@ impl Desk<'_> {
         Ok(self.block_list(first, last, BLOCKS_MAX))
     }
 
-    fn blocks_with_limit(&self) -> Reply {
+    fn blocks_with_limit(&self) -> CallReply {
         let (first, limit) = (number(self.params, 0)?, number(self.params, 1)?);
         if limit > BLOCKS_MAX {
             return Err(DemoError::invalid(format!("Limit too large; max {BLOCKS_MAX}")));
@@ -260,9 +264,9 @@ impl Desk<'_> {
 
     // Transactions.
 
-    fn transaction(&self) -> Reply {
+    fn transaction(&self) -> CallReply {
         let signature = signature(string(self.params, 0)?)?;
-        let options = CallOptions::at(self.params, 1);
+        let options = ParamOptions::at(self.params, 1);
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         if !matches!(options.encoding(), None | Some("json")) {
             return Err(DemoError::invalid("this node answers encoding json only"));
@@ -282,7 +286,7 @@ impl Desk<'_> {
         &self,
         wallet: &WalletHistory,
         number: u64,
-        options: CallOptions<'_>,
+        options: ParamOptions<'_>,
     ) -> Result<(), DemoError> {
         let Some(version) = self.model.version(wallet, number) else { return Ok(()) };
         let highest = options.number("maxSupportedTransactionVersion");
@@ -306,7 +310,7 @@ impl Desk<'_> {
             .into_bytes()
     }
 
-    fn account_info(&self) -> Reply {
+    fn account_info(&self) -> CallReply {
         let key = key(self.params, 0)?;
         let mut out = self.context();
         self.model.write_account(&mut out, &key, self.head);
@@ -314,7 +318,7 @@ impl Desk<'_> {
         Ok(out)
     }
 
-    fn multiple_accounts(&self) -> Reply {
+    fn multiple_accounts(&self) -> CallReply {
         let keys = self.params.first().and_then(Value::as_array);
         let keys = keys.ok_or_else(|| DemoError::invalid("invalid type: expected a sequence"))?;
         if keys.len() > ACCOUNTS_MAX {
@@ -328,10 +332,10 @@ impl Desk<'_> {
         Ok(out)
     }
 
-    fn token_accounts(&self) -> Reply {
+    fn token_accounts(&self) -> CallReply {
         let owner = key(self.params, 0)?;
-        let filter = CallOptions::at(self.params, 1);
-        let options = CallOptions::at(self.params, 2);
+        let filter = ParamOptions::at(self.params, 1);
+        let options = ParamOptions::at(self.params, 2);
         options.min_context_slot(self.head)?;
         if filter.get("programId").is_none() && filter.get("mint").is_none() {
             return Err(DemoError::invalid("Invalid param: Invalid"));
@@ -366,7 +370,7 @@ impl Desk<'_> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "an arm of the method table")]
-fn plain(value: u64) -> Reply {
+fn plain(value: u64) -> CallReply {
     let mut out = Vec::new();
     digits::number(&mut out, value);
     Ok(out)

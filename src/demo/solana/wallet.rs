@@ -1,7 +1,7 @@
 //! A wallet of the demo chain: the parameters of its history, and the slot of each transaction.
 
 use crate::demo::mix;
-use crate::demo::timeline::{Class, Crowd, Shape, Timeline};
+use crate::demo::timeline::{Class, Crowd, HistoryShape, Shape};
 
 use super::keys::Key;
 use super::{TradeKind, slots};
@@ -81,7 +81,7 @@ pub(super) struct WalletHistory {
     /// Represents the address where 32 bytes do not fit.
     pub(super) tag: u64,
     pub(super) plan: WalletPlan,
-    timeline: Timeline,
+    timeline: HistoryShape,
 }
 
 impl WalletHistory {
@@ -97,7 +97,7 @@ impl WalletHistory {
             crowd: plan.crowd,
             live_every: plan.live_every,
         };
-        Self { address, tag, plan, timeline: Timeline::new(seed, tag, shape) }
+        Self { address, tag, plan, timeline: HistoryShape::new(seed, tag, shape) }
     }
 
     pub(super) fn class(&self, number: u64) -> Class {

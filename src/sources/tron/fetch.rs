@@ -6,7 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 use serde_json::json;
 
 use super::TronSource;
-use super::timeline::Want;
+use super::timeline::Relevance;
 use super::wire::{self, Kind, Seen, Sent, Unreadable};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{Asset, ExchangeId, Transaction, parse};
@@ -33,27 +33,27 @@ pub(super) enum Fetched {
 
 /// Decides by the index's lists. To trade, a wallet gives and receives: tokens that only came in,
 /// in a transaction that the wallet did not send, are no trade.
-pub(super) fn want_listed(seen: &Seen) -> Want {
+pub(super) fn want_listed(seen: &Seen) -> Relevance {
     match &seen.sent {
         Some(sent) => want_sent(seen, sent),
-        None if seen.gave || seen.inner => Want::Fetch,
-        None => Want::Pass,
+        None if seen.gave || seen.inner => Relevance::Fetch,
+        None => Relevance::Pass,
     }
 }
 
 /// Decides by events: the sender is not known yet.
-pub(super) fn want_found(seen: &Seen) -> Want {
-    if seen.gave || seen.got { Want::Fetch } else { Want::Pass }
+pub(super) fn want_found(seen: &Seen) -> Relevance {
+    if seen.gave || seen.got { Relevance::Fetch } else { Relevance::Pass }
 }
 
-pub(super) fn want_sent(seen: &Seen, sent: &Sent) -> Want {
+pub(super) fn want_sent(seen: &Seen, sent: &Sent) -> Relevance {
     let wanted = match sent.kind {
         Kind::Failed | Kind::Plain => false,
         Kind::TokenCall => seen.gave && seen.got,
         Kind::Call => sent.is_wallets || seen.gave || seen.inner,
         Kind::NativeTrade => sent.is_wallets,
     };
-    if wanted { Want::Fetch } else { Want::Pass }
+    if wanted { Relevance::Fetch } else { Relevance::Pass }
 }
 
 impl TronSource {
@@ -77,7 +77,7 @@ impl TronSource {
             let Some(sent) = told else { return Ok(Fetched::Missing) };
             sent
         };
-        if !always && want_sent(&seen, &sent) == Want::Pass {
+        if !always && want_sent(&seen, &sent) == Relevance::Pass {
             return Ok(Fetched::Unwanted);
         }
         let reply = self.post_solid(INFO, &body, options).await?;

@@ -52,7 +52,7 @@ pub(super) struct Taken {
 
 /// What is to be done about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum Relevance {
     Fetch,
     Pass,
 }
@@ -155,7 +155,7 @@ impl Timeline {
         &mut self,
         frontier: Option<u64>,
         passed_max: usize,
-        want: impl Fn(&Seen) -> Want,
+        want: impl Fn(&Seen) -> Relevance,
     ) {
         let known_to = frontier.unwrap_or(0);
         if !self.has_new && self.decided_to == known_to {
@@ -168,7 +168,7 @@ impl Timeline {
             }
             let State::New = planned.state else { continue };
             let too_low = planned.height.is_some_and(|height| height < self.low);
-            let is_wanted = !too_low && want(&planned.seen) == Want::Fetch;
+            let is_wanted = !too_low && want(&planned.seen) == Relevance::Fetch;
             self.passed = if is_wanted || planned.height.is_some() { 0 } else { self.passed + 1 };
             planned.is_probe = self.passed >= passed_max;
             if planned.is_probe {

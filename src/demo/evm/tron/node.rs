@@ -13,7 +13,7 @@ use crate::demo::evm::options::LimitTexts;
 use crate::demo::evm::wire::found_in;
 use crate::demo::evm::{NodeOptions as EvmNodeOptions, answer as evm_answer};
 use crate::demo::faults::{CallFaults, Twist};
-use crate::demo::rpc::{DemoError, Reply};
+use crate::demo::rpc::{CallReply, DemoError};
 use crate::domain::{Address, Family, Height};
 
 use super::lists::{self, TronList};
@@ -92,7 +92,7 @@ pub(in crate::demo) fn call(
     method: &str,
     params: &[Value],
     twist: Twist,
-) -> Reply {
+) -> CallReply {
     if !METHODS.contains(&method) {
         return Err(DemoError::new(-32601, "the method does not exist/is not available"));
     }
