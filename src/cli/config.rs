@@ -16,7 +16,7 @@ use super::config_chains::{ChainLayer, check_chain, own_chain};
 use super::config_estimates::Estimates;
 use super::environment::Environment;
 use super::secret::OptionalUrl;
-use super::units::{Rate, Size, Wait, serde_as_text};
+use super::units::{OptionalSize, Rate, Size, Wait, serde_as_text};
 use crate::api::{Hosts, Proxies};
 use crate::registry::{OwnChain, Registry};
 
@@ -88,6 +88,14 @@ section!(Server, ServerLayer, "server", {
 section!(Storage, StorageLayer, "storage", {
     path: PathBuf,
     cache: Size,
+    max_size: OptionalSize,
+    min_free: Size,
+});
+
+section!(Log, LogLayer, "log", {
+    access: String,
+    paths: bool,
+    audit: bool,
 });
 
 section!(Prices, PricesLayer, "prices", {
@@ -157,6 +165,7 @@ pub(super) struct Config {
     pub(super) server: Server,
     pub(super) storage: Storage,
     pub(super) prices: Prices,
+    pub(super) log: Log,
     pub(super) audit: Audit,
     /// By slug, only those that were configured.
     pub(super) chains: BTreeMap<String, ChainLayer>,
@@ -184,6 +193,7 @@ struct Layer {
     #[serde(default)]
     prices: PricesLayer,
     #[serde(default)]
+    log: LogLayer,
     audit: AuditLayer,
     #[serde(default)]
     chains: BTreeMap<toml::Spanned<String>, ChainLayer>,
@@ -214,6 +224,7 @@ impl Layer {
             server: self.server.over(below.server),
             storage: self.storage.over(below.storage),
             prices: self.prices.over(below.prices),
+            log: self.log.over(below.log),
             audit: self.audit.over(below.audit),
             chains,
         }
@@ -273,6 +284,7 @@ pub(super) fn load(
         server: merged.server.finish()?,
         storage: merged.storage.finish()?,
         prices: merged.prices.finish()?,
+        log: merged.log.finish()?,
         audit: merged.audit.finish()?,
         chains,
         file,
@@ -301,6 +313,7 @@ fn flag_layer(flags: &Flags) -> Layer {
         server: ServerLayer { listen: flags.listen, ..ServerLayer::default() },
         storage: StorageLayer { path: flags.data_dir.clone(), ..StorageLayer::default() },
         prices: PricesLayer::default(),
+        log: LogLayer::default(),
         audit: AuditLayer::default(),
         chains: BTreeMap::new(),
     }

@@ -7,7 +7,7 @@ use super::clock::SystemClock;
 use super::config::Config;
 use super::errors::CliError;
 use super::sources::{candles, sources};
-use crate::history::{History, HistoryLimits, HistoryParts, Tasks};
+use crate::history::{Capacity, History, HistoryLimits, HistoryParts, Tasks};
 use crate::registry::Registry;
 use crate::rpc::Transport;
 use crate::store::{Store, StoreError, StoreOptions};
@@ -48,6 +48,7 @@ impl Engine {
             limits: history_limits(config),
             tasks: tasks.clone(),
         });
+        history.set_capacity(capacity(config));
         Ok(Self { history, tasks, stop_wait_max: config.server.shutdown_wait.0 })
     }
 
@@ -68,6 +69,13 @@ pub(super) fn history_limits(config: &Config) -> HistoryLimits {
         head_wait_max: config.server.head_wait.0,
         audit_calls_per_hour: config.audit.calls_per_hour,
         ..HistoryLimits::default()
+    }
+}
+
+pub(super) fn capacity(config: &Config) -> Capacity {
+    Capacity {
+        max_bytes: config.storage.max_size.0.map(|size| size.0),
+        min_free_bytes: config.storage.min_free.0,
     }
 }
 

@@ -9,7 +9,7 @@ use super::error::UpstreamError;
 use super::limits::PoolLimits;
 use super::policy::{self, Failure, RetryDecision};
 use super::pool::{CallOptions, Pool};
-use super::refusals::{Logged, RefusalKind};
+use super::refusals::{Logged, MethodResult, RefusalKind};
 use super::scheduler::Needs;
 
 /// A call that has no result yet.
@@ -182,15 +182,20 @@ impl Pool {
         policy::backoff(attempt, limits.backoff_min, limits.backoff_max, self.random())
     }
 
-    /// Records the result of a request for its endpoint; `worked`: methods with a result.
-    pub(super) fn learn(&self, sent: Sent, worked: &[&'static str], observations: &[Observation]) {
+    /// Remembers what a request showed of its endpoint; `worked`: methods that gave a result.
+    pub(super) fn learn(
+        &self,
+        sent: Sent,
+        worked: &[(&'static str, MethodResult)],
+        observations: &[Observation],
+    ) {
         let (limits, now, jitter) = (&self.inner.limits, Instant::now(), self.random());
         self.inner.admission.with(sent.endpoint, |endpoint| {
             for observation in observations {
                 remember(endpoint, sent, observation, limits, now);
             }
-            for method in worked {
-                endpoint.refusals.worked(method, sent.began);
+            for (method, result) in worked {
+                endpoint.refusals.worked(method, *result, sent.began);
             }
             let of = |wanted: fn(RetryDecision) -> bool| {
                 observations.iter().rfind(|observation| wanted(observation.decision))

@@ -38,7 +38,7 @@ use super::{
 /// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
 /// reuse the pages that later commits free, so take a fresh one for each slice.
 pub(super) struct FileView {
-    snapshot: Arc<Snapshot>,
+    pub(super) snapshot: Arc<Snapshot>,
     shared: Arc<Shared>,
     /// The wallet that was looked up first.
     found: OnceLock<(WalletId, Family)>,
@@ -204,7 +204,7 @@ impl FileView {
         self.noted(self.read_stats(file_bytes))
     }
 
-    fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.shared.noted(self.snapshot.opened, result)
     }
 
@@ -245,7 +245,11 @@ impl FileView {
         }
     }
 
-    fn read_state(&self, id: WalletId, wallet: Wallet) -> Result<WalletRecord, StoreError> {
+    pub(super) fn read_state(
+        &self,
+        id: WalletId,
+        wallet: Wallet,
+    ) -> Result<WalletRecord, StoreError> {
         let state = match self.snapshot.states()?.get(id.0)? {
             Some(bytes) => codec::decode_state(STATES, bytes.value())?,
             None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),

@@ -17,7 +17,7 @@ const CIRCLES_LEFT: &[(&str, usize)] = &[
     ("store", 2),
 ];
 /// Names of public types that stand in more than one file: parallels of the families.
-const TWIN_NAMES_MAX: usize = 73;
+const TWIN_NAMES_MAX: usize = 77;
 const FUNCTION_LINES_MAX: usize = 67;
 const FUNCTION_LINES_MEDIAN: usize = 8;
 
