@@ -243,7 +243,7 @@ async fn lists_that_fall_behind_end_no_read() {
     read(&source, all()).await.is_proof_of(&source, &truth);
 }
 
-/// An account that exists has entries: lists without any are not believed, whoever gives them.
+/// An account that exists has entries: lists without any are not accepted from any endpoint.
 #[tokio::test(start_paused = true)]
 async fn an_existing_account_with_empty_lists_is_in_doubt() {
     let is_accepted = async |account_made, empty_pages| {
