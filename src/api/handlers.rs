@@ -13,7 +13,7 @@ use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
 use super::coding::Coding;
 use super::dto::{
-    ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
+    AbilityRow, ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
 };
 use super::error::ApiError;
 use super::estimate::{Received, estimate};
@@ -23,7 +23,7 @@ use super::limits::MetricsAccess;
 use super::query::{HistoryQuery, decode_segment};
 use super::{cors, coverage, explain, page, reference, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, Filter, UnixMillis, Wallet};
-use crate::history::{WalkRequest, Want};
+use crate::history::{Ability, WalkRequest, Want};
 use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -368,7 +368,9 @@ fn chains(call: &Call) -> Result<Response, ApiError> {
         .into_iter()
         .map(|(chain, status)| {
             let rest = status.endpoints.iter().filter(|endpoint| endpoint.resting).count();
+            let mut abilities = history.abilities(chain).into_iter();
             let rows = status.endpoints.into_iter().map(|endpoint| UpstreamEndpoint {
+                abilities: abilities.next().iter().flatten().map(ability_row).collect(),
                 label: endpoint.label,
                 resting: endpoint.resting,
                 in_flight: endpoint.in_flight,
@@ -385,6 +387,20 @@ fn chains(call: &Call) -> Result<Response, ApiError> {
     });
     let chains = chains.collect();
     Ok(reply::json(StatusCode::OK, &Chains { chains }))
+}
+
+fn ability_row(ability: &Ability) -> AbilityRow {
+    let Ability { kind, offered, from, lacks, most } = *ability;
+    let is_short = ability.is_short();
+    AbilityRow {
+        name: kind.name(),
+        offered: offered.name(),
+        from,
+        lacks,
+        most,
+        loses: is_short.then(|| kind.loses()),
+        configure: is_short.then(|| kind.configure()),
+    }
 }
 
 fn nodes(rows: Vec<UpstreamEndpoint>, resting: usize, in_detail: bool) -> Upstream {

@@ -414,6 +414,7 @@ mod tests {
         audits.put(first, progress);
         assert!(audits.next().is_none());
         audits.note(wallet(2), &limits);
+        tokio::time::advance(Duration::from_secs(1)).await;
         audits.note(wallet(3), &limits);
         assert_eq!(audits.all().len(), 2);
         assert_eq!(audits.next().map(|(wallet, _)| wallet), Some(wallet(2)));

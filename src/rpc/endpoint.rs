@@ -70,6 +70,8 @@ pub struct EndpointStatus {
     pub last_error: Option<String>,
     /// Time since its last useful answer.
     pub answered_ago: Option<Duration>,
+    /// Methods that gave a result.
+    pub worked: Vec<String>,
     pub not_offered: Vec<String>,
     /// Per method: calls sent and calls that failed.
     pub calls: BTreeMap<String, CallCounts>,
@@ -375,6 +377,7 @@ impl Endpoint {
             latency: self.latency,
             last_error: self.last_error.clone(),
             answered_ago: self.answered_at.map(|at| now.saturating_duration_since(at)),
+            worked: self.refusals.methods_worked(),
             not_offered: self.refusals.methods(now),
             calls: self.calls.clone(),
         }

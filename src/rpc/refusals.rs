@@ -170,6 +170,11 @@ impl Refusals {
         all.map(|(method, _)| (*method).to_owned()).collect()
     }
 
+    /// Methods that gave a result once.
+    pub(super) fn methods_worked(&self) -> Vec<String> {
+        self.worked.iter().map(|method| (*method).to_owned()).collect()
+    }
+
     /// Whether a refusal is to be logged: seldom, however often it comes.
     pub(super) fn wants_log(&mut self, what: Logged, now: Instant) -> bool {
         let last = self.logged_at.get(&what);

@@ -60,6 +60,15 @@ impl Offers {
         }
     }
 
+    /// Whether an endpoint has lists, where that is known.
+    pub(super) fn of(&self, id: EndpointId, limits: &TronLimits) -> Option<bool> {
+        let offer = self.by.get(&id)?;
+        if offer.has_worked {
+            return Some(true);
+        }
+        self.is_absent(&[id], limits).then_some(false)
+    }
+
     /// Any endpoint gave a list in this process.
     pub(super) fn has_worked(&self) -> bool {
         self.by.values().any(|offer| offer.has_worked)
