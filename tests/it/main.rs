@@ -28,6 +28,7 @@ mod demo_tron_source;
 mod doors;
 mod doors_program;
 mod dropin;
+mod endurance;
 mod evm_corpus;
 mod evm_decode;
 mod evm_long_tail;

@@ -20,6 +20,7 @@ mod evm;
 mod named;
 mod peer;
 mod red;
+mod reorgs;
 mod seeds;
 mod solana;
 mod trouble;
