@@ -88,6 +88,11 @@ impl Offers {
         !all.is_empty() && all.iter().all(is_absent)
     }
 
+    /// When the first pause ends.
+    pub(super) fn next_open(&self, all: &[EndpointId]) -> Option<Instant> {
+        all.iter().filter_map(|id| self.by.get(id)?.paused_until).min()
+    }
+
     /// Those that may be asked now.
     pub(super) fn open(&self, all: &[EndpointId], now: Instant) -> Vec<EndpointId> {
         let is_open = |id: &&EndpointId| {
