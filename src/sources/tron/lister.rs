@@ -171,7 +171,10 @@ impl TronSource {
     /// refusal, the first pause to end is waited for: it is short.
     async fn open_lists(&self, all: &[EndpointId]) -> Vec<EndpointId> {
         let open = self.offers().open(all, Instant::now());
-        let next = self.offers().next_open(all).filter(|_| open.is_empty() && self.has_lists());
+        if !open.is_empty() || !self.has_lists() {
+            return open;
+        }
+        let next = self.offers().next_open(all);
         let Some(next) = next else { return open };
         sleep_until(next).await;
         self.offers().open(all, Instant::now())
