@@ -54,6 +54,8 @@ mod kill;
 mod openapi;
 mod overload;
 mod pnl;
+mod pnl_api;
+mod pnl_periods;
 mod prices_candles;
 mod prices_evm;
 mod prices_solana;
