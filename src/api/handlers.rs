@@ -14,7 +14,7 @@ use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
 use super::coding::Coding;
 use super::dto::{
-    ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
+    AbilityRow, ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
 };
 use super::error::ApiError;
 use super::estimate::{Received, estimate};
@@ -25,7 +25,7 @@ use super::query::{HistoryQuery, decode_segment};
 use super::visitors::{Peer, client};
 use super::{cors, coverage, explain, gains, page, reference, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, Filter, Numbers, UnixMillis, Wallet};
-use crate::history::{Extent, WalkRequest};
+use crate::history::{Ability, Extent, WalkRequest};
 use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -407,7 +407,9 @@ fn chains(call: &Call) -> Result<Response, ApiError> {
         .into_iter()
         .map(|(chain, status)| {
             let rest = status.endpoints.iter().filter(|endpoint| endpoint.resting).count();
+            let mut abilities = history.abilities(chain).into_iter();
             let rows = status.endpoints.into_iter().map(|endpoint| UpstreamEndpoint {
+                abilities: abilities.next().iter().flatten().map(ability_row).collect(),
                 label: endpoint.label,
                 resting: endpoint.resting,
                 in_flight: endpoint.in_flight,
@@ -424,6 +426,20 @@ fn chains(call: &Call) -> Result<Response, ApiError> {
     });
     let chains = chains.collect();
     Ok(reply::json(StatusCode::OK, &Chains { chains }))
+}
+
+fn ability_row(ability: &Ability) -> AbilityRow {
+    let Ability { kind, offered, from, lacks, most } = *ability;
+    let is_short = ability.is_short();
+    AbilityRow {
+        name: kind.name(),
+        offered: offered.name(),
+        from,
+        lacks,
+        most,
+        loses: is_short.then(|| kind.loses()),
+        configure: is_short.then(|| kind.configure()),
+    }
 }
 
 fn nodes(rows: Vec<UpstreamEndpoint>, resting: usize, in_detail: bool) -> Upstream {

@@ -70,6 +70,9 @@ fn write_lines(checked: &Checked, out: &mut dyn Write) -> std::io::Result<()> {
     for finding in &checked.results {
         let mark = if finding.ok { "yes" } else { "no " };
         writeln!(out, "    {mark}  {}: {}", finding.what, finding.detail)?;
+        if let Some((loses, configure)) = finding.loses.zip(finding.configure) {
+            writeln!(out, "         without it {loses}; configure {configure}")?;
+        }
     }
     out.flush()
 }
@@ -118,7 +121,7 @@ mod tests {
     use super::super::secret::{SecretText, SecretUrl};
     use super::*;
     use crate::demo::evm::tron::NodeOptions;
-    use crate::demo::evm::{EvmModel, WalletPlan};
+    use crate::demo::evm::{self, EvmModel, WalletPlan};
     use crate::demo::{DemoNode, DemoTransport};
 
     fn secret() -> SecretText {
@@ -178,6 +181,35 @@ mod tests {
         for (lacks, expected) in lacks.iter().zip(expected) {
             assert!(lacks.starts_with(expected), "{lacks}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_pruned_evm_node_lacks_is_named_with_what_to_configure() {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("eth").unwrap();
+        let model = EvmModel::new(3, chain);
+        let kept = model.head() - 100_000;
+        let node = DemoNode::evm(model, 1);
+        node.set_options(evm::NodeOptions {
+            first_available: kept,
+            prunes_silently: true,
+            traces: false,
+            ..evm::NodeOptions::default()
+        });
+        let mounts = [("demo.test/eth".to_owned(), node)];
+        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        let url = SecretUrl::parse("https://demo.test/eth").unwrap();
+        let checked = check(chain, &Endpoint::plain(url), &transport).await.unwrap();
+        let mut text = Vec::new();
+        write_lines(&checked, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let line = text.lines().find(|line| line.contains("earliest logs")).unwrap();
+        let from = line.split_whitespace().find_map(|word| word.parse::<u64>().ok()).unwrap();
+        assert!(from.abs_diff(kept) < 50_000, "{line}, kept from {kept}");
+        let lacks = "no   traces (debug_traceTransaction)";
+        let after = text.lines().skip_while(|line| !line.contains(lacks)).nth(1).unwrap();
+        assert!(after.contains("without it amountSol is null"), "{text}");
+        assert!(after.contains("configure a node with debug_traceTransaction"), "{text}");
     }
 
     #[tokio::test(start_paused = true)]

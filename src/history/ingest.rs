@@ -1,6 +1,9 @@
 //! From a chunk of raw transactions to the rows that are written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::Inner;
 use super::error::HistoryError;
@@ -186,12 +189,8 @@ impl Ingest<'_> {
         if !unknown.is_empty() {
             self.look_up(&unknown, &mut tokens).await?;
         }
-        let is_open = |mint: &Address| {
-            let token = tokens.get(mint);
-            token.is_some_and(|token| token.decimals.is_none() && token.asked_at.is_none())
-        };
-        let unanswered = unknown.iter().any(is_open);
-        let doubts = if unanswered { Doubts::UNCONFIRMED } else { Doubts::NONE };
+        let is_answered = unanswered(&unknown, &tokens).is_empty();
+        let doubts = if is_answered { Doubts::NONE } else { Doubts::UNCONFIRMED };
         Ok((tokens.into_values().collect(), doubts))
     }
 
@@ -218,16 +217,39 @@ impl Ingest<'_> {
     }
 
     /// A symbol that is not returned in time is fetched again later. Without decimals there is no
-    /// amount: then the chunk waits for nodes that fail only for a while.
+    /// amount: then the chunk waits for nodes that fail only for a while, and requests tokens again
+    /// that a limited endpoint left out.
     async fn look_up(
         &self,
         mints: &[Address],
         tokens: &mut BTreeMap<Address, TokenRecord>,
     ) -> Result<(), IngestError> {
         let limits = &self.inner.limits;
+        let until = Instant::now() + limits.decimals_wait_max;
+        self.look_up_once(mints, tokens, limits.decimals_wait_max).await?;
+        loop {
+            let open = unanswered(mints, tokens);
+            let left = until.saturating_duration_since(Instant::now());
+            if open.is_empty() || left <= limits.retry_pause_min {
+                return Ok(());
+            }
+            tokio::time::sleep(limits.retry_pause_min).await;
+            // What is still open then is a doubt, no error.
+            if self.look_up_once(&open, tokens, left).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn look_up_once(
+        &self,
+        mints: &[Address],
+        tokens: &mut BTreeMap<Address, TokenRecord>,
+        decimals_wait: Duration,
+    ) -> Result<(), IngestError> {
         let lacks_decimals =
             mints.iter().any(|mint| tokens.get(mint).is_some_and(|token| token.decimals.is_none()));
-        let wait = if lacks_decimals { limits.decimals_wait_max } else { limits.token_wait_max };
+        let wait = if lacks_decimals { decimals_wait } else { self.inner.limits.token_wait_max };
         let asked = self.source.tokens(mints, self.lane);
         let metas = match tokio::time::timeout(wait, asked).await {
             Ok(Ok(metas)) => metas,
@@ -248,6 +270,15 @@ impl Ingest<'_> {
         }
         Ok(())
     }
+}
+
+/// Tokens whose decimals are not known, and for which no endpoint answered.
+fn unanswered(mints: &[Address], tokens: &BTreeMap<Address, TokenRecord>) -> Vec<Address> {
+    let is_open = |mint: &&Address| {
+        let token = tokens.get(mint);
+        token.is_some_and(|token| token.decimals.is_none() && token.asked_at.is_none())
+    };
+    mints.iter().filter(is_open).copied().collect()
 }
 
 type Fact = (TxId, UnixSeconds, Height, Option<u32>);

@@ -38,6 +38,7 @@ use tokio::time::Instant;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
+pub use crate::sources::{Ability, AbilityKind, Offered};
 pub use crate::store::StoreStats;
 pub use audit::Repaired;
 pub use capacity::Capacity;
@@ -192,6 +193,11 @@ impl History {
             self.inner.sources.all().iter().map(|(chain, one)| (*chain, one.status())).collect();
         all.sort_by_key(|(chain, _)| *chain);
         all
+    }
+
+    /// What was found out about each chain's endpoints, in the order of their status.
+    pub fn abilities(&self, chain: ChainId) -> Vec<Vec<Ability>> {
+        self.inner.sources.get(&chain).map(|source| source.abilities()).unwrap_or_default()
     }
 
     pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {

@@ -180,6 +180,11 @@ impl Refusals {
         all.map(|(method, _)| (*method).to_owned()).collect()
     }
 
+    /// Methods that gave a result once.
+    pub(super) fn methods_worked(&self) -> Vec<String> {
+        self.worked.iter().map(|method| (*method).to_owned()).collect()
+    }
+
     /// Whether to log a refusal: rarely, however often it comes.
     pub(super) fn wants_log(&mut self, what: Logged, now: Instant) -> bool {
         let last = self.logged_at.get(&what);

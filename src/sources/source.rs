@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use super::ability::Ability;
 use super::evm::{EvmReader, EvmSource};
 use super::solana::{SolanaReader, SolanaSource};
 use super::tron::{TronReader, TronSource};
@@ -304,6 +305,15 @@ impl Source {
             Self::Solana(source) => source.chain_checks(),
             Self::Evm(source) => source.chain_checks(),
             Self::Tron(source) => source.chain_checks(),
+        }
+    }
+
+    /// What was found out about each endpoint, in the order of the status.
+    pub fn abilities(&self) -> Vec<Vec<Ability>> {
+        match self {
+            Self::Solana(source) => source.abilities(),
+            Self::Evm(source) => source.abilities(),
+            Self::Tron(source) => source.abilities(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use blotter::domain::{Address, Doubts, Height, Proof, TxId, Way};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
-use blotter::sources::{GapRequest, RawTx, Source, TronLimits, TronSource};
+use blotter::sources::{AbilityKind, GapRequest, Offered, RawTx, Source, TronLimits, TronSource};
 use tokio::time::{Instant, sleep};
 
 use crate::support::reading::{all_of, lane};
@@ -291,6 +291,12 @@ async fn events_are_taken_from_endpoints_that_keep_them() {
     assert!((70_003..71_000).contains(&first), "{first}");
     assert!(got.found == archive.chain.truth(first, u64::MAX));
     assert_eq!(got.spans.last().map(|(low, ..)| *low), Some(first));
+    let abilities = &alone.abilities()[0];
+    let of = |kind| abilities.iter().find(|one| one.kind == kind).unwrap();
+    assert_eq!(of(AbilityKind::AccountLists).offered, Offered::No);
+    let events = of(AbilityKind::Events);
+    assert_eq!((events.offered, events.from), (Offered::Yes, Some(first)));
+    assert!(events.is_short(), "histories are cut there");
 }
 
 /// Two answers of one endpoint do not stand for another one that is configured and silent.

@@ -39,6 +39,7 @@ pub(super) use reader::TronReader;
 use serde_json::Value;
 pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 
+use super::ability::{Ability, AbilityKind, Offered};
 use super::known_pools::KnownPools;
 use super::source::{GapRequest, SourceStatus};
 use crate::decode::tron::{Asset, ExchangeId};
@@ -46,7 +47,7 @@ use crate::domain::{Address, Doubts, Height, Proof};
 use crate::registry::Chain;
 use crate::rpc::ask::{Ask, Reading, Reply};
 use crate::rpc::chain_check::ChainChecks;
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::{self, CallOutcome};
 use crate::rpc::pool::{CallOptions, Pool};
@@ -131,6 +132,18 @@ impl TronSource {
 
     pub(super) fn status(&self) -> SourceStatus {
         SourceStatus { endpoints: self.inner.pool.endpoints() }
+    }
+
+    pub(super) fn abilities(&self) -> Vec<Vec<Ability>> {
+        let of = |status: &EndpointStatus| {
+            let lists = match self.offers().of(status.id, &self.inner.limits) {
+                Some(true) => Offered::Yes,
+                Some(false) => Offered::No,
+                None => Offered::Unknown,
+            };
+            vec![Ability::new(AbilityKind::AccountLists, lists), self.events_of(status.id)]
+        };
+        self.inner.pool.endpoints().iter().map(of).collect()
     }
 
     /// Asks a node's HTTP API; `name` is its path too.

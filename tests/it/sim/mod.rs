@@ -20,6 +20,7 @@ mod evm;
 mod named;
 mod peer;
 mod red;
+mod refusing;
 mod reorgs;
 mod seeds;
 mod solana;
