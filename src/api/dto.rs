@@ -1,4 +1,4 @@
-//! The JSON shapes beside the history: the public contract, apart from the domain types.
+//! The JSON shapes other than the history: the public contract, apart from the domain types.
 
 use serde::Serialize;
 
@@ -79,6 +79,24 @@ pub(super) struct UpstreamEndpoint {
     pub(super) in_flight: usize,
     pub(super) latency_ms: u128,
     pub(super) last_error: Option<String>,
+    /// What was found out about it while it was used.
+    pub(super) abilities: Vec<AbilityRow>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct AbilityRow {
+    pub(super) name: &'static str,
+    /// `yes`, `no` or `unknown`.
+    pub(super) offered: &'static str,
+    /// The lowest height of which it is known to keep what this is about.
+    pub(super) from: Option<u64>,
+    /// A height of which it was seen to keep nothing.
+    pub(super) lacks: Option<u64>,
+    /// Most blocks of one request.
+    pub(super) most: Option<u64>,
+    /// What is lost by its lack, and what to configure.
+    pub(super) loses: Option<&'static str>,
+    pub(super) configure: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]

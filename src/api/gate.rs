@@ -44,7 +44,7 @@ impl Rate {
 pub(super) struct Bucket(Mutex<Option<Instant>>);
 
 impl Bucket {
-    /// Takes one request, or tells how long to wait for it.
+    /// Takes one request, or returns how long to wait for it.
     pub(super) fn take(
         &self,
         rate: Rate,

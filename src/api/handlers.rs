@@ -14,7 +14,7 @@ use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
 use super::coding::Coding;
 use super::dto::{
-    ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
+    AbilityRow, ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
 };
 use super::error::ApiError;
 use super::estimate::{Received, estimate};
@@ -25,7 +25,7 @@ use super::query::{HistoryQuery, decode_segment};
 use super::visitors::{Peer, client};
 use super::{cors, coverage, explain, gains, page, reference, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, Filter, Numbers, UnixMillis, Wallet};
-use crate::history::{WalkRequest, Want};
+use crate::history::{Ability, Extent, WalkRequest};
 use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -246,7 +246,7 @@ async fn dispatch(
 
 /// A history request whose every part was checked.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct ApiRequest {
     pub(super) wallet: Wallet,
     /// The canonical form of the address, which answers echo.
     pub(super) wallet_text: String,
@@ -266,7 +266,7 @@ pub(super) struct Asked {
     pub(super) coding: Coding,
 }
 
-impl Asked {
+impl ApiRequest {
     fn parse(call: &Call, segment: &str, caller: &Caller) -> Result<Self, ApiError> {
         let query = HistoryQuery::parse(&call.query)?;
         let chain = find_chain(call, Some(caller), query.chain.as_deref())?;
@@ -298,7 +298,7 @@ impl Asked {
     }
 }
 
-/// The chain of that name, where the caller may read it; somebody without a key may read all.
+/// The chain of that name, where the caller may read it; without a key all chains may be read.
 pub(super) fn find_chain<'a>(
     call: &'a Call,
     caller: Option<&Caller>,
@@ -319,7 +319,7 @@ pub(super) fn find_chain<'a>(
 async fn history(call: &Call, segment: &str) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
-    let asked = Asked::parse(call, segment, &caller)?;
+    let asked = ApiRequest::parse(call, segment, &caller)?;
     let mut response = if call.method == Method::HEAD {
         // The head alone: nothing is loaded and nothing counts.
         reply::head_of_stream(if asked.limit.is_some() { reply::JSON } else { reply::NDJSON })
@@ -332,19 +332,19 @@ async fn history(call: &Call, segment: &str) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-async fn read(call: &Call, caller: &Caller, asked: Asked) -> Result<Response, ApiError> {
+async fn read(call: &Call, caller: &Caller, asked: ApiRequest) -> Result<Response, ApiError> {
     let (app, limits) = (&call.app, &call.app.limits);
     match asked.limit {
         None => {
             let place = StreamPlace::take(app, caller)?;
-            let walk = open(call, caller, &asked, Want::All, limits.stream_window)?;
+            let walk = open(call, caller, &asked, Extent::All, limits.stream_window)?;
             let used_up = caller.has_used_up(&app.history).await?;
             stream::answer(app, asked, walk, place, used_up).await
         }
         Some(size) => {
             let is_small = size <= limits.page_rows_buffered_max;
             let place = if is_small { None } else { Some(StreamPlace::take(app, caller)?) };
-            let walk = open(call, caller, &asked, Want::Rows(size), limits.page_wait)?;
+            let walk = open(call, caller, &asked, Extent::Rows(size), limits.page_wait)?;
             page::answer(app, asked, size, walk, place).await
         }
     }
@@ -353,8 +353,8 @@ async fn read(call: &Call, caller: &Caller, asked: Asked) -> Result<Response, Ap
 fn open(
     call: &Call,
     caller: &Caller,
-    asked: &Asked,
-    want: Want,
+    asked: &ApiRequest,
+    want: Extent,
     window: std::time::Duration,
 ) -> Result<Guarded, ApiError> {
     let walk = call.app.history.walk(WalkRequest {
@@ -407,7 +407,9 @@ fn chains(call: &Call) -> Result<Response, ApiError> {
         .into_iter()
         .map(|(chain, status)| {
             let rest = status.endpoints.iter().filter(|endpoint| endpoint.resting).count();
+            let mut abilities = history.abilities(chain).into_iter();
             let rows = status.endpoints.into_iter().map(|endpoint| UpstreamEndpoint {
+                abilities: abilities.next().iter().flatten().map(ability_row).collect(),
                 label: endpoint.label,
                 resting: endpoint.resting,
                 in_flight: endpoint.in_flight,
@@ -424,6 +426,20 @@ fn chains(call: &Call) -> Result<Response, ApiError> {
     });
     let chains = chains.collect();
     Ok(reply::json(StatusCode::OK, &Chains { chains }))
+}
+
+fn ability_row(ability: &Ability) -> AbilityRow {
+    let Ability { kind, offered, from, lacks, most } = *ability;
+    let is_short = ability.is_short();
+    AbilityRow {
+        name: kind.name(),
+        offered: offered.name(),
+        from,
+        lacks,
+        most,
+        loses: is_short.then(|| kind.loses()),
+        configure: is_short.then(|| kind.configure()),
+    }
 }
 
 fn nodes(rows: Vec<UpstreamEndpoint>, resting: usize, in_detail: bool) -> Upstream {

@@ -46,7 +46,7 @@ pub struct ApiLimits {
     pub rate_burst: Duration,
     /// A longer `x-request-id` of a client is replaced.
     pub request_id_chars_max: usize,
-    /// What a client is told to wait after a passing failure.
+    /// The wait that a client is asked for after a temporary failure.
     pub retry_after: Duration,
     /// Connections at one time; one more is answered 503 and closed.
     pub connections_max: u32,

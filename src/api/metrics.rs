@@ -181,16 +181,11 @@ impl Collected {
     fn capacity(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let history = &self.history;
         gauge(encoder, "paused", "1 while background work is paused", history.is_paused().into())?;
-        let Some(size) = history.store_size().ok().flatten() else { return Ok(()) };
-        let help = "What the store takes of its disk";
-        gauge(encoder, "store_disk_bytes", help, size.disk_bytes)?;
-        if let Some(free) = size.disk_free_bytes {
-            gauge(encoder, "disk_free_bytes", "Free on the disk of the store", free)?;
-        }
-        match history.capacity().max_bytes {
-            Some(max) => gauge(encoder, "store_max_bytes", "storage.max_size", max),
-            None => Ok(()),
-        }
+        let size = history.store_size().ok().flatten();
+        let (used, free) = (size.map(|size| size.disk_bytes), size.and_then(|s| s.disk_free_bytes));
+        known(encoder, "store_disk_bytes", "What the store takes of its disk", used)?;
+        known(encoder, "disk_free_bytes", "Free on the disk of the store", free)?;
+        known(encoder, "store_max_bytes", "Limit of the store", history.capacity().max_bytes)
     }
 
     fn values(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
@@ -267,4 +262,16 @@ fn gauge(
 ) -> Result<(), std::fmt::Error> {
     let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
+
+/// A gauge whose value is not always known.
+fn known(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: Option<u64>,
+) -> Result<(), std::fmt::Error> {
+    let described = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    let Some(value) = value else { return Ok(()) };
+    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(described)
 }

@@ -69,7 +69,7 @@ pub struct ApiParts {
     /// The owner keeps a clone and replaces the ring in it.
     pub keys: Keys,
     pub limits: ApiLimits,
-    /// Random: tells the request ids of one run from those of another.
+    /// Random: distinguishes the request ids of different runs.
     pub seed: u64,
 }
 

@@ -154,7 +154,7 @@ impl Server {
         let cut = places(all).saturating_sub(self.places.available_permits());
         tracing::warn!(cut, "connections did not end in time and were cut");
         self.phase.send_replace(Phase::Closed);
-        // They close at their next turn, which needs nobody else.
+        // They close at their next turn, which needs no other task.
         let _ = self.places.acquire_many(all).await;
         Drained { cut }
     }
@@ -181,12 +181,12 @@ enum Waiting {
     #[default]
     New,
     Counted(#[expect(dead_code, reason = "counts until it is dropped")] Seat),
-    HasAsked,
+    HasRequested,
 }
 
 impl HalfOpen {
     fn has_asked(&self) {
-        *self.seat.lock().unwrap_or_else(PoisonError::into_inner) = Waiting::HasAsked;
+        *self.seat.lock().unwrap_or_else(PoisonError::into_inner) = Waiting::HasRequested;
     }
 
     /// Counts a connection that has asked for nothing yet. False where its address has too many.

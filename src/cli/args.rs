@@ -59,7 +59,7 @@ pub(super) enum Command {
     Pnl(PnlArgs),
     /// Say why a transaction is a trade of a wallet, or why it is none
     Explain(ExplainArgs),
-    /// Hold a wallet's trades against what it holds, and against what another node tells
+    /// Hold a wallet's trades against what it holds, and against the rows that another node gives
     Verify(VerifyArgs),
     /// Make, list and revoke API keys
     Keys(KeysArgs),

@@ -11,13 +11,13 @@ use tokio::time::Instant;
 use super::config::Config;
 use super::config_chains::Endpoint;
 use super::errors::CliError;
-use super::probe::{Asked, Finding};
+use super::probe::{Finding, ProbeTarget};
 use super::probe_tron::KEY_HEADER;
 use super::sources::{endpoints, pool};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
 
-/// One try each, and not for long: a check tells how an endpoint is now.
+/// One attempt each with a short timeout: a check shows the endpoint's current state.
 const TRIES_MAX: u32 = 2;
 const TRY_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -70,6 +70,9 @@ fn write_lines(checked: &Checked, out: &mut dyn Write) -> std::io::Result<()> {
     for finding in &checked.results {
         let mark = if finding.ok { "yes" } else { "no " };
         writeln!(out, "    {mark}  {}: {}", finding.what, finding.detail)?;
+        if let Some((loses, configure)) = finding.loses.zip(finding.configure) {
+            writeln!(out, "         without it {loses}; configure {configure}")?;
+        }
     }
     out.flush()
 }
@@ -89,7 +92,7 @@ async fn check(
         ..PoolLimits::default()
     };
     let pool = pool(std::slice::from_ref(endpoint), transport, limits)?;
-    let asked = Asked {
+    let asked = ProbeTarget {
         pool,
         options: CallOptions::new(Lane::new(0, Arc::new(Priority::interactive()))),
         has_tron_key: endpoint.headers.keys().any(|name| name.eq_ignore_ascii_case(KEY_HEADER)),
@@ -118,7 +121,7 @@ mod tests {
     use super::super::secret::{SecretText, SecretUrl};
     use super::*;
     use crate::demo::evm::tron::NodeOptions;
-    use crate::demo::evm::{EvmModel, WalletPlan};
+    use crate::demo::evm::{self, EvmModel, WalletPlan};
     use crate::demo::{DemoNode, DemoTransport};
 
     fn secret() -> SecretText {
@@ -181,10 +184,39 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_a_pruned_evm_node_lacks_is_named_with_what_to_configure() {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("eth").unwrap();
+        let model = EvmModel::new(3, chain);
+        let kept = model.head() - 100_000;
+        let node = DemoNode::evm(model, 1);
+        node.set_options(evm::NodeOptions {
+            first_available: kept,
+            prunes_silently: true,
+            traces: false,
+            ..evm::NodeOptions::default()
+        });
+        let mounts = [("demo.test/eth".to_owned(), node)];
+        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        let url = SecretUrl::parse("https://demo.test/eth").unwrap();
+        let checked = check(chain, &Endpoint::plain(url), &transport).await.unwrap();
+        let mut text = Vec::new();
+        write_lines(&checked, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let line = text.lines().find(|line| line.contains("earliest logs")).unwrap();
+        let from = line.split_whitespace().find_map(|word| word.parse::<u64>().ok()).unwrap();
+        assert!(from.abs_diff(kept) < 50_000, "{line}, kept from {kept}");
+        let lacks = "no   traces (debug_traceTransaction)";
+        let after = text.lines().skip_while(|line| !line.contains(lacks)).nth(1).unwrap();
+        assert!(after.contains("without it amountSol is null"), "{text}");
+        assert!(after.contains("configure a node with debug_traceTransaction"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_node_of_another_tron_is_not_usable() {
         let options = NodeOptions { chain_id: Some(0x94a9_059e), ..NodeOptions::default() };
         assert!(!tron(options, None).await.usable);
-        // Without JSON-RPC the first block tells.
+        // Without JSON-RPC the first block identifies the chain.
         let options = NodeOptions { json_rpc: false, ..NodeOptions::default() };
         let checked = tron(options, None).await;
         assert!(checked.usable, "{:?}", checked.results);

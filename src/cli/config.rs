@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(config.server.stream_window, Wait(Duration::from_secs(55)));
         assert_eq!(config.storage.cache, Size(128 << 20));
         assert!(config.chains.is_empty() && config.file.is_none());
-        assert!(config.prices.candles.0.is_none(), "nobody is told of trades unasked");
+        assert!(config.prices.candles.0.is_none(), "no service learns of trades by default");
     }
 
     #[test]
@@ -559,7 +559,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever stands in the file: a configuration, or an error that shows no value.
+        /// Any file content gives a configuration, or an error that shows no value.
         #[test]
         fn no_text_makes_a_reader_panic(
             at in proptest::prelude::any::<proptest::sample::Index>(),

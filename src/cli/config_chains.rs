@@ -221,7 +221,7 @@ pub(super) fn check_chain(
     ];
     if let Some((key, _)) = told.iter().find(|(_, set)| *set) {
         return Err(format!(
-            "{key} of {} is told by the chain table and cannot be set",
+            "{key} of {} is fixed by the chain table and cannot be set",
             known.slug
         ));
     }

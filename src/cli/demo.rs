@@ -14,7 +14,7 @@ use super::config::{Config, Listen};
 use super::config_chains::{ChainLayer, Endpoint, Explorer};
 use super::engine::random_seed;
 use super::errors::CliError;
-use super::keys_file::{KeysFile, Terms, create_private_folder};
+use super::keys_file::{KeyTerms, KeysFile, create_private_folder};
 use super::secret::SecretUrl;
 use super::serve::{Serving, announce, tell};
 use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
@@ -110,7 +110,7 @@ pub(super) async fn run(
     let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosted));
     // What is configured is about real chains.
     config.chains = layers(&chains, &registry)?;
-    let terms = Terms { name: Some("demo".to_owned()), ..Terms::default() };
+    let terms = KeyTerms { name: Some("demo".to_owned()), ..KeyTerms::default() };
     let key = KeysFile::new(&config.storage.path).create(terms, SystemClock.now())?.key;
     let serving = Serving::open(&config, registry, &transport, None).await?;
     serving.tasks().spawn(move_heads(chains.clone(), serving.tasks().clone()));

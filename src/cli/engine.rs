@@ -79,7 +79,7 @@ pub(super) fn capacity(config: &Config) -> Capacity {
     }
 }
 
-/// Tells runs apart and spreads their retries; nothing secret hangs on it.
+/// Distinguishes runs and spreads their retries; not a secret.
 pub(super) fn random_seed() -> Result<u64, CliError> {
     getrandom::u64()
         .map_err(|error| CliError::plain(format!("the system gives no random numbers: {error}")))

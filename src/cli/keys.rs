@@ -8,7 +8,7 @@ use super::args::{CreateArgs, KeysCommand};
 use super::audit::Audit;
 use super::config::Config;
 use super::errors::CliError;
-use super::keys_file::{KeysFile, Moment, Terms};
+use super::keys_file::{KeyTerms, KeysFile, Moment};
 use super::table::{Align, format};
 use super::units::Wait;
 use crate::api::read_time;
@@ -56,8 +56,8 @@ fn create(
     }
     let expires = args.expires.as_deref().map(|text| expiry(text, now)).transpose()?;
     let (rate, quota, streams) = (args.rate, args.quota, args.streams);
-    let created =
-        file.create(Terms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)?;
+    let created = file
+        .create(KeyTerms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)?;
     audit.record("key created", &json!({ "key": created.id, "name": args.name }));
     let written = if args.json {
         writeln!(out, "{}", json!({"id": created.id, "key": created.key}))

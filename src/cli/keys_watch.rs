@@ -63,7 +63,7 @@ fn ring(entries: &[KeyEntry], registry: &Registry) -> KeyRing {
 
 fn info(entry: &KeyEntry, registry: &Registry) -> KeyInfo {
     let known = |slug: &String| registry.chain_named(slug).map(|chain| chain.id);
-    // A chain that the table no longer has can be read by nobody, so leaving it out widens nothing.
+    // No key can read a chain that the table no longer has, so leaving it out widens nothing.
     let chains = || entry.chains.iter().filter_map(known).collect();
     KeyInfo {
         id: entry.id.0,

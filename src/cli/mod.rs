@@ -83,7 +83,8 @@ fn run_with(arguments: impl Iterator<Item = OsString>, environment: &Environment
     let args = match Args::try_parse_from(arguments) {
         Ok(args) => args,
         Err(error) => {
-            // Help goes to stdout, an error to stderr; where that is gone nobody is left to tell.
+            // Help goes to stdout, an error to stderr; if that is closed, nothing more can be
+            // reported.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(u8::MAX));
         }

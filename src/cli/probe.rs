@@ -7,9 +7,13 @@ use serde_json::{Value, json};
 use crate::domain::Family;
 use crate::registry::{Chain, Finality};
 use crate::rpc::{CallOptions, Pool, UpstreamError};
+use crate::sources::AbilityKind;
 
 /// An address that has a history on every Solana chain: the program that makes token accounts.
 const SOLANA_PROBE: &str = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL";
+/// A wallet, and the program of whose token accounts are asked for.
+const SOLANA_OWNER: &str = "vines1vzrYbzLMRdu58ou5XTby4qAqVRLmqo36NKPTg";
+const SOLANA_TOKENS: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 /// Blocks of a log query that a node for histories should take.
 const LOG_BLOCKS: u64 = 10_000;
 /// keccak256 of `Transfer(address,address,uint256)`.
@@ -22,25 +26,50 @@ pub(super) struct Finding {
     pub(super) what: &'static str,
     pub(super) ok: bool,
     pub(super) detail: String,
+    /// What is lost by its lack, and what to configure; where it lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) loses: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) configure: Option<&'static str>,
 }
 
 impl Finding {
     pub(super) fn of(what: &'static str, answer: Result<String, String>) -> Self {
         let ok = answer.is_ok();
         let (Ok(detail) | Err(detail)) = answer;
-        Self { what, ok, detail }
+        Self { what, ok, detail, loses: None, configure: None }
+    }
+
+    /// The same with what its lack costs.
+    pub(super) fn ability(
+        kind: AbilityKind,
+        what: &'static str,
+        answer: Result<String, String>,
+    ) -> Self {
+        let finding = Self::of(what, answer);
+        let is_short = !finding.ok;
+        Self {
+            loses: is_short.then(|| kind.loses()),
+            configure: is_short.then(|| kind.configure()),
+            ..finding
+        }
     }
 }
 
+/// Blocks of a look for the earliest logs, times the chain's own number of them; and the share of
+/// the chain up to which it is exact.
+const EARLIEST_REACH: u64 = 4;
+const EARLIEST_PARTS: u64 = 1000;
+
 /// One endpoint in a pool of its own.
-pub(super) struct Asked {
+pub(super) struct ProbeTarget {
     pub(super) pool: Pool,
     pub(super) options: CallOptions,
     /// It is asked with a key of Tron's index.
     pub(super) has_tron_key: bool,
 }
 
-impl Asked {
+impl ProbeTarget {
     async fn call(&self, method: &'static str, params: Value) -> Result<Box<RawValue>, String> {
         let answer = self.pool.call(method, params, &self.options).await;
         answer.map(|answer| answer.result).map_err(|error| words(&error))
@@ -54,12 +83,12 @@ impl Asked {
             Family::Tron => return self.tron_identity(chain).await,
         };
         let answer = self.call(method, json!([])).await?;
-        let told = answer.get().trim_matches('"').to_owned();
+        let reported = answer.get().trim_matches('"').to_owned();
         match expected {
-            Some(expected) if expected != told => {
-                Err(format!("{method} is {told}, not {expected}"))
+            Some(expected) if expected != reported => {
+                Err(format!("{method} is {reported}, not {expected}"))
             }
-            _ => Ok(told),
+            _ => Ok(reported),
         }
     }
 
@@ -104,14 +133,50 @@ impl Asked {
             "maxCount": "0x1", "category": ["external"]}]),
             )
             .await;
+        let earliest = self.earliest_logs(chain, number).await;
+        let (old, traces) = (AbilityKind::States, AbilityKind::Traces);
+        let by_transfers = "transfers of an address (alchemy_getAssetTransfers)";
         vec![
             Finding::of("final head", head),
             Finding::of("logs of 10,000 blocks (eth_getLogs)", offered(logs)),
-            Finding::of("old states (eth_getBalance)", offered(state)),
-            Finding::of("traces (debug_traceTransaction)", known(trace)),
-            Finding::of("traces (trace_transaction)", known(flat)),
-            Finding::of("transfers of an address (alchemy_getAssetTransfers)", offered(transfers)),
+            Finding::ability(AbilityKind::Logs, "earliest logs", earliest),
+            Finding::ability(old, "old states (eth_getBalance)", offered(state)),
+            Finding::ability(traces, "traces (debug_traceTransaction)", known(trace)),
+            Finding::ability(traces, "traces (trace_transaction)", known(flat)),
+            Finding::ability(AbilityKind::AssetTransfers, by_transfers, offered(transfers)),
         ]
+    }
+
+    /// From which block on the wrapped coin and the reference pools have logs here, which is where
+    /// the endpoint's logs begin or the first of those contracts does.
+    async fn earliest_logs(&self, chain: &Chain, head: u64) -> Result<String, String> {
+        let reach = chain.reference_blocks.max(1) * EARLIEST_REACH;
+        let top = head.saturating_sub(reach);
+        if !self.has_logs(chain, top, reach).await {
+            return Err("none seen near the head".to_owned());
+        }
+        let (mut without, mut with) = (0, top);
+        while with - without > (head / EARLIEST_PARTS).max(1) {
+            let middle = without.midpoint(with);
+            if self.has_logs(chain, middle, reach).await {
+                with = middle;
+            } else {
+                without = middle;
+            }
+        }
+        Ok(format!(
+            "seen from about block {with} on, of {head}; histories that begin below are cut"
+        ))
+    }
+
+    async fn has_logs(&self, chain: &Chain, low: u64, blocks: u64) -> bool {
+        let busy = chain.reference_pools.iter().chain([&chain.wrapped_native]);
+        let busy: Vec<String> =
+            busy.map(|address| format!("0x{}", hex::encode(address.bytes()))).collect();
+        let query = json!({"fromBlock": format!("{low:#x}"),
+                           "toBlock": format!("{:#x}", low + blocks - 1), "address": busy});
+        let answer = self.call("eth_getLogs", json!([query])).await;
+        answer.is_ok_and(|logs| logs.get().trim() != "[]" && logs.get().trim() != "null")
     }
 
     async fn solana(&self) -> Vec<Finding> {
@@ -126,11 +191,18 @@ impl Asked {
             "0" => Ok("from the first block".to_owned()),
             _ => Err(format!("only from slot {first}: old trades are missing")),
         });
+        let owner = json!([SOLANA_OWNER, {"programId": SOLANA_TOKENS},
+                           {"encoding": "base64", "dataSlice": {"offset": 0, "length": 0}}]);
+        let accounts = self.call("getTokenAccountsByOwner", owner).await;
+        let (lists, pages) = (AbilityKind::SignatureLists, AbilityKind::FullPages);
+        let by_owner = "token accounts of a wallet (getTokenAccountsByOwner)";
+        let in_full = "whole transactions by address (getTransactionsForAddress)";
         vec![
             Finding::of("finalized head", text(head)),
             Finding::of("keeps the whole history", keeps_all),
-            Finding::of("lists an address (getSignaturesForAddress)", offered(list)),
-            Finding::of("whole transactions by address (getTransactionsForAddress)", offered(full)),
+            Finding::ability(lists, "lists an address (getSignaturesForAddress)", offered(list)),
+            Finding::ability(AbilityKind::TokenAccounts, by_owner, offered(accounts)),
+            Finding::ability(pages, in_full, offered(full)),
         ]
     }
 }

@@ -221,6 +221,6 @@ pub(super) fn announce(url: &str) -> Result<(), CliError> {
 
 /// Says something to the people in front of it.
 pub(super) fn tell(text: &str) {
-    // Where stderr is gone there is nobody left to tell.
+    // If stderr is closed, nothing more can be reported.
     let _ = writeln!(std::io::stderr(), "{text}");
 }

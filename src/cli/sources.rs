@@ -118,9 +118,9 @@ const DISCOVERY: [Discovery; 4] =
     [Discovery::Portal, Discovery::Explorer, Discovery::Alchemy, Discovery::Logs];
 
 impl Lists {
-    /// The public lists of the chain table are asked only where no endpoint of the chain is
-    /// configured, or where they are named: who runs a node may not want to tell others which
-    /// wallets are looked at.
+    /// The public lists of the chain table are used only where no endpoint of the chain is
+    /// configured, or where they are named: an operator of a node may not want third parties to
+    /// learn which wallets are read.
     fn of(config: &Config, chain: &Chain) -> Result<Self, CliError> {
         let settings = config.chains.get(&chain.slug);
         let named = settings.and_then(|settings| settings.discovery.as_deref());

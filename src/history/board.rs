@@ -1,4 +1,4 @@
-//! What the readers of one wallet and its worker tell each other.
+//! The demand registry of one wallet: readers register demand, the worker reports news.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -65,7 +65,7 @@ impl Board {
         self.demands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The worker hears of it where it wants something: a page of what is stored wakes nobody.
+    /// The worker is notified only of demand for more: a page of stored rows wakes no task.
     pub(super) fn demand(self: &Arc<Self>, demand: Demand) -> DemandGuard {
         let mut demands = self.demands();
         let number = demands.next;
@@ -143,7 +143,7 @@ impl Board {
         self.progress.subscribe()
     }
 
-    /// Tells the readers to look at the store again.
+    /// Notifies the readers to read the store again.
     pub(super) fn tell_news(&self) {
         self.progress.send_modify(|progress| progress.news += 1);
     }

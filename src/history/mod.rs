@@ -1,6 +1,6 @@
 //! Joins the layers: one worker per wallet loads what readers demand, readers walk what is stored.
 //!
-//! The only door for `api` and `cli`. Nothing is told that was not stored first.
+//! The only door for `api` and `cli`. Nothing is served that was not stored first.
 
 mod anchors;
 mod audit;
@@ -38,6 +38,7 @@ use tokio::time::Instant;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
+pub use crate::sources::{Ability, AbilityKind, Offered};
 pub use crate::store::StoreStats;
 pub use audit::Repaired;
 pub use capacity::Capacity;
@@ -50,7 +51,7 @@ pub use metrics::{Counter, HistoryMetrics, Values};
 pub use moves::{Moved, Moves, Sum};
 pub use report::{CoverageReport, SpanReport};
 pub use tasks::Tasks;
-pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
+pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
@@ -69,7 +70,7 @@ pub struct HistoryParts {
     pub registry: Arc<Registry>,
     /// One source for each chain that can be read.
     pub sources: HashMap<ChainId, Source>,
-    /// Asked for prices that the chains do not tell.
+    /// The source of prices that the chains do not contain.
     pub candles: Option<Candles>,
     pub clock: Arc<dyn Clock>,
     pub limits: HistoryLimits,
@@ -160,7 +161,7 @@ impl History {
             return Err(HistoryError::ChainDisabled);
         }
         self.inner.audits.note(request.wallet, &self.inner.limits);
-        let all_below = (request.want == Want::All)
+        let all_below = (request.want == Extent::All)
             .then(|| request.resume.as_ref().and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
         let demand = Demand { fresh: false, all_below, edge: None };
         let guard = self.inner.attend(request.wallet, true, |board| board.demand(demand))?;
@@ -192,6 +193,11 @@ impl History {
             self.inner.sources.all().iter().map(|(chain, one)| (*chain, one.status())).collect();
         all.sort_by_key(|(chain, _)| *chain);
         all
+    }
+
+    /// What was found out about each chain's endpoints, in the order of their status.
+    pub fn abilities(&self, chain: ChainId) -> Vec<Vec<Ability>> {
+        self.inner.sources.get(&chain).map(|source| source.abilities()).unwrap_or_default()
     }
 
     pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {

@@ -1,4 +1,4 @@
-//! Each trade counts once per key, however often and by whatever cursor or mode it is read.
+//! Each trade counts once per key, however often it is read, by any cursor or mode.
 //!
 //! Kept as delivered ranges per (key, wallet), one per run of adjacent rows. The memory is ahead
 //! of the store by at most one flush, so a crash may count a little too little, never too much.

@@ -1,4 +1,4 @@
-//! One wallet's worker: plan, fetch, decode, write; nobody else writes this wallet.
+//! One wallet's worker: plan, fetch, decode, write; no other task writes this wallet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Worker {
         Self { inner, board, source, lane, pumps, turns, pause, background, generation, cut_found }
     }
 
-    /// Works until nobody wants the wallet any more.
+    /// Works until no reader needs the wallet.
     pub(super) async fn run(mut self) {
         let (tasks, board) = (self.inner.tasks.clone(), Arc::clone(&self.board));
         loop {
@@ -199,7 +199,7 @@ impl Worker {
         }
     }
 
-    /// Ends a background load that no reader asked about for long.
+    /// Ends a background load without a recent request.
     async fn lapse(&self) -> Result<(), HistoryError> {
         let now = self.inner.clock.now();
         match self.board.background() {
@@ -443,8 +443,8 @@ impl Worker {
         Ok(written.map(drop)?)
     }
 
-    /// Keeps the hash of a block where none was told before the rows were read: what is taken back
-    /// between them goes unnoticed. On the side: the next chunk does not wait for it.
+    /// Stores the hash of a block where none was known before the rows were read: a reorg between
+    /// the two goes unnoticed. Concurrently: the next chunk does not wait for it.
     fn anchor(&self, record: &WalletRecord, height: Height) {
         let (inner, source, lane) =
             (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
@@ -493,7 +493,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Tells the readers, then waits before the next try, longer each time.
+    /// Notifies the readers, then backs off before the next attempt.
     async fn failed(&mut self, error: IngestError) -> Flow {
         self.pumps.clear();
         self.inner.metrics.load_failures.add(1);

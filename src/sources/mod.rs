@@ -2,6 +2,7 @@
 //!
 //! Never writes anything. What was not confirmed is a doubt of the chunk that it reads.
 
+mod ability;
 mod activity;
 mod candles;
 mod evm;
@@ -13,6 +14,7 @@ mod source;
 mod symbol;
 mod tron;
 
+pub use ability::{Ability, AbilityKind, Offered};
 pub use activity::Activity;
 pub use candles::Candles;
 pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};

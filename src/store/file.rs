@@ -107,7 +107,7 @@ impl Shared {
         self.opened.load(Ordering::Acquire)
     }
 
-    /// Remembers that the file failed. One of an earlier opening tells nothing about this one.
+    /// Remembers that the file failed. A failure of an earlier opening says nothing about this one.
     pub(super) fn noted<T>(
         &self,
         opened: u64,

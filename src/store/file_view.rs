@@ -155,7 +155,7 @@ impl FileView {
         self.noted(self.read_wanted_values(chain, behind, limit))
     }
 
-    /// Prices that trades told between two times, both inclusive, by minute and then by tag.
+    /// Learned prices between two times, both inclusive, by minute and then by tag.
     pub(super) fn learned_prices(
         &self,
         chain: ChainId,
@@ -165,7 +165,7 @@ impl FileView {
         self.noted(self.read_learned(chain, from, to))
     }
 
-    /// What the candle source told of a minute.
+    /// The candle source's answer for a minute.
     pub(super) fn candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
         self.noted(self.read_candle(chain, minute))
     }
@@ -494,8 +494,8 @@ impl FileView {
             let rows = self.rows_in(id, &start, &end, usize::MAX)?;
             let trades = rows.into_iter().map(|row| row.trade).collect();
             let found = besides.get(key)?.map(|units| Units::from_be_bytes(units.value()));
-            let (beside, place) = (found.unwrap_or_default(), WantedPlace(key.to_vec()));
-            wanted.push(WantedValue { id, epoch, trades, beside, place });
+            let (side_payment, place) = (found.unwrap_or_default(), WantedPlace(key.to_vec()));
+            wanted.push(WantedValue { id, epoch, trades, side_payment, place });
         }
         Ok(wanted)
     }

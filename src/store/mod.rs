@@ -7,7 +7,7 @@
 //! - A write that carries another epoch than the wallet's changes nothing.
 //! - A chunk replaces: rows between its heights are deleted, whether or not times and heights agree
 //!   (`rows.rs`); one that lies below everything stored reads nothing.
-//! - A value that its transaction does not tell is given once: a chunk that replaces its row with
+//! - A value that its transaction does not contain is set once: a chunk that replaces its row with
 //!   the same one keeps it.
 //! - What reopens heights deletes their rows. A reader that keeps to a `floor` never crosses a gap.
 //! - Numbers of wallets, tokens and venues are never given twice.

@@ -153,8 +153,8 @@ impl Latest {
         Ok(snapshot)
     }
 
-    /// Before a commit, so that it keeps no page from being used again; after it, before anybody
-    /// is told of it; and when the file is closed.
+    /// Called before a commit, so that it keeps no page from being reused; after it, before any
+    /// reader is notified; and when the file is closed.
     pub(super) fn forget(&self) {
         let mut state = self.state();
         state.changes += 1;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blotter::demo::solana::WalletPlan;
 use blotter::domain::{KeyId, Wallet};
-use blotter::history::{Capacity, HistoryError, Step, WalkRequest, Want};
+use blotter::history::{Capacity, Extent, HistoryError, Step, WalkRequest};
 
 use crate::support::truth::same;
 use crate::support::world::{Build, World, finish, pages};
@@ -35,7 +35,7 @@ async fn stored_rows(world: &World, wallet: Wallet) -> u64 {
 async fn read(world: &World, wallet: Wallet) {
     let (mut rows, mut resume, mut ends) = (Vec::new(), None, Vec::new());
     for _ in 0..20 {
-        let mut walk = world.walk(wallet, Want::All, resume);
+        let mut walk = world.walk(wallet, Extent::All, resume);
         let (more, end) = finish(&mut walk).await;
         rows.extend(more);
         assert!(written(world) <= CAP, "{} bytes are written", written(world));
@@ -76,7 +76,7 @@ async fn ten_large_wallets_under_a_cap_are_all_answered_and_never_above_it() {
 async fn a_cursor_and_the_usage_outlive_an_eviction() {
     let world = on_file();
     let wallet = world.add("first", WalletPlan::trades(TRADES));
-    let mut walk = world.walk(wallet, Want::Rows(500), None);
+    let mut walk = world.walk(wallet, Extent::Rows(500), None);
     let (mut rows, _) = finish(&mut walk).await;
     let cursor = walk.cursor();
     drop(walk);
@@ -89,7 +89,7 @@ async fn a_cursor_and_the_usage_outlive_an_eviction() {
     }
     assert_eq!(stored_rows(&world, wallet).await, 0, "it was evicted");
     let counted = world.history.usage(KeyId(1)).await.unwrap();
-    let mut walk = world.walk(wallet, Want::All, Some(cursor));
+    let mut walk = world.walk(wallet, Extent::All, Some(cursor));
     let (more, end) = finish(&mut walk).await;
     assert!(end.complete, "{end:?}");
     rows.extend(more);
@@ -101,7 +101,7 @@ async fn a_cursor_and_the_usage_outlive_an_eviction() {
 async fn a_followed_wallet_is_never_evicted() {
     let world = on_file();
     let followed = world.add("followed", WalletPlan::trades(TRADES));
-    let request = WalkRequest { follow: true, ..World::request(followed, Want::All) };
+    let request = WalkRequest { follow: true, ..World::request(followed, Extent::All) };
     let mut walk = world.history.walk(request).unwrap();
     let count = u64::try_from(world.truth(followed).len()).unwrap();
     while !walk.is_live() {
@@ -123,7 +123,7 @@ async fn a_wallet_larger_than_the_cap_ends_with_a_reason_and_leaves_room_for_oth
         world.add("small", WalletPlan::trades(300)),
         world.add("huge", WalletPlan::trades(25_000)),
     );
-    let (rows, end) = finish(&mut world.walk(huge, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(huge, Extent::All, None)).await;
     assert!(!end.complete && !rows.is_empty());
     let Some(HistoryError::Store { detail }) = end.error else { panic!("{:?}", end.error) };
     assert!(detail.contains("max_size"), "{detail}");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use blotter::domain::{KeyId, Position, Trade, TradeKey, TxId, UnixSeconds};
 use blotter::store::{DeliveredRange, FILE_NAME, Store, StoreError, UsageUpdate, WalletId};
+use tokio::task::JoinSet;
 
 use crate::support::trades::{OPTIONS, chunk, stored, trade, wallet};
 
@@ -54,6 +55,16 @@ async fn read(store: &Store, id: WalletId, ends: &AtomicBool) -> (Duration, u64)
     (longest, pages)
 }
 
+fn spawned<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinSet<T> {
+    let mut set = JoinSet::new();
+    set.spawn(work);
+    set
+}
+
+async fn joined<T: 'static>(mut set: JoinSet<T>) -> T {
+    set.join_next().await.unwrap().unwrap()
+}
+
 async fn rows(store: &Store, seed: u8) -> Vec<(TradeKey, Trade)> {
     stored(store, &wallet(seed)).await.trades.into_iter().collect()
 }
@@ -71,13 +82,13 @@ async fn a_backup_during_a_load_of_100_000_trades_opens_and_its_rows_match() {
     let (written, ends) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let reader = {
         let (store, ends, id) = (store.clone(), Arc::clone(&ends), ids[0]);
-        tokio::spawn(async move { read(&store, id, &ends).await })
+        spawned(async move { read(&store, id, &ends).await })
     };
     let loads: Vec<_> = ids
         .iter()
         .map(|id| {
             let (store, written, id) = (store.clone(), Arc::clone(&written), *id);
-            tokio::spawn(async move { load(&store, id, EACH, &written).await })
+            spawned(async move { load(&store, id, EACH, &written).await })
         })
         .collect();
     while written.load(Ordering::Relaxed) < 20_000 {
@@ -88,10 +99,10 @@ async fn a_backup_during_a_load_of_100_000_trades_opens_and_its_rows_match() {
     let bytes = store.backup(&copy).await.unwrap();
     let after = written.load(Ordering::Relaxed);
     for load in loads {
-        load.await.unwrap();
+        joined(load).await;
     }
     ends.store(true, Ordering::Relaxed);
-    let (longest, pages) = reader.await.unwrap();
+    let (longest, pages) = joined(reader).await;
     assert!(longest < SECOND, "a page took {longest:?}");
     assert!(pages > 100, "{pages} pages were read meanwhile");
     assert_eq!(written.load(Ordering::Relaxed), u64::from(WALLETS) * EACH);
@@ -149,26 +160,26 @@ async fn a_compaction_while_all_goes_on_loses_nothing_and_gives_room_back() {
     let (written, ends) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let reader = {
         let (store, ends) = (store.clone(), Arc::clone(&ends));
-        tokio::spawn(async move { read(&store, id, &ends).await })
+        spawned(async move { read(&store, id, &ends).await })
     };
     let third = store.intern(&wallet(3)).await.unwrap().id;
     let loader = {
         let (store, written) = (store.clone(), Arc::clone(&written));
-        tokio::spawn(async move { load(&store, third, 10_000, &written).await })
+        spawned(async move { load(&store, third, 10_000, &written).await })
     };
     let held = store.view().unwrap();
     let compacting = {
         let store = store.clone();
-        tokio::spawn(async move { store.compact().await })
+        spawned(async move { store.compact().await })
     };
     // Also what is forgotten meanwhile stays forgotten.
     let gone = store.intern(&wallet(4)).await.unwrap().id;
     load(&store, gone, 400, &AtomicU64::new(0)).await;
     assert_eq!(store.forget(wallet(4), [1; 4]).await.unwrap(), Some(400));
-    let (before, after) = compacting.await.unwrap().unwrap();
-    loader.await.unwrap();
+    let (before, after) = joined(compacting).await.unwrap();
+    joined(loader).await;
     ends.store(true, Ordering::Relaxed);
-    let (longest, _) = reader.await.unwrap();
+    let (longest, _) = joined(reader).await;
     assert!(longest < SECOND, "a page took {longest:?}");
     assert_eq!(before, large);
     assert!(after < before / 2, "{before} bytes before, {after} after");
@@ -229,10 +240,10 @@ async fn a_store_that_is_closed_during_a_compaction_stays_whole() {
     let id = fill(&store).await;
     let compacting = {
         let store = store.clone();
-        tokio::spawn(async move { store.compact().await })
+        spawned(async move { store.compact().await })
     };
     store.close().await;
-    drop(compacting.await.unwrap());
+    drop(joined(compacting).await);
     drop(store);
     let store = Store::open(place.path(), OPTIONS).unwrap();
     assert_filled(&store, id).await;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use blotter::domain::{Address, Doubts, Height, Proof, TxId, Way};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
-use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, RawTx, Source};
+use blotter::sources::{
+    AbilityKind, Discovery, EvmLimits, EvmParts, EvmSource, GapRequest, Offered, RawTx, Source,
+};
 
 use crate::support::evm_node::{Chain, Net, UNKNOWN, WALLET, Ways, Word};
 use crate::support::reading::all_of;
@@ -167,12 +169,34 @@ async fn one_empty_or_short_answer_is_not_believed() {
                 let got = read(&source, 0).await;
                 assert_eq!(got.error, None);
                 let is_whole = got.found == truth(&net);
-                let told = (got.found.len(), got.doubts);
-                assert!(is_whole || !got.is_accepted(&source), "{told:?} {ways:?}");
-                assert!(is_whole, "{told:?} {ways:?}");
+                let shown = (got.found.len(), got.doubts);
+                assert!(is_whole || !got.is_accepted(&source), "{shown:?} {ways:?}");
+                assert!(is_whole, "{shown:?} {ways:?}");
             }
         }
     }
+}
+
+/// Depth, range and refusals of each endpoint, as reading found them.
+#[tokio::test(start_paused = true)]
+async fn what_is_found_of_each_node_is_shown() {
+    let logs = |source: &Source| {
+        source.abilities()[0].iter().find(|one| one.kind == AbilityKind::Logs).cloned().unwrap()
+    };
+    let net = Net::new(chain(), vec![Ways::default()]);
+    let whole = source(&net, 1);
+    assert_eq!((logs(&whole).offered, logs(&whole).from), (Offered::Unknown, None));
+    is_true(&whole, &net, &read(&whole, 0).await);
+    let found = logs(&whole);
+    assert_eq!((found.offered, found.lacks, found.most), (Offered::Yes, None, None));
+    assert!(found.from.is_some_and(|from| from < 10_000) && !found.is_short(), "{found:?}");
+    let pruned = Ways { logs_from: 200_000, range_max: 5_000, ..Ways::default() };
+    let short = source(&Net::new(chain(), vec![pruned]), 1);
+    assert!(!read(&short, 0).await.is_accepted(&short));
+    let found = logs(&short);
+    assert_eq!((found.offered, found.most), (Offered::Yes, Some(5_000)));
+    assert!(found.lacks.is_some_and(|height| height < 200_000) && found.is_short(), "{found:?}");
+    assert!(found.from.is_some_and(|from| from >= 200_000), "{found:?}");
 }
 
 /// Issue 16, 7.

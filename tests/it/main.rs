@@ -79,6 +79,8 @@ mod store;
 mod store_files;
 mod support;
 mod tidy;
+mod tidy_rooms;
+mod tidy_words;
 mod tron_decode;
 mod tron_proof;
 mod tron_source;

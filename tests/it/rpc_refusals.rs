@@ -63,7 +63,7 @@ async fn a_quick_refusing_endpoint_takes_nothing_from_a_slower_good_one() {
     }
 }
 
-/// The status and the words of a body, whatever they are.
+/// The status and any text of a body.
 fn any_refusal() -> impl Strategy<Value = (u16, String)> {
     let status = prop_oneof![Just(200_u16), 300_u16..600];
     let words = prop_oneof![
@@ -110,7 +110,7 @@ proptest! {
             let pool = pool(&script, hosts);
             for _ in 0..6 {
                 let served = timeout(Duration::from_secs(30), echoes(&pool, 3, &lane(1))).await;
-                assert!(served.is_ok(), "not served in time beside {bodies:?}");
+                assert!(served.is_ok(), "not served in time next to {bodies:?}");
             }
         });
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use blotter::domain::{Address, Doubts, Height, Proof, TxId, Way};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
-use blotter::sources::{GapRequest, RawTx, Source, TronLimits, TronSource};
+use blotter::sources::{AbilityKind, GapRequest, Offered, RawTx, Source, TronLimits, TronSource};
 use tokio::time::{Instant, sleep};
 
 use crate::support::reading::{all_of, lane};
@@ -243,7 +243,7 @@ async fn lists_that_fall_behind_end_no_read() {
     read(&source, all()).await.is_proof_of(&source, &truth);
 }
 
-/// An account that exists has entries: lists without any are not believed, whoever gives them.
+/// An account that exists has entries: lists without any are not accepted from any endpoint.
 #[tokio::test(start_paused = true)]
 async fn an_existing_account_with_empty_lists_is_in_doubt() {
     let is_accepted = async |account_made, empty_pages| {
@@ -291,6 +291,12 @@ async fn events_are_taken_from_endpoints_that_keep_them() {
     assert!((70_003..71_000).contains(&first), "{first}");
     assert!(got.found == archive.chain.truth(first, u64::MAX));
     assert_eq!(got.spans.last().map(|(low, ..)| *low), Some(first));
+    let abilities = &alone.abilities()[0];
+    let of = |kind| abilities.iter().find(|one| one.kind == kind).unwrap();
+    assert_eq!(of(AbilityKind::AccountLists).offered, Offered::No);
+    let events = of(AbilityKind::Events);
+    assert_eq!((events.offered, events.from), (Offered::Yes, Some(first)));
+    assert!(events.is_short(), "histories are cut there");
 }
 
 /// Two answers of one endpoint do not stand for another one that is configured and silent.

@@ -1,4 +1,4 @@
-//! What was learned of whether an index follows inner calls.
+//! What was learned of whether an index follows inner calls, and with that what each endpoint offers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,6 +7,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::discovery::Discovery;
+use super::{EvmSource, Past, lock};
+use crate::domain::Height;
+use crate::rpc::endpoint::EndpointStatus;
+use crate::rpc::pool::Pool;
+use crate::sources::ability::{Ability, AbilityKind, Offered};
 
 /// Answers, each so long after the one before, after which an ability counts as not offered.
 const ABSENCES_MIN: u32 = 3;
@@ -14,10 +19,10 @@ const SPACING: Duration = Duration::from_secs(10);
 
 /// Of the ways that may follow inner calls or not.
 #[derive(Debug, Default)]
-pub(super) struct Abilities(Mutex<HashMap<Discovery, Ability>>);
+pub(super) struct Abilities(Mutex<HashMap<Discovery, CallsSeen>>);
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Ability {
+struct CallsSeen {
     has_worked: bool,
     absences: u32,
     last: Option<Instant>,
@@ -49,12 +54,54 @@ impl Abilities {
         self.get(kind).is_some_and(|one| !one.has_worked && one.absences > 0)
     }
 
-    fn get(&self, kind: Discovery) -> Option<Ability> {
+    fn get(&self, kind: Discovery) -> Option<CallsSeen> {
         self.lock().get(&kind).copied()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Discovery, Ability>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Discovery, CallsSeen>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EvmSource {
+    /// In the order of the status: nodes, then the index, then the gateway.
+    pub(in crate::sources) fn abilities(&self) -> Vec<Vec<Ability>> {
+        let nodes = self.inner.pool.endpoints();
+        let nodes = nodes.iter().map(|status| self.abilities_of_node(status));
+        let follows_calls = |pool: &Option<Pool>, kind: Discovery| {
+            let offered = match self.inner.abilities.get(kind) {
+                Some(ability) if ability.has_worked => Offered::Yes,
+                _ if self.inner.abilities.has_no_calls(kind) => Offered::No,
+                _ => Offered::Unknown,
+            };
+            let of = move |_: EndpointStatus| vec![Ability::new(AbilityKind::InnerCalls, offered)];
+            pool.iter().flat_map(Pool::endpoints).map(of).collect::<Vec<_>>()
+        };
+        let explorer = follows_calls(&self.inner.explorer, Discovery::Explorer);
+        let portal = follows_calls(&self.inner.portal, Discovery::Portal);
+        nodes.chain(explorer).chain(portal).collect()
+    }
+
+    fn abilities_of_node(&self, status: &EndpointStatus) -> Vec<Ability> {
+        let by = |kind, methods: &[&str]| Ability::by_methods(kind, status, methods);
+        let logs = by(AbilityKind::Logs, &["eth_getLogs"]);
+        let (from, lacks, most) = self.known_logs(status.id);
+        let tracers = ["debug_traceTransaction", "trace_transaction"];
+        vec![
+            Ability { from, lacks, most, ..logs },
+            Ability { lacks: self.lacks(Past::Traces), ..by(AbilityKind::Traces, &tracers) },
+            Ability {
+                lacks: self.lacks(Past::States),
+                ..by(AbilityKind::States, &["eth_getBalance"])
+            },
+            by(AbilityKind::AssetTransfers, &["alchemy_getAssetTransfers"]),
+        ]
+    }
+
+    /// A height of which no node had it, not long ago.
+    fn lacks(&self, what: Past) -> Option<Height> {
+        let pruned = lock(&self.inner.pruned);
+        pruned.get(&what).filter(|(_, until)| *until > Instant::now()).map(|(top, _)| *top)
     }
 }
 

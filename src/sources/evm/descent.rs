@@ -1,9 +1,9 @@
 //! Pure: one list of an account, read downwards page by page.
 //!
-//! Indexes cut their answers at caps that they do not tell, in the middle of a block too. So a
-//! block is known only when a lower one was seen, or when a page that cannot have been cut ends
-//! with it; paging goes on AT the lowest block seen, and that page must hold what is known of it.
-//! A list has ended only when two pages agree that nothing follows.
+//! Indexes cut their answers at unknown caps, in the middle of a block too. So a block is complete
+//! only when a lower one was seen, or when a page that cannot have been cut ends with it; paging
+//! continues AT the lowest block seen, and that page must contain its known rows. A list has ended
+//! only when two pages agree that nothing follows.
 
 use super::merge::Row;
 use crate::decode::evm::Word;
@@ -259,7 +259,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the caps and however many rows a block has: every row once, in order.
+        /// For any caps and any number of rows in a block: every row once, in order.
         #[test]
         fn every_row_comes_once(
             blocks in proptest::collection::vec(0_u64..40, 0..60),

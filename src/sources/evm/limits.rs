@@ -6,7 +6,7 @@ use std::time::Duration;
 pub struct EvmLimits {
     /// Transactions of one reader that are asked for or wait to be delivered.
     pub run_ahead_max: usize,
-    /// The same at the start of a reader that nobody hurries.
+    /// The same at the start of a background read.
     pub run_ahead_first: usize,
     /// Transactions of one chunk, but for a block that holds more.
     pub chunk_max: usize,
@@ -33,9 +33,9 @@ pub struct EvmLimits {
     pub list_rest: Duration,
     /// Listed transactions of one read that no endpoint gives.
     pub missing_max: usize,
-    /// Old states and traces that nobody had are not asked for again so soon.
+    /// Old states and traces that no endpoint had are not requested again so soon.
     pub state_rest: Duration,
-    /// Rest of an endpoint that tells what another one contradicts.
+    /// Cooldown of an endpoint that contradicts another one.
     pub bench: Duration,
     /// Answers of one page or window of a list.
     pub list_bytes_max: usize,

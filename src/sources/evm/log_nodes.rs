@@ -138,6 +138,21 @@ impl EvmSource {
         lock(&self.inner.log_nodes).0.get(&id)?.depth(low, Instant::now())
     }
 
+    /// The lowest height of which it is known to keep logs, one of which it lacks them, and the most
+    /// blocks that it takes at once.
+    pub(super) fn known_logs(
+        &self,
+        id: EndpointId,
+    ) -> (Option<Height>, Option<Height>, Option<u64>) {
+        let (nodes, now) = (lock(&self.inner.log_nodes), Instant::now());
+        let Some(node) = nodes.0.get(&id) else { return (None, None, None) };
+        let kept = node.kept.map(|(height, _)| height);
+        let lacking = node.lacking.map(|(height, _)| height);
+        // A depth that was seen counts for a while only where it decides what is read.
+        let lacking = lacking.filter(|lacking| kept.is_none_or(|kept| *lacking < kept));
+        (kept, lacking, node.blocks_max(now))
+    }
+
     pub(super) fn note_logs_kept(&self, id: EndpointId, from: Height) {
         let now = Instant::now();
         self.with_log_node(id, |node| {

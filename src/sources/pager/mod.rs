@@ -158,7 +158,7 @@ impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
         self.has_ended = true;
     }
 
-    /// The end proved to be told by an endpoint that cannot know: one more answer is wanted.
+    /// The end was reported by an endpoint that cannot know: one more answer is required.
     pub(super) fn reopen(&mut self) {
         self.has_ended = false;
         self.votes.clear();

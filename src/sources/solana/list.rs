@@ -123,7 +123,7 @@ impl List {
         self.lowest.map_or(self.high, |lowest| lowest.saturating_sub(1))
     }
 
-    /// Its end was told by a node that cannot know: it is asked for once more.
+    /// Its end was reported by a node that cannot know: it is requested once more.
     pub(super) fn reopen(&mut self) {
         self.pager.reopen();
     }
@@ -143,7 +143,8 @@ impl List {
         self.before().is_none().then_some(self.high)
     }
 
-    /// The end was told, and not often enough: the next answer is asked of another endpoint.
+    /// The end was reported, and not often enough: the next answer is requested from another
+    /// endpoint.
     pub(super) fn wants_second_answer(&self) -> bool {
         self.pager.wants_more_votes()
     }

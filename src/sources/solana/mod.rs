@@ -28,11 +28,12 @@ use std::sync::{Arc, Mutex};
 pub use limits::SolanaLimits;
 pub(super) use reader::SolanaReader;
 
+use super::ability::{Ability, AbilityKind};
 use super::source::{GapRequest, SourceStatus};
 use crate::domain::Height;
 use crate::registry::Chain;
 use crate::rpc::chain_check::ChainChecks;
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
@@ -65,7 +66,7 @@ impl SolanaSource {
         Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
     }
 
-    /// Prices are told by the reference pools of the chain's row.
+    /// Prices come from the reference pools of the chain's row.
     #[must_use]
     pub fn with_references(self, chain: &Chain) -> Self {
         Self { references: Arc::new(References::of(chain)), ..self }
@@ -88,6 +89,18 @@ impl SolanaSource {
 
     pub(super) fn status(&self) -> SourceStatus {
         SourceStatus { endpoints: self.inner.pool.endpoints() }
+    }
+
+    pub(super) fn abilities(&self) -> Vec<Vec<Ability>> {
+        let of = |status: &EndpointStatus| {
+            let by = |kind, method| Ability::by_methods(kind, status, &[method]);
+            vec![
+                by(AbilityKind::SignatureLists, "getSignaturesForAddress"),
+                by(AbilityKind::TokenAccounts, "getTokenAccountsByOwner"),
+                by(AbilityKind::FullPages, "getTransactionsForAddress"),
+            ]
+        };
+        self.inner.pool.endpoints().iter().map(of).collect()
     }
 
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {

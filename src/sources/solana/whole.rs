@@ -69,7 +69,7 @@ pub(super) struct Whole {
     /// Pages in a row that name a further one and hold nothing new.
     idle_pages: u32,
     is_lost: bool,
-    /// Those who told the end keep what lies below it.
+    /// The endpoints that reported the end keep what lies below it.
     proved: bool,
 }
 
@@ -112,19 +112,20 @@ impl Whole {
         self.is_lost
     }
 
-    /// Whom the next page is better not asked of: who told the end is not the one to confirm it.
+    /// The endpoint to avoid for the next page: the one that reported the end does not confirm it.
     pub(super) fn avoid(&self) -> Option<EndpointId> {
         let is_doubted = self.pager.votes() > 0 || self.pager.misses() > 0;
         self.last_by.filter(|_| is_doubted && self.token.is_none())
     }
 
-    /// Who told the end, where that is all that it stands on.
+    /// The endpoint that reported the end, where that is its only basis.
     pub(super) fn wants_proof(&self) -> Option<[Option<EndpointId>; 2]> {
         let is_open = self.has_ended() && !self.proved;
         (is_open && self.next_high >= self.low).then_some(self.answered_by)
     }
 
-    /// Those who told the end keep blocks from there on. False where that is not low enough.
+    /// The endpoints that reported the end keep blocks from there on. False where that is not low
+    /// enough.
     pub(super) fn prove(&mut self, first: Height) -> bool {
         let low = if self.low > FIRST_SLOT { self.low } else { FIRST_HEIGHTS };
         self.proved = first <= low;
@@ -237,8 +238,8 @@ impl SolanaSource {
         for raw in reply.data {
             let tx = decoder::parse(raw.get().as_bytes())
                 .map_err(|_| bad("getTransactionsForAddress gave no transaction"))?;
-            let told = tx.block_time().and_then(|time| u64::try_from(time).ok());
-            let time = match told {
+            let reported = tx.block_time().and_then(|time| u64::try_from(time).ok());
+            let time = match reported {
                 Some(time) => Some(time),
                 None => self.time_near(tx.slot(), options).await?,
             };
@@ -258,7 +259,7 @@ impl SolanaSource {
             Ok(answer) if answer.result.get().trim() == "null" => return false,
             Ok(_) => true,
             Err(error) if error.is_final() => false,
-            // Not told now: lists are read this time.
+            // Not available now: lists are read this time.
             Err(_) => return false,
         };
         *self.whole_known() = Some(offered);

@@ -19,6 +19,7 @@ use crate::domain::{Doubts, Height};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::ability::{Ability, AbilityKind, Offered};
 use crate::sources::evm::wire as evm_wire;
 use crate::sources::reference::TOPICS;
 
@@ -197,6 +198,20 @@ impl TronSource {
         }
         let is_unsteady = ids.iter().any(|id| known(id).is_unsteady);
         Deep { ids, is_alone, votes: if is_unsteady { VOTES_OF_UNSTEADY } else { VOTES } }
+    }
+
+    /// What was found of an endpoint's events.
+    pub(super) fn events_of(&self, id: EndpointId) -> Ability {
+        let known = self.depths().by.get(&id).and_then(|known| known.depth());
+        let new = |offered| Ability::new(AbilityKind::Events, offered);
+        match known {
+            None => new(Offered::Unknown),
+            Some(Depth::NotOffered) => new(Offered::No),
+            Some(Depth::From(from)) => {
+                let lacks = from.and_then(|from| from.checked_sub(1));
+                Ability { from, lacks, ..new(Offered::Yes) }
+            }
+        }
     }
 
     /// An endpoint's answers to one search differ.

@@ -36,7 +36,7 @@ pub(super) enum Confirmed {
 pub(super) struct ListProof {
     /// Milliseconds: where the lists begin.
     top_at: u64,
-    /// Some list has shown an entry, at whatever height.
+    /// Some list has shown an entry, at any height.
     has_entries: bool,
     /// The endpoints that gave the newest pages.
     given_by: Vec<(EndpointId, ListKind)>,

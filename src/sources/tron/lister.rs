@@ -2,7 +2,7 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::list::{Absorbed, Cursor, List, PAGE_MAX};
 use super::logs::Windows;
@@ -126,7 +126,7 @@ impl TronSource {
     ) -> Result<Reply, ListError> {
         let all = self.endpoint_ids();
         let mut last = "they were refused of late".to_owned();
-        let open = self.offers().open(&all, Instant::now());
+        let open = self.open_lists(&all).await;
         let mut left = self.indexed_at(&open, kind, until);
         if left.is_empty() && !open.is_empty() {
             let last = "no endpoint's lists are known to have come so far".to_owned();
@@ -155,9 +155,29 @@ impl TronSource {
                     let error = UpstreamError::Unavailable { attempts: 1, last: message };
                     return Err(ListError::Failed(error));
                 }
+                // The others refuse lists, and this one may never give any: another way is read
+                // meanwhile.
+                Err(error @ UpstreamError::Unavailable { .. })
+                    if left.len() < all.len() && !self.has_lists() =>
+                {
+                    return Err(ListError::Refused(error.to_string()));
+                }
                 answered => return answered.map_err(ListError::Failed),
             }
         }
+    }
+
+    /// Endpoints that may be asked for lists. Where lists have worked and all are paused after a
+    /// refusal, the first pause to end is waited for: it is short.
+    async fn open_lists(&self, all: &[EndpointId]) -> Vec<EndpointId> {
+        let open = self.offers().open(all, Instant::now());
+        if !open.is_empty() || !self.has_lists() {
+            return open;
+        }
+        let next = self.offers().next_open(all);
+        let Some(next) = next else { return open };
+        sleep_until(next).await;
+        self.offers().open(all, Instant::now())
     }
 
     /// Notes a refusal of the endpoint that was asked, or of those with the label that gave it.

@@ -39,6 +39,7 @@ pub(super) use reader::TronReader;
 use serde_json::Value;
 pub use wire::{reading as tron_reading, rpc_reading as tron_rpc_reading};
 
+use super::ability::{Ability, AbilityKind, Offered};
 use super::known_pools::KnownPools;
 use super::source::{GapRequest, SourceStatus};
 use crate::decode::tron::{Asset, ExchangeId};
@@ -46,9 +47,9 @@ use crate::domain::{Address, Doubts, Height, Proof};
 use crate::registry::Chain;
 use crate::rpc::ask::{Ask, Reading, Reply};
 use crate::rpc::chain_check::ChainChecks;
-use crate::rpc::endpoint::EndpointId;
+use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::{self, Outcome};
+use crate::rpc::jsonrpc::{self, CallOutcome};
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
 
@@ -133,6 +134,18 @@ impl TronSource {
         SourceStatus { endpoints: self.inner.pool.endpoints() }
     }
 
+    pub(super) fn abilities(&self) -> Vec<Vec<Ability>> {
+        let of = |status: &EndpointStatus| {
+            let lists = match self.offers().of(status.id, &self.inner.limits) {
+                Some(true) => Offered::Yes,
+                Some(false) => Offered::No,
+                None => Offered::Unknown,
+            };
+            vec![Ability::new(AbilityKind::AccountLists, lists), self.events_of(status.id)]
+        };
+        self.inner.pool.endpoints().iter().map(of).collect()
+    }
+
     /// Asks a node's HTTP API; `name` is its path too.
     async fn post(
         &self,
@@ -164,7 +177,7 @@ impl TronSource {
         name: &'static str,
         calls: &[(&str, Value)],
         options: &CallOptions,
-    ) -> Result<(Vec<Outcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
         self.rpc_asker(wire::rpc_reading).ask(name, calls, options).await
     }
 
@@ -194,7 +207,7 @@ impl RpcAsker {
         name: &'static str,
         calls: &[(&str, Value)],
         options: &CallOptions,
-    ) -> Result<(Vec<Outcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
         let calls: Vec<(&str, &Value)> =
             calls.iter().map(|(method, params)| (*method, params)).collect();
         let body = Some(Bytes::from(jsonrpc::encode(&calls)));
@@ -205,7 +218,8 @@ impl RpcAsker {
             let reply = self.pool.ask(&ask, self.read, &options).await?;
             let Reply { body, endpoint, .. } = reply;
             let answers = jsonrpc::decode(&body, calls.len()).ok();
-            let answers = answers.and_then(|all| all.into_iter().collect::<Option<Vec<Outcome>>>());
+            let answers =
+                answers.and_then(|all| all.into_iter().collect::<Option<Vec<CallOutcome>>>());
             if let Some(answers) = answers {
                 return Ok((answers, endpoint));
             }

@@ -60,6 +60,15 @@ impl Offers {
         }
     }
 
+    /// Whether an endpoint has lists, where that is known.
+    pub(super) fn of(&self, id: EndpointId, limits: &TronLimits) -> Option<bool> {
+        let offer = self.by.get(&id)?;
+        if offer.has_worked {
+            return Some(true);
+        }
+        self.is_absent(&[id], limits).then_some(false)
+    }
+
     /// Any endpoint gave a list in this process.
     pub(super) fn has_worked(&self) -> bool {
         self.by.values().any(|offer| offer.has_worked)
@@ -77,6 +86,11 @@ impl Offers {
             })
         };
         !all.is_empty() && all.iter().all(is_absent)
+    }
+
+    /// When the first pause ends.
+    pub(super) fn next_open(&self, all: &[EndpointId]) -> Option<Instant> {
+        all.iter().filter_map(|id| self.by.get(id)?.paused_until).min()
     }
 
     /// Those that may be asked now.

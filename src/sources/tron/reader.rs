@@ -30,7 +30,7 @@ use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
 
 enum Event {
     Opened(Result<Opening, UpstreamError>),
-    /// The lowest wanted block that nodes keep, asked for where nothing else tells how far down
+    /// The lowest wanted block that nodes keep, looked up where nothing else shows how far down
     /// events go.
     Kept(Result<Option<Kept>, UpstreamError>),
     Page(usize, Result<(Page, EndpointId), ListError>),
@@ -52,10 +52,10 @@ pub(crate) struct TronReader {
     lister: Option<Lister>,
     timeline: Timeline,
     flights: FuturesUnordered<BoxFuture<'static, Event>>,
-    /// What went wrong while nobody waited.
+    /// An error while no caller waited.
     failure: Option<UpstreamError>,
     eager: bool,
-    /// To be told with the first chunk.
+    /// Delivered with the first chunk.
     tip: Option<Tip>,
     ended: bool,
     /// Nodes keep blocks only from here: what lies below stays unknown.

@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// Complete is told only when it is.
+    /// `complete` is reported only when it is true.
     pub(super) fn check_end(&self, client: &Client, cursor: Cursor, end: &End) {
         if let Some(error) = &end.error {
             assert!(is_expected(error), "{error:?}");
@@ -219,9 +219,13 @@ impl World {
 /// A row that is not the one it should be: what it is instead, and where the other one is.
 fn told_apart(row: &Row, fact: &Fact, rows: &[Row], truth: &[Fact]) -> String {
     let place = |id: (TxId, u16)| {
-        let told = rows.iter().position(|row| (row.trade.key.tx, row.trade.key.leg) == id);
+        let reported = rows.iter().position(|row| (row.trade.key.tx, row.trade.key.leg) == id);
         let is = truth.iter().position(|fact| (fact.tx, fact.leg) == id);
-        format!("told as {told:?} of {}, by the model {is:?} of {}", rows.len(), truth.len())
+        format!(
+            "reported as {reported:?} of {}, by the model {is:?} of {}",
+            rows.len(),
+            truth.len()
+        )
     };
     let key = row.trade.key;
     format!(

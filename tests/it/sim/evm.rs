@@ -47,6 +47,11 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
 }
 
 pub(super) fn plain(way: Way, registry: &Registry) -> Seeded {
+    plain_of(way, registry, 1)
+}
+
+/// So many endpoints of each kind.
+pub(super) fn plain_of(way: Way, registry: &Registry, copies: usize) -> Seeded {
     let slug = if way.is_tron() { "tron" } else { "eth" };
     let chain = Arc::new(registry.chain_named(slug).unwrap().clone());
     let limits = ModelLimits { head: Some(HEAD), ..ModelLimits::default() };
@@ -66,7 +71,8 @@ pub(super) fn plain(way: Way, registry: &Registry) -> Seeded {
         Way::Portal => roles.push(Role::Portal(PortalOptions::default())),
         Way::Solana | Way::Logs | Way::Transfers | Way::Lists | Way::Events => {}
     }
-    let peers: Vec<Peer> = roles.into_iter().map(|role| peer(&model, role, 7)).collect();
+    let all = roles.into_iter().flat_map(|role| std::iter::repeat_n(role, copies));
+    let peers: Vec<Peer> = all.map(|role| peer(&model, role, 7)).collect();
     let plan = WalletPlan { first: Some(HEAD / 2), ..WalletPlan::trades(40) };
     let wallets = vec![Wallet { chain: chain.id, address: model.add_named("plain", plan) }];
     let setup = setup(peers.len(), &mut Dice::new(1, 1));

@@ -7,7 +7,7 @@
 //! `BLOTTER_SIM_SEEDS=17 cargo test --test it sim` repeats one seed, `=0..100000` runs long;
 //! `BLOTTER_SIM_WAYS=logs,lists` runs some ways alone; with `BLOTTER_SIM_STOP` set, the first seed
 //! that fails ends the run, and with `BLOTTER_SIM_SHOW` what is wrong with each endpoint is printed.
-#![expect(clippy::print_stderr, reason = "a seed that failed is told at once")]
+#![expect(clippy::print_stderr, reason = "a seed that failed is printed at once")]
 
 mod audit;
 mod chain;
@@ -20,6 +20,7 @@ mod evm;
 mod named;
 mod peer;
 mod red;
+mod refusing;
 mod reorgs;
 mod seeds;
 mod solana;
@@ -171,8 +172,8 @@ fn solana_troubles(world: &World, dice: &mut Dice) {
     }
 }
 
-/// Nodes get the blocks back that they had thrown away, and only while nobody reads: where a node's
-/// lists end, and from which block on it keeps them, are told one after the other.
+/// Nodes get their pruned blocks back, and only while no reader is active: where a node's lists
+/// end, and from which block on it keeps them, are reported one after the other.
 async fn refill(world: &mut World) {
     if world.peers.iter().all(|peer| peer.node.options().first_available == 0) {
         return;
@@ -304,10 +305,10 @@ async fn walk_on(world: &World, client: &mut Client) -> End {
     }
 }
 
-/// Waits until nobody works any more.
+/// Waits until no worker is active.
 async fn quiet(world: &World) {
     for _ in 0..600 {
-        // What is in doubt is read again in the background, for as long as somebody may ask.
+        // Doubtful spans are read again in the background, for as long as a reader may ask.
         let all = 0..world.wallets.len();
         if world.history.metrics().workers.get() == 0
             || !all.into_iter().all(|w| world.accepts_all(w))
@@ -316,7 +317,7 @@ async fn quiet(world: &World) {
         }
         sleep(Duration::from_secs(1)).await;
     }
-    panic!("somebody still works, and nobody asked");
+    panic!("a worker is still active without demand");
 }
 
 /// Waits until no row waits for its value.

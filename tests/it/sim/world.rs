@@ -17,6 +17,7 @@ use super::chain::Chain;
 use super::clock::JumpClock;
 use super::dice::Dice;
 use super::peer::{Peer, Role};
+use super::refusing::{Bad, Refusing};
 use super::truth::{Mark, Truth};
 use super::way::Way;
 use super::{evm, solana};
@@ -35,6 +36,8 @@ pub(super) struct Setup {
     /// All nodes but the first lag, calls go one by one to any of them, and most trades are done by
     /// keepers, who name only the wallet's token accounts.
     pub(super) torn: bool,
+    /// An endpoint that refuses everything.
+    pub(super) bad: Option<Bad>,
 }
 
 /// What a seed makes before any service runs.
@@ -85,6 +88,14 @@ impl World {
     pub(super) fn plain(way: Way) -> Self {
         let registry = Arc::new(Registry::embedded().unwrap());
         let seeded = evm::plain(way, &registry);
+        Self::of(way, registry, seeded)
+    }
+
+    /// Two endpoints of each kind, of which one may refuse everything.
+    pub(super) fn doubled(way: Way, bad: Option<Bad>) -> Self {
+        let registry = Arc::new(Registry::embedded().unwrap());
+        let mut seeded = evm::plain_of(way, &registry, 2);
+        seeded.setup.bad = bad;
         Self::of(way, registry, seeded)
     }
 
@@ -236,7 +247,7 @@ pub(super) fn setup(nodes: usize, dice: &mut Dice) -> Setup {
     };
     let solana = solana::Settings { limits: solana, references: false };
     let pool_seed = u32::try_from(dice.range(0, 1_000_000)).unwrap();
-    Setup { endpoints, limits, solana, pool_seed, torn: false }
+    Setup { endpoints, limits, solana, pool_seed, torn: false, bad: None }
 }
 
 /// Pools of the endpoints of each kind, as one source.
@@ -249,6 +260,10 @@ fn source(
 ) -> Source {
     let hosts = peers.iter().enumerate().map(|(at, peer)| (peer.host(at), peer.node.clone()));
     let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosts));
+    let transport = match setup.bad {
+        Some(bad) => Arc::new(Refusing::new(transport, bad)),
+        None => transport,
+    };
     let pool =
         |fits: fn(&Role) -> bool| {
             let endpoint = |(at, (peer, &(concurrency, batch))): (usize, (&Peer, &_))| {

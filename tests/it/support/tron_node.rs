@@ -131,7 +131,7 @@ impl Chain {
         placed
     }
 
-    /// Sent by somebody else, with the wallet's tokens.
+    /// Sent by another account, with the wallet's tokens.
     pub(crate) fn relayed(&mut self, height: Height) -> &mut Placed {
         let placed = self.swap(height);
         placed.owner = OTHER;
@@ -151,7 +151,7 @@ impl Chain {
         }
     }
 
-    /// Tokens that somebody else sent, and some that pretend to move.
+    /// Tokens that another account sent, and some that pretend to move.
     pub(crate) fn airdrop(&mut self, height: Height) {
         let placed = self.add(height, "TriggerSmartContract", "12345678");
         placed.owner = OTHER;

@@ -9,7 +9,7 @@ use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults};
 use blotter::domain::{ChainId, Clock, Cursor, Filter, KeyId, Row, UnixMillis, Wallet};
 use blotter::history::{
-    End, History, HistoryLimits, HistoryParts, Step, Tasks, Walk, WalkRequest, Want,
+    End, Extent, History, HistoryLimits, HistoryParts, Step, Tasks, Walk, WalkRequest,
 };
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
@@ -144,7 +144,7 @@ impl World {
         Self { model, nodes, history, store, limits, clock, disk, folder, candles }
     }
 
-    pub(crate) fn request(wallet: Wallet, want: Want) -> WalkRequest {
+    pub(crate) fn request(wallet: Wallet, want: Extent) -> WalkRequest {
         let window = Duration::from_secs(3600);
         WalkRequest {
             wallet,
@@ -158,7 +158,7 @@ impl World {
         }
     }
 
-    pub(crate) fn walk(&self, wallet: Wallet, want: Want, resume: Option<Cursor>) -> Walk {
+    pub(crate) fn walk(&self, wallet: Wallet, want: Extent, resume: Option<Cursor>) -> Walk {
         let resume = resume.map(Box::new);
         self.history.walk(WalkRequest { resume, ..Self::request(wallet, want) }).unwrap()
     }
@@ -198,7 +198,7 @@ pub(crate) async fn finish(walk: &mut Walk) -> (Vec<Row>, End) {
 pub(crate) async fn pages(world: &World, wallet: Wallet, size: u64) -> Vec<Row> {
     let (mut all, mut resume) = (Vec::new(), None);
     loop {
-        let mut walk = world.walk(wallet, Want::Rows(size), resume);
+        let mut walk = world.walk(wallet, Extent::Rows(size), resume);
         let (rows, end) = finish(&mut walk).await;
         assert!(u64::try_from(rows.len()).unwrap() <= size);
         all.extend(rows);

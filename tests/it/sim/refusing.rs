@@ -1,0 +1,158 @@
+//! One endpoint of a kind refuses everything, by one class of refusal or by bodies that nobody has
+//! seen, next to a good one: no history is called complete that is not, and all rows come within the
+//! time that the good endpoint allows.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use blotter::rpc::{Request, Response, Transport, TransportError};
+use futures_util::future::BoxFuture;
+use tokio::time::{Instant, sleep};
+
+use super::client::Client;
+use super::dice::Dice;
+use super::way::Way;
+use super::world::World;
+use super::{finish, finish_poisoned};
+
+const WAYS: [Way; 6] =
+    [Way::Logs, Way::Explorer, Way::Transfers, Way::Portal, Way::Lists, Way::Events];
+/// Of each way; `BLOTTER_SIM_REFUSALS` asks for more.
+const SEEDS: u64 = 8;
+/// By so much a load may take longer than without any refusal.
+const TIMES_MAX: u32 = 4;
+const MORE_MAX: Duration = Duration::from_secs(90);
+/// By events, where each look at an endpoint's depth waits for one that fails (895 s were seen).
+const MORE_BY_EVENTS_MAX: Duration = Duration::from_secs(1800);
+
+/// Which of a world's endpoints refuses, and by what.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bad {
+    pub(super) peer: usize,
+    pub(super) seed: u64,
+}
+
+/// Bodies by which providers refuse, with their status.
+const CLASSES: [(u16, &str); 14] = [
+    (401, "{\"message\":\"Unauthorized\"}"),
+    (
+        200,
+        "{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":-32000,\"message\":\"Unauthorized\"}}",
+    ),
+    (402, "payment required"),
+    (403, "{\"Error\":\"Exceed the user daily usage\"}"),
+    (404, "<html><h1>404</h1></html>"),
+    (405, "Method Not Allowed"),
+    (410, "{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":410,\"message\":\"disabled\"}}"),
+    (429, "{\"error\":{\"code\":-32429,\"message\":\"max usage reached\"}}"),
+    (429, "error code: 1015"),
+    (500, "backend said 0x17"),
+    (501, "Not Implemented"),
+    (503, "no backends available"),
+    (521, "error code: 521"),
+    (
+        200,
+        "{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}",
+    ),
+];
+
+/// Answers in place of one endpoint: always the same, or each time another body.
+#[derive(Debug)]
+pub(super) struct Refusing {
+    inner: Arc<dyn Transport>,
+    host: String,
+    class: Option<(u16, &'static str)>,
+    dice: Mutex<Dice>,
+}
+
+impl Refusing {
+    pub(super) fn new(inner: Arc<dyn Transport>, bad: Bad) -> Self {
+        let mut dice = Dice::new(bad.seed, 77);
+        let class = (!dice.one_in(3)).then(|| dice.pick(&CLASSES));
+        let host = format!("http://node{}", bad.peer);
+        Self { inner, host, class, dice: Mutex::new(dice) }
+    }
+
+    fn refusal(&self) -> (u16, String) {
+        if let Some((status, body)) = self.class {
+            return (status, body.to_owned());
+        }
+        let mut dice = self.dice.lock().unwrap();
+        let status =
+            dice.pick(&[200, 300, 400, 401, 403, 404, 408, 409, 413, 418, 429, 500, 502, 504, 530]);
+        let length = dice.range(0, 40);
+        let words: String =
+            (0..length).map(|_| char::from(u8::try_from(dice.range(32, 126)).unwrap())).collect();
+        let code = dice.pick(&[-32_000_i64, -32_005, -32_602, -32_701, -1, 0, 3, 35, 4_444, 429]);
+        let error = serde_json::json!({"code": code, "message": words});
+        let body = match dice.range(0, 3) {
+            0 => serde_json::json!({"jsonrpc": "2.0", "id": 0, "error": error}).to_string(),
+            1 => serde_json::json!({"error": words}).to_string(),
+            2 => {
+                serde_json::json!({"status": "0", "message": "NOTOK", "result": words}).to_string()
+            }
+            _ => words,
+        };
+        (status, body)
+    }
+}
+
+impl Transport for Refusing {
+    fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportError>> {
+        if request.url.label() != self.host {
+            return self.inner.send(request);
+        }
+        let (status, body) = self.refusal();
+        Box::pin(async move {
+            // It is quicker than the good one.
+            sleep(Duration::from_millis(5)).await;
+            Ok(Response { status, retry_after: None, body: body.into_bytes().into() })
+        })
+    }
+}
+
+/// How long it takes until all is read, and nothing false was said on the way.
+async fn load(way: Way, bad: Option<Bad>) -> Duration {
+    let world = World::doubled(way, bad);
+    let mut client = Client::new(0, 1, 1);
+    let (target, began) = (world.chain.head() - 200, Instant::now());
+    if way == Way::Events && bad.is_some() {
+        // Events that one endpoint alone gave stay in doubt while the other may keep them too.
+        finish_poisoned(&world, &mut client, target).await;
+    } else {
+        finish(&world, &mut client, target, true).await;
+    }
+    let took = began.elapsed();
+    if way != Way::Events {
+        world.check_all(0, target);
+    }
+    drop(client);
+    world.history.stop();
+    assert!(world.history.tasks().shutdown(Duration::from_secs(5)).await);
+    took
+}
+
+async fn check(way: Way) {
+    let asked = std::env::var("BLOTTER_SIM_REFUSALS").ok().and_then(|text| text.parse().ok());
+    let alone = load(way, None).await;
+    for seed in 0..asked.unwrap_or(SEEDS) {
+        let peers = u64::try_from(World::doubled(way, None).peers.len()).unwrap();
+        let peer = usize::try_from(Dice::new(seed, 78).range(0, peers - 1)).unwrap();
+        super::trouble::say(&format!("{} seed {seed}, endpoint {peer}", way.name()));
+        let took = load(way, Some(Bad { peer, seed })).await;
+        let more = if way == Way::Events { MORE_BY_EVENTS_MAX } else { MORE_MAX };
+        let most = alone * TIMES_MAX + more;
+        assert!(
+            took <= most,
+            "{} seed {seed}, endpoint {peer}: {took:?}, alone {alone:?}",
+            way.name()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_refuses_everything_takes_nothing_from_a_good_one() {
+    for way in WAYS {
+        check(way).await;
+    }
+}
