@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Recorded answers of nodes to trades, on one core, in turns of one run: each family beside a bare
-# scan of the same JSON, Solana's beside the npm package solana-dex-parser too.
+# Recorded answers of nodes to trades, on one core, in turns of one run: each family next to a bare
+# scan of the same JSON, Solana's next to the npm package solana-dex-parser too.
 # usage: bash benches/compare-decode.sh [CORPUS]     (default ../shared/corpus; needs node and npm)
 # The package is installed into a scratch folder that is removed again.
 set -euo pipefail
@@ -36,7 +36,7 @@ for turn in $(seq "$TURNS"); do
     done
 done
 
-# The turn in the middle, by its ratio: what stands beside each other ran right after each other.
+# The turn in the middle, by its ratio: what stands next to each other ran right after each other.
 middle() { sort -g -k 3 | sed -n "$((TURNS / 2 + 1))p"; }
 failed=0
 row() {

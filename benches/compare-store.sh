@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The store beside SQLite on one layout: insert, scan, seek, size, kill and reopen, in one table.
+# The store next to SQLite on one layout: insert, scan, seek, size, kill and reopen, in one table.
 # With --scale: what it costs by trades, by wallets and by the order in which trades come.
 # usage: bash benches/compare-store.sh [--short] [--scale] [arguments of compare/store.py]
 # --short tries all of it on a small file with a debug build, and judges only what must hold there.
-# The peer is a small program of its own, built beside the main build; it needs a C compiler.
+# The peer is a small program of its own, built next to the main build; it needs a C compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The real binary beside its limits and its peers, in one run: prints one table of ratios.
+# The real binary next to its limits and its peers, in one run: prints one table of ratios.
 # usage: bash benches/compare.sh [--short] [arguments of compare/compare.py]
 # Installs nginx, wrk, PostgreSQL and Node from Debian where they are missing. Results are kept in
 # target/compare, so that `--only SECTION,...` runs sections again and the table has all of them.

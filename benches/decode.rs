@@ -1,6 +1,6 @@
 //! Bytes to trades: `cargo bench --bench decode`.
 //!
-//! Beside one route of Solana's, recorded answers of every family, below the folder that
+//! Apart from one route of Solana's, recorded answers of every family, below the folder that
 //! `BLOTTER_CORPUS` names, else `../shared/corpus` where it exists. Each group's first member is the
 //! bare scan of the same JSON, which no decoder of JSON can beat.
 

@@ -10,8 +10,8 @@ const USAGE: &str = "usage:
   load FOLDER FIRST WALLETS EACH CHUNK AT_ONCE back|front   writes wallets FIRST.. of EACH trades
   scan FOLDER WALLETS EACH                                  reads all, twice
   seek FOLDER WALLETS EACH COUNT cold|warm LIMIT...         reads LIMIT rows behind random trades
-  hammer FOLDER FIRST EACH CHUNK                            writes on and on, and tells each commit
-  verify FOLDER FIRST EACH CHUNK TOLD                       what is there of that";
+  hammer FOLDER FIRST EACH CHUNK                            writes on and on, and prints each commit
+  verify FOLDER FIRST EACH CHUNK REPORTED                    what is there of that";
 
 /// Part of a wallet's history: trades `from..end`, counted from the newest of `trades`.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ pub(crate) trait Engine: Sized {
     fn close(self);
 }
 
-/// Of all that was read, in its order: engines that were given the same must tell the same.
+/// Of all that was read, in its order: engines that were given the same must give the same.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct Sum(u64);
 
@@ -182,24 +182,24 @@ fn seek<E: Engine>(folder: &Path, size: (u64, u64), count: u64, is_warm: bool, l
     engine.close();
 }
 
-/// Until it is killed: tells how many trades are durable after each commit.
+/// Until it is killed: prints how many trades are durable after each commit.
 fn hammer<E: Engine>(folder: &Path, first: u64, each: u64, chunk: u64) {
     let mut engine = E::open(folder);
-    let mut told = 0;
+    let mut reported = 0;
     for wallet in first.. {
         engine.add_wallet(wallet);
         for from in (0..each).step_by(usize::try_from(chunk).unwrap()) {
             let end = (from + chunk).min(each);
             let batch = engine.prepare(Part { wallet, from, end, trades: each });
             engine.write(vec![batch]);
-            told += end - from;
-            println!("{told}");
+            reported += end - from;
+            println!("{reported}");
         }
     }
 }
 
-/// Opens after a kill, and holds all that was told against what is there.
-fn verify<E: Engine>(folder: &Path, first: u64, each: u64, chunk: u64, told: u64) {
+/// Opens after a kill, and compares all that was reported with what is there.
+fn verify<E: Engine>(folder: &Path, first: u64, each: u64, chunk: u64, reported: u64) {
     let began = Instant::now();
     let mut engine = E::open(folder);
     let opened = began.elapsed().as_micros();
@@ -215,13 +215,13 @@ fn verify<E: Engine>(folder: &Path, first: u64, each: u64, chunk: u64, told: u64
             break;
         }
     }
-    // A commit may have been durable before it could be told.
-    let next = each.min(told % each + chunk) + told / each * each;
-    let whole = right && (stored == told || stored == next);
-    let lost = told.saturating_sub(stored);
+    // A commit may have been durable before it could be reported.
+    let next = each.min(reported % each + chunk) + reported / each * each;
+    let whole = right && (stored == reported || stored == next);
+    let lost = reported.saturating_sub(stored);
     engine.close();
     println!(
-        r#"{{"open_us":{opened},"told":{told},"stored":{stored},"lost":{lost},"whole":{whole}}}"#
+        r#"{{"open_us":{opened},"reported":{reported},"stored":{stored},"lost":{lost},"whole":{whole}}}"#
     );
 }
 

@@ -3,7 +3,7 @@
 //! `cargo bench --bench fill -- FOLDER WALLETS TRADES_EACH [--forever]`. It goes on where an earlier
 //! run stopped: wallets that are there are left alone. With `--forever` it then writes on and on
 //! to more wallets, to be killed in the middle of it, and says after each acknowledged chunk how
-//! many trades it has kept. The wallets count as checked just now, so that a server tells them
+//! many trades it has kept. The wallets count as checked just now, so that a server serves them
 //! without asking a node first.
 
 #![expect(clippy::print_stdout, reason = "what was written is the result of this program")]

@@ -38,7 +38,7 @@ const SLOWER: u32 = 50;
 
 /// Times that the least may be exceeded by.
 const FLOOR: f64 = 1.15;
-/// What a slow endpoint beside a fast one may cost.
+/// What a slow endpoint next to a fast one may cost.
 const FLOOR_SLOW: f64 = 1.10;
 /// Of the mean, how long the last of some wallets may take.
 const FLOOR_SHARE: f64 = 1.15;
@@ -132,23 +132,23 @@ async fn together(way: Way, allowed: Allowed, transactions: u64) -> [Line; 2] {
     [line(what, allowed.least(&world.counts()), FLOOR), line(shared, mean, FLOOR_SHARE)]
 }
 
-/// A slow endpoint beside a fast one, against the fast one alone.
+/// A slow endpoint next to a fast one, against the fast one alone.
 async fn beside_a_slow_one(way: Way, allowed: Allowed, transactions: u64) -> Line {
     let read = async |trips: &[Duration]| -> (Read, Calls) {
         let world = World::new(way, 1, transactions, allowed, trips);
         (world.read().await[0], Calls::of(&world))
     };
     let (alone, _) = read(&[TRIP]).await;
-    // The slow one is named first: nobody knows which is which.
-    let (beside, calls) = read(&[TRIP * SLOWER, TRIP]).await;
-    assert_eq!(alone.rows, beside.rows, "{way:?}");
+    // The slow one is named first: neither has a measurement.
+    let (mixed, calls) = read(&[TRIP * SLOWER, TRIP]).await;
+    assert_eq!(alone.rows, mixed.rows, "{way:?}");
     Line {
-        what: format!("{}, {}, a node {SLOWER} times slower beside it", way.name(), told(allowed)),
-        took: beside.whole,
+        what: format!("{}, {}, a node {SLOWER} times slower next to it", way.name(), told(allowed)),
+        took: mixed.whole,
         least: alone.whole,
         floor: FLOOR_SLOW,
         calls,
-        first: beside.first,
+        first: mixed.first,
     }
 }
 
@@ -196,7 +196,7 @@ fn name(case: &Case) -> String {
     match case {
         Case::Alone(way, allowed) => format!("{}, {}", way.name(), told(*allowed)),
         Case::Together(way, _) => format!("{} together", way.name()),
-        Case::BesideSlow(way, _) => format!("{} beside a slow one", way.name()),
+        Case::BesideSlow(way, _) => format!("{} next to a slow one", way.name()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Trades that nobody made, as plain fields: what the stores that are compared are filled with.
+//! Generated trades, as plain fields: what the stores that are compared are filled with.
 //! It names nothing of the program, so that a peer can be built without it.
 
 /// Five digits of base58.

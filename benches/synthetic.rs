@@ -1,4 +1,4 @@
-//! Trades that nobody made: each a pure function of its wallet and number, so that none is kept.
+//! Generated trades: each a pure function of its wallet and number, so that none is kept.
 
 use std::sync::{Arc, LazyLock};
 
@@ -59,7 +59,7 @@ pub(crate) fn chunk(id: WalletId, number: u64, from: u64, size: u64, trades: u64
         accounts: vec![],
         anchors: None,
         prices: vec![],
-        beside: std::collections::HashMap::new(),
+        side_payment: std::collections::HashMap::new(),
         checked_at: None,
     }
 }

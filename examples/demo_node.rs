@@ -2,7 +2,7 @@
 //!
 //!     cargo run --example demo_node [PORT]
 
-#![expect(clippy::print_stdout, reason = "the example talks to whoever started it")]
+#![expect(clippy::print_stdout, reason = "the example prints for its user")]
 
 use blotter::demo::{DemoChains, Faults, LARGE_TRADES, Loopback, LoopbackLimits, Rate};
 use blotter::registry::Registry;
@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let chains = DemoChains::new(2026, &Registry::embedded()?);
     let wallets = chains.add_samples(LARGE_TRADES);
 
-    // Beside each endpoint that works, one that often does not.
+    // Next to each endpoint that works, one that often does not.
     let mut nodes = chains.nodes();
     for (path, bad) in chains.nodes() {
         bad.set_faults(Faults::storm(Rate(50)));

@@ -15,7 +15,7 @@ use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, HttpTransport, Lane, Pool, PoolLimits, Priority};
 use blotter::sources::{Discovery, EvmLimits, EvmParts, EvmSource, Source};
 
-/// Only tells how long to wait where a node names a date to come back at: not here.
+/// Needed only for how long to wait where a node names a date to come back at: not here.
 #[derive(Debug)]
 struct NoClock;
 
@@ -54,8 +54,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         for (height, price) in chunk.iter().zip(source.native_prices(&at, &lane).await?) {
             let dollars =
                 |price: Price| Decimal { units: Units::from(price.0), decimals: Price::DECIMALS };
-            let told = price.map_or_else(|| "null".to_owned(), |p| dollars(p).to_string());
-            println!("{height} {told}");
+            let text = price.map_or_else(|| "null".to_owned(), |p| dollars(p).to_string());
+            println!("{height} {text}");
         }
     }
     Ok(())

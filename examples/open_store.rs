@@ -46,7 +46,7 @@ async fn main() -> Result<(), StoreError> {
             accounts: vec![],
             anchors: None,
             prices: vec![],
-            beside: std::collections::HashMap::new(),
+            side_payment: std::collections::HashMap::new(),
             checked_at: None,
         })
         .await?;

@@ -1,4 +1,4 @@
-"""The real binary beside its limits and its peers, in one run: prints a table of ratios.
+"""The real binary next to its limits and its peers, in one run: prints a table of ratios.
 
 usage: python3 compare.py BINARY --fill PROGRAM [--short] [--only stream,pages] [--json FILE] [--markdown FILE] [--svg FOLDER] [--keep FOLDER]
 
@@ -46,7 +46,7 @@ def machine():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binary", type=lambda text: Path(text).resolve())
-    parser.add_argument("--fill", help="the program that fills a folder (cargo bench --bench fill --no-run tells where)")
+    parser.add_argument("--fill", help="the program that fills a folder (cargo bench --bench fill --no-run prints the path)")
     parser.add_argument("--short", action="store_true", help="every section, small; floors are not enforced")
     parser.add_argument("--rows", type=int, help="rows of the large wallet")
     parser.add_argument("--scale", type=int, help="trades of the filled folder")
@@ -90,7 +90,7 @@ def main():
             error = None
             try:
                 section(told)
-            except Exception as caught:  # whatever it was, the other sections go on
+            except Exception as caught:  # the other sections go on after any error
                 error = f"{type(caught).__name__}: {caught}"
                 stopped.append(name)
                 note(f"{name} stopped: {traceback.format_exc()}")

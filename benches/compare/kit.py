@@ -311,7 +311,7 @@ def load(server, wallet):
 
 
 class Paced:
-    """So many requests a second whatever comes back, on kept connections. A latency counts from the
+    """So many requests a second independent of the answers, on kept connections. A latency counts from the
     moment at which the request was due, so that a wait for a free connection is part of it."""
 
     def __init__(self, port, key, paths, rate, seconds, connections=32):

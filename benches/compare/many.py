@@ -37,7 +37,7 @@ class Filled:
         return self._folder
 
     def together(self, report):
-        """Streams of different stored wallets, all at once, beside the same streams one after the other."""
+        """Streams of different stored wallets, all at once, against the same streams one after the other."""
         server = self.bench.serve(self.folder)
         count = TOGETHER // 10 if self.bench.args.short else TOGETHER
         paths = []
@@ -68,7 +68,7 @@ class Filled:
             ends += [end for end, *_ in told]
             firsts += [first for _, first, *_ in told]
         rows = count * self.each
-        report.row(f"{count} streams of {self.each:,} rows together, beside one after the other", f"{rows / median(whole) / 1e6:.2f} M rows/s",
+        report.row(f"{count} streams of {self.each:,} rows together, against one after the other", f"{rows / median(whole) / 1e6:.2f} M rows/s",
                    f"{rows / median(apart) / 1e6:.2f} M rows/s", median(apart) / median(whole), None)
         report.value("the same: first byte p50, p99", f"{percentile(firsts, 0.5) * 1e3:.1f}, {percentile(firsts, 0.99) * 1e3:.1f} ms")
         report.value("the same: end p50, p99", f"{percentile(ends, 0.5) * 1e3:.0f}, {percentile(ends, 0.99) * 1e3:.0f} ms")
@@ -148,7 +148,7 @@ def size(bench, report):
 
 
 def loading(serving, report):
-    """Wallets that are being loaded beside a steady rate of pages of a stored one."""
+    """Wallets that are being loaded next to a steady rate of pages of a stored one."""
     bench, server = serving.bench, serving.demo
     serving.stored
     seconds = 4 if bench.args.short else 15
@@ -157,20 +157,20 @@ def loading(serving, report):
     rate, loads = (PAGES_A_SECOND // 10, LOADING // 10) if bench.args.short else (PAGES_A_SECOND, LOADING)
     note(f"{rate} pages a second, alone")
     alone = Paced(server.port, server.key, paths, rate, seconds).run()
-    note("the same beside wallets that are loaded")
+    note("the same next to wallets that are loaded")
     reset_peak(server.pid)
     loaders = Loaders(server, loads, random.Random(time.time_ns()))
     loaders.wait_begun()
-    beside = Paced(server.port, server.key, paths, rate, seconds).run()
+    busy = Paced(server.port, server.key, paths, rate, seconds).run()
     rows, wallets, took = loaders.stop()
-    # 500 a second were asked for: what came slower than that kept somebody waiting.
-    reached = len(beside.times) / beside.took
-    p99 = [percentile(run.times, 0.99) * 1e3 for run in (beside, alone)]
-    p50 = [percentile(run.times, 0.5) * 1e3 for run in (beside, alone)]
-    report.row(f"{rate} pages of {PAGE} a second beside {loads} loading wallets: p99, beside the same alone", f"{reached:.0f}/s, p50 {p50[0]:.2f}, p99 {p99[0]:.2f} ms",
+    # 500 a second were asked for: a slower rate means that a client waited.
+    reached = len(busy.times) / busy.took
+    p99 = [percentile(run.times, 0.99) * 1e3 for run in (busy, alone)]
+    p50 = [percentile(run.times, 0.5) * 1e3 for run in (busy, alone)]
+    report.row(f"{rate} pages of {PAGE} a second next to {loads} loading wallets: p99, against the same alone", f"{reached:.0f}/s, p50 {p50[0]:.2f}, p99 {p99[0]:.2f} ms",
                f"p50 {p50[1]:.2f}, p99 {p99[1]:.2f} ms", p99[0] / p99[1], None)
-    report.check("the same: pages that came, wallets that were loaded meanwhile", f"{len(alone.times) + len(beside.times):,} of {2 * rate * seconds:,}, {wallets} wallets",
-                 not alone.failed and not beside.failed and wallets > 0)
+    report.check("the same: pages that came, wallets that were loaded meanwhile", f"{len(alone.times) + len(busy.times):,} of {2 * rate * seconds:,}, {wallets} wallets",
+                 not alone.failed and not busy.failed and wallets > 0)
     report.value("the same: loaded meanwhile", f"{rows / took:,.0f} rows/s")
     report.value("the same: memory at most", f"{status_of(server.pid, 'VmHWM') / 1024:.0f} MiB")
 

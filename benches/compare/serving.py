@@ -1,4 +1,4 @@
-"""One server with the demo's large wallet beside nginx with the same bytes and Node with PostgreSQL:
+"""One server with the demo's large wallet next to nginx with the same bytes and Node with PostgreSQL:
 streams, pages, and readers that do nothing."""
 import hashlib
 import json
@@ -16,7 +16,7 @@ from kit import HERE, Failed, ask, body, cpu, free_port, get, history, load, med
 # Of a hundred trades of the demo's wallets, twenty-five have a second row.
 ROWS_A_TRADE = 1.25
 ROW = re.compile(rb'\{"signature":.*?\}')
-# Wraps SOL: no row names it, so this filter leaves a stream with nothing to tell.
+# Wraps SOL: no row names it, so this filter leaves a stream with nothing to deliver.
 NO_TOKEN = "So11111111111111111111111111111111111111112"
 
 
@@ -147,8 +147,8 @@ class Serving:
         our_seconds, pg_seconds = median([seconds for _, seconds in ours]), min(seconds for _, seconds, _ in pg)
         mb = lambda rate: f"{rate / 1e6:.0f} MB/s"
         ratio = median([o / n for (o, _), n in zip(ours, nginx)])
-        report.row(f"stream of {self.rows:,} rows, beside nginx with the same bytes", mb(our_rate), mb(nginx_rate), ratio, ">= 0.25")
-        report.row("the same rows, beside Node + PostgreSQL", f"{our_seconds:.2f} s", f"{pg_seconds:.2f} s", pg_seconds / our_seconds, ">= 10")
+        report.row(f"stream of {self.rows:,} rows, against nginx with the same bytes", mb(our_rate), mb(nginx_rate), ratio, ">= 0.25")
+        report.row("the same rows, against Node + PostgreSQL", f"{our_seconds:.2f} s", f"{pg_seconds:.2f} s", pg_seconds / our_seconds, ">= 10")
         cost = median(spent) / self.rows
         report.value("processor time of the server a row", f"{cost * 1e9:.0f} ns")
         report.bars("Stream of stored rows", "MB/s", [("nginx, same bytes", nginx_rate / 1e6), ("blotter", our_rate / 1e6), ("Node + PostgreSQL", pg_rate / 1e6)])
@@ -203,11 +203,11 @@ class Serving:
         last = {name: f"{run[0]:,.0f}/s, p50 {run[1]:.2f}, p99 {run[2]:.2f} ms" for name, run in runs.items()}
         what = f"pages of {limit}, {connections} connection{'s' if connections > 1 else ''}"
         floor = {(1000, 1): ">= 12", (1000, 64): ">= 25"}.get((limit, connections))
-        report.row(f"{what}, beside Node + PostgreSQL", last["ours"], last["peer"], rate["ours"] / rate["peer"], floor)
+        report.row(f"{what}, against Node + PostgreSQL", last["ours"], last["peer"], rate["ours"] / rate["peer"], floor)
         if limit == 1000:
-            report.row(f"{what}, beside nginx with the same bytes", last["ours"], last["other"], rate["ours"] / rate["other"], None)
+            report.row(f"{what}, against nginx with the same bytes", last["ours"], last["other"], rate["ours"] / rate["other"], None)
         else:
-            report.row(f"{what}, beside a constant answer (/healthz)", last["ours"], last["other"], rate["ours"] / rate["other"], ">= 0.7" if connections == 1 else None)
+            report.row(f"{what}, against a constant answer (/healthz)", last["ours"], last["other"], rate["ours"] / rate["other"], ">= 0.7" if connections == 1 else None)
         third = "nginx, same bytes" if limit == 1000 else "blotter, constant answer"
         report.bars(f"Pages of {limit}, {connections} connection{'s' if connections > 1 else ''}", "pages/s",
                     [(third, rate["other"]), ("blotter", rate["ours"]), ("Node + PostgreSQL", rate["peer"])])
@@ -235,18 +235,18 @@ class Serving:
         made = self.sockets(count, self.path, receive=64 << 10)
         time.sleep(3)
         used = status_of(server.pid, "VmRSS") - base
-        beside = [get(server.port, f"{self.path}?limit=1", server.key)[1] for _ in range(301)]
+        busy = [get(server.port, f"{self.path}?limit=1", server.key)[1] for _ in range(301)]
         for s in made:
             s.close()
-        worst, usual = percentile(beside, 0.99) * 1e3, percentile(calm, 0.99) * 1e3
-        report.row(f"{count} stalled readers: page of 1, p99, beside the same without them", f"{worst:.2f} ms", f"{usual:.2f} ms", worst / usual, None)
+        worst, usual = percentile(busy, 0.99) * 1e3, percentile(calm, 0.99) * 1e3
+        report.row(f"{count} stalled readers: page of 1, p99, against the same without them", f"{worst:.2f} ms", f"{usual:.2f} ms", worst / usual, None)
         report.row("the same, in milliseconds", f"{worst:.2f} ms", "", worst, "<= 1000", "ms")
         report.value("memory of a stalled reader", f"{used / count:.0f} KiB")
         settle(server)
 
     def idle(self, report):
-        """Streams that have told all and wait for more: resident memory of each. Each number of them in a
-        process of its own that has read the wallet once: beside what another one has freed, which
+        """Streams that have delivered all and wait for more: resident memory of each. Each number of them in a
+        process of its own that has read the wallet once: next to what another one has freed, which
         streams take up again, they would seem to cost nothing."""
         for count in (100, 500) if self.bench.args.short else (1_000, 10_000):
             if count + 500 > self.bench.fds:
@@ -263,7 +263,7 @@ class Serving:
             time.sleep(3)
             used = status_of(server.pid, "VmRSS") - base
             times = [get(server.port, f"{self.path}?limit=1", server.key)[1] for _ in range(101)]
-            report.row(f"{count:,} idle streams: memory of each", f"{used / count:.1f} KiB", f"page of 1 beside them: p99 {percentile(times, 0.99) * 1e3:.1f} ms", used / count, "<= 20", "KiB")
+            report.row(f"{count:,} idle streams: memory of each", f"{used / count:.1f} KiB", f"page of 1 next to them: p99 {percentile(times, 0.99) * 1e3:.1f} ms", used / count, "<= 20", "KiB")
             for s in made:
                 s.close()
             settle(server)
@@ -293,7 +293,7 @@ def heads(made, wait=60):
 
 
 def rows_sum(text):
-    """The same for the same rows in whatever order."""
+    """The same for the same rows in any order."""
     total = count = 0
     for found in ROW.finditer(text):
         total += int.from_bytes(hashlib.blake2b(found[0], digest_size=8).digest(), "big")

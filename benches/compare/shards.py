@@ -48,7 +48,7 @@ def shards(bench, report):
 
 
 def one_each(trial, report):
-    """Each wallet goes to one shard, whatever is asked about it; the other never hears of it."""
+    """Each wallet goes to one shard for every kind of request; the other never gets one."""
     note(f"{WALLETS} wallets through the balancer")
     chance = random.Random(2)
     homes, strays = {}, 0
@@ -125,14 +125,14 @@ def cost(trial, report, home):
             direct.append(one[0] / one[1])
             through.append(other[0] / other[1])
     ratio = median([t / d for t, d in zip(through, direct)])
-    report.row("stream through the balancer, beside the shard itself", f"{median(through) / 1e6:.0f} MB/s", f"{median(direct) / 1e6:.0f} MB/s", ratio, None)
+    report.row("stream through the balancer, against the shard itself", f"{median(through) / 1e6:.0f} MB/s", f"{median(direct) / 1e6:.0f} MB/s", ratio, None)
     for limit, connections in ((1000, 64), (1, 64)):
         paths = [f"{path}?limit={limit}"]
         for port in (trial.port, server.port):
             trial.bench.wrk(port, paths, connections, trial.key, seconds=1)
         ours = trial.bench.wrk(trial.port, paths, connections, trial.key)
         own = trial.bench.wrk(server.port, paths, connections, trial.key)
-        report.row(f"pages of {limit} through the balancer, {connections} connections, beside the shard itself", f"{ours[0]:,.0f}/s, p99 {ours[2]:.2f} ms", f"{own[0]:,.0f}/s, p99 {own[2]:.2f} ms", ours[0] / own[0], None)
+        report.row(f"pages of {limit} through the balancer, {connections} connections, against the shard itself", f"{ours[0]:,.0f}/s, p99 {ours[2]:.2f} ms", f"{own[0]:,.0f}/s, p99 {own[2]:.2f} ms", ours[0] / own[0], None)
 
 
 def death(trial, report, homes):

@@ -1,4 +1,4 @@
-"""The store beside SQLite on one layout, and its costs by size: prints Markdown tables.
+"""The store next to SQLite on one layout, and its costs by size: prints Markdown tables.
 
 usage: python3 store.py OURS [--peer PROGRAM] [--scale] [--trades N] [--kills N] [--rounds N]
                         [--unjudged] [--json FILE] [--folder FOLDER]
@@ -28,7 +28,7 @@ def note(text):
 
 
 def run(program, *args):
-    """All JSON lines that a command tells."""
+    """All JSON lines that a command prints."""
     done = subprocess.run([program, *map(str, args)], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{program} {args}: {done.stderr[-2000:]}")
@@ -73,7 +73,7 @@ def measure(program, folder, wallets, each, cold=2_000, warm=20_000):
 
 
 def kill(program, folder, first, each, chunk, after):
-    """Kills a writer in the middle, and tells what the next one finds."""
+    """Kills a writer in the middle, and returns what the next one finds."""
     child = subprocess.Popen([program, "hammer", str(folder), str(first), str(each), str(chunk)],
                              stdout=subprocess.PIPE, text=True)
     try:
@@ -81,7 +81,7 @@ def kill(program, folder, first, each, chunk, after):
         time.sleep(after)
     finally:
         child.kill()
-    # What is left in the pipe was told before the end; a line that was cut was not.
+    # What is left in the pipe was reported before the end; a line that was cut was not.
     lines = (told + child.stdout.read()).split("\n")[:-1]
     child.wait()
     (found,) = run(program, "verify", folder, first, each, chunk, int(lines[-1]) if lines else 0)
@@ -99,7 +99,7 @@ def kills(program, folder, first, count):
         found.append(one)
     opened = [one["open_us"] / 1e3 for one in found]
     return {"open p50": statistics.median(opened), "open max": max(opened), "lost": sum(one["lost"] for one in found),
-            "broken": sum(not one["whole"] for one in found), "told": sum(one["told"] for one in found)}
+            "broken": sum(not one["whole"] for one in found), "reported": sum(one["reported"] for one in found)}
 
 
 def row(what, unit, ours, peer, floor, of_ratio=False):
@@ -165,7 +165,7 @@ def compare(args):
         row(what, unit, middle(ours, key), middle(peer, key), floor, of_ratio)
     row("open after kill -9, median", "ms", ours_killed["open p50"], peer_killed["open p50"], None)
     row("open after kill -9, worst", "ms", ours_killed["open max"], peer_killed["open max"], "<= 50")
-    row(f"acknowledged trades lost, of {ours_killed['told']:,}", "trades", ours_killed["lost"], peer_killed["lost"], "<= 0")
+    row(f"acknowledged trades lost, of {ours_killed['reported']:,}", "trades", ours_killed["lost"], peer_killed["lost"], "<= 0")
     row(f"commits in parts, {args.kills} kills", "commits", ours_killed["broken"], peer_killed["broken"], "<= 0")
     kept = not (ours_killed["lost"] or ours_killed["broken"])
     print(f"{args.trades:,} trades of {wallets:,} wallets, median of {args.rounds} rounds\n")

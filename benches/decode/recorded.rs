@@ -44,7 +44,7 @@ impl Case {
         }
     }
 
-    /// From the bytes of the answers. EVM without inner calls: other calls tell of those.
+    /// From the bytes of the answers. EVM without inner calls: other calls return those.
     pub(super) fn trades(&self, registry: &Registry) -> Decoded {
         match self {
             Self::Solana { wallet, answer } => {
@@ -88,7 +88,7 @@ impl Case {
 }
 
 /// The cases of one folder of the corpus; none where there is no such folder.
-#[expect(clippy::print_stderr, reason = "tells what was left out")]
+#[expect(clippy::print_stderr, reason = "lists what was left out")]
 pub(super) fn cases(name: &str) -> Vec<Case> {
     let corpus = std::env::var_os("BLOTTER_CORPUS").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"),

@@ -27,7 +27,7 @@ pub(crate) struct Seen {
     inner: DemoTransport,
     /// The wallet as logs name it.
     wallet: String,
-    /// A request counts as one call, whatever it holds: so Tron's index counts.
+    /// A request counts as one call, even if a batch: so Tron's index counts.
     by_request: bool,
     counts: Mutex<Counts>,
     hasher: RandomState,
@@ -42,7 +42,7 @@ pub(crate) struct Counts {
     single: HashSet<u64>,
     batched: HashSet<u64>,
     /// Distinct pages of lists that are requests of their own, of a node and of an index or gateway
-    /// beside it.
+    /// next to it.
     pages: HashSet<u64>,
     index_pages: HashSet<u64>,
 }
@@ -132,7 +132,7 @@ impl Seen {
 
     fn is_for_rows(&self, call: &Value) -> bool {
         let method = call["method"].as_str().unwrap_or("");
-        // Logs of pools that tell prices are for no rows.
+        // Logs of reference pools are for no rows.
         let is_own_logs =
             || method == "eth_getLogs" && call["params"].to_string().contains(&self.wallet);
         TRANSACTIONS.contains(&method) || is_own_logs()

@@ -8,7 +8,7 @@ use blotter::demo::evm::{self, EvmModel};
 use blotter::demo::solana::{SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults, evm::tron};
 use blotter::domain::{Address, Clock, Filter, KeyId, Wallet};
-use blotter::history::{History, HistoryLimits, HistoryParts, Step, Tasks, WalkRequest, Want};
+use blotter::history::{Extent, History, HistoryLimits, HistoryParts, Step, Tasks, WalkRequest};
 use blotter::registry::{Chain, Registry};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
 use blotter::sources::{
@@ -81,7 +81,7 @@ impl Allowed {
     }
 
     /// The least time: for all distinct calls at the rate, for transactions and lists by turns of
-    /// as many requests as may be open, or page after page of an index beside the node; and one
+    /// as many requests as may be open, or page after page of an index next to the node; and one
     /// round trip.
     pub(crate) fn least(&self, counts: &Counts) -> Duration {
         let calls = counts.distinct() - counts.index_pages();
@@ -209,7 +209,7 @@ impl World {
             resume: None,
             filter: Filter::default(),
             follow: false,
-            want: Want::All,
+            want: Extent::All,
             window,
         };
         let mut walk = self.history.walk(request).unwrap();
@@ -221,7 +221,7 @@ impl World {
                     rows += more.len();
                 }
                 Step::End(end) => {
-                    // A node that keeps no lists tells events as far down as it keeps blocks.
+                    // A node that keeps no lists returns events as far down as it keeps blocks.
                     let is_whole = end.complete && end.error.is_none();
                     assert!(is_whole, "{:?} {end:?}", self.way);
                     let first = first.unwrap_or_default();

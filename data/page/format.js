@@ -1,4 +1,4 @@
-// How numbers and times look. Cut digits are told by an ellipsis; the whole number is in the title.
+// How numbers and times look. An ellipsis marks cut digits; the whole number is in the title.
 
 import { toText } from "./decimal.js";
 

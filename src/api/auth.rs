@@ -43,8 +43,8 @@ impl KeyInfo {
 /// The keys that the server knows at one moment, found by the SHA-256 of their text.
 #[derive(Debug, Default)]
 pub struct KeyRing {
-    /// By the first eight bytes of the hash, which tell nothing about a key; the whole is compared
-    /// in constant time.
+    /// By the first eight bytes of the hash, which reveal nothing about a key; the whole is
+    /// compared in constant time.
     entries: HashMap<[u8; 8], Vec<(Hash, Arc<KeyInfo>)>>,
     by_id: HashMap<KeyId, Arc<KeyInfo>>,
 }
@@ -76,7 +76,7 @@ fn prefix(hash: &Hash) -> [u8; 8] {
     std::array::from_fn(|at| hash.get(at).copied().unwrap_or_default())
 }
 
-/// The key ring in force; whoever owns the keys replaces it while the server runs. Clones share it.
+/// The current key ring; its owner replaces it while the server runs. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Keys {
     inner: Arc<Inner>,

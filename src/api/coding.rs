@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(Coding::accepted(&HeaderMap::new()), Coding::Identity);
     }
 
-    /// Whatever has been sent so far can be read before more is sent.
+    /// Everything sent so far can be read before more is sent.
     #[tokio::test]
     async fn every_piece_can_be_read_when_it_comes() {
         let lines = ["{\"trades\":[]}\n", "\n", "{\"complete\":true}\n"];

@@ -10,10 +10,10 @@ use warp::http::header::{
 use warp::reply::Response;
 
 const ANYBODY: HeaderValue = HeaderValue::from_static("*");
-/// What a page may send beside what every request may have.
+/// Headers that a page may send in addition to the safelisted ones.
 const SENT: HeaderValue =
     HeaderValue::from_static("authorization, content-type, x-api-key, x-request-id");
-/// What a page may read beside what every answer may have.
+/// Headers that a page may read in addition to the safelisted ones.
 const READ: HeaderValue = HeaderValue::from_static(
     "blotter-as-of, link, ratelimit, ratelimit-policy, retry-after, x-request-id",
 );

@@ -1,4 +1,4 @@
-//! The JSON shapes beside the history: the public contract, apart from the domain types.
+//! The JSON shapes other than the history: the public contract, apart from the domain types.
 
 use serde::Serialize;
 

@@ -80,7 +80,7 @@ impl From<HistoryError> for ApiError {
     }
 }
 
-/// A kind of failure that clients can tell apart.
+/// A kind of failure that clients can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) status: StatusCode,

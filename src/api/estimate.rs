@@ -24,7 +24,7 @@ use crate::domain::row_json::rows_json;
 use crate::domain::{Address, Numbers, Wallet};
 use crate::history::Estimate;
 
-/// What a request brings beside its head.
+/// The parts of a request other than its head.
 pub(super) struct Received {
     pub(super) peer: Option<Peer>,
     /// Why it is refused before it is routed.
@@ -58,7 +58,7 @@ impl Received {
 }
 
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct EstimateRequest {
     addresses: Vec<String>,
     chain: Option<String>,
 }
@@ -86,7 +86,7 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
     let body =
         timeout(limits.estimate_body_wait_max, received.whole(limits.estimate_body_bytes_max));
     let body = body.await.map_err(|_| wrong("it did not arrive in time"))??;
-    let asked: Asked = serde_json::from_slice(&body)
+    let asked: EstimateRequest = serde_json::from_slice(&body)
         .map_err(|_| wrong("expected JSON such as {\"addresses\":[\"…\"],\"chain\":\"sol\"}"))?;
     let max = limits.estimate_addresses_max;
     if asked.addresses.is_empty() || asked.addresses.len() > max {

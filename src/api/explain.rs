@@ -49,9 +49,9 @@ struct TradeBody {
     amount_sol: Number,
     amount: Number,
     dex: String,
-    /// Where `amountSol` comes from: `movement` of the wallet, `route` (native coin that the swap of
-    /// two tokens went through), `order` (an account of the wallet's order gave it), `unknown`, or
-    /// the source of a stored value that the transaction itself does not tell.
+    /// Where `amountSol` comes from: `movement` of the wallet, `route` (native coin that the swap
+    /// of two tokens went through), `order` (an account of the wallet's order gave it), `unknown`,
+    /// or the source of a stored value that the transaction itself does not contain.
     value_from: &'static str,
 }
 
@@ -148,7 +148,7 @@ fn body<'a>(explained: &'a Explained, wallet: &Wallet, chain: &'a Chain) -> Body
         verdict: verdict(explanation),
         trades: named.trades(),
         movements: named.movements(),
-        native_movements_known: explanation.native_told,
+        native_movements_known: explanation.native_known,
         venues: venues.collect(),
         left_out: named.left_out(),
         notes: notes.collect(),
@@ -283,13 +283,13 @@ fn side(side: Side) -> &'static str {
 fn why(why: Why) -> (&'static str, &'static str) {
     match why {
         Why::NetworkFee => ("network fee", "the network takes it for any transaction"),
-        Why::Tip => ("tip", "paid to a relay for inclusion, beside the swap"),
-        Why::BotFee => ("bot fee", "a bot's or a wallet program's own fee, beside the swap"),
+        Why::Tip => ("tip", "paid to a relay for inclusion, outside the swap"),
+        Why::BotFee => ("bot fee", "a bot's or a wallet program's own fee, outside the swap"),
         Why::Rent => ("rent", "put into new accounts of the wallet; it is still the wallet's"),
         Why::RentBack => ("rent given back", "it was the wallet's own before"),
         Why::Follows => ("follows", "minted or burnt in step with a token that was exchanged"),
         Why::NotExchanged => ("transfer", "no venue exchanged this token"),
-        Why::Beside => (
+        Why::SidePayment => (
             "beside the trade",
             "a transfer, rent of others' accounts, or a fee that is no part of the swap",
         ),

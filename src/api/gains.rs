@@ -28,7 +28,7 @@ use super::query::{decode_segment, parse_numbers, parse_time, read_year, wrong};
 use super::reply;
 use crate::domain::row_json::short;
 use crate::domain::{Address, Filter, Numbers, RowRef, UnixSeconds, Wallet};
-use crate::history::{AsOf, End, Step, WalkRequest, Want};
+use crate::history::{AsOf, End, Extent, Step, WalkRequest};
 use crate::pnl::{Count, Counted, Ledger, LedgerRow, Method, Period, Report, Subject, Writer};
 use crate::registry::Chain;
 
@@ -160,7 +160,7 @@ async fn read(
         filter: Filter::default(),
         follow: false,
         // One more shows that there are too many.
-        want: Want::Rows(limits.pnl_rows_max.saturating_add(1)),
+        want: Extent::Rows(limits.pnl_rows_max.saturating_add(1)),
         window: limits.page_wait,
     })?;
     let mut walk = Guarded::new(&call.app, caller, walk);

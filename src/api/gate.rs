@@ -44,7 +44,7 @@ impl Rate {
 pub(super) struct Bucket(Mutex<Option<Instant>>);
 
 impl Bucket {
-    /// Takes one request, or tells how long to wait for it.
+    /// Takes one request, or returns how long to wait for it.
     pub(super) fn take(
         &self,
         rate: Rate,
@@ -77,8 +77,8 @@ pub(super) fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// Counted places.
-#[derive(Debug, Default)]
+/// Counted places; clones share them.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Places(Arc<AtomicUsize>);
 
 /// One taken place; dropping it gives it back.

@@ -9,6 +9,7 @@ use warp::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use warp::reply::Response;
 
 use super::App;
+use super::access::{self, Access};
 use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
 use super::coding::Coding;
@@ -21,9 +22,10 @@ use super::gate::{Place, Rate, RateState};
 use super::guarded::Guarded;
 use super::limits::MetricsAccess;
 use super::query::{HistoryQuery, decode_segment};
+use super::visitors::{Peer, client};
 use super::{cors, coverage, explain, gains, page, reference, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, Filter, Numbers, UnixMillis, Wallet};
-use crate::history::{Ability, WalkRequest, Want};
+use crate::history::{Ability, Extent, WalkRequest};
 use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -114,6 +116,31 @@ impl Call {
         self.app.keys.caller(&self.headers, self.now()).ok_or(ApiError::Unauthorized)
     }
 
+    /// What the access log holds of it.
+    fn access(
+        &self,
+        endpoint: &Endpoint,
+        peer: Option<Peer>,
+        status: u16,
+        started: Instant,
+    ) -> Access {
+        let (limits, began) = (&self.app.limits, started.elapsed());
+        let ago = u64::try_from(began.as_millis()).unwrap_or_default();
+        Access {
+            time: UnixMillis(self.now().0.saturating_sub(ago)),
+            request_id: self.request_id.clone(),
+            client: client(peer, &self.headers, &limits.trusted_proxies),
+            key: self.caller().ok().map(|caller| caller.key.public_id.clone()),
+            method: known_method(&self.method),
+            route: endpoint.label(),
+            path: limits.log_paths.then(|| self.path.clone()),
+            status,
+            bytes: 0,
+            began,
+            ended: began,
+        }
+    }
+
     /// Takes one request off the caller's rate; `None` for a key without one.
     pub(super) fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
         let Some(millis) = caller.key.rate_millis else { return Ok(None) };
@@ -135,7 +162,7 @@ pub(super) async fn answer(
     received: Received,
     app: Arc<App>,
 ) -> Response {
-    let started = Instant::now();
+    let (started, peer) = (Instant::now(), received.peer);
     let request_id = app.request_id(headers.get(REQUEST_ID));
     let call = Call { app, method, path, headers, query, request_id };
     let is_shared = received.refused.is_none() && is_shared(&endpoint, &call);
@@ -168,7 +195,13 @@ pub(super) async fn answer(
     let status = response.status().as_u16();
     let method = known_method(&call.method);
     call.app.metrics.answered(endpoint.label(), method, status, started.elapsed());
-    response
+    match call.app.access.get() {
+        Some(log) => {
+            let entry = call.access(&endpoint, peer, status, started);
+            access::follow(Arc::clone(log), entry, started, response)
+        }
+        None => response,
+    }
 }
 
 /// Whether pages of other sites may read the answer. Without a key they could find out from
@@ -213,7 +246,7 @@ async fn dispatch(
 
 /// A history request whose every part was checked.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct ApiRequest {
     pub(super) wallet: Wallet,
     /// The canonical form of the address, which answers echo.
     pub(super) wallet_text: String,
@@ -233,7 +266,7 @@ pub(super) struct Asked {
     pub(super) coding: Coding,
 }
 
-impl Asked {
+impl ApiRequest {
     fn parse(call: &Call, segment: &str, caller: &Caller) -> Result<Self, ApiError> {
         let query = HistoryQuery::parse(&call.query)?;
         let chain = find_chain(call, Some(caller), query.chain.as_deref())?;
@@ -265,7 +298,7 @@ impl Asked {
     }
 }
 
-/// The chain of that name, where the caller may read it; somebody without a key may read all.
+/// The chain of that name, where the caller may read it; without a key all chains may be read.
 pub(super) fn find_chain<'a>(
     call: &'a Call,
     caller: Option<&Caller>,
@@ -286,7 +319,7 @@ pub(super) fn find_chain<'a>(
 async fn history(call: &Call, segment: &str) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
-    let asked = Asked::parse(call, segment, &caller)?;
+    let asked = ApiRequest::parse(call, segment, &caller)?;
     let mut response = if call.method == Method::HEAD {
         // The head alone: nothing is loaded and nothing counts.
         reply::head_of_stream(if asked.limit.is_some() { reply::JSON } else { reply::NDJSON })
@@ -299,19 +332,19 @@ async fn history(call: &Call, segment: &str) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-async fn read(call: &Call, caller: &Caller, asked: Asked) -> Result<Response, ApiError> {
+async fn read(call: &Call, caller: &Caller, asked: ApiRequest) -> Result<Response, ApiError> {
     let (app, limits) = (&call.app, &call.app.limits);
     match asked.limit {
         None => {
             let place = StreamPlace::take(app, caller)?;
-            let walk = open(call, caller, &asked, Want::All, limits.stream_window)?;
+            let walk = open(call, caller, &asked, Extent::All, limits.stream_window)?;
             let used_up = caller.has_used_up(&app.history).await?;
             stream::answer(app, asked, walk, place, used_up).await
         }
         Some(size) => {
             let is_small = size <= limits.page_rows_buffered_max;
             let place = if is_small { None } else { Some(StreamPlace::take(app, caller)?) };
-            let walk = open(call, caller, &asked, Want::Rows(size), limits.page_wait)?;
+            let walk = open(call, caller, &asked, Extent::Rows(size), limits.page_wait)?;
             page::answer(app, asked, size, walk, place).await
         }
     }
@@ -320,8 +353,8 @@ async fn read(call: &Call, caller: &Caller, asked: Asked) -> Result<Response, Ap
 fn open(
     call: &Call,
     caller: &Caller,
-    asked: &Asked,
-    want: Want,
+    asked: &ApiRequest,
+    want: Extent,
     window: std::time::Duration,
 ) -> Result<Guarded, ApiError> {
     let walk = call.app.history.walk(WalkRequest {

@@ -46,7 +46,7 @@ pub struct ApiLimits {
     pub rate_burst: Duration,
     /// A longer `x-request-id` of a client is replaced.
     pub request_id_chars_max: usize,
-    /// What a client is told to wait after a passing failure.
+    /// The wait that a client is asked for after a temporary failure.
     pub retry_after: Duration,
     /// Connections at one time; one more is answered 503 and closed.
     pub connections_max: u32,
@@ -91,6 +91,8 @@ pub struct ApiLimits {
     pub estimate_burst: Duration,
     /// Addresses whose rate is remembered.
     pub visitors_max: usize,
+    /// Whether the access log holds paths, which may name wallets.
+    pub log_paths: bool,
 }
 
 impl ApiLimits {
@@ -142,6 +144,7 @@ impl Default for ApiLimits {
             estimate_calls_millis: 4000,
             estimate_burst: Duration::from_secs(10),
             visitors_max: 10_000,
+            log_paths: false,
         }
     }
 }

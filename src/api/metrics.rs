@@ -131,6 +131,7 @@ impl Collector for Collected {
             ("load_failures", "Failed loads", &metrics.load_failures),
             ("worker_panics", "Workers that panicked", &metrics.worker_panics),
             ("reorganisations", "Histories cut back", &metrics.reorganisations),
+            ("wallets_evicted", "Wallets deleted to make room", &metrics.wallets_evicted),
             ("audited_heights", "Finished heights read a second time", &metrics.audited_heights),
             (
                 "audit_missing",
@@ -156,6 +157,7 @@ impl Collector for Collected {
             gauge(&mut encoder, "store_wallets", "Wallets stored", stats.wallets)?;
             gauge(&mut encoder, "store_tokens", "Tokens stored", stats.tokens)?;
         }
+        self.capacity(&mut encoder)?;
         self.upstream(&mut encoder)
     }
 }
@@ -173,6 +175,17 @@ impl Collected {
     async fn refresh(&self) {
         let sizes = self.history.store_stats().await.ok();
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = sizes;
+    }
+
+    /// Room of a store that is a file, and whether background work is paused.
+    fn capacity(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let history = &self.history;
+        gauge(encoder, "paused", "1 while background work is paused", history.is_paused().into())?;
+        let size = history.store_size().ok().flatten();
+        let (used, free) = (size.map(|size| size.disk_bytes), size.and_then(|s| s.disk_free_bytes));
+        known(encoder, "store_disk_bytes", "What the store takes of its disk", used)?;
+        known(encoder, "disk_free_bytes", "Free on the disk of the store", free)?;
+        known(encoder, "store_max_bytes", "Limit of the store", history.capacity().max_bytes)
     }
 
     fn values(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
@@ -249,4 +262,16 @@ fn gauge(
 ) -> Result<(), std::fmt::Error> {
     let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
+
+/// A gauge whose value is not always known.
+fn known(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: Option<u64>,
+) -> Result<(), std::fmt::Error> {
+    let described = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    let Some(value) = value else { return Ok(()) };
+    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(described)
 }

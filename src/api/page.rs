@@ -14,7 +14,7 @@ use warp::reply::Response;
 use super::App;
 use super::error::ApiError;
 use super::guarded::Guarded;
-use super::handlers::{Asked, StreamPlace};
+use super::handlers::{ApiRequest, StreamPlace};
 use super::reply;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
 use crate::history::{End, HistoryError, Step};
@@ -24,7 +24,7 @@ const BYTES_BESIDE_ROWS: usize = 512;
 
 struct Page {
     app: Arc<App>,
-    asked: Asked,
+    asked: ApiRequest,
     /// Most rows of the page.
     size: u64,
     walk: Guarded,
@@ -39,7 +39,7 @@ struct Page {
 /// that grows beyond that is sent while it is written. `place` is there where that may happen.
 pub(super) async fn answer(
     app: &Arc<App>,
-    asked: Asked,
+    asked: ApiRequest,
     size: u64,
     walk: Guarded,
     place: Option<StreamPlace>,
@@ -75,7 +75,7 @@ impl Page {
         let headers = response.headers_mut();
         reply::put_as_of(headers, self.walk.as_of().await);
         if let Some(cursor) = cursor {
-            let Asked { path, chain, filter_query, .. } = &self.asked;
+            let ApiRequest { path, chain, filter_query, .. } = &self.asked;
             let size = &self.size.to_string();
             let asked = [path, "?chain=", chain, "&limit=", size, filter_query].concat();
             let next = ["<", &asked, "&cursor=", &cursor, ">; rel=\"next\""].concat();

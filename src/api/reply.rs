@@ -34,7 +34,7 @@ const OPEN_METRICS: HeaderValue =
 
 /// Answers are a key's own, and are not to be changed or held back on the way.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store, no-transform");
-/// Tells nginx and its kin to pass each piece on at once.
+/// Makes nginx and similar proxies pass each piece on at once.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
 /// Up to which height the answer is current, and when that was asked.
@@ -207,7 +207,7 @@ pub(super) fn put(headers: &mut HeaderMap, name: HeaderName, value: impl Into<By
     }
 }
 
-/// Drops the body and keeps what tells of it.
+/// Drops the body and keeps the headers about it.
 pub(super) fn without_body(response: &mut Response) {
     drop(std::mem::take(response.body_mut()));
 }

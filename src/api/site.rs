@@ -40,7 +40,7 @@ const INDEX: &str = include_str!("../../data/page/index.html");
 /// Stands in the page where the version of its files belongs.
 const VERSION_MARK: &str = "{version}";
 
-/// One file beside the page.
+/// One file of the page.
 struct File {
     name: &'static str,
     body: &'static str,

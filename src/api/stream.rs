@@ -13,7 +13,7 @@ use super::App;
 use super::dto::LineError;
 use super::error::ApiError;
 use super::guarded::Guarded;
-use super::handlers::{Asked, StreamPlace};
+use super::handlers::{ApiRequest, StreamPlace};
 use super::reply;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
 use crate::domain::{Numbers, Wallet};
@@ -39,7 +39,7 @@ struct Lines {
 /// and what is no wallet where the nodes report it at once.
 pub(super) async fn answer(
     app: &Arc<App>,
-    asked: Asked,
+    asked: ApiRequest,
     mut walk: Guarded,
     place: StreamPlace,
     quota_used_up: bool,

@@ -11,13 +11,13 @@ use tokio::time::Instant;
 use super::config::Config;
 use super::config_chains::Endpoint;
 use super::errors::CliError;
-use super::probe::{Asked, Finding};
+use super::probe::{Finding, ProbeTarget};
 use super::probe_tron::KEY_HEADER;
 use super::sources::{endpoints, pool};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
 
-/// One try each, and not for long: a check tells how an endpoint is now.
+/// One attempt each with a short timeout: a check shows the endpoint's current state.
 const TRIES_MAX: u32 = 2;
 const TRY_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -92,7 +92,7 @@ async fn check(
         ..PoolLimits::default()
     };
     let pool = pool(std::slice::from_ref(endpoint), transport, limits)?;
-    let asked = Asked {
+    let asked = ProbeTarget {
         pool,
         options: CallOptions::new(Lane::new(0, Arc::new(Priority::interactive()))),
         has_tron_key: endpoint.headers.keys().any(|name| name.eq_ignore_ascii_case(KEY_HEADER)),
@@ -216,7 +216,7 @@ mod tests {
     async fn a_node_of_another_tron_is_not_usable() {
         let options = NodeOptions { chain_id: Some(0x94a9_059e), ..NodeOptions::default() };
         assert!(!tron(options, None).await.usable);
-        // Without JSON-RPC the first block tells.
+        // Without JSON-RPC the first block identifies the chain.
         let options = NodeOptions { json_rpc: false, ..NodeOptions::default() };
         let checked = tron(options, None).await;
         assert!(checked.usable, "{:?}", checked.results);

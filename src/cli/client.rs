@@ -34,7 +34,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const NEWS_WAIT_MAX: Duration = Duration::from_secs(1800);
 
 /// What to ask which server for.
-pub(super) struct Asked {
+pub(super) struct ClientRequest {
     base: SecretUrl,
     client: Client,
     chain: String,
@@ -72,7 +72,7 @@ enum Miss {
     Final(String),
 }
 
-impl Asked {
+impl ClientRequest {
     pub(super) fn new(
         url: &str,
         key: Option<&str>,
@@ -117,7 +117,7 @@ impl Asked {
 /// Writes the pages of a history until the server gives one without a cursor, or the limit is
 /// reached.
 pub(super) async fn read(
-    asked: &Asked,
+    asked: &ClientRequest,
     writer: &mut dyn RowSink,
     progress: &Progress,
     resume: Option<String>,
@@ -164,7 +164,7 @@ pub(super) async fn read(
 }
 
 /// Servers of an earlier version have none.
-async fn coverage(asked: &Asked) -> Option<CoverageNote> {
+async fn coverage(asked: &ClientRequest) -> Option<CoverageNote> {
     let url = asked.coverage_url();
     let answer = asked.client.get(&url, COVERAGE_WAIT_MAX, PAGE_BYTES_MAX).await.ok()?;
     CoverageNote::read(&answer.body).filter(|_| answer.status == StatusCode::OK)
@@ -218,7 +218,7 @@ impl Reading {
 }
 
 /// One page, tried again while that can help.
-async fn page(asked: &Asked, url: &str, has_answered: bool) -> Result<Page, Miss> {
+async fn page(asked: &ClientRequest, url: &str, has_answered: bool) -> Result<Page, Miss> {
     let mut pause = PAUSE_MIN;
     let mut tries = 0;
     loop {
@@ -240,7 +240,7 @@ async fn page(asked: &Asked, url: &str, has_answered: bool) -> Result<Page, Miss
     }
 }
 
-async fn page_once(asked: &Asked, url: &str) -> Result<Page, Miss> {
+async fn page_once(asked: &ClientRequest, url: &str) -> Result<Page, Miss> {
     let answer = asked.client.get(url, PAGE_WAIT_MAX, PAGE_BYTES_MAX).await;
     let answer = answer.map_err(|error| match error {
         GetError::Unreachable(_) => Miss::Unreachable(error.to_string()),

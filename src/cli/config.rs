@@ -16,7 +16,7 @@ use super::config_chains::{ChainLayer, check_chain, own_chain};
 use super::config_estimates::Estimates;
 use super::environment::Environment;
 use super::secret::OptionalUrl;
-use super::units::{Rate, Size, Wait, serde_as_text};
+use super::units::{OptionalSize, Rate, Size, Wait, serde_as_text};
 use crate::api::{Hosts, Proxies};
 use crate::registry::{OwnChain, Registry};
 
@@ -88,6 +88,14 @@ section!(Server, ServerLayer, "server", {
 section!(Storage, StorageLayer, "storage", {
     path: PathBuf,
     cache: Size,
+    max_size: OptionalSize,
+    min_free: Size,
+});
+
+section!(Log, LogLayer, "log", {
+    access: String,
+    paths: bool,
+    audit: bool,
 });
 
 section!(Prices, PricesLayer, "prices", {
@@ -157,6 +165,7 @@ pub(super) struct Config {
     pub(super) server: Server,
     pub(super) storage: Storage,
     pub(super) prices: Prices,
+    pub(super) log: Log,
     pub(super) audit: Audit,
     /// By slug, only those that were configured.
     pub(super) chains: BTreeMap<String, ChainLayer>,
@@ -183,6 +192,8 @@ struct Layer {
     storage: StorageLayer,
     #[serde(default)]
     prices: PricesLayer,
+    #[serde(default)]
+    log: LogLayer,
     #[serde(default)]
     audit: AuditLayer,
     #[serde(default)]
@@ -214,6 +225,7 @@ impl Layer {
             server: self.server.over(below.server),
             storage: self.storage.over(below.storage),
             prices: self.prices.over(below.prices),
+            log: self.log.over(below.log),
             audit: self.audit.over(below.audit),
             chains,
         }
@@ -273,6 +285,7 @@ pub(super) fn load(
         server: merged.server.finish()?,
         storage: merged.storage.finish()?,
         prices: merged.prices.finish()?,
+        log: merged.log.finish()?,
         audit: merged.audit.finish()?,
         chains,
         file,
@@ -301,6 +314,7 @@ fn flag_layer(flags: &Flags) -> Layer {
         server: ServerLayer { listen: flags.listen, ..ServerLayer::default() },
         storage: StorageLayer { path: flags.data_dir.clone(), ..StorageLayer::default() },
         prices: PricesLayer::default(),
+        log: LogLayer::default(),
         audit: AuditLayer::default(),
         chains: BTreeMap::new(),
     }
@@ -420,7 +434,7 @@ mod tests {
         assert_eq!(config.server.stream_window, Wait(Duration::from_secs(55)));
         assert_eq!(config.storage.cache, Size(128 << 20));
         assert!(config.chains.is_empty() && config.file.is_none());
-        assert!(config.prices.candles.0.is_none(), "nobody is told of trades unasked");
+        assert!(config.prices.candles.0.is_none(), "no service learns of trades by default");
     }
 
     #[test]
@@ -545,7 +559,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever stands in the file: a configuration, or an error that shows no value.
+        /// Any file content gives a configuration, or an error that shows no value.
         #[test]
         fn no_text_makes_a_reader_panic(
             at in proptest::prelude::any::<proptest::sample::Index>(),

@@ -7,7 +7,7 @@ use super::clock::SystemClock;
 use super::config::Config;
 use super::errors::CliError;
 use super::sources::{candles, sources};
-use crate::history::{History, HistoryLimits, HistoryParts, Tasks};
+use crate::history::{Capacity, History, HistoryLimits, HistoryParts, Tasks};
 use crate::registry::Registry;
 use crate::rpc::Transport;
 use crate::store::{Store, StoreError, StoreOptions};
@@ -48,6 +48,7 @@ impl Engine {
             limits: history_limits(config),
             tasks: tasks.clone(),
         });
+        history.set_capacity(capacity(config));
         Ok(Self { history, tasks, stop_wait_max: config.server.shutdown_wait.0 })
     }
 
@@ -71,7 +72,14 @@ pub(super) fn history_limits(config: &Config) -> HistoryLimits {
     }
 }
 
-/// Tells runs apart and spreads their retries; nothing secret hangs on it.
+pub(super) fn capacity(config: &Config) -> Capacity {
+    Capacity {
+        max_bytes: config.storage.max_size.0.map(|size| size.0),
+        min_free_bytes: config.storage.min_free.0,
+    }
+}
+
+/// Distinguishes runs and spreads their retries; not a secret.
 pub(super) fn random_seed() -> Result<u64, CliError> {
     getrandom::u64()
         .map_err(|error| CliError::plain(format!("the system gives no random numbers: {error}")))

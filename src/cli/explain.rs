@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
 use super::args::ExplainArgs;
-use super::client::{Asked, refused};
+use super::client::{ClientRequest, refused};
 use super::errors::CliError;
 use super::output::printable;
 use super::reading::{Context, parse_address};
@@ -122,7 +122,7 @@ async fn here(
         .map_err(|error| CliError::failed("the explanation cannot be written", error))
 }
 
-async fn by_server(asked: &Asked, tx: TxId) -> Result<String, CliError> {
+async fn by_server(asked: &ClientRequest, tx: TxId) -> Result<String, CliError> {
     let answer = asked.client().get(&asked.explain_url(tx), WAIT_MAX, BODY_BYTES_MAX).await;
     let answer = answer.map_err(|error| CliError::failed("the server cannot be asked", error))?;
     if answer.status != StatusCode::OK {
@@ -167,7 +167,7 @@ fn shown(text: &str) -> Result<String, CliError> {
     section(&mut text, "Left out", &columns, &cells(&body.left_out));
     section(&mut text, "Notes", &[("", left)], &cells(&body.notes));
     if !body.native_movements_known {
-        let missing = "No node tells the inner calls: movements of native coin may be missing.";
+        let missing = "No node returns the inner calls: movements of native coin may be missing.";
         let _ = writeln!(text, "\n{missing}");
     }
     Ok(text)

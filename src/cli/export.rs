@@ -1,8 +1,8 @@
 //! Writes a history in one form, and remembers how far it came, so that a call that was cut can be
 //! gone on with.
 //!
-//! Beside `FILE.part` stands `FILE.resume`: what the file is about, how many bytes of it are whole,
-//! and the cursor behind them. What stands in the file beyond those bytes is cut off.
+//! `FILE.resume` next to `FILE.part` holds the subject of the file, how many bytes of it are
+//! complete, and the cursor at their end. Bytes beyond those are cut off.
 
 use std::fs;
 use std::io::{self, Write as _};

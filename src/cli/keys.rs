@@ -5,9 +5,10 @@ use std::io::Write;
 use serde_json::json;
 
 use super::args::{CreateArgs, KeysCommand};
+use super::audit::Audit;
 use super::config::Config;
 use super::errors::CliError;
-use super::keys_file::{KeysFile, Moment, Terms};
+use super::keys_file::{KeyTerms, KeysFile, Moment};
 use super::table::{Align, format};
 use super::units::Wait;
 use crate::api::read_time;
@@ -22,11 +23,13 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let file = KeysFile::new(&config.storage.path);
+    let audit = Audit::new(&config.storage.path, config.log.audit);
     match command {
-        KeysCommand::Create(args) => create(args, &file, registry, now, out),
+        KeysCommand::Create(args) => create(args, &file, registry, now, &audit, out),
         KeysCommand::List { json } => list(*json, &file, now, out),
         KeysCommand::Revoke { id, json } => {
             file.revoke(*id, now)?;
+            audit.record("key revoked", &json!({ "key": id }));
             let line = if *json {
                 json!({"id": id, "revoked": true}).to_string()
             } else {
@@ -42,6 +45,7 @@ fn create(
     file: &KeysFile,
     registry: &Registry,
     now: UnixMillis,
+    audit: &Audit,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let mut chains = Vec::with_capacity(args.chains.len());
@@ -52,8 +56,9 @@ fn create(
     }
     let expires = args.expires.as_deref().map(|text| expiry(text, now)).transpose()?;
     let (rate, quota, streams) = (args.rate, args.quota, args.streams);
-    let created =
-        file.create(Terms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)?;
+    let created = file
+        .create(KeyTerms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)?;
+    audit.record("key created", &json!({ "key": created.id, "name": args.name }));
     let written = if args.json {
         writeln!(out, "{}", json!({"id": created.id, "key": created.key}))
     } else {

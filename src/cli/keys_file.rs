@@ -110,7 +110,7 @@ serde_as_text!(Moment);
 
 /// What a key may do; absent is without limit.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-pub(super) struct Terms {
+pub(super) struct KeyTerms {
     pub(super) name: Option<String>,
     /// Requests a second.
     pub(super) rate: Option<Rate>,
@@ -182,7 +182,7 @@ impl KeysFile {
         Self { folder: folder.to_owned() }
     }
 
-    /// The file's text, to be told apart from an earlier one; empty where there is no file.
+    /// The file's text, for comparison with an earlier one; empty where there is no file.
     pub(super) fn text(&self) -> Result<String, KeysError> {
         let path = self.folder.join(FILE_NAME);
         let error = |source| KeysError::File { action: "read", path: path.clone(), source };
@@ -209,7 +209,7 @@ impl KeysFile {
     }
 
     /// Adds a key, and makes the folder where there is none.
-    pub(super) fn create(&self, terms: Terms, now: UnixMillis) -> Result<Created, KeysError> {
+    pub(super) fn create(&self, terms: KeyTerms, now: UnixMillis) -> Result<Created, KeysError> {
         self.change(|keys| add(keys, terms, now))
     }
 
@@ -220,7 +220,7 @@ impl KeysFile {
             make_private(&self.folder.join(FILE_NAME));
             return Ok(None);
         }
-        let terms = Terms { name: Some("first".to_owned()), ..Terms::default() };
+        let terms = KeyTerms { name: Some("first".to_owned()), ..KeyTerms::default() };
         self.change(|keys| if keys.is_empty() { add(keys, terms, now).map(Some) } else { Ok(None) })
     }
 
@@ -267,13 +267,13 @@ impl KeysFile {
         File::open(&self.folder)?.sync_all()
     }
 
-    #[expect(clippy::unused_self, reason = "reads better beside the calls that fail")]
+    #[expect(clippy::unused_self, reason = "reads better next to the calls that fail")]
     fn file_error(&self, action: &'static str, path: &Path, source: io::Error) -> KeysError {
         KeysError::File { action, path: path.to_owned(), source }
     }
 }
 
-fn add(keys: &mut Vec<KeyEntry>, terms: Terms, now: UnixMillis) -> Result<Created, KeysError> {
+fn add(keys: &mut Vec<KeyEntry>, terms: KeyTerms, now: UnixMillis) -> Result<Created, KeysError> {
     let mut secret = [0; KEY_BYTES];
     let mut id = [0; 8];
     let random = |error: getrandom::Error| KeysError::Random(error.to_string());
@@ -358,7 +358,7 @@ mod tests {
     fn a_key_is_shown_once_and_kept_hashed() {
         let (_temp, keys) = folder();
         assert_eq!(keys.list().unwrap(), []);
-        let terms = Terms { quota: Some(5), rate: "0.5".parse().ok(), ..Terms::default() };
+        let terms = KeyTerms { quota: Some(5), rate: "0.5".parse().ok(), ..KeyTerms::default() };
         let created = keys.create(terms, NOW).unwrap();
         assert!(created.key.starts_with("blt_") && created.key.len() == 4 + 43);
         let listed = keys.list().unwrap();
@@ -373,7 +373,7 @@ mod tests {
     fn nobody_else_can_read_the_file() {
         use std::os::unix::fs::PermissionsExt as _;
         let (_temp, keys) = folder();
-        keys.create(Terms::default(), NOW).unwrap();
+        keys.create(KeyTerms::default(), NOW).unwrap();
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(keys.folder.clone()), 0o700);
         assert_eq!(mode(keys.folder.join(FILE_NAME)), 0o600);
@@ -383,9 +383,10 @@ mod tests {
     fn revoked_and_expired_keys_are_told_apart() {
         let (_temp, keys) = folder();
         let at = |seconds: u32| Some(Moment(UnixSeconds(seconds)));
-        let first = keys.create(Terms::default(), NOW).unwrap();
-        keys.create(Terms { expires: at(NOW.seconds().0), ..Terms::default() }, NOW).unwrap();
-        keys.create(Terms { expires: at(NOW.seconds().0 + 1), ..Terms::default() }, NOW).unwrap();
+        let first = keys.create(KeyTerms::default(), NOW).unwrap();
+        keys.create(KeyTerms { expires: at(NOW.seconds().0), ..KeyTerms::default() }, NOW).unwrap();
+        keys.create(KeyTerms { expires: at(NOW.seconds().0 + 1), ..KeyTerms::default() }, NOW)
+            .unwrap();
         keys.revoke(first.id, NOW).unwrap();
         let states: Vec<_> = keys.list().unwrap().iter().map(|key| key.state(NOW)).collect();
         assert_eq!(states, ["revoked", "expired", "active"]);
@@ -405,7 +406,7 @@ mod tests {
         let (_temp, keys) = folder();
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| keys.create(Terms::default(), NOW).unwrap());
+                scope.spawn(|| keys.create(KeyTerms::default(), NOW).unwrap());
             }
         });
         assert_eq!(keys.list().unwrap().len(), 8);
@@ -414,22 +415,22 @@ mod tests {
     #[test]
     fn a_damaged_file_is_refused_and_left_alone() {
         let (_temp, keys) = folder();
-        keys.create(Terms::default(), NOW).unwrap();
+        keys.create(KeyTerms::default(), NOW).unwrap();
         let path = keys.folder.join(FILE_NAME);
         fs::write(&path, "[[key]]\nid = 5\n").unwrap();
-        assert!(matches!(keys.create(Terms::default(), NOW), Err(KeysError::Wrong { .. })));
+        assert!(matches!(keys.create(KeyTerms::default(), NOW), Err(KeysError::Wrong { .. })));
         assert_eq!(fs::read_to_string(&path).unwrap(), "[[key]]\nid = 5\n");
     }
 
     proptest::proptest! {
-        /// Whatever stands in the file: its keys, or an error that shows nothing of a line's value.
+        /// Any file content gives its keys, or an error that shows nothing of a line's value.
         #[test]
         fn no_text_makes_a_reader_panic(
             at in proptest::prelude::any::<proptest::sample::Index>(),
             odd in proptest::sample::select(vec!["", "\0", "\u{202e}", "= ", "[[", "\"", "-1", "9e999", "[keys]", "\n"]),
         ) {
             let (_temp, keys) = folder();
-            keys.create(Terms { quota: Some(5), name: Some("planted-name".into()), ..Terms::default() }, NOW).unwrap();
+            keys.create(KeyTerms { quota: Some(5), name: Some("planted-name".into()), ..KeyTerms::default() }, NOW).unwrap();
             let text = fs::read_to_string(keys.folder.join(FILE_NAME)).unwrap();
             let at = at.index(text.len());
             proptest::prop_assume!(text.is_char_boundary(at));

@@ -1,6 +1,6 @@
 //! Keeps a running server's keys equal to the keys file.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::keys_file::{KeyEntry, KeysError, KeysFile};
@@ -16,7 +16,7 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct KeysWatch {
     file: KeysFile,
     registry: Arc<Registry>,
-    text: String,
+    text: Mutex<String>,
     pub(super) keys: Keys,
 }
 
@@ -25,11 +25,11 @@ impl KeysWatch {
     pub(super) fn new(file: KeysFile, registry: Arc<Registry>) -> Result<Self, KeysError> {
         let text = file.text()?;
         let keys = Keys::new(ring(&file.parse(&text)?, &registry));
-        Ok(Self { file, registry, text, keys })
+        Ok(Self { file, registry, text: Mutex::new(text), keys })
     }
 
     /// Follows the file until the tasks are asked to end.
-    pub(super) async fn run(mut self, tasks: Tasks) {
+    pub(super) async fn run(self: Arc<Self>, tasks: Tasks) {
         loop {
             tokio::select! {
                 () = tasks.cancelled() => return,
@@ -41,12 +41,14 @@ impl KeysWatch {
         }
     }
 
-    fn follow(&mut self) -> Result<(), KeysError> {
+    /// Puts the file's keys in force where it has changed.
+    pub(super) fn follow(&self) -> Result<(), KeysError> {
         // The whole text is compared: times and sizes of files can stay the same over a change.
         let text = self.file.text()?;
-        if text != self.text {
+        let mut known = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        if text != *known {
             let entries = self.file.parse(&text);
-            self.text = text;
+            *known = text;
             let entries = entries?;
             tracing::info!(keys = entries.len(), "the keys have changed");
             self.keys.replace(ring(&entries, &self.registry));
@@ -61,7 +63,7 @@ fn ring(entries: &[KeyEntry], registry: &Registry) -> KeyRing {
 
 fn info(entry: &KeyEntry, registry: &Registry) -> KeyInfo {
     let known = |slug: &String| registry.chain_named(slug).map(|chain| chain.id);
-    // A chain that the table no longer has can be read by nobody, so leaving it out widens nothing.
+    // No key can read a chain that the table no longer has, so leaving it out widens nothing.
     let chains = || entry.chains.iter().filter_map(known).collect();
     KeyInfo {
         id: entry.id.0,

@@ -71,7 +71,7 @@ impl TradeLine {
     }
 }
 
-/// The symbol; where the chain tells none, the first and last four characters of the address.
+/// The symbol; without one, the first and last four characters of the address.
 pub(super) fn symbol_shown(token: &Token) -> String {
     if let Some(symbol) = &token.symbol {
         return symbol.to_string();

@@ -1,9 +1,9 @@
 //! A history as an Apache Parquet file, written group by group in bounded memory.
 //!
-//! Plain encoding, one page a column and group, compressed by Zstandard: what every reader knows.
+//! Plain encoding, one page a column and group, compressed by Zstandard: every reader supports it.
 //! Amounts are text with every digit, because 256 bits fit no decimal type of readers. The file's
-//! end lists its groups; between two calls the list is kept beside the file. Layout: the Parquet
-//! project's `parquet.thrift` and `README.md`.
+//! end lists its groups; between two calls the list is kept in a file next to it. Layout: the
+//! Parquet project's `parquet.thrift` and `README.md`.
 
 use std::io::{self, Write};
 

@@ -62,14 +62,14 @@ const EARLIEST_REACH: u64 = 4;
 const EARLIEST_PARTS: u64 = 1000;
 
 /// One endpoint in a pool of its own.
-pub(super) struct Asked {
+pub(super) struct ProbeTarget {
     pub(super) pool: Pool,
     pub(super) options: CallOptions,
     /// It is asked with a key of Tron's index.
     pub(super) has_tron_key: bool,
 }
 
-impl Asked {
+impl ProbeTarget {
     async fn call(&self, method: &'static str, params: Value) -> Result<Box<RawValue>, String> {
         let answer = self.pool.call(method, params, &self.options).await;
         answer.map(|answer| answer.result).map_err(|error| words(&error))
@@ -83,12 +83,12 @@ impl Asked {
             Family::Tron => return self.tron_identity(chain).await,
         };
         let answer = self.call(method, json!([])).await?;
-        let told = answer.get().trim_matches('"').to_owned();
+        let reported = answer.get().trim_matches('"').to_owned();
         match expected {
-            Some(expected) if expected != told => {
-                Err(format!("{method} is {told}, not {expected}"))
+            Some(expected) if expected != reported => {
+                Err(format!("{method} is {reported}, not {expected}"))
             }
-            _ => Ok(told),
+            _ => Ok(reported),
         }
     }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::probe::{Asked, Finding, TRANSFER, words};
+use super::probe::{Finding, ProbeTarget, TRANSFER, words};
 use crate::registry::Chain;
 use crate::rpc::{Ask, Reading};
 use crate::sources::{tron_reading, tron_rpc_reading};
@@ -13,7 +13,7 @@ pub(super) const KEY_HEADER: &str = "TRON-PRO-API-KEY";
 /// An account that every Tron main net lists: WTRX.
 const PROBE: &str = "TNUC9Qb1rRpS5CbWLmNMxXBjyFoydXjWFR";
 const PROBE_HEX: &str = "41891cdb91d149f23b1a45d9c5ca78a88d0cb44c18";
-const NOBODY: &str = "410000000000000000000000000000000000000000";
+const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
 /// Blocks of a search for events that java-tron allows where nothing else is set.
 const LOG_BLOCKS: u64 = 5_000;
 /// Newest blocks that are looked into for inner calls.
@@ -21,7 +21,7 @@ const RECENT: u64 = 4;
 
 type Told = Result<Value, String>;
 
-impl Asked {
+impl ProbeTarget {
     async fn tron_ask(
         &self,
         name: &'static str,
@@ -64,20 +64,20 @@ impl Asked {
 
     /// By JSON-RPC, else by the first block: a chain's number is the end of that block's id.
     pub(super) async fn tron_identity(&self, chain: &Chain) -> Result<String, String> {
-        let told = if let Ok(told) = self.tron_rpc("eth_chainId", json!([])).await {
-            told.as_str().unwrap_or_default().to_owned()
+        let reported = if let Ok(reported) = self.tron_rpc("eth_chainId", json!([])).await {
+            reported.as_str().unwrap_or_default().to_owned()
         } else {
             let block = self.tron_post("wallet/getblockbynum", json!({"num": 0})).await?;
             let id = block.get("blockID").and_then(Value::as_str).unwrap_or_default();
             let end = id.len().checked_sub(8).and_then(|from| id.get(from..));
-            let end = end.ok_or("the first block is not told")?;
+            let end = end.ok_or("the node returns no first block")?;
             u32::from_str_radix(end, 16).map_or_else(|_| end.to_owned(), |id| format!("{id:#x}"))
         };
         match chain.chain_id.map(|id| format!("{id:#x}")) {
-            Some(expected) if expected != told => {
-                Err(format!("its number is {told}, not {expected}"))
+            Some(expected) if expected != reported => {
+                Err(format!("its number is {reported}, not {expected}"))
             }
-            Some(_) | None => Ok(told),
+            Some(_) | None => Ok(reported),
         }
     }
 
@@ -117,13 +117,17 @@ impl Asked {
     }
 
     async fn tron_constant(&self) -> Result<String, String> {
-        let body = json!({"owner_address": NOBODY, "contract_address": PROBE_HEX,
+        let body = json!({"owner_address": ZERO_ADDRESS, "contract_address": PROBE_HEX,
                           "function_selector": "decimals()", "parameter": "", "visible": false});
         let answer = self.tron_post("wallet/triggerconstantcontract", body).await?;
-        let told =
+        let reported =
             answer.get("constant_result").and_then(|list| list.get(0)).and_then(Value::as_str);
-        let is_told = told.is_some_and(|told| told.ends_with('6'));
-        if is_told { Ok("offered".to_owned()) } else { Err("WTRX has not 6 decimals".to_owned()) }
+        let has_decimals = reported.is_some_and(|reported| reported.ends_with('6'));
+        if has_decimals {
+            Ok("offered".to_owned())
+        } else {
+            Err("WTRX has not 6 decimals".to_owned())
+        }
     }
 
     async fn tron_first(&self) -> Result<String, String> {
@@ -148,8 +152,8 @@ impl Asked {
             }
         }
         Err(match calls {
-            0 => "the newest blocks hold no call that could tell".to_owned(),
-            _ => "no: TRX that a sale paid is told only where an event tells it".to_owned(),
+            0 => "the newest blocks contain no internal call to judge by".to_owned(),
+            _ => "no: TRX paid by a sale is known only where an event contains it".to_owned(),
         })
     }
 }

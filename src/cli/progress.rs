@@ -11,7 +11,7 @@ use tokio::time::Instant;
 const TICK: Duration = Duration::from_millis(120);
 /// The total is asked for no more often.
 const TOTAL_EVERY: Duration = Duration::from_secs(1);
-/// A rate over less time tells nothing.
+/// A rate over less time is meaningless.
 const RATE_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Progress(Option<Bar>);

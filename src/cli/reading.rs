@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::args::{SourceArgs, WalletArgs};
-use super::client::{self, Asked};
+use super::client::{self, ClientRequest};
 use super::config::Config;
 use super::coverage_note::CoverageNote;
 use super::engine::Engine;
@@ -18,7 +18,7 @@ use super::progress::Progress;
 use super::signals;
 use crate::api::coverage_json;
 use crate::domain::{Address, Cursor, Family, Filter, KeyId, Wallet};
-use crate::history::{End, History, HistoryError, Step, Walk, WalkRequest, Want};
+use crate::history::{End, Extent, History, HistoryError, Step, Walk, WalkRequest};
 use crate::registry::{Chain, Registry};
 use crate::rpc::Transport;
 
@@ -72,11 +72,12 @@ impl Context<'_> {
         chain: &Chain,
         address: Address,
         limit: Option<u64>,
-    ) -> Result<Option<Asked>, CliError> {
+    ) -> Result<Option<ClientRequest>, CliError> {
         let url = source.url.as_deref().or_else(|| self.environment.get("BLOTTER_URL"));
         let key = source.key.as_deref().or_else(|| self.environment.get("BLOTTER_KEY"));
         let insecure = source.insecure;
-        url.map(|url| Asked::new(url, key, &chain.slug, address, limit, insecure)).transpose()
+        url.map(|url| ClientRequest::new(url, key, &chain.slug, address, limit, insecure))
+            .transpose()
     }
 
     /// Whether results on stdout are for people's eyes, in colour.
@@ -95,7 +96,7 @@ pub(super) struct Reading<'a> {
     pub(super) chain: Chain,
     pub(super) wallet: Wallet,
     limit: Option<u64>,
-    asked: Option<Asked>,
+    asked: Option<ClientRequest>,
 }
 
 impl<'a> Reading<'a> {
@@ -110,7 +111,7 @@ impl<'a> Reading<'a> {
         Ok(Self { limit, asked, ..reading })
     }
 
-    /// The same from the nodes, whatever server the environment names.
+    /// The same from the nodes, even if the environment names a server.
     pub(super) fn of_nodes(context: &'a Context<'a>, args: &WalletArgs) -> Result<Self, CliError> {
         let chain = context.chain(&args.source.chain)?.clone();
         let address = parse_address(&chain, &args.address)?;
@@ -170,7 +171,7 @@ impl<'a> Reading<'a> {
             resume: resume.map_err(unusable)?.map(Box::new),
             filter: Filter::default(),
             follow: false,
-            want: left.map_or(Want::All, Want::Rows),
+            want: left.map_or(Extent::All, Extent::Rows),
             window: WINDOW_MAX,
         };
         let walk = history

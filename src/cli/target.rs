@@ -49,7 +49,7 @@ impl Target {
         Ok(Self::File { writer: BufWriter::new(file), part, path: path.to_owned() })
     }
 
-    /// Hands all on to the disk, and tells how many bytes that is.
+    /// Flushes everything to the disk, and returns how many bytes that is.
     pub(super) fn sync(&mut self) -> Result<u64, CliError> {
         self.flush().map_err(CliError::Output)?;
         let Self::File { writer, .. } = self else { return Ok(0) };

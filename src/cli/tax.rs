@@ -1,8 +1,8 @@
 //! The layouts that tax programs import: one line a swap, with what was sent and what was received.
 //!
-//! A sell and a buy of one transaction that are told at the same value, or both without one, are one
-//! swap; every other row is a swap against native coin. Fees have columns and stay empty: a row's
-//! amounts hold the fees of venue and route already, and the network's fee is no part of a trade.
+//! A sell and a buy of one transaction that have the same value, or both none, are one swap; every
+//! other row is a swap against native coin. Fees have columns and stay empty: a row's amounts
+//! contain the fees of venue and route already, and the network's fee is no part of a trade.
 
 use std::io::{self, Write};
 
@@ -67,7 +67,7 @@ struct Part {
 struct Swap<'a> {
     sent: Part,
     received: Part,
-    /// Said beside it: which tokens, and what is not known.
+    /// The row's comment: which tokens, and what is unknown.
     comment: String,
     row: &'a TradeLine,
 }

@@ -1,5 +1,5 @@
-//! `blotter verify`: a wallet's trades and transfers against what the node says it holds, and
-//! against what another node tells of the same wallet.
+//! `blotter verify`: compares a wallet's trades and transfers with the balances that the node
+//! reports, and with the rows that another node gives for the same wallet.
 //!
 //! Trades are the rows as they are stored or served; transfers come from the transactions, read
 //! anew. So a row that is missing, and a transaction that is, both stay as a residue.
@@ -97,7 +97,7 @@ pub(super) fn read(
     let progress = Progress::start(context.quiet);
     let outcome = runtime.block_on(reading.read(&mut rows, &progress, None))?;
     rows.coverage = outcome.coverage;
-    // Rows of heights that were all read can be checked, whatever is still to be proved of them.
+    // Rows of heights that were all read can be checked, even if proofs are still missing.
     let is_read = rows.coverage.as_ref().is_some_and(CoverageNote::is_read);
     match outcome.short {
         Some(short) if !is_read => Err(short),

@@ -30,10 +30,10 @@ pub(super) struct Reread {
     pub(super) tokens: BTreeMap<Address, Moved>,
 }
 
-/// What the nodes tell of a token.
+/// What the nodes report of a token.
 pub(super) struct Held {
     pub(super) meta: Option<TokenMeta>,
-    /// `None` where they do not tell.
+    /// `None` where they do not report it.
     pub(super) balance: Option<Units>,
 }
 
@@ -98,5 +98,5 @@ fn unreadable(error: UpstreamError) -> CliError {
 }
 
 fn untellable(error: UpstreamError) -> CliError {
-    CliError::failed("the node does not tell what the wallet holds", error)
+    CliError::failed("the node does not report what the wallet holds", error)
 }

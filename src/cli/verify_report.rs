@@ -48,11 +48,11 @@ pub(super) struct TokenReport {
     transfers_out: Number,
     /// Bought less sold, and came less went by transfers.
     expected: Number,
-    /// What the node says the wallet holds; null where it does not tell.
+    /// The wallet's balance as the node reports it; null where it does not.
     balance: Number,
     /// Balance less expected; null where one of them is not known.
     residue: Number,
-    /// Rows whose amount is not told.
+    /// Rows whose amount is unknown.
     without_amount: u64,
     /// Whether the transactions, decoded anew, give the same sums as the rows.
     rows_agree: bool,
@@ -92,10 +92,11 @@ impl TokenReport {
         let gained = bought.and_then(|units| Sum::of(units).plus(moved.came).units());
         let lost = sold.and_then(|units| Sum::of(units).plus(moved.went).units());
         let sides = gained.zip(lost);
-        let is_told = rows.untold == 0;
-        let residue = held.balance.zip(sides).filter(|_| is_told).and_then(|(balance, sides)| {
-            Some(Signed::difference(balance.checked_add(sides.1)?, sides.0))
-        });
+        let has_amounts = rows.untold == 0;
+        let residue =
+            held.balance.zip(sides).filter(|_| has_amounts).and_then(|(balance, sides)| {
+                Some(Signed::difference(balance.checked_add(sides.1)?, sides.0))
+            });
         let rows_agree = (bought, sold) == (moved.bought.units(), moved.sold.units());
         let state = match residue {
             None => State::Unknown,
@@ -113,12 +114,12 @@ impl TokenReport {
             sold: number(sold),
             transfers_in: number(moved.came.units()),
             transfers_out: number(moved.went.units()),
-            expected: signed(expected.filter(|_| is_told), decimals),
+            expected: signed(expected.filter(|_| has_amounts), decimals),
             balance: number(held.balance),
             residue: signed(residue, decimals),
             without_amount: rows.untold,
             rows_agree,
-            verdict: verdict(state, rows_agree, is_told, residue),
+            verdict: verdict(state, rows_agree, has_amounts, residue),
             state,
         }
     }
@@ -147,12 +148,17 @@ impl TokenReport {
     }
 }
 
-fn verdict(state: State, rows_agree: bool, is_told: bool, residue: Option<Signed>) -> &'static str {
+fn verdict(
+    state: State,
+    rows_agree: bool,
+    has_amounts: bool,
+    residue: Option<Signed>,
+) -> &'static str {
     match state {
         State::Settled => "agrees",
         State::Differs => "agrees, but the rows are not what the transactions give now",
-        State::Unknown if !is_told => "rows without an amount: nothing can be said",
-        State::Unknown => "the node does not tell what is held, or how many decimals it has",
+        State::Unknown if !has_amounts => "rows without an amount: nothing can be said",
+        State::Unknown => "the node reports neither the balance nor the decimals",
         State::Residue if !rows_agree => "the rows are not what the transactions give now",
         State::Residue if residue.is_some_and(|residue| residue.is_positive()) => "more is held",
         State::Residue => "less is held",
@@ -168,7 +174,7 @@ fn mint_text(mint: Address) -> String {
     mint.as_tron_asset().map_or_else(|| mint.to_string(), |number| number.to_string())
 }
 
-/// As the rows have it, else as the chain tells.
+/// As the rows have it, else as the chain has it.
 fn symbol(mint: Address, rows: &RowSums, held: &Held) -> String {
     if !rows.symbol.is_empty() {
         return rows.symbol.clone();
@@ -230,7 +236,7 @@ impl Report {
     fn tell_differences(&self, text: &mut String) {
         let Some(found) = &self.differences else { return };
         if found.is_empty() {
-            text.push_str("The other node tells the same rows.\n");
+            text.push_str("The other node gives the same rows.\n");
         }
         for difference in found.iter().take(SHOWN_MAX) {
             let Difference { signature, side, token_mint, what } = difference;
@@ -280,15 +286,15 @@ mod tests {
         let stored = rows(&["1.5", "2"], &["3"]);
         // 3.5 bought, 3 sold, 0.25 came, 0.5 went: 0.25 is left.
         let anew = moved([350, 300, 25, 50]);
-        let told = |balance| report(&stored, &anew, balance);
-        assert_eq!((residue(&told(Some(25))), told(Some(25)).verdict), (Some("0"), "agrees"));
-        assert_eq!(told(Some(25)).expected.unwrap().get(), "0.25");
+        let judged = |balance| report(&stored, &anew, balance);
+        assert_eq!((residue(&judged(Some(25))), judged(Some(25)).verdict), (Some("0"), "agrees"));
+        assert_eq!(judged(Some(25)).expected.unwrap().get(), "0.25");
         assert_eq!(
-            (residue(&told(Some(5))), told(Some(5)).verdict),
+            (residue(&judged(Some(5))), judged(Some(5)).verdict),
             (Some("-0.2"), "less is held")
         );
-        assert_eq!(residue(&told(Some(26))), Some("0.01"));
-        assert_eq!(residue(&told(None)), None);
+        assert_eq!(residue(&judged(Some(26))), Some("0.01"));
+        assert_eq!(residue(&judged(None)), None);
     }
 
     #[test]
@@ -296,7 +302,7 @@ mod tests {
         let anew = moved([350, 300, 25, 50]);
         let missing = report(&rows(&["1.5"], &["3"]), &anew, Some(25));
         assert_eq!((residue(&missing), missing.rows_agree), (Some("2"), false));
-        // A transfer of 0.5 away that no node told.
+        // A transfer of 0.5 out that no node reported.
         let missing = report(&rows(&["1.5", "2"], &["3"]), &moved([350, 300, 25, 0]), Some(25));
         assert_eq!((residue(&missing), missing.rows_agree), (Some("-0.5"), true));
     }
@@ -305,8 +311,8 @@ mod tests {
     fn rows_without_an_amount_settle_nothing() {
         let mut stored = rows(&["1"], &[]);
         stored.add(false, None);
-        let told = report(&stored, &moved([100, 0, 0, 0]), Some(100));
-        assert_eq!((residue(&told), told.without_amount), (None, 1));
-        assert!(told.expected.is_none() && told.verdict.contains("without an amount"));
+        let judged = report(&stored, &moved([100, 0, 0, 0]), Some(100));
+        assert_eq!((residue(&judged), judged.without_amount), (None, 1));
+        assert!(judged.expected.is_none() && judged.verdict.contains("without an amount"));
     }
 }

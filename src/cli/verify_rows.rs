@@ -30,7 +30,7 @@ pub(super) struct RowSums {
     pub(super) symbol: String,
     bought: ByDigits,
     sold: ByDigits,
-    /// Rows whose amount is not told.
+    /// Rows whose amount is unknown.
     pub(super) untold: u64,
 }
 

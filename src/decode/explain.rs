@@ -1,5 +1,6 @@
-//! Why a transaction holds the trades that it holds: what moved for the wallet, which venues ran,
-//! and what of it is in no row.
+//! Why a transaction decodes to its trades: the wallet's movements, the venues, and what is in no
+//! row.
+//! Separate from decoding, which it does not slow down.
 //!
 //! Built on what the decoders know, by a way of its own: decoding costs nothing more for it.
 
@@ -11,12 +12,12 @@ use crate::domain::{Address, Side, Units};
 /// A transaction as one wallet sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// It failed: nothing moved but its fee.
+    /// It failed: nothing moved except its fee.
     pub failed: bool,
     pub decoded: Decoded,
     pub movements: Vec<Movement>,
-    /// Whether the movements of native coin are all of them.
-    pub native_told: bool,
+    /// Whether the movements of native coin are complete.
+    pub native_known: bool,
     pub venues: Vec<FoundVenue>,
     pub left_out: Vec<LeftOut>,
 }
@@ -28,7 +29,7 @@ pub enum Asset {
     Token(Address),
 }
 
-/// What the wallet's accounts got and gave of one asset over their border.
+/// What the wallet's accounts received from and gave to other accounts of one asset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Movement {
     pub asset: Asset,
@@ -40,55 +41,56 @@ pub struct Movement {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundVenue {
     pub name: String,
-    /// What it did there.
+    /// Its role.
     pub part: &'static str,
     pub address: Option<Address>,
 }
 
-/// Something that moved and is in no row.
+/// A movement that is in no row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut {
     pub why: Why,
     pub asset: Asset,
     pub units: Units,
-    /// It came to the wallet.
+    /// The wallet received it.
     pub came: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// What the network took for the transaction, priority included.
+    /// The network fee of the transaction, priority included.
     NetworkFee,
     /// A relay's tip for inclusion.
     Tip,
-    /// A bot's or a wallet program's own fee.
+    /// A bot's or a wallet application's own fee.
     BotFee,
-    /// Put into new accounts of the wallet, or of others, so that they may exist.
+    /// Rent of new accounts, of the wallet or of others.
     Rent,
-    /// The same given back by accounts that were closed.
+    /// Rent refunded by accounts that were closed.
     RentBack,
     /// A token that no venue exchanged.
     NotExchanged,
     /// A token that was minted or burnt in step with an exchanged one.
     Follows,
-    /// Native coin beside the trade: a transfer, a fee of a program outside the swap, a rest.
-    Beside,
-    /// What a row gave and the wallet did not: an account of its order held it since an earlier
-    /// transaction.
+    /// Native coin in addition to the trade: a transfer, a fee of a program outside the swap,
+    /// change.
+    SidePayment,
+    /// Part of a row's amount that the wallet did not give: an account of its order held it since
+    /// an earlier transaction.
     FromOrder,
-    /// What moved was no trade.
+    /// The movement was not a trade.
     NoTrade,
 }
 
-/// What came less what went, before the sign is known.
+/// Received less given, before the sign is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Balance {
+pub(super) struct NetBalance {
     pub(super) got: Units,
     pub(super) gave: Units,
 }
 
-impl Balance {
-    /// The amount, and whether it came; `None` where both are the same.
+impl NetBalance {
+    /// The net amount, and whether it was received; `None` where both are the same.
     pub(super) fn rest(self) -> Option<(Units, bool)> {
         match self.got.checked_sub(self.gave) {
             Some(rest) if rest.is_zero() => None,
@@ -104,9 +106,9 @@ impl Balance {
 }
 
 impl Explanation {
-    /// Lists what the rows and what is named already leave of the movements.
-    pub(super) fn settle(&mut self) {
-        let mut left: BTreeMap<Asset, Balance> = BTreeMap::new();
+    /// Lists what the rows and the named items leave of the movements.
+    pub(super) fn list_left_out(&mut self) {
+        let mut left: BTreeMap<Asset, NetBalance> = BTreeMap::new();
         for Movement { asset, got, gave } in &self.movements {
             let balance = left.entry(*asset).or_default();
             balance.add(*got, true);
@@ -115,7 +117,7 @@ impl Explanation {
         for trade in &self.decoded.trades {
             take_row(&mut left, trade);
         }
-        // What the network took is no movement over the border, and rent stays the wallet's own.
+        // The network fee does not cross the border, and rent remains the wallet's own.
         for out in &self.left_out {
             if matches!(out.why, Why::Tip | Why::BotFee) {
                 left.entry(out.asset).or_default().add(out.units, !out.came);
@@ -127,18 +129,18 @@ impl Explanation {
             let row = self.decoded.trades.iter().find(|trade| Asset::Token(trade.mint) == asset);
             let why = match asset {
                 _ if !is_trade => Why::NoTrade,
-                // A row without its value or amount: nothing is known to be left.
+                // A row without its value or amount: no remainder is known.
                 _ if row.is_some_and(|row| row.units.is_none()) => continue,
-                Asset::Native if !self.native_told || self.is_unvalued() => continue,
+                Asset::Native if !self.native_known || self.is_unvalued() => continue,
                 _ if came && self.gave_less_than_rows(asset) => Why::FromOrder,
-                Asset::Native => Why::Beside,
+                Asset::Native => Why::SidePayment,
                 Asset::Token(_) => Why::NotExchanged,
             };
             self.left_out.push(LeftOut { why, asset, units, came });
         }
     }
 
-    /// Whether the wallet itself gave less of an asset than its rows say.
+    /// Whether the wallet itself gave less of an asset than its rows state.
     fn gave_less_than_rows(&self, asset: Asset) -> bool {
         let of_row = |trade: &DecodedTrade| match asset {
             Asset::Native if trade.side == Side::Buy => trade.native,
@@ -160,10 +162,10 @@ impl Explanation {
     }
 }
 
-fn take_row(left: &mut BTreeMap<Asset, Balance>, trade: &DecodedTrade) {
+fn take_row(left: &mut BTreeMap<Asset, NetBalance>, trade: &DecodedTrade) {
     let bought = trade.side == Side::Buy;
     let mut take = |asset, units: Option<Units>, came: bool| {
-        // Taken out of what is left, so it stands on the other side.
+        // Already subtracted from the movements, so it counts on the other side.
         left.entry(asset).or_default().add(units.unwrap_or_default(), !came);
     };
     take(Asset::Token(trade.mint), trade.units, bought);

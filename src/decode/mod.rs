@@ -1,4 +1,4 @@
-//! From a raw transaction to trades and notes: pure functions that never fail and do no I/O.
+//! Decodes a raw transaction to trades and notes: pure functions that never fail and do no I/O.
 
 pub mod evm;
 pub mod explain;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::domain::{Address, Family, Side, Units};
 
-/// Version of a family's decoder, kept with what it decoded.
+/// Version of a family's decoder, stored with what it decoded.
 pub fn version(family: Family) -> u16 {
     match family {
         Family::Solana => solana::DECODER_VERSION,
@@ -18,28 +18,28 @@ pub fn version(family: Family) -> u16 {
     }
 }
 
-/// What a transaction was for one wallet.
+/// The result of decoding a transaction for one wallet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Decoded {
     /// In a fixed order: sells before buys, each by mint.
     pub trades: Vec<DecodedTrade>,
     /// Why something that looks like a trade is none, or what stayed unknown.
     pub notes: Vec<Note>,
-    /// Decimals of the tokens in `trades`, where the transaction tells them.
+    /// Decimals of the tokens in `trades`, where the transaction contains them.
     pub decimals: Vec<(Address, u8)>,
-    /// Native coin that the wallet gave or got beside tokens that it both gave and got: what it
-    /// gave for a token is then more than the other tokens. The largest number where it is not told.
-    pub beside: Units,
+    /// Native coin that the wallet gave or received in addition to tokens on both sides: what it
+    /// gave for a token is then more than the other tokens. The maximum where it is unknown.
+    pub side_payment: Units,
 }
 
-/// One token that the wallet gave or got.
+/// One token that the wallet gave or received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodedTrade {
     pub side: Side,
     pub mint: Address,
-    /// Base units of the token; `None` where they cannot be told.
+    /// Base units of the token; `None` where they are unknown.
     pub units: Option<Units>,
-    /// Native value in the chain's smallest unit; `None` where it cannot be told.
+    /// Native value in the chain's smallest unit; `None` where it is unknown.
     pub native: Option<Units>,
     pub venue: Arc<str>,
 }
@@ -50,10 +50,10 @@ pub struct Note {
     pub detail: String,
 }
 
-/// Why something is no trade, or not told whole.
+/// Why something is not a trade, or is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NoteKind {
-    /// A known venue ran, but the wallet only gave or only got.
+    /// A known venue ran, but the wallet only gave or only received.
     OneSided,
     /// Shares of a pool were minted or burnt.
     Liquidity,
@@ -61,10 +61,10 @@ pub enum NoteKind {
     Conversion,
     /// An order was placed, changed or cancelled.
     Order,
-    /// The wallet ended with what it began.
+    /// The wallet ended with its initial balances.
     RoundTrip,
-    /// The native value could not be told.
+    /// The native value is unknown.
     Unvalued,
-    /// A trade by a contract that no table knows, found by its shape.
+    /// A trade by a contract that is in no table, recognized by its shape.
     UnknownVenue,
 }

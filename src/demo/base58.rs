@@ -1,4 +1,4 @@
-//! Base58 of any length, appended to a buffer: an answer holds kilobytes of it.
+//! Encodes base58 of any length into a buffer: an answer contains kilobytes of it.
 
 use crate::domain::base58::{LIMB, limb_text};
 
@@ -23,7 +23,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     write(limbs.get(..used).unwrap_or_default(), out);
 }
 
-/// Turns big-endian bytes into limbs, least significant first; tells how many there are.
+/// Converts big-endian bytes to limbs, least significant first; returns the number of limbs.
 fn fill(bytes: &[u8], limbs: &mut [u64]) -> usize {
     let (head, words) = bytes.split_at(bytes.len() % 4);
     let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));

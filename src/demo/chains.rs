@@ -1,4 +1,4 @@
-//! All demo chains of one number, with the endpoints that a program can be pointed at.
+//! All demo chains of one seed, with the endpoints that serve them.
 
 use crate::demo::evm::{self, EvmModel};
 use crate::demo::node::DemoNode;
@@ -8,16 +8,16 @@ use crate::registry::Registry;
 
 /// The path of the Solana node.
 const SOLANA: &str = "sol";
-/// That of Tron.
+/// The path of the Tron node.
 const TRON: &str = "tron";
-/// A wallet on each chain, and one that does not come at once.
+/// A wallet on each chain, and one whose history is not a sample's.
 const SMALL: (&str, u64) = ("sample", 2_500);
 const LARGE_NAME: &str = "large";
-/// Trades of the large wallet where nothing else is asked for, and the most: more would not fit
-/// between the first block of its history and the head on every chain.
+/// Default and maximum of the large wallet's trades: more would not fit between the first block of
+/// its history and the head on every chain.
 pub const LARGE_TRADES: u64 = 200_000;
 pub const LARGE_TRADES_MAX: u64 = 2_000_000;
-/// The sample wallets go on trading about once a day of the chain's time.
+/// The sample wallets continue to trade about once a day of the chain's time.
 const SECONDS_BETWEEN: u64 = 86_400;
 
 /// Solana, Tron, and the EVM chains whose contracts the models know. Cheap to clone; all clones are the same chains.
@@ -39,11 +39,11 @@ pub struct DemoWallet {
     pub address: Address,
 }
 
-/// Where a chain's interfaces are, below the host that offers them.
+/// Paths of a chain's interfaces on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DemoPaths {
     pub rpc: String,
-    /// Account lists, and the open data gateway: EVM chains have them.
+    /// Account lists and the open data gateway, which EVM chains have.
     pub explorer: Option<String>,
     pub portal: Option<String>,
 }
@@ -72,7 +72,7 @@ impl DemoChains {
         std::iter::once(SOLANA).chain(self.evm.iter().map(EvmModel::slug))
     }
 
-    /// Where a chain is offered.
+    /// The paths of a chain.
     pub fn paths(&self, slug: &str) -> Option<DemoPaths> {
         if slug == SOLANA {
             return Some(DemoPaths { rpc: SOLANA.to_owned(), explorer: None, portal: None });
@@ -88,7 +88,7 @@ impl DemoChains {
         })
     }
 
-    /// Every endpoint by its path, for a loopback server; with a host in front, for a transport.
+    /// Every endpoint by its path, for a loopback server; with a host prefix, for a transport.
     pub fn nodes(&self) -> Vec<(String, DemoNode)> {
         let mut nodes = vec![(SOLANA.to_owned(), DemoNode::new(self.solana.clone(), self.seed))];
         for model in &self.evm {
@@ -106,7 +106,7 @@ impl DemoChains {
         nodes
     }
 
-    /// Moves the heads on to a wall-clock time; never back.
+    /// Moves the heads to a wall-clock time; never back.
     pub fn follow(&self, now: UnixSeconds) {
         let slot = SolanaModel::slot_at(now);
         self.solana.set_head(slot.max(self.solana.head()));

@@ -1,15 +1,15 @@
-//! What can go wrong at an endpoint, as often as is wished. Which request it hits follows from the
-//! seed and the request's number, so that a run can be repeated.
+//! Faults of an endpoint, at configurable rates. The seed and the request's number select the
+//! requests that they hit, so that a run can be repeated.
 
 use std::time::Duration;
 
 use super::mix::Dice;
 use super::refusal::Refusal;
 
-/// Answers to a question that are not false once one was, where faults are transient.
+/// With transient faults, so many answers to a question are correct after a false one.
 const SPARED: u32 = 3;
 
-/// How often something happens, in thousandths of requests (or of calls, where it says so).
+/// A rate, in thousandths of requests (or of calls, where stated).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
 pub struct Rate(pub u16);
 
@@ -28,7 +28,7 @@ pub struct Faults {
     /// Status 429 without and with `Retry-After`.
     pub too_many: Rate,
     pub too_many_with_wait: Rate,
-    /// What `Retry-After` says, to the second.
+    /// The delay in `Retry-After`, in whole seconds.
     pub retry_after: Duration,
     /// Status 503.
     pub unavailable: Rate,
@@ -39,7 +39,7 @@ pub struct Faults {
     pub slow_for: Duration,
     /// The connection ends in the middle of the body.
     pub cut_body: Rate,
-    /// A body that is no JSON, or an HTML page.
+    /// A body that is not JSON, or an HTML page.
     pub garbage: Rate,
     pub html: Rate,
     /// Entries of a batch in another order.
@@ -48,43 +48,43 @@ pub struct Faults {
     pub wrong_id: Rate,
     /// `null` in place of the result (per call).
     pub null_result: Rate,
-    /// A JSON-RPC error that says to try again (per call).
+    /// A JSON-RPC error that asks for a retry (per call).
     pub busy: Rate,
-    /// A page that repeats an entry at its edge, or lacks one of the slot that the page begins in.
+    /// A page that repeats an entry at its edge, or lacks one of the slot in which the page begins.
     pub duplicate: Rate,
     pub lost: Rate,
-    /// An empty page for no reason.
+    /// An empty page in place of a full one.
     pub empty_page: Rate,
-    /// A page of signatures, or of whole transactions, that ends early though more follows, behind
+    /// A page of signatures, or of whole transactions, that ends early though more follows, after
     /// its fifth entry or later.
     pub short_page: Rate,
-    /// Transactions of one slot in another order than last time.
+    /// Transactions of one slot in another order than in the previous answer.
     pub flipped_order: Rate,
-    /// A head that is behind for once, and by how many slots.
+    /// A head that is behind once, and by how many slots.
     pub head_back: Rate,
     pub head_back_slots: u64,
-    /// Time to the answer, and how much longer it may take by chance.
+    /// Time to the answer, and the maximum of additional random time.
     pub latency: Duration,
     pub latency_jitter: Duration,
-    /// Requests of one second beyond which status 429 is answered.
+    /// Requests in one second beyond which status 429 is returned.
     pub requests_per_second: Option<u32>,
-    /// A list page that ends early and names no cursor, where lists have such.
+    /// A list page that ends early without a cursor, on lists with cursors.
     pub lost_cursor: Rate,
-    /// Nothing is answered for `suspended_for`, as Tron's index does to those who ask too often.
+    /// No request is served for `suspended_for`, like Tron's index after too many requests.
     pub suspended: Rate,
     pub suspended_for: Duration,
-    /// Events of a range left out without a sign: all of them, or those behind some of them; and
-    /// all of them in another order.
+    /// Events of a range omitted silently: all of them, or those after the first ones; and all of
+    /// them in another order.
     pub empty_logs: Rate,
     pub short_logs: Rate,
     pub flipped_logs: Rate,
     /// A page of account lists that ends early without a sign.
     pub short_list: Rate,
-    /// `null` in place of what a token says of itself.
+    /// `null` in place of a token's metadata.
     pub null_tokens: Rate,
-    /// Answers that are false without a sign do not come twice in a row to the same question.
+    /// Silently false answers do not repeat for the same question.
     pub transient: bool,
-    /// Methods, lists or paths that are refused, each in its way.
+    /// Refused methods, lists or paths, each with its refusal.
     pub refused: Vec<(&'static str, Refusal)>,
 }
 
@@ -134,8 +134,7 @@ impl Faults {
         Self::default()
     }
 
-    /// Everything that can go wrong does, each as often as `rate` says, but for suspensions: they
-    /// stand for many requests.
+    /// All faults, each at `rate`, except suspensions, which affect many requests.
     pub fn storm(rate: Rate) -> Self {
         Self {
             too_many: rate,
@@ -161,7 +160,7 @@ impl Faults {
         }
     }
 
-    /// An endpoint that works and takes as long as one over the internet.
+    /// A correct endpoint with the latency of the internet.
     pub fn latency(latency: Duration) -> Self {
         Self { latency, ..Self::default() }
     }
@@ -171,30 +170,30 @@ impl Faults {
         self.latency.saturating_add(Duration::from_micros(dice.range(0, jitter)))
     }
 
-    /// What happens to a whole request; `None` is nothing.
-    pub(super) fn request(&self, dice: &mut Dice) -> Option<Fault> {
+    /// The fault of a whole request, if any.
+    pub(super) fn request(&self, dice: &mut Dice) -> Option<RequestFault> {
         let rates = [
-            (self.too_many, Fault::TooMany),
-            (self.too_many_with_wait, Fault::TooManyWithWait),
-            (self.unavailable, Fault::Unavailable),
-            (self.silence, Fault::Silence),
-            (self.slow_body, Fault::SlowBody),
-            (self.cut_body, Fault::CutBody),
-            (self.garbage, Fault::Garbage),
-            (self.html, Fault::Html),
-            (self.reordered, Fault::Reordered),
-            (self.suspended, Fault::Suspended),
+            (self.too_many, RequestFault::TooMany),
+            (self.too_many_with_wait, RequestFault::TooManyWithWait),
+            (self.unavailable, RequestFault::Unavailable),
+            (self.silence, RequestFault::Silence),
+            (self.slow_body, RequestFault::SlowBody),
+            (self.cut_body, RequestFault::CutBody),
+            (self.garbage, RequestFault::Garbage),
+            (self.html, RequestFault::Html),
+            (self.reordered, RequestFault::Reordered),
+            (self.suspended, RequestFault::Suspended),
         ];
-        let hit = |(rate, fault): (Rate, Fault)| rate.hits(dice).then_some(fault);
+        let hit = |(rate, fault): (Rate, RequestFault)| rate.hits(dice).then_some(fault);
         rates.into_iter().find_map(hit)
     }
 
-    /// How a method, list or path is refused, if it is.
+    /// The refusal of a method, list or path, if any.
     pub(super) fn refusal(&self, name: &str) -> Option<Refusal> {
         self.refused.iter().find(|(refused, _)| *refused == name).map(|(_, how)| *how)
     }
 
-    /// What happens to one call of a request.
+    /// The faults of one call of a request.
     pub(super) fn call(&self, dice: &mut Dice) -> CallFaults {
         let salt = dice.next();
         CallFaults {
@@ -221,7 +220,7 @@ impl Faults {
 
 /// A fault of a whole request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum RequestFault {
     TooMany,
     TooManyWithWait,
     Unavailable,
@@ -235,7 +234,7 @@ pub(super) enum Fault {
 }
 
 impl Twist {
-    /// Whether the answer is false and nothing in it shows that.
+    /// Whether the answer is false without any sign of it.
     fn is_silent(self) -> bool {
         let left_out = self.lose || self.cut || self.empty || self.empty_logs;
         left_out || self.short.or(self.short_logs).or(self.short_list).is_some()
@@ -243,7 +242,7 @@ impl Twist {
 }
 
 impl CallFaults {
-    /// What is false without a sign comes once, then not for some answers to the same question.
+    /// Suppresses a silently false answer for some answers after one to the same question.
     pub(super) fn spare(&mut self, spared: &mut u32) {
         if *spared > 0 {
             *spared -= 1;
@@ -255,25 +254,25 @@ impl CallFaults {
     }
 }
 
-/// What faults do to the content of one answer.
+/// Faults of the content of one answer.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "what goes wrong, each by itself")]
 pub(super) struct Twist {
-    /// Slots by which the head is behind for once.
+    /// Slots by which the head is behind once.
     pub(super) head_back: u64,
-    /// Orders the transactions of a slot by this salt instead of by their place.
+    /// Orders the transactions of a slot by this salt instead of by their position.
     pub(super) flip: Option<u64>,
-    /// Repeats the first entry of a page, or leaves it out where it shares the slot of the one
-    /// before the page.
+    /// Repeats the first entry of a page, or omits it where it shares the slot of the last entry of
+    /// the page before.
     pub(super) duplicate: bool,
     pub(super) lose: bool,
-    /// A page that ends early and names no cursor.
+    /// A page that ends early without a cursor.
     pub(super) cut: bool,
-    /// An empty page for no reason.
+    /// An empty page in place of a full one.
     pub(super) empty: bool,
-    /// A page that ends early; where follows from the salt.
+    /// A page that ends early, at a place derived from the salt.
     pub(super) short: Option<u64>,
-    /// Events that are left out without a sign, and another order of them by a salt.
+    /// Events omitted silently, and reordered by a salt.
     pub(super) empty_logs: bool,
     pub(super) short_logs: Option<u64>,
     pub(super) flip_logs: Option<u64>,

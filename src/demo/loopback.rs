@@ -19,8 +19,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::node::{Answer, DemoNode, Outcome};
-use super::service::Asked;
+use super::node::{DemoNode, DemoResponse, NodeAnswer};
+use super::service::DemoRequest;
 use super::transport::route;
 
 const CUT_AFTER: Duration = Duration::from_millis(5);
@@ -52,14 +52,14 @@ pub struct Loopback {
     stop: watch::Sender<bool>,
 }
 
-/// Stops its server when told to, or when dropped.
+/// Stops its server on request, or when dropped.
 #[derive(Debug)]
 pub struct LoopbackHandle {
     stop: watch::Sender<bool>,
 }
 
 impl LoopbackHandle {
-    /// Accepts nothing more; open requests are answered first.
+    /// Stops accepting connections; open requests are answered first.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -90,7 +90,7 @@ impl Loopback {
         self.address
     }
 
-    /// Where a node is reached.
+    /// The URL of a node.
     pub fn url(&self, name: &str) -> String {
         format!("http://{}/{name}", self.address)
     }
@@ -118,7 +118,7 @@ impl Loopback {
         }
         drop(self.listener);
         let rest = async { while open.next().await.is_some() {} };
-        // A client that holds its connection open does not hold the stop.
+        // A client that keeps its connection open does not delay the stop.
         let _ = tokio::time::timeout(self.limits.drain, rest).await;
     }
 
@@ -132,7 +132,7 @@ impl Loopback {
             builder.timer(TokioTimer::new());
             let mut connection =
                 std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-            // A connection that ends badly is the client's business, or a fault made on purpose.
+            // A broken connection is the client's, or an intended fault.
             let ended = tokio::select! {
                 result = connection.as_mut() => { let _ = result; true }
                 _ = stop.wait_for(|stop| *stop) => false,
@@ -163,9 +163,9 @@ async fn respond(
     let _open = node.open();
     let body = body.to_bytes();
     let query = uri.query().unwrap_or_default();
-    match node.handle(&Asked { method, path, query, body: &body }) {
-        Outcome::Silence => std::future::pending().await,
-        Outcome::Answer(answer) => {
+    match node.handle(&DemoRequest { method, path, query, body: &body }) {
+        DemoResponse::Silence => std::future::pending().await,
+        DemoResponse::Answer(answer) => {
             tokio::time::sleep(answer.delay).await;
             Ok(write(&answer))
         }
@@ -179,7 +179,7 @@ fn plain(status: StatusCode) -> Response<Body> {
     response
 }
 
-fn write(answer: &Answer) -> Response<Body> {
+fn write(answer: &NodeAnswer) -> Response<Body> {
     let mut response = Response::new(body(answer));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
     let headers = response.headers_mut();
@@ -191,7 +191,7 @@ fn write(answer: &Answer) -> Response<Body> {
 }
 
 /// The whole body, or its first half and then the rest late, or never.
-fn body(answer: &Answer) -> Body {
+fn body(answer: &NodeAnswer) -> Body {
     let body = Bytes::from(answer.body.clone());
     if !answer.cut && answer.slow.is_zero() {
         return Full::new(body).map_err(|never| match never {}).boxed_unsync();
@@ -205,7 +205,7 @@ fn body(answer: &Answer) -> Body {
             match part {
                 Some(first) => Ok(Frame::data(first)),
                 None if cut => {
-                    // The first half has to be on its way before the connection ends.
+                    // The first half must be sent before the connection ends.
                     tokio::time::sleep(CUT_AFTER).await;
                     Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
                 }

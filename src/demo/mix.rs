@@ -1,5 +1,5 @@
-//! Chance without state: every figure of the demo chain is a keyed mix of what it belongs to.
-//! Not cryptography; it only has to look random and never repeat by accident.
+//! Stateless randomness: every number of the demo chain is a keyed mix of its inputs. Not
+//! cryptography; it only has to look random and not repeat by accident.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -11,12 +11,12 @@ pub(super) const fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// One number out of several; the order of the parts counts.
+/// One number from several; the order of the parts counts.
 pub(super) fn hash(seed: u64, parts: &[u64]) -> u64 {
     parts.iter().fold(mix(seed), |state, part| mix(state.rotate_left(17) ^ part))
 }
 
-/// 32 bytes out of several parts: an address that nobody has to read back.
+/// 32 bytes from several parts: an address that is never decoded.
 pub(super) fn key(seed: u64, parts: &[u64]) -> [u8; 32] {
     let mut out = [0; 32];
     fill(hash(seed, parts), &mut out);
@@ -33,7 +33,7 @@ pub(super) fn fill(state: u64, out: &mut [u8]) {
     }
 }
 
-/// The bytes as one number.
+/// Hashes bytes to one number.
 pub(super) fn digest(seed: u64, bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(mix(seed), |state, chunk| {
         let mut word = [0; 8];
@@ -44,8 +44,8 @@ pub(super) fn digest(seed: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// Puts `BODY` bytes into `ALL` bytes that look random and can be opened with the same seed: a
-/// check in front, then the body under a stream that the check starts.
+/// Encodes `BODY` bytes in `ALL` bytes that look random and can be decoded with the same seed: a
+/// check, then the body under a stream that the check starts.
 pub(super) fn seal<const BODY: usize, const ALL: usize>(seed: u64, body: &[u8; BODY]) -> [u8; ALL] {
     let mut out = [0; ALL];
     let (check, text) = out.split_at_mut(ALL - BODY);
@@ -57,7 +57,7 @@ pub(super) fn seal<const BODY: usize, const ALL: usize>(seed: u64, body: &[u8; B
     out
 }
 
-/// What [`seal`] put away; `None` for anything else.
+/// Decodes what [`seal`] encoded; `None` for anything else.
 pub(super) fn open<const BODY: usize, const ALL: usize>(
     seed: u64,
     sealed: &[u8; ALL],
@@ -71,7 +71,7 @@ pub(super) fn open<const BODY: usize, const ALL: usize>(
     (seal::<BODY, ALL>(seed, &body) == *sealed).then_some(body)
 }
 
-/// A short run of chances that belong together.
+/// A short sequence of related random numbers.
 #[derive(Debug, Clone)]
 pub(super) struct Dice {
     state: u64,
@@ -97,7 +97,7 @@ impl Dice {
         self.range(0, 99) < share
     }
 
-    /// One of the list, whose first element stands in for an empty draw.
+    /// One of the list; the first element is the default of an empty draw.
     pub(super) fn pick<T: Copy>(&mut self, first: T, others: &[T]) -> T {
         let at = usize::try_from(self.range(0, u64::try_from(others.len()).unwrap_or(0)));
         at.ok()

@@ -1,15 +1,15 @@
-//! Chains that exist only here, in the wire formats of the real ones: for `blotter demo`, tests,
-//! benches and examples.
+//! Simulated chains in the wire formats of the real ones: for `blotter demo`, tests, benches and
+//! examples.
 //!
-//! A [`solana::SolanaModel`] or an [`evm::EvmModel`] (Tron too) is a whole chain out of one number. A
-//! [`DemoNode`] is one endpoint over it (a node, and for EVM chains account lists or a gateway too),
-//! with its own lag, limits and [`Faults`]; several nodes may share a model. A [`DemoTransport`]
-//! reaches nodes by host and path without a network, a [`Loopback`] serves them on a port. What a
-//! wallet traded is told by the model's `truth`, from how the chain was made and not from reading
-//! its transactions back, so that it can judge a decoder. [`DemoChains`] is all of it at once.
+//! A [`solana::SolanaModel`] or an [`evm::EvmModel`] (Tron too) is a whole chain generated from one
+//! seed. A [`DemoNode`] is one endpoint of it (a node, and for EVM chains account lists or a
+//! gateway too), with its own lag, limits and [`Faults`]; several nodes may share a model. A
+//! [`DemoTransport`] reaches nodes by host and path without a network, a [`Loopback`] serves them
+//! on a port. A model's `truth` returns the trades of a wallet from its construction and not by
+//! decoding its transactions, so that it can judge a decoder. [`DemoChains`] combines all of it.
 //!
-//! Nothing here reads a clock, sleeps in earnest under paused time, or keeps a history: a wallet of
-//! a million trades costs as much as one of ten.
+//! Nothing here reads a clock, sleeps in real time under paused time, or stores a history: a wallet
+//! of a million trades costs as much as one of ten.
 
 mod base58;
 mod chains;

@@ -1,5 +1,5 @@
-//! One endpoint over a model: JSON-RPC envelopes, batches, faults and counts. Knows bytes in and
-//! bytes out; how they travel is the business of the transports.
+//! One endpoint of a model: JSON-RPC envelopes, batches, faults and counts. It converts bytes to
+//! bytes; the transports carry them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -13,13 +13,16 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::evm::EvmModel;
-use super::faults::{CallFaults, Fault, Faults};
+use super::faults::{CallFaults, Faults, RequestFault};
 use super::mix::{self, Dice};
-use super::rpc::RpcError;
-use super::service::{Asked, Options, Plain, Service};
+use super::rpc::{DemoError, HttpAnswer};
+use super::service::{DemoRequest, Options, Service};
 use super::solana::{NodeOptions, SolanaModel};
 
-/// Method names counted one by one; further ones are counted together.
+/// The body of a garbled answer, and that of a proxy's error page.
+const GARBAGE: &str = "{\"jsonrpc\":\"2.0\",\u{1}";
+const PAGE: &str = "<!DOCTYPE html><html><body><h1>502 Bad Gateway</h1></body></html>";
+/// Method names that are counted separately; further ones are counted together.
 const METHODS_MAX: usize = 64;
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -42,18 +45,18 @@ struct Inner {
 struct Counts {
     stats: NodeStats,
     open: u64,
-    /// Begin of the running second and the requests in it.
+    /// Start of the current second and the requests in it.
     window: Option<(Instant, u32)>,
     suspended_until: Option<Instant>,
-    /// Questions that were answered falsely of late, and how many answers to them will not be.
+    /// Questions that were answered falsely of late, with the number of correct answers to follow.
     spared: HashMap<u64, u32>,
 }
 
-/// What an endpoint was asked and what it did wrong on purpose.
+/// Requests, calls and faults of an endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeStats {
     pub requests: u64,
-    /// The most requests that were open at once, and the most calls in one of them.
+    /// The maximum of concurrent requests, and of calls in one request.
     pub concurrent_max: u64,
     pub batch_max: usize,
     /// Calls of each method; entries of a batch count one by one.
@@ -72,7 +75,7 @@ impl NodeStats {
     }
 }
 
-/// A request that was not answered yet.
+/// A request without an answer yet.
 #[derive(Debug)]
 pub(super) struct OpenRequest {
     node: DemoNode,
@@ -85,16 +88,16 @@ impl Drop for OpenRequest {
     }
 }
 
-/// What a transport has to do with a request.
+/// How a transport answers a request.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum DemoResponse {
     /// Never answers.
     Silence,
-    Answer(Answer),
+    Answer(NodeAnswer),
 }
 
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct NodeAnswer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) retry_after: Option<Duration>,
@@ -153,13 +156,13 @@ impl DemoNode {
         *self.inner.faults.write().unwrap_or_else(PoisonError::into_inner) = faults;
     }
 
-    /// Replaces how the endpoint behaves. Options of another kind of endpoint make it answer
-    /// nothing that it is asked.
+    /// Replaces the endpoint's options. With options of another kind of endpoint it answers no
+    /// request.
     pub fn set_options(&self, options: impl Into<Options>) {
         *self.inner.options.write().unwrap_or_else(PoisonError::into_inner) = options.into();
     }
 
-    /// Those of a Solana node; of others what they do not have.
+    /// Options of a Solana node; the defaults for other endpoints.
     pub fn options(&self) -> NodeOptions {
         match self.all_options() {
             Options::Solana(options) => options,
@@ -197,48 +200,45 @@ impl DemoNode {
         OpenRequest { node: self.clone() }
     }
 
-    /// Answers a request at once, whatever its latency; `None` where the endpoint stays silent.
-    /// For benches and tests that measure no transport.
+    /// Answers a request at once, without latency; `None` where the endpoint stays silent. For
+    /// benches and tests that measure no transport.
     pub fn respond(&self, body: &[u8]) -> Option<Vec<u8>> {
         self.fetch("", Some(body)).map(|(_, body)| body)
     }
 
-    /// The same for a request with a path and a query behind the endpoint's own path: a POST of
-    /// the body, or a GET. Tells the status too.
+    /// The same for a request with a path and a query below the endpoint's own path: a POST of the
+    /// body, or a GET. Also returns the status.
     pub fn fetch(&self, path: &str, body: Option<&[u8]>) -> Option<(u16, Vec<u8>)> {
         let method = if body.is_some() { Method::POST } else { Method::GET };
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let asked = Asked { method, path, query, body: body.unwrap_or_default() };
-        match self.handle(&asked) {
-            Outcome::Silence => None,
-            Outcome::Answer(answer) => Some((answer.status, answer.body)),
+        let request = DemoRequest { method, path, query, body: body.unwrap_or_default() };
+        match self.handle(&request) {
+            DemoResponse::Silence => None,
+            DemoResponse::Answer(answer) => Some((answer.status, answer.body)),
         }
     }
 
-    /// Answers one request that came in now.
-    pub(super) fn handle(&self, asked: &Asked<'_>) -> Outcome {
+    /// Answers one request at the current time.
+    pub(super) fn handle(&self, request: &DemoRequest<'_>) -> DemoResponse {
         let faults = self.faults();
         let (number, refused) = self.admit(&faults);
         let mut dice = Dice::new(self.inner.seed, &[number]);
         let delay = faults.delay(&mut dice);
         let hit = faults.request(&mut dice);
-        let too_many = |wait: Option<Duration>, chance: u64| match self
-            .inner
-            .service
-            .too_often(asked, wait, chance)
-        {
-            Some(Plain { status, content_type, body }) => {
-                Answer { status, content_type, body, ..too_many(delay, None) }
+        let service = &self.inner.service;
+        let too_many = |wait, chance| match service.too_often(request, wait, chance) {
+            Some(HttpAnswer { status, content_type, body }) => {
+                NodeAnswer { status, content_type, body, ..too_many(delay, None) }
             }
             None => too_many(delay, wait),
         };
         if let Some(wait) = refused {
-            return Outcome::Answer(too_many(Some(wait), number));
+            return DemoResponse::Answer(too_many(Some(wait), number));
         }
         if let Some(fault) = hit {
             *self.counts().stats.faults.entry(fault.name()).or_default() += 1;
         }
-        let plain = |status, body: &str| Answer {
+        let plain = |status, body: &str| NodeAnswer {
             status,
             content_type: "text/plain",
             retry_after: None,
@@ -247,52 +247,51 @@ impl DemoNode {
             slow: Duration::ZERO,
             cut: false,
         };
-        if let Some((status, content_type, body)) = self.refused(asked, &faults) {
-            return Outcome::Answer(Answer { content_type, ..plain(status, body) });
+        if let Some((status, content_type, body)) = self.refused(request, &faults) {
+            return DemoResponse::Answer(NodeAnswer { content_type, ..plain(status, body) });
         }
         let json = |shuffle: Option<u64>| {
-            let Plain { status, content_type, body } = self.answer(asked, number, &faults, shuffle);
-            Answer { content_type, body, ..plain(status, "") }
+            let HttpAnswer { status, content_type, body } =
+                self.answer(request, number, &faults, shuffle);
+            NodeAnswer { content_type, body, ..plain(status, "") }
         };
-        Outcome::Answer(match hit {
-            Some(Fault::Silence) => return Outcome::Silence,
-            Some(Fault::TooMany) => too_many(None, dice.next()),
-            Some(Fault::TooManyWithWait) => too_many(Some(faults.retry_after), dice.next()),
-            Some(Fault::Suspended) => {
+        DemoResponse::Answer(match hit {
+            Some(RequestFault::Silence) => return DemoResponse::Silence,
+            Some(RequestFault::TooMany) => too_many(None, dice.next()),
+            Some(RequestFault::TooManyWithWait) => too_many(Some(faults.retry_after), dice.next()),
+            Some(RequestFault::Suspended) => {
                 let wait = faults.suspended_for;
                 self.counts().suspended_until = Instant::now().checked_add(wait);
                 too_many(Some(wait), dice.next())
             }
-            Some(Fault::Unavailable) => plain(503, "Service Unavailable"),
-            Some(Fault::Garbage) => Answer {
-                content_type: "application/json",
-                ..plain(200, "{\"jsonrpc\":\"2.0\",\u{1}")
-            },
-            Some(Fault::Html) => {
-                let page = "<!DOCTYPE html><html><body><h1>502 Bad Gateway</h1></body></html>";
-                let status = if dice.percent(50) { 200 } else { 502 };
-                Answer { content_type: "text/html", ..plain(status, page) }
+            Some(RequestFault::Unavailable) => plain(503, "Service Unavailable"),
+            Some(RequestFault::Garbage) => {
+                NodeAnswer { content_type: "application/json", ..plain(200, GARBAGE) }
             }
-            Some(Fault::SlowBody) => Answer { slow: faults.slow_for, ..json(None) },
-            Some(Fault::CutBody) => Answer { cut: true, ..json(None) },
-            Some(Fault::Reordered) => json(Some(dice.next())),
+            Some(RequestFault::Html) => {
+                let status = if dice.percent(50) { 200 } else { 502 };
+                NodeAnswer { content_type: "text/html", ..plain(status, PAGE) }
+            }
+            Some(RequestFault::SlowBody) => NodeAnswer { slow: faults.slow_for, ..json(None) },
+            Some(RequestFault::CutBody) => NodeAnswer { cut: true, ..json(None) },
+            Some(RequestFault::Reordered) => json(Some(dice.next())),
             None => json(None),
         })
     }
 
-    /// The refusal of a whole request: what it asks for is refused by a status.
+    /// The refusal of a whole request by a status.
     fn refused(
         &self,
-        asked: &Asked<'_>,
+        request: &DemoRequest<'_>,
         faults: &Faults,
     ) -> Option<(u16, &'static str, &'static str)> {
         if faults.refused.is_empty() {
             return None;
         }
         let service = &self.inner.service;
-        let name = service.name(asked);
-        let is_rpc = service.is_rpc(&self.all_options(), asked);
-        let body = if is_rpc { String::from_utf8_lossy(asked.body) } else { Cow::Borrowed("") };
+        let name = service.name(request);
+        let is_rpc = service.is_rpc(&self.all_options(), request);
+        let body = if is_rpc { String::from_utf8_lossy(request.body) } else { Cow::Borrowed("") };
         let names = |method: &str| {
             if is_rpc { body.contains(&format!("\"{method}\"")) } else { method == name }
         };
@@ -304,8 +303,8 @@ impl DemoNode {
         refused
     }
 
-    /// Counts a request; tells its number, and how long nothing is answered where it is refused: it
-    /// is beyond the limit of its second, or comes while the endpoint is suspended.
+    /// Counts a request; returns its number, and for a refused one the time without service: it
+    /// exceeds the limit of its second, or comes during a suspension.
     fn admit(&self, faults: &Faults) -> (u64, Option<Duration>) {
         let mut counts = self.counts();
         counts.stats.requests += 1;
@@ -330,31 +329,31 @@ impl DemoNode {
 
     fn answer(
         &self,
-        asked: &Asked<'_>,
+        request: &DemoRequest<'_>,
         number: u64,
         faults: &Faults,
         shuffle: Option<u64>,
-    ) -> Plain {
+    ) -> HttpAnswer {
         let service = &self.inner.service;
-        let is_rpc = service.is_rpc(&self.all_options(), asked);
-        if is_rpc && asked.method == Method::POST {
-            let body = self.json(asked.body, number, faults, shuffle);
-            return Plain { status: 200, content_type: "application/json", body };
+        let is_rpc = service.is_rpc(&self.all_options(), request);
+        if is_rpc && request.method == Method::POST {
+            let body = self.json(request.body, number, faults, shuffle);
+            return HttpAnswer { status: 200, content_type: "application/json", body };
         }
         if is_rpc {
             let body = b"Method Not Allowed".to_vec();
-            return Plain { status: 405, content_type: "text/plain", body };
+            return HttpAnswer { status: 405, content_type: "text/plain", body };
         }
-        let name = service.name(asked);
+        let name = service.name(request);
         let mut fault = faults.call(&mut Dice::new(self.inner.seed, &[mix::hash(number, &[0])]));
-        let place = [asked.path, service.subject(asked.query).as_str()].join(&name);
+        let place = [request.path, service.subject(request.query).as_str()].join(&name);
         self.spare(&mut fault, faults, mix::digest(2, place.as_bytes()));
         self.count(&name, &fault);
         if let Some(refusal) = faults.refusal(&name) {
             *self.counts().stats.faults.entry("refused").or_default() += 1;
             return refusal.plain();
         }
-        service.plain(&self.all_options(), asked, fault)
+        service.plain(&self.all_options(), request, fault)
     }
 
     fn json(&self, body: &[u8], number: u64, faults: &Faults, shuffle: Option<u64>) -> Vec<u8> {
@@ -398,7 +397,7 @@ impl DemoNode {
         out
     }
 
-    /// Answers one call. `chance` is the number that its faults follow from.
+    /// Answers one call. `chance` is the number that selects its faults.
     fn entry(&self, entry: &Entry<'_>, options: &Options, faults: &Faults, chance: u64) -> Vec<u8> {
         let mut fault = faults.call(&mut Dice::new(self.inner.seed, &[chance]));
         let params = entry.params.as_deref().unwrap_or_default();
@@ -435,7 +434,7 @@ impl DemoNode {
         out
     }
 
-    /// Lets no question be answered falsely twice in a row, where that is so.
+    /// Prevents false answers to one question from repeating, if faults are transient.
     fn spare(&self, fault: &mut CallFaults, faults: &Faults, question: u64) {
         if faults.transient {
             fault.spare(self.counts().spared.entry(question).or_default());
@@ -475,7 +474,7 @@ impl DemoNode {
     }
 }
 
-impl Fault {
+impl RequestFault {
     fn name(self) -> &'static str {
         match self {
             Self::TooMany => "too_many",
@@ -492,10 +491,10 @@ impl Fault {
     }
 }
 
-fn too_many(delay: Duration, retry_after: Option<Duration>) -> Answer {
+fn too_many(delay: Duration, retry_after: Option<Duration>) -> NodeAnswer {
     let error = "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":429,\"message\":\"Too many requests for a \
                  specific RPC call\"},\"id\":null}";
-    Answer {
+    NodeAnswer {
         status: 429,
         content_type: "application/json",
         retry_after,
@@ -506,9 +505,9 @@ fn too_many(delay: Duration, retry_after: Option<Duration>) -> Answer {
     }
 }
 
-fn write_error(out: &mut Vec<u8>, error: &RpcError) {
+fn write_error(out: &mut Vec<u8>, error: &DemoError) {
     out.extend_from_slice(format!("\"error\":{{\"code\":{},\"message\":", error.code).as_bytes());
-    // The text may quote what the caller sent.
+    // The text may quote the caller's input.
     out.extend_from_slice(Value::from(error.message.as_str()).to_string().as_bytes());
     if let Some(data) = &error.data {
         out.extend_from_slice(b",\"data\":");
@@ -519,7 +518,7 @@ fn write_error(out: &mut Vec<u8>, error: &RpcError) {
 
 fn refusal(code: i64, message: &str) -> Vec<u8> {
     let mut out = b"{\"jsonrpc\":\"2.0\",".to_vec();
-    write_error(&mut out, &RpcError { code, message: message.to_owned(), data: None });
+    write_error(&mut out, &DemoError { code, message: message.to_owned(), data: None });
     out.extend_from_slice(b",\"id\":null}");
     out
 }

@@ -1,10 +1,9 @@
-//! How endpoints refuse a method, a list or a path that they are asked for: what was seen of public
-//! nodes, indexes and the proxies in front of them.
+//! Refusals of a method, a list or a path: seen at public nodes, indexes and the proxies in front
+//! of them.
 
-use super::rpc::RpcError;
-use super::service::Plain;
+use super::rpc::{DemoError, HttpAnswer};
 
-/// A refusal that is no word about the chain.
+/// A refusal that says nothing about the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Status 401: the key.
@@ -15,13 +14,13 @@ pub enum Refusal {
     MethodNotAllowed,
     Gone,
     NotImplemented,
-    /// `-32601`; of an index: an action that is missing.
+    /// `-32601`; of an index: a missing action.
     NoMethod,
-    /// An error object that asks who calls.
+    /// An error object that asks for identification.
     Unusual,
-    /// Status "2" of an index that is still at work on inner calls (Blockscout).
+    /// Status "2" of an index that is still processing internal transactions (Blockscout).
     Processing,
-    /// An error with a text of no known kind.
+    /// An error with an unknown text.
     Unknown,
 }
 
@@ -55,22 +54,22 @@ impl Refusal {
     }
 
     /// The error of one call.
-    pub(super) fn error(self) -> RpcError {
+    pub(super) fn error(self) -> DemoError {
         match self {
-            Self::NoMethod => RpcError::new(-32601, "the method does not exist/is not available"),
-            Self::Unusual => RpcError::new(-32000, TEXT_UNUSUAL),
+            Self::NoMethod => DemoError::new(-32601, "the method does not exist/is not available"),
+            Self::Unusual => DemoError::new(-32000, TEXT_UNUSUAL),
             Self::Unauthorized
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::Gone
             | Self::NotImplemented
             | Self::Processing
-            | Self::Unknown => RpcError::new(-32099, TEXT_UNKNOWN),
+            | Self::Unknown => DemoError::new(-32099, TEXT_UNKNOWN),
         }
     }
 
-    /// What an index or a node's HTTP interface answers.
-    pub(super) fn plain(self) -> Plain {
+    /// The answer of an index or of a node's HTTP interface.
+    pub(super) fn plain(self) -> HttpAnswer {
         let text = match self {
             Self::NoMethod => "Error! Missing Or invalid Action name",
             Self::Unusual => TEXT_UNUSUAL,
@@ -90,6 +89,6 @@ impl Refusal {
                 "Error": text, "success": false, "error": text})
         };
         let body = body.to_string().into_bytes();
-        Plain { status: 200, content_type: "application/json", body }
+        HttpAnswer { status: 200, content_type: "application/json", body }
     }
 }

@@ -1,15 +1,15 @@
-//! What JSON-RPC nodes of all families share.
+//! Answers of all families.
 
-/// An error as JSON-RPC has it.
+/// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RpcError {
+pub(super) struct DemoError {
     pub(super) code: i64,
     pub(super) message: String,
     /// JSON text.
     pub(super) data: Option<String>,
 }
 
-impl RpcError {
+impl DemoError {
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
@@ -20,4 +20,12 @@ impl RpcError {
 }
 
 /// The JSON text of a result.
-pub(super) type Reply = Result<Vec<u8>, RpcError>;
+pub(super) type CallReply = Result<Vec<u8>, DemoError>;
+
+/// An answer that is not JSON-RPC.
+#[derive(Debug)]
+pub(super) struct HttpAnswer {
+    pub(super) status: u16,
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
+}

@@ -1,4 +1,4 @@
-//! What an endpoint offers: a chain behind one of its interfaces.
+//! The services of an endpoint: a chain behind one of its interfaces.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::evm::{self, EvmModel, ExplorerOptions, PortalOptions, tron};
 use super::faults::{CallFaults, Twist};
-use super::rpc::{Reply, RpcError};
+use super::rpc::{CallReply, DemoError, HttpAnswer};
 use super::solana::{self, NodeOptions, SolanaModel};
 
 /// A chain and the interface to it.
@@ -24,7 +24,7 @@ pub(super) enum Service {
     Tron(EvmModel),
 }
 
-/// How an endpoint of each kind behaves.
+/// Options of each kind of endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Options {
     Solana(NodeOptions),
@@ -78,20 +78,12 @@ impl Options {
 
 /// One HTTP request, as far as answers depend on it.
 #[derive(Debug, Clone)]
-pub(super) struct Asked<'a> {
+pub(super) struct DemoRequest<'a> {
     pub(super) method: Method,
-    /// What stands behind the endpoint's own path.
+    /// The path below the endpoint's own.
     pub(super) path: &'a str,
     pub(super) query: &'a str,
     pub(super) body: &'a [u8],
-}
-
-/// An answer that is not JSON-RPC.
-#[derive(Debug)]
-pub(super) struct Plain {
-    pub(super) status: u16,
-    pub(super) content_type: &'static str,
-    pub(super) body: Vec<u8>,
 }
 
 impl Service {
@@ -106,28 +98,28 @@ impl Service {
     }
 
     /// Whether a request is JSON-RPC.
-    pub(super) fn is_rpc(&self, options: &Options, asked: &Asked<'_>) -> bool {
+    pub(super) fn is_rpc(&self, options: &Options, request: &DemoRequest<'_>) -> bool {
         match self {
             Self::Solana(_) | Self::Evm(_) => true,
             Self::Tron(_) => {
                 let offered = matches!(options, Options::Tron(node) if node.json_rpc);
-                offered && asked.path.trim_matches('/') == "jsonrpc"
+                offered && request.path.trim_matches('/') == "jsonrpc"
             }
             Self::Explorer(_) | Self::Portal(_) => false,
         }
     }
 
-    /// What a node says that wants to be asked again.
-    pub(super) fn busy(&self) -> RpcError {
+    /// A node's error that asks for a retry.
+    pub(super) fn busy(&self) -> DemoError {
         match self {
-            Self::Solana(_) => RpcError {
+            Self::Solana(_) => DemoError {
                 code: -32005,
                 message: "Node is behind by 112 slots".to_owned(),
                 data: Some("{\"numSlotsBehind\":112}".to_owned()),
             },
-            Self::Tron(_) => RpcError::new(-32603, "Internal error"),
+            Self::Tron(_) => DemoError::new(-32603, "Internal error"),
             Self::Evm(_) | Self::Explorer(_) | Self::Portal(_) => {
-                RpcError::new(-32011, "no backend is currently healthy to serve traffic")
+                DemoError::new(-32011, "no backend is currently healthy to serve traffic")
             }
         }
     }
@@ -138,10 +130,10 @@ impl Service {
         method: &str,
         params: &[Value],
         twist: Twist,
-    ) -> Reply {
+    ) -> CallReply {
         match (self, options) {
             (Self::Solana(model), Options::Solana(node)) => {
-                solana::answer(model, node, solana::Call { method, params, twist })
+                solana::answer(model, node, solana::RpcCall { method, params, twist })
             }
             (Self::Evm(model), Options::Evm(node)) => {
                 evm::answer(model, node, method, params, twist)
@@ -156,39 +148,39 @@ impl Service {
                 | Self::Portal(_)
                 | Self::Tron(_),
                 _,
-            ) => Err(RpcError::new(-32601, "Method not found")),
+            ) => Err(DemoError::new(-32601, "Method not found")),
         }
     }
 
-    /// How an endpoint refuses who asks too often, where that is not status 429 alone: for how
-    /// long, or that it has no room just now. `chance` decides between what was seen of it.
+    /// The refusal of too many requests, where it is not status 429 alone: a suspension and its
+    /// length, or a node at capacity. `chance` selects one of the known forms.
     pub(super) fn too_often(
         &self,
-        asked: &Asked<'_>,
+        request: &DemoRequest<'_>,
         wait: Option<Duration>,
         chance: u64,
-    ) -> Option<Plain> {
+    ) -> Option<HttpAnswer> {
         match self {
             Self::Tron(_) => {
-                let (status, answer) = tron::too_often(asked.path, wait, chance);
+                let (status, answer) = tron::too_often(request.path, wait, chance);
                 let body = answer.to_string().into_bytes();
-                Some(Plain { status, content_type: "application/json", body })
+                Some(HttpAnswer { status, content_type: "application/json", body })
             }
             Self::Solana(_) | Self::Evm(_) | Self::Explorer(_) | Self::Portal(_) => None,
         }
     }
 
-    /// What a plain request is counted under.
-    pub(super) fn name(&self, asked: &Asked<'_>) -> String {
+    /// The name under which a plain request is counted.
+    pub(super) fn name(&self, request: &DemoRequest<'_>) -> String {
         match self {
-            Self::Explorer(_) => parameters(asked.query).remove("action").unwrap_or_default(),
+            Self::Explorer(_) => parameters(request.query).remove("action").unwrap_or_default(),
             Self::Solana(_) | Self::Evm(_) | Self::Portal(_) | Self::Tron(_) => {
-                asked.path.rsplit('/').next().unwrap_or_default().to_owned()
+                request.path.rsplit('/').next().unwrap_or_default().to_owned()
             }
         }
     }
 
-    /// Whom a plain request is about, where its query names that.
+    /// The account of a plain request, where its query contains one.
     pub(super) fn subject(&self, query: &str) -> String {
         match self {
             Self::Explorer(_) => parameters(query).remove("address").unwrap_or_default(),
@@ -196,9 +188,14 @@ impl Service {
         }
     }
 
-    pub(super) fn plain(&self, options: &Options, asked: &Asked<'_>, fault: CallFaults) -> Plain {
+    pub(super) fn plain(
+        &self,
+        options: &Options,
+        request: &DemoRequest<'_>,
+        fault: CallFaults,
+    ) -> HttpAnswer {
         let CallFaults { busy, twist, .. } = fault;
-        let plain = |status, content_type, body| Plain { status, content_type, body };
+        let plain = |status, content_type, body| HttpAnswer { status, content_type, body };
         match (self, options) {
             (Self::Explorer(model), Options::Explorer(options)) => {
                 let answer = if busy {
@@ -206,22 +203,22 @@ impl Service {
                         "Unexpected error, timeout or server too busy. Please try again later",
                     )
                 } else {
-                    evm::explorer(model, options, &parameters(asked.query), twist)
+                    evm::explorer(model, options, &parameters(request.query), twist)
                 };
                 plain(200, "application/json", answer.to_string().into_bytes())
             }
             (Self::Portal(_), _) if busy => plain(503, "text/plain", b"try again later".to_vec()),
             (Self::Portal(model), Options::Portal(options)) => {
-                let (status, body) = evm::portal(model, options, asked.path, asked.body, twist);
+                let (status, body) = evm::portal(model, options, request.path, request.body, twist);
                 plain(status, "application/x-ndjson", body)
             }
             (Self::Tron(model), Options::Tron(options)) => {
-                let asked = tron::Asked {
-                    path: asked.path,
-                    query: parameters(asked.query),
-                    body: serde_json::from_slice(asked.body).unwrap_or_default(),
+                let request_of_tron = tron::HttpRequest {
+                    path: request.path,
+                    query: parameters(request.query),
+                    body: serde_json::from_slice(request.body).unwrap_or_default(),
                 };
-                let (status, answer) = tron::answer(model, options, &asked, fault);
+                let (status, answer) = tron::answer(model, options, &request_of_tron, fault);
                 plain(status, "application/json", answer.to_string().into_bytes())
             }
             (
@@ -246,7 +243,7 @@ fn parameters(query: &str) -> HashMap<String, String> {
     decoded.collect()
 }
 
-/// Undoes percent-encoding (RFC 3986); what is no such code stays.
+/// Decodes percent-encoding (RFC 3986); invalid codes are kept.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

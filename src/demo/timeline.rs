@@ -1,9 +1,9 @@
-//! The shape of a wallet's history on any demo chain: how large it is, what stands at which place of
-//! it, and at which height. Every question is arithmetic; nothing of a history is ever held.
+//! The shape of a wallet's history on any demo chain: its size, the class of each place, and its
+//! height. Every query is arithmetic; no history is stored.
 //!
 //! A history is numbered from its oldest transaction (0, the funding). After it come blocks of a
-//! hundred, in each of which the same places are trades, failures and noise, so that the n-th
-//! trade and the place of the n-th trade are both one look into a table.
+//! hundred, in each of which the same places are trades, failures and noise, so that the n-th trade
+//! and the place of the n-th trade are both one table look-up.
 //!
 //! Heights are counted in ordinals: heights that have a block, without holes.
 
@@ -11,37 +11,37 @@ use super::mix::{self, Dice};
 
 /// Transactions of one block of the pattern.
 const BLOCK: u64 = 100;
-/// Of as many transactions in a row, the first `burst` share a height.
+/// Of so many consecutive transactions, the first `burst` share a height.
 const BURST_PERIOD: u64 = 64;
-/// How often trades may arrive after the plan was made.
+/// Maximum of arrivals after the plan.
 const ARRIVALS_MAX: usize = 100_000;
 
-/// Transactions number `start` and following, `count` of them, stand at one height.
+/// Transactions number `start` and following, `count` of them, share one height.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crowd {
     pub start: u64,
     pub count: u64,
 }
 
-/// What a history is made from.
+/// Parameters of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Transactions that are trades.
     pub(super) trades: u64,
-    /// Of a hundred transactions, how many failed, and how many are neither.
+    /// Failed transactions in percent, and those that are neither in percent.
     pub(super) failed_percent: u8,
     pub(super) noise_percent: u8,
-    /// Ordinals of the oldest transaction and of the one that fills the plan.
+    /// Ordinals of the oldest transaction and of the one that completes the plan.
     pub(super) first: u64,
     pub(super) last: u64,
-    /// Transactions that share a height now and then, at most 64.
+    /// Size of occasional bursts at one height, at most 64.
     pub(super) burst: u32,
     pub(super) crowd: Option<Crowd>,
-    /// Once the plan is through, a transaction comes every so many ordinals.
+    /// After the plan, a transaction every so many ordinals.
     pub(super) live_every: Option<u64>,
 }
 
-/// What a place of the history holds, with its number among its like.
+/// The class of a place of the history, with its number within the class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Funding,
@@ -61,7 +61,7 @@ enum Place {
 #[derive(Debug, Clone)]
 struct Pattern {
     places: Vec<Place>,
-    /// Place of each trade, and of each piece of noise.
+    /// Place of each trade, and of each noise transaction.
     trades: Vec<u64>,
     noises: Vec<u64>,
     failed: u64,
@@ -72,7 +72,7 @@ impl Pattern {
     fn new(shape: &Shape, dice: &mut Dice) -> Self {
         let failed = u64::from(shape.failed_percent.min(49));
         let noise = u64::from(shape.noise_percent.min(49));
-        // A seeded selection walk: what is left of each class decides the odds of the next place.
+        // A seeded selection: the remainder of each class decides the odds of the next place.
         let (mut left_failed, mut left_noise) = (failed, noise);
         let (mut places, mut trades, mut noises) = (Vec::new(), Vec::new(), Vec::new());
         for place in 0..BLOCK {
@@ -114,14 +114,14 @@ impl Pattern {
         1 + block * BLOCK + place.copied().unwrap_or(0)
     }
 
-    /// Number in the history of the `n`-th piece of noise, where there is any.
+    /// Number in the history of the `n`-th noise transaction, if there is any.
     fn number_of_noise(&self, n: u64) -> Option<u64> {
         let (block, rest) = (n.checked_div(self.noise)?, n.checked_rem(self.noise)?);
         let place = self.noises.get(usize::try_from(rest).ok()?)?;
         Some(1 + block * BLOCK + place)
     }
 
-    /// How many of `places`, which repeat in every block, stand below a number of the history.
+    /// How many of `places`, which repeat in every block, are below a number of the history.
     fn below(places: &[u64], number: u64) -> u64 {
         let Some(number) = number.checked_sub(1) else { return 0 };
         let (block, rest) = (number / BLOCK, number % BLOCK);
@@ -134,30 +134,30 @@ impl Pattern {
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     first: u64,
-    /// `u64::MAX` while it goes on with the chain.
+    /// `u64::MAX` while it continues with the chain.
     count: u64,
     base: u64,
     stride: u64,
 }
 
-/// Where a transaction stands.
+/// A transaction's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stand {
     pub(super) ordinal: u64,
-    /// Which transaction of this height it is.
+    /// Its index among the transactions of this height.
     pub(super) rank: u64,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Timeline {
+pub(super) struct HistoryShape {
     shape: Shape,
     pattern: Pattern,
     segments: Vec<Segment>,
     jitter: u64,
 }
 
-impl Timeline {
-    /// `tag` stands for the wallet.
+impl HistoryShape {
+    /// `tag` identifies the wallet.
     pub(super) fn new(seed: u64, tag: u64, shape: Shape) -> Self {
         let pattern = Pattern::new(&shape, &mut Dice::new(seed, &[tag, 1]));
         let mut segments = Vec::new();
@@ -175,7 +175,7 @@ impl Timeline {
         Self { shape, pattern, segments, jitter: mix::hash(seed, &[tag, 2]) }
     }
 
-    /// Chance that belongs to a height.
+    /// The random number of a height.
     pub(super) fn chance_at(&self, height: u64) -> u64 {
         mix::hash(self.jitter, &[height])
     }
@@ -192,7 +192,7 @@ impl Timeline {
         self.pattern.number_of_noise(n)
     }
 
-    /// How many trades the history holds below a number.
+    /// The number of trades below a number of the history.
     pub(super) fn trades_below(&self, number: u64) -> u64 {
         Pattern::below(&self.pattern.trades, number)
     }
@@ -207,7 +207,7 @@ impl Timeline {
         (number - segment.first < segment.count).then_some(segment)
     }
 
-    /// The transaction whose height this one shares; itself where it stands alone.
+    /// The transaction whose height this one shares; itself where it is alone.
     fn leader(&self, segment: &Segment, number: u64) -> u64 {
         if let Some(crowd) = self.shape.crowd
             && number >= crowd.start
@@ -219,7 +219,7 @@ impl Timeline {
         let burst = u64::from(self.shape.burst);
         let inside = number % BURST_PERIOD < burst && number >= BURST_PERIOD;
         let leader = if inside { start.max(segment.first) } else { number };
-        // A burst that would begin inside the crowd begins behind it.
+        // A burst that would begin inside the crowd begins after it.
         self.shape.crowd.map_or(leader, |crowd| {
             let end = crowd.start.saturating_add(crowd.count);
             if number >= end { leader.max(end) } else { leader }
@@ -238,13 +238,13 @@ impl Timeline {
         segment.base + (leader - segment.first) * segment.stride + jitter
     }
 
-    /// How many transactions stand up to an ordinal: the numbers below the answer.
+    /// The number of transactions up to an ordinal, which are those with lower numbers.
     pub(super) fn count_at(&self, top: u64) -> u64 {
         let after = self.segments.partition_point(|segment| segment.base <= top);
         let Some(segment) = after.checked_sub(1).and_then(|at| self.segments.get(at)) else {
             return 0;
         };
-        // Positions grow with the number, so the answer lies between two bounds of even steps.
+        // Positions grow with the number, so the result lies between two bounds of even steps.
         let (mut low, mut high) =
             (0, segment.count.min((top - segment.base) / segment.stride + self.longest_run() + 1));
         while low < high {
@@ -264,9 +264,9 @@ impl Timeline {
             + BURST_PERIOD
     }
 
-    /// Adds transactions behind the first `first` ones, from the ordinal `base` on, until `trades`
-    /// more of them are trades; returns the highest ordinal used. Beyond [`ARRIVALS_MAX`] calls
-    /// nothing more arrives.
+    /// Adds transactions after the first `first` ones, from the ordinal `base` on, until `trades`
+    /// more of them are trades; returns the highest ordinal used. After [`ARRIVALS_MAX`] calls it
+    /// adds nothing.
     pub(super) fn arrive(&mut self, trades: u64, first: u64, base: u64) -> Option<u64> {
         if trades == 0 || self.segments.len() > ARRIVALS_MAX {
             return None;

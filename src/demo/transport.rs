@@ -1,5 +1,5 @@
-//! The demo endpoints without a network: a request becomes an answer, or the failure that a real
-//! connection would have had. All waiting is `tokio::time`'s, so paused time makes it free.
+//! The demo endpoints without a network: converts a request to an answer, or to the failure of a
+//! real connection. All waiting uses `tokio::time`, so paused time makes it free.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-use super::node::{Answer, DemoNode, Outcome};
-use super::service::Asked;
+use super::node::{DemoNode, DemoResponse, NodeAnswer};
+use super::service::DemoRequest;
 use crate::rpc::{Request, Response, Transport, TransportError};
 
-/// Endpoints by host name, or by host name and path: `https://HOST/…` reaches the node of the
-/// longest name that it begins with.
+/// Endpoints by host name, or by host name and path: `https://HOST/…` reaches the node whose name
+/// is the longest prefix.
 #[derive(Debug, Clone, Default)]
 pub struct DemoTransport {
     nodes: HashMap<String, DemoNode>,
 }
 
-/// What came back.
+/// The response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     pub status: StatusCode,
@@ -27,7 +27,7 @@ pub struct Exchange {
     pub body: Bytes,
 }
 
-/// Why nothing came back.
+/// Why there is no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ExchangeError {
     #[error("no demo endpoint has this host name")]
@@ -68,7 +68,7 @@ impl DemoTransport {
         let (place, query) = target.split_once('?').unwrap_or((target, ""));
         let (node, path) = route(&self.nodes, place).ok_or(ExchangeError::UnknownHost)?;
         let _open = node.open();
-        let outcome = node.handle(&Asked { method, path, query, body });
+        let outcome = node.handle(&DemoRequest { method, path, query, body });
         let answer = tokio::time::timeout(timeout, deliver(outcome));
         let answer = answer.await.map_err(|_| ExchangeError::Timeout)??;
         if answer.body.len() > body_limit {
@@ -84,7 +84,7 @@ impl DemoTransport {
     }
 }
 
-/// The node of the longest name that a place begins with, and what of the place is left.
+/// The node whose name is the longest prefix, and the rest of the path.
 pub(super) fn route<'a, 'b>(
     nodes: &'a HashMap<String, DemoNode>,
     place: &'b str,
@@ -135,10 +135,10 @@ fn failure(error: ExchangeError, bytes_max: usize) -> TransportError {
     }
 }
 
-async fn deliver(outcome: Outcome) -> Result<Answer, ExchangeError> {
+async fn deliver(outcome: DemoResponse) -> Result<NodeAnswer, ExchangeError> {
     match outcome {
-        Outcome::Silence => std::future::pending().await,
-        Outcome::Answer(answer) => {
+        DemoResponse::Silence => std::future::pending().await,
+        DemoResponse::Answer(answer) => {
             tokio::time::sleep(answer.delay + answer.slow).await;
             if answer.cut { Err(ExchangeError::Cut) } else { Ok(answer) }
         }

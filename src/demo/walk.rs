@@ -1,6 +1,6 @@
-//! A price that moves at every scale, told for any time at once: chance at the points of grids from
-//! seconds to months, straight lines in between, the larger the slower. By the day about as much
-//! as a large coin moves.
+//! A price that moves at every scale and is computed for any time directly: random values at the
+//! points of grids from seconds to months, linear between them, larger grids with larger moves.
+//! Over a day it moves about as much as a large coin.
 
 use super::mix;
 
@@ -14,10 +14,10 @@ const GRIDS: [(u64, i128); 6] = [
     (1 << 22, 250_000_000),
 ];
 const BILLION: i128 = 1_000_000_000;
-/// Steps of a point's chance.
+/// Resolution of a point's random value.
 const STEPS: u64 = 1 << 20;
 
-/// The price at a time that moves around `middle`.
+/// The price at a time, around `middle`.
 pub(super) fn price(seed: u64, middle: u128, time: u64) -> u128 {
     let moved: i128 = (0..).zip(GRIDS).map(|(grid, sizes)| offset(seed, grid, sizes, time)).sum();
     let part = (BILLION + moved).max(1).unsigned_abs();
@@ -38,7 +38,7 @@ fn offset(seed: u64, grid: u64, (every, size): (u64, i128), time: u64) -> i128 {
 mod tests {
     use super::*;
 
-    /// By how many billionths the price moves within so many seconds, in the middle of many times.
+    /// The typical change within so many seconds in billionths, sampled at many times.
     fn typical(within: u64) -> u128 {
         let middle = 3_000 * 1_000_000_000_000;
         let mut moves: Vec<u128> = (0..2_001)

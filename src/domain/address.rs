@@ -6,18 +6,23 @@ use sha3::{Digest as _, Keccak256};
 
 use super::{Family, Signature};
 
-/// An account, contract, mint or token: one type, because chains do not tell them apart by form.
+/// The 20 bytes of an account or contract of the EVM and of Tron.
+pub type Account = [u8; 20];
+/// A hash, a topic, or any other 32-byte word of the EVM.
+pub type Word = [u8; 32];
+
+/// An account, contract, mint or token. One type for all, because their addresses have one form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
     Solana([u8; 32]),
     Evm([u8; 20]),
-    /// Without the leading 0x41 byte. A token that has a number and no contract (TRC-10) stands as
-    /// that number, and is written as it.
+    /// Without the leading 0x41 byte. A TRC-10 token, which has a number and no contract, is
+    /// encoded as that number and written as it.
     Tron([u8; 20]),
 }
 
-/// Numbers that Tron gives to tokens without a contract (java-tron: from 1,000,001 up). No
-/// contract built into the machine stands at such an address.
+/// Numbers of tokens without a contract (TRC-10; java-tron assigns them from 1,000,001 up). No
+/// precompiled contract has such an address.
 const TRON_ASSETS: std::ops::RangeInclusive<u32> = 1_000_001..=9_999_999;
 
 /// Id of a transaction: a signature on Solana, a hash elsewhere.
@@ -28,7 +33,7 @@ pub enum TxId {
     Tron([u8; 32]),
 }
 
-/// Why a text is no address of the family.
+/// Why a text is not an address of the family.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     #[error("a Solana address is base58 text of 32 bytes (32 to 44 characters)")]
@@ -44,8 +49,8 @@ pub enum AddressError {
 }
 
 impl Address {
-    /// Reads the text form of a family: base58; `0x` hex in any case that is not a wrong checksum;
-    /// `T…` base58check.
+    /// Parses the text form of a family: base58; `0x` hex in any case except a wrong checksum; `T…`
+    /// base58check.
     pub fn parse(family: Family, text: &str) -> Result<Self, AddressError> {
         match family {
             Family::Solana => parse_solana(text).ok_or(AddressError::Solana),
@@ -73,7 +78,7 @@ impl Address {
         })
     }
 
-    /// The place of a TRC-10 token among all tokens.
+    /// The address that encodes the number of a TRC-10 token.
     pub fn tron_asset(number: u32) -> Self {
         let mut bytes = [0; 20];
         if let Some(tail) = bytes.last_chunk_mut() {
@@ -124,8 +129,8 @@ impl TxId {
         Self::Solana(Signature::from_bytes(bytes))
     }
 
-    /// Reads the text form of a family: base58, or hex of 32 bytes with `0x` (EVM) and without or
-    /// with it (Tron).
+    /// Parses the text form of a family: base58, or 32 bytes of hex, with `0x` on EVM and with or
+    /// without it on Tron.
     pub fn parse(family: Family, text: &str) -> Option<Self> {
         let hash = |text: &str| hex::decode(text).ok().filter(|bytes| bytes.len() == 32);
         match family {
@@ -142,7 +147,7 @@ impl TxId {
         Signature::parse(text.as_bytes()).map(Self::Solana)
     }
 
-    /// Adds the text form.
+    /// Appends the text form.
     pub fn push_text(&self, out: &mut Vec<u8>) {
         match self {
             Self::Solana(signature) => signature.push_text(out),
@@ -259,7 +264,7 @@ mod tests {
     fn a_tron_token_without_a_contract_is_written_as_its_number() {
         let token = Address::tron_asset(1_002_000);
         assert_eq!((token.to_string(), token.as_tron_asset()), ("1002000".into(), Some(1_002_000)));
-        // The zero address, which routers take for TRX, and a contract are none.
+        // Routers take the zero address for TRX; it and a contract's address are no TRC-10 numbers.
         let none = Address::parse(Family::Tron, "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb").unwrap();
         assert_eq!((none, none.as_tron_asset()), (Address::Tron([0; 20]), None));
         assert_eq!(Address::Tron([7; 20]).as_tron_asset(), None);

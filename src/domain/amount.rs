@@ -23,7 +23,7 @@ impl fmt::Display for Decimal {
 }
 
 impl Decimal {
-    /// Adds the text that it is displayed as.
+    /// Appends the displayed text.
     pub fn push_text(&self, out: &mut Vec<u8>) {
         let (mut buffer, large);
         let digits = match *self.units.as_limbs() {

@@ -1,17 +1,17 @@
-//! The digits of base58, five at a time: what numbers are kept in that are written more often than
+//! Base58 digits in groups of five: the stored form of numbers that are written more often than
 //! they are read.
 
 const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const PAIR: u32 = 58 * 58;
 /// One more than the largest limb: five digits. A limb times 2^32 plus a carry fits 64 bits.
 pub const LIMB: u64 = 58 * 58 * 58 * 58 * 58;
-/// Stands in [`DIGITS`] for what is no digit.
+/// Marks characters in [`DIGITS`] that are not digits.
 pub const INVALID: u8 = u8::MAX;
 
-/// Two characters each, the first in the lower byte; as long as a power of two, so that any number
-/// can be cut to a place in it.
+/// Two characters each, the first in the lower byte. The length is a power of two, so that an index
+/// can be masked instead of checked.
 static PAIRS: [u16; 4096] = pairs();
-/// The number that each character stands for.
+/// The value of each character.
 pub const DIGITS: [u8; 256] = digits();
 
 #[expect(clippy::indexing_slicing, reason = "a table made at build time")]
@@ -41,8 +41,8 @@ const fn digits() -> [u8; 256] {
     table
 }
 
-/// The five characters of a limb, followed by three of nothing: a whole word is written as fast
-/// as a byte, so that limbs are written one over the end of the other.
+/// The five characters of a limb and three bytes of padding: writing a whole word costs no more
+/// than writing a byte, and the next limb overwrites the padding.
 pub fn limb_text(limb: u32) -> [u8; 8] {
     let pair = |value: u32| {
         let at = usize::try_from(value).unwrap_or(0) % PAIRS.len();
@@ -53,7 +53,7 @@ pub fn limb_text(limb: u32) -> [u8; 8] {
     (first >> 8 | middle << 8 | last << 24).to_le_bytes()
 }
 
-/// The number that a character stands for.
+/// The value of a character.
 pub(super) fn digit(character: u8) -> Option<u32> {
     let digit = DIGITS.get(usize::from(character)).copied().unwrap_or(INVALID);
     (digit != INVALID).then_some(u32::from(digit))

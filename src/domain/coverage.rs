@@ -10,7 +10,7 @@ use super::{Doubts, Proof, TxId};
 /// The chain's own clock: a slot or a block number.
 pub type Height = u64;
 
-/// How a source goes on below a span; a hint that the source checks, never proof.
+/// Where a source continues below a span: a hint that the source checks, never a proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resume(pub Vec<u8>);
 
@@ -19,16 +19,16 @@ pub struct Resume(pub Vec<u8>);
 pub struct Span {
     pub low: Height,
     pub high: Height,
-    /// Version of the decoder that read it.
+    /// Version of the decoder that produced it.
     pub decoder: u16,
-    /// How the source goes on below `low`.
+    /// Where the source continues below `low`.
     pub resume: Option<Resume>,
     pub proof: Proof,
-    /// Transactions of these heights that were listed and that no endpoint gave.
+    /// Listed transactions of these heights that no endpoint returned.
     pub missing: Vec<TxId>,
 }
 
-/// Inclusive heights that no span holds, with the hint of the span right above.
+/// Inclusive heights without a span, with the hint of the span directly above.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     pub low: Height,
@@ -37,8 +37,8 @@ pub struct Gap {
 }
 
 impl Span {
-    /// Spans of some heights, ascending: one for each height with missing transactions, and what
-    /// lies between.
+    /// Splits the span into ascending spans: one for each height with missing transactions, and the
+    /// heights between them.
     pub fn around_missing(self, missing: &[(Height, TxId)]) -> Vec<Self> {
         let mut heights: BTreeMap<Height, Vec<TxId>> = BTreeMap::new();
         for (height, tx) in missing.iter().filter(|(h, _)| (self.low..=self.high).contains(h)) {
@@ -96,7 +96,8 @@ impl Coverage {
         self.spans.iter().any(|span| span.low <= height && height <= span.high)
     }
 
-    /// Adds a span; what it overlaps is replaced, neighbours that were read alike join.
+    /// Adds a span: replaces what it overlaps and merges with neighbours of equal decoder, proof
+    /// and missing transactions.
     pub fn insert(&mut self, span: Span) {
         assert!(span.low <= span.high, "a span ends before it begins");
         self.remove(span.low, span.high);
@@ -120,7 +121,7 @@ impl Coverage {
         }
     }
 
-    /// Makes a gap of the inclusive heights.
+    /// Removes the inclusive heights, which become a gap.
     pub fn remove(&mut self, low: Height, high: Height) {
         let mut kept = Vec::with_capacity(self.spans.len() + 1);
         for span in self.spans.drain(..) {
@@ -139,7 +140,7 @@ impl Coverage {
         self.spans = kept;
     }
 
-    /// Forgets everything above a height.
+    /// Removes everything above a height.
     pub fn cut_above(&mut self, height: Height) {
         if let Some(low) = height.checked_add(1) {
             self.remove(low, Height::MAX);
@@ -181,8 +182,8 @@ impl Coverage {
         self.spans.iter().find(|span| span.low <= height && height <= span.high)
     }
 
-    /// Joins neighbours that were read in different ways, with the doubts of both, where there are
-    /// more spans than this: reads that alternate between ways must not grow the record.
+    /// Merges neighbours of different proofs, uniting their doubts, while there are more spans than
+    /// this: reads that alternate between ways must not grow the record.
     pub fn coarsen(&mut self, spans_max: usize) {
         if self.spans.len() <= spans_max {
             return;
@@ -212,7 +213,7 @@ impl Coverage {
         self.run_low(height) == Some(0)
     }
 
-    /// The spans at or below a height whose proof does not satisfy, newest first.
+    /// The spans at or below a height whose proof is not accepted, newest first.
     pub fn unproved(
         &self,
         height: Height,
@@ -254,7 +255,7 @@ mod tests {
         proptest::collection::vec(op, 0..12)
     }
 
-    /// Beside it, which decoder read each height.
+    /// Applies the operations; also returns the decoder of each height.
     fn apply(ops: &[Op]) -> (Coverage, BTreeMap<u64, u16>) {
         let (mut coverage, mut model) = (Coverage::default(), BTreeMap::new());
         for op in ops {
@@ -335,7 +336,7 @@ mod tests {
             }
         }
 
-        /// A hint is only ever used at the edge that it was written for.
+        /// A hint is used only at the edge for which it was written.
         #[test]
         fn a_hint_stays_with_its_lower_edge(ops in ops()) {
             for span in apply(&ops).0.spans() {

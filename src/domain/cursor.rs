@@ -7,40 +7,40 @@ use sha2::{Digest as _, Sha256};
 use super::{Family, Height, TradeKey, TxId, UnixSeconds, Wallet};
 
 const VERSION: u8 = 1;
-/// With the rows that the walk has passed.
+/// The version with the number of passed rows.
 const VERSION_COUNTED: u8 = 2;
 const CHECKSUM_BYTES: usize = 8;
-/// A signature of Solana and what stands around it.
+/// A Solana signature and the fields around it.
 const BYTES_TYPICAL: usize = 128;
-/// What is told of the head, and whether the walk follows the chain above it.
+/// Whether the head is recorded, and whether the walk follows the chain above it.
 const HEAD_NONE: u8 = 0;
 const HEAD_KNOWN: u8 = 1;
 const HEAD_LIVE: u8 = 2;
 
-/// Which filter a walk is bound to, by [`super::Filter::tag`]: 0 is none.
+/// The filter to which a walk is bound, by [`super::Filter::tag`]; 0 is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FilterTag(pub u32);
 
-/// Where a walk stands.
+/// The place that a walk has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
     /// Before the newest row.
     Start,
-    /// Right behind this row.
+    /// Directly behind this row.
     After(TradeKey),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// The height that the walk started from; `None` while no source has told one.
+    /// The height at which the walk started; `None` while no source has reported a head.
     pub head: Option<Height>,
     pub filter: FilterTag,
-    /// The walk follows the chain: everything up to the head was delivered, and above it,
-    /// upwards, everything up to the position, which is the newest row delivered.
+    /// The walk follows the chain: everything up to the head was delivered, and above it everything
+    /// up to the position, which is the newest row delivered.
     pub live: bool,
     pub position: Position,
-    /// Rows that the walk has delivered since its beginning, where that is known: at its end it
-    /// shows whether any came or went above the position.
+    /// Rows delivered since the start of the walk, where the count is known: at the end a
+    /// difference to the stored count shows that rows were added or removed above the position.
     pub passed: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ impl Cursor {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Reads a cursor that was given for this wallet.
+    /// Decodes a cursor that was issued for this wallet.
     pub fn decode(text: &str, wallet: &Wallet) -> Result<Self, CursorError> {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| CursorError)?;
         let (body, sum) = bytes

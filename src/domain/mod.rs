@@ -16,7 +16,7 @@ mod source;
 mod time;
 mod trade;
 
-pub use address::{Address, AddressError, TxId};
+pub use address::{Account, Address, AddressError, TxId, Word};
 pub use amount::{Decimal, Units};
 pub use coverage::{Coverage, Gap, Height, Resume, Span};
 pub use cursor::{Cursor, CursorError, FilterTag, Position};
@@ -50,11 +50,11 @@ pub struct Wallet {
     pub address: Address,
 }
 
-/// Who reads: the number of an API key, under which usage is counted.
+/// The number of an API key, under which usage is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(pub u64);
 
 impl KeyId {
-    /// The command line on its own data folder: nothing is counted.
+    /// The command line on its own data folder: no usage is counted.
     pub const LOCAL: Self = Self(0);
 }

@@ -2,8 +2,8 @@
 
 use super::{Height, UnixSeconds};
 
-/// US dollars for one whole native coin, in units of 10⁻¹² dollars. Stablecoins of a chain's row
-/// count as one dollar.
+/// US dollars for one whole native coin, in units of 10⁻¹² dollars. The stablecoins of a chain's
+/// row count as one dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price(pub u128);
 
@@ -12,7 +12,7 @@ impl Price {
     pub const DECIMALS: u8 = 12;
 }
 
-/// When on a chain something happened.
+/// A height and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment {
     pub height: Height,
@@ -34,11 +34,12 @@ impl Minute {
     }
 }
 
-/// A price that a trade told.
+/// A price derived from a trade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LearnedPrice {
     pub time: UnixSeconds,
     pub price: Price,
-    /// Of the transaction's id: the same one teaches once, whoever's history it is read from.
+    /// A tag of the transaction's id: one transaction counts once, whichever wallet's history it is
+    /// read from.
     pub tag: u64,
 }

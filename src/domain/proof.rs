@@ -1,5 +1,5 @@
-//! What a span of heights rests on: the way by which its transactions were found, and what that
-//! read did not establish.
+//! The basis of a span of heights: the way by which its transactions were found, and what that read
+//! did not establish.
 
 use std::fmt;
 
@@ -74,7 +74,7 @@ impl Doubts {
     pub const INNER_CALLS: Self = Self(1 << 4);
     /// TRC-10 tokens, which leave no events.
     pub const TRC10: Self = Self(1 << 5);
-    /// A listed transaction that no endpoint gives.
+    /// A listed transaction that no endpoint returns.
     pub const MISSING: Self = Self(1 << 6);
     /// The chain counts another number of sent transactions than the list holds.
     pub const SENT_COUNT: Self = Self(1 << 7);
@@ -166,7 +166,7 @@ impl fmt::Display for Doubts {
     }
 }
 
-/// What a span rests on.
+/// The basis of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Proof {
     pub way: Way,
@@ -181,7 +181,7 @@ impl Proof {
         Self { way, doubts: Doubts::NONE }
     }
 
-    /// Of heights that were read in both ways.
+    /// The proof of heights that were read by both ways.
     #[must_use]
     pub fn joined(self, other: Self) -> Self {
         let way = if self.way == other.way { self.way } else { Way::Unknown };

@@ -1,13 +1,13 @@
-//! Writes rows as JSON by hand: exact decimals and no intermediate values.
+//! Writes rows as JSON without a serializer: exact decimals and no intermediate values.
 
 use std::fmt::Write as _;
 
 use crate::domain::{Decimal, Numbers, RowRef, Rows, Side, TimeText, Token};
 
-/// A row takes about this much.
+/// Typical length of a row.
 pub const ROW_BYTES_TYPICAL: usize = 320;
 
-/// Adds rows to a text, as streams and pages write them: the elements of an array, without its
+/// Appends rows, as streams and pages write them: the elements of an array, without its
 /// brackets.
 pub fn rows_json(rows: &Rows, native_decimals: u8, numbers: Numbers, out: &mut Vec<u8>) {
     out.reserve(rows.len() * ROW_BYTES_TYPICAL);
@@ -66,7 +66,7 @@ fn venue(name: &str) -> Vec<u8> {
     out
 }
 
-/// The first and last four characters of a mint, in place of a symbol that no one knows.
+/// The first and last four characters of a mint, shown in place of an unknown symbol.
 pub fn short(mint: &str) -> String {
     let end = mint.len().saturating_sub(4);
     match (mint.get(..4), mint.get(end..)) {
@@ -150,7 +150,7 @@ mod tests {
             mint,
             units: units.map(Units::from),
             native: native.map(Units::from),
-            valued: ValueSource::told(native.map(Units::from)),
+            valued: ValueSource::of_transaction(native.map(Units::from)),
             venue: venue.into(),
         };
         Row { trade, token: Arc::new(token) }

@@ -1,12 +1,12 @@
-//! A run of a wallet's rows on its way from the store to whoever shows it. Most rows share their
-//! token and venue with others: they are kept once, and a row costs no counting of references.
+//! A run of a wallet's rows between the store and the client. Most rows share their token and venue
+//! with others: these are stored once, and a row costs no reference count.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Decimal, Row, Side, Token, Trade, TradeKey, Units, ValueSource};
 
-/// Rows in the order that they are delivered in.
+/// Rows in the order of delivery.
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
     bare: Vec<BareRow>,
@@ -14,7 +14,7 @@ pub struct Rows {
     venues: Vec<Arc<str>>,
 }
 
-/// A row whose names are places among those of its [`Rows`].
+/// A row whose token and venue are indices into its [`Rows`].
 #[derive(Debug, Clone, Copy)]
 pub struct BareRow {
     pub key: TradeKey,
@@ -22,13 +22,13 @@ pub struct BareRow {
     pub units: Option<Units>,
     pub native: Option<Units>,
     pub valued: ValueSource,
-    /// What [`Rows::add_token`] gave.
+    /// The index that [`Rows::add_token`] returned.
     pub token: usize,
-    /// What [`Rows::add_venue`] gave.
+    /// The index that [`Rows::add_venue`] returned.
     pub venue: usize,
 }
 
-/// One of [`Rows`].
+/// One row with its token and venue.
 #[derive(Debug, Clone, Copy)]
 pub struct RowRef<'a> {
     pub bare: &'a BareRow,
@@ -37,7 +37,7 @@ pub struct RowRef<'a> {
 }
 
 impl Rows {
-    /// Leaves out all rows, and makes room for so many.
+    /// Removes all rows and reserves capacity for so many.
     pub fn make_room(&mut self, rows: usize) {
         self.bare.clear();
         self.tokens.clear();
@@ -45,23 +45,23 @@ impl Rows {
         self.bare.reserve(rows);
     }
 
-    /// The place of a token that rows to come will name.
+    /// Adds a token and returns its index.
     pub fn add_token(&mut self, token: Arc<Token>) -> usize {
         self.tokens.push(token);
         self.tokens.len() - 1
     }
 
-    /// The place of a venue that rows to come will name.
+    /// Adds a venue and returns its index.
     pub fn add_venue(&mut self, venue: Arc<str>) -> usize {
         self.venues.push(venue);
         self.venues.len() - 1
     }
 
-    /// Adds a row behind the others.
+    /// Appends a row.
     ///
     /// # Panics
     ///
-    /// Where its token or venue was not added before: later ones would be taken for them.
+    /// If its token or venue was not added before: another one would take that index.
     #[inline]
     pub fn push(&mut self, row: BareRow) {
         assert!(
@@ -92,12 +92,12 @@ impl Rows {
         self.iter_from(0)
     }
 
-    /// The rows from one on; to skip the others would pass over each of them.
+    /// The rows from an index on; `skip` would iterate over those before it.
     pub fn iter_from(&self, at: usize) -> impl Iterator<Item = RowRef<'_>> {
         self.bare.get(at..).unwrap_or_default().iter().map(|bare| self.named(bare))
     }
 
-    /// The place right behind the last row.
+    /// The key of the last row.
     pub fn last_key(&self) -> Option<TradeKey> {
         self.bare.last().map(|row| row.key)
     }
@@ -106,7 +106,7 @@ impl Rows {
         self.bare.truncate(rows);
     }
 
-    /// Leaves out all but these, which ascend.
+    /// Retains only these ranges, which ascend.
     pub fn keep(&mut self, ranges: &[Range<usize>]) {
         if let [Range { start: 0, end }] = ranges {
             return self.bare.truncate(*end);
@@ -149,7 +149,7 @@ impl AsRef<TradeKey> for BareRow {
     }
 }
 
-/// Whatever the order their names were added in.
+/// Equal rows, in whichever order their names were added.
 impl PartialEq for Rows {
     fn eq(&self, other: &Self) -> bool {
         self.iter().map(RowRef::to_row).eq(other.iter().map(RowRef::to_row))
@@ -165,7 +165,7 @@ impl IntoIterator for Rows {
     }
 }
 
-/// Names that neighbours share are kept once.
+/// Consecutive equal names are stored once.
 impl FromIterator<Row> for Rows {
     fn from_iter<I: IntoIterator<Item = Row>>(rows: I) -> Self {
         let mut all = Self::default();

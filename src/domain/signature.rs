@@ -1,4 +1,4 @@
-//! A Solana signature: kept by its base58 digits, because it is written far more often than made.
+//! A Solana signature, stored as base58 digits, because it is written far more often than parsed.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use super::base58::{LIMB, digit, limb_text};
 /// Five digits each, 90 in all: 58^90 is more than 2^512.
 const LIMBS: usize = 18;
 const DIGITS: usize = LIMBS * 5;
-/// The signatures from here on have no byte of zero at their beginning, so that their text is
-/// the digits of the number and nothing else.
+/// Signatures from here on have no leading zero byte, so that their text is the digits of the
+/// number and nothing else.
 const FIRST_FULL: [u8; Signature::STORED_BYTES] = power_of_256(63);
 /// One more than the largest.
 const END: [u8; Signature::STORED_BYTES] = power_of_256(64);
 
-/// 64 bytes, as 18 limbs of five base58 digits, most significant first and each big-endian: the
-/// order is the bytes'. They stay as they are stored, so that reading a row moves no limb.
-///
-/// Turning bytes into digits is a division of the whole number for every digit (about 200 ns with
-/// the best tables), writing digits a look-up for every two (`benches/encode.rs`).
+/// 64 bytes, as 18 limbs of five base58 digits, most significant first and each big-endian: their
+/// order is the order of the bytes. They keep the stored form, so that reading a row converts
+/// nothing.
+/// Converting bytes to digits is one division of the whole number per digit (about 200 ns with the
+/// best tables); writing digits is one look-up for every two (`benches/encode.rs`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Signature {
     stored: [u8; Signature::STORED_BYTES],
 }
 
 impl Signature {
-    /// Length of the form that is stored.
+    /// Length of the stored form.
     pub const STORED_BYTES: usize = LIMBS * 4;
 
     pub fn from_bytes(bytes: &[u8; 64]) -> Self {
@@ -53,7 +53,7 @@ impl Signature {
     }
 
     pub fn to_bytes(self) -> [u8; 64] {
-        // Words, least significant first.
+        // Least significant word first.
         let mut words = [0_u32; 16];
         for limb in self.limbs() {
             let mut carry = u64::from(limb);
@@ -94,7 +94,7 @@ impl Signature {
         (fit && signature < Self { stored: END }).then_some(signature)
     }
 
-    /// Adds the base58 text.
+    /// Appends the base58 text.
     pub fn push_text(&self, out: &mut Vec<u8>) {
         if !self.is_full() {
             // One signature in 256 begins with zeros, which base58 writes one by one.
@@ -109,7 +109,7 @@ impl Signature {
         out.extend_from_slice(text.get(zeros..).unwrap_or_default());
     }
 
-    /// With room behind the last limb.
+    /// With padding behind the last limb.
     fn digits(&self) -> [u8; DIGITS + 3] {
         let mut text = [0; DIGITS + 3];
         for (at, limb) in self.limbs().enumerate() {
@@ -140,7 +140,7 @@ impl fmt::Debug for Signature {
     }
 }
 
-/// The number that a text stands for, whatever its zeros at the beginning mean.
+/// The number that a text encodes, without regard to leading zeros.
 fn read_digits(text: &[u8]) -> Option<[u32; LIMBS]> {
     let mut limbs = [0_u32; LIMBS];
     for (limb, digits) in limbs.iter_mut().rev().zip(text.rchunks(5)) {

@@ -1,4 +1,4 @@
-//! What a source remembers of a wallet between reads.
+//! State of a wallet that a source keeps between reads.
 
 use super::Height;
 
@@ -8,6 +8,6 @@ pub struct SourceAccount {
     pub account: [u8; 32],
     /// The balance seen at the last head, in base units; `None` once it is closed.
     pub amount: Option<u64>,
-    /// Set when its list was read to the end: the height of its oldest transaction.
+    /// Set once its list was read to the end: the height of its oldest transaction.
     pub oldest: Option<Height>,
 }

@@ -32,7 +32,7 @@ impl UnixSeconds {
     }
 }
 
-/// Texts of times, one after another: neighbours are mostly of one day, whose date stays.
+/// Texts of times, one after another: neighbours mostly share a date, which is formatted once.
 #[derive(Debug, Default)]
 pub struct TimeText {
     day: Option<u32>,
@@ -102,7 +102,7 @@ mod tests {
             prop_assert_eq!(UnixSeconds(second).to_string(), text);
         }
 
-        /// Whatever was written before.
+        /// Independent of the text that was written before.
         #[test]
         fn writes_neighbours_as_it_writes_each_alone(
             first in any::<u32>(),

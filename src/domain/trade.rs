@@ -11,8 +11,8 @@ pub enum Side {
     Sell,
 }
 
-/// Where a trade stands in a wallet's history. Its order is the order of delivery: newest first by
-/// block time, height and position in the block, then by transaction id and leg.
+/// Where a trade stands in a wallet's history. Keys order the rows as they are delivered: newest
+/// first by block time, height and position in the block, then by transaction id and leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TradeKey {
     pub time: UnixSeconds,
@@ -46,22 +46,22 @@ impl AsRef<Self> for TradeKey {
 /// How a trade's native value was found, or why it has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ValueSource {
-    /// Native coin changed hands for it. Of rows in the first stored form also [`Self::Route`]:
-    /// that form does not tell them apart.
+    /// Native coin was exchanged for the token. Also [`Self::Route`] in rows of the first stored
+    /// form, which does not distinguish the two.
     Direct,
     /// One token was traded for another, and the route passed through the native coin.
     Route,
-    /// Its dollars, at the price that the chain's reference pools told.
+    /// Its dollars, at the price of the chain's reference pools.
     ReferencePool,
-    /// Its dollars, at a price that trades of any wallet told.
+    /// Its dollars, at a price derived from the trades of any wallet.
     Learned,
-    /// Its dollars, at the price that the configured candle source told.
+    /// Its dollars, at the price of the configured candle source.
     Candle,
     /// By what one of its tokens was worth in another trade of the wallet in the same minute.
     Token,
-    /// None yet: a source failed, and is asked again.
+    /// None yet: a source failed; the value is looked up again later.
     Pending,
-    /// None: nobody could tell.
+    /// None: no source has a price.
     Unknown,
 }
 
@@ -91,17 +91,17 @@ impl ValueSource {
         }
     }
 
-    /// Of a row about which only its own transaction was asked.
-    pub const fn told(native: Option<Units>) -> Self {
+    /// The source of a value that is derived from the row's own transaction alone.
+    pub const fn of_transaction(native: Option<Units>) -> Self {
         if native.is_some() { Self::Direct } else { Self::Unknown }
     }
 
-    /// Whether the transaction itself tells the value.
+    /// Whether the transaction itself contains the value.
     pub const fn is_of_transaction(self) -> bool {
         matches!(self, Self::Direct | Self::Route)
     }
 
-    /// Whether the value was worked out by a price.
+    /// Whether the value was computed from a price.
     pub const fn is_derived(self) -> bool {
         matches!(self, Self::ReferencePool | Self::Learned | Self::Candle | Self::Token)
     }
@@ -113,20 +113,20 @@ pub struct Trade {
     pub key: TradeKey,
     pub side: Side,
     pub mint: Address,
-    /// What the wallet's balance of the token moved by; `None` where it cannot be told.
+    /// Change of the wallet's balance of the token; `None` where it is unknown.
     pub units: Option<Units>,
-    /// Native value in the chain's smallest unit; `None` where it cannot be told.
+    /// Native value in the chain's smallest unit; `None` where it is unknown.
     pub native: Option<Units>,
-    /// How `native` was found; not shown in the contract's rows.
+    /// Provenance of `native`; not part of the contract's rows.
     pub valued: ValueSource,
     pub venue: Arc<str>,
 }
 
-/// What a chain tells about a token. Unknown decimals make amounts null, never a guess.
+/// Metadata of a token. Unknown decimals make amounts null, never a guess.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     pub mint: Address,
-    /// As the chain tells it, cleaned; `None` where it tells none.
+    /// The cleaned symbol; `None` where the contract has none.
     pub symbol: Option<Arc<str>>,
     pub decimals: Option<u8>,
     written: Written,
@@ -137,14 +137,14 @@ impl Token {
         Self { mint, symbol, decimals, written: Written::default() }
     }
 
-    /// What rows say of it, as the one writer of rows writes it: made once, as many rows are of one
-    /// token and a mint's text takes a division (base58) or a hash (EIP-55).
+    /// The token's part of a row's JSON, formatted once: many rows share a token, and a mint's text
+    /// takes a division (base58) or a hash (EIP-55).
     pub fn written(&self, write: impl FnOnce(&Self) -> Vec<u8>) -> &[u8] {
         self.written.0.get_or_init(|| write(self).into())
     }
 }
 
-/// Follows from the rest: tokens are equal whether it was asked for or not.
+/// Derived from the other fields, so two tokens are equal whether it is set or not.
 #[derive(Debug, Clone, Default)]
 struct Written(OnceLock<Box<[u8]>>);
 
@@ -156,7 +156,7 @@ impl PartialEq for Written {
 
 impl Eq for Written {}
 
-/// A stored trade with what is needed to show it.
+/// A stored trade with the metadata needed to show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub trade: Trade,

@@ -4,9 +4,9 @@ use crate::domain::Height;
 use crate::sources::{HashCheck, RawChunk, RawTx, Tip};
 use crate::store::Anchor;
 
-/// Hashes from the newest down of which each that stands on the chain shows that the one below does
-/// too. The newest does not yet: its chain may have lost what the one below it stands for before it
-/// was told. So both are held against the chain together, at the next refresh.
+/// Hashes from the newest down, each of which proves the one below if it is on the chain. The
+/// newest does not yet: a reorg may have replaced the block below it before it was fetched. So both
+/// are checked against the chain together, at the next refresh.
 pub(super) const LOOSE: usize = 2;
 
 /// The block to be kept for a chunk that was read from the head: it must lie above all rows.
@@ -60,7 +60,7 @@ impl Verdict {
     pub(super) fn add(&mut self, height: Height, check: HashCheck) -> bool {
         self.checked += 1;
         match check {
-            // What stands above on the chain says nothing of what was read before it was told.
+            // Blocks above say nothing about what was read before they were fetched.
             HashCheck::Differs => (self.differs, self.last_good) = (true, None),
             HashCheck::Same => self.last_good = self.last_good.or(Some(height)),
             HashCheck::Unknown => {}

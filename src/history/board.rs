@@ -1,9 +1,10 @@
-//! What the readers of one wallet and its worker tell each other.
+//! The demand registry of one wallet: readers register demand, the worker reports news.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::error::HistoryError;
 use super::plan::Demand;
@@ -38,6 +39,7 @@ pub(super) struct Board {
     demands: Mutex<Demands>,
     changed: Notify,
     progress: watch::Sender<Progress>,
+    closed: CancellationToken,
 }
 
 /// A reader's demand; dropping it withdraws it, which stops what it alone asked for.
@@ -55,6 +57,7 @@ impl Board {
             demands: Mutex::default(),
             changed: Notify::new(),
             progress: watch::Sender::default(),
+            closed: CancellationToken::new(),
         }
     }
 
@@ -62,7 +65,7 @@ impl Board {
         self.demands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The worker hears of it where it wants something: a page of what is stored wakes nobody.
+    /// The worker is notified only of demand for more: a page of stored rows wakes no task.
     pub(super) fn demand(self: &Arc<Self>, demand: Demand) -> DemandGuard {
         let mut demands = self.demands();
         let number = demands.next;
@@ -103,6 +106,34 @@ impl Board {
         demands.readers.values().copied().chain(background).collect()
     }
 
+    /// Ends the worker, and every walk with an error: the wallet is being forgotten.
+    pub(super) fn close(&self) {
+        self.closed.cancel();
+        self.tell_failure(HistoryError::Changed);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.is_cancelled()
+    }
+
+    /// Ready once it is closed.
+    pub(super) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    pub(super) fn readers(&self) -> usize {
+        self.demands().readers.len()
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        self.progress.borrow().clone()
+    }
+
+    /// Makes the worker look again at what it does.
+    pub(super) fn wake(&self) {
+        self.changed.notify_one();
+    }
+
     /// Ready when a demand changed since the last call.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
@@ -112,7 +143,7 @@ impl Board {
         self.progress.subscribe()
     }
 
-    /// Tells the readers to look at the store again.
+    /// Notifies the readers to read the store again.
     pub(super) fn tell_news(&self) {
         self.progress.send_modify(|progress| progress.news += 1);
     }

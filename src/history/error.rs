@@ -1,4 +1,4 @@
-//! Why a history cannot be told, in words that a client may see: never a URL, never a secret.
+//! Why a history cannot be served, in texts that a client may see: never a URL, never a secret.
 
 use crate::domain::{Doubts, Height};
 use crate::store::StoreError;

@@ -1,4 +1,4 @@
-//! How large a wallet is, told before it is read: from what is stored, else by one call.
+//! Estimates the size of a wallet before it is read: from what is stored, else by one call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::sources::Activity;
 const TRANSACTIONS_PER_SECOND: u64 = 200;
 /// Newest stored rows that are shown.
 const SAMPLE_ROWS: usize = 3;
-/// Asks for nobody in particular.
+/// The lane of requests for no single wallet.
 const LANE: u64 = 0;
 
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -15,7 +15,7 @@ use crate::rpc::{Lane, Priority};
 use crate::sources::RawTx;
 use crate::store::TokenRecord;
 
-/// Asks for nobody in particular.
+/// The lane of requests for no single wallet.
 const LANE: u64 = 0;
 /// Rows of one transaction that are looked at.
 const ROWS_MAX: usize = 256;
@@ -108,7 +108,7 @@ impl Inner {
     }
 }
 
-/// `fee` is what the network took for it, where that is told apart.
+/// `fee` is the network fee, where it is known separately.
 pub(super) fn explain(
     registry: &Registry,
     wallet: &Wallet,

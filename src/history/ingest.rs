@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::error::HistoryError;
-use super::pricing::{self, Beside, Doors};
+use super::pricing::{self, Doors, SidePayments};
 use super::valuing;
 use crate::decode::{self, Decoded, NoteKind};
 use crate::domain::{
@@ -20,8 +20,8 @@ use crate::store::{Chunk, PriceRecord, StoreError, TokenRecord, View, WalletReco
 
 /// Transactions decoded before other tasks get a turn.
 const DECODE_RUN: usize = 32;
-/// How often a block is asked for that is told as nothing, or without what is known to be in it: an
-/// order by id would be another one the next time.
+/// How often a block is fetched again that came back empty, or without transactions that are known
+/// to be in it: an order by id would differ the next time.
 const BLOCK_TRIES_MAX: u32 = 12;
 
 /// What is needed to turn a wallet's raw chunks into stored ones.
@@ -52,8 +52,9 @@ impl Ingest<'_> {
         let mut traded = self.decode(&raw.txs).await;
         self.order(&mut traded).await?;
         let (tokens, unanswered) = self.tokens(&traded).await?;
-        let beside: Beside = traded.iter().map(|one| (one.tx, one.decoded.beside)).collect();
-        let (trades, prices) = self.value(traded, &beside, &tokens).await?;
+        let side_payment: SidePayments =
+            traded.iter().map(|one| (one.tx, one.decoded.side_payment)).collect();
+        let (trades, prices) = self.value(traded, &side_payment, &tokens).await?;
         Ok(Chunk {
             id: self.record.id,
             epoch: self.record.epoch,
@@ -69,7 +70,7 @@ impl Ingest<'_> {
             accounts: raw.accounts,
             anchors: None,
             prices,
-            beside,
+            side_payment,
             checked_at,
         })
     }
@@ -78,7 +79,7 @@ impl Ingest<'_> {
     async fn value(
         &self,
         traded: Vec<Traded>,
-        beside: &Beside,
+        side_payment: &SidePayments,
         tokens: &[TokenRecord],
     ) -> Result<(Vec<Trade>, Vec<PriceRecord>), IngestError> {
         let mut trades: Vec<Trade> = Vec::new();
@@ -92,7 +93,7 @@ impl Ingest<'_> {
         let mut prices = Vec::new();
         if let Some(chain) = chain {
             let doors = Doors { inner, chain, source, lane };
-            prices = pricing::value(&doors, record.id, &mut trades, beside, tokens).await?;
+            prices = pricing::value(&doors, record.id, &mut trades, side_payment, tokens).await?;
         }
         for trade in &trades {
             inner.metrics.values.add(trade.valued);
@@ -120,8 +121,8 @@ impl Ingest<'_> {
         traded
     }
 
-    /// Settles positions: the block's where the wallet traded several times in it, else 0, so that
-    /// a key does not depend on which node told it.
+    /// Sets positions: the block's where the wallet traded several times in it, else 0, so that a
+    /// key does not depend on the node that reported it.
     async fn order(&self, traded: &mut [Traded]) -> Result<(), IngestError> {
         let mut by_height: BTreeMap<Height, Vec<&mut Traded>> = BTreeMap::new();
         for one in traded {
@@ -141,7 +142,7 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// Positions in a block; empty where no node can tell them, and then the order is by id.
+    /// Positions in a block; empty where no node can return them, and then the order is by id.
     async fn positions(
         &self,
         height: Height,
@@ -156,14 +157,14 @@ impl Ingest<'_> {
                     }
                 }
                 Err(error) if error.is_final() => {
-                    tracing::warn!(height, %error, "no node tells the order inside this block");
+                    tracing::warn!(height, %error, "no node returns the order inside this block; rows are ordered by transaction id");
                     return Ok(HashMap::new());
                 }
                 Err(error) => return Err(error.into()),
             }
         }
         // Better an order by id than a wallet that never gets past this block.
-        tracing::warn!(height, "the block is told without transactions that are in it");
+        tracing::warn!(height, "the block came back without transactions that are in it");
         Ok(HashMap::new())
     }
 
@@ -215,8 +216,8 @@ impl Ingest<'_> {
         Ok(unknown)
     }
 
-    /// A symbol that does not come in time is asked for again later. Without decimals there is no
-    /// amount: then the chunk waits for nodes that fail only for a while, and asks again for tokens
+    /// A symbol that is not returned in time is fetched again later. Without decimals there is no
+    /// amount: then the chunk waits for nodes that fail only for a while, and requests tokens again
     /// that a limited endpoint left out.
     async fn look_up(
         &self,
@@ -254,7 +255,7 @@ impl Ingest<'_> {
             Ok(Ok(metas)) => metas,
             Ok(Err(error)) if lacks_decimals && !error.is_final() => return Err(error.into()),
             Err(_) if lacks_decimals => {
-                let last = "the decimals of tokens did not come in time".to_owned();
+                let last = "the decimals of tokens were not returned in time".to_owned();
                 return Err(UpstreamError::Unavailable { attempts: 1, last }.into());
             }
             Ok(Err(_)) | Err(_) => return Ok(()),
@@ -296,7 +297,7 @@ fn decode_one(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> (Option<Fact>
             (Some(fact), decoded.unwrap_or_default())
         }
         (RawTx::Tron(tx, time), Address::Tron(account)) => {
-            // Nodes do not tell its position: the block does, where it matters.
+            // Nodes do not report its position: the block does, where it matters.
             let fact = (TxId::Tron(tx.call.hash), *time, tx.call.block, None);
             let chain = registry.chain(wallet.chain);
             let decoded =
@@ -324,7 +325,7 @@ impl Traded {
             mint: trade.mint,
             units: trade.units,
             native: trade.native,
-            valued: ValueSource::told(trade.native),
+            valued: ValueSource::of_transaction(trade.native),
             venue: trade.venue,
         })
     }

@@ -10,7 +10,8 @@ pub struct HistoryLimits {
     pub head_wait_max: Duration,
     /// Rows of one step of a walk.
     pub rows_per_step_max: usize,
-    /// Wallets with readers or loading at one time; above it a new one is told to come back.
+    /// Wallets with readers or loading at one time; above it a new one is rejected with a retry
+    /// hint.
     pub wallets_active_max: usize,
     /// Wallets that load in the background at one time.
     pub background_loads_max: usize,
@@ -18,7 +19,7 @@ pub struct HistoryLimits {
     pub background_per_key_max: usize,
     /// Wallets of all keys that may wait for background loading.
     pub background_total_max: usize,
-    /// A background load that nobody asked about for this long ends.
+    /// A background load without a request for this long ends.
     pub background_lapse: Duration,
     /// A background load lets another one go on after this long.
     pub background_slice: Duration,
@@ -29,9 +30,9 @@ pub struct HistoryLimits {
     pub retry_pause_max: Duration,
     /// Longest wait for the symbols of a chunk's new tokens.
     pub token_wait_max: Duration,
-    /// The same where an amount cannot be told without them.
+    /// The same where an amount depends on them.
     pub decimals_wait_max: Duration,
-    /// How often tokens are asked for that nobody could tell of, and how many at a time.
+    /// How often unknown tokens are looked up again, and how many at a time.
     pub tokens_check_every: Duration,
     pub tokens_check_max: usize,
     /// A token without a symbol is asked for again after this long.
@@ -41,8 +42,8 @@ pub struct HistoryLimits {
     pub value_wait_max: Duration,
     /// After a wait in vain the next chunks of the chain do not wait for this long.
     pub values_rest: Duration,
-    /// How often values are asked for that a source failed to tell, how many transactions at a
-    /// time, and how long for.
+    /// How often values are looked up again after a source failed, how many transactions at a time,
+    /// and how long for.
     pub values_check_every: Duration,
     pub values_check_max: usize,
     pub values_ask_max: Duration,
@@ -58,6 +59,18 @@ pub struct HistoryLimits {
     /// First and longest pause between re-reads of spans whose proof is not accepted.
     pub reread_pause_min: Duration,
     pub reread_pause_max: Duration,
+    /// Where the size of the store is limited: the shares of that size, in percent, at which wallets
+    /// are evicted, down to which, and at which nothing more is loaded.
+    pub evict_from_percent: u64,
+    pub evict_to_percent: u64,
+    pub full_percent: u64,
+    /// Rows that one write of an eviction deletes.
+    pub evict_rows_max: usize,
+    /// Wallets that one search finds for eviction, and how many records it reads at a time.
+    pub evict_wallets_max: usize,
+    pub evict_records_max: usize,
+    /// Wallets whose last use is remembered apart from their last check.
+    pub used_wallets_max: usize,
     /// Calls an hour for second looks at finished spans; 0 switches them off.
     pub audit_calls_per_hour: u32,
     /// Shortest pause between two such looks.
@@ -112,6 +125,13 @@ impl Default for HistoryLimits {
             proof_wait_max: Duration::from_secs(20),
             reread_pause_min: Duration::from_secs(2),
             reread_pause_max: Duration::from_secs(600),
+            evict_from_percent: 85,
+            evict_to_percent: 70,
+            full_percent: 95,
+            evict_rows_max: 5_000,
+            evict_wallets_max: 64,
+            evict_records_max: 1_000,
+            used_wallets_max: 100_000,
             // The configuration switches it on.
             audit_calls_per_hour: 0,
             audit_pause_min: Duration::from_secs(10),

@@ -1,10 +1,13 @@
 //! Joins the layers: one worker per wallet loads what readers demand, readers walk what is stored.
 //!
-//! The only door for `api` and `cli`. Nothing is told that was not stored first.
+//! The only door for `api` and `cli`. Nothing is served that was not stored first.
 
 mod anchors;
 mod audit;
 mod board;
+mod capacity;
+mod care;
+mod chains;
 mod error;
 mod estimate;
 mod explain;
@@ -26,11 +29,11 @@ mod valuing;
 mod walk;
 mod worker;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
@@ -38,6 +41,8 @@ pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use crate::sources::{Ability, AbilityKind, Offered};
 pub use crate::store::StoreStats;
 pub use audit::Repaired;
+pub use capacity::Capacity;
+pub use care::{Load, Status};
 pub use error::HistoryError;
 pub use estimate::Estimate;
 pub use explain::Explained;
@@ -46,13 +51,15 @@ pub use metrics::{Counter, HistoryMetrics, Values};
 pub use moves::{Moved, Moves, Sum};
 pub use report::{CoverageReport, SpanReport};
 pub use tasks::Tasks;
-pub use walk::{AsOf, End, Step, Walk, WalkRequest, Want};
+pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
 use crate::sources::{Candles, Source, SourceStatus};
 use crate::store::{Store, View};
 use board::Board;
+use capacity::Keeper;
+use chains::Chains;
 use plan::Demand;
 use usage::Usage;
 
@@ -63,7 +70,7 @@ pub struct HistoryParts {
     pub registry: Arc<Registry>,
     /// One source for each chain that can be read.
     pub sources: HashMap<ChainId, Source>,
-    /// Asked for prices that the chains do not tell.
+    /// The source of prices that the chains do not contain.
     pub candles: Option<Candles>,
     pub clock: Arc<dyn Clock>,
     pub limits: HistoryLimits,
@@ -79,7 +86,7 @@ pub struct History {
 struct Inner {
     store: Store,
     registry: Arc<Registry>,
-    sources: HashMap<ChainId, Source>,
+    sources: Chains,
     candles: Option<Candles>,
     clock: Arc<dyn Clock>,
     limits: HistoryLimits,
@@ -91,6 +98,10 @@ struct Inner {
     rereads: proven::Rereads,
     audits: audit::Audits,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
+    /// Wallets that are being forgotten: they take no reader.
+    held: Mutex<HashSet<Wallet>>,
+    keeper: Keeper,
+    paused: watch::Sender<bool>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
     /// Chains whose prices were waited for in vain, until when.
@@ -120,11 +131,14 @@ impl History {
             rereads: proven::Rereads::default(),
             audits: audit::Audits::default(),
             boards: Mutex::default(),
+            held: Mutex::default(),
+            keeper: Keeper::default(),
+            paused: watch::Sender::default(),
             prices_rest: Mutex::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),
             store,
             registry,
-            sources,
+            sources: Chains::new(sources, &tasks),
             candles,
             clock,
             limits,
@@ -135,15 +149,6 @@ impl History {
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
         inner.tasks.spawn(Arc::clone(&inner).complete_values());
         inner.tasks.spawn(Arc::clone(&inner).audit_regularly());
-        for source in inner.sources.values() {
-            let (source, tasks) = (source.clone(), inner.tasks.clone());
-            inner.tasks.spawn(async move {
-                tokio::select! {
-                    () = tasks.cancelled() => {}
-                    never = source.tend() => match never {},
-                }
-            });
-        }
         Self { inner }
     }
 
@@ -156,7 +161,7 @@ impl History {
             return Err(HistoryError::ChainDisabled);
         }
         self.inner.audits.note(request.wallet, &self.inner.limits);
-        let all_below = (request.want == Want::All)
+        let all_below = (request.want == Extent::All)
             .then(|| request.resume.as_ref().and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
         let demand = Demand { fresh: false, all_below, edge: None };
         let guard = self.inner.attend(request.wallet, true, |board| board.demand(demand))?;
@@ -185,14 +190,14 @@ impl History {
     /// State of each chain's endpoints.
     pub fn chains_status(&self) -> Vec<(ChainId, SourceStatus)> {
         let mut all: Vec<_> =
-            self.inner.sources.iter().map(|(chain, source)| (*chain, source.status())).collect();
+            self.inner.sources.all().iter().map(|(chain, one)| (*chain, one.status())).collect();
         all.sort_by_key(|(chain, _)| *chain);
         all
     }
 
     /// What was found out about each chain's endpoints, in the order of their status.
     pub fn abilities(&self, chain: ChainId) -> Vec<Vec<Ability>> {
-        self.inner.sources.get(&chain).map(Source::abilities).unwrap_or_default()
+        self.inner.sources.get(&chain).map(|source| source.abilities()).unwrap_or_default()
     }
 
     pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {

@@ -1,4 +1,4 @@
-//! What moved for a wallet, token by token, beside its trades: read anew from the nodes.
+//! A wallet's movements, token by token, apart from its trades: read from the nodes again.
 //!
 //! Nothing of it comes from the store, so that what is stored can be held against it.
 
@@ -52,7 +52,7 @@ impl Sum {
     }
 }
 
-/// What came and went of one token: in rows, and beside them.
+/// What was received and given of one token: in rows, and outside them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
     pub bought: Sum,
@@ -277,7 +277,7 @@ mod tests {
             tx(&[(1, 0, 10), (2, 20, 0)], &[(1, sell, Some(10)), (2, buy, Some(20))]),
             tx(&[(2, 3, 0)], &[]),
             tx(&[(3, 9, 9)], &[]),
-            // A row without an amount: what moved counts beside it.
+            // A row without an amount: the movement counts separately.
             tx(&[(4, 6, 0)], &[(4, buy, None)]),
         ];
         let expected = [

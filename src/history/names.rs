@@ -1,4 +1,4 @@
-//! Symbols and decimals that could not be told when their trades were stored.
+//! Looks up symbols and decimals that were unknown when their trades were stored.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::rpc::{Lane, Priority};
 use crate::sources::Source;
 use crate::store::TokenRecord;
 
-/// Asks for nobody in particular.
+/// The lane of requests for no single wallet.
 const LANE: u64 = 0;
 
 impl Inner {
@@ -22,7 +22,10 @@ impl Inner {
                 () = self.tasks.cancelled() => return,
                 () = tokio::time::sleep(self.limits.tokens_check_every) => {}
             }
-            for (chain, source) in &self.sources {
+            if self.is_paused() {
+                continue;
+            }
+            for (chain, source) in &self.sources.all() {
                 tokio::select! {
                     biased;
                     () = self.tasks.cancelled() => return,
@@ -34,7 +37,7 @@ impl Inner {
         }
     }
 
-    /// What no node tells now is asked for with the next round.
+    /// What no node returns now is looked up again in the next round.
     async fn ask_wanted(&self, chain: ChainId, source: &Source) -> Result<(), HistoryError> {
         let now = self.clock.now();
         let before = UnixMillis(now.0.saturating_sub(millis(self.limits.token_retry_after)));

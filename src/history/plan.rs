@@ -35,7 +35,7 @@ pub(super) enum Next {
     Refresh {
         low: Height,
     },
-    /// Close this gap; `eager` where somebody wants all that lies below.
+    /// Close this gap; `eager` where a reader requests all below it.
     Fill {
         gap: Gap,
         eager: bool,
@@ -77,7 +77,7 @@ pub(super) fn plan(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
     }
 }
 
-/// The distinct gaps that somebody wants closed, topmost first.
+/// The distinct gaps that readers request, topmost first.
 fn wanted_gaps(demands: &[Demand], known: Known<'_>) -> Vec<(Gap, bool)> {
     let mut gaps: Vec<(Gap, bool)> = Vec::new();
     for demand in demands {

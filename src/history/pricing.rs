@@ -1,5 +1,6 @@
-//! Asks for the prices that rows need, in a fixed order: the chain's reference pools, what trades
-//! told, the candle source. One is asked only where the one before says that nobody can tell.
+//! Looks up the prices that rows need, in a fixed order: the chain's reference pools, prices
+//! learned from trades, the candle source. A source is queried only where the one before has no
+//! price.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -20,23 +21,23 @@ use crate::rpc::{Lane, UpstreamError};
 use crate::sources::Source;
 use crate::store::{KeptCandle, PriceRecord, StoreError, TokenRecord, WalletId};
 
-/// Native coin that transactions moved beside tokens.
-pub(super) type Beside = HashMap<TxId, Units>;
+/// Native coin that transactions moved in addition to tokens.
+pub(super) type SidePayments = HashMap<TxId, Units>;
 
 type Prices = Result<Vec<Option<Price>>, UpstreamError>;
 
 /// Where prices of a chain come from.
 pub(super) trait Quoting: Sync {
-    /// As the chain's reference pools tell.
+    /// From the chain's reference pools.
     fn reference(&self, at: &[Moment]) -> impl Future<Output = Prices> + Send;
-    /// As the candle source tells; `None` where none is configured.
+    /// From the candle source; `None` where none is configured.
     fn candles(&self, at: &[UnixSeconds]) -> impl Future<Output = Option<Prices>> + Send;
     fn learned(
         &self,
         from: UnixSeconds,
         to: UnixSeconds,
     ) -> impl Future<Output = Result<Vec<LearnedPrice>, StoreError>> + Send;
-    /// What the candle source told before.
+    /// Earlier answers of the candle source.
     fn kept_candle(
         &self,
         minute: Minute,
@@ -47,8 +48,8 @@ pub(super) trait Quoting: Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quote {
     Price(Price, ValueSource),
-    /// Nobody can tell, now or later.
-    Nobody,
+    /// No source has a price, now or later.
+    Unavailable,
     /// A source failed, or did not answer in time.
     Later,
 }
@@ -57,7 +58,7 @@ pub(super) enum Quote {
 #[derive(Debug, Default)]
 pub(super) struct Quotes {
     by_moment: HashMap<Moment, Quote>,
-    /// What the candle source told.
+    /// Answers of the candle source.
     pub(super) news: Vec<PriceRecord>,
     /// A source did not answer in time.
     pub(super) late: bool,
@@ -91,8 +92,8 @@ fn transactions(trades: &[Trade]) -> impl Iterator<Item = &[Trade]> {
     trades.chunk_by(|a, b| a.key.tx == b.key.tx)
 }
 
-/// Asks, until `deadline` at most; without one nobody is asked and everything is for later.
-/// `own` are prices that were just told and are not stored yet.
+/// Looks up prices, until `deadline` at most; without one no source is queried and every value is
+/// deferred. `own` are learned prices that are not stored yet.
 pub(super) async fn quotes(
     doors: &impl Quoting,
     moments: &[Moment],
@@ -123,11 +124,11 @@ pub(super) async fn quotes(
     Ok(quotes)
 }
 
-/// Pools that no node can read, now or later, tell nothing: the next source is asked.
+/// Pools that no node can read, now or later, have no price: the next source is queried.
 fn cannot_tell(told: Prices, count: usize) -> Prices {
     match told {
         Err(error) if error.is_final() => {
-            tracing::debug!(%error, "no node tells the prices of reference pools");
+            tracing::debug!(%error, "no node returns the state of reference pools; using the next price source");
             Ok(vec![None; count])
         }
         told => told,
@@ -147,7 +148,7 @@ async fn learned(
     Ok(price.map(|price| Quote::Price(price, ValueSource::Learned)))
 }
 
-/// By the minute: what was told of one is kept, so that it stays the same.
+/// By the minute: an answer for one is stored, so that it stays the same.
 async fn candles(
     doors: &impl Quoting,
     open: &[Moment],
@@ -181,7 +182,7 @@ async fn candles(
     for moment in open {
         let quote = match told.get(&Minute::of(moment.time)) {
             Some(Some(price)) => Quote::Price(*price, ValueSource::Candle),
-            Some(None) => Quote::Nobody,
+            Some(None) => Quote::Unavailable,
             None => Quote::Later,
         };
         quotes.by_moment.insert(*moment, quote);
@@ -198,7 +199,7 @@ async fn in_time<T>(
     match timeout_at(deadline, asked).await {
         Ok(Ok(answer)) => Some(answer),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "prices were not told; they are asked for again");
+            tracing::debug!(%error, "price lookup failed; values are retried later");
             None
         }
         Err(_) => {
@@ -208,20 +209,20 @@ async fn in_time<T>(
     }
 }
 
-/// Gives the rows of one wallet what the quotes and its other trades tell; what still lacks a
-/// value then waits for one, or has none.
+/// Sets the values of a wallet's rows from the quotes and its other trades; a row still without a
+/// value waits for one, or has none.
 pub(super) async fn settle(
     doors: &Doors<'_>,
     coins: &Coins<'_>,
     id: WalletId,
     trades: &mut [Trade],
-    beside: &Beside,
+    side_payment: &SidePayments,
     quotes: &Quotes,
 ) -> Result<(), StoreError> {
     for rows in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx) {
-        by_price(coins, rows, beside, quotes);
+        by_price(coins, rows, side_payment, quotes);
     }
-    let told = by_tokens(doors, id, trades, beside).await?;
+    let told = by_tokens(doors, id, trades, side_payment).await?;
     for (rows, told) in trades.chunk_by_mut(|a, b| a.key.tx == b.key.tx).zip(told) {
         for row in rows.iter_mut().filter(|row| row.native.is_none()) {
             (row.native, row.valued) = match told {
@@ -234,9 +235,9 @@ pub(super) async fn settle(
     Ok(())
 }
 
-fn by_price(coins: &Coins<'_>, rows: &mut [Trade], beside: &Beside, quotes: &Quotes) {
+fn by_price(coins: &Coins<'_>, rows: &mut [Trade], side_payment: &SidePayments, quotes: &Quotes) {
     let Some(first) = rows.first() else { return };
-    let beside = beside.get(&first.key.tx).copied().unwrap_or_default();
+    let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
     let waits = if !valuing::wants_price(coins, rows) {
         false
     } else if !valuing::knows_decimals(coins, rows) {
@@ -244,9 +245,9 @@ fn by_price(coins: &Coins<'_>, rows: &mut [Trade], beside: &Beside, quotes: &Quo
     } else {
         match quotes.at(moment(first)) {
             Quote::Later => true,
-            Quote::Nobody => false,
+            Quote::Unavailable => false,
             Quote::Price(price, source) => {
-                valuing::by_price(coins, rows, beside, price, source);
+                valuing::by_price(coins, rows, side_payment, price, source);
                 false
             }
         }
@@ -256,12 +257,12 @@ fn by_price(coins: &Coins<'_>, rows: &mut [Trade], beside: &Beside, quotes: &Quo
     }
 }
 
-/// What other trades tell of each transaction.
+/// What other trades say about each transaction.
 async fn by_tokens(
     doors: &Doors<'_>,
     id: WalletId,
     trades: &[Trade],
-    beside: &Beside,
+    side_payment: &SidePayments,
 ) -> Result<Vec<TokenValue>, StoreError> {
     let mut by_mint: HashMap<Address, Vec<&Trade>> = HashMap::new();
     for trade in trades {
@@ -280,8 +281,8 @@ async fn by_tokens(
         let stored = doors.around(id, newest, oldest).await?;
         let read = rows.iter().filter_map(|row| by_mint.get(&row.mint)).flatten().copied();
         let others: Vec<&Trade> = read.chain(&stored).collect();
-        let beside = beside.get(&first.key.tx).copied().unwrap_or_default();
-        all.push(valuing::by_token(rows, beside, &others));
+        let side_payment = side_payment.get(&first.key.tx).copied().unwrap_or_default();
+        all.push(valuing::by_token(rows, side_payment, &others));
     }
     Ok(all)
 }
@@ -359,14 +360,14 @@ pub(super) async fn value(
     doors: &Doors<'_>,
     id: WalletId,
     trades: &mut [Trade],
-    beside: &Beside,
+    side_payment: &SidePayments,
     tokens: &[TokenRecord],
 ) -> Result<Vec<PriceRecord>, HistoryError> {
     let Doors { inner, chain, .. } = *doors;
     let coins = doors.coins(trades, tokens).await?;
     let of = |rows: &[Trade]| {
         let tx = rows.first().map(|row| row.key.tx);
-        tx.and_then(|tx| beside.get(&tx).copied()).unwrap_or_default()
+        tx.and_then(|tx| side_payment.get(&tx).copied()).unwrap_or_default()
     };
     let own: Vec<LearnedPrice> =
         transactions(trades).filter_map(|rows| valuing::teaches(&coins, rows, of(rows))).collect();
@@ -377,7 +378,7 @@ pub(super) async fn value(
     if quotes.late {
         inner.rest_prices(chain.id, inner.limits.values_rest);
     }
-    settle(doors, &coins, id, trades, beside, &quotes).await?;
+    settle(doors, &coins, id, trades, side_payment, &quotes).await?;
     let own = own.into_iter().map(PriceRecord::Learned);
     Ok(own.chain(quotes.news).collect())
 }
@@ -408,7 +409,7 @@ mod tests {
     #[derive(Debug, Clone, Copy)]
     enum Answer {
         Price(u128),
-        Nobody,
+        Unavailable,
         Fails,
         Refuses,
         Silent,
@@ -418,7 +419,7 @@ mod tests {
         async fn give(self, count: usize) -> Prices {
             match self {
                 Self::Price(price) => Ok(vec![Some(Price(price)); count]),
-                Self::Nobody => Ok(vec![None; count]),
+                Self::Unavailable => Ok(vec![None; count]),
                 Self::Fails => Err(UpstreamError::Unavailable { attempts: 1, last: String::new() }),
                 Self::Refuses => {
                     Err(UpstreamError::NotSupported { method: "eth_getLogs".to_owned() })
@@ -428,7 +429,7 @@ mod tests {
         }
     }
 
-    /// Sources that answer as they are told, and note who was asked.
+    /// Sources with configured answers that record the queries.
     struct Script {
         reference: Answer,
         learned: Vec<u128>,
@@ -495,13 +496,14 @@ mod tests {
         };
         let first = quote(&all(Answer::Price(10))).await;
         assert_eq!(first, (told(10, ValueSource::ReferencePool), vec!["reference"]));
-        let second = quote(&all(Answer::Nobody)).await;
+        let second = quote(&all(Answer::Unavailable)).await;
         assert_eq!(second, (told(21, ValueSource::Learned), vec!["reference", "learned"]));
-        let third = quote(&Script { learned: vec![21], ..all(Answer::Nobody) }).await;
+        let third = quote(&Script { learned: vec![21], ..all(Answer::Unavailable) }).await;
         let order = vec!["reference", "learned", "candles"];
         assert_eq!(third, (told(30, ValueSource::Candle), order.clone()));
-        let none = quote(&Script { candles: None, learned: vec![], ..all(Answer::Nobody) }).await;
-        assert_eq!(none, (Quote::Nobody, order));
+        let none =
+            quote(&Script { candles: None, learned: vec![], ..all(Answer::Unavailable) }).await;
+        assert_eq!(none, (Quote::Unavailable, order));
     }
 
     #[tokio::test(start_paused = true)]
@@ -511,8 +513,8 @@ mod tests {
         assert_eq!(found, (told(21, ValueSource::Learned), vec!["reference", "learned"]));
         let found = quote(&Script { candles: Some(Answer::Price(30)), ..pools() }).await;
         assert_eq!(found.0, told(30, ValueSource::Candle));
-        assert_eq!(quote(&pools()).await.0, Quote::Nobody);
-        // The last source may be mended by whoever configured it.
+        assert_eq!(quote(&pools()).await.0, Quote::Unavailable);
+        // The operator may repair the last source.
         let found = quote(&Script { candles: Some(Answer::Refuses), ..pools() }).await;
         assert_eq!(found.0, Quote::Later);
     }
@@ -529,19 +531,20 @@ mod tests {
         }
         for candles in [Answer::Fails, Answer::Silent] {
             let begun = Instant::now();
-            let found = quote(&Script { candles: Some(candles), ..script(Answer::Nobody) }).await;
+            let found =
+                quote(&Script { candles: Some(candles), ..script(Answer::Unavailable) }).await;
             assert_eq!(found.0, Quote::Later);
             assert!(begun.elapsed() <= WAIT);
         }
-        let nobody = Some(Answer::Nobody);
-        let found = quote(&Script { candles: nobody, ..script(Answer::Nobody) }).await;
-        assert_eq!(found.0, Quote::Nobody);
+        let unavailable = Some(Answer::Unavailable);
+        let found = quote(&Script { candles: unavailable, ..script(Answer::Unavailable) }).await;
+        assert_eq!(found.0, Quote::Unavailable);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_a_candle_said_of_a_minute_is_kept_and_not_asked_again() {
         let candles = Some(Answer::Price(30));
-        let fresh = Script { candles, ..script(Answer::Nobody) };
+        let fresh = Script { candles, ..script(Answer::Unavailable) };
         let later = Moment { height: 10, time: UnixSeconds(AT.time.0 + 1) };
         let at = Minute::of(AT.time);
         let deadline = Some(Instant::now() + WAIT);
@@ -549,9 +552,9 @@ mod tests {
         assert_eq!(asked, [PriceRecord::Candle(at, Some(Price(30)))], "two of one minute");
         for (kept, expected) in [
             (KeptCandle::Price(Price(31)), told(31, ValueSource::Candle)),
-            (KeptCandle::Nothing, Quote::Nobody),
+            (KeptCandle::Nothing, Quote::Unavailable),
         ] {
-            let found = quote(&Script { candles, kept, ..script(Answer::Nobody) }).await;
+            let found = quote(&Script { candles, kept, ..script(Answer::Unavailable) }).await;
             assert_eq!(found, (expected, vec!["reference", "learned"]));
         }
     }

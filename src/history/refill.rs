@@ -1,4 +1,4 @@
-//! Values that a source failed to tell when their trades were stored.
+//! Value backfill: values whose source failed when their trades were stored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::error::HistoryError;
-use super::pricing::{self, Beside, Doors, Quotes};
+use super::pricing::{self, Doors, Quotes, SidePayments};
 use crate::domain::{ChainId, Trade, ValueSource};
 use crate::registry::Chain;
 use crate::rpc::{Lane, Priority};
 use crate::sources::Source;
 use crate::store::{NewValue, PriceRecord, WalletId, WantedPlace, WantedValue};
 
-/// Asks for nobody in particular.
+/// The lane of requests for no single wallet.
 const LANE: u64 = 0;
 
 /// How far the filling of a chain has come.
@@ -27,11 +27,11 @@ struct State {
     until: Option<Instant>,
 }
 
-/// Transactions of a wallet that wait, and what came beside their tokens.
+/// Transactions of a wallet that wait, and their native side payments.
 #[derive(Debug, Default)]
 struct Waiting {
     trades: Vec<Trade>,
-    beside: Beside,
+    side_payment: SidePayments,
 }
 
 impl Inner {
@@ -44,7 +44,10 @@ impl Inner {
                 () = self.tasks.cancelled() => return,
                 () = tokio::time::sleep(self.limits.values_check_every) => {}
             }
-            for (id, source) in &self.sources {
+            if self.is_paused() {
+                continue;
+            }
+            for (id, source) in &self.sources.all() {
                 let Some(chain) = self.registry.chain(*id) else { continue };
                 let pause = self.limits.values_check_every;
                 let fresh = State { behind: WantedPlace::default(), pause, until: None };
@@ -90,7 +93,8 @@ impl Inner {
         }
     }
 
-    /// Asks for all prices at once, then fills wallet by wallet. False where nothing was told.
+    /// Looks up all prices at once, then sets values wallet by wallet. False if no price was
+    /// returned.
     async fn fill(
         &self,
         doors: &Doors<'_>,
@@ -99,7 +103,9 @@ impl Inner {
         let mut wallets: BTreeMap<(WalletId, u64), Waiting> = BTreeMap::new();
         for one in wanted {
             let waiting = wallets.entry((one.id, one.epoch)).or_default();
-            waiting.beside.extend(one.trades.first().map(|row| (row.key.tx, one.beside)));
+            waiting
+                .side_payment
+                .extend(one.trades.first().map(|row| (row.key.tx, one.side_payment)));
             waiting.trades.extend(one.trades);
         }
         let all: Vec<Trade> = wallets.values().flat_map(|one| &one.trades).cloned().collect();
@@ -120,14 +126,14 @@ impl Inner {
         &self,
         doors: &Doors<'_>,
         (id, epoch): (WalletId, u64),
-        Waiting { mut trades, beside }: Waiting,
+        Waiting { mut trades, side_payment }: Waiting,
         quotes: &Quotes,
         news: Vec<PriceRecord>,
     ) -> Result<(), HistoryError> {
         let waiting: Vec<bool> =
             trades.iter().map(|trade| trade.valued == ValueSource::Pending).collect();
         let coins = doors.coins(&trades, &[]).await?;
-        pricing::settle(doors, &coins, id, &mut trades, &beside, quotes).await?;
+        pricing::settle(doors, &coins, id, &mut trades, &side_payment, quotes).await?;
         let settled = trades
             .iter()
             .zip(waiting)

@@ -22,7 +22,13 @@ impl Inner {
         is_reader: bool,
         demand: impl FnOnce(&Arc<Board>) -> T,
     ) -> Result<T, HistoryError> {
+        if is_reader {
+            self.keeper.used(wallet, self.clock.now());
+        }
         let mut boards = self.boards();
+        if self.is_held(&wallet) {
+            return Err(HistoryError::Overloaded);
+        }
         if let Some(board) = boards.get(&wallet) {
             return Ok(demand(board));
         }
@@ -39,9 +45,9 @@ impl Inner {
         Ok(result)
     }
 
-    /// Runs a wallet's worker; a panic fails this wallet only, is told, and the work begins anew.
+    /// Runs a wallet's worker; a panic fails this wallet only, is logged, and the work restarts.
     async fn work(self: Arc<Self>, board: Arc<Board>) {
-        let Some(source) = self.sources.get(&board.wallet.chain).cloned() else { return };
+        let Some(source) = self.sources.get(&board.wallet.chain) else { return };
         self.metrics.workers.add(1);
         loop {
             let lane = self.lanes.fetch_add(1, Ordering::Relaxed);
@@ -60,11 +66,12 @@ impl Inner {
         self.metrics.workers.subtract_one();
     }
 
-    /// Takes the board away where nobody wants the wallet any more.
+    /// Removes the board once no reader needs the wallet.
     pub(super) fn dismiss(&self, board: &Board) -> bool {
         let mut boards = self.boards();
-        let unwanted = !board.is_wanted();
-        if unwanted {
+        // One that was closed may have a successor.
+        let unwanted = board.is_closed() || !board.is_wanted();
+        if unwanted && !board.is_closed() {
             boards.remove(&board.wallet);
         }
         unwanted
@@ -121,7 +128,7 @@ impl Inner {
         of_key < self.limits.background_per_key_max && in_all < self.limits.background_total_max
     }
 
-    /// The background has all it wanted, or nobody asked for too long.
+    /// The background demand is met, or its last request is too long ago.
     pub(super) async fn clear_background(&self, board: &Board) -> Result<(), HistoryError> {
         board.set_background(None);
         self.patch_pending(board.wallet, None).await

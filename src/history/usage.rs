@@ -1,4 +1,4 @@
-//! Each trade counts once per key, however often and by whatever cursor or mode it is read.
+//! Each trade counts once per key, however often it is read, by any cursor or mode.
 //!
 //! Kept as delivered ranges per (key, wallet), one per run of adjacent rows. The memory is ahead
 //! of the store by at most one flush, so a crash may count a little too little, never too much.
@@ -110,6 +110,15 @@ impl Usage {
             }
         }
         written
+    }
+
+    /// Leaves out what is in memory of a wallet that was forgotten.
+    pub(super) fn forget(&self, wallet: WalletId) {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        for usage in keys.values_mut() {
+            usage.wallets.remove(&wallet);
+            usage.dirty.remove(&wallet);
+        }
     }
 
     fn take_dirty(&self) -> Vec<UsageUpdate> {

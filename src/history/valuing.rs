@@ -1,5 +1,5 @@
-//! Pure: native values of rows whose transactions do not tell them. Integers only; every division
-//! rounds down.
+//! Pure: native values of rows whose transactions do not contain them. Integers only; every
+//! division rounds down.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use crate::domain::{
 };
 use crate::registry::Chain;
 
-/// Native coin beside two tokens is a fee while it is at most one part in so many of the value;
-/// more is a part of the price, and what it bought has no value by the tokens alone.
+/// Native coin in addition to two tokens is a fee while it is at most one part in so many of the
+/// value; more is a part of the price, and what it bought has no value by the tokens alone.
 const BESIDE_PART_MIN: u64 = 100;
 /// Two values of one transaction that are further apart than this factor are both refused.
 const SIDES_FACTOR_MAX: u64 = 2;
@@ -25,7 +25,7 @@ const LEARNED_OFF_PART: u64 = 20;
 /// So many learned prices must agree, and of so many nearest ones the middle is taken.
 const LEARNED_COUNT_MIN: usize = 2;
 const LEARNED_COUNT_MAX: usize = 3;
-/// How far from a trade, before or after, another one tells what a token was worth.
+/// How far from a trade, before or after, another one is evidence of a token's value.
 pub(super) const TOKEN_AGE_MAX: u32 = 60;
 /// A trade says nothing of amounts that are more than so many times its own.
 const TOKEN_TIMES_MAX: u64 = 10;
@@ -78,12 +78,12 @@ fn ten_to(exponent: u8) -> Option<Wide> {
     (exponent <= 2 * DECIMALS_MAX).then(|| Wide::from(10).pow(Wide::from(exponent)))
 }
 
-/// No value is nothing: less than the smallest unit is not told.
+/// No value is zero: less than the smallest unit counts as unknown.
 fn narrow(wide: Wide) -> Option<Units> {
     Units::uint_try_from(wide).ok().filter(|units| !units.is_zero())
 }
 
-/// Notes of the rows of one transaction how their transaction tells their values.
+/// Marks how the transaction values the rows of one transaction.
 pub(super) fn told(rows: &mut [Trade]) {
     let routed = match rows {
         // One token for another at one value: what the route passed through.
@@ -91,7 +91,7 @@ pub(super) fn told(rows: &mut [Trade]) {
         _ => false,
     };
     for row in rows.iter_mut() {
-        let source = ValueSource::told(row.native);
+        let source = ValueSource::of_transaction(row.native);
         let routed = routed && source.is_of_transaction();
         row.valued = if routed { ValueSource::Route } else { source };
     }
@@ -109,7 +109,7 @@ fn is_token_for_token(rows: &[Trade]) -> bool {
     [Side::Sell, Side::Buy].iter().all(|side| rows.iter().any(|row| row.side == *side))
 }
 
-/// Whether the stablecoins among rows that lack a value tell their decimals.
+/// Whether the decimals of the stablecoins among rows without a value are known.
 pub(super) fn knows_decimals(coins: &Coins<'_>, rows: &[Trade]) -> bool {
     let mut stable = rows.iter().filter(|row| coins.is_stable(&row.mint));
     stable.all(|row| row.native.is_some() || coins.decimals.contains_key(&row.mint))
@@ -119,7 +119,7 @@ pub(super) fn knows_decimals(coins: &Coins<'_>, rows: &[Trade]) -> bool {
 pub(super) fn by_price(
     coins: &Coins<'_>,
     rows: &mut [Trade],
-    beside: Units,
+    side_payment: Units,
     price: Price,
     source: ValueSource,
 ) {
@@ -137,12 +137,12 @@ pub(super) fn by_price(
     let count = |side| rows.iter().filter(|row| row.side == side).count();
     let (sells, buys) = (count(Side::Sell), count(Side::Buy));
     for (row, own) in rows.iter_mut().zip(worths) {
-        // What was given tells the value of both where both sides could.
+        // What was given decides the value of both where both sides could.
         let (other, alone) = match row.side {
             Side::Buy => (given, buys == 1),
             Side::Sell => (got.filter(|_| given.is_none()), sells == 1),
         };
-        let other = other.filter(|sum| alone && !is_part(beside, *sum));
+        let other = other.filter(|sum| alone && !is_part(side_payment, *sum));
         if row.native.is_none()
             && let Some(value) = other.or(own)
         {
@@ -165,17 +165,21 @@ fn far_apart(a: Units, b: Units) -> bool {
     over(a, b) || over(b, a)
 }
 
-/// Whether native coin beside tokens of this value is more than a fee.
-fn is_part(beside: Units, value: Units) -> bool {
-    beside.saturating_mul(Units::from(BESIDE_PART_MIN)) > value
+/// Whether native coin in addition to tokens of this value is more than a fee.
+fn is_part(side_payment: Units, value: Units) -> bool {
+    side_payment.saturating_mul(Units::from(BESIDE_PART_MIN)) > value
 }
 
-/// The price that a transaction teaches: of its one stablecoin, where native coin was exchanged
-/// for it and nothing else came beside.
-pub(super) fn teaches(coins: &Coins<'_>, rows: &[Trade], beside: Units) -> Option<LearnedPrice> {
+/// The price that a transaction implies: of its one stablecoin, where native coin was exchanged for
+/// it and nothing else moved.
+pub(super) fn teaches(
+    coins: &Coins<'_>,
+    rows: &[Trade],
+    side_payment: Units,
+) -> Option<LearnedPrice> {
     let mut stable = rows.iter().filter(|row| coins.is_stable(&row.mint));
     let row = stable.next().filter(|row| row.valued.is_of_transaction())?;
-    if stable.next().is_some() || row.native.is_none_or(|native| is_part(beside, native)) {
+    if stable.next().is_some() || row.native.is_none_or(|native| is_part(side_payment, native)) {
         return None;
     }
     Some(LearnedPrice { time: row.key.time, price: coins.price(row)?, tag: tag(&row.key.tx) })
@@ -185,8 +189,8 @@ fn tag(tx: &TxId) -> u64 {
     tx.to_bytes().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// The price at a time out of those that trades told around it: the middle of the nearest ones
-/// that agree with the rest. `None` where too few do.
+/// The price at a time from learned prices around it: the median of the nearest ones that agree
+/// with the rest. `None` where too few do.
 pub(super) fn learned_at(around: &[LearnedPrice], time: UnixSeconds) -> Option<Price> {
     let near = |price: &&LearnedPrice| price.time.0.abs_diff(time.0) <= LEARNED_AGE_MAX;
     let mut near: Vec<&LearnedPrice> = around.iter().filter(near).collect();
@@ -216,7 +220,7 @@ fn middle(mut prices: Vec<Price>) -> Option<Price> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenValue {
     Value(Units),
-    /// A trade that could tell waits for its own value.
+    /// A trade that could be evidence waits for its own value.
     Later,
     Nothing,
 }
@@ -227,10 +231,10 @@ pub(super) fn wants_token(rows: &[Trade]) -> bool {
         && rows.iter().all(|row| row.native.is_none() && row.units.is_some()))
 }
 
-/// The value of one token for one other by what one of them was worth within a minute in another
-/// trade of the wallet. What was given counts before what was got; where both tell and disagree,
-/// neither is believed.
-pub(super) fn by_token(rows: &[Trade], beside: Units, others: &[&Trade]) -> TokenValue {
+/// The value of one token for one other by the value of one of them within a minute in another
+/// trade of the wallet. What was given takes precedence over what was received; where both are
+/// known and disagree, neither counts.
+pub(super) fn by_token(rows: &[Trade], side_payment: Units, others: &[&Trade]) -> TokenValue {
     if !wants_token(rows) {
         return TokenValue::Nothing;
     }
@@ -249,7 +253,7 @@ pub(super) fn by_token(rows: &[Trade], beside: Units, others: &[&Trade]) -> Toke
     }
     match values.as_slice() {
         [given, got] if far_apart(*given, *got) => TokenValue::Nothing,
-        [value, ..] if !is_part(beside, *value) => TokenValue::Value(*value),
+        [value, ..] if !is_part(side_payment, *value) => TokenValue::Value(*value),
         _ => TokenValue::Nothing,
     }
 }
@@ -328,7 +332,7 @@ mod tests {
             mint,
             units: Some(Units::from(units)),
             native,
-            valued: ValueSource::told(native),
+            valued: ValueSource::of_transaction(native),
             venue: "Uniswap".into(),
         }
     }
@@ -343,9 +347,9 @@ mod tests {
         rows.iter().map(|row| row.native.map(|native| native.to())).collect()
     }
 
-    fn priced(coins: &Coins<'_>, mut rows: Vec<Trade>, beside: u128) -> Vec<Option<u128>> {
+    fn priced(coins: &Coins<'_>, mut rows: Vec<Trade>, side_payment: u128) -> Vec<Option<u128>> {
         let source = ValueSource::ReferencePool;
-        by_price(coins, &mut rows, Units::from(beside), PRICE, source);
+        by_price(coins, &mut rows, Units::from(side_payment), PRICE, source);
         for row in &rows {
             let expected = if row.native.is_some() { source } else { ValueSource::Unknown };
             assert!(row.valued == expected || row.valued.is_of_transaction());
@@ -372,7 +376,7 @@ mod tests {
                 row(Buy, x, 7, None),
             ];
             assert_eq!(priced(coins, rows, 0), [Some(E / 2), Some(E / 4), Some(E * 3 / 4)]);
-            // For two tokens: nobody knows which part is whose.
+            // For two tokens: the parts are ambiguous.
             let rows = vec![
                 row(Sell, usdc, 1_000_000_000, None),
                 row(Buy, x, 7, None),
@@ -392,7 +396,7 @@ mod tests {
             // Unless one of them was not worth a dollar.
             let rows = vec![row(Sell, usdc, 1_000_000, None), row(Buy, dai, E * 3, None)];
             assert_eq!(priced(coins, rows, 0), [None; 2]);
-            // What the transaction told stays.
+            // The transaction's own value stays.
             let rows = vec![row(Sell, usdc, 1_000_000, Some(5)), row(Buy, x, 7, None)];
             assert_eq!(priced(coins, rows, 0), [Some(5), Some(E / 2_000)]);
         });
@@ -465,8 +469,8 @@ mod tests {
     #[test]
     fn only_clear_trades_of_dollars_teach_a_price() {
         with_coins(|coins| {
-            let price = |rows: &[Trade], beside: u128| {
-                teaches(coins, rows, Units::from(beside)).map(|price| price.price)
+            let price = |rows: &[Trade], side_payment: u128| {
+                teaches(coins, rows, Units::from(side_payment)).map(|price| price.price)
             };
             // 4,000 USDC for two coins.
             let usdc = |units, native| row(Side::Sell, mint(USDC), units, native);
@@ -474,7 +478,7 @@ mod tests {
             assert_eq!(price(std::slice::from_ref(&sold), 0), Some(PRICE));
             let routed = [sold.clone(), row(Side::Buy, coin(9), 1, Some(2 * E))];
             assert_eq!(price(&routed, 0), Some(PRICE));
-            assert_eq!(price(&routed, E / 10), None, "something else came beside");
+            assert_eq!(price(&routed, E / 10), None, "something else moved");
             assert_eq!(price(&[usdc(10_000_000, Some(E / 200))], 0), Some(PRICE));
             assert_eq!(price(&[usdc(9_999_999, Some(E / 200))], 0), None, "dust");
             assert_eq!(price(&[usdc(4_000_000_000, None)], 0), None);
@@ -545,7 +549,7 @@ mod tests {
         assert_eq!(told(&[other.clone()]), TokenValue::Nothing);
         (other.native, other.valued) = (None, ValueSource::Pending);
         assert_eq!(told(&[other, got]), TokenValue::Later);
-        // Coin beside the tokens was a part of the price.
+        // The coin in addition to the tokens was a part of the price.
         assert_eq!(by_token(&swap, Units::from(1), &[&near]), TokenValue::Nothing);
     }
 }

@@ -30,7 +30,7 @@ pub(super) use tally::Tallies;
 
 /// How much of the history a walk asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
+pub enum Extent {
     /// All of it. What the window leaves is loaded on in the background.
     All,
     /// At most this many rows; nothing is loaded beyond them.
@@ -49,8 +49,8 @@ pub struct WalkRequest {
     pub filter: Filter,
     /// After the history, what is new is delivered until the window ends. Wants all of it.
     pub follow: bool,
-    pub want: Want,
-    /// The walk ends after this time, whatever is left.
+    pub want: Extent,
+    /// The walk ends after this time, complete or not.
     pub window: Duration,
 }
 
@@ -109,13 +109,14 @@ pub struct Walk {
     found: Option<Found>,
     tag: FilterTag,
     live: bool,
-    /// All that the filter's `from` lets through is known to be stored, whatever is below.
+    /// All rows at or after the filter's `from` are known to be stored, independent of what is
+    /// below.
     from_reached: bool,
     /// Counts what the filter lets through: while rows are delivered in a walk from the beginning,
     /// else at the end. Apart, because thousands of streams wait without one.
     tally: Option<Box<Tally>>,
-    /// What the last look of a page told about its end, should all of its rows be delivered. Apart,
-    /// as streams have none.
+    /// What the last read of a page found out about its end, should all of its rows be delivered.
+    /// Boxed, as streams have none.
     page_end: Option<Box<End>>,
     /// It was settled how the walk ends.
     ending: Option<Ending>,
@@ -162,8 +163,8 @@ impl Walk {
         };
         let counts = !request.filter.is_none() && position == Position::Start && !live;
         let left = match request.want {
-            Want::All => u64::MAX,
-            Want::Rows(rows) => rows,
+            Extent::All => u64::MAX,
+            Extent::Rows(rows) => rows,
         };
         inner.metrics.walks.add(1);
         Self {
@@ -248,6 +249,9 @@ impl Walk {
     async fn turn(&mut self) -> Result<Option<Rows>, HistoryError> {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
+        }
+        if self.demand.board().is_closed() {
+            return Err(HistoryError::Changed);
         }
         // What a wait keeps in memory is not made larger by what a look or a delivery needs.
         let look = Box::pin(self.look()).await?;
@@ -425,7 +429,7 @@ impl Walk {
         self.settled = is_fresh || failed || Instant::now() >= self.head_deadline;
         if self.settled {
             self.head = Some(top);
-            let all = (self.request.want == Want::All).then_some(top);
+            let all = (self.request.want == Extent::All).then_some(top);
             self.demand.update(|demand| *demand = Demand { all_below: all, ..Demand::default() });
         }
         self.settled

@@ -15,7 +15,7 @@ pub struct NativeCoin {
     pub decimals: u8,
 }
 
-/// Which block of an EVM chain counts as final.
+/// The rule by which a block of an EVM chain is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Finality {
@@ -24,7 +24,7 @@ pub enum Finality {
     Finalized,
     /// The node's `safe` tag.
     Safe,
-    /// So many blocks below the newest one, where tags tell nothing.
+    /// So many blocks below the newest one, on chains whose tags are not usable.
     Depth(u64),
 }
 
@@ -41,7 +41,7 @@ pub struct ReferenceId {
 pub struct ReferenceVaults {
     pub native: Address,
     pub stable: Address,
-    /// What the pool keeps of what comes in, in millionths.
+    /// The pool's fee on the input, in millionths.
     pub fee: u32,
 }
 
@@ -51,48 +51,51 @@ pub struct Chain {
     pub id: ChainId,
     /// The `chain` value of the contract.
     pub slug: String,
-    /// Other names that clients send for it.
+    /// Other names that clients send.
     pub aliases: Vec<String>,
     pub name: String,
     pub family: Family,
-    /// EVM and Tron: what `eth_chainId` must answer.
+    /// EVM and Tron: the expected result of `eth_chainId`.
     pub chain_id: Option<u64>,
-    /// Solana: what `getGenesisHash` must answer.
+    /// Solana: the expected result of `getGenesisHash`.
     pub genesis_hash: Option<String>,
     pub native: NativeCoin,
     pub wrapped_native: Address,
     /// Endpoints used when none is configured.
     pub rpc: Vec<String>,
-    /// What their operators allow: calls a second, and calls in a batch.
+    /// Limits of their operators: calls a second, and calls in a batch.
     pub rpc_rate: Option<u32>,
     pub rpc_batch: Option<u32>,
-    /// EVM: an open data gateway that may be asked without a key.
+    /// EVM: an open data gateway that serves requests without a key.
     pub portal: Option<String>,
-    /// EVM: account lists (Etherscan's shape) that may be asked without a key.
+    /// EVM: account lists (Etherscan's API) that serve requests without a key.
     pub lists: Option<String>,
-    /// EVM: the contract that makes many read-only calls in one.
+    /// EVM: the contract that aggregates many read-only calls.
     pub multicall: Option<Address>,
-    /// EVM: when a block cannot be taken back any more.
+    /// EVM: when a block is final.
     pub finality: Finality,
-    /// Contracts whose `Transfer` events repeat movements of another asset: no tokens of their own.
+    /// Contracts whose `Transfer` events repeat movements of another asset: not tokens of their
+    /// own.
     pub mirrors: Vec<Address>,
     /// Tokens worth one US dollar.
     pub stablecoins: Vec<Address>,
-    /// EVM and Tron: pools of the wrapped coin and a stablecoin, by which dollars become the coin.
+    /// EVM and Tron: pools of the wrapped coin and a stablecoin, by which dollars convert to the
+    /// coin.
     pub reference_pools: Vec<Address>,
-    /// EVM: the same in contracts that hold many pools (Uniswap V4), of the coin as such.
+    /// EVM: the same in contracts that hold many pools (Uniswap V4), of the unwrapped coin.
     pub reference_ids: Vec<ReferenceId>,
     /// Solana: reference pools by their vaults.
     pub reference_vaults: Vec<ReferenceVaults>,
-    /// EVM and Tron: blocks below a height in which a reference pool's state counts as the one at it.
+    /// EVM and Tron: how many blocks below a height a reference pool's state still counts as its
+    /// state at that height.
     pub reference_blocks: u64,
-    /// What a price service calls the native coin.
+    /// The native coin's name at a price service.
     pub price_coin: Option<String>,
-    /// Site that shows transactions to people.
+    /// Block explorer for links to transactions.
     pub explorer: String,
-    /// Heights kept below a head that the source of a list does not tell itself.
+    /// Heights that an index may lag behind the head, where it does not report its own head.
     pub index_lag: u64,
-    /// When the default endpoints were tried live: a date, or `never`.
+    /// Date at which the default endpoints were last tried, or `never`.
     pub verified: String,
 }
 
@@ -185,9 +188,9 @@ pub struct OwnChain {
     pub finality: Finality,
 }
 
-/// Numbers from here on are of chains that the table does not have.
+/// Chain numbers from here on belong to chains that the user defines.
 const OWN_ID_MIN: u16 = 1 << 15;
-/// Decimals of the native coin of every EVM chain, and what the index of an unknown one may lag.
+/// Decimals of the native coin of every EVM chain, and the assumed index lag of an unknown one.
 const OWN_DECIMALS: u8 = 18;
 const OWN_INDEX_LAG: u64 = 64;
 /// `reference_blocks` where a row has none.
@@ -226,7 +229,7 @@ impl From<OwnChain> for Chain {
     }
 }
 
-/// Out of the name, so that what is stored stays the chain's whatever else is configured.
+/// Derived from the name, so that stored data stays the chain's under any other configuration.
 fn own_id(slug: &str) -> ChainId {
     let digest = Sha256::digest(slug);
     let number = digest.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes));

@@ -8,20 +8,17 @@ use serde::Deserialize;
 use sha3::{Digest as _, Keccak256};
 
 use super::{Chain, RegistryError};
-use crate::domain::{Address, Family};
-
-type Account = [u8; 20];
-type Word = [u8; 32];
+use crate::domain::{Account, Address, Family, Word};
 
 const TABLE: &str = "venues-evm";
 
-/// What an event says of the assets that moved.
+/// What an event says about the assets that moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
-    /// A pool exchanged what it took for what it gave.
+    /// A pool exchanged one asset for another.
     Pool,
-    /// A price curve of a launchpad sold or bought; may mint and burn.
+    /// A launchpad's price curve sold or bought; may mint and burn.
     Curve,
     /// A router or an aggregator exchanged assets through others.
     Router,
@@ -33,17 +30,17 @@ pub enum EventKind {
     Liquidity,
     /// A position of liquidity grew.
     Position,
-    /// A conversion at a fixed price: no trade.
+    /// A conversion at a fixed price: not a trade.
     Conversion,
-    /// Assets left for another chain.
+    /// Assets were bridged to another chain.
     Bridge,
-    /// A smart account, which it names or which emits it, did something by itself.
+    /// A smart account, named by the event or its emitter, executed an operation.
     Operation,
-    /// A platform took a fee that no other event shows: what it paid out is unknown.
+    /// A platform took a fee that no other event shows: its payout is unknown.
     Fee,
 }
 
-/// Where an event tells what it paid: places among its words, indexed ones first.
+/// Indices of the words of an event that state a payout, indexed words first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Payout {
@@ -57,50 +54,50 @@ pub struct Payout {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     name: Arc<str>,
-    /// Names that differ by chain's slug.
+    /// Names by chain slug, where they differ.
     names: Vec<(String, Arc<str>)>,
     pub kind: EventKind,
-    /// Other events share the topic: only contracts of the table emit this one.
+    /// Other events share the topic: only contracts of the table count as emitters.
     pub known_only: bool,
     /// The account that holds the pool's assets, where it is not the emitter.
     pub holder: Option<Account>,
-    /// Whether the pool may hold native coin that is not wrapped.
+    /// Whether the pool may hold unwrapped native coin.
     pub native: bool,
     /// What an account was paid, exactly and after all fees.
     pub pays: Option<Payout>,
 }
 
 impl Event {
-    /// The venue's name, unless the emitter tells a better one.
+    /// The venue's name, unless the emitter has a more specific one.
     pub fn name(&self, chain: &Chain) -> &Arc<str> {
         let named = self.names.iter().find(|(slug, _)| *slug == chain.slug);
         named.map_or(&self.name, |(_, name)| name)
     }
 }
 
-/// What a contract is to a trade.
+/// The role of a contract in a trade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContractKind {
-    /// Trades for those who call it.
+    /// Trades for its callers.
     Router,
-    /// A router by which also a trade may reach a wallet that did not send the transaction.
+    /// A router through which a trade may also reach a wallet that did not send the transaction.
     Exchange,
-    /// Fills orders that others signed.
+    /// Fills orders that other accounts signed.
     Settlement,
-    /// Runs operations of smart accounts.
+    /// Executes operations of smart accounts.
     EntryPoint,
-    /// Places orders that give native coin, for those who send it.
+    /// Places orders that sell native coin for their sender.
     EthFlow,
     /// Holds the assets of many pools.
     Vault,
     /// A launchpad's price curves.
     Launchpad,
-    /// Keeps positions of liquidity.
+    /// Holds liquidity positions.
     Positions,
     /// Converts at a fixed price.
     Conversion,
-    /// A part of a venue that nobody calls: fee collectors, executors.
+    /// An internal part of a venue, never called by users: fee collectors, executors.
     Part,
 }
 
@@ -111,19 +108,19 @@ pub struct Contract {
     pub name: Arc<str>,
     pub kind: ContractKind,
     exact: bool,
-    /// Selectors of the calls for which that is so.
+    /// Selectors of the calls to which `is_exact` applies.
     exact_calls: Vec<[u8; 4]>,
-    /// Whether it spends all the native coin that it is given.
+    /// Whether it spends all native coin that it receives.
     pub spends_whole: bool,
-    /// Whether its caller gets all native coin that is unwrapped below its call, by any contract.
+    /// Whether its caller receives all native coin that any contract unwraps below the call.
     pub pays_whole: bool,
-    /// Whether it keeps a fee of that coin which its input names.
+    /// Whether it keeps a fee of that coin, stated in its input.
     pub charges: bool,
 }
 
 impl Contract {
-    /// Whether a call spends of its caller's native coin just what the contract wraps, with the rest
-    /// given back, and pays out whole what the contract unwraps.
+    /// Whether a call spends exactly the native coin that the contract wraps, refunds the rest to
+    /// its caller, and pays out all that it unwraps.
     pub fn is_exact(&self, selector: Option<[u8; 4]>) -> bool {
         self.exact || selector.is_some_and(|selector| self.exact_calls.contains(&selector))
     }
@@ -145,7 +142,7 @@ pub enum PoolSalt {
     Words,
 }
 
-/// A contract whose pools are known by their addresses.
+/// A contract whose pools are recognized by their derived addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Factory {
     pub name: Arc<str>,
@@ -153,11 +150,11 @@ pub struct Factory {
     pub deployer: Account,
     pub code_hash: Word,
     pub salt: PoolSalt,
-    /// Slugs; empty: wherever it is.
+    /// Chain slugs; empty for all chains.
     chains: Vec<String>,
 }
 
-/// What the decoder and the lists know about contracts and events of EVM chains.
+/// Events and contracts of the EVM chains, for the decoder and the lists.
 #[derive(Debug)]
 pub struct EvmTables {
     events: HashMap<Word, Vec<Event>>,
@@ -166,7 +163,7 @@ pub struct EvmTables {
 }
 
 impl EvmTables {
-    /// What a first topic may be.
+    /// Events with this first topic.
     pub fn events(&self, topic: &Word) -> &[Event] {
         self.events.get(topic).map(Vec::as_slice).unwrap_or_default()
     }
@@ -177,12 +174,12 @@ impl EvmTables {
         Some(contract)
     }
 
-    /// Factories whose pools may be on a chain.
+    /// Factories that may have pools on a chain.
     pub fn factories<'a>(&'a self, chain: &'a Chain) -> impl Iterator<Item = &'a Factory> {
         self.factories.iter().filter(|factory| on(&factory.chains, chain))
     }
 
-    /// Whether a trade may reach through this contract a wallet that did not send the transaction.
+    /// Whether a trade through this contract may reach a wallet that did not send the transaction.
     pub fn is_settlement(&self, chain: &Chain, account: &Account) -> bool {
         self.contract(chain, account).is_some_and(|contract| match contract.kind {
             ContractKind::Exchange | ContractKind::Settlement | ContractKind::EntryPoint => true,
@@ -196,7 +193,7 @@ impl EvmTables {
         })
     }
 
-    /// Whether a contract is known by name.
+    /// Whether the tables name a contract.
     pub fn is_known(&self, chain: &Chain, account: &Account) -> bool {
         self.contract(chain, account).is_some()
     }
@@ -267,7 +264,7 @@ struct FactoryRow {
     name: String,
 }
 
-/// One text for each venue's name.
+/// Interns the venues' names.
 #[derive(Default)]
 struct Names(HashSet<Arc<str>>);
 
@@ -324,7 +321,7 @@ fn events(
             pays: row.pays,
         };
         let others = events.entry(topic).or_default();
-        // Those that only known contracts emit are looked at first.
+        // Events of known contracts only are compared first.
         let free = others.iter().any(|other| !other.known_only);
         match (event.known_only, free) {
             (true, _) => others.insert(0, event),
@@ -383,7 +380,7 @@ fn unique(ids: impl Iterator<Item = u16>) -> Result<(), RegistryError> {
     Ok(())
 }
 
-/// An address of an EVM chain, or of Tron, whose contracts are the same.
+/// Parses an address of an EVM chain or of Tron, which share their contracts.
 fn account(text: &str) -> Result<Account, RegistryError> {
     let family = if text.starts_with('T') { Family::Tron } else { Family::Evm };
     match Address::parse(family, text) {
@@ -440,7 +437,7 @@ mod tests {
         assert!(error.contains(reason), "{error}");
     }
 
-    /// Hashes as public explorers and the contracts' own documentation give them.
+    /// Hashes as public explorers and the contracts' own documentation list them.
     #[test]
     fn topics_are_those_of_the_contracts() {
         let registry = Registry::embedded().unwrap();
@@ -461,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn contracts_are_told_by_chain_and_kind() {
+    fn contracts_are_found_by_chain_and_kind() {
         let registry = read(&format!("{EVENT}{CONTRACT}")).unwrap();
         let (eth, base) =
             (registry.chain_named("eth").unwrap(), registry.chain_named("base").unwrap());

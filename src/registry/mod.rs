@@ -10,7 +10,7 @@ pub use solana::{AccountKind, Program, ProgramKind, SolanaTables};
 
 use crate::domain::ChainId;
 
-/// A row of `data/` that cannot be used.
+/// A row of `data/` that is not valid.
 #[derive(Debug, thiserror::Error)]
 #[error("the {table} table cannot be used: {reason}")]
 pub struct RegistryError {
@@ -70,7 +70,7 @@ impl Registry {
         })
     }
 
-    /// Adds a chain that the table does not have; a name can be taken once.
+    /// Adds a chain that the table does not have; each name is unique.
     pub fn add(&mut self, own: OwnChain) -> Result<(), RegistryError> {
         let chain = Chain::from(own);
         let slug = &chain.slug;
@@ -95,7 +95,7 @@ impl Registry {
         &self.evm
     }
 
-    /// Events and contracts of Tron, which are as those of the EVM chains.
+    /// Events and contracts of Tron, in the same form as those of the EVM chains.
     pub fn tron(&self) -> &EvmTables {
         &self.tron
     }

@@ -17,24 +17,24 @@ const VENUES: &str = "venues-solana";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramKind {
-    /// Pools: what it mints or burns is a share of the pool.
+    /// A pool: mints and burns of its own tokens are shares of the pool.
     Amm,
     /// A launchpad's price curve; may mint, and may move lamports without an instruction.
     Curve,
     OrderBook,
-    /// Routes one swap through venues; fees that it takes are part of the swap.
+    /// Routes one swap through venues; its fees are part of the swap.
     Aggregator,
     /// A trading bot's router: lamports that it sends elsewhere are its own fee.
     Router,
-    /// Orders that keepers fill out of the order's own account.
+    /// Orders that keepers fill from the order's own account.
     Limit,
     /// Orders in instalments that keepers fill.
     Dca,
     /// Market makers that sign their quote.
     Rfq,
-    /// Stake pools and other fixed-price conversions: no trade.
+    /// Stake pools and other fixed-price conversions: not a trade.
     Conversion,
-    /// A part that venues call: no venue of its own.
+    /// A program that venues call: not a venue of its own.
     Part,
 }
 
@@ -43,14 +43,14 @@ pub enum ProgramKind {
 pub struct Program {
     /// Never reused.
     pub id: u16,
-    /// The venue's common name; several programs may share one.
+    /// The venue's common name; several programs may have the same.
     pub name: Arc<str>,
     pub kind: ProgramKind,
     /// Which instructions swap; empty where any may.
     swaps: Vec<Tag>,
 }
 
-/// What the data of an instruction of one sort begins with, and holds at one more place.
+/// The prefix of an instruction's data, and optionally the bytes at one more offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tag {
     start: Vec<u8>,
@@ -58,7 +58,7 @@ struct Tag {
 }
 
 impl Tag {
-    /// Reads `<hex>` or `<hex>@<offset>=<hex>`.
+    /// Parses `<hex>` or `<hex>@<offset>=<hex>`.
     fn read(text: &str) -> Option<Self> {
         let (start, later) = match text.split_once('@') {
             Some((start, later)) => (start, Some(later)),
@@ -83,19 +83,19 @@ impl Tag {
     }
 }
 
-/// Why an account receives lamports beside a swap.
+/// Why an account receives lamports in addition to a swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountKind {
     /// A relay's tip for inclusion.
     Tip,
-    /// A bot's or a wallet's own fee.
+    /// A bot's or a wallet application's fee.
     BotFee,
     /// A venue's fee: part of the swap.
     ProtocolFee,
 }
 
-/// What the decoder knows about Solana's programs and accounts.
+/// Solana's programs and accounts, for the decoder.
 #[derive(Debug)]
 pub struct SolanaTables {
     programs: HashMap<Key, Program>,
@@ -120,7 +120,8 @@ impl SolanaTables {
 }
 
 impl Program {
-    /// Whether an instruction may swap; its data is only asked for where that tells.
+    /// Whether an instruction may swap; computes its data only where the program's kind does not
+    /// decide.
     pub fn may_swap<D: AsRef<[u8]>>(&self, data: impl FnOnce() -> D) -> bool {
         if self.swaps.is_empty() {
             return true;
@@ -169,7 +170,7 @@ pub(super) fn parse(venues: &str, accounts: &str) -> Result<SolanaTables, Regist
     Ok(SolanaTables { programs, accounts: parse_accounts(accounts)?, not_swaps })
 }
 
-/// How Anchor tells a program's instructions apart: by the hash of their name.
+/// Anchor's discriminator of an instruction: the first bytes of the hash of its name.
 fn discriminator(name: &str) -> [u8; 8] {
     let digest = Sha256::digest(format!("global:{name}"));
     std::array::from_fn(|at| digest.get(at).copied().unwrap_or_default())

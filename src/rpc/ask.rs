@@ -1,5 +1,5 @@
-//! Plain HTTP over the same endpoints, rates, retries and failover as JSON-RPC: for explorers,
-//! gateways and nodes that speak paths.
+//! Plain HTTP with the same endpoints, rates, retries and failover as JSON-RPC: for explorers,
+//! gateways and nodes with REST paths.
 
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::policy::{Failure, RetryDecision};
 use super::pool::{CallOptions, Pool};
+use super::refusals::MethodResult;
 use super::retry::{Observation, Open};
 use super::secret::mask;
 use super::send::Received;
@@ -19,11 +20,11 @@ use super::transport::Response;
 /// One HTTP exchange that is not JSON-RPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// What it is counted, and remembered as not offered, under.
+    /// Its name in counters, and in the record of unsupported methods.
     pub name: &'static str,
-    /// Behind the path of the endpoint's URL: "" or "/v1/accounts/…".
+    /// Appended to the path of the endpoint's URL: "" or "/v1/accounts/…".
     pub path: String,
-    /// Joined to the query that the endpoint's URL may have already (it may hold a key).
+    /// Appended to the query of the endpoint's URL (which may contain a key).
     pub query: Vec<(&'static str, String)>,
     /// `None`: GET. Else POST of JSON.
     pub body: Option<Bytes>,
@@ -36,31 +37,31 @@ pub struct Reply {
     pub endpoint: EndpointId,
 }
 
-/// What a family's pure function makes of a status and a body.
+/// A family's reading of a status and a body, by a pure function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     Good,
-    /// The endpoint asks for less; how long it wants to rest, where it says so.
+    /// The endpoint asks for fewer requests; the cooldown that it requests, if any.
     SlowDown(Option<Duration>),
-    /// Why it has to be asked again, here or elsewhere.
+    /// Why a retry is needed, here or elsewhere.
     Again(String),
-    /// This endpoint does not have it.
+    /// This endpoint does not support it.
     NotOffered(String),
     /// For lack of a key, a plan or a quota.
     Denied(String),
-    /// An error that is not known: final only when every endpoint answers with one.
+    /// An unknown error: final only when every endpoint answers with one.
     Unknown {
         code: i64,
         message: String,
     },
-    /// The same everywhere, or for the caller to ask for less.
+    /// The same everywhere, or for the caller to reduce the request.
     Refused {
         code: i64,
         message: String,
     },
 }
 
-/// An exchange that gave no result.
+/// An exchange without a result.
 struct Refusal {
     decision: RetryDecision,
     failure: Failure,
@@ -68,7 +69,7 @@ struct Refusal {
 }
 
 impl Pool {
-    /// One exchange, until `read` finds it good or final.
+    /// One exchange, retried until `read` finds the answer good or final.
     pub async fn ask(
         &self,
         ask: &Ask,
@@ -84,7 +85,7 @@ impl Pool {
             self.count(sent.endpoint, ask.name, reading.is_err());
             let Refusal { decision, failure, rest } = match reading {
                 Ok(Response { status, body, .. }) => {
-                    self.learn(sent, &[ask.name], &[]);
+                    self.learn(sent, &[(ask.name, MethodResult::Value)], &[]);
                     return Ok(Reply { status, body, endpoint: sent.endpoint });
                 }
                 Err(refusal) => refusal,
@@ -119,13 +120,13 @@ fn understand(received: Received, read: fn(u16, &[u8]) -> Reading) -> Result<Res
             no(RetryDecision::SlowDown, Failure::Http { status, text }, rest)
         }
         Reading::Again(text) => {
-            // Whatever the body looks like, the status says what it is about.
+            // These statuses decide for any body.
             let is_rate = status == 429;
             let decision = if is_rate { RetryDecision::SlowDown } else { RetryDecision::Retry };
-            no(decision, Failure::Told(text), None)
+            no(decision, Failure::Rejected(text), None)
         }
-        Reading::NotOffered(text) => no(RetryDecision::Unsupported, Failure::Told(text), None),
-        Reading::Denied(text) => no(RetryDecision::Refused, Failure::Told(text), None),
+        Reading::NotOffered(text) => no(RetryDecision::Unsupported, Failure::Rejected(text), None),
+        Reading::Denied(text) => no(RetryDecision::Refused, Failure::Rejected(text), None),
         Reading::Unknown { code, message } => no(RetryDecision::Unknown, rpc(code, message), None),
         Reading::Refused { code, message } => no(RetryDecision::Fatal, rpc(code, message), None),
     }

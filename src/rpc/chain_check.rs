@@ -1,6 +1,6 @@
-//! Which endpoints are nodes of the right chain: each is asked once, and one that says it is of
-//! another chain is left alone. A reading waits until one is known to be right, not for all; those
-//! that have not answered by then rest until they do.
+//! Chain-identity check: each endpoint is queried once for its chain, and one that reports another
+//! chain is disabled. A read waits until one endpoint is confirmed, not for all; endpoints that
+//! have not answered by then are on cooldown until they do.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -17,24 +17,24 @@ use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::pool::Pool;
 
-/// A node of another chain is left alone this long.
-const WRONG_CHAIN_REST: Duration = Duration::from_secs(3600);
-/// Readings go on after this long where no node tells its chain.
-const NOBODY_WAIT: Duration = Duration::from_secs(5);
-/// One that has not answered yet is left alone this long at most.
-const UNKNOWN_REST: Duration = Duration::from_secs(20);
+/// An endpoint of another chain is disabled for this long.
+const WRONG_CHAIN_COOLDOWN: Duration = Duration::from_secs(3600);
+/// Reads continue after this long if no endpoint reports its chain.
+const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
+/// Longest cooldown of an endpoint that has not answered yet.
+const UNKNOWN_COOLDOWN: Duration = Duration::from_secs(20);
 
-/// What an endpoint says of itself.
+/// What an endpoint reports about its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainCheck {
-    /// It does not say, or says what it should.
+    /// It reports the expected chain, or nothing.
     Match,
     Mismatch,
-    /// Not reached now: asked again at the next reading.
+    /// Not reached now: queried again at the next read.
     Unknown,
 }
 
-/// What a look at the nodes' chain came to.
+/// The outcome of a check of all endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckOutcome {
     Unchanged,
@@ -43,11 +43,11 @@ pub(crate) enum CheckOutcome {
 
 type Round = Shared<BoxFuture<'static, ()>>;
 
-/// What is known of the endpoints of one pool.
+/// The check results of one pool's endpoints.
 #[derive(Debug, Default)]
 pub(crate) struct ChainChecks {
-    told: Arc<Answers>,
-    /// The questions under way: whoever waits for them works on them, and [`ChainChecks::go_on`].
+    reported: Arc<Answers>,
+    /// The open queries: every task that waits for them drives them, and [`ChainChecks::go_on`].
     round: Mutex<Option<Round>>,
 }
 
@@ -58,15 +58,15 @@ struct Answers {
 }
 
 impl Answers {
-    fn note(&self, pool: &Pool, id: EndpointId, told: ChainCheck) {
-        match told {
+    fn note(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
+        match reported {
             ChainCheck::Match => {
                 pool.release(id);
                 lock(&self.known).insert(id, true);
             }
             ChainCheck::Mismatch => {
                 tracing::error!(endpoint = %pool.label(id), "a node of another chain is left alone");
-                pool.bench(id, WRONG_CHAIN_REST);
+                pool.cool_down(id, WRONG_CHAIN_COOLDOWN);
                 lock(&self.known).insert(id, false);
             }
             ChainCheck::Unknown => {}
@@ -75,7 +75,7 @@ impl Answers {
     }
 }
 
-/// Leaves no question open.
+/// Ends all open queries when dropped.
 struct Ending<'a>(&'a ChainChecks);
 
 impl Drop for Ending<'_> {
@@ -85,12 +85,12 @@ impl Drop for Ending<'_> {
 }
 
 impl ChainChecks {
-    /// Those that told, and whether they are right.
+    /// Endpoints that answered, and whether their chain matches.
     pub(crate) fn known(&self) -> HashMap<EndpointId, bool> {
-        lock(&self.told.known).clone()
+        lock(&self.reported.known).clone()
     }
 
-    /// Waits until some endpoint is known to be right, all were asked, or nobody answers for long.
+    /// Waits until some endpoint matches, all were queried, or the wait without an answer is over.
     pub(crate) async fn check(
         &self,
         pool: &Pool,
@@ -100,18 +100,18 @@ impl ChainChecks {
         if !unknown.is_empty() {
             let round = self.begin(pool, &unknown, ask);
             let enough = self.enough(round);
-            // One that tells nothing of its chain may serve all the same.
-            let _ = timeout(NOBODY_WAIT, enough).await;
+            // An endpoint that does not report its chain may serve all the same.
+            let _ = timeout(NO_ANSWER_WAIT, enough).await;
         }
         self.judge(pool, &unknown)
     }
 
     async fn enough(&self, round: Round) {
         loop {
-            let news = self.told.news.notified();
-            // What has come since the last reading is taken in any case.
+            let news = self.reported.news.notified();
+            // Takes all answers since the last read in any case.
             let is_over = round.clone().now_or_never().is_some();
-            if is_over || lock(&self.told.known).values().any(|right| *right) {
+            if is_over || lock(&self.reported.known).values().any(|right| *right) {
                 return;
             }
             tokio::select! {
@@ -122,12 +122,11 @@ impl ChainChecks {
         }
     }
 
-    /// Works on the questions that are under way; never ready. Dropping it drops them, with the
-    /// places at endpoints that they hold.
+    /// Drives the open queries; never ready. Dropping it drops them, with their permits.
     pub(crate) async fn go_on(&self) -> Infallible {
         let _end = Ending(self);
         loop {
-            let news = self.told.news.notified();
+            let news = self.reported.news.notified();
             let round = lock(&self.round).clone();
             if let Some(round) = round {
                 round.await;
@@ -137,7 +136,7 @@ impl ChainChecks {
         }
     }
 
-    /// Those that never told, and those that were wrong and have rested since.
+    /// Endpoints without an answer, and those of another chain whose cooldown is over.
     fn unknown(&self, pool: &Pool) -> Vec<EndpointId> {
         let known = self.known();
         let is_open = |id: &EndpointId, resting: bool| match known.get(id) {
@@ -148,7 +147,7 @@ impl ChainChecks {
         all.filter(|one| is_open(&one.id, one.resting)).map(|one| one.id).collect()
     }
 
-    /// Joins the questions under way, or asks.
+    /// Joins the open queries, or starts them.
     fn begin(
         &self,
         pool: &Pool,
@@ -159,22 +158,22 @@ impl ChainChecks {
         if let Some(round) = round.as_ref().filter(|round| round.peek().is_none()) {
             return round.clone();
         }
-        let tell = |id: EndpointId| ask(id).map(move |told| (id, told));
-        let mut asked: FuturesUnordered<_> = unknown.iter().map(|id| tell(*id)).collect();
-        let (pool, answers) = (pool.clone(), Arc::clone(&self.told));
+        let tell = |id: EndpointId| ask(id).map(move |reported| (id, reported));
+        let mut queried: FuturesUnordered<_> = unknown.iter().map(|id| tell(*id)).collect();
+        let (pool, answers) = (pool.clone(), Arc::clone(&self.reported));
         let all = async move {
-            while let Some((id, told)) = asked.next().await {
-                answers.note(&pool, id, told);
+            while let Some((id, reported)) = queried.next().await {
+                answers.note(&pool, id, reported);
             }
         };
         let begun = round.insert(all.boxed().shared()).clone();
-        self.told.news.notify_waiters();
+        self.reported.news.notify_waiters();
         begun
     }
 
-    /// Leaves out those that have not told, where another one has; the question itself still reaches
+    /// Excludes endpoints without an answer, if another one matches; the query itself still reaches
     /// them.
-    fn judge(&self, pool: &Pool, asked: &[EndpointId]) -> Result<CheckOutcome, UpstreamError> {
+    fn judge(&self, pool: &Pool, queried: &[EndpointId]) -> Result<CheckOutcome, UpstreamError> {
         let endpoints = pool.endpoints();
         let known = self.known();
         let is_wrong = |id: &EndpointId| known.get(id) == Some(&false);
@@ -183,9 +182,9 @@ impl ChainChecks {
         }
         let some_are_right = known.values().any(|right| *right);
         let mut nodes = CheckOutcome::Unchanged;
-        for id in asked.iter().filter(|id| known.get(*id) != Some(&true)) {
+        for id in queried.iter().filter(|id| known.get(*id) != Some(&true)) {
             if some_are_right && !is_wrong(id) {
-                pool.exclude(*id, UNKNOWN_REST);
+                pool.exclude(*id, UNKNOWN_COOLDOWN);
             }
             if some_are_right || is_wrong(id) {
                 nodes = CheckOutcome::EndpointsDisabled;
@@ -195,8 +194,8 @@ impl ChainChecks {
     }
 }
 
-/// What a reading begins with, while the nodes are checked; once more where the first answers may
-/// be those of one that is left out.
+/// Runs the first part of a read while the endpoints are checked; repeats it where its answers may
+/// be those of an excluded one.
 pub(crate) async fn checked<T, F: Future<Output = Result<T, UpstreamError>>>(
     check: impl Future<Output = Result<CheckOutcome, UpstreamError>>,
     open: impl Fn() -> F,

@@ -1,6 +1,6 @@
-//! Error classification: what follows from a failed try, by one pure table a family. Status, code
-//! and text count together: the text of a JSON-RPC error first, because providers put the same thing
-//! under many codes; then its code; then the HTTP status, where body and code say nothing known.
+//! Error classification: the consequence of a failed attempt, by one pure table a family. Status,
+//! code and text count together: the text of a JSON-RPC error first, because providers use one code
+//! for different errors; then its code; then the HTTP status, where body and code are unknown.
 
 mod evm;
 mod solana;
@@ -11,16 +11,16 @@ pub(crate) mod words;
 use super::policy::{Failure, RetryDecision};
 use super::transport::TransportError;
 
-/// Which methods a rule is about.
+/// The methods to which a rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Methods {
     Any,
-    /// Searches over a range of blocks, which can be asked for less.
+    /// Queries over a range of blocks, which can be reduced.
     Ranges,
-    /// What a node without old blocks, receipts or states cannot answer.
+    /// Queries that a node without old blocks, receipts or states cannot answer.
     Past,
     Traces,
-    /// Runs of a contract, which fail by themselves.
+    /// Executions of a contract, which fail by themselves.
     Runs,
     /// `alchemy_getAssetTransfers`, whose categories differ by network.
     Transfers,
@@ -55,7 +55,7 @@ const PAST: &[&str] = &[
     "eth_getTransactionReceipt",
 ];
 
-/// One line of a table: it fits where each part that is given fits.
+/// One row of a table: it matches where each given part matches.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
     codes: &'static [i64],
@@ -108,7 +108,7 @@ impl Rule {
         Self { batch: true, ..self }
     }
 
-    fn fits(&self, error: &Heard<'_>) -> bool {
+    fn fits(&self, error: &ErrorParts<'_>) -> bool {
         let holds = |words: &[&str]| words::holds(error.text, words);
         let is_code = |codes: &[i64]| error.code.is_some_and(|code| codes.contains(&code));
         (self.codes.is_empty() || is_code(self.codes))
@@ -120,8 +120,8 @@ impl Rule {
     }
 }
 
-/// What is known of an error.
-struct Heard<'a> {
+/// The known parts of an error.
+struct ErrorParts<'a> {
     /// In lower case.
     text: &'a str,
     code: Option<i64>,
@@ -129,22 +129,22 @@ struct Heard<'a> {
     in_batch: bool,
 }
 
-impl Heard<'_> {
+impl ErrorParts<'_> {
     fn by(&self, table: &[Rule]) -> Option<RetryDecision> {
         table.iter().find(|rule| rule.fits(self)).map(|rule| rule.then)
     }
 }
 
-/// Decides about a failure of one call; `in_batch` where it went out with others.
+/// Classifies a failure of one call; `in_batch` if it was sent with others.
 pub(super) fn classify(failure: &Failure, method: &str, in_batch: bool) -> RetryDecision {
     match failure {
         Failure::Transport(TransportError::TooLarge { .. }) => too_large(method, in_batch),
         Failure::Transport(TransportError::Timeout) => timed_out(method),
-        Failure::Transport(_) | Failure::Told(_) | Failure::Missing => RetryDecision::Retry,
+        Failure::Transport(_) | Failure::Rejected(_) | Failure::Missing => RetryDecision::Retry,
         Failure::Http { status, text } => of_text(*status, text, method, in_batch),
         Failure::Rpc { status, code, message } => {
             let text = message.to_lowercase();
-            let error = Heard { text: &text, code: Some(*code), method, in_batch };
+            let error = ErrorParts { text: &text, code: Some(*code), method, in_batch };
             error
                 .by(table(method))
                 .or_else(|| by_status(status_of(*status, *code), true, method, in_batch))
@@ -166,11 +166,11 @@ fn status_of(status: u16, code: i64) -> u16 {
     }
 }
 
-/// A body that is no JSON-RPC. A page is about the server before the node, so that only its status
-/// counts; a plain text takes no method away.
+/// A body that is not JSON-RPC. A page comes from a server before the node, so that only its status
+/// counts; a plain text never marks a method as unsupported.
 fn of_text(status: u16, text: &str, method: &str, in_batch: bool) -> RetryDecision {
     let text = text.to_lowercase();
-    let error = Heard { text: &text, code: None, method, in_batch };
+    let error = ErrorParts { text: &text, code: None, method, in_batch };
     let is_page = text.trim_start().starts_with('<');
     let by_words = if is_page { None } else { error.by(table(method)) };
     by_words
@@ -200,7 +200,7 @@ fn too_large(method: &str, in_batch: bool) -> RetryDecision {
     }
 }
 
-/// A smaller range is quicker.
+/// A smaller range takes less time.
 fn timed_out(method: &str) -> RetryDecision {
     if Methods::Ranges.include(method) { RetryDecision::ReduceRange } else { RetryDecision::Retry }
 }

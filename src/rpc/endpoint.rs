@@ -1,4 +1,4 @@
-//! One endpoint: what is configured, what was learned of it, and whether it may be asked now.
+//! One endpoint: its configuration, what was learned of it, and whether it may be used now.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,12 +33,12 @@ impl EndpointSet {
     }
 }
 
-/// How an endpoint is configured; `None` takes the pool's default.
+/// Configuration of an endpoint; `None` takes the pool's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointConfig {
     pub url: SecretUrl,
-    /// Calls in 1,000 seconds, so that slow rates stay integers; a batch costs as many as it
-    /// holds. `None`: no limit but the node's own.
+    /// Calls in 1,000 seconds, so that slow rates remain integers; a batch costs as many as it
+    /// contains. `None`: only the node's own limit.
     pub rate_millihertz: Option<u32>,
     pub concurrency: Option<usize>,
     pub batch: Option<usize>,
@@ -57,7 +57,7 @@ impl EndpointConfig {
     }
 }
 
-/// What an endpoint is like now, for people and metrics.
+/// State of an endpoint, for operators and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointStatus {
     pub id: EndpointId,
@@ -83,14 +83,14 @@ pub struct CallCounts {
     pub failed: u64,
 }
 
-/// How far ahead of its rate an endpoint may be asked.
+/// How far an endpoint may run ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
 
 /// A booked request.
 #[derive(Debug, Clone, Copy)]
 struct Lease {
     began: Instant,
-    /// Until when it counts: who asked may have stopped to look after it.
+    /// Until when it counts: the caller may have stopped waiting for it.
     until: Instant,
 }
 
@@ -98,28 +98,28 @@ struct Lease {
 pub(super) struct Endpoint {
     pub(super) config: EndpointConfig,
     pub(super) label: String,
-    /// What its answers must not reveal, longest first.
+    /// Texts that its answers must not reveal, longest first.
     pub(super) secrets: Arc<[String]>,
     concurrency: usize,
     pub(super) batch: usize,
     /// Requests by number.
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
-    /// When the calls so far are paid for by the rate (generic cell rate algorithm).
-    /// tokio's clock, not the system's, so that it works on paused time.
+    /// When the calls so far are paid for by the rate (generic cell rate algorithm), on tokio's
+    /// clock, so that it works on paused time.
     paid_until: Instant,
     resting_until: Instant,
-    /// Until then it is asked only by calls that name it.
+    /// Until then it serves only calls that name it.
     excluded_until: Instant,
-    /// Since its first rest after a success.
+    /// Since its first cooldown after a success.
     out_since: Option<Instant>,
-    /// In a row; at `breaker_failures` it is asked by one at a time.
+    /// Consecutive failures; from `breaker_failures` on it gets one request at a time.
     failures: u32,
     breaker_failures: u32,
     slow_downs: u32,
     slowed_at: Instant,
     latency: Duration,
-    /// When it was last learned how long an answer takes.
+    /// When its latency was last measured.
     measured_at: Instant,
     remeasure_after: Duration,
     last_error: Option<String>,
@@ -164,7 +164,7 @@ impl Endpoint {
         }
     }
 
-    /// `Ok`: may be asked now. `Err`: not before, unless a request ends.
+    /// `Ok`: may be used now. `Err`: not before this time, unless a request ends.
     pub(super) fn ready(&self, now: Instant) -> Result<(), Instant> {
         let ends = self.open(now).map(|lease| lease.until);
         let full = (self.open(now).count() >= self.places()).then(|| ends.min()).flatten();
@@ -172,12 +172,12 @@ impl Endpoint {
         if at <= now { Ok(()) } else { Err(at) }
     }
 
-    /// The next time at which it may be asked for more than now.
+    /// The next time at which it may serve more than now.
     pub(super) fn next_change(&self, now: Instant) -> Option<Instant> {
         self.ready(now).err().into_iter().chain(self.refusals.next_end(now)).min()
     }
 
-    /// When its rate and its rest allow a request.
+    /// When its rate and its cooldown allow a request.
     fn free_at(&self, now: Instant) -> Instant {
         self.rests_until(None).max(self.paid_until.checked_sub(BURST).unwrap_or(now))
     }
@@ -197,7 +197,7 @@ impl Endpoint {
         if self.failures >= self.breaker_failures { 1 } else { self.concurrency }
     }
 
-    /// What it offers a request of so many calls of a method.
+    /// Its offer for a request of so many calls of a method.
     pub(super) fn offer(&self, at: usize, method: &str, calls: usize, now: Instant) -> Offer {
         let youngest = self.open(now).map(|lease| lease.began).max();
         let doubts = u32::from(self.refusals.is_doubtful(method, now));
@@ -220,7 +220,7 @@ impl Endpoint {
         self.rests_until(method) > now
     }
 
-    /// It will not have answered anyone for longer than `wait_max`, seen from `since`.
+    /// Whether it will not have answered any request for longer than `wait_max`, seen from `since`.
     pub(super) fn is_out(
         &self,
         method: &str,
@@ -237,12 +237,13 @@ impl Endpoint {
         !self.refusals.is_absent(method, now)
     }
 
-    /// May be asked for it now or soon: neither absent nor refused.
+    /// May serve the method now or soon: neither absent nor refused.
     pub(super) fn serves(&self, method: &str, now: Instant) -> bool {
         self.offers(method, now) && self.refusals.until(Some(method)).is_none_or(|at| at <= now)
     }
 
-    /// Books a request of up to `wanted` calls; returns its number and how many it may hold.
+    /// Books a request of up to `wanted` calls; returns its number and how many calls it may
+    /// contain.
     pub(super) fn begin(&mut self, wanted: usize, now: Instant, until: Instant) -> (u64, usize) {
         let calls = wanted.min(self.batch).max(1);
         self.leases.retain(|_, lease| lease.until > now);
@@ -258,7 +259,7 @@ impl Endpoint {
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1000) * count / rate)
     }
 
-    /// Keeps a booked request for longer; not where its time is over.
+    /// Extends a booked request, unless it has expired.
     pub(super) fn extend(&mut self, lease: u64, now: Instant, to: Instant) -> bool {
         match self.leases.get_mut(&lease) {
             Some(lease) if lease.until > now => {
@@ -273,7 +274,7 @@ impl Endpoint {
         self.leases.remove(&lease);
     }
 
-    /// Calls that were booked and are not sent.
+    /// Returns calls that were booked and are not sent.
     pub(super) fn refund(&mut self, calls: usize) {
         self.paid_until = self.paid_until.checked_sub(self.cost(calls)).unwrap_or(self.paid_until);
     }
@@ -284,26 +285,26 @@ impl Endpoint {
         counts.failed += u64::from(failed);
     }
 
-    /// It answered to a request that was sent at `began`.
+    /// Records an answer to a request that was sent at `began`.
     pub(super) fn succeeded(&mut self, began: Instant, took: Duration) {
         self.failures = 0;
         self.answered_at = Some(Instant::now());
         self.took(took);
-        // What was under way when it asked for less says nothing about the pause since.
+        // A request sent before the slow-down says nothing about the pause since.
         if began >= self.slowed_at {
             self.slow_downs = 0;
             self.out_since = None;
         }
     }
 
-    /// Usual time of an answer; `None` where it was not measured of late.
+    /// Typical latency; `None` if it was not measured recently.
     pub(super) fn usual(&self, now: Instant) -> Option<Duration> {
         let is_old = now.saturating_duration_since(self.measured_at) > self.remeasure_after;
         (!is_old && !self.latency.is_zero()).then_some(self.latency)
     }
 
-    /// An answer took so long. That it has become slower is believed sooner than that it has
-    /// become quicker: what waits for it is delivered in order.
+    /// Records a latency. An increase counts sooner than a decrease, because results are delivered
+    /// in order.
     fn took(&mut self, took: Duration) {
         self.measured_at = Instant::now();
         self.latency = match self.latency {
@@ -313,12 +314,12 @@ impl Endpoint {
         };
     }
 
-    /// Another endpoint was quicker after this long: its own answer would have taken longer.
+    /// Another endpoint answered first after this long: its own answer would have taken longer.
     pub(super) fn overtaken(&mut self, after: Duration) {
         self.took(self.latency.max(after * 2));
     }
 
-    /// A failure of its own: rests after several in a row.
+    /// Records a failure of its own; consecutive ones start a cooldown.
     pub(super) fn failed(&mut self, error: String, limits: &PoolLimits, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         self.last_error = Some(error);
@@ -327,8 +328,8 @@ impl Endpoint {
         }
     }
 
-    /// It asked for less; returns how often in a row. What was sent before it said so is part of
-    /// the same burst.
+    /// Records a request to slow down; returns how many in a row. Requests that were sent before it
+    /// belong to the same burst.
     pub(super) fn slowed_down(&mut self, error: String, began: Instant, now: Instant) -> u32 {
         self.last_error = Some(error);
         if began >= self.slowed_at {
@@ -343,7 +344,7 @@ impl Endpoint {
         self.resting_until = self.resting_until.max(now + pause);
     }
 
-    /// Left out of the choice, and not waited for.
+    /// Excludes it from selection, without waiting for it.
     pub(super) fn exclude(&mut self, pause: Duration, now: Instant) {
         self.excluded_until = self.excluded_until.max(now + pause);
     }
@@ -362,7 +363,7 @@ impl Endpoint {
         self.last_error = Some(error);
     }
 
-    /// Why it was not used of late.
+    /// Why it was not used recently.
     pub(super) fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
     }

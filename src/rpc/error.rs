@@ -1,4 +1,4 @@
-//! Why a chain could not be read, in words that hold labels of endpoints, never their URLs.
+//! Why a chain could not be read, with labels of endpoints, never their URLs.
 
 use crate::domain::Height;
 
@@ -6,16 +6,16 @@ use crate::domain::Height;
 pub enum UpstreamError {
     #[error("no endpoint is configured")]
     NoEndpoint,
-    /// Every try within the time for tries failed.
+    /// Every attempt within the retry time failed.
     #[error("no answer after {attempts} tries, the last: {last}")]
     Unavailable { attempts: u32, last: String },
-    /// The node answered with an error that asking again does not mend.
+    /// The node answered with an error that a retry does not change.
     #[error("{endpoint} refuses: {message} (code {code})")]
     Rpc { endpoint: String, code: i64, message: String },
     /// Every endpoint that could serve the method refuses it for lack of a key, a plan or a quota.
     #[error("{endpoint} refuses {method}: {reason}")]
     Refused { endpoint: String, method: String, reason: String },
-    /// No endpoint offers the method.
+    /// No endpoint supports the method.
     #[error("no endpoint offers {method}")]
     NotSupported { method: String },
     #[error("{endpoint} answers what cannot be understood: {what}")]
@@ -29,7 +29,7 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// Asking again soon would give the same.
+    /// A retry soon would give the same.
     pub fn is_final(&self) -> bool {
         match self {
             Self::NoEndpoint

@@ -11,13 +11,13 @@ use super::transport::{Method, Request, Response, Transport, TransportError};
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(60);
 
-/// HTTP and HTTPS by a client that follows no redirect.
+/// HTTP and HTTPS; the client follows no redirect.
 #[derive(Debug, Clone)]
 pub struct HttpTransport {
     client: reqwest::Client,
 }
 
-/// The TLS client could not be made.
+/// The TLS client could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client cannot start: {0}")]
 pub struct HttpSetupError(String);
@@ -28,7 +28,7 @@ impl HttpTransport {
         Self::trusting(built_in_roots())
     }
 
-    /// Trusts the system's root certificates too: for servers of the operator's own.
+    /// Also trusts the system's root certificates, for servers of the operator's own.
     pub fn with_system_roots() -> Result<Self, HttpSetupError> {
         let mut roots = built_in_roots();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -95,7 +95,7 @@ fn built_in_roots() -> rustls::RootCertStore {
     rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
 }
 
-/// The library's texts may hold the URL: only their kind is passed on.
+/// The library's texts may contain the URL: only their kind is passed on.
 fn failure(error: reqwest::Error) -> TransportError {
     if error.is_timeout() {
         return TransportError::Timeout;

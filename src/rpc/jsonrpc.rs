@@ -1,10 +1,10 @@
-//! JSON-RPC 2.0 envelopes. Results stay raw text: who asked knows the shape.
+//! JSON-RPC 2.0 envelopes. Results stay raw text; the caller knows their type.
 
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// An error object of a node; some services give a text in its place, others a code as text.
+/// An error object of a node; some services return a text in its place, others a code as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "Value")]
 pub(crate) struct RpcError {
@@ -18,12 +18,12 @@ impl From<Value> for RpcError {
         let field = |name: &str| error.get(name).unwrap_or(&Value::Null);
         let code = field("code");
         let code = code.as_i64().or_else(|| code.as_str()?.parse().ok()).unwrap_or(0);
-        // Some say in `data` what it is about; results of a reverted call are there too.
+        // Some services describe the error in `data`; results of a reverted call are there too.
         let data = text(field("data")).filter(|data| !data.starts_with("0x"));
-        let told = text(&error).or_else(|| text(field("message")));
-        let message = match (told, data) {
-            (Some(told), Some(data)) if !told.contains(&data) => format!("{told}: {data}"),
-            (told, data) => told.or(data).unwrap_or_default(),
+        let text_given = text(&error).or_else(|| text(field("message")));
+        let message = match (text_given, data) {
+            (Some(message), Some(data)) if !message.contains(&data) => format!("{message}: {data}"),
+            (message, data) => message.or(data).unwrap_or_default(),
         };
         Self { code, message }
     }
@@ -44,8 +44,8 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawV
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// What one call was answered.
-pub(crate) type Outcome = Result<Box<RawValue>, RpcError>;
+/// The result of one call.
+pub(crate) type CallOutcome = Result<Box<RawValue>, RpcError>;
 
 /// The body of a request: one object for one call, else an array; ids count from 0.
 pub(crate) fn encode(calls: &[(&str, &Value)]) -> Vec<u8> {
@@ -68,11 +68,11 @@ pub(crate) fn encode(calls: &[(&str, &Value)]) -> Vec<u8> {
     body
 }
 
-/// Reads the answer to `count` calls. `Ok`: one entry a call, `None` where none came for it (ids
-/// may come in any order, twice or not at all). `Err`: one error for all, or no JSON-RPC.
-pub(crate) fn decode(body: &[u8], count: usize) -> Result<Vec<Option<Outcome>>, Whole> {
+/// Decodes the answer to `count` calls. `Ok`: one entry a call, `None` where none came for it (ids
+/// may come in any order, twice or not at all). `Err`: one error for all, or not JSON-RPC.
+pub(crate) fn decode(body: &[u8], count: usize) -> Result<Vec<Option<CallOutcome>>, Whole> {
     let text = std::str::from_utf8(body).map_err(|_| Whole::Garbage)?;
-    let mut answers: Vec<Option<Outcome>> = (0..count).map(|_| None).collect();
+    let mut answers: Vec<Option<CallOutcome>> = (0..count).map(|_| None).collect();
     if text.trim_start().starts_with('[') {
         let envelopes: Vec<Envelope<'_>> =
             serde_json::from_str(text).map_err(|_| Whole::Garbage)?;
@@ -105,7 +105,7 @@ pub(crate) enum Whole {
     Garbage,
 }
 
-fn outcome(envelope: &Envelope<'_>) -> Option<Outcome> {
+fn outcome(envelope: &Envelope<'_>) -> Option<CallOutcome> {
     match (&envelope.error, envelope.result) {
         (Some(error), _) => Some(Err(error.clone())),
         (None, Some(result)) => Some(Ok(result.to_owned())),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn one_error_for_a_whole_batch_is_told_apart() {
+    fn one_error_for_a_whole_batch_is_recognized() {
         let body =
             br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch too large"}}"#;
         let error = RpcError { code: -32600, message: "batch too large".to_owned() };
@@ -151,7 +151,8 @@ mod tests {
     }
 
     proptest! {
-        /// However a node shuffles, drops, repeats and invents entries, each call gets its own.
+        /// In whichever way a node shuffles, drops, repeats and adds entries, each call gets its
+        /// own.
         #[test]
         fn each_call_gets_its_own_answer(order in proptest::collection::vec(0_usize..12, 0..24)) {
             let entries: Vec<_> = order.iter().map(|id| serde_json::json!({"id": id, "result": id * 10})).collect();

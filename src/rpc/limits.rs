@@ -10,37 +10,37 @@ pub struct PoolLimits {
     pub body_bytes_max: usize,
     /// Longest answer to a batch.
     pub batch_body_bytes_max: usize,
-    /// All tries of one call together, without the time in the queue. Nobody waits longer either
-    /// while no endpoint answers anyone.
+    /// All attempts of one call together, without the time in the queue. Also the longest wait
+    /// while no endpoint answers any request.
     pub retry_time_max: Duration,
     pub attempts_max: u32,
     pub backoff_min: Duration,
     pub backoff_max: Duration,
-    /// Longest `Retry-After` that is waited for on one endpoint.
+    /// Longest `Retry-After` that is respected on one endpoint.
     pub retry_after_max: Duration,
-    /// Failures in a row after which an endpoint rests.
+    /// Consecutive failures after which an endpoint goes on cooldown.
     pub breaker_failures: u32,
     pub breaker_rest: Duration,
-    /// An endpoint's parallel requests where the configuration names none.
+    /// An endpoint's concurrent requests where the configuration has no number.
     pub concurrency_default: usize,
-    /// An endpoint's calls per batch where the configuration names none.
+    /// An endpoint's calls per batch where the configuration has no number.
     pub batch_default: usize,
-    /// Calls that wait for a place in the queue of one chain.
+    /// Waiting calls in the queue of one chain.
     pub waiting_max: usize,
-    /// One of this many grants goes to the background while both kinds wait.
+    /// One of this many permits goes to background work while both kinds wait.
     pub background_share: u32,
-    /// Another endpoint is asked too when one takes four times its usual time, but not before; for
-    /// one that nobody knows yet the usual time is that of the quickest.
+    /// A request is hedged with another endpoint after four times its usual latency, but not before
+    /// this; for an endpoint without a measurement the usual latency is that of the fastest.
     pub hedge_after_min: Duration,
-    /// The same where the answer is wanted of another endpoint than the last one.
+    /// The same where another endpoint than the last one should answer.
     pub hedge_other_after_min: Duration,
-    /// How quick an endpoint is counts as unknown after this long without an answer.
+    /// A latency counts as unknown after this long without an answer.
     pub remeasure_after: Duration,
-    /// One of this many requests may be such a second one, and so many at once after a quiet time.
+    /// One of this many requests may be hedged, and so many at once after a quiet time.
     pub hedge_share: u32,
-    /// A turn that its waiter does not take for so long goes to the next one.
+    /// A permit that its waiter does not take for so long passes to the next one.
     pub turn_wait_max: Duration,
-    /// Answers, apart from each other, after which a method counts as not offered by an endpoint.
+    /// Separate answers after which a method counts as unsupported by an endpoint.
     pub unsupported_answers: u32,
     /// The same for a missing key, plan or quota.
     pub denied_answers: u32,
@@ -51,7 +51,7 @@ pub struct PoolLimits {
     pub refusal_rest_max: Duration,
     /// Other endpoints are preferred for so long for a method that lacked old data.
     pub lacking_rest: Duration,
-    /// How often all endpoints are asked that answer with an unknown error.
+    /// Rounds over all endpoints while they answer with unknown errors.
     pub unknown_rounds: u32,
 }
 

@@ -1,15 +1,15 @@
-//! Pure: failures of a try, what can be done about them, and how long to wait before the next one.
+//! Pure: failures of an attempt, the decision about each, and the backoff before the next attempt.
 
 use std::time::Duration;
 
 use super::error::UpstreamError;
 use super::transport::TransportError;
 
-/// A try that gave no result.
+/// An attempt without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
     Transport(TransportError),
-    /// A body that is no JSON-RPC, with the beginning of its text.
+    /// A body that is not JSON-RPC, with the beginning of its text.
     Http {
         status: u16,
         text: String,
@@ -20,30 +20,30 @@ pub(super) enum Failure {
         code: i64,
         message: String,
     },
-    /// What the reader of a plain HTTP answer found wrong with it.
-    Told(String),
+    /// The reader of a plain HTTP answer rejected it.
+    Rejected(String),
     /// The answer has no entry for this call.
     Missing,
 }
 
-/// What to do about it.
+/// The decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RetryDecision {
-    /// The endpoint asks for less: a cooldown, then again, here or elsewhere.
+    /// The endpoint asks for fewer requests: a cooldown, then a retry, here or elsewhere.
     SlowDown,
-    /// A failure that passes: again, elsewhere where there is another endpoint.
+    /// A temporary failure: a retry, elsewhere where there is another endpoint.
     Retry,
-    /// This endpoint does not have it (history that it pruned, an answer that is too large for it),
-    /// another may; final once all have said so.
+    /// This endpoint does not have it (pruned history, an answer that is too large for it), another
+    /// may; final once all have answered so.
     RetryElsewhere,
-    /// An error that no table knows: elsewhere, and a failure of this endpoint; final only when every
-    /// endpoint answers with one, more than once.
+    /// An error that is in no table: a retry elsewhere, and a failure of this endpoint; final only
+    /// when every endpoint answers with one, more than once.
     Unknown,
     /// Smaller batches on this endpoint.
     ReduceBatch,
-    /// The caller has to ask for a smaller range.
+    /// The caller must reduce the range.
     ReduceRange,
-    /// This endpoint does not offer the method, which is believed after repeated answers.
+    /// This endpoint does not support the method, which counts after repeated answers.
     Unsupported,
     /// For lack of a key, a plan or a quota: the endpoint, or the method there, is disabled with
     /// growing pauses.
@@ -53,11 +53,11 @@ pub(super) enum RetryDecision {
 }
 
 impl RetryDecision {
-    /// It counts against the endpoint.
+    /// Whether it counts as a failure of the endpoint.
     pub(super) fn is_failure(self) -> bool {
         match self {
             Self::Retry | Self::Unknown => true,
-            // Those that refuse are not asked at all for a while.
+            // Refusing endpoints get no request at all for a while.
             Self::Refused
             | Self::SlowDown
             | Self::RetryElsewhere
@@ -81,26 +81,26 @@ impl std::fmt::Display for Failure {
             }
             Self::Http { status, text } => write!(f, "HTTP status {status}: {}", text.trim()),
             Self::Rpc { code, message, .. } => write!(f, "{message} (code {code})"),
-            Self::Told(text) => f.write_str(text),
+            Self::Rejected(text) => f.write_str(text),
             Self::Missing => f.write_str("no answer to this call in the batch"),
         }
     }
 }
 
 impl Failure {
-    /// The same with another text.
+    /// The same with its text changed.
     pub(super) fn map_text(self, change: impl Fn(&str) -> String) -> Self {
         match self {
             Self::Http { status, text } => Self::Http { status, text: change(&text) },
             Self::Rpc { status, code, message } => {
                 Self::Rpc { status, code, message: change(&message) }
             }
-            Self::Told(text) => Self::Told(change(&text)),
+            Self::Rejected(text) => Self::Rejected(change(&text)),
             Self::Transport(_) | Self::Missing => self,
         }
     }
 
-    /// What the endpoint said, for a log.
+    /// The endpoint's text, for a log.
     pub(super) fn words(&self) -> String {
         /// Characters of a provider's text that are shown.
         const WORDS_MAX: usize = 200;
@@ -108,15 +108,15 @@ impl Failure {
     }
 
     /// An error of the request itself may come without an HTTP error, or with 400; any other status
-    /// is about the service.
+    /// concerns the service.
     pub(super) fn may_be_final(&self) -> bool {
         match self {
             Self::Rpc { status, .. } => matches!(status, 200..=299 | 400),
-            Self::Transport(_) | Self::Http { .. } | Self::Told(_) | Self::Missing => false,
+            Self::Transport(_) | Self::Http { .. } | Self::Rejected(_) | Self::Missing => false,
         }
     }
 
-    /// The error for the caller, when no other try would change it.
+    /// The error for the caller, when no further attempt would change it.
     pub(super) fn refusal(&self, endpoint: String) -> UpstreamError {
         let (code, message) = match self {
             Self::Rpc { code, message, .. } => (*code, message.clone()),
@@ -124,21 +124,21 @@ impl Failure {
                 (i64::from(*status), format!("timeout: {self}"))
             }
             Self::Http { status, .. } => (i64::from(*status), self.to_string()),
-            // The statuses that a server has for them.
+            // The statuses that a server returns for them.
             Self::Transport(TransportError::TooLarge { .. }) => {
                 (413, format!("response too large: {self}"))
             }
             Self::Transport(TransportError::Timeout) => (408, format!("timeout: {self}")),
-            Self::Transport(_) | Self::Told(_) | Self::Missing => (0, self.to_string()),
+            Self::Transport(_) | Self::Rejected(_) | Self::Missing => (0, self.to_string()),
         };
         UpstreamError::Rpc { endpoint, code, message }
     }
 }
 
-/// Pause before try number `attempt` (from 1): doubling, with jitter from `random`.
+/// Pause before attempt number `attempt` (from 1): doubling, with jitter from `random`.
 pub(super) fn backoff(attempt: u32, min: Duration, max: Duration, random: u32) -> Duration {
     let full = min.saturating_mul(1_u32.checked_shl(attempt.min(16)).unwrap_or(u32::MAX)).min(max);
-    // Between a half and the whole of it.
+    // Between half and all of it.
     full / 2 + full / 2 * (random % 1024) / 1024
 }
 

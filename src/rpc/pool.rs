@@ -1,6 +1,6 @@
-//! The endpoints of one chain as one: retries, failover, batches, hedging.
+//! The endpoints of one chain: retries, failover, batches, hedging.
 //!
-//! Not guaranteed: that a call is sent once. Everything asked here only reads.
+//! Not guaranteed: that a call is sent once. All calls only read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use super::error::UpstreamError;
 use super::jsonrpc::{self, Whole};
 use super::limits::PoolLimits;
 use super::policy::Failure;
+use super::refusals::MethodResult;
 use super::retry::{Observation, Open, Sent};
 use super::scheduler::{Admission, Lane};
 use super::secret::mask;
@@ -28,15 +29,15 @@ use super::send::Received;
 use super::transport::Transport;
 use crate::domain::Clock;
 
-/// For whom and where a call is made.
+/// The lane and the endpoint preferences of a call.
 #[derive(Debug, Clone)]
 pub struct CallOptions {
     pub lane: Lane,
     /// Only this endpoint.
     pub on: Option<EndpointId>,
-    /// Another endpoint than this one, where there is one.
+    /// Another endpoint than this one, if there is one.
     pub avoid: Option<EndpointId>,
-    /// Not one that is much slower, though: then the same is asked again.
+    /// Rather than a much slower endpoint, use the avoided one again.
     pub in_time: bool,
 }
 
@@ -53,7 +54,7 @@ pub struct Call {
     pub params: Value,
 }
 
-/// A result, and who gave it.
+/// A result, and the endpoint that returned it.
 #[derive(Debug)]
 pub struct Answer {
     pub result: Box<RawValue>,
@@ -75,13 +76,13 @@ pub(super) struct Inner {
     random: AtomicU32,
 }
 
-/// How one request ended.
+/// The outcome of one request.
 struct BatchOutcome {
     /// `None` where it was not sent.
     sent: Option<Sent>,
     outcomes: Vec<(Open, Result<Box<RawValue>, Failure>)>,
     refused: Vec<(Open, UpstreamError)>,
-    /// Calls that did not go out with it.
+    /// Calls that were not sent with it.
     left: Vec<Open>,
 }
 
@@ -112,8 +113,8 @@ impl Pool {
         answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))
     }
 
-    /// Many calls, each with its own result, in the order asked. Split by what the endpoints take
-    /// at once; a call that fails is tried again by itself.
+    /// Many calls, each with its own result, in the order given. Split by the endpoints' batch
+    /// sizes; a call that fails is retried by itself.
     pub async fn batch(
         &self,
         calls: &[Call],
@@ -134,25 +135,25 @@ impl Pool {
         results.into_iter().map(|one| one.unwrap_or(Err(UpstreamError::NoEndpoint))).collect()
     }
 
-    /// What each endpoint is like now.
+    /// The state of each endpoint.
     pub fn endpoints(&self) -> Vec<EndpointStatus> {
         let now = Instant::now();
         self.inner.admission.each(|id, endpoint| endpoint.status(id, now))
     }
 
-    /// Lets an endpoint rest, because what it tells cannot be right.
-    pub fn bench(&self, id: EndpointId, pause: Duration) {
+    /// Puts an endpoint on cooldown, because its answers cannot be right.
+    pub fn cool_down(&self, id: EndpointId, pause: Duration) {
         self.inner.admission.with(id, |endpoint| endpoint.rest(pause, Instant::now()));
         self.inner.admission.refuse_hopeless();
     }
 
-    /// Leaves an endpoint out for a while, but for calls that name it: nothing waits for it.
+    /// Excludes an endpoint for a while, except for calls that name it: nothing waits for it.
     pub(crate) fn exclude(&self, id: EndpointId, pause: Duration) {
         self.inner.admission.with(id, |endpoint| endpoint.exclude(pause, Instant::now()));
         self.inner.admission.refuse_hopeless();
     }
 
-    /// Ends a rest.
+    /// Ends a cooldown.
     pub(crate) fn release(&self, id: EndpointId) {
         self.inner.admission.with(id, |endpoint| endpoint.release(Instant::now()));
         self.inner.admission.look_again();
@@ -167,8 +168,7 @@ impl Pool {
         self.inner.admission.each(|_, endpoint| endpoint.batch).into_iter().max().unwrap_or(1)
     }
 
-    /// As large as can be sent at once, with only such calls together as may go to the same
-    /// endpoints.
+    /// Groups as large as can be sent at once, each of calls that may go to the same endpoints.
     fn grouped(&self, open: Vec<Open>) -> Vec<Vec<Open>> {
         let size = self.batch_size();
         let mut alike: BTreeMap<EndpointSet, Vec<Open>> = BTreeMap::new();
@@ -178,7 +178,7 @@ impl Pool {
         alike.values().flat_map(|all| all.chunks(size).map(<[Open]>::to_vec)).collect()
     }
 
-    /// Waits, takes a turn, sends one request.
+    /// Waits, takes a permit, sends one request.
     async fn send_batch(
         &self,
         calls: &[Call],
@@ -199,7 +199,7 @@ impl Pool {
         let (permit, needs) = match admitted {
             Ok(admitted) => admitted,
             Err(error) => {
-                // The others may be offered somewhere.
+                // Some endpoint may support the others.
                 let name = first.map_or("", |open| method(&open));
                 let (same, left) = group.into_iter().partition::<Vec<_>, _>(|o| method(o) == name);
                 let refused = same.into_iter().map(|open| (open, error.clone())).collect();
@@ -215,7 +215,7 @@ impl Pool {
         let (mut going, mut left) = group.into_iter().partition::<Vec<_>, _>(known);
         left.extend(going.split_off(permit.calls.min(going.len())));
         if going.is_empty() {
-            // Refused since the turn was given.
+            // Refused since the permit was granted.
             return BatchOutcome { sent: None, outcomes: Vec::new(), refused: Vec::new(), left };
         }
         let asked: Vec<(&str, &Value)> = going
@@ -254,7 +254,7 @@ impl Pool {
         }
     }
 
-    /// Notes results and what was learned of the endpoint; returns what flies again, and when.
+    /// Records results and observations about the endpoint; returns the calls to retry, and when.
     fn record_outcome(
         &self,
         calls: &[Call],
@@ -274,7 +274,11 @@ impl Pool {
             let method = calls.get(open.at).map_or("", |call| call.method);
             match outcome {
                 Ok(result) => {
-                    worked.push(method);
+                    let is_null = result.get().trim() == "null";
+                    worked.push((
+                        method,
+                        if is_null { MethodResult::Null } else { MethodResult::Value },
+                    ));
                     set(results, open.at, Ok(Answer { result, endpoint: sent.endpoint }));
                 }
                 Err(failure) => {
@@ -323,7 +327,8 @@ fn set(
 
 type Entry = Option<Result<Box<RawValue>, Failure>>;
 
-/// Status and body are read apart: an error may come with any status, and text with a good one.
+/// Status and body are read separately: an error may come with any status, and text with a good
+/// one.
 fn understand(received: Received, count: usize, secrets: &[String]) -> Result<Vec<Entry>, Failure> {
     let response = received.map_err(Failure::Transport)?;
     let status = response.status;
@@ -343,7 +348,7 @@ fn understand(received: Received, count: usize, secrets: &[String]) -> Result<Ve
     }
 }
 
-/// Characters of an error page that are looked at.
+/// Characters of an error page that are read.
 const TEXT_MAX: usize = 500;
 
 fn rpc_failure(status: u16, error: &jsonrpc::RpcError, secrets: &[String]) -> Failure {

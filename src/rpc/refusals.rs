@@ -1,5 +1,5 @@
-//! What an endpoint refuses: methods that it lacks, keys and plans that it wants. A refusal is
-//! counted once for all requests that were under way, and pauses grow: one answer takes nothing away.
+//! What an endpoint refuses: methods that it lacks, keys and plans that it requires. A refusal is
+//! counted once for all requests in flight, and pauses grow: one answer disables nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,10 +10,17 @@ use super::limits::PoolLimits;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RefusalKind {
-    /// The method is not offered.
+    /// The method is not supported.
     Unsupported,
     /// For lack of a key, a plan or a quota.
     Denied,
+}
+
+/// A result of a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MethodResult {
+    Value,
+    Null,
 }
 
 /// What is logged of an endpoint.
@@ -23,21 +30,21 @@ pub(super) enum Logged {
     Unknown,
 }
 
-/// Methods in whose place the caller reads another way at no loss: the first answer that they are
-/// not offered ends the wait for them.
+/// Methods that the caller can replace without loss: the first answer that they are unsupported
+/// ends the wait for them.
 const REPLACEABLE: &[&str] = &["getTransactionsForAddress"];
 
 /// Between two log lines of an endpoint about the same.
 const LOG_EVERY: Duration = Duration::from_secs(1800);
 
-/// Refusals in a row.
+/// Consecutive refusals.
 #[derive(Debug, Clone, Copy)]
 struct Streak {
     kind: RefusalKind,
     answers: u32,
     /// Requests sent before this time belong to the answer that was counted.
     counted_at: Instant,
-    /// Not asked before.
+    /// No request before this time.
     until: Instant,
     is_firm: bool,
 }
@@ -87,7 +94,7 @@ pub(super) struct Refusals {
     denied: BTreeSet<&'static str>,
     /// Methods that gave a result once.
     worked: BTreeSet<&'static str>,
-    /// Methods that lacked something old, until when others are preferred for them.
+    /// Methods that lacked old data, and until when other endpoints are preferred for them.
     short: BTreeMap<&'static str, Instant>,
     logged_at: BTreeMap<Logged, Instant>,
 }
@@ -106,16 +113,19 @@ impl Refusals {
         if kind == RefusalKind::Denied {
             self.denied.insert(method);
         }
-        // Two methods without a result between them: it is the endpoint.
+        // Two methods without a result between them: the whole endpoint is concerned.
         if kind == RefusalKind::Denied && self.denied.len() > 1 {
             let whole = self.whole.get_or_insert_with(|| Streak::new(kind, now));
             whole.count((kind, method), times, limits);
         }
     }
 
-    /// It gave a result to a request that was sent at `began`.
-    pub(super) fn worked(&mut self, method: &'static str, began: Instant) {
-        self.worked.insert(method);
+    /// It gave a result to a request that was sent at `began`. A null ends a pause and proves no
+    /// ability: servers return it for methods that they lack.
+    pub(super) fn worked(&mut self, method: &'static str, result: MethodResult, began: Instant) {
+        if result == MethodResult::Value {
+            self.worked.insert(method);
+        }
         if self.methods.get(method).is_some_and(|streak| began >= streak.counted_at) {
             self.methods.remove(method);
         }
@@ -129,13 +139,13 @@ impl Refusals {
         self.short.insert(method, until);
     }
 
-    /// Other endpoints are preferred for it.
+    /// Whether other endpoints are preferred for it.
     pub(super) fn is_doubtful(&self, method: &str, now: Instant) -> bool {
         self.until(Some(method)).is_some_and(|until| until > now)
             || self.short.get(method).is_some_and(|until| *until > now)
     }
 
-    /// When it may be asked for a method; for the endpoint as a whole without one.
+    /// When it may be used for a method; for the endpoint as a whole without one.
     pub(super) fn until(&self, method: Option<&str>) -> Option<Instant> {
         let of_method = method.and_then(|method| self.methods.get(method));
         of_method.into_iter().chain(&self.whole).map(|streak| streak.until).max()
@@ -147,7 +157,7 @@ impl Refusals {
         all.map(|streak| streak.until).filter(|until| *until > now).min()
     }
 
-    /// Not offered, by enough answers, and never was.
+    /// Unsupported, by enough answers, and without any result ever.
     pub(super) fn is_absent(&self, method: &str, now: Instant) -> bool {
         let streak = self.methods.get(method).filter(|streak| {
             streak.kind == RefusalKind::Unsupported && streak.is_firm && streak.until > now
@@ -163,7 +173,7 @@ impl Refusals {
         self.methods.get(method).into_iter().chain(&self.whole).any(is_out)
     }
 
-    /// Methods that are not asked for now.
+    /// Methods that are paused now.
     pub(super) fn methods(&self, now: Instant) -> Vec<String> {
         let is_out = |streak: &Streak| streak.is_firm && streak.until > now;
         let all = self.methods.iter().filter(|(_, streak)| is_out(streak));
@@ -175,7 +185,7 @@ impl Refusals {
         self.worked.iter().map(|method| (*method).to_owned()).collect()
     }
 
-    /// Whether a refusal is to be logged: seldom, however often it comes.
+    /// Whether to log a refusal: rarely, however often it comes.
     pub(super) fn wants_log(&mut self, what: Logged, now: Instant) -> bool {
         let last = self.logged_at.get(&what);
         let is_due = last.is_none_or(|at| now.saturating_duration_since(*at) >= LOG_EVERY);

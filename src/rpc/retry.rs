@@ -1,4 +1,4 @@
-//! What follows from a try: another one, the final error, and what is remembered of the endpoint.
+//! The consequence of an attempt: a retry, the final error, and what is recorded of the endpoint.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use super::error::UpstreamError;
 use super::limits::PoolLimits;
 use super::policy::{self, Failure, RetryDecision};
 use super::pool::{CallOptions, Pool};
-use super::refusals::{Logged, RefusalKind};
+use super::refusals::{Logged, MethodResult, RefusalKind};
 use super::scheduler::Needs;
 
 /// A call that has no result yet.
 #[derive(Clone, Copy)]
 pub(super) struct Open {
-    /// Its place in the caller's list.
+    /// Its index in the caller's list.
     pub(super) at: usize,
     attempts: u32,
     since: Instant,
-    /// All tries and pauses, without the time in the queue.
+    /// All attempts and pauses, without the time in the queue.
     spent: Duration,
     avoid: Option<EndpointId>,
-    /// Those that do not have it, or answered with an unknown error, in this round.
+    /// Endpoints that do not have it, or answered with an unknown error, in this round.
     pub(super) without: EndpointSet,
-    /// How often all endpoints were asked.
+    /// Completed rounds over all endpoints.
     rounds: u32,
     /// Some answer was an unknown error.
     is_unknown: bool,
-    /// Some answer was about the endpoint, not about the call.
+    /// Some answer concerned the endpoint, not the call.
     is_troubled: bool,
 }
 
@@ -47,7 +47,7 @@ impl Open {
         }
     }
 
-    /// After another try.
+    /// The state after another attempt.
     fn after(self, sent: Sent) -> Self {
         let (attempts, spent) = (self.attempts + 1, self.spent + sent.took);
         Self { attempts, spent, avoid: Some(sent.endpoint), ..self }
@@ -75,11 +75,11 @@ pub(super) struct Sent {
     pub(super) calls: usize,
     pub(super) began: Instant,
     pub(super) took: Duration,
-    /// How long the endpoint asks to be left alone.
+    /// The cooldown that the endpoint requests.
     pub(super) rest: Option<Duration>,
 }
 
-/// A call of it that gave no result.
+/// A call of the request without a result.
 pub(super) struct Observation {
     pub(super) decision: RetryDecision,
     pub(super) method: &'static str,
@@ -128,7 +128,7 @@ impl Pool {
         if *decision == RetryDecision::Retry {
             pause = pause.max(self.pause(&again.needs(options, method, 1), again.attempts));
         }
-        // Else the endpoint's own rest is the pause; another endpoint may take it at once.
+        // Else the endpoint's own cooldown is the pause; another endpoint may take it at once.
         again.spent += pause;
         Ok((again, pause))
     }
@@ -137,8 +137,8 @@ impl Pool {
         self.inner.admission.is_servable(&open.needs(options, method, 1))
     }
 
-    /// What is left to say: an error of the request where all endpoints gave one and nothing else,
-    /// else that none could serve it.
+    /// The final error: one of the request where all endpoints gave one and nothing else, else that
+    /// none could serve it.
     fn agreed(&self, open: &Open, sent: Sent, observation: &Observation) -> UpstreamError {
         let Observation { decision, method, failure } = observation;
         let (label, is_clear) = (self.label(sent.endpoint), !open.is_troubled);
@@ -167,7 +167,7 @@ impl Pool {
         UpstreamError::Unavailable { attempts: open.attempts, last }
     }
 
-    /// None while there are endpoints that were not asked in this round.
+    /// None while there are endpoints without an attempt in this round.
     fn pause(&self, needs: &Needs, attempts: u32) -> Duration {
         let choices = u32::try_from(self.inner.admission.choices(needs)).unwrap_or(1).max(1);
         if attempts.is_multiple_of(choices) {
@@ -183,14 +183,19 @@ impl Pool {
     }
 
     /// Remembers what a request showed of its endpoint; `worked`: methods that gave a result.
-    pub(super) fn learn(&self, sent: Sent, worked: &[&'static str], observations: &[Observation]) {
+    pub(super) fn learn(
+        &self,
+        sent: Sent,
+        worked: &[(&'static str, MethodResult)],
+        observations: &[Observation],
+    ) {
         let (limits, now, jitter) = (&self.inner.limits, Instant::now(), self.random());
         self.inner.admission.with(sent.endpoint, |endpoint| {
             for observation in observations {
                 remember(endpoint, sent, observation, limits, now);
             }
-            for method in worked {
-                endpoint.refusals.worked(method, sent.began);
+            for (method, result) in worked {
+                endpoint.refusals.worked(method, *result, sent.began);
             }
             let of = |wanted: fn(RetryDecision) -> bool| {
                 observations.iter().rfind(|observation| wanted(observation.decision))
@@ -214,7 +219,7 @@ impl Pool {
     }
 }
 
-/// What one call showed of the endpoint's abilities.
+/// Records what one call showed of the endpoint's abilities.
 fn remember(
     endpoint: &mut Endpoint,
     sent: Sent,

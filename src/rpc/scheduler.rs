@@ -1,9 +1,9 @@
-//! Fair admission: which waiting request goes to which endpoint next.
+//! The scheduler: which waiting request goes to which endpoint next, with per-wallet fairness.
 //!
-//! Every wallet has a lane; lanes take turns, interactive ones before background ones, of which
-//! one in a few still gets a turn. Waiting for a rate happens here, so a lane with hundreds of
-//! requests delays another's single one by at most one turn. Inside a lane what is delivered first
-//! goes first.
+//! Every wallet has a lane; lanes take turns, interactive ones before background ones, of which one
+//! in a few still gets a turn. Waiting for a rate happens here, so a lane with hundreds of requests
+//! delays another's single one by at most one turn. Inside a lane requests go in the order of
+//! delivery.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -48,7 +48,7 @@ impl Priority {
     }
 }
 
-/// For whom a request is made.
+/// The wallet for which a request is made, and its priority.
 #[derive(Debug, Clone)]
 pub struct Lane {
     id: u64,
@@ -73,7 +73,7 @@ impl Lane {
     }
 }
 
-/// What a request needs of an endpoint.
+/// The requirements of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Needs {
     pub(super) lane: Lane,
@@ -84,9 +84,9 @@ pub(super) struct Needs {
     pub(super) without: EndpointSet,
     pub(super) method: &'static str,
     pub(super) calls: usize,
-    /// Beside a first request that takes long: for all its calls or not at all.
+    /// A hedge of a slow first request: for all its calls or not at all.
     pub(super) is_second: bool,
-    /// When it was first wanted.
+    /// When it was first made.
     pub(super) since: Instant,
 }
 
@@ -120,7 +120,7 @@ struct State {
     interactive_in_a_row: u32,
     next_watch: u64,
     watcher: Option<Watcher>,
-    /// Each first request pays one, a second one costs `hedge_share`.
+    /// Each first request adds one, a hedge costs `hedge_share`.
     hedge_credit: u32,
 }
 
@@ -131,18 +131,18 @@ struct Watcher {
     wakes: Instant,
 }
 
-/// The admission of one pool.
+/// The admission queue of one pool.
 ///
-/// Nothing here relies on a certain waiter to be polled: a turn that is not taken lapses, and
-/// whoever finds the watcher late takes its place.
+/// Nothing here requires a certain waiter to be polled: a permit that is not taken lapses, and any
+/// waiter that finds the watcher late takes its place.
 pub(super) struct Admission {
     state: Mutex<State>,
     limits: PoolLimits,
-    /// Told when a watcher is wanted.
+    /// Notified when a watcher is needed.
     vacant: Notify,
 }
 
-/// The right to send one request of up to `calls` calls to an endpoint; ends when dropped.
+/// The permission to send one request of up to `calls` calls to an endpoint; ends when dropped.
 pub(super) struct Permit {
     admission: Arc<Admission>,
     pub(super) endpoint: EndpointId,
@@ -152,7 +152,7 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// Makes it last for a request; `false` where the turn has lapsed.
+    /// Extends it for a request; `false` if it has lapsed.
     fn take(&mut self) -> bool {
         let now = Instant::now();
         let until = now + self.admission.limits.request_wait_max + LEASE_MARGIN;
@@ -163,7 +163,7 @@ impl Permit {
     }
 }
 
-/// A request that is looked after has ended by then.
+/// A request with a live caller has ended by then.
 const LEASE_MARGIN: Duration = Duration::from_secs(1);
 
 impl Drop for Permit {
@@ -179,14 +179,14 @@ impl Drop for Permit {
     }
 }
 
-/// A waiter's part in watching the time; gives it back when dropped.
+/// A waiter's duty to watch the time; released when dropped.
 struct Watch<'a> {
     admission: &'a Arc<Admission>,
     id: u64,
 }
 
 impl Watch<'_> {
-    /// Hands out what is free if nobody else does; returns when to look again.
+    /// Grants what is free unless another waiter watches; returns when to look again.
     fn keep(&self) -> Instant {
         let now = Instant::now();
         let latest = now + self.admission.limits.turn_wait_max;
@@ -236,7 +236,7 @@ impl Admission {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads or changes what is known of an endpoint.
+    /// Reads or changes the state of an endpoint.
     pub(super) fn with<T>(
         &self,
         id: EndpointId,
@@ -250,7 +250,7 @@ impl Admission {
         state.endpoints.iter().enumerate().map(|(at, e)| read(EndpointId(at), e)).collect()
     }
 
-    /// Waits for a turn. Dropping the future gives up the place.
+    /// Waits for a permit. Dropping the future gives up the place.
     pub(super) async fn admit(self: &Arc<Self>, needs: Needs) -> Result<Permit, UpstreamError> {
         let mut lapsed = false;
         loop {
@@ -281,7 +281,7 @@ impl Admission {
         }
     }
 
-    /// How long to wait for an endpoint's answer before another one is asked too.
+    /// How long to wait for an endpoint's answer before hedging.
     pub(super) fn patience(&self, on: EndpointId, needs: &Needs) -> Duration {
         let (now, state, limits) = (Instant::now(), self.state(), &self.limits);
         let own = state.endpoints.get(on.0).and_then(|endpoint| endpoint.usual(now));
@@ -307,12 +307,13 @@ impl Admission {
         all.filter(|(at, e)| needs.may_use(*at, e, now) && !rests(e)).count()
     }
 
-    /// Hands out what has become free.
+    /// Grants what has become free.
     pub(super) fn look_again(self: &Arc<Self>) {
         self.dispatch();
     }
 
-    /// Refuses those who wait for what turned out to be offered nowhere, or rests for too long.
+    /// Rejects waiters whose method turned out to be unsupported everywhere, or disabled for too
+    /// long.
     pub(super) fn refuse_hopeless(&self) {
         let wait_max = self.limits.retry_time_max;
         let now = Instant::now();
@@ -332,12 +333,12 @@ impl Admission {
         state.drop_gone();
         drop(state);
         for (waiter, error) in refused {
-            // Who has gone needs no answer.
+            // A waiter that has gone needs no answer.
             let _ = waiter.grant.send(Err(error));
         }
     }
 
-    /// Behind those of its rank, or before them where it had its turn already or is late.
+    /// Behind those of its rank, or before them if its permit lapsed.
     fn enqueue(&self, waiter: Waiter, lapsed: bool) -> Result<(), UpstreamError> {
         let mut state = self.state();
         state.check(&waiter.needs, self.limits.retry_time_max, Instant::now())?;
@@ -362,7 +363,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Grants all that can be granted now; returns when a rate, a rest or a lease ends next.
+    /// Grants all that can be granted now; returns when a rate, a cooldown or a lease ends next.
     fn dispatch(self: &Arc<Self>) -> Option<Instant> {
         let now = Instant::now();
         let until = now + self.limits.turn_wait_max;
@@ -370,7 +371,7 @@ impl Admission {
             let mut state = self.state();
             let Some((waiter, at)) = state.next_grant(now, &self.limits) else {
                 let next = state.next_change(now);
-                // A watcher that would sleep for too long is relieved.
+                // A watcher that would sleep for too long is replaced.
                 if next.is_some_and(|next| state.watcher.is_none_or(|w| next < w.wakes)) {
                     state.watcher = None;
                     self.vacant.notify_one();
@@ -387,7 +388,7 @@ impl Admission {
             };
             drop(state);
             let (admission, endpoint) = (Arc::clone(self), EndpointId(at));
-            // A waiter that has gone drops the permit, which gives the place back.
+            // A waiter that has gone drops the permit, which frees the place.
             drop(waiter.grant.send(Ok(Permit { admission, endpoint, calls, lease, taken: false })));
         }
     }
@@ -412,7 +413,7 @@ impl State {
         self.next_watch
     }
 
-    /// Why waiting is in vain.
+    /// Why waiting is useless.
     fn check(&self, needs: &Needs, wait_max: Duration, now: Instant) -> Result<(), UpstreamError> {
         if self.endpoints.is_empty() {
             return Err(UpstreamError::NoEndpoint);
@@ -452,8 +453,8 @@ impl State {
         for turn in 0..lanes {
             let lane = *self.turns.get(turn)?;
             let Some(queue) = self.lanes.get(&lane) else { continue };
-            // Not the front alone: one that waits for a certain endpoint, or for a quick one, must
-            // not hold up the rest.
+            // Not only the front: a waiter for a certain endpoint, or for a fast one, must not
+            // block the others.
             let waiting = queue.waiters.iter().enumerate();
             let waiting = waiting.filter(|(_, waiter)| !waiter.grant.is_closed());
             let served = waiting.into_iter().find_map(|(place, waiter)| {
@@ -481,7 +482,7 @@ impl State {
         None
     }
 
-    /// Forgets waiters at the front of their lanes that have gone.
+    /// Removes waiters at the front of their lanes that have gone.
     fn drop_gone(&mut self) {
         let Self { lanes, turns, waiting, .. } = self;
         turns.retain(|lane| {

@@ -27,7 +27,7 @@ impl SecretUrl {
         format!("{scheme}://{host}")
     }
 
-    /// With a path behind its own path, and parameters behind its own parameters.
+    /// Appends to its path, and to its parameters.
     pub(crate) fn join(&self, path: &str, query: &[(&'static str, String)]) -> Self {
         let whole = self.0.split('#').next().unwrap_or_default();
         let (base, own) = whole.split_once('?').unwrap_or((whole, ""));
@@ -48,8 +48,8 @@ impl SecretUrl {
         Self(url)
     }
 
-    /// Parts that may be keys: user info, parts of the path, values of the query, as they stand, as
-    /// they mean, and as they are sent.
+    /// Parts that may be keys: user info, parts of the path, values of the query; as written,
+    /// decoded, and as sent.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let rest = self.0.split_once("://").map_or(self.0.as_str(), |(_, rest)| rest);
         let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -74,7 +74,7 @@ fn basic(user: &str) -> Option<String> {
     (!user.is_empty()).then(|| STANDARD_NO_PAD.encode(pair))
 }
 
-/// Percent-encoded bytes as they are; what is none of them stays.
+/// Decodes percent-encoded bytes; invalid codes are kept.
 fn unescaped(text: &str) -> String {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
@@ -91,7 +91,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Appends a text, all but letters, digits, `-._~` and what is `kept` percent-encoded (RFC 3986).
+/// Appends a text, percent-encoding all but letters, digits, `-._~` and `kept` (RFC 3986).
 fn escape(text: &str, kept: &str, to: &mut String) {
     for byte in text.bytes() {
         let c = char::from(byte);
@@ -104,8 +104,8 @@ fn escape(text: &str, kept: &str, to: &mut String) {
     }
 }
 
-/// A text of an endpoint without the keys that it may have repeated, and without control characters:
-/// those go first, or a key with one inside would stand there whole once they are dropped.
+/// An endpoint's text without the keys that it may repeat, and without control characters: keys are
+/// masked first, because a key with a control character inside would remain once that is dropped.
 pub(crate) fn mask(text: &str, secrets: &[String]) -> String {
     let plain: String = text.chars().filter(|c| !c.is_control()).collect();
     secrets.iter().fold(plain, |text, secret| text.replace(secret, "(hidden)"))
@@ -183,9 +183,9 @@ mod tests {
         let url = SecretUrl::new("https://user:planted-1@node.example/v2/planted-2?key=planted-3");
         let mut secrets = url.secrets();
         secrets.extend(SecretText::new("Bearer planted-4").secrets());
-        let told = "v2: planted-1, planted-2; planted-3: 'planted-4' at node.example";
+        let text = "v2: planted-1, planted-2; planted-3: 'planted-4' at node.example";
         let shown = "v2: (hidden), (hidden); (hidden): '(hidden)' at node.example";
-        assert_eq!(mask(told, &secrets), shown);
+        assert_eq!(mask(text, &secrets), shown);
         assert_eq!(
             mask("a pla\u{1f}\u{1f}nted-2\n", &secrets),
             "a (hidden)",
@@ -197,11 +197,11 @@ mod tests {
     fn a_key_is_masked_in_each_form_that_a_node_sees() {
         let url = SecretUrl::new("https://na%6de:pass%2Fword@h/?key=ab%2Bcd%3D%3D&x=%e2%82%zz100%");
         let secrets = url.secrets();
-        // `name:pass/word` in base64 is what the request's header holds.
-        for told in
+        // The request's header contains `name:pass/word` in base64.
+        for text in
             ["pass/word", "pass%2Fword", "Basic bmFtZTpwYXNzL3dvcmQ=", "ab+cd==", "ab%2Bcd%3D%3D"]
         {
-            assert!(mask(told, &secrets).contains("(hidden)"), "{told}: {secrets:?}");
+            assert!(mask(text, &secrets).contains("(hidden)"), "{text}: {secrets:?}");
         }
         let lone = SecretUrl::new("https://planted@h/").secrets();
         assert_eq!(mask("Basic cGxhbnRlZDo=", &lone), "Basic (hidden)=");

@@ -1,35 +1,35 @@
-//! Pure: which endpoint takes a request now, or whether it had better wait for a quicker one.
+//! Pure: which endpoint takes a request now, or whether waiting for a faster one is better.
 //!
-//! A slow endpoint beside a fast one helps only where the queue before the fast one takes longer
-//! than the slow one's answer; else it holds up whatever is delivered in order.
+//! A slow endpoint next to a fast one helps only where the queue of the fast one takes longer than
+//! the slow one's answer; else it delays everything that is delivered in order.
 
 use std::time::Duration;
 
-/// What an endpoint that may serve a request is like now.
+/// The state of an endpoint that may serve a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Offer {
-    /// Its place in the pool.
+    /// Its index in the pool.
     pub(super) at: usize,
-    /// In a row.
+    /// Consecutive.
     pub(super) failures: u32,
-    /// Usual time of an answer; `None` where it was not measured of late.
+    /// Typical latency; `None` if it was not measured recently.
     pub(super) usual: Option<Duration>,
     pub(super) in_flight: usize,
     pub(super) concurrency: usize,
-    /// How old the youngest request in flight is: where all places are taken, no answer came since.
+    /// Age of the youngest request in flight: where all places are taken, no answer came since.
     pub(super) youngest: Duration,
-    /// Until its rate or its rest allows a request.
+    /// Until its rate or its cooldown allows a request.
     pub(super) free_in: Duration,
     pub(super) is_resting: bool,
     /// Between two requests, by its rate.
     pub(super) spacing: Duration,
 }
 
-/// What an endpoint is taken for while nobody knows how quick it is.
+/// The presumed latency of an endpoint without a measurement.
 pub(crate) const PRESUMED: Duration = Duration::from_millis(500);
-/// Times that another endpoint may be slower where it is preferred, not needed.
+/// How many times slower another endpoint may be where it is preferred, not required.
 pub(crate) const SLOWER_MAX: u32 = 4;
-/// Failures in a row beyond which more make no difference to the choice.
+/// Consecutive failures beyond which more do not change the selection.
 const FAILURES_SEEN: u32 = 2;
 
 impl Offer {
@@ -51,7 +51,7 @@ impl Offer {
         if self.is_full() { usual.max(self.youngest) } else { usual }
     }
 
-    /// The same with a part for those it is busy with, so that equals share the work.
+    /// The same with a share for its requests in flight, so that equal endpoints share the work.
     fn load(&self) -> (u32, u128) {
         let places = micros(self.expected()) * cast(self.concurrency + self.in_flight);
         (self.rank(), places / cast(self.concurrency.max(1)))
@@ -64,8 +64,8 @@ impl Offer {
     }
 }
 
-/// Those that may serve a request which another endpoint than this one should answer. `strictly`:
-/// though it be much slower; else that one may be asked again rather than wait so long.
+/// Endpoints for a request that another endpoint than this one should answer. `strictly`: even a
+/// much slower one; else the avoided one may be used again.
 pub(super) fn elsewhere(mut offers: Vec<Offer>, avoid: usize, strictly: bool) -> Vec<Offer> {
     let avoided = offers.iter().find(|one| one.at == avoid).map(Offer::expected);
     let bearable = avoided.map(|avoided| (avoided * SLOWER_MAX).max(PRESUMED));
@@ -79,7 +79,7 @@ pub(super) fn elsewhere(mut offers: Vec<Offer>, avoid: usize, strictly: bool) ->
     offers
 }
 
-/// The endpoint for a request that `ahead` others have passed by on their way to a quicker one.
+/// The endpoint for a request that `ahead` others have passed on their way to a faster one.
 pub(super) fn choose(offers: &[Offer], ahead: usize) -> Option<usize> {
     if let Some(unknown) = to_measure(offers, ahead) {
         return Some(unknown.at);
@@ -93,8 +93,8 @@ pub(super) fn choose(offers: &[Offer], ahead: usize) -> Option<usize> {
     ready().min_by_key(|one| one.load()).map(|one| one.at)
 }
 
-/// One request at a time measures an endpoint that nobody knows of late, though never the one that
-/// is next in its queue, and only where another endpoint can help it out.
+/// One request at a time measures an endpoint without a recent measurement, though never the next
+/// one in its queue, and only where another endpoint can hedge it.
 fn to_measure(offers: &[Offer], ahead: usize) -> Option<&Offer> {
     let known = offers.iter().any(|one| one.usual.is_some() && one.free_in.is_zero());
     let unknown = offers.iter().filter(|one| one.usual.is_none() && one.rank() == 0);
@@ -102,9 +102,9 @@ fn to_measure(offers: &[Offer], ahead: usize) -> Option<&Offer> {
     idle.next().filter(|_| known && ahead > 0)
 }
 
-/// Microseconds to the answer for who waits for those that are quicker but not free now.
+/// Microseconds to the answer when waiting for faster endpoints that are not free now.
 fn finish_by_waiting(offers: &[Offer], ready: &Offer, ahead: usize) -> Option<u128> {
-    /// Answers in so many microseconds are counted.
+    /// Answers within so many microseconds are counted.
     const SPAN: u128 = 1_000_000_000_000;
     let quicker = |one: &&Offer| {
         !one.is_ready() && one.rank() <= ready.rank() && one.expected() < ready.expected()
@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_slow_one_waits_for_a_queue_that_is_longer_than_its_answer() {
-        // Eight places of 80 ms: an answer every 10 ms, so that 4 s are 392 requests and their wait.
+        // Eight places of 80 ms: an answer every 10 ms, so that 4 s are 392 requests and their
+        // wait.
         let offers = [offer(0, 80, 8), offer(1, 4_000, 0)];
         assert_eq!(choose(&offers, 0), None);
         assert_eq!(choose(&offers, 390), None);
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(choose(&[known, unknown], 0), None);
         assert_eq!(choose(&[known, unknown], 1), Some(1));
         assert_eq!(choose(&[known, Offer { in_flight: 1, ..unknown }], 1), None);
-        assert_eq!(choose(&[offer(0, 0, 1), unknown], 0), Some(1), "nobody is known");
+        assert_eq!(choose(&[offer(0, 0, 1), unknown], 0), Some(1), "no latency is known");
     }
 
     #[test]
@@ -216,8 +217,8 @@ mod tests {
     }
 
     proptest! {
-        /// Never one that has no place; and who waits, waits for one that is quicker: with nobody
-        /// else to wait for, and for the last of a queue that is long enough, there is a place.
+        /// Never an endpoint without a free place; a waiter waits for a faster one, and there is
+        /// always a place for it.
         #[test]
         fn a_place_is_used_or_worth_the_wait(
             mut offers in proptest::collection::vec(any_offer(), 1..5),

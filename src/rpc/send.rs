@@ -1,4 +1,4 @@
-//! One request to one endpoint, with a second one elsewhere when it takes too long.
+//! One request to one endpoint, hedged with another one when it takes too long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::transport::{Method, Request, Response, TransportError};
 pub(super) type Received = Result<Response, TransportError>;
 
 impl Pool {
-    /// Sends, and asks another endpoint too when this one takes far longer than it usually does.
+    /// Sends, and hedges with another endpoint when this one takes far longer than usual.
     pub(super) async fn send_hedged(
         &self,
         permit: Permit,
@@ -31,7 +31,7 @@ impl Pool {
         let first = self.send(permit, ask, calls);
         tokio::pin!(first);
         loop {
-            // What is usual may be learned meanwhile.
+            // The usual latency may be learned meanwhile.
             let patience = admission.patience(slow, needs).saturating_sub(began.elapsed());
             if patience.is_zero() {
                 break;
@@ -87,15 +87,15 @@ impl Pool {
             }
             None => Err(TransportError::Connect("no such endpoint".to_owned())),
         };
-        let rest = self.told_rest(&received);
+        let rest = self.requested_wait(&received);
         if let Some(rest) = rest {
-            self.bench(endpoint, rest);
+            self.cool_down(endpoint, rest);
         }
         (Sent { endpoint, calls, began, took: began.elapsed(), rest }, received)
     }
 
-    /// How long the header of a refusal asks to wait.
-    fn told_rest(&self, received: &Received) -> Option<Duration> {
+    /// The wait that the header of a refusal requests.
+    fn requested_wait(&self, received: &Received) -> Option<Duration> {
         let refused = received.as_ref().ok().filter(|response| response.status >= 400)?;
         let now = self.inner.clock.now().seconds().0;
         let pause = policy::retry_after(refused.retry_after.as_deref()?, now)?;

@@ -1,4 +1,4 @@
-//! The seam to the network: a request out, a response or an error back. Knows no JSON-RPC.
+//! The seam to the network: a request out, a response or an error back. No JSON-RPC.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::secret::{SecretText, SecretUrl};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Get,
-    /// Of a JSON body.
+    /// With a JSON body.
     Post,
 }
 
@@ -19,26 +19,26 @@ pub enum Method {
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: Method,
-    /// Whole, with path and query.
+    /// Complete, with path and query.
     pub url: SecretUrl,
     pub headers: Vec<(String, SecretText)>,
     /// Empty for `Get`.
     pub body: Bytes,
     /// From the first byte sent to the last byte read.
     pub timeout: Duration,
-    /// Longest body taken, counted after decompression.
+    /// Longest accepted body, counted after decompression.
     pub body_bytes_max: usize,
 }
 
 #[derive(Debug, Clone)]
 pub struct Response {
     pub status: u16,
-    /// The `Retry-After` header as it came: seconds or a date.
+    /// The `Retry-After` header as received: seconds or a date.
     pub retry_after: Option<String>,
     pub body: Bytes,
 }
 
-/// Why there is no response. Texts never hold a URL.
+/// Why there is no response. Texts never contain a URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
     #[error("no connection: {0}")]

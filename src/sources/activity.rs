@@ -1,4 +1,4 @@
-//! How much a wallet has done, as one call tells: for estimates, never for what is stored.
+//! The number of a wallet's transactions by one call: for estimates, never for what is stored.
 
 use super::source::Source;
 use crate::domain::Address;

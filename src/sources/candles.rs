@@ -1,7 +1,7 @@
 //! Prices of native coins by a price service over HTTP: historical prices by coin and time.
 //!
-//! Off where none is configured: whoever is asked learns when somebody traded. The shape is that
-//! of `DefiLlama`'s coins service (`/batchHistorical`, defillama.com/docs/api), which needs no key.
+//! Off by default: the service learns when trades happened. The request is that of `DefiLlama`'s
+//! coins service (`/batchHistorical`, defillama.com/docs/api), which needs no key.
 
 mod wire;
 
@@ -87,8 +87,8 @@ impl Candles {
     }
 }
 
-/// The times whose records tell the price at another: near ones for records that are minutes
-/// apart, far ones for those that are an hour apart.
+/// The times whose records give the price at another: near ones for records that are minutes apart,
+/// far ones for those that are an hour apart.
 fn points(time: UnixSeconds) -> [u32; 4] {
     let below = time.0 - time.0 % STEP;
     let above = below.saturating_add(STEP);

@@ -22,8 +22,8 @@ struct Known {
 pub(super) struct KnownPools(Mutex<Option<Known>>);
 
 impl KnownPools {
-    /// What is known; `None`: it has to be asked for. Whoever is told so first asks, and until then
-    /// the others go on with what was known before, if there was anything.
+    /// The known state; `None`: it must be fetched. The first caller that gets `None` fetches it,
+    /// and until then the others use the previous state, if there is one.
     pub(super) fn get(&self) -> Option<Arc<Vec<Pool>>> {
         let mut known = self.known();
         let known = known.as_mut()?;

@@ -1,10 +1,10 @@
-//! Pure: what events of reference pools tell of a native coin's price. The same for EVM chains and
-//! Tron, whose pools are of the same make.
+//! Pure: the native coin's price from events of reference pools. The same for EVM chains and Tron,
+//! whose pools are of the same kind.
 //!
-//! A pool's state after an event is taken, not the amounts that were exchanged: those hold the fee
-//! and the trade's own push, to one side or the other. Between two events a pool stands still, so
-//! the state that the last one left is the price at every block until the next, and nothing above a
-//! block changes what is told of it: a trade at the head has the same value now and later.
+//! The price is a pool's state after an event, not the ratio of the exchanged amounts: those
+//! contain the fee and the trade's own price impact. Between two events a pool does not change, so
+//! the state after the last one is the price at every block until the next, and nothing above a
+//! block changes it: a trade at the head has the same value now and later.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -42,7 +42,8 @@ type Wide = ruint::Uint<512, 8>;
 /// Inclusive heights.
 pub(super) type Range = (Height, Height);
 
-/// The blocks that tell the prices at some heights: so many below each, joined where they touch.
+/// The blocks that determine the prices at some heights: so many below each, joined where they
+/// touch.
 pub(super) fn ranges(heights: &BTreeSet<Height>, blocks: u64) -> Vec<Range> {
     let mut ranges: Vec<Range> = Vec::new();
     for &high in heights {
@@ -125,14 +126,14 @@ impl Search {
         &self.open
     }
 
-    /// What the events of so many blocks below each height tell.
+    /// The result of the events of so many blocks below each height.
     pub(super) fn read(&mut self, pools: &[Pool], events: &[PoolEvent], blocks: u64) {
         let found = &mut self.found;
         self.open.retain(|height| {
-            match told(pools, events, height.saturating_sub(blocks), *height) {
-                Told::Price(price) => found.insert(*height, price).is_some(),
-                Told::Disagree => false,
-                Told::Nothing => true,
+            match price_between(pools, events, height.saturating_sub(blocks), *height) {
+                PoolPrice::Price(price) => found.insert(*height, price).is_some(),
+                PoolPrice::Disagree => false,
+                PoolPrice::Nothing => true,
             }
         });
     }
@@ -144,7 +145,7 @@ impl Search {
 
 /// Price at a height.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum PoolPrice {
     Price(Price),
     /// No event near enough: one has to look further out.
     Nothing,
@@ -153,7 +154,7 @@ enum Told {
 }
 
 /// By the pools' state at that height, of events in the blocks from `low` on.
-fn told(pools: &[Pool], events: &[PoolEvent], low: Height, at: Height) -> Told {
+fn price_between(pools: &[Pool], events: &[PoolEvent], low: Height, at: Height) -> PoolPrice {
     agreed(pools.iter().filter_map(|pool| {
         let left = left(pool, events, low, at);
         let (own, before): (Vec<Left>, Vec<Left>) = left.iter().partition(|one| one.height == at);
@@ -188,17 +189,17 @@ fn left(pool: &Pool, events: &[PoolEvent], low: Height, high: Height) -> Vec<Lef
 
 /// The middle one of the pools' prices, the first of two; two of them at least must say about the
 /// same where there are several.
-fn agreed(prices: impl Iterator<Item = Price>) -> Told {
+fn agreed(prices: impl Iterator<Item = Price>) -> PoolPrice {
     let prices: Vec<Price> = prices.collect();
     let mut sorted = prices.clone();
     sorted.sort_unstable();
     let middle = match prices.as_slice() {
-        [] => return Told::Nothing,
+        [] => return PoolPrice::Nothing,
         [one] | [one, _] => *one,
         _ => sorted.get(sorted.len() / 2).copied().unwrap_or(Price(0)),
     };
     let agree = prices.iter().filter(|one| is_within(**one, middle, POOLS_PERCENT)).count();
-    if prices.len() > 1 && agree < 2 { Told::Disagree } else { Told::Price(middle) }
+    if prices.len() > 1 && agree < 2 { PoolPrice::Disagree } else { PoolPrice::Price(middle) }
 }
 
 fn is_within(one: Price, other: Price, percent: u128) -> bool {
@@ -338,15 +339,15 @@ mod tests {
         let root: Units = "1446501726624926496477173928747177".parse().unwrap();
         let deep = Units::from(1_u64 << 62);
         let swap = event(7, SWAP_V3, &[Units::ZERO, Units::ZERO, root, deep]);
-        let told = price(&POOL, &swap).unwrap();
-        assert!(is_within(told, dollars(3_000), 1), "{told:?}");
-        assert!(told.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{told:?}");
+        let found = price(&POOL, &swap).unwrap();
+        assert!(is_within(found, dollars(3_000), 1), "{found:?}");
+        assert!(found.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{found:?}");
         // Read the other way round it is more than any coin is worth.
         assert_eq!(price(&Pool { native_first: true, ..POOL }, &swap), None);
         let inverse: Units = (Units::ONE << 192) / root;
         let swap = event(7, SWAP_PANCAKE, &[Units::ZERO, Units::ZERO, inverse, deep]);
-        let told = price(&Pool { native_first: true, ..POOL }, &swap).unwrap();
-        assert!(told.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{told:?}");
+        let found = price(&Pool { native_first: true, ..POOL }, &swap).unwrap();
+        assert!(found.0.abs_diff(dollars(3_000).0) < 1_000_000_000, "{found:?}");
     }
 
     #[test]
@@ -374,26 +375,30 @@ mod tests {
     #[test]
     fn the_last_state_counts_and_in_the_own_block_both() {
         let events = [sync(10, 3_000), sync(12, 3_100), sync(12, 3_050), sync(14, 3_150)];
-        let at = |at| told(&[POOL], &events, 5, at);
-        assert_eq!(at(9), Told::Nothing);
-        assert_eq!(at(10), Told::Price(dollars(3_000)));
-        assert_eq!(at(11), Told::Price(dollars(3_000)));
-        assert_eq!(at(12), Told::Price(dollars(3_025)), "between what it was and what it became");
-        assert_eq!(at(13), Told::Price(dollars(3_050)));
-        assert_eq!(told(&[POOL], &events, 13, 13), Told::Nothing, "too old");
+        let at = |at| price_between(&[POOL], &events, 5, at);
+        assert_eq!(at(9), PoolPrice::Nothing);
+        assert_eq!(at(10), PoolPrice::Price(dollars(3_000)));
+        assert_eq!(at(11), PoolPrice::Price(dollars(3_000)));
+        assert_eq!(
+            at(12),
+            PoolPrice::Price(dollars(3_025)),
+            "between what it was and what it became"
+        );
+        assert_eq!(at(13), PoolPrice::Price(dollars(3_050)));
+        assert_eq!(price_between(&[POOL], &events, 13, 13), PoolPrice::Nothing, "too old");
     }
 
     #[test]
     fn what_stands_out_is_refused() {
         let events = [sync(1, 3_000), sync(2, 3_010), sync(3, 9_000)];
-        assert_eq!(told(&[POOL], &events, 0, 4), Told::Price(dollars(3_010)));
+        assert_eq!(price_between(&[POOL], &events, 0, 4), PoolPrice::Price(dollars(3_010)));
         let other = Pool { emitter: [2; 20], ..POOL };
         let third = Pool { emitter: [3; 20], ..POOL };
         let of = |pool: &Pool, dollars| PoolEvent { emitter: pool.emitter, ..sync(1, dollars) };
         let events = [sync(1, 3_000), of(&other, 3_400), of(&third, 3_010)];
-        assert_eq!(told(&[POOL, other.clone()], &events, 0, 2), Told::Disagree);
+        assert_eq!(price_between(&[POOL, other.clone()], &events, 0, 2), PoolPrice::Disagree);
         let all = [POOL, other, third];
-        assert_eq!(told(&all, &events, 0, 2), Told::Price(dollars(3_010)));
+        assert_eq!(price_between(&all, &events, 0, 2), PoolPrice::Price(dollars(3_010)));
     }
 
     #[test]
@@ -423,8 +428,8 @@ mod tests {
         #[test]
         fn between_lies_between(from in 1_u128..1 << 90, to in 1_u128..1 << 90, span in 1_u64..999, part in 0_u64..999) {
             let done = part.min(span);
-            let told = between(Price(from), Price(to), done, span).unwrap().0;
-            prop_assert!((from.min(to)..=from.max(to)).contains(&told));
+            let price = between(Price(from), Price(to), done, span).unwrap().0;
+            prop_assert!((from.min(to)..=from.max(to)).contains(&price));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a chain's nodes tell of a wallet, as chunks: the same shape for every family.
+//! A wallet's transactions from a chain's nodes, as chunks: the same form for every family.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -53,7 +53,7 @@ pub struct RawChunk {
     pub missing: Vec<(Height, TxId)>,
     /// What is newly known of the wallet's accounts.
     pub accounts: Vec<SourceAccount>,
-    /// With the first chunk of a read from the head, where the nodes tell it.
+    /// With the first chunk of a read from the head, where the nodes report it.
     pub tip: Option<Tip>,
 }
 
@@ -105,14 +105,14 @@ impl RawTx {
     }
 }
 
-/// One transaction, with what the network took for it where that is told apart.
+/// One transaction, with its network fee where that is known separately.
 #[derive(Debug)]
 pub struct FoundTx {
     pub raw: RawTx,
     pub fee: Option<Units>,
 }
 
-/// What a token is called, as far as the chain tells.
+/// A token's symbol, as far as the chain has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenMeta {
     pub mint: Address,
@@ -126,7 +126,7 @@ pub enum HashCheck {
     Same,
     /// Two answers agree that it differs.
     Differs,
-    /// Nobody tells, or one endpoint alone says so.
+    /// No endpoint reports it, or only one does.
     Unknown,
 }
 
@@ -224,7 +224,7 @@ impl Source {
         }
     }
 
-    /// Symbols and decimals; tokens that nobody can tell about have neither.
+    /// Symbols and decimals; tokens unknown to every endpoint have neither.
     pub async fn tokens(
         &self,
         mints: &[Address],
@@ -237,7 +237,7 @@ impl Source {
         }
     }
 
-    /// What a wallet holds now of each token, in their order; `None` where that cannot be told.
+    /// The wallet's current balances of tokens, in their order; `None` where one is unknown.
     pub async fn balances(
         &self,
         wallet: Address,
@@ -251,8 +251,8 @@ impl Source {
         }
     }
 
-    /// Price of the native coin at each moment, in their order, as the chain's reference pools
-    /// tell it. `None`: nobody can tell, now or later. An error: nothing was learned, ask again.
+    /// Price of the native coin at each moment, in their order, from the chain's reference pools.
+    /// `None`: there is no price, now or later. An error: nothing was learned, retry.
     pub async fn native_prices(
         &self,
         at: &[Moment],
@@ -294,8 +294,8 @@ impl Source {
         }
     }
 
-    /// Works on what nodes are asked about themselves, which no reading waits for; never ready.
-    /// Nobody else does: without it such a question stays open, with its place at the node.
+    /// Drives the checks of nodes about themselves, for which no read waits; never ready. Nothing
+    /// else drives them: without it such a check stays open, with its permit.
     pub async fn tend(&self) -> Infallible {
         self.chain_checks().go_on().await
     }
@@ -336,8 +336,8 @@ impl GapReader {
         }
     }
 
-    /// Works on what is under way without delivering; never ready. For the time in which nobody
-    /// takes chunks.
+    /// Drives the requests in flight without delivering; never ready. For the time in which no
+    /// reader takes chunks.
     pub async fn drive(&mut self) -> Infallible {
         match &mut self.0 {
             Reader::Solana(reader) => reader.drive().await,

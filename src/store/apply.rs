@@ -15,7 +15,7 @@ use super::schema::{
     WALLET_ID_TO_PENDING, WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID,
 };
 use super::trade_codec::StoredTrade;
-use super::values::{self, Gone, Wanted};
+use super::values::{self, Gone, PendingValues};
 use super::{
     Anchor, Chunk, Credit, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
     WalletPatch, Written,
@@ -37,7 +37,7 @@ pub(super) struct Tables<'txn> {
     ranges: Table<'txn, (u64, u32), &'static [u8]>,
     totals: Table<'txn, u64, u64>,
     credits: Table<'txn, (u64, u128), u64>,
-    wanted: Wanted<'txn>,
+    wanted: PendingValues<'txn>,
     prices: Prices<'txn>,
 }
 
@@ -55,7 +55,7 @@ impl<'txn> Tables<'txn> {
             ranges: txn.open_table(USAGE_TO_RANGES)?,
             totals: txn.open_table(KEY_TO_TOTAL)?,
             credits: txn.open_table(CREDIT)?,
-            wanted: Wanted::open(txn)?,
+            wanted: PendingValues::open(txn)?,
             prices: Prices::open(txn)?,
         })
     }
@@ -92,7 +92,7 @@ impl<'txn> Tables<'txn> {
         };
         let mut rows = trades.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
         values::keep(&gone, &mut rows)?;
-        self.wanted.add(chain, &rows, &trades, &chunk.beside)?;
+        self.wanted.add(chain, &rows, &trades, &chunk.side_payment)?;
         self.wanted.keep(chain, &unseen)?;
         rows.extend(unseen);
         rows.sort_by(|(one, _), (other, _)| one.bytes().cmp(other.bytes()));
@@ -208,7 +208,7 @@ impl<'txn> Tables<'txn> {
         Ok(())
     }
 
-    /// Values for rows that have waited for them. The prices are kept whatever becomes of the rows.
+    /// Values for rows that have waited for them. The prices are stored even if the rows are gone.
     pub(super) fn values(
         &mut self,
         id: WalletId,
@@ -233,9 +233,9 @@ impl<'txn> Tables<'txn> {
         Ok(Written::Stored { count: state.count, coverage: state.coverage })
     }
 
-    /// Deletes the rows between two inclusive heights, and hands back those that have a value, or
-    /// wait for one, which their transactions do not tell. Rows exist only at covered heights, so
-    /// a back-fill below everything reads nothing here.
+    /// Deletes the rows between two inclusive heights, and returns those that have a value, or wait
+    /// for one, which their transactions do not contain. Rows exist only at covered heights, so a
+    /// backfill below everything reads nothing here.
     fn clear(
         &mut self,
         id: WalletId,

@@ -455,7 +455,10 @@ mod tests {
 
         let pending = Pending { key: KeyId(5), until: UnixMillis(6) };
         assert_eq!(decode_pending(T, &encode_pending(&pending).unwrap()).unwrap(), pending);
+    }
 
+    #[test]
+    fn records_of_accounts_and_usage_come_back_as_they_went() {
         let account = SourceAccount { account: [1; 32], amount: Some(0), oldest: None };
         let bytes = encode_account(&account).unwrap();
         assert_eq!(decode_account(T, [1; 32], &bytes).unwrap(), account);

@@ -167,15 +167,15 @@ fn by_hand(version: u8, trade: &StoredTrade) -> Vec<u8> {
 proptest! {
     #[test]
     fn both_versions_of_a_trade_are_read_as_written_by_hand(trade in trade()) {
-        let first = StoredTrade { valued: ValueSource::told(trade.native), ..trade };
+        let first = StoredTrade { valued: ValueSource::of_transaction(trade.native), ..trade };
         check(&first, &by_hand(1, &trade), |bytes| decode_trade(T, bytes))?;
         let second = by_hand(2, &trade);
         check(&trade, &second, |bytes| decode_trade(T, bytes))?;
         let mut written = vec![7; 9];
         encode_trade(&trade, &mut written);
         prop_assert_eq!(&written, &second);
-        let beside = trade.valued.is_derived() || trade.valued == ValueSource::Pending;
-        prop_assert_eq!(is_valued_beside(&second), beside);
+        let side_payment = trade.valued.is_derived() || trade.valued == ValueSource::Pending;
+        prop_assert_eq!(is_valued_beside(&second), side_payment);
         prop_assert!(!is_valued_beside(&by_hand(1, &trade)));
     }
 

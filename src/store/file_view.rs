@@ -38,7 +38,7 @@ use super::{
 /// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
 /// reuse the pages that later commits free, so take a fresh one for each slice.
 pub(super) struct FileView {
-    snapshot: Arc<Snapshot>,
+    pub(super) snapshot: Arc<Snapshot>,
     shared: Arc<Shared>,
     /// The wallet that was looked up first.
     found: OnceLock<(WalletId, Family)>,
@@ -155,7 +155,7 @@ impl FileView {
         self.noted(self.read_wanted_values(chain, behind, limit))
     }
 
-    /// Prices that trades told between two times, both inclusive, by minute and then by tag.
+    /// Learned prices between two times, both inclusive, by minute and then by tag.
     pub(super) fn learned_prices(
         &self,
         chain: ChainId,
@@ -165,7 +165,7 @@ impl FileView {
         self.noted(self.read_learned(chain, from, to))
     }
 
-    /// What the candle source told of a minute.
+    /// The candle source's answer for a minute.
     pub(super) fn candle(&self, chain: ChainId, minute: Minute) -> Result<KeptCandle, StoreError> {
         self.noted(self.read_candle(chain, minute))
     }
@@ -204,7 +204,7 @@ impl FileView {
         self.noted(self.read_stats(file_bytes))
     }
 
-    fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.shared.noted(self.snapshot.opened, result)
     }
 
@@ -245,7 +245,11 @@ impl FileView {
         }
     }
 
-    fn read_state(&self, id: WalletId, wallet: Wallet) -> Result<WalletRecord, StoreError> {
+    pub(super) fn read_state(
+        &self,
+        id: WalletId,
+        wallet: Wallet,
+    ) -> Result<WalletRecord, StoreError> {
         let state = match self.snapshot.states()?.get(id.0)? {
             Some(bytes) => codec::decode_state(STATES, bytes.value())?,
             None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),
@@ -490,8 +494,8 @@ impl FileView {
             let rows = self.rows_in(id, &start, &end, usize::MAX)?;
             let trades = rows.into_iter().map(|row| row.trade).collect();
             let found = besides.get(key)?.map(|units| Units::from_be_bytes(units.value()));
-            let (beside, place) = (found.unwrap_or_default(), WantedPlace(key.to_vec()));
-            wanted.push(WantedValue { id, epoch, trades, beside, place });
+            let (side_payment, place) = (found.unwrap_or_default(), WantedPlace(key.to_vec()));
+            wanted.push(WantedValue { id, epoch, trades, side_payment, place });
         }
         Ok(wanted)
     }

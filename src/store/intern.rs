@@ -115,7 +115,7 @@ impl<'txn> Names<'txn> {
         Ok(id)
     }
 
-    /// Adds to what is known about a token; what `news` does not tell stays.
+    /// Adds metadata of a token; fields that `news` does not set stay.
     pub(super) fn learn(
         &mut self,
         known: &mut Known,

@@ -65,7 +65,7 @@ pub struct Chunk {
     pub reread: Option<HashSet<TxId>>,
     /// In any order; all between `low` and `high`, with ids of the wallet's family.
     pub trades: Vec<Trade>,
-    /// New knowledge; what a record does not tell is kept as it was.
+    /// Metadata updates; fields that a record does not set are kept.
     pub tokens: Vec<TokenRecord>,
     /// Replace those of the same account.
     pub accounts: Vec<SourceAccount>,
@@ -73,8 +73,9 @@ pub struct Chunk {
     pub anchors: Option<Vec<Anchor>>,
     /// Prices of the wallet's chain that were met on the way.
     pub prices: Vec<PriceRecord>,
-    /// Native coin that moved beside the tokens of transactions: kept for those that wait.
-    pub beside: HashMap<TxId, Units>,
+    /// Native coin that moved in addition to the tokens of transactions: stored for rows that wait
+    /// for a value.
+    pub side_payment: HashMap<TxId, Units>,
     pub checked_at: Option<UnixMillis>,
 }
 
@@ -82,7 +83,7 @@ pub struct Chunk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceRecord {
     Learned(LearnedPrice),
-    /// What the candle source told of a minute; the first answer stays.
+    /// The candle source's answers for a minute; the first answer stays.
     Candle(Minute, Option<Price>),
 }
 
@@ -114,8 +115,8 @@ pub struct WantedValue {
     pub epoch: u64,
     /// All its rows.
     pub trades: Vec<Trade>,
-    /// Native coin that moved beside its tokens.
-    pub beside: Units,
+    /// Native coin that moved in addition to its tokens.
+    pub side_payment: Units,
     /// Where it stands among those that wait.
     pub place: WantedPlace,
 }

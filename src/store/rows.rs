@@ -1,9 +1,9 @@
 //! Replacing the rows of a range of heights in a table that is ordered by time.
 //!
-//! Block times do not fall with height on the chains we know, so the rows of a height range stand
-//! together and are found by searching for their times. Should they disagree (a node told a wrong
-//! time, an old block has none), the wallet is marked as disordered at the insert that shows it,
-//! and its heights are found by reading all its rows from then on: slow, never wrong.
+//! Block times do not fall with height on the known chains, so the rows of a height range are
+//! contiguous and are found by searching for their times. Should they disagree (a node reported a
+//! wrong time, an old block has none), the wallet is marked as disordered at the insert that shows
+//! it, and its heights are found by reading all its rows from then on: slow, never wrong.
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -51,8 +51,8 @@ impl<'txn> Rows<'txn> {
         Ok(Self { table: txn.open_table(ROW_KEY_TO_TRADE)?, buffer: Vec::new() })
     }
 
-    /// Deletes a wallet's rows between two inclusive heights and tells how many there were. Those
-    /// with a value of their own, or waiting for one, are added to `gone`.
+    /// Deletes a wallet's rows between two inclusive heights and returns their number. Those with a
+    /// value of their own, or waiting for one, are added to `gone`.
     pub(super) fn delete(
         &mut self,
         id: WalletId,
@@ -184,9 +184,9 @@ impl<'txn> Rows<'txn> {
             && height_of(key.value()).is_some_and(|height| height < last))
     }
 
-    /// Adds sorted rows of a wallet that has `count`, and tells how many keys were new. Where
-    /// heights are `ordered`, none of them is stored and no stored row stands between them. The
-    /// `last` ones of a history have nothing below them.
+    /// Adds sorted rows of a wallet that has `count`, and returns how many keys were new. Where
+    /// heights are `ordered`, none of them is stored and no stored row is between them. The `last`
+    /// ones of a history have nothing below them.
     ///
     /// Row by row, only the right edge of the whole tree fills up and all else stays half empty; a
     /// cursor packs the pages of its run, but leaves two half empty at its end. So at both ends of

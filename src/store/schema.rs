@@ -11,7 +11,7 @@ use super::{StoreError, upgrade};
 /// own version (`codec.rs`), so a new field alone does not raise it.
 pub(super) const SCHEMA_VERSION: u64 = 3;
 
-/// Names of the tables that errors tell of.
+/// Names of the tables that errors name.
 pub(super) mod names {
     pub(in crate::store) const WALLETS: &str = "wallet_id_to_wallet";
     pub(in crate::store) const STATES: &str = "wallet_id_to_state";
@@ -36,7 +36,7 @@ pub(super) const CREDIT: TableDefinition<'_, (u64, u128), u64> =
     TableDefinition::new("forgotten_to_credit");
 /// The secret part of those hashes.
 pub(super) const HASH_KEY: TableDefinition<'_, &str, u64> = TableDefinition::new("hash_key");
-const NAME_TO_NUMBER: TableDefinition<'_, &str, u64> = TableDefinition::new("blotter");
+pub(super) const NAME_TO_NUMBER: TableDefinition<'_, &str, u64> = TableDefinition::new("blotter");
 
 /// Chain and address to number.
 pub(super) const WALLET_TO_ID: TableDefinition<'_, &[u8], u32> =
@@ -46,10 +46,10 @@ pub(super) const WALLET_ID_TO_WALLET: TableDefinition<'_, u32, &[u8]> =
     TableDefinition::new(names::WALLETS);
 pub(super) const WALLET_ID_TO_STATE: TableDefinition<'_, u32, &[u8]> =
     TableDefinition::new(names::STATES);
-/// Beside the state because it is long and changes seldom.
+/// Separate from the state because it is long and changes rarely.
 pub(super) const WALLET_ID_TO_ANCHORS: TableDefinition<'_, u32, &[u8]> =
     TableDefinition::new(names::ANCHORS);
-/// Beside the state so that a start finds the few that have one.
+/// Separate from the state so that a start finds the few that have one.
 pub(super) const WALLET_ID_TO_PENDING: TableDefinition<'_, u32, &[u8]> =
     TableDefinition::new(names::PENDING);
 /// Wallet and account to what the source remembers.
@@ -77,16 +77,16 @@ pub(super) const KEY_TO_TOTAL: TableDefinition<'_, u64, u64> = TableDefinition::
 /// Chain, then a row's key without its leg: transactions with a row that waits for its value.
 pub(super) const WANTED_VALUE: TableDefinition<'_, &[u8], ()> =
     TableDefinition::new(names::WANTED_VALUES);
-/// Of those, native coin that moved beside the tokens, in big-endian bytes; where there was some.
+/// The side payments of those, in big-endian bytes; only where there was one.
 pub(super) const WANTED_VALUE_TO_BESIDE: TableDefinition<'_, &[u8], [u8; 32]> =
     TableDefinition::new(names::WANTED_BESIDE);
-/// Chain and minute to the prices that trades told.
+/// Chain and minute to learned prices.
 pub(super) const MINUTE_TO_LEARNED: TableDefinition<'_, (u16, u32), &[u8]> =
     TableDefinition::new(names::LEARNED);
 /// In which order the minutes came, so that the first of them goes first.
 pub(super) const ORDER_TO_LEARNED: TableDefinition<'_, u64, (u16, u32)> =
     TableDefinition::new("order_to_learned");
-/// Chain and minute to what the candle source told.
+/// Chain and minute to the candle source's answer.
 pub(super) const MINUTE_TO_CANDLE: TableDefinition<'_, (u16, u32), &[u8]> =
     TableDefinition::new(names::CANDLES);
 pub(super) const ORDER_TO_CANDLE: TableDefinition<'_, u64, (u16, u32)> =

@@ -8,7 +8,7 @@ use crate::domain::{Side, Units, ValueSource};
 use super::StoreError;
 use super::codec::{V1, corrupt, decode_up_to};
 
-/// Its flags tell since then how the value was found.
+/// Its flags contain since then how the value was found.
 const V2: u8 = 2;
 
 /// A trade without its key, token and venue as numbers.
@@ -71,7 +71,7 @@ fn write_number(number: u32, into: &mut Vec<u8>) {
     }
 }
 
-/// Its length and its bytes, of which zero and nothing have none: the flags tell them apart.
+/// Its length and its bytes, of which zero and `None` have none: the flags distinguish them.
 fn write_amount(amount: Option<Units>, into: &mut Vec<u8>) {
     let amount = amount.unwrap_or_default();
     let bytes = amount.to_be_bytes::<32>();
@@ -124,7 +124,7 @@ fn decode_any(table: &'static str, bytes: &[u8]) -> Result<StoredTrade, StoreErr
     }
     let native = amount(HAS_NATIVE, stored.native)?;
     let valued = match version {
-        V1 => ValueSource::told(native),
+        V1 => ValueSource::of_transaction(native),
         _ => source_of(stored.flags >> SOURCE_AT).ok_or_else(|| corrupt(table, "unknown flags"))?,
     };
     Ok(StoredTrade {
@@ -137,7 +137,7 @@ fn decode_any(table: &'static str, bytes: &[u8]) -> Result<StoredTrade, StoreErr
     })
 }
 
-/// Whether a stored trade has, or waits for, a value that its transaction does not tell.
+/// Whether a stored trade has, or waits for, a value that its transaction does not contain.
 pub(super) fn is_valued_beside(bytes: &[u8]) -> bool {
     let [V2, flags, ..] = bytes else { return false };
     source_of(flags >> SOURCE_AT)

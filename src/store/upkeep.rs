@@ -1,11 +1,11 @@
-//! What is done to a store that nobody else has open: copy it, make it smaller, forget a wallet.
+//! Maintenance of a store that no other process has open: copy it, compact it, forget a wallet.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
 
-use redb::{BackendError, CompactionError, StorageBackend as _};
+use redb::{BackendError, CompactionError, Database, StorageBackend as _};
 
 use super::credit;
 use super::file::{self, SharedBackend};
@@ -27,11 +27,11 @@ fn existing(folder: &Path, options: StoreOptions) -> Result<SharedBackend, Store
     file::open_file(&path, options)
 }
 
-/// Copies the file into another folder while nobody can write to it. What is copied can be opened
+/// Copies the file into another folder while no process can write to it. The copy can be opened
 /// like the original.
 pub fn copy(folder: &Path, to: &Path, options: StoreOptions) -> Result<u64, StoreError> {
     let backend = existing(folder, options)?;
-    // Held until the end: a server that starts meanwhile is told that the store is in use.
+    // Held until the end: a server that starts meanwhile fails because the store is in use.
     match backend.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
         Ok(true) | Err(BackendError::Unsupported) => {}
         Ok(false) => {
@@ -89,7 +89,15 @@ pub fn forget(
     seed: [u64; 4],
 ) -> Result<Option<u64>, StoreError> {
     let backend = existing(folder, options)?;
-    let database = file::open_database(&backend, options)?;
+    forget_in(&file::open_database(&backend, options)?, wallet, seed)
+}
+
+/// The same in a database that is open. Only the writer may call it, between its transactions.
+pub(super) fn forget_in(
+    database: &Database,
+    wallet: &Wallet,
+    seed: [u64; 4],
+) -> Result<Option<u64>, StoreError> {
     let mut txn = database.begin_write()?;
     txn.set_quick_repair(true);
     let key = address_key(wallet.chain, &wallet.address);
@@ -143,7 +151,7 @@ mod tests {
         let store = Store::open(&folder, OPTIONS).unwrap();
         let first = store.intern(&wallet(1)).await.unwrap();
         store.intern(&wallet(2)).await.unwrap();
-        // While it is open nobody else may touch it.
+        // While it is open no other process may touch it.
         let refused = copy(&folder, &copied, OPTIONS);
         assert!(matches!(refused, Err(StoreError::Locked { .. })), "{refused:?}");
         assert!(matches!(compact(&folder, OPTIONS), Err(StoreError::Locked { .. })));

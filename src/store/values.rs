@@ -1,4 +1,4 @@
-//! Values of rows that their transactions do not tell: given once, kept when the rows are read
+//! Values of rows that their transactions do not contain: set once, kept when the rows are read
 //! again, and waited for where a source failed.
 
 use std::collections::HashMap;
@@ -13,20 +13,20 @@ use super::schema::names::TRADES;
 use super::schema::{WANTED_VALUE, WANTED_VALUE_TO_BESIDE};
 use super::trade_codec::{self, StoredTrade};
 
-/// A deleted row, key and value, whose transaction does not tell its value.
+/// A deleted row, key and value, whose transaction does not contain its value.
 pub(super) type Gone = (Vec<u8>, Vec<u8>);
 
 /// The transactions with a row that waits.
-pub(super) struct Wanted<'txn> {
+pub(super) struct PendingValues<'txn> {
     table: Table<'txn, &'static [u8], ()>,
-    beside: Table<'txn, &'static [u8], [u8; 32]>,
+    side_payment: Table<'txn, &'static [u8], [u8; 32]>,
 }
 
-impl<'txn> Wanted<'txn> {
+impl<'txn> PendingValues<'txn> {
     pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
         Ok(Self {
             table: txn.open_table(WANTED_VALUE)?,
-            beside: txn.open_table(WANTED_VALUE_TO_BESIDE)?,
+            side_payment: txn.open_table(WANTED_VALUE_TO_BESIDE)?,
         })
     }
 
@@ -36,20 +36,20 @@ impl<'txn> Wanted<'txn> {
         chain: ChainId,
         rows: &[(RowKey, StoredTrade)],
         trades: &[&Trade],
-        beside: &HashMap<TxId, Units>,
+        side_payment: &HashMap<TxId, Units>,
     ) -> Result<(), StoreError> {
         let waits = |row: &StoredTrade| row.valued == ValueSource::Pending;
         for ((key, _), trade) in rows.iter().zip(trades).filter(|((_, row), _)| waits(row)) {
             let key = wanted_value_key(chain, key.bytes());
             self.table.insert(key.as_slice(), ())?;
-            if let Some(units) = beside.get(&trade.key.tx).filter(|units| !units.is_zero()) {
-                self.beside.insert(key.as_slice(), units.to_be_bytes::<32>())?;
+            if let Some(units) = side_payment.get(&trade.key.tx).filter(|units| !units.is_zero()) {
+                self.side_payment.insert(key.as_slice(), units.to_be_bytes::<32>())?;
             }
         }
         Ok(())
     }
 
-    /// Rows that stay where they were, after [`Wanted::forget`] of all rows there.
+    /// Rows that stay where they were, after [`PendingValues::forget`] of all rows there.
     pub(super) fn keep(
         &mut self,
         chain: ChainId,
@@ -69,13 +69,13 @@ impl<'txn> Wanted<'txn> {
     pub(super) fn remove(&mut self, chain: ChainId, row_key: &[u8]) -> Result<(), StoreError> {
         let key = wanted_value_key(chain, row_key);
         self.table.remove(key.as_slice())?;
-        self.beside.remove(key.as_slice())?;
+        self.side_payment.remove(key.as_slice())?;
         Ok(())
     }
 }
 
-/// Gives rows the values that they had before they were replaced, where the transaction is still
-/// read as it was: the same tokens in the same amounts, and no value told by itself.
+/// Restores the values of rows that were replaced, where the transaction still decodes alike: the
+/// same tokens in the same amounts, and no value of its own.
 pub(super) fn keep(gone: &[Gone], rows: &mut [(RowKey, StoredTrade)]) -> Result<(), StoreError> {
     let mut given: HashMap<&[u8], Vec<StoredTrade>> = HashMap::new();
     for (key, value) in gone {

@@ -135,7 +135,7 @@ fn cases(folder: &Path) -> Vec<(PathBuf, Value)> {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "tells which cases are wrong")]
+#[expect(clippy::print_stderr, reason = "lists the cases that are wrong")]
 fn recorded_transactions_come_out_exactly_where_a_corpus_is_given() {
     let Some(folder) = recorded("BLOTTER_CORPUS", "sol") else { return };
     let registry = Registry::embedded().unwrap();

@@ -116,7 +116,7 @@ async fn take(store: &Store, seed: u8, epoch: u64, step: &Step) -> Result<(), St
     Ok(())
 }
 
-/// Takes the steps of all wallets at once until one fails; tells how many were acknowledged.
+/// Takes the steps of all wallets at once until one fails; returns how many were acknowledged.
 async fn run(store: &Store) -> Vec<usize> {
     let one = |seed: u8| async move {
         let steps = steps(seed);
@@ -183,7 +183,7 @@ async fn after_a_power_cut_writing_goes_on() {
     }
 }
 
-/// Whatever change of the disk fails once, the request gets the error, what is stored is whole,
+/// For any change of the disk that fails once, the request gets the error, what is stored is whole,
 /// and the same request then succeeds.
 #[tokio::test]
 async fn a_failed_write_is_told_and_can_be_given_again() {

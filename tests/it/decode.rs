@@ -80,7 +80,7 @@ fn rent_tips_and_unspent_wrapped_sol_are_not_in_the_price() {
     // The pool's owner is on the other side of the same swap.
     let pool = [(Side::Sell, "BONK", 1_200, Some(950_000_000), "Raydium AMM v4")];
     check(&bought(), "pool", &pool);
-    check(&bought(), "somebody else", &[]);
+    check(&bought(), "another wallet", &[]);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn looked_up_keys_stand_behind_the_listed_ones() {
 fn a_transaction_of_2021_tells_no_owners() {
     let mut tx = bought();
     tx.owners = false;
-    // The account that was opened tells its owner; a transfer's signer tells the other's.
+    // The opened account names its owner; a transfer's signer names the other's.
     check(&tx, "w", &[(Side::Buy, "BONK", 1_200, Some(950_000_000), "Raydium AMM v4")]);
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn sold_to_curve() -> Tx {
 #[test]
 fn a_curve_pays_without_an_instruction() {
     check(&sold_to_curve(), "w", &[(Side::Sell, "BONK", 1_000, Some(590_000), "Pump.fun")]);
-    // Beside another venue's swap, the curve is still the reason.
+    // Next to another venue's swap, the curve is still the reason.
     let mut tx = sold_to_curve();
     tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 90);
     tx.account("w usdc", "USDC", "w", 9).account("p usdc", "USDC", "p", 0);
@@ -189,7 +189,7 @@ fn a_curve_pays_without_an_instruction() {
     check(&tx, "w", &expected);
 }
 
-/// Two sales to curves: each is worth what its event tells where that explains the whole.
+/// Two sales to curves: each has the value in its event where that explains the whole.
 #[test]
 fn sales_to_two_curves_are_told_apart_by_their_events() {
     let sale = |price: u64| {
@@ -323,7 +323,7 @@ fn liquidity_is_no_trade() {
     check_none(&one_sided, "w", Some(NoteKind::OneSided));
 }
 
-/// A pool may pay one token and take the other while a position is moved; Anchor's name tells.
+/// A pool may pay one token and take the other while a position is moved; Anchor's name decides.
 #[test]
 fn an_instruction_that_moves_a_position_is_no_swap() {
     use sha2::Digest as _;
@@ -476,8 +476,8 @@ fn swaps_of_one_transaction_are_netted_per_token() {
     check(&tx, "w", &expected);
 }
 
-/// What a front end takes of the traded token in a transfer of its own belongs to the trade; what
-/// the wallet sends to somebody does not.
+/// A front end's fee in the traded token, in a transfer of its own, belongs to the trade; a
+/// transfer of the wallet to another account does not.
 #[test]
 fn a_platform_fee_is_small() {
     let swap = |sent: u64| {

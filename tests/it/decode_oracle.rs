@@ -26,8 +26,8 @@ fn rows(decoded: &Decoded) -> Option<Net> {
     decoded.trades.iter().map(signed).collect()
 }
 
-/// What the wallet's own lamports changed by, wrapped or not, with all that is no price given back:
-/// the fee, what it sent beside the calls, and rent of others' accounts.
+/// The change of the wallet's own lamports, wrapped or not, with all that is no price added back:
+/// the fee, other transfers outside the calls, and rent of others' accounts.
 fn native(reply: &Reply, wallet: &str) -> i128 {
     let own = reply.lamports.iter().filter(|(key, _)| reply.is_own(wallet, Some(key)));
     let mut sum: i128 = own.map(|(_, (before, after))| after - before).sum();
@@ -71,10 +71,10 @@ fn check(
         return Err(format!("rows {got:?}, moved {wanted:?}"));
     }
     let [row] = decoded.trades.as_slice() else { return Ok(()) };
-    let told = row.native.and_then(|native| i128::try_from(native).ok());
-    let told = told.map(|told| if row.side == Side::Buy { -told } else { told });
+    let shown = row.native.and_then(|native| i128::try_from(native).ok());
+    let shown = shown.map(|shown| if row.side == Side::Buy { -shown } else { shown });
     let moved = native(reply, wallet);
-    if told == Some(moved) { Ok(()) } else { Err(format!("{told:?} lamports, moved {moved}")) }
+    if shown == Some(moved) { Ok(()) } else { Err(format!("{shown:?} lamports, moved {moved}")) }
 }
 
 /// A fill by a keeper: what the wallet got, and what an account that is neither its own nor a
@@ -162,7 +162,7 @@ fn rows_are_the_movement_inside_the_calls_that_trade() {
 /// Over recorded transactions: some of the groups explain the rows of all tokens at once, and each
 /// group in which a venue ran and tokens went both ways is one of them.
 #[test]
-#[expect(clippy::print_stderr, reason = "tells what was judged")]
+#[expect(clippy::print_stderr, reason = "lists what was judged")]
 fn rows_of_recorded_transactions_are_movements_of_whole_groups() {
     let Some(folder) = recorded("BLOTTER_CORPUS", "sol") else { return };
     let (registry, is_venue) = (Registry::embedded().unwrap(), venues());
@@ -187,7 +187,7 @@ fn rows_of_recorded_transactions_are_movements_of_whole_groups() {
         }
     }
     eprintln!(
-        "{judged} judged, {left_out} left out: no row, no owners told, or filled by somebody else"
+        "{judged} judged, {left_out} left out: no row, no owners reported, or filled by a keeper"
     );
     assert!(wrong.is_empty() && judged > 0, "{wrong:#?}");
 }

@@ -1,4 +1,4 @@
-//! Orders that somebody else fills, in every form that the programs have; built by hand.
+//! Orders that keepers fill, in every form that the programs have; hand-written.
 
 use blotter::domain::Side;
 
@@ -107,11 +107,11 @@ fn instalments_are_trades() {
         tx.transfer(2, "k wif", "u wif", "keeper", 80);
         let expected = [(Side::Sell, "USDC", 200, None, name), (Side::Buy, "WIF", 80, None, name)];
         check(&tx, "user", &expected);
-        check(&tx, "somebody else", &[]);
+        check(&tx, "another wallet", &[]);
     }
 }
 
-/// What an instruction says and no balance confirms is not told.
+/// What an instruction states and no balance confirms gives no row.
 #[test]
 fn an_amount_that_balances_contradict_is_not_told() {
     use blotter::decode::solana::{decode, parse};

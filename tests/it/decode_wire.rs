@@ -104,8 +104,8 @@ fn values() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever a node sends: an error or rows, never a panic; and what stays readable never tells
-    /// more of a token than the transaction moved in all.
+    /// For any answer of a node: an error or rows, never a panic; and rows that stay readable never
+    /// exceed the token's movements in the transaction.
     #[test]
     fn no_reply_makes_it_panic(
         which in 0_usize..5,
@@ -133,8 +133,8 @@ proptest! {
         prop_assert!(parse(&text.as_bytes()[..cut.index(text.len())]).is_err());
     }
 
-    /// A swap of any size beside any other movement: the rows never tell more of a token than the
-    /// wallet's balance moved by.
+    /// A swap of any size next to any other movement: the rows never exceed the wallet's change of
+    /// balance.
     #[test]
     fn rows_stay_within_what_the_balance_moved(
         sold in 1_u64..1_000, got in 1_u64..1_000, refund in 0_u64..1_000, price in 1_u64..1_000_000,

@@ -273,7 +273,7 @@ fn amount(value: Option<blotter::domain::Units>) -> Option<i128> {
     value.map(|units| i128::try_from(u128::try_from(units).unwrap()).unwrap())
 }
 
-/// Whether the balances of a transaction tell what the model says was traded.
+/// Whether the balances of a transaction agree with the model's trade.
 fn check_truth(books: &Books, wallet: &str, rows: &[TrueTrade]) {
     let mut expected = BTreeMap::new();
     for row in rows {

@@ -50,8 +50,8 @@ fn expected(rows: &[TrueTrade]) -> Vec<Row> {
     rows
 }
 
-/// Decodes every transaction of a wallet: trades, failures and noise. What a
-/// trade of token for token was worth in native coin is not the decoder's to tell.
+/// Decodes every transaction of a wallet: trades, failures and noise. The native value of a
+/// token-for-token trade is not the decoder's to find.
 fn compare(score: &mut Score, label: &str, plan: WalletPlan, count: usize) {
     let registry = Registry::embedded().unwrap();
     let model = SolanaModel::new(21);

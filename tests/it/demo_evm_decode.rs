@@ -107,7 +107,7 @@ fn without_traces_nothing_is_wrong() {
             }
         }
     }
-    // A launchpad that nobody knows: nothing says that a sale was paid.
+    // An unknown launchpad: nothing shows that a sale was paid.
     missing.retain(|(slug, kind), _| {
         !(kind == "Launchpad Sell" && ["eth", "base", "hyperevm"].contains(slug))
     });

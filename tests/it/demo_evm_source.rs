@@ -37,7 +37,7 @@ fn world(slug: &str) -> World {
 }
 
 /// What a list without calls does not show: the wallet, which sends for itself too, gives native
-/// coin in a transaction that somebody else sends to a contract which the list does not name.
+/// coin in a transaction that another account sends to a contract which the list does not name.
 const UNSEEN: (TradeKind, Side) = (TradeKind::UserOp, Side::Buy);
 
 type Fact = (TxId, u64, u32, Side, Address, Option<Units>, Option<Units>);
@@ -145,7 +145,7 @@ async fn every_way_to_find_transactions_finds_all_trades() {
         {
             let world = world(slug);
             world.rpc.set_options(NodeOptions { transfers: true, ..NodeOptions::default() });
-            // On most chains that list tells no calls.
+            // On most chains that list contains no calls.
             let hidden = (discovery == Discovery::Alchemy).then_some(UNSEEN);
             check_but(&world, discovery, 200, hidden.filter(|_| slug != "eth")).await;
         }
@@ -197,7 +197,7 @@ async fn faults_change_nothing_but_the_time() {
     }
 }
 
-/// Balances tell what no trace does; where neither does, values are missing, never wrong.
+/// Balances show what no trace does; where neither does, values are missing, never wrong.
 #[tokio::test(start_paused = true)]
 async fn nodes_without_traces_give_no_wrong_value() {
     for state_blocks in [None, Some(128)] {
@@ -214,7 +214,7 @@ async fn nodes_without_traces_give_no_wrong_value() {
             assert!(row.6.is_none() || row.6 == truth.6, "{row:?} is not {truth:?}");
             unvalued += usize::from(row.6.is_none() && truth.6.is_some());
         }
-        // Rows that are missing are sales of which nobody tells that they were paid.
+        // Missing rows are sales whose payment no endpoint shows.
         let share = if state_blocks.is_none() { 98 } else { 90 };
         assert!(found.len() * 100 >= truth.len() * share, "{} of {}", found.len(), truth.len());
         assert!(unvalued * 4 <= found.len(), "{unvalued} of {}", found.len());

@@ -58,7 +58,7 @@ impl World {
         let tx = self.post("walletsolidity/gettransactionbyid", body.clone()).to_string();
         let info = self.post("walletsolidity/gettransactioninfobyid", body).to_string();
         let mut tx = parse(tx.as_bytes(), info.as_bytes()).unwrap();
-        if let Some(id) = tx.exchange_to_tell() {
+        if let Some(id) = tx.unresolved_exchange() {
             let told = self.post("wallet/getexchangebyid", json!({"id": id}));
             let asset = |name: &str| {
                 let text = hex::decode(told[name].as_str().unwrap()).unwrap();
@@ -67,7 +67,7 @@ impl World {
                     digits => Asset::Trc10(std::str::from_utf8(digits).unwrap().parse().unwrap()),
                 }
             };
-            tx.tell_exchange([asset("first_token_id"), asset("second_token_id")]);
+            tx.set_exchange_assets([asset("first_token_id"), asset("second_token_id")]);
         }
         tx
     }
@@ -97,8 +97,8 @@ fn every_kind_of_trade_decodes_to_the_truth() {
     }
 }
 
-/// Where inner calls are not kept, TRX is exact where an event or the router's input tells it, and
-/// null where nothing does.
+/// Where inner calls are not kept, TRX is exact where an event or the router's input contains it,
+/// and null where nothing does.
 #[test]
 fn without_inner_calls_values_are_exact_or_null() {
     let world = world(without_inner_calls());
@@ -185,7 +185,7 @@ fn lists_page_by_cursor_and_by_time_without_loss() {
             whole.iter().filter(|row| (low..=high).contains(&at(row))).cloned().collect();
         assert!(pages(&world, &window, 50) == inside, "a window");
     }
-    let (status, body) = world.node.fetch("/v1/accounts/nobody/transactions", None).unwrap();
+    let (status, body) = world.node.fetch("/v1/accounts/nowhere/transactions", None).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!((status, &body["success"], &body["statusCode"]), (400, &false.into(), &400.into()));
 }

@@ -67,7 +67,7 @@ impl World {
         facts
     }
 
-    /// Reads until the end or an error; tells down to which block.
+    /// Reads until the end or an error; returns the lowest block.
     async fn drain(
         &self,
         source: &Source,
@@ -290,7 +290,7 @@ async fn a_long_history_comes_whole_through_rates_and_suspensions() {
     // One info for each trade, and for four of sixteen kinds of noise: calls that might be trades.
     let noise = all / 10 + 1;
     assert!(stats.calls_of("gettransactioninfobyid") <= TRADES + noise.div_ceil(16) * 4);
-    // What somebody else sent is asked for by itself.
+    // What another account sent is fetched separately.
     assert_eq!(stats.calls_of("gettransactionbyid"), count(relayed.len()));
     assert!(stats.calls_of("getexchangebyid") <= count(of(TradeKind::Exchange).count()));
     let transfers = all * 2;

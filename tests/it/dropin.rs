@@ -261,7 +261,7 @@ async fn estimates_tell_exact_and_approximate() {
     }
 }
 
-/// What nobody has a key for is limited by who asks, and all of it together.
+/// Requests without a key are limited by client address, and in total.
 #[tokio::test(start_paused = true)]
 async fn estimates_have_a_rate_and_a_budget() {
     let (world, known) = filled(3).await;

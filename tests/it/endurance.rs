@@ -7,7 +7,7 @@ use std::time::Duration;
 use blotter::demo::solana::WalletPlan;
 use blotter::demo::{Faults, Rate};
 use blotter::domain::{Cursor, Filter, Row, Wallet};
-use blotter::history::{Step, WalkRequest, Want};
+use blotter::history::{Extent, Step, WalkRequest};
 use blotter::rpc::{HttpTransport, Method, Request, SecretUrl, Transport as _, TransportError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
@@ -40,7 +40,7 @@ impl Follower {
             filter: Filter::default(),
             follow: true,
             window: WINDOW,
-            ..World::request(wallet, Want::All)
+            ..World::request(wallet, Extent::All)
         };
         let mut walk = world.history.walk(request).unwrap();
         self.windows += 1;

@@ -32,7 +32,7 @@ const UNJUDGED: [&str; 6] = [
     "swap-plus-bridge",
     "one-sided",
 ];
-/// The native side moved in another transaction, or through somebody else's account.
+/// The native side moved in another transaction, or through another account.
 const NATIVE_UNJUDGED: [&str; 3] =
     ["no-outflow-in-tx", "erc4337", "batch-with-another-tracked-wallet"];
 /// The old euro contract on Gnosis repeats every transfer of the new one.
@@ -229,7 +229,7 @@ fn run(registry: &Registry, cases: &[Case], with_calls: bool) -> Tally {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "tells which cases are wrong")]
+#[expect(clippy::print_stderr, reason = "lists the cases that are wrong")]
 fn recorded_transactions_come_out_exactly_where_a_corpus_is_given() {
     let Some(folder) = recorded("BLOTTER_CORPUS_EVM", "evm") else { return };
     let registry = Registry::embedded().unwrap();

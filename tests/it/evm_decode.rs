@@ -98,7 +98,7 @@ pub(crate) struct Case {
     wallet: Account,
 }
 
-/// A transaction that the wallet sends to a router nobody knows.
+/// A transaction that the wallet sends to an unknown router.
 pub(crate) fn case(logs: Vec<Log>) -> Case {
     let tx = Transaction {
         hash: [7; 32],
@@ -229,7 +229,7 @@ fn two_tokens_are_two_rows_and_a_hop_values_them() {
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, POOL_2));
     logs.extend(swap(POOL_2, (weth(), 100, POOL), (BBB, 7, WALLET)).into_iter().skip(1));
     case(logs.clone()).gives(&[('s', AAA, 500, Some(100)), ('b', BBB, 7, Some(100))]);
-    // A fee taken of what was sold: what the other token cost is still told.
+    // A fee taken of what was sold: the other token's cost is still known.
     logs.push(transfer(AAA, WALLET, OTHER, 5));
     case(logs.clone()).gives(&[('s', AAA, 505, Some(100)), ('b', BBB, 7, Some(100))]);
     // Taken of both: no pool exchanged the whole.
@@ -285,7 +285,7 @@ fn transfers_wraps_and_approvals_are_no_trades() {
     case(vec![transfer(AAA, WALLET, OTHER, 5), transfer(BBB, OTHER, WALLET, 6)]).gives_none(None);
     case(vec![wrap(WALLET, 100)]).to(weth()).value(100).gives_none(None);
     case(vec![unwrap(WALLET, 100)]).to(weth()).calls(&[call(weth(), WALLET, 100)]).gives_none(None);
-    // Through an aggregator too, whatever it says.
+    // Through an aggregator too, with any event of its own.
     let named = [word(WALLET), word(weth()), word([0xee; 20]), word(WALLET), number(9), number(9)];
     let signature = "Swapped(address,address,address,address,uint256,uint256)";
     let logs = vec![
@@ -399,7 +399,7 @@ fn polygon_tells_its_native_coin_in_logs() {
     let without_fee = case(logs.clone()).on("polygon").unknown();
     logs.push(native("LogFeeTransfer", WALLET, OTHER, 1));
     case(logs).on("polygon").unknown().gives(&[('s', AAA, 500, Some(97))]);
-    // Without the last log nobody says that these are all.
+    // Without the last log nothing shows that these are all.
     without_fee.gives_none(Some(NoteKind::OneSided));
 }
 
@@ -431,7 +431,7 @@ fn without_calls_a_sell_is_valued_only_where_the_protocol_guarantees_it() {
     let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, router));
     logs.push(unwrap(router, 100));
     case(logs.clone()).to(router).unknown().gives(&[('s', AAA, 500, Some(100))]);
-    // Somebody else unwrapped too: whose part is whose is not told.
+    // Another account unwrapped too: the shares are unknown.
     logs.push(unwrap(OTHER, 5));
     case(logs).to(router).unknown().gives(&[('s', AAA, 500, None)]);
 }
@@ -487,7 +487,7 @@ fn a_batch_holds_the_trades_of_several_wallets() {
     let paid = batch.clone().calls(&[call(settlement, OTHER, 100)]);
     paid.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
     paid.clone().of(OTHER).gives(&[('s', BBB, 8, Some(100))]);
-    // The event tells the payout where calls do not.
+    // The event contains the payout where calls do not.
     batch.unknown().of(OTHER).gives(&[('s', BBB, 8, Some(100))]);
     paid.venues(&["CoW Swap", "CoW Swap"]);
 }
@@ -641,7 +641,7 @@ fn a_topic_that_others_share_counts_only_from_known_contracts() {
             log(emitter, psm, &topics, &[word(WALLET), number(500), number(500), number(0)]),
         ]
     };
-    // A conversion at a fixed price, whoever does it.
+    // A conversion at a fixed price, by any account.
     case(logs(OTHER)).gives_none(None);
 }
 
@@ -723,7 +723,7 @@ fn gross(tx: &Transaction, token: &Account) -> Units {
 }
 
 proptest! {
-    /// Whatever a node answers, it is read or refused.
+    /// Any answer of a node is read or refused.
     #[test]
     fn hostile_answers_are_refused(
         cut in 0_usize..400,
@@ -759,7 +759,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever contracts say, nothing breaks, and no row holds more than the wallet moved.
+    /// For any events of contracts, nothing breaks, and no row exceeds the wallet's movements.
     #[test]
     fn hostile_logs_never_break_it_nor_blow_up_a_row(
         logs in prop::collection::vec(arbitrary_log(), 0..14),

@@ -169,9 +169,9 @@ async fn one_empty_or_short_answer_is_not_believed() {
                 let got = read(&source, 0).await;
                 assert_eq!(got.error, None);
                 let is_whole = got.found == truth(&net);
-                let told = (got.found.len(), got.doubts);
-                assert!(is_whole || !got.is_accepted(&source), "{told:?} {ways:?}");
-                assert!(is_whole, "{told:?} {ways:?}");
+                let shown = (got.found.len(), got.doubts);
+                assert!(is_whole || !got.is_accepted(&source), "{shown:?} {ways:?}");
+                assert!(is_whole, "{shown:?} {ways:?}");
             }
         }
     }

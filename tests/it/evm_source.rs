@@ -189,7 +189,7 @@ async fn gives_every_transaction_that_may_be_a_trade_once() {
         got.is(truth(&net, 0, Height::MAX));
         assert!(net.calls("eth_getLogs") < 120, "{}", net.calls("eth_getLogs"));
         let headers = net.calls("eth_getBlockByNumber");
-        assert_eq!(headers <= 2, tells_time, "times that logs tell cost nothing: {headers}");
+        assert_eq!(headers <= 2, tells_time, "times in logs cost nothing: {headers}");
     }
 }
 
@@ -268,7 +268,7 @@ async fn an_answer_with_too_many_logs_is_split() {
     }
 }
 
-/// 100,000 tokens that somebody sent cost one light call each, and nothing more.
+/// 100,000 unsolicited tokens cost one light call each, and nothing more.
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_spam_is_cheap() {
     let mut chain = Chain::new(1_000_000);
@@ -476,7 +476,7 @@ async fn a_next_that_is_dropped_loses_nothing_and_a_dropped_reader_asks_nothing(
     assert_eq!(net.requests(), before);
 }
 
-/// Whoever takes no chunks has few of them waiting.
+/// A reader that takes no chunks has few of them waiting.
 #[tokio::test(start_paused = true)]
 async fn fetches_only_so_far_ahead() {
     for (eager, most) in [(false, 100), (true, 800)] {
@@ -515,17 +515,17 @@ fn calls(value: u64) -> NativeFlows {
     NativeFlows::Calls(vec![moved])
 }
 
-/// Sells against native coin, one of them beside another of the wallet's transactions.
+/// Sells against native coin, one of them next to another of the wallet's transactions.
 fn sells() -> (Chain, [Word; 3]) {
     let mut chain = Chain::new(100_000);
     let old = place(&mut chain, 500, 9).hash;
-    let beside = place(&mut chain, 60_000, 9).hash;
+    let adjacent = place(&mut chain, 60_000, 9).hash;
     place(&mut chain, 60_000, 3);
     let alone = place(&mut chain, 70_000, 9).hash;
     // Neither needs to know what moved inside.
     chain.add(80_000, &WALLET, &UNKNOWN).transfer(&WALLET, &OTHER, 4);
     place(&mut chain, 90_000, 2);
-    (chain, [old, beside, alone])
+    (chain, [old, adjacent, alone])
 }
 
 #[tokio::test(start_paused = true)]
@@ -568,7 +568,7 @@ async fn a_node_that_keeps_the_past_helps_one_that_does_not() {
     }
 }
 
-/// Where nobody keeps the past, not every transaction asks for it in vain.
+/// Where no endpoint keeps the past, not every transaction asks for it in vain.
 #[tokio::test(start_paused = true)]
 async fn what_nobody_keeps_is_soon_no_longer_asked_for() {
     let mut chain = Chain::new(3_000_000);

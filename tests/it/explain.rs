@@ -82,7 +82,7 @@ fn refusals_and_the_command_line(
     kinds: &[(String, TxKind)],
     node: &str,
 ) {
-    // What is wrong is told by name.
+    // The error names what is wrong.
     let explain = |path: &str| server.get(&format!("/v1/wallets/{path}"), key);
     assert_eq!(explain(&format!("{wallet}/explain/abc")).status, 400);
     let unknown = format!("{}1", &kinds[0].0[..kinds[0].0.len() - 1]);
@@ -179,8 +179,8 @@ async fn every_transaction_of_a_solana_wallet_is_explained() {
     .await;
 }
 
-/// Explains each transaction of a demo wallet by the command line, and holds the rows against the
-/// truth; tells how many trades there were.
+/// Explains each transaction of a demo wallet by the command line, and compares the rows with the
+/// truth; returns the number of trades.
 async fn explained_on(slug: &'static str, variable: &'static str, decimals: usize) -> usize {
     let chains = DemoChains::new(52, &Registry::embedded().unwrap());
     let model = chains.evm(slug).unwrap();

@@ -1,5 +1,5 @@
-//! Filters beside the contract: what they let through is what the model's rows say, page by page
-//! and as a stream; counts, usage and cursors are of those rows.
+//! Filters other than the contract's: what they let through is what the model's rows say, page by
+//! page and as a stream; counts, usage and cursors are of those rows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use blotter::api::ApiLimits;
 use blotter::demo::Faults;
 use blotter::demo::solana::{TrueTrade, WalletPlan};
 use blotter::domain::{Filter, KeyId, Side, Trade, UnixSeconds, Wallet};
-use blotter::history::{Step, WalkRequest, Want};
+use blotter::history::{Extent, Step, WalkRequest};
 use serde_json::Value;
 
 use crate::support::served::{
@@ -216,7 +216,7 @@ async fn what_is_older_than_from_is_not_loaded() {
     let wallet = world.add("old", WalletPlan::trades(20_000));
     let from = world.model.truth(wallet.address).nth(150).unwrap().time;
     let filter = Filter { from: Some(from), ..Filter::default() };
-    let request = WalkRequest { filter, ..Demo::request(wallet, Want::All) };
+    let request = WalkRequest { filter, ..Demo::request(wallet, Extent::All) };
     let (rows, end) = finish(&mut world.history.walk(request).unwrap()).await;
     let told: Vec<String> = rows.iter().map(|row| row.trade.key.tx.to_string()).collect();
     let expected = truth(&world, wallet, |row| row.time >= from);
@@ -244,8 +244,11 @@ async fn a_wallet_that_loads_while_it_is_filtered_gives_all_that_match() {
     assert!(expected.len() > 10);
     let (mut told, mut resume) = (Vec::new(), None);
     loop {
-        let request =
-            WalkRequest { filter: filter.clone(), resume, ..Demo::request(wallet, Want::Rows(7)) };
+        let request = WalkRequest {
+            filter: filter.clone(),
+            resume,
+            ..Demo::request(wallet, Extent::Rows(7))
+        };
         let mut walk = world.history.walk(request).unwrap();
         let end = loop {
             match walk.next().await {

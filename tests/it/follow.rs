@@ -6,7 +6,7 @@ use std::time::Duration;
 use blotter::api::{Api, ApiLimits, ApiParts, Keys};
 use blotter::demo::solana::WalletPlan;
 use blotter::domain::{Cursor, Filter, KeyId, Row, Side, Wallet};
-use blotter::history::{HistoryLimits, Step, WalkRequest, Want};
+use blotter::history::{Extent, HistoryLimits, Step, WalkRequest};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -34,7 +34,7 @@ impl Told {
                 filter: filter.clone(),
                 follow: true,
                 window: WINDOW,
-                ..World::request(wallet, Want::All)
+                ..World::request(wallet, Extent::All)
             })
             .unwrap();
         for _ in 0..steps {
@@ -167,7 +167,7 @@ async fn over_http_new_trades_stand_in_live_lines() {
     let stream = lines(&text);
     let (live, history): (Vec<Value>, Vec<Value>) =
         stream.iter().cloned().partition(|line| line.get("live").is_some());
-    assert_eq!(live[0]["trades"].as_array().unwrap().len(), 0, "the history's end is told");
+    assert_eq!(live[0]["trades"].as_array().unwrap().len(), 0, "the history's end is marked");
     assert!(live.iter().all(|line| line["live"] == true && line["cursor"].is_string()));
     assert_eq!(trades_of(&history).len(), before);
     let new = world.truth(wallet).len() - before;

@@ -1,8 +1,8 @@
 //! The real binary, every sync of a load frozen in turn and the process killed there: what a client
-//! was told is in what the disk has for certain, and either image of the file is gone on with to
-//! the whole history. The method is redb's own, on a process instead of a backend.
+//! received is in what the disk has for certain, and either image of the file continues to the
+//! whole history. The method is redb's own, on a process instead of a backend.
 
-#![expect(clippy::print_stderr, reason = "tells how much was tried")]
+#![expect(clippy::print_stderr, reason = "prints how much was tried")]
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -45,9 +45,9 @@ fn rows(answer: &[u8]) -> Vec<Told> {
     trades.map(|row| (field(&row, "signature"), field(&row, "tokenMint"))).collect()
 }
 
-/// What a run came to: the rows that were told before the freeze, if it froze at all.
+/// The outcome of a run: the rows that were delivered before the freeze, if it froze at all.
 struct Run {
-    told: Vec<Told>,
+    delivered: Vec<Told>,
     froze: bool,
 }
 
@@ -103,7 +103,7 @@ impl Bench {
         }
         let froze = self.mark().exists();
         if let (true, Some(address)) = (froze, &address) {
-            // A disk that hangs holds up nobody who does not need it.
+            // A disk that hangs delays only requests that need it.
             let mut other = TcpStream::connect(address).unwrap();
             other.set_read_timeout(Some(PATIENCE)).unwrap();
             other.write_all(self.request("/healthz").as_bytes()).unwrap();
@@ -114,7 +114,7 @@ impl Bench {
         child.kill().unwrap();
         child.wait().unwrap();
         let answer = stream.map_or(vec![], |stream| stream.join().unwrap());
-        Run { told: rows(&answer), froze }
+        Run { delivered: rows(&answer), froze }
     }
 
     fn request(&self, path: &str) -> String {
@@ -152,17 +152,20 @@ async fn every_sync_frozen_in_turn_loses_nothing_that_was_told() {
         model.truth(wallet).map(|t| (t.signature.to_string(), t.mint.to_string())).collect();
     let history = format!("/v1/wallets/{wallet}/history");
     let frozen = tokio::task::spawn_blocking(move || freeze_each(&url, &history, &truth));
-    let (syncs, told) = frozen.await.unwrap();
-    eprintln!("{syncs} syncs frozen in turn, {told} rows told before");
+    let (syncs, delivered) = frozen.await.unwrap();
+    eprintln!("{syncs} syncs frozen in turn, {delivered} rows delivered before");
     handle.stop();
     drop(running);
-    assert!(syncs > 15 && told > 300, "it proves little: {syncs} syncs, {told} rows told");
+    assert!(
+        syncs > 15 && delivered > 300,
+        "it proves little: {syncs} syncs, {delivered} rows delivered"
+    );
 }
 
-/// How many syncs there were, and how many rows were told before all freezes.
+/// How many syncs there were, and how many rows were delivered before all freezes.
 fn freeze_each(url: &str, history: &str, truth: &[Told]) -> (usize, usize) {
     let scratch = tempfile::tempdir().unwrap();
-    let (shim, mut told) = (shim(scratch.path()), 0);
+    let (shim, mut delivered) = (shim(scratch.path()), 0);
     for at in 1.. {
         let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", url);
         let made = place.run(&["keys", "create", "--json", "--data-dir", "data"]);
@@ -171,18 +174,18 @@ fn freeze_each(url: &str, history: &str, truth: &[Told]) -> (usize, usize) {
         let bench = Bench { place, shim: shim.clone(), key, history: history.to_owned() };
         let run = bench.freeze(at);
         assert!(
-            truth.starts_with(&run.told),
+            truth.starts_with(&run.delivered),
             "sync {at}: {} rows are not the first",
-            run.told.len()
+            run.delivered.len()
         );
         if !run.froze {
-            assert_eq!(run.told.len(), truth.len(), "not frozen, and not all of it");
-            return (at - 1, told);
+            assert_eq!(run.delivered.len(), truth.len(), "not frozen, and not all of it");
+            return (at - 1, delivered);
         }
-        told += run.told.len();
+        delivered += run.delivered.len();
         let live = bench.place.path().join("data/trades.redb");
         let durable = bench.place.path().join("durable");
-        check_told(&bench, at, &durable, &run.told);
+        check_told(&bench, at, &durable, &run.delivered);
         // What the system would have written in its own time is there, or it is not.
         let place = bench.image(if at % 2 == 0 { &durable } else { &live }, url);
         let server = place.serve(&SERVE);
@@ -193,14 +196,18 @@ fn freeze_each(url: &str, history: &str, truth: &[Told]) -> (usize, usize) {
     unreachable!()
 }
 
-/// What was told is on the disk: no node is there to ask again.
-fn check_told(bench: &Bench, at: usize, durable: &Path, told: &[Told]) {
-    if told.is_empty() {
+/// What was delivered is on the disk: there is no node to read it from again.
+fn check_told(bench: &Bench, at: usize, durable: &Path, delivered: &[Told]) {
+    if delivered.is_empty() {
         return;
     }
     let place = bench.image(durable, "http://127.0.0.1:1");
     let server = place.serve(&SERVE);
-    let page = server.get(&format!("{}?limit={}", bench.history, told.len()), &bench.key);
+    let page = server.get(&format!("{}?limit={}", bench.history, delivered.len()), &bench.key);
     assert_eq!(page.status, 200, "sync {at}: {}", page.body);
-    assert!(rows(page.body.as_bytes()) == told, "sync {at}: of {} rows some are gone", told.len());
+    assert!(
+        rows(page.body.as_bytes()) == delivered,
+        "sync {at}: of {} rows some are gone",
+        delivered.len()
+    );
 }

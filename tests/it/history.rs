@@ -5,7 +5,7 @@ use std::time::Duration;
 use blotter::demo::solana::{NodeOptions, WalletPlan};
 use blotter::demo::{Faults, Rate};
 use blotter::domain::{KeyId, Row, Wallet};
-use blotter::history::{HistoryError, HistoryLimits, Step, Walk, WalkRequest, Want};
+use blotter::history::{Extent, HistoryError, HistoryLimits, Step, Walk, WalkRequest};
 use blotter::store::{Chunk, WalletId};
 use tokio::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::support::world::{Build, World, finish, pages};
 
 /// Loads a wallet to its end.
 async fn load(world: &World, wallet: Wallet) {
-    let (_, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (_, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
 }
 
@@ -23,7 +23,7 @@ async fn load(world: &World, wallet: Wallet) {
 async fn resumed(world: &World, wallet: Wallet) -> Vec<Row> {
     let (mut rows, mut resume) = (Vec::new(), None);
     for _ in 0..50 {
-        let mut walk = world.walk(wallet, Want::All, resume);
+        let mut walk = world.walk(wallet, Extent::All, resume);
         let (more, end) = finish(&mut walk).await;
         rows.extend(more);
         if end.complete && !end.more {
@@ -53,7 +53,7 @@ async fn settle(world: &World, wallet: Wallet) {
 async fn a_stream_and_pages_give_the_models_rows_in_the_models_order() {
     let world = Build::default().world();
     let wallet = world.add("mixed", WalletPlan::trades(1500));
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     let truth = world.truth(wallet);
     assert_eq!(end.error, None);
     assert!(end.complete && !end.more);
@@ -81,7 +81,7 @@ async fn a_stream_cut_anywhere_and_resumed_loses_and_repeats_nothing() {
         let (mut rows, mut resume, mut steps) = (Vec::new(), None, 0);
         loop {
             // Hangs up after `cut` steps, while the wallet loads, and comes back by the cursor.
-            let mut walk = world.walk(wallet, Want::All, resume);
+            let mut walk = world.walk(wallet, Extent::All, resume);
             let end = loop {
                 match walk.next().await {
                     Step::Rows(more) => rows.extend(more),
@@ -109,7 +109,7 @@ async fn many_readers_of_one_wallet_share_one_load() {
     load(&world, alone).await;
     let one = world.nodes[0].stats().calls_of("getTransaction");
     world.nodes[0].reset_stats();
-    let mut walks: Vec<_> = (0..20).map(|_| world.walk(shared, Want::All, None)).collect();
+    let mut walks: Vec<_> = (0..20).map(|_| world.walk(shared, Extent::All, None)).collect();
     for walk in &mut walks {
         same(&finish(walk).await.0, &world.truth(shared));
     }
@@ -122,7 +122,7 @@ async fn a_page_loads_about_as_much_as_it_shows_and_then_the_loading_stops() {
     let world = Build::default().world();
     world.set_faults(Faults::latency(Duration::from_millis(80)));
     let wallet = world.add("big", WalletPlan::trades(20_000));
-    let (rows, end) = finish(&mut world.walk(wallet, Want::Rows(10), None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::Rows(10), None)).await;
     assert_eq!(rows.len(), 10);
     assert!(!end.complete && end.more && end.error.is_none());
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -138,7 +138,7 @@ async fn a_client_that_hangs_up_stops_what_it_alone_asked_for() {
     world.set_faults(Faults::latency(Duration::from_millis(80)));
     let wallet = world.add("big", WalletPlan::trades(20_000));
     let (mut leaves, mut stays) =
-        (world.walk(wallet, Want::All, None), world.walk(wallet, Want::All, None));
+        (world.walk(wallet, Extent::All, None), world.walk(wallet, Extent::All, None));
     assert!(matches!(leaves.next().await, Step::Rows(_)));
     drop(leaves);
     let before = world.calls();
@@ -150,7 +150,7 @@ async fn a_client_that_hangs_up_stops_what_it_alone_asked_for() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let stopped = world.calls();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(world.calls(), stopped, "nobody asks, and still it loads");
+    assert_eq!(world.calls(), stopped, "no reader is left, and still it loads");
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +159,7 @@ async fn what_a_window_leaves_goes_on_in_the_background_and_over_a_restart() {
     world.set_faults(Faults::latency(Duration::from_millis(80)));
     let wallet = world.add("big", WalletPlan::trades(4000));
     let window = Duration::from_secs(2);
-    let request = WalkRequest { window, ..World::request(wallet, Want::All) };
+    let request = WalkRequest { window, ..World::request(wallet, Extent::All) };
     let mut walk = world.history.walk(request).unwrap();
     let (rows, end) = finish(&mut walk).await;
     assert!(!end.complete && end.error.is_none() && !rows.is_empty());
@@ -173,7 +173,7 @@ async fn what_a_window_leaves_goes_on_in_the_background_and_over_a_restart() {
     assert_eq!(world.history.resume_pending().await.unwrap(), 1);
     settle(&world, wallet).await;
     let calls = world.calls();
-    let (rest, end) = finish(&mut world.walk(wallet, Want::All, Some(cursor))).await;
+    let (rest, end) = finish(&mut world.walk(wallet, Extent::All, Some(cursor))).await;
     assert!(end.complete && !end.more);
     assert_eq!(world.calls(), calls, "the background had loaded all");
     same(&[rows, rest].concat(), &world.truth(wallet));
@@ -193,7 +193,7 @@ async fn background_loads_are_capped_per_key_and_lapse() {
     for name in ["one", "two", "three"] {
         let wallet = world.add(name, WalletPlan::trades(20_000));
         let window = Duration::from_secs(4);
-        let request = WalkRequest { window, ..World::request(wallet, Want::All) };
+        let request = WalkRequest { window, ..World::request(wallet, Extent::All) };
         finish(&mut world.history.walk(request).unwrap()).await;
         tokio::time::sleep(Duration::from_millis(10)).await;
         let view = world.store.view().unwrap();
@@ -221,7 +221,7 @@ async fn a_fresh_check_is_reused_and_an_old_one_is_renewed() {
     world.model.arrive(wallet.address, 5);
     world.model.advance(500);
     tokio::time::sleep(Duration::from_secs(11)).await;
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete);
     same(&rows, &world.truth(wallet));
     assert!(world.nodes[0].stats().calls_of("getTransaction") <= calls + 30);
@@ -232,11 +232,11 @@ async fn a_silent_node_delays_a_stored_wallet_by_two_seconds_at_most() {
     let world = Build::default().world();
     let wallet = world.add("stored", WalletPlan::trades(60));
     load(&world, wallet).await;
-    let checked = world.walk(wallet, Want::All, None).as_of().await.unwrap();
+    let checked = world.walk(wallet, Extent::All, None).as_of().await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     world.set_faults(Faults { silence: Rate::ALWAYS, ..Faults::none() });
     let began = Instant::now();
-    let mut walk = world.walk(wallet, Want::All, None);
+    let mut walk = world.walk(wallet, Extent::All, None);
     let (rows, end) = finish(&mut walk).await;
     assert!(began.elapsed() <= Duration::from_millis(2_100), "{:?}", began.elapsed());
     assert!(end.complete && end.error.is_none());
@@ -249,12 +249,12 @@ async fn a_dead_node_is_told_when_nothing_is_stored() {
     let world = Build::default().world();
     let wallet = world.add("unknown", WalletPlan::trades(60));
     world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(rows.is_empty() && !end.complete);
     let Some(HistoryError::UpstreamUnavailable { detail }) = end.error else {
         panic!("{:?}", end.error)
     };
-    assert!(!detail.contains("planted"), "the URL's secret is told: {detail}");
+    assert!(!detail.contains("planted"), "the URL's secret is shown: {detail}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,7 +267,7 @@ async fn faults_of_every_kind_change_no_row() {
     }
 }
 
-/// No node tells places in a block, and each fifth answer is `null`, that for a block too.
+/// No node returns positions in a block, and each fifth answer is `null`, that for a block too.
 #[tokio::test(start_paused = true)]
 async fn a_block_that_is_told_as_nothing_is_asked_for_again() {
     let world = Build::default().world();
@@ -288,17 +288,17 @@ async fn a_cut_history_is_never_told_complete() {
     let mut options = world.nodes[0].options();
     options.first_available = kept;
     world.nodes[0].set_options(options);
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(!end.complete);
     assert_eq!(end.error, Some(HistoryError::HistoryCut { first: kept }));
     same(&rows, &truth[..rows.len()]);
     assert!(rows.len() >= 99);
     let report = world.history.coverage(wallet).await.unwrap().unwrap();
     assert_eq!((report.cut, report.complete), (Some(kept), false));
-    let mut page = world.walk(wallet, Want::Rows(1000), None);
+    let mut page = world.walk(wallet, Extent::Rows(1000), None);
     let (paged, end) = finish(&mut page).await;
     assert_eq!((paged.len(), end.complete), (rows.len(), false), "what lies above is served");
-    let (paged, end) = finish(&mut world.walk(wallet, Want::Rows(7), Some(page.cursor()))).await;
+    let (paged, end) = finish(&mut world.walk(wallet, Extent::Rows(7), Some(page.cursor()))).await;
     assert!(paged.is_empty(), "{}", paged.len());
     assert_eq!(end.error, Some(HistoryError::HistoryCut { first: kept }));
 }
@@ -309,7 +309,7 @@ async fn only_final_heights_are_told() {
     let wallet = world.add("early", WalletPlan::trades(200));
     let slot = world.model.truth(wallet.address).nth(50).unwrap().slot;
     world.model.set_head(slot - 1);
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete);
     assert!(rows.iter().all(|row| row.trade.key.height < slot));
     let record = world.store.view().unwrap().wallet(&wallet).await.unwrap().unwrap();
@@ -326,7 +326,7 @@ async fn a_reorganisation_is_cut_back_and_read_again() {
     world.model.reorg(from);
     assert_ne!(world.truth(wallet), before, "the model replaced something");
     tokio::time::sleep(Duration::from_secs(11)).await;
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete);
     same(&rows, &world.truth(wallet));
     assert_eq!(world.history.metrics().reorganisations.get(), 1);
@@ -339,12 +339,12 @@ async fn a_reorganisation_right_behind_the_rows_is_noticed() {
     world.set_faults(Faults::latency(Duration::from_millis(80)));
     let wallet = world.add("overtaken", WalletPlan::trades(60));
     let before = world.truth(wallet);
-    let mut walk = world.walk(wallet, Want::All, None);
+    let mut walk = world.walk(wallet, Extent::All, None);
     world.until_asked("getTransaction", &mut walk).await;
     world.model.reorg(before[0].slot);
     assert!(matches!(walk.next().await, Step::Rows(_)));
     tokio::time::sleep(Duration::from_secs(11)).await;
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     same(&rows, &world.truth(wallet));
     assert_eq!(world.history.metrics().reorganisations.get(), 1);
@@ -358,12 +358,12 @@ async fn a_small_wallet_is_not_kept_waiting_by_a_large_one() {
         world.add("large", WalletPlan::trades(20_000)),
         world.add("small", WalletPlan::trades(30)),
     );
-    let mut walk = world.walk(large, Want::All, None);
+    let mut walk = world.walk(large, Extent::All, None);
     for _ in 0..5 {
         assert!(matches!(walk.next().await, Step::Rows(_)));
     }
     let began = Instant::now();
-    let mut quick = world.walk(small, Want::All, None);
+    let mut quick = world.walk(small, Extent::All, None);
     let (rows, _) = finish(&mut quick).await;
     same(&rows, &world.truth(small));
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
@@ -378,7 +378,7 @@ async fn rows_below_a_gap_stay_hidden_until_it_is_closed() {
     world.model.arrive(wallet.address, 400);
     world.model.advance(50_000);
     tokio::time::sleep(Duration::from_secs(11)).await;
-    let mut walk = world.walk(wallet, Want::All, None);
+    let mut walk = world.walk(wallet, Extent::All, None);
     let truth = world.truth(wallet);
     assert!(truth.len() > old.len() + 300);
     let mut rows = Vec::new();
@@ -402,7 +402,7 @@ async fn settled_at_1_100(world: &World) -> (WalletId, Walk) {
     let checked_at = Some(world.now());
     let quiet = Chunk { checked_at, ..chunk(id, 1_000, 1_100, vec![]) };
     world.store.write_chunk(quiet).await.unwrap();
-    let mut walk = world.walk(wallet, Want::All, None);
+    let mut walk = world.walk(wallet, Extent::All, None);
     assert!(tokio::time::timeout(Duration::from_millis(1), walk.next()).await.is_err());
     assert_eq!(walk.cursor().head, Some(1_100));
     (id, walk)
@@ -437,7 +437,8 @@ async fn a_first_trade_above_a_walks_head_is_not_told() {
     assert_eq!((end.trade_count, end.first_trade), (0, None));
 }
 
-/// One node keeps only new blocks, neither tells places in a block, each fifth answer is `null`.
+/// One node keeps only new blocks, neither returns positions in a block, each fifth answer is
+/// `null`.
 #[tokio::test(start_paused = true)]
 async fn a_load_over_nulls_and_a_pruned_node_takes_a_bounded_number_of_requests() {
     let world = Build { nodes: 2, ..Build::default() }.world();
@@ -451,7 +452,7 @@ async fn a_load_over_nulls_and_a_pruned_node_takes_a_bounded_number_of_requests(
     let transactions = world.model.transaction_count(wallet.address);
     let (mut rows, mut resume) = (Vec::new(), None);
     for _ in 0..100 {
-        let mut walk = world.walk(wallet, Want::All, resume);
+        let mut walk = world.walk(wallet, Extent::All, resume);
         let (more, end) = finish(&mut walk).await;
         rows.extend(more);
         let requests: u64 = world.nodes.iter().map(|node| node.stats().requests).sum();
@@ -477,7 +478,7 @@ async fn each_trade_counts_once_per_key_over_modes_cursors_and_restarts() {
     world = world.restart().await;
     pages(&world, wallet, 50).await;
     assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), total);
-    let other = WalkRequest { key: KeyId(2), ..World::request(wallet, Want::Rows(10)) };
+    let other = WalkRequest { key: KeyId(2), ..World::request(wallet, Extent::Rows(10)) };
     finish(&mut world.history.walk(other).unwrap()).await;
     assert_eq!(world.history.usage(KeyId(2)).await.unwrap(), 10);
 }
@@ -488,7 +489,7 @@ async fn what_was_counted_right_before_a_stop_is_known_after_it() {
     let wallet = world.add("stopped", WalletPlan::trades(60));
     load(&world, wallet).await;
     let (last, began) =
-        (WalkRequest { key: KeyId(2), ..World::request(wallet, Want::Rows(10)) }, Instant::now());
+        (WalkRequest { key: KeyId(2), ..World::request(wallet, Extent::Rows(10)) }, Instant::now());
     finish(&mut world.history.walk(last).unwrap()).await;
     assert!(began.elapsed().is_zero(), "usage may be written down meanwhile");
     let world = world.restart().await;
@@ -499,7 +500,7 @@ async fn what_was_counted_right_before_a_stop_is_known_after_it() {
 async fn a_quota_ends_a_walk_with_its_last_row_counted() {
     let world = Build::default().world();
     let wallet = world.add("quota", WalletPlan::trades(100));
-    let request = WalkRequest { quota: Some(25), ..World::request(wallet, Want::All) };
+    let request = WalkRequest { quota: Some(25), ..World::request(wallet, Extent::All) };
     let (rows, end) = finish(&mut world.history.walk(request.clone()).unwrap()).await;
     assert_eq!(rows.len(), 25);
     assert_eq!(end.error, Some(HistoryError::QuotaExceeded));
@@ -515,7 +516,7 @@ async fn whole_pages_are_read_where_a_node_offers_them_and_give_the_same_rows() 
     world.nodes[0].set_options(options.clone());
     world.set_faults(Faults::latency(Duration::from_millis(80)));
     let wallet = world.add("whole", WalletPlan::trades(1200));
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     same(&rows, &world.truth(wallet));
     let stats = world.nodes[0].stats();
@@ -524,7 +525,7 @@ async fn whole_pages_are_read_where_a_node_offers_them_and_give_the_same_rows() 
 
     // Taken away in the middle, the lists go on where the pages ended.
     let other = world.add("taken away", WalletPlan::trades(900));
-    let mut walk = world.walk(other, Want::All, None);
+    let mut walk = world.walk(other, Extent::All, None);
     let Step::Rows(rows) = walk.next().await else { panic!("no rows") };
     let mut rows = rows.to_vec();
     options.transactions_for_address = false;
@@ -545,15 +546,15 @@ async fn a_whole_page_that_ends_early_costs_no_row() {
         world.set_faults(Faults { short_page: Rate(200), ..Faults::none() });
         let plan = WalletPlan { burst: 40, ..WalletPlan::trades(800) };
         let wallet = world.add("short", plan);
-        let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+        let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
         assert!(end.complete, "{end:?}");
         same(&rows, &world.truth(wallet));
         assert_eq!(world.nodes[0].stats().calls_of("getTransaction"), 0, "lists were read");
     }
 }
 
-/// Whole pages that are gone before their first chunk have found token accounts: whoever reads on
-/// below must know them, for some transactions name nothing else.
+/// Full pages that are gone before their first chunk have found token accounts: every task that
+/// reads on below must know them, because some transactions name nothing else.
 #[tokio::test(start_paused = true)]
 async fn accounts_that_whole_pages_found_are_known_below_the_lists_that_took_over() {
     let mut world = Build::default().world();
@@ -566,10 +567,10 @@ async fn accounts_that_whole_pages_found_are_known_below_the_lists_that_took_ove
     world.nodes[0].set_options(offers(false));
     let plan = WalletPlan { keeper_percent: 80, ..WalletPlan::trades(1500) };
     let wallet = world.add("kept", plan);
-    let (rows, _) = finish(&mut world.walk(wallet, Want::Rows(1), None)).await;
+    let (rows, _) = finish(&mut world.walk(wallet, Extent::Rows(1), None)).await;
     assert_eq!(rows.len(), 1);
     world = world.restart().await;
-    let (all, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (all, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     same(&all, &world.truth(wallet));
 }
@@ -581,7 +582,7 @@ async fn the_first_rows_come_within_four_round_trips_and_the_whole_in_few_reques
     world.set_faults(Faults::latency(trip));
     let wallet = world.add("measured", WalletPlan::trades(3000));
     let began = Instant::now();
-    let mut walk = world.walk(wallet, Want::All, None);
+    let mut walk = world.walk(wallet, Extent::All, None);
     assert!(matches!(walk.next().await, Step::Rows(_)));
     assert!(began.elapsed() <= trip * 4 + Duration::from_millis(100), "{:?}", began.elapsed());
     finish(&mut walk).await;
@@ -600,7 +601,7 @@ async fn run_ahead_is_bounded_whatever_the_wallets_size() {
     let world = wide.world();
     world.set_faults(Faults::latency(Duration::from_secs(1)));
     let wallet = world.add("huge", WalletPlan::trades(20_000));
-    let mut walk = world.walk(wallet, Want::All, None);
+    let mut walk = world.walk(wallet, Extent::All, None);
     assert!(matches!(walk.next().await, Step::Rows(_)));
     let asked = world.nodes[0].stats().calls_of("getTransaction");
     // 400 a reader, and those that the first delivered chunks made room for.

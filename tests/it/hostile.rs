@@ -1,12 +1,12 @@
-//! The real server against clients that mean no good: whatever they send, it is refused with a
-//! status of theirs (4xx) or not answered at all, and everybody else is served on.
+//! The real server against malicious clients: every request is rejected with a status of theirs
+//! (4xx) or not answered at all, and all other clients are still served.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use crate::support::program::{PATIENCE, Place, Server};
 
-/// Sends bytes, tells the first status answered; `None` where the connection just ended.
+/// Sends bytes, returns the first status answered; `None` where the connection just ended.
 fn send(server: &Server, bytes: &[u8]) -> Option<u16> {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -348,7 +348,7 @@ fn thousands_of_idle_and_half_open_connections_hold_up_nobody() {
         stream.write_all(&whole.as_bytes()[..part]).unwrap();
         held.push(stream);
         if at % 500 == 499 {
-            assert_eq!(rows(), page, "beside {at}");
+            assert_eq!(rows(), page, "next to {at}");
         }
     }
     assert_eq!(rows(), page);

@@ -53,7 +53,7 @@ fn decoded(registry: &Registry, chain: &str, wallet: Address, tx: &RawTx) {
     }
 }
 
-/// Reads all there is, and all that is asked beside; what was read.
+/// Reads the whole history, and all other requests; returns what was read.
 async fn read(registry: &Registry, chain: &str, source: &Source, wallet: Address) -> usize {
     let lane = Lane::new(1, Arc::new(Priority::interactive()));
     let request = GapRequest {
@@ -106,7 +106,7 @@ async fn run(
         let all = read(&registry, chain, &source, wallet);
         let got = timeout(ENDLESS, all).await;
         let got = got.unwrap_or_else(|_| panic!("{name}, seed {seed}: it never ends"));
-        // The same tells that it would have read something, had it been let.
+        // The same shows that it would have read something without the limit.
         assert!(share > 0 || got > 0, "{name}, seed {seed}: nothing");
         found += got;
         changed += mangled.changed.load(Ordering::Relaxed);

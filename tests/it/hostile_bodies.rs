@@ -109,7 +109,7 @@ fn bodies() -> Vec<(&'static str, Vec<u8>)> {
         ("the same twice", text(&format!("{{\"addresses\":[{one}],\"addresses\":[{one}]}}"))),
         ("two documents", text(&format!("{}{}", all(1), all(1)))),
         ("deep", text(&format!("{{\"addresses\":{}", "[".repeat(16_000)))),
-        ("deep beside", text(&format!("{{\"x\":{},", "{\"a\":".repeat(3_000)))),
+        ("deep sibling", text(&format!("{{\"x\":{},", "{\"a\":".repeat(3_000)))),
         ("a huge number", text(&format!("{{\"addresses\":[{}]}}", "9".repeat(16_000)))),
         ("another chain", text(&format!("{{\"addresses\":[{one}],\"chain\":\"eth\"}}"))),
         ("no chain", text(&format!("{{\"addresses\":[{one}],\"chain\":\"../../x\"}}"))),
@@ -158,7 +158,7 @@ fn a_body_that_cannot_be_read_is_the_clients_fault() {
     assert!(!place.log("demo").contains("panicked"), "{}", place.log("demo"));
 }
 
-/// Sends what was asked a byte a second, on paused time, and tells when the server had enough of it.
+/// Sends the request a byte a second, on paused time, and returns when the server closed.
 async fn trickle(served: &Served, begin: &str) -> (Duration, String) {
     let mut stream = tokio::net::TcpStream::connect(served.address).await.unwrap();
     stream.write_all(begin.as_bytes()).await.unwrap();
@@ -191,7 +191,7 @@ async fn who_sends_a_byte_a_second_is_not_waited_for() {
     let (took, answer) = trickle(&served, &begin).await;
     assert!(took <= body_most + most + Duration::from_secs(2), "{took:?}");
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("in time"), "{answer}");
-    // A body that nobody reads holds up nobody either.
+    // A body that is never read delays no other client.
     let begin = format!(
         "GET {}?limit=1 HTTP/1.1\r\nhost: localhost\r\nx-api-key: wrong\r\ncontent-length: 9999\r\n\r\n",
         path(&wallet(1))

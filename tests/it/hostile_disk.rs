@@ -227,9 +227,9 @@ fn a_folder_that_becomes_read_only_is_served_on() {
         assert_eq!(stream(&server, SMALL, key), stored);
     }
     let refused = unprivileged(&place, &["keys", "create", "--data-dir", "data"]).output().unwrap();
-    let told = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(1), "{told}");
-    assert!(told.contains("keys") && told.contains("ermission denied"), "{told}");
+    let shown = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("keys") && shown.contains("ermission denied"), "{shown}");
     assert_eq!(stream(&server, SMALL, key), stored, "the key is still good");
     server.signal("TERM");
     assert_eq!(server.wait(), Some(0));

@@ -1,4 +1,5 @@
-//! Who else on the machine may read what the program keeps: nobody, whichever command made it.
+//! Which other users of the machine may read what the program keeps: none, whichever command made
+//! it.
 
 #![cfg(unix)]
 

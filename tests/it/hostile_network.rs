@@ -134,7 +134,7 @@ async fn a_head_in_ruins_is_an_error_without_the_address() {
     }
 }
 
-/// Each kind of redirect, to a server that waits for whoever comes.
+/// Each kind of redirect, to a server that waits for any client.
 #[tokio::test]
 async fn no_redirect_leads_to_another_host() {
     let (trap, lured) = server(|_| whole("", b"{}"));
@@ -172,7 +172,7 @@ async fn json_beyond_reason_ends_in_an_error() {
         let pool = Pool::new(vec![endpoint], transport, limits, Arc::new(Epoch), 1);
         let asked = tokio::time::timeout(PATIENCE, pool.batch(&calls(1), &lane(1))).await;
         match asked.expect("it ends").remove(0) {
-            // Raw text that nobody has read yet.
+            // Raw bytes that were not read yet.
             Ok(answer) => {
                 let read = serde_json::from_str::<serde_json::Value>(answer.result.get());
                 assert!(read.is_err());
@@ -186,7 +186,7 @@ async fn json_beyond_reason_ends_in_an_error() {
     }
 }
 
-/// A server with a certificate that nobody vouches for. What it was told over TLS comes out.
+/// A server with a certificate without a trusted issuer. What it received over TLS comes out.
 fn tls_server() -> (SocketAddr, rustls::RootCertStore, mpsc::Receiver<usize>) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
@@ -230,7 +230,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused_before_anything_is_sai
             "{error:?}"
         );
         assert!(!format!("{error:?}").contains("planted"));
-        assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), 0, "the server was told something");
+        assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), 0, "the server received something");
     }
     // It does answer who trusts it.
     let provider = Arc::new(rustls::crypto::ring::default_provider());

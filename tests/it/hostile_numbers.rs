@@ -1,7 +1,7 @@
 //! Numbers that are none, or that lie beyond what their field can hold, in each place of a node's
 //! answer: the transaction is refused, or it is read as before; no amount is ever made up from them.
 
-#![expect(clippy::print_stderr, reason = "tells how much was tried")]
+#![expect(clippy::print_stderr, reason = "prints how much was tried")]
 
 use blotter::decode::{DecodedTrade, evm, solana, tron};
 use blotter::demo::DemoNode;

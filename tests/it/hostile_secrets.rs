@@ -88,7 +88,7 @@ fn trap() -> (String, Arc<AtomicUsize>) {
     (url, came)
 }
 
-/// What is run beside the server.
+/// What runs next to the server.
 const COMMANDS: &[&[&str]] = &[
     &["config"],
     &["chains", "--check"],
@@ -181,13 +181,13 @@ fn no_secret_is_in_anything_that_is_said() {
         std::fs::read_to_string(place.path().join("data/keys.toml")).unwrap(),
     ));
     for (what, text) in &said {
-        assert_eq!(secret_in(text, &key), None, "{what} tells a secret");
+        assert_eq!(secret_in(text, &key), None, "{what} shows a secret");
     }
     assert!(said.iter().any(|(_, text)| text.contains("127.0.0.1")), "nothing was said at all");
     assert_eq!(came.load(Ordering::Relaxed), 0, "a redirect was followed");
 }
 
-/// A panic says what `Debug` shows, of whatever it stumbled over.
+/// A panic shows what `Debug` shows of any value.
 #[test]
 fn no_secret_is_in_a_panic() {
     let url = "https://planteduser:plantedword@node.example/planted-path?key=plantedquery";
@@ -207,9 +207,9 @@ fn no_secret_is_in_a_panic() {
     let keys = Keys::new(ring(&[("blt_plantedkey", key(1, |_| {}))]));
     let shown = format!("{endpoint:?} {request:?} {pool:?} {keys:?}");
     let panicked = std::panic::catch_unwind(|| panic!("{shown}")).unwrap_err();
-    let told = panicked.downcast_ref::<String>().unwrap().to_ascii_lowercase();
-    assert!(told.contains("node.example"), "{told}");
+    let shown = panicked.downcast_ref::<String>().unwrap().to_ascii_lowercase();
+    assert!(shown.contains("node.example"), "{shown}");
     for word in ["planted", BASIC] {
-        assert!(!told.contains(word), "{told}");
+        assert!(!shown.contains(word), "{shown}");
     }
 }

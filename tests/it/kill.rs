@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::mangle::Dice;
 use crate::support::program::{PATIENCE, Place, Server};
 
-/// The lines of a stream as they come; ends where the connection does, in whatever way.
+/// The lines of a stream as they come; ends where the connection does, in any way.
 struct Lines {
     from: BufReader<TcpStream>,
     buffer: Vec<u8>,
@@ -128,7 +128,7 @@ impl Reader {
             self.cursor = format!("?cursor={}", line["cursor"].as_str().unwrap());
             return false;
         }
-        assert_eq!(self.rows.len(), truth.len(), "told complete");
+        assert_eq!(self.rows.len(), truth.len(), "reported as complete");
         (self.rows, self.cursor) = (Vec::new(), String::new());
         self.walks += 1;
         true
@@ -151,7 +151,7 @@ fn stream_through_kills(url: &str, mut readers: Vec<Reader>, truths: &[Vec<Told>
                 *stream = reader.open(&server, &key);
             }
         }
-        // The moment is left to chance: nothing that is waited for tells when.
+        // The moment is random: no event that is waited for decides it.
         std::thread::park_timeout(Duration::from_micros(seed.roll() % 40_000));
         server.signal("KILL");
         server.wait();

@@ -8,8 +8,12 @@
     reason = "a test that cannot go on says so by panicking"
 )]
 
+#[cfg(unix)]
+mod admin;
 mod api;
 mod api_live;
+mod capacity;
+mod care_store;
 mod corpus;
 mod crash;
 mod decode;
@@ -75,6 +79,8 @@ mod store;
 mod store_files;
 mod support;
 mod tidy;
+mod tidy_rooms;
+mod tidy_words;
 mod tron_decode;
 mod tron_proof;
 mod tron_source;

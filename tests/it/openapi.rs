@@ -45,7 +45,7 @@ fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
 fn described(document: &Value, route: &str, method: &str, response: &Response<Bytes>) {
     let status = response.status().as_u16().to_string();
     let told = &document["paths"][route][method]["responses"][&status];
-    assert!(told.is_object(), "{method} {route} does not tell of {status}: {}", text(response));
+    assert!(told.is_object(), "{method} {route} does not describe {status}: {}", text(response));
     let told = resolved(document, told);
     for name in response.headers().keys().map(http::HeaderName::as_str) {
         let is_told = told["headers"]
@@ -227,7 +227,7 @@ async fn the_coverage_of_a_wallet_is_what_is_described() {
     };
     let before = shown(&ask().await);
     assert_eq!((&before["complete"], &before["height"]), (&false.into(), &().into()));
-    let mut walk = world.walk(wallet, blotter::history::Want::All, None);
+    let mut walk = world.walk(wallet, blotter::history::Extent::All, None);
     crate::support::world::finish(&mut walk).await;
     let after = shown(&ask().await);
     let head = after["height"].clone();
@@ -321,7 +321,7 @@ fn every_route_is_described() {
     for part in source.split("warp::path!(").skip(1) {
         let inside = part.split(')').next().unwrap();
         let segments: Vec<&str> = inside.split(" / ").map(|s| s.trim_matches('"')).collect();
-        // What the page at the root is made of is nobody's interface.
+        // The parts of the page at the root are not a public interface.
         if segments[0] == "page" {
             continue;
         }

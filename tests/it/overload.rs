@@ -1,6 +1,6 @@
-//! More wallets than can be loaded at one time, on paused time: those who can be served are, each
-//! in its turn; others are told to come back; wallets that are stored do not notice; and nothing is
-//! kept of who was sent away.
+//! More wallets than can be loaded at one time, on paused time: those that can be served are, each
+//! in its turn; others are rejected with a retry hint; wallets that are stored are not affected;
+//! and nothing is kept of rejected requests.
 #![allow(clippy::disallowed_methods, reason = "a test's own tasks end with its runtime")]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use blotter::api::{Api, ApiLimits, ApiParts, Keys};
 use blotter::demo::Faults;
 use blotter::demo::solana::WalletPlan;
 use blotter::domain::Wallet;
-use blotter::history::{HistoryError, HistoryLimits, Step, Walk, Want};
+use blotter::history::{Extent, HistoryError, HistoryLimits, Step, Walk};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 
@@ -44,7 +44,7 @@ async fn begin(
 ) -> (Vec<(Wallet, Walk, Step)>, Vec<HistoryError>) {
     let (mut begun, mut refused) = (Vec::new(), Vec::new());
     for wallet in wallets {
-        match world.history.walk(World::request(*wallet, Want::All)) {
+        match world.history.walk(World::request(*wallet, Extent::All)) {
             Ok(walk) => begun.push((*wallet, walk)),
             Err(error) => refused.push(error),
         }
@@ -79,7 +79,7 @@ async fn those_let_in_are_served_in_turns_and_the_others_told_to_come_back() {
     }))
     .await;
     assert!(ends.iter().all(|(end, _)| end.complete), "{ends:?}");
-    // Nobody waits for long after everybody else was done.
+    // No wallet waits for long after all others are done.
     let times: Vec<Duration> = ends.iter().map(|(_, took)| *took).collect();
     let (first, last) = (times.iter().min().unwrap(), times.iter().max().unwrap());
     assert!(*last < *first * 3 + Duration::from_secs(1), "{first:?} to {last:?}");
@@ -89,7 +89,7 @@ async fn those_let_in_are_served_in_turns_and_the_others_told_to_come_back() {
 async fn stored_wallets_are_answered_from_the_store_while_others_load() {
     let world = crowded();
     let stored = wallets(&world, "stored", 1, 40)[0];
-    finish(&mut world.walk(stored, Want::All, None)).await;
+    finish(&mut world.walk(stored, Extent::All, None)).await;
     sleep(Duration::from_secs(60)).await;
     world.set_faults(Faults::latency(SLOW));
     let crowd = wallets(&world, "crowd", ACTIVE - 1, 2_000);
@@ -97,7 +97,7 @@ async fn stored_wallets_are_answered_from_the_store_while_others_load() {
     assert_eq!(inside.len(), ACTIVE - 1);
     for _ in 0..5 {
         let began = Instant::now();
-        let (rows, end) = finish(&mut world.walk(stored, Want::Rows(10), None)).await;
+        let (rows, end) = finish(&mut world.walk(stored, Extent::Rows(10), None)).await;
         assert_eq!((rows.len(), end.error), (10, None));
         let most = world.limits.head_wait_max + Duration::from_millis(1);
         assert!(began.elapsed() <= most, "{:?}", began.elapsed());
@@ -112,7 +112,7 @@ async fn nothing_is_kept_of_those_who_were_sent_away() {
     let world = crowded();
     world.set_faults(Faults::latency(Duration::from_secs(3600)));
     let crowd = wallets(&world, "crowd", ACTIVE, 10);
-    let held: Vec<Walk> = crowd.iter().map(|w| world.walk(*w, Want::All, None)).collect();
+    let held: Vec<Walk> = crowd.iter().map(|w| world.walk(*w, Extent::All, None)).collect();
     let waiting = held.into_iter().map(|mut walk| async move { walk.next().await });
     let held = tokio::spawn(join_all(waiting));
     sleep(Duration::from_secs(1)).await;
@@ -146,7 +146,7 @@ async fn clients_are_told_when_to_come_back() {
     let held: Vec<_> = crowd
         .iter()
         .map(|wallet| {
-            let mut walk = world.walk(*wallet, Want::All, None);
+            let mut walk = world.walk(*wallet, Extent::All, None);
             tokio::spawn(async move { walk.next().await })
         })
         .collect();

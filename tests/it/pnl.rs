@@ -411,7 +411,7 @@ fn digits(value: &Value) -> String {
 fn check_demo(place: &Place, chain: &str, decimals: usize, wallet: &str, truth: Vec<Traded>) {
     let ran = place.run(&["history", wallet, "--chain", chain, "--format", "csv"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    // What the chain does not tell is valued by prices, or not at all: these come from the rows.
+    // What the chain does not contain is valued by prices, or not at all: these come from the rows.
     let rows: HashMap<(String, String), (String, String)> = ran
         .stdout
         .lines()

@@ -1,5 +1,5 @@
-//! Native prices from reference pools of the demo EVM chains, held against trades whose native
-//! side is known: it is hidden, told by the price, and compared.
+//! Native prices from reference pools of the demo EVM chains, compared with trades whose native
+//! side is known: it is hidden, computed from the price, and compared.
 
 #![expect(clippy::print_stderr, reason = "shows how far estimates are off")]
 
@@ -163,7 +163,7 @@ async fn a_price_depends_on_its_height_alone() {
     world.portal.set_options(PortalOptions { transactions_max: 7, ..PortalOptions::default() });
     let gateway = world.source(true).native_prices(&at, &lane()).await.unwrap();
     assert_eq!(gateway, together, "by the gateway");
-    // What nodes cannot tell is no price of nothing.
+    // A value that nodes cannot give is not a price of zero.
     let refused = world.source(false).native_prices(&at, &lane()).await.unwrap_err();
     assert!(refused.is_final(), "{refused}");
     world.model.advance(5_000);
@@ -233,12 +233,12 @@ async fn an_error_is_not_taken_for_what_a_pool_exchanges() {
         let says = ("error", json!({"code": code, "message": message}));
         let transport = Refusing::new(&world, says);
         let source = world.source_by(transport.clone(), false);
-        let told = source.native_prices(&at, &lane()).await;
-        assert!(told.is_err(), "{message}: {told:?}");
+        let shown = source.native_prices(&at, &lane()).await;
+        assert!(shown.is_err(), "{message}: {shown:?}");
         transport.recover();
         tokio::time::sleep(Duration::from_secs(3_600)).await;
-        let told = source.native_prices(&at, &lane()).await.unwrap();
-        assert_eq!(told, expected, "{message}");
+        let shown = source.native_prices(&at, &lane()).await.unwrap();
+        assert_eq!(shown, expected, "{message}");
     }
 }
 
@@ -288,12 +288,12 @@ async fn nodes_with_faults_give_the_same_prices() {
         garbage: Rate(50),
         ..Faults::none()
     });
-    let mut told = None;
+    let mut shown = None;
     for _ in 0..20 {
         if let Ok(prices) = world.source(false).native_prices(&at, &lane()).await {
-            told = Some(prices);
+            shown = Some(prices);
             break;
         }
     }
-    assert_eq!(told, Some(expected));
+    assert_eq!(shown, Some(expected));
 }

@@ -1,5 +1,5 @@
-//! Native prices from reference pools of the demo Solana, held against trades whose native side is
-//! known: it is hidden, told by the price, and compared.
+//! Native prices from reference pools of the demo Solana, compared with trades whose native side is
+//! known: it is hidden, computed from the price, and compared.
 
 #![expect(clippy::print_stderr, reason = "shows how far estimates are off")]
 

@@ -1,4 +1,5 @@
-//! Native prices on Tron: a node's JSON-RPC tells the events of a pair whose price the test knows.
+//! Native prices on Tron: a node's JSON-RPC returns the events of a pair whose price the test
+//! knows.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

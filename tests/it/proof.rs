@@ -6,7 +6,7 @@ use blotter::decode::solana::DECODER_VERSION;
 use blotter::demo::solana::WalletPlan;
 use blotter::demo::{Faults, Rate};
 use blotter::domain::{Doubts, Proof, UnixMillis, Wallet, Way};
-use blotter::history::{End, HistoryError, Want};
+use blotter::history::{End, Extent, HistoryError};
 use blotter::store::{Chunk, WalletPatch, WalletRecord};
 
 use crate::support::trades::chunk;
@@ -18,7 +18,7 @@ const MONTH_MS: u64 = 30 * 24 * 3600 * 1000;
 async fn loaded(trades: u64) -> (World, Wallet) {
     let world = Build::default().world();
     let wallet = world.add("proved", WalletPlan::trades(trades));
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     same(&rows, &world.truth(wallet));
     (world, wallet)
@@ -60,7 +60,7 @@ async fn what_lies_below_a_transaction_that_no_endpoint_gives_is_served_and_not_
     let lost = truth[20];
     lose(&world, wallet, &lost).await;
     world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     same(&rows, &without(&truth, &lost));
     assert_unproved(&end, &lost);
     let report = world.history.coverage(wallet).await.unwrap().unwrap();
@@ -79,11 +79,11 @@ async fn pages_do_not_end_complete_below_a_missing_transaction() {
     let lost = truth[20];
     lose(&world, wallet, &lost).await;
     world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
-    let mut walk = world.walk(wallet, Want::Rows(1_000_000), None);
+    let mut walk = world.walk(wallet, Extent::Rows(1_000_000), None);
     let (rows, end) = finish(&mut walk).await;
     same(&rows, &without(&truth, &lost));
     assert_unproved(&end, &lost);
-    let (rows, end) = finish(&mut world.walk(wallet, Want::Rows(10), Some(walk.cursor()))).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::Rows(10), Some(walk.cursor()))).await;
     assert!(rows.is_empty());
     assert_unproved(&end, &lost);
 }
@@ -95,7 +95,7 @@ async fn a_missing_transaction_is_asked_for_again_and_then_the_history_is_comple
     let truth = world.truth(wallet);
     lose(&world, wallet, &truth[20]).await;
     world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
-    let (_, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (_, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(!end.complete);
     let requests = || world.nodes[0].stats().requests;
     let before = requests();
@@ -104,13 +104,13 @@ async fn a_missing_transaction_is_asked_for_again_and_then_the_history_is_comple
     assert!((1..2_000).contains(&requests), "{requests} requests in an hour");
     world.set_faults(Faults::none());
     tokio::time::sleep(Duration::from_secs(1200)).await;
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     same(&rows, &truth);
 }
 
-/// A client that goes on by cursors lacks a row that came above its cursor: it is not told that it
-/// has all.
+/// A client that continues by cursors lacks a row that came above its cursor: the answer does not
+/// claim that it has all.
 #[tokio::test(start_paused = true)]
 async fn a_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
     let (world, wallet) = loaded(60).await;
@@ -118,17 +118,17 @@ async fn a_walk_above_whose_cursor_a_row_came_does_not_end_complete() {
     let lost = truth[3];
     lose(&world, wallet, &lost).await;
     world.set_faults(Faults { unavailable: Rate::ALWAYS, ..Faults::none() });
-    let mut first = world.walk(wallet, Want::Rows(30), None);
+    let mut first = world.walk(wallet, Extent::Rows(30), None);
     let (rows, _) = finish(&mut first).await;
     assert_eq!(rows.len(), 30);
     let resume = first.cursor();
     drop(first);
     world.set_faults(Faults::none());
     for _ in 0..20 {
-        let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+        let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
         if end.complete {
             same(&rows, &truth);
-            let (rows, end) = finish(&mut world.walk(wallet, Want::All, Some(resume))).await;
+            let (rows, end) = finish(&mut world.walk(wallet, Extent::All, Some(resume))).await;
             assert_eq!(rows.len() + 30, without(&truth, &lost).len());
             assert!(!end.complete, "{end:?}");
             assert_eq!(end.error, Some(HistoryError::Changed));
@@ -148,7 +148,7 @@ async fn a_check_from_the_future_is_no_check() {
     let patch = WalletPatch { checked_at: Some(ahead), ..WalletPatch::default() };
     world.store.update_wallet(id, epoch, patch).await.unwrap();
     world.model.arrive(wallet.address, 5);
-    let mut walk = world.walk(wallet, Want::All, None);
+    let mut walk = world.walk(wallet, Extent::All, None);
     let (rows, end) = finish(&mut walk).await;
     assert!(end.complete, "{end:?}");
     same(&rows, &world.truth(wallet));

@@ -110,7 +110,7 @@ fn wallet_of(family: Family, seed: u8) -> Wallet {
     Wallet { chain: ChainId(1), address }
 }
 
-/// The order of delivery, as the documentation tells it.
+/// The order of delivery, as the documentation defines it.
 fn rank(key: &TradeKey) -> impl Ord + use<> {
     let newest_first = (Reverse(key.time.0), Reverse(key.height), Reverse(key.index));
     (newest_first, key.tx.to_bytes(), key.leg)
@@ -279,7 +279,7 @@ fn trade_of(number: usize, sample: &Sample) -> Trade {
         mint: mint(sample.mint),
         units: sample.units,
         native: sample.native,
-        valued: ValueSource::told(sample.native),
+        valued: ValueSource::of_transaction(sample.native),
         venue: sample.venue.as_str().into(),
     }
 }
@@ -308,7 +308,7 @@ struct Batch {
     trade_count: Option<usize>,
 }
 
-/// Every field of a line, beside what the trade and its token say.
+/// Every field of a line, compared with the trade and its token.
 fn check(line: &Line, trade: &Trade, (symbol, decimals): &Known) {
     let TxId::Solana(tx) = trade.key.tx else { panic!("of another chain") };
     let Address::Solana(mint) = trade.mint else { panic!("of another chain") };
@@ -360,7 +360,7 @@ proptest! {
 
             let stream = world.get(&served::path(&wallet)).await;
             let body = std::str::from_utf8(stream.body()).unwrap();
-            // However lines are told apart, there are as many.
+            // Lines can be separated in any way; their number is the same.
             let breaks = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}');
             assert_eq!(body.matches(breaks).count(), body.matches('\n').count());
             let batches: Vec<Batch> = body

@@ -185,8 +185,8 @@ async fn a_dead_node_is_given_up_in_bounded_time_and_named_without_its_secret() 
     let error = pool.call("echo", json!([1]), &lane(1)).await.unwrap_err();
     assert!(began.elapsed() <= Duration::from_secs(60), "{:?}", began.elapsed());
     assert!(matches!(error, UpstreamError::Unavailable { .. }));
-    let told = format!("{error} {error:?} {:?} {pool:?}", pool.endpoints());
-    assert!(told.contains("http://one") && !told.contains("planted"), "{told}");
+    let shown = format!("{error} {error:?} {:?} {pool:?}", pool.endpoints());
+    assert!(shown.contains("http://one") && !shown.contains("planted"), "{shown}");
     let tries = script.sent().len();
     assert!(tries <= 12, "{tries} tries");
 }
@@ -218,7 +218,7 @@ async fn a_straggler_is_helped_by_another_endpoint() {
     assert!(script.sent_to("other") >= 1);
 }
 
-/// The transport over real sockets: limits hold whatever a server sends.
+/// The transport over real sockets: limits hold for any bytes that a server sends.
 mod sockets {
     use super::{Duration, HttpTransport, Request, SecretText, Transport, TransportError};
     use blotter::rpc::{Method, SecretUrl};

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::support::script::{Act, Script, at, lane, pool};
 
-/// An explorer in short: words of the body tell what it is.
+/// An explorer in short: words of the body decide what it is.
 fn read(status: u16, body: &[u8]) -> Reading {
     let text = String::from_utf8_lossy(body).into_owned();
     match text.split(' ').next().unwrap() {
@@ -68,7 +68,7 @@ async fn a_slow_down_is_waited_for_and_other_trouble_is_asked_again() {
     assert_eq!((counts.sent, counts.failed), (5, 4));
 }
 
-/// The header is the server's own word, whatever the body is taken for.
+/// The header is the server's own, independent of how the body is classified.
 #[tokio::test(start_paused = true)]
 async fn retry_after_is_honoured_whatever_the_body_says() {
     for (status, body) in [(429, "<html>"), (503, "<html>"), (429, "slow")] {
@@ -131,8 +131,8 @@ async fn a_dead_endpoint_is_given_up_in_bounded_time() {
     let error = list(&pool).await.unwrap_err();
     assert!(matches!(error, UpstreamError::Unavailable { .. }), "{error:?}");
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
-    let told = format!("{error} {:?}", pool.endpoints());
-    assert!(told.contains("nothing-good (hidden)") && !told.contains("path-key"), "{told}");
+    let shown = format!("{error} {:?}", pool.endpoints());
+    assert!(shown.contains("nothing-good (hidden)") && !shown.contains("path-key"), "{shown}");
 }
 
 #[tokio::test(start_paused = true)]

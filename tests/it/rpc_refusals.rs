@@ -63,7 +63,7 @@ async fn a_quick_refusing_endpoint_takes_nothing_from_a_slower_good_one() {
     }
 }
 
-/// The status and the words of a body, whatever they are.
+/// The status and any text of a body.
 fn any_refusal() -> impl Strategy<Value = (u16, String)> {
     let status = prop_oneof![Just(200_u16), 300_u16..600];
     let words = prop_oneof![
@@ -110,7 +110,7 @@ proptest! {
             let pool = pool(&script, hosts);
             for _ in 0..6 {
                 let served = timeout(Duration::from_secs(30), echoes(&pool, 3, &lane(1))).await;
-                assert!(served.is_ok(), "not served in time beside {bodies:?}");
+                assert!(served.is_ok(), "not served in time next to {bodies:?}");
             }
         });
     }
@@ -157,6 +157,20 @@ async fn a_method_that_worked_is_unavailable_not_absent() {
     echoes(&pool, 1, &lane(1)).await;
     let error = pool.call("echo", json!([1]), &lane(1)).await.unwrap_err();
     assert!(matches!(error, UpstreamError::Unavailable { .. }), "{error:?}");
+}
+
+/// Servers return null for what they lack: it is no sign that a method is offered.
+#[tokio::test(start_paused = true)]
+async fn a_method_that_gave_null_once_is_absent_by_later_answers() {
+    let null = r#"{"id":0,"result":null}"#;
+    let absent = r#"{"id":0,"error":{"code":-32601,"message":"Method not found"}}"#;
+    let acts = [Act::Body(null), Act::Body(absent)];
+    let script = Arc::new(Script::default().host("one", 1, acts));
+    let pool = pool(&script, vec![single("one")]);
+    let first = pool.call("echo", json!([1]), &lane(1)).await;
+    assert_eq!(first.map(|answer| answer.result.get().to_owned()), Ok("null".to_owned()));
+    let error = pool.call("echo", json!([1]), &lane(1)).await.unwrap_err();
+    assert_eq!(error, UpstreamError::NotSupported { method: "echo".to_owned() });
 }
 
 /// A key that is refused: a few tries, then pauses that grow, and the provider's words in the error.

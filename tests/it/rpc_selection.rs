@@ -1,5 +1,5 @@
-//! Whatever its endpoints are like, as long as one of them works: no call is lost, no endpoint is
-//! asked beyond its limits, and second requests beside late ones stay few.
+//! For any kind of endpoints, as long as one of them works: no call is lost, no endpoint gets more
+//! than its limits, and hedges of late requests stay few.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ enum Kind {
     Stutters(u64),
     Dead,
     Silent,
-    /// Refuses what is more than this in a second, whatever it was configured for.
+    /// Refuses what is more than this in a second, independent of its configured rate.
     Limited(usize),
 }
 
@@ -49,7 +49,7 @@ struct Log {
 struct Nodes {
     plans: Vec<Plan>,
     logs: Mutex<Vec<Log>>,
-    /// Requests under way by their body, and what was sent beside one of those.
+    /// Requests in flight by their body, and the hedges of each.
     bodies: Mutex<HashMap<Vec<u8>, usize>>,
     seconds: Mutex<usize>,
 }
@@ -181,7 +181,7 @@ async fn holds(plans: Vec<Plan>, lanes: u64, each: usize) {
         let pool = pool.clone();
         async move {
             let options = CallOptions::new(Lane::new(lane, Arc::new(Priority::interactive())));
-            // Calls of their own, so that a body tells whose it is.
+            // Calls of their own, so that a body identifies its call.
             let mut asked = calls(each);
             for (at, call) in asked.iter_mut().enumerate() {
                 call.params = json!([u64::try_from(at).unwrap() + lane * 1_000_000]);
@@ -219,7 +219,7 @@ async fn holds(plans: Vec<Plan>, lanes: u64, each: usize) {
         }
     }
     let most = share + (requests - seconds) / share + 1;
-    assert!(seconds <= most, "{seconds} second requests beside {}", requests - seconds);
+    assert!(seconds <= most, "{seconds} second requests next to {}", requests - seconds);
     assert!(pool.endpoints().iter().all(|endpoint| endpoint.in_flight == 0));
 }
 

@@ -40,7 +40,7 @@ async fn a_waiter_that_nobody_polls_holds_nobody_up() {
         let third = lane(3);
         let others = async { tokio::join!(&mut busy, echoes(&pool, 20, &third)) };
         let ended = timeout(Duration::from_secs(6), others).await;
-        assert!(ended.is_ok(), "the others wait for one that nobody polls");
+        assert!(ended.is_ok(), "the others wait for one that is never polled");
         drop(left_alone);
     }
 }
@@ -56,7 +56,7 @@ async fn the_first_waiter_may_be_the_one_that_nobody_polls() {
     let mut left_alone = Box::pin(pool.batch(&left_alone, &options));
     assert!(left_alone.as_mut().now_or_never().is_none());
     let ended = timeout(Duration::from_secs(6), echoes(&pool, 20, &lane(2))).await;
-    assert!(ended.is_ok(), "the others wait for one that nobody polls");
+    assert!(ended.is_ok(), "the others wait for one that is never polled");
     assert!(left_alone.await[0].is_ok(), "it gets its turn when it is polled again");
 }
 
@@ -85,7 +85,7 @@ async fn an_endpoint_that_rests_for_long_is_not_waited_for() {
     let status = pool.endpoints();
     let bench = async {
         sleep(Duration::from_millis(10)).await;
-        pool.bench(status[0].id, Duration::from_secs(3600));
+        pool.cool_down(status[0].id, Duration::from_secs(3600));
         pool.call("echo", json!([1]), &lane(2)).await
     };
     let (mine, options) = (calls(3), lane(1));
@@ -290,7 +290,7 @@ async fn a_straggler_and_its_helper_are_both_listened_to() {
     assert_eq!(script.sent().len(), 2);
 }
 
-/// Whatever two endpoints do, each call gets its own answer and all places are given back.
+/// For any behaviour of two endpoints, each call gets its own answer and all places are released.
 #[tokio::test(start_paused = true)]
 async fn a_storm_of_faults_costs_no_answer_and_no_place() {
     for seed in 0..40_u64 {

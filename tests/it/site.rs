@@ -24,7 +24,7 @@ fn links(html: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The files that a script imports, which lie beside it.
+/// The files that a script imports from its own folder.
 fn imports(script: &str) -> Vec<&str> {
     let after = script.split("from \"./").skip(1);
     after.map(|rest| rest.split('"').next().unwrap()).collect()

@@ -67,7 +67,7 @@ impl Got {
         self.chunks.last().map(|(low, ..)| *low)
     }
 
-    /// What was told last of each account.
+    /// The last report of each account.
     fn known(&self) -> Vec<SourceAccount> {
         let mut last: Vec<SourceAccount> = Vec::new();
         for told in &self.accounts {
@@ -232,7 +232,7 @@ async fn a_short_history_ends_only_with_a_second_answer() {
     got.is(truth(&net, &[WALLET], 0, 1000));
     assert_eq!(net.lists_of(WALLET), 2);
     for node in [0, 1] {
-        assert_eq!(net.calls_at(node, "getSignaturesForAddress"), 1, "both told the end");
+        assert_eq!(net.calls_at(node, "getSignaturesForAddress"), 1, "both reported the end");
     }
     assert!(net.calls("getFirstAvailableBlock") >= 1, "one of them keeps the whole chain");
 }
@@ -445,8 +445,8 @@ async fn a_lagging_node_hides_nothing_of_an_account_below_a_span() {
     }
 }
 
-/// Which accounts there are is told by a node that lags: what names only an account that it does
-/// not know yet must not count as read.
+/// The accounts are listed by a node that lags: a transaction that names only an account unknown to
+/// it must not count as read.
 #[tokio::test(start_paused = true)]
 async fn balances_of_a_node_that_lags_tell_nothing_above_its_head() {
     let (account, mut from_the_head) = (key(3), 0);

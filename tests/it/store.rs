@@ -34,8 +34,8 @@ const WALLETS: u8 = 2;
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// Heights, decoder, how late the epoch is, and for each trade its height, id and how far its
-    /// time is from what its height tells.
+    /// Heights, decoder, how late the epoch is, and for each trade its height, id and the offset of
+    /// its time from that of its height.
     Chunk(Height, Height, u16, u64, Vec<(Height, u8, i8)>),
     Reopen(Height, Height),
     CutBack(Height),
@@ -116,7 +116,7 @@ async fn a_second_read_removes_no_row_of_a_transaction_that_it_did_not_bring() {
     assert_eq!(trades, [brought, one]);
 }
 
-/// Every read of a wallet against what the model tells.
+/// Every read of a wallet, compared with the model.
 async fn check_reads(
     store: &Store,
     seed: u8,
@@ -187,9 +187,9 @@ proptest! {
     }
 }
 
-/// The case that the property finds last: a late time is told by the chunk below, and the row
-/// must still be found when its own height is replaced.
-/// More rows at both ends than are packed at once, beside another wallet.
+/// The case that the property finds last: a late time comes with the chunk below, and the row must
+/// still be found when its own height is replaced. More rows at both ends than are packed at once,
+/// next to another wallet.
 #[tokio::test]
 async fn rows_that_are_packed_once_more_stay_as_they_are() {
     let store = store();
@@ -489,7 +489,7 @@ async fn a_view_stays_as_it_was_while_others_write() {
     assert_eq!(store.view().unwrap().rows(id, Position::Start, 0, 10).await.unwrap().len(), 2);
 }
 
-/// Whatever moment a reader catches, rows, count and coverage are of the same one.
+/// At any moment, a reader's rows, count and coverage belong together.
 #[tokio::test]
 async fn readers_beside_the_writer_see_whole_chunks() {
     let store = store();

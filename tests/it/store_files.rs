@@ -208,7 +208,7 @@ fn fixture_trade(tx: TxId, mint: Address, height: Height, units: Option<Units>) 
     };
     let side = if units.is_some() { Side::Buy } else { Side::Sell };
     let native = units.map(|units| units >> 1_usize);
-    let valued = ValueSource::told(native);
+    let valued = ValueSource::of_transaction(native);
     Trade { key, side, mint, units, native, valued, venue: "Raydium".into() }
 }
 

@@ -126,12 +126,12 @@ const BANNED: &[Banned] = &[
 /// Words that mark work left over, in comments too. Written in halves so that this file passes.
 const MARKERS: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// All files below a folder, by path.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -144,7 +144,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn rust_files(folder: &str) -> Vec<(String, String)> {
+pub(crate) fn rust_files(folder: &str) -> Vec<(String, String)> {
     let folder = root().join(folder);
     let rust =
         files(&folder).into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
@@ -214,7 +214,7 @@ fn names(code: &str, needle: &str) -> bool {
         let before = code[..at].chars().next_back();
         let after = code[at + needle.len()..].chars().next();
         let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        // `foo::redb::` is somebody else's module of that name.
+        // `foo::redb::` is another crate's module of that name.
         let inner = code[..at].ends_with("::") && needle.ends_with("::");
         !word(before) && !inner && (needle.ends_with(':') || !word(after))
     })

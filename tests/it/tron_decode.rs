@@ -41,7 +41,7 @@ fn flows(expected: &Value) -> BTreeMap<String, i128> {
 #[derive(Debug, PartialEq)]
 enum Verdict {
     Exact,
-    /// All right but for a native value that is not told.
+    /// All right except for an unknown native value.
     Unvalued,
     Missing,
     False,
@@ -101,7 +101,7 @@ fn cases(folder: &Path) -> Vec<(PathBuf, Value)> {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "tells which cases are wrong")]
+#[expect(clippy::print_stderr, reason = "lists the cases that are wrong")]
 fn recorded_tron_transactions_come_out_exactly_where_a_corpus_is_given() {
     let Some(folder) = recorded("BLOTTER_CORPUS_TRON", "tron") else { return };
     let registry = Registry::embedded().unwrap();
@@ -110,7 +110,7 @@ fn recorded_tron_transactions_come_out_exactly_where_a_corpus_is_given() {
     assert!(!cases.is_empty(), "the folder holds no case");
     let mut wrong = 0;
     for with_calls in [true, false] {
-        let (mut exact, mut untold) = (0, 0);
+        let (mut exact, mut unknown) = (0, 0);
         for (path, case) in &cases {
             let wallet = Address::parse(Family::Tron, case["wallet"].as_str().unwrap()).unwrap();
             let Address::Tron(wallet) = wallet else { unreachable!("parsed as Tron") };
@@ -124,10 +124,10 @@ fn recorded_tron_transactions_come_out_exactly_where_a_corpus_is_given() {
             let decoded = decode(registry.tron(), chain, &wallet, &tx);
             match judge(case, &decoded) {
                 Verdict::Exact => exact += 1,
-                // Nothing tells then what TRX moved, or that it did.
+                // Then nothing shows which TRX moved, or that it did.
                 Verdict::Unvalued | Verdict::Missing if !with_calls => {
-                    untold += 1;
-                    eprintln!("{name}: not told without inner calls {:?}", decoded.notes);
+                    unknown += 1;
+                    eprintln!("{name}: unknown without inner calls {:?}", decoded.notes);
                 }
                 verdict @ (Verdict::Unvalued
                 | Verdict::Missing
@@ -140,7 +140,7 @@ fn recorded_tron_transactions_come_out_exactly_where_a_corpus_is_given() {
             }
         }
         let of = cases.len();
-        eprintln!("inner calls {with_calls}: {exact} of {of} exact, {untold} not told");
+        eprintln!("inner calls {with_calls}: {exact} of {of} exact, {unknown} unknown");
     }
     assert_eq!(wrong, 0);
 }

@@ -129,7 +129,7 @@ async fn finds_every_trade_by_the_lists() {
     assert!(net.calls("trc20") <= 21, "{}", net.calls("trc20"));
     assert_eq!(net.asked_again(), [""; 0]);
     assert_eq!(net.calls("wallet/gettransactioninfobyid"), u64::try_from(got.found.len()).unwrap());
-    // Only those that somebody else sent had to be looked at by themselves.
+    // Only those that another account sent had to be fetched separately.
     assert_eq!(net.calls("wallet/gettransactionbyid"), 129);
 }
 
@@ -156,7 +156,7 @@ async fn payments_and_what_others_send_cost_no_further_call() {
     let got = read(&source_at(&net), all()).await;
     got.is(&net.chain.truth(0, u64::MAX));
     assert_eq!(got.found.len(), 1);
-    // One in so many is looked at to tell how far down it is.
+    // One in so many is read to find how far down it is.
     assert!(
         net.calls("wallet/gettransactioninfobyid") <= 6,
         "{}",
@@ -170,8 +170,8 @@ async fn lost_cursors_and_lost_rows_lose_nothing() {
         let ways = Ways { cut_pages, lose_rows, ..Ways::default() };
         let net = net(mixed(600), ways);
         let got = read(&source_at(&net), all()).await;
-        // A page may lack rows in its middle and nobody can tell: only its edges are held against
-        // what is known. Here the first rows of a page are lost, so the overlap is.
+        // A page may lack rows in its middle undetectably: only its edges are compared with what is
+        // known. Here the first rows of a page are lost, so the overlap is.
         got.is(&net.chain.truth(0, u64::MAX));
     }
 }

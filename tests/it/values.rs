@@ -10,7 +10,7 @@ use blotter::domain::{
     Address, ChainId, Family, LearnedPrice, Minute, Position, Price, Row, Side, Trade, Units,
     UnixSeconds, ValueSource, Wallet,
 };
-use blotter::history::Want;
+use blotter::history::Extent;
 use blotter::rpc::{Request, Response, Transport, TransportError};
 use blotter::store::{
     Chunk, KeptCandle, NewValue, PriceRecord, Store, TokenRecord, WalletId, WalletPatch,
@@ -32,7 +32,7 @@ enum Mode {
     Silent,
 }
 
-/// A price service that does as it is told.
+/// A price service with configured answers.
 #[derive(Debug, Clone)]
 struct Service(Arc<Mutex<(Mode, u64)>>);
 
@@ -67,8 +67,8 @@ impl Transport for Service {
                 digits.filter(|text| text.len() == 10).map(|time| record(dollars, time)).collect()
             }
         };
-        let told = told.join(",");
-        let body = format!(r#"{{"coins":{{"coingecko:solana":{{"prices":[{told}]}}}}}}"#);
+        let list = told.join(",");
+        let body = format!(r#"{{"coins":{{"coingecko:solana":{{"prices":[{list}]}}}}}}"#);
         let response = Response { status: 200, retry_after: None, body: body.into() };
         Box::pin(future::ready(Ok(response)))
     }
@@ -111,7 +111,7 @@ fn check(rows: &[Row]) -> (usize, usize, usize) {
 }
 
 async fn stream(world: &World, wallet: Wallet) -> Vec<Row> {
-    let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+    let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     rows
 }
@@ -134,7 +134,7 @@ async fn dollars_are_valued_alike_in_streams_pages_and_after_a_restart() {
     assert_eq!(pending, 0);
     // Sixty times of the service at once.
     assert!(service.asked() * 4 < 600, "{} calls", service.asked());
-    // Whatever the service says from now on.
+    // The service's answers from now on.
     service.set(Mode::Tells(9));
     assert_eq!(values(&pages(&world, wallet, 7).await), values(&rows));
     let counted: u64 = world.history.metrics().values.iter().map(|(_, count)| count).sum();
@@ -252,7 +252,7 @@ async fn a_row_that_is_read_again_keeps_the_value_that_it_was_given() {
         (ReferencePool, (Some(9), ReferencePool), (Some(5), ReferencePool)),
         (ReferencePool, (None, Pending), (Some(5), ReferencePool)),
         (ReferencePool, (None, Unknown), (Some(5), ReferencePool)),
-        // What the transaction tells is no estimate.
+        // A value in the transaction is no estimate.
         (ReferencePool, (Some(9), Direct), (Some(9), Direct)),
         (Direct, (None, Unknown), (None, Unknown)),
     ] {
@@ -327,8 +327,8 @@ async fn rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows() {
     assert_eq!((wanted(&store).await, rows(&store, id).await.len()), (0, 0));
 }
 
-/// A price that came late fills all rows of a transaction as one in time would have: with a fee
-/// beside the dollars both sides, with a part of the price beside them the dollars alone.
+/// A price that came late fills all rows of a transaction as one in time would have: with a fee in
+/// addition to the dollars both sides, with a part of the price the dollars alone.
 #[tokio::test(start_paused = true)]
 async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
     let service = Service::new(Mode::Tells(150));
@@ -343,7 +343,9 @@ async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
     };
     // 15 dollars are a tenth of the coin, whose hundredth part is a fee.
     let tenth = 100_000_000;
-    for (number, beside, other) in [(1, 0, true), (2, tenth / 100, true), (3, tenth / 99, false)] {
+    for (number, side_payment, other) in
+        [(1, 0, true), (2, tenth / 100, true), (3, tenth / 99, false)]
+    {
         let id = world.store.intern(&wallet(number)).await.unwrap().id;
         let mut rows = pair(15, None, ValueSource::Pending);
         (rows[0].mint, rows[0].units) = (usdc, Some(Units::from(15_000_000)));
@@ -351,9 +353,13 @@ async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
         for row in &mut rows {
             row.key.time = UnixSeconds(1_700_000_000);
         }
-        let beside = [(rows[0].key.tx, Units::from(beside))].into();
+        let side_payment = [(rows[0].key.tx, Units::from(side_payment))].into();
         let tokens = vec![token.clone()];
-        world.store.write_chunk(Chunk { beside, tokens, ..chunk(id, 10, 20, rows) }).await.unwrap();
+        world
+            .store
+            .write_chunk(Chunk { side_payment, tokens, ..chunk(id, 10, 20, rows) })
+            .await
+            .unwrap();
         tokio::time::sleep(Duration::from_secs(60)).await;
         let found: Vec<_> =
             self::rows(&world.store, id).await.iter().map(|row| (row.native, row.valued)).collect();
@@ -368,13 +374,13 @@ async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
 async fn what_came_beside_waits_with_the_rows_and_goes_with_them() {
     let store = store();
     let id = store.intern(&wallet(1)).await.unwrap().id;
-    let write = async |how, beside: u64| {
+    let write = async |how, side_payment: u64| {
         let rows = pair(15, None, how);
-        let beside = [(rows[0].key.tx, Units::from(beside))].into();
-        store.write_chunk(Chunk { beside, ..chunk(id, 10, 20, rows) }).await.unwrap();
+        let side_payment = [(rows[0].key.tx, Units::from(side_payment))].into();
+        store.write_chunk(Chunk { side_payment, ..chunk(id, 10, 20, rows) }).await.unwrap();
         let view = store.view().unwrap();
         let all = view.wanted_values(ChainId(1), &WantedPlace::default(), 99).await.unwrap();
-        all.iter().map(|one| one.beside).collect::<Vec<_>>()
+        all.iter().map(|one| one.side_payment).collect::<Vec<_>>()
     };
     assert_eq!(write(ValueSource::Pending, 5).await, [Units::from(5)]);
     assert_eq!(write(ValueSource::Pending, 0).await, [Units::ZERO], "read again");
@@ -383,7 +389,7 @@ async fn what_came_beside_waits_with_the_rows_and_goes_with_them() {
     assert_eq!(write(ValueSource::Pending, 0).await, [Units::ZERO]);
 }
 
-/// What a forgotten wallet waited for stops nobody else's.
+/// The pending values of a forgotten wallet block no other wallet's.
 #[tokio::test]
 async fn rows_of_a_forgotten_wallet_wait_for_nothing() {
     let place = tempfile::tempdir().unwrap();

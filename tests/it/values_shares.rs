@@ -11,7 +11,7 @@ use blotter::demo::evm::{self, EvmModel, NodeOptions};
 use blotter::demo::solana::{self, SolanaModel};
 use blotter::demo::{DemoNode, DemoTransport};
 use blotter::domain::{Address, Height, Price, Row, Side, TxId, Units, ValueSource, Wallet};
-use blotter::history::{History, HistoryLimits, HistoryParts, Tasks, Want};
+use blotter::history::{Extent, History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::{Chain, Registry};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
 use blotter::sources::{
@@ -47,7 +47,7 @@ enum References {
     Told,
     /// The chain has none.
     Absent,
-    /// No node tells logs, and there is no gateway.
+    /// No node returns logs, and there is no gateway.
     Unreadable,
 }
 
@@ -179,7 +179,7 @@ fn calls(source: &Source) -> u64 {
 /// All rows of a wallet, once none waits for its value.
 async fn settled(history: &History, wallet: Wallet) -> Vec<Row> {
     for _ in 0..200 {
-        let mut walk = history.walk(World::request(wallet, Want::All)).unwrap();
+        let mut walk = history.walk(World::request(wallet, Extent::All)).unwrap();
         let (rows, end) = finish(&mut walk).await;
         assert!(end.complete, "{end:?}");
         if rows.iter().all(|row| row.trade.valued != ValueSource::Pending) {
@@ -238,7 +238,7 @@ async fn check_share(slug: &str, calls_per_moment: (u64, u64)) {
     let moments = u64::try_from(moments.len()).unwrap();
     let per_thousand = extra * 1_000 / TRADES;
     eprintln!(
-        "{slug}: {routed} rows told by their routes, {valued} of {sided} against dollars; \
+        "{slug}: {routed} rows valued by their routes, {valued} of {sided} against dollars; \
          {extra} calls for {moments} blocks, {per_thousand} per 1,000 trades; {errors}"
     );
     assert!(routed > 1_000 && sided > 100, "{routed} and {sided}");
@@ -267,8 +267,8 @@ async fn wallets_of_base_have_their_values_for_few_calls() {
     check_share("base", (2, 1)).await;
 }
 
-/// Dollars that no route valued, so many seconds apart, where reference pools tell nothing; another
-/// wallet's routes in the same hours teach the price.
+/// Dollars that no route valued, so many seconds apart, where reference pools return nothing;
+/// another wallet's routes in the same hours teach the price.
 async fn learned(slug: &str, seconds: u64, references: References) -> (Errors, usize) {
     let demo = Demo::new(slug);
     let trades = if slug == "sol" { 1_000 } else { 500 };
@@ -303,7 +303,7 @@ async fn learned(slug: &str, seconds: u64, references: References) -> (Errors, u
         }
         let row = found[&(t.tx, t.side, t.token)];
         all += 1;
-        // Where no price was learned, another trade of the token may have told.
+        // Where no price was learned, another trade of the token may give one.
         let is_learned = row.trade.valued == ValueSource::Learned;
         told += usize::from(is_learned);
         let native = row.trade.native.filter(|_| is_learned);
@@ -325,7 +325,7 @@ async fn learned_prices_are_near_what_dollars_are_worth() {
     }
 }
 
-/// Nodes that never tell logs are no reason to wait for ever.
+/// Nodes that never return logs are no reason to wait for ever.
 #[tokio::test(start_paused = true)]
 async fn where_no_node_reads_the_pools_prices_are_learned() {
     let (errors, percent) = learned("base", 60, References::Unreadable).await;

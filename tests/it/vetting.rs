@@ -1,23 +1,23 @@
-//! A read begins when one node is known to be of the right chain; one that takes long to say so, or
-//! is of another chain, holds nobody up and tells nothing.
+//! A read begins when one node is confirmed to be of the right chain; a slow node, or one of
+//! another chain, delays nothing and contributes nothing.
 
 use std::time::Duration;
 
 use blotter::demo::solana::{NodeOptions, WalletPlan};
 use blotter::demo::{Faults, Rate};
-use blotter::history::{Step, Want};
+use blotter::history::{Extent, Step};
 use tokio::time::{Instant, sleep};
 
 use crate::support::truth::same;
 use crate::support::world::{Build, World, finish};
 
-/// Time to the first rows and to the end, with a first node of these faults beside a good one.
+/// Time to the first rows and to the end, with a first node of these faults next to a good one.
 async fn read(world: &World, name: &str, faults: Faults) -> (Duration, Duration) {
     world.nodes[0].set_faults(faults);
     world.nodes[1].set_faults(Faults::latency(Duration::from_millis(80)));
     let wallet = world.add(name, WalletPlan::trades(300));
     let began = Instant::now();
-    let mut walk = world.walk(wallet, Want::All, None);
+    let mut walk = world.walk(wallet, Extent::All, None);
     let Step::Rows(rows) = walk.next().await else { panic!("no rows") };
     let mut rows = rows.to_vec();
     let first = began.elapsed();
@@ -50,7 +50,7 @@ async fn a_slow_node_delays_the_first_rows_by_little() {
     assert!(world.nodes[0].stats().calls_of("getSignaturesForAddress") > 0);
 }
 
-/// Its rest has an end, and it is asked then, however often somebody looks meanwhile.
+/// Its cooldown ends, and it is queried then, however often others look meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_was_silent_is_asked_again() {
     let world = Build { nodes: 2, ..Build::default() }.world();
@@ -93,12 +93,12 @@ async fn a_slow_node_is_not_waited_for_at_each_account() {
         }
         let wallet = world.add("trader", WalletPlan::trades(3_000));
         let began = Instant::now();
-        let (rows, end) = finish(&mut world.walk(wallet, Want::All, None)).await;
+        let (rows, end) = finish(&mut world.walk(wallet, Extent::All, None)).await;
         assert!(end.complete, "{end:?}");
         same(&rows, &world.truth(wallet));
         began.elapsed()
     };
-    let (alone, beside) = (read(1).await, read(2).await);
+    let (alone, mixed) = (read(1).await, read(2).await);
     // Once it is asked: about the end of the wallet's own list.
-    assert!(beside < alone + Duration::from_secs(6), "{alone:?} alone, {beside:?} beside");
+    assert!(mixed < alone + Duration::from_secs(6), "{alone:?} alone, {mixed:?} mixed");
 }

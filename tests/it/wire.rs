@@ -428,7 +428,7 @@ async fn one_address_cannot_hold_all_connections() {
         tokio::task::yield_now().await;
     }
     assert!(!is_served(OTHER, served.address).await);
-    // Whoever leaves makes room, for that address too.
+    // A client that leaves frees a place, for its address too.
     drop(held);
     while !is_served(GREEDY, served.address).await {
         tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! What the input of a call says about fees. Inputs are long and little of them is of use: only
-//! the words in question are read, and only of calls that are known to name a fee.
+//! What the input of a call says about fees. Inputs are long and little of them is of use: only the
+//! words needed are read, and only of calls that are known to contain a fee.
 
 use super::transaction::{Account, Terms};
 use super::words::ZERO;
@@ -9,11 +9,11 @@ use crate::domain::Units;
 const METAMASK_SWAP: &str = "5f575529";
 /// Hex digits of a word.
 const WORD: usize = 64;
-/// "airswap", with which that adapter's names begin.
+/// "airswap", the prefix of that adapter's names.
 const AIRSWAP: &str = "61697273776170";
 
-/// Where the data of one of `MetaMask`'s adapters holds the token that is bought (native coin is the
-/// zero address), the fee, and whether the fee is taken of what is bought.
+/// Offsets in the data of a `MetaMask` adapter: the token bought (native coin is the zero address),
+/// the fee, and whether the fee is taken from the output.
 struct Layout {
     bought: usize,
     fee: usize,
@@ -22,16 +22,16 @@ struct Layout {
 
 /// `tokenFrom, tokenTo, amountFrom, amountTo, bytes, fee, feeWallet, feeOnTo`.
 const COMMON: Layout = Layout { bought: 8, fee: 12, of_bought: 14 };
-/// An order of `AirSwap` (`nonce, expiry, signer, signerToken, …`), then the same three.
+/// An order of `AirSwap` (`nonce, expiry, signer, signerToken, …`), then the same three words.
 const ORDER: Layout = Layout { bought: 10, fee: 17, of_bought: 19 };
 
-/// Where calls say who gets what is bought: `swapExactTokensForETH`, `swapTokensForExactETH` and the
-/// same for coins that take fees of the V2 routers; `swap` of 1inch v4, whose description is behind
-/// an offset, and v5.
+/// Offsets of the receiver of the output: `swapExactTokensForETH`, `swapTokensForExactETH` and
+/// their variants for fee-on-transfer tokens of the V2 routers; `swap` of 1inch v4, whose
+/// description is behind an offset, and v5.
 const RECEIVERS: [(&str, usize); 5] =
     [("18cbafe5", 3), ("4a25d94a", 3), ("791ac947", 3), ("7c025200", 6), ("12aa3caf", 4)];
 
-/// What the input of a call says of what is bought.
+/// Reads the receiver and the fee of the output from the input of a call.
 pub(super) fn terms(input: &str) -> Terms {
     let input = input.strip_prefix("0x").unwrap_or(input);
     let Some((selector, words)) = input.split_at_checked(8) else { return Terms::default() };
@@ -60,7 +60,7 @@ impl<'a> Words<'a> {
         self.number(place) == Some(Units::from(value))
     }
 
-    /// An address; the zero address stands for the caller.
+    /// An address; the zero address denotes the caller.
     fn account(self, place: usize) -> Option<Account> {
         let (padding, digits) = self.text(place)?.split_at_checked(WORD - 40)?;
         let mut account = Account::default();
@@ -69,7 +69,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Native coin that `MetaMask` Swap keeps of what it buys.
+/// Native coin that `MetaMask` Swap keeps of its output.
 fn charged(words: Words<'_>) -> Option<Units> {
     // The name takes one word, so that the data begins at the seventh.
     let one_word = words.number(4)? <= Units::from(32_u64);

@@ -1,16 +1,16 @@
-//! An EVM transaction explained.
+//! Explains an EVM transaction.
 
 use super::decode;
 use super::ledger::{Asset as Moved, Flow, Ledger};
+use super::own::{Leg, Own};
 use super::scene::Scene;
-use super::trade::{Leg, Own};
 use super::transaction::{Account, NativeFlows, Transaction};
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 use crate::domain::{Address, Units};
 use crate::registry::{Chain, ContractKind, EventKind, EvmTables};
 
-/// What moved for the wallet, and why it became the rows that `decode` gives. `fee` is what the
-/// network took of the sender, where that is known.
+/// The wallet's movements, and why they became the rows that `decode` returns. `fee` is the
+/// sender's network fee, where it is known.
 pub fn explain(
     tables: &EvmTables,
     chain: &Chain,
@@ -33,15 +33,15 @@ pub fn explain(
     let scene = Scene::read(tables, chain, tx, &ledger);
     explanation.decoded = decode(tables, chain, wallet, tx);
     let net = matches!(tx.native, NativeFlows::Net { .. });
-    explanation.native_told = ledger.native_known || net;
+    explanation.native_known = ledger.native_known || net;
     explanation.movements = movements(chain, &ledger, wallet, tx);
     explanation.venues = venues(&scene);
-    explanation.settle();
+    explanation.list_left_out();
     name_followers(&mut explanation, chain, &Own::read(&scene, &ledger, wallet));
     explanation
 }
 
-/// Says of tokens that no row has whether they only follow one that has.
+/// Marks tokens without a row that only follow a token with one.
 fn name_followers(explanation: &mut Explanation, chain: &Chain, own: &Own) {
     let follows = |mint: &Address| {
         let is = |leg: &&Leg| Address::from_bytes(chain.family, &leg.token) == Some(*mint);

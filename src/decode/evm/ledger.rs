@@ -1,4 +1,4 @@
-//! Every movement of assets in a transaction, read from what tokens and calls tell.
+//! Every movement of assets in a transaction, read from token events and calls.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const TRANSFER_BATCH: Word =
 const DEPOSIT: Word = topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
 const WITHDRAWAL: Word = topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
 
-/// Polygon's own token contract tells every movement of native coin: `LogTransfer(token, from, to,
+/// Polygon's own token contract logs every movement of native coin: `LogTransfer(token, from, to,
 /// amount, …)`, and with a `LogFeeTransfer` at the end of each transaction.
 const NATIVE_TRANSFER: Word =
     topic("e6497e3ee548a3372136af2fcb0696db31fc6cf20260707645068bd3fe97f3c4");
@@ -31,7 +31,7 @@ pub(super) enum Asset {
     Token(Account),
 }
 
-/// One movement; minted assets come from the zero address, burnt ones go there.
+/// One movement; mints come from the zero address, burns go to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Move {
     pub(super) asset: Asset,
@@ -40,7 +40,7 @@ pub(super) struct Move {
     pub(super) amount: Units,
 }
 
-/// A token that is one of its kind changed hands.
+/// A non-fungible token changed hands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Unique {
     pub(super) token: Account,
@@ -53,14 +53,14 @@ pub(super) struct Ledger {
     pub(super) moves: Vec<Move>,
     pub(super) uniques: Vec<Unique>,
     pub(super) wrapped: Account,
-    /// Native coin that was wrapped and unwrapped, by whom.
+    /// Native coin that was wrapped and unwrapped, by account.
     pub(super) wraps: Vec<(Account, Units)>,
     pub(super) unwraps: Vec<(Account, Units)>,
     /// Whether all movements of native coin are among the moves.
     pub(super) native_known: bool,
 }
 
-/// What an account got and gave of one asset.
+/// What an account received and gave of one asset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Flow {
     pub(super) got: Units,
@@ -69,7 +69,8 @@ pub(super) struct Flow {
 
 impl Flow {
     pub(super) fn add(&mut self, amount: Units, got: bool) {
-        // More than 2^256 never exists: a contract that tells it lies, and the sum stays below.
+        // More than 2^256 never exists: a contract that reports it is wrong, and the sum stays
+        // below.
         if got {
             self.got = self.got.saturating_add(amount);
         } else {
@@ -78,7 +79,7 @@ impl Flow {
     }
 }
 
-/// Movements of native coin, and whether they are all.
+/// Movements of native coin, and whether they are complete.
 fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool) {
     let value = tx.to.map(|to| NativeMove { from: tx.from, to, value: tx.value });
     match &tx.native {
@@ -89,10 +90,10 @@ fn native_moves(tx: &Transaction, mirrors: &[Account]) -> (Vec<NativeMove>, bool
         NativeFlows::Unknown => {}
     }
     let mirrored = || tx.logs.iter().filter(|log| mirrors.contains(&log.address));
-    let told: Vec<NativeMove> = mirrored().filter_map(native_transfer).collect();
-    let first = value.is_none_or(|value| value.value.is_zero() || told.first() == Some(&value));
+    let logged: Vec<NativeMove> = mirrored().filter_map(native_transfer).collect();
+    let first = value.is_none_or(|value| value.value.is_zero() || logged.first() == Some(&value));
     if first && mirrored().any(|log| log.topics.first() == Some(&NATIVE_FEE)) {
-        return (told, true);
+        return (logged, true);
     }
     (value.into_iter().collect(), false)
 }
@@ -102,7 +103,7 @@ fn native_transfer(log: &Log) -> Option<NativeMove> {
     Some(NativeMove { from: address(from)?, to: address(to)?, value: units(word(log, 0)?) })
 }
 
-/// Who gave and who got a token, of an event by which it moved.
+/// Sender and receiver of a token, from a transfer event.
 pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
     match log.topics.as_slice() {
         [TRANSFER, from, to] => Some((address(from)?, address(to)?)),
@@ -111,8 +112,8 @@ pub(super) fn transfer(log: &Log) -> Option<(Account, Account)> {
     }
 }
 
-/// Whether an event only tells that a token moved or may be moved.
-pub(super) fn tells_movement(log: &Log) -> bool {
+/// Whether an event only records that a token moved or may be moved.
+pub(super) fn is_movement(log: &Log) -> bool {
     log.topics.first().is_some_and(|topic| [TRANSFER, APPROVAL].contains(topic))
 }
 
@@ -158,7 +159,7 @@ impl Ledger {
                     self.push(Asset::Token(token), from, to, units(amount));
                 }
             }
-            // Tokens of old index nothing.
+            // Early tokens index nothing.
             [TRANSFER] => {
                 let side = |at| word(log, at).and_then(address);
                 if let (Some(from), Some(to), Some(amount)) = (side(0), side(1), word(log, 2)) {
@@ -174,27 +175,28 @@ impl Ledger {
         }
     }
 
-    /// A mirror of a token is one only while it repeats: on Gnosis, the euro of Monerium moved by its old contract
-    /// alone before there was a new one. The coin's own mirrors have reserved addresses.
+    /// Reads a mirror of a token only while it repeats another contract's movements: on Gnosis,
+    /// Monerium's euro moved by its old contract alone before there was a new one. The coin's own
+    /// mirrors have reserved addresses.
     fn read_mirror(&mut self, log: &Log) {
         let reserved = log.address.starts_with(&[0; 18]);
-        let (told, uniques) = (self.moves.len(), self.uniques.len());
+        let (before, uniques) = (self.moves.len(), self.uniques.len());
         self.read_log(log);
         self.uniques.truncate(uniques);
-        let Some(last) = self.moves.get(told).copied() else { return };
+        let Some(last) = self.moves.get(before).copied() else { return };
         let same = |m: &Move| (m.from, m.to, m.amount) == (last.from, last.to, last.amount);
-        if reserved || self.moves.iter().take(told).any(|m| m.asset != last.asset && same(m)) {
-            self.moves.truncate(told);
+        if reserved || self.moves.iter().take(before).any(|m| m.asset != last.asset && same(m)) {
+            self.moves.truncate(before);
         }
     }
 
-    /// Wrapping and unwrapping, unless the contract tells the same as a transfer from or to zero.
+    /// Wraps and unwraps, unless the contract also logs them as transfers from or to zero.
     fn add_wraps(&mut self, tx: &Transaction) {
         let wrapped = self.wrapped;
         let asset = Asset::Token(wrapped);
         let of_wrapped = |m: &&Move| m.asset == asset;
-        let mut told: Vec<Move> = self.moves.iter().filter(of_wrapped).copied().collect();
-        for m in &told {
+        let mut logged: Vec<Move> = self.moves.iter().filter(of_wrapped).copied().collect();
+        for m in &logged {
             if m.from == ZERO {
                 self.wraps.push((m.to, m.amount));
             } else if m.to == ZERO {
@@ -211,8 +213,8 @@ impl Ledger {
                 WITHDRAWAL => Move { asset, from: who, to: ZERO, amount },
                 _ => continue,
             };
-            if let Some(at) = told.iter().position(|other| *other == m) {
-                told.swap_remove(at);
+            if let Some(at) = logged.iter().position(|other| *other == m) {
+                logged.swap_remove(at);
                 continue;
             }
             if m.from == ZERO { &mut self.wraps } else { &mut self.unwraps }.push((who, amount));
@@ -220,7 +222,7 @@ impl Ledger {
         }
     }
 
-    /// Who unwrapped native coin by an event.
+    /// The account that unwrapped native coin in this event.
     pub(super) fn unwraps_by(&self, log: &Log) -> Option<Account> {
         if log.address != self.wrapped {
             return None;
@@ -232,12 +234,12 @@ impl Ledger {
         }
     }
 
-    /// Who unwrapped native coin in these events, and how much.
+    /// The accounts that unwrapped native coin in these events, with the amounts.
     pub(super) fn unwraps_in<'a>(
         &'a self,
         logs: &'a [Log],
     ) -> impl Iterator<Item = (Account, Units)> + 'a {
-        // A contract that shows the same as a transfer to zero too is read by its own event.
+        // A contract that also logs a transfer to zero is read by its own event.
         let own =
             |log: &Log| log.address == self.wrapped && log.topics.first() == Some(&WITHDRAWAL);
         let by_event = logs.iter().any(own);
@@ -247,7 +249,7 @@ impl Ledger {
         })
     }
 
-    /// Native coin, loose or wrapped: the measure.
+    /// Native coin, loose or wrapped: the measure of value.
     pub(super) fn is_measure(&self, asset: Asset) -> bool {
         match asset {
             Asset::Native => true,
@@ -255,7 +257,7 @@ impl Ledger {
         }
     }
 
-    /// What an account got and gave, by asset.
+    /// What an account received and gave, by asset.
     pub(super) fn of(&self, account: &Account) -> BTreeMap<Asset, Flow> {
         let mut flows: BTreeMap<Asset, Flow> = BTreeMap::new();
         for m in self.moves.iter().filter(|m| m.from == *account || m.to == *account) {

@@ -1,24 +1,25 @@
-//! EVM chains: from a transaction with its receipt to trades.
+//! EVM chains: decodes a transaction and its receipt to trades.
 //!
 //! In this order:
 //!
-//! 1. [`ledger`] lists every movement of assets: the tokens' own events, native coin by the value
-//!    and the inner calls as far as they are known, wraps. Mirrors repeat others and are left out.
-//! 2. [`scene`] finds the events and contracts of the tables, and which assets each exchanged: those
-//!    that it names, else those that the holder of its assets moved.
-//! 3. [`trade`] nets what the wallet gave and got per token; native coin, loose and wrapped, is one
-//!    measure. It is a trade where the wallet gave one asset and got another that venues exchanged,
-//!    and no share of a pool or vault was minted or burnt.
-//! 4. Where nobody tells the inner calls, [`native`] gives native coin only as far as a protocol
+//! 1. [`ledger`] lists every movement of assets: token events, native coin by the value and the
+//!    inner calls as far as they are known, wraps. Mirrors repeat other contracts and are left out.
+//! 2. [`scene`] finds the events and contracts of the tables, and which assets each exchanged:
+//!    those that it names, else those that the holder of its assets moved.
+//! 3. [`trade`] nets what the wallet gave and received per token; native coin, loose and wrapped,
+//!    is one measure. It is a trade where the wallet gave one asset and received another that
+//!    venues exchanged, and no share of a pool or vault was minted or burnt.
+//! 4. Where the inner calls are unknown, [`native`] infers native coin only as far as a protocol
 //!    guarantees it.
 //! 5. [`values`] splits native value over the rows, [`rows`] and [`pools`] name the venues.
 //!
-//! Amounts come from movement alone; events say that it is a trade, and where.
+//! Amounts come from movements alone; events identify the trade and its venue.
 
 mod calldata;
 mod explain;
 mod ledger;
 mod native;
+mod own;
 mod pools;
 mod raw;
 mod rows;
@@ -38,16 +39,16 @@ pub use transaction::{Account, Log, NativeFlows, NativeMove, Terms, Transaction,
 pub(super) use words::topic;
 
 use ledger::Ledger;
+use own::Own;
 use scene::Scene;
-use trade::Own;
 
 use super::Decoded;
 use crate::registry::{Chain, EvmTables};
 
-/// Raised whenever the same transaction may give other trades than before.
+/// Raised whenever the same transaction may decode to other trades than before.
 pub const DECODER_VERSION: u16 = 2;
 
-/// The trades that a transaction holds for a wallet.
+/// The trades of a wallet in a transaction.
 pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {
     let mut decoded = Decoded::default();
     let Ok(wrapped) = chain.wrapped_native.bytes().try_into() else { return decoded };

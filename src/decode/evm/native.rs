@@ -1,27 +1,27 @@
-//! Native coin where nobody tells what inner calls moved: only what a protocol guarantees.
+//! Native coin where the inner calls are unknown: only what a protocol guarantees.
 
-use super::ledger::{Asset, Ledger, Move, tells_movement, transfer};
+use super::ledger::{Asset, Ledger, Move, is_movement, transfer};
+use super::own::{Leg, Measure, Own};
 use super::scene::{Scene, Venue, exchanges};
-use super::trade::{Leg, Measure, Own};
 use super::transaction::{Account, Log, Word};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, nth, units};
 use crate::domain::Units;
 use crate::registry::{EventKind, Payout};
 
-/// `swapExactETHForTokens` and the same for coins that take fees: by their interface such a call
-/// spends the coin that it is given exactly, whichever contract has it.
+/// `swapExactETHForTokens` and its variant for fee-on-transfer tokens: by their interface such a
+/// call spends exactly the coin that it receives, in any contract.
 const EXACT_COIN_IN: [[u8; 4]; 2] = [[0x7f, 0xf3, 0x6a, 0xb5], [0xb6, 0xf9, 0xde, 0x95]];
 
-/// Whether the wallet gave, and whether it got, native coin, as far as that can be told.
+/// Whether the wallet gave, and whether it received, native coin, as far as that is known.
 pub(super) fn sides(
     scene: &Scene<'_>,
     ledger: &Ledger,
     wallet: &Account,
     own: &Own,
 ) -> (bool, bool) {
-    let measure = match Measure::from(own.told) {
+    let measure = match Measure::from(own.known) {
         Measure::None | Measure::Unknown => value(scene, ledger, wallet, own),
-        told @ (Measure::Gave(_) | Measure::Got(_)) => told,
+        known @ (Measure::Gave(_) | Measure::Got(_)) => known,
     };
     match measure {
         Measure::Gave(_) => (true, false),
@@ -37,7 +37,7 @@ pub(super) fn sides(
     }
 }
 
-/// Whether native coin came out of the route, and nothing else took it.
+/// Whether native coin left the route and no other account took it.
 fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
     if scene.venues.iter().any(|venue| venue.event.kind == EventKind::Bridge) {
         return false;
@@ -49,51 +49,51 @@ fn may_have_got(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> bool {
     if scene.calls_router() {
         return unwrapped || gives_native(scene);
     }
-    // A contract that nobody knows: who speaks after the coin was unwrapped may have taken it.
+    // Of a contract outside the tables: an emitter after the unwrap may have taken the coin.
     let is_unwrap = |log: &Log| ledger.unwraps_by(log).is_some();
     let Some(after) = scene.tx.logs.iter().rposition(is_unwrap) else {
-        // Nothing was unwrapped: a pool of loose coin paid.
+        // Nothing was unwrapped: a pool of unwrapped coin paid.
         return scene.venues.iter().any(|v| exchanges(v.event.kind) && v.may_move_native());
     };
     let behind = scene.tx.logs.get(after + 1..).unwrap_or_default();
     behind.iter().all(|log| {
         Some(log.address) == scene.tx.to
-            || tells_movement(log)
+            || is_movement(log)
             || scene.contract(&log.address).is_some()
             || scene.venues.iter().any(|venue| std::ptr::eq(venue.log, log))
     })
 }
 
-/// Whether a pool that ran may have given native coin that was never wrapped: such pools show the
-/// movement of one of their two assets only.
+/// Whether a pool may have given native coin that was never wrapped: such pools log the movement of
+/// one of their two assets only.
 fn gives_native(scene: &Scene<'_>) -> bool {
     scene.venues.iter().any(|venue| {
         exchanges(venue.event.kind) && (venue.assets.len() < 2 || venue.may_move_native())
     })
 }
 
-/// The native value of a trade against native coin alone, where the wallet's balance is not told.
+/// The native value of a trade against native coin alone, where the wallet's balance is unknown.
 pub(super) fn value(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Measure {
     let sends = scene.tx.from == *wallet;
     if own.got() && !own.gave() {
-        if scene.acts_inside(wallet) && Measure::from(own.told) == Measure::None {
+        if scene.acts_inside(wallet) && Measure::from(own.known) == Measure::None {
             return Measure::Unknown;
         }
         if scene.tx.value.is_zero() || !sends {
-            return own.told.into();
+            return own.known.into();
         }
-        let wrapped = own.told.gave.saturating_sub(scene.tx.value);
-        if !wrapped.is_zero() || !own.told.got.is_zero() {
+        let wrapped = own.known.gave.saturating_sub(scene.tx.value);
+        if !wrapped.is_zero() || !own.known.got.is_zero() {
             return Measure::Unknown;
         }
         return spent(scene, ledger).map_or(Measure::Unknown, Measure::Gave);
     }
     if own.gave() && !own.got() && scene.tx.value.is_zero() {
-        let told = Measure::from(own.told);
+        let known = Measure::from(own.known);
         let paid = paid(scene, ledger, wallet, own);
-        return match (told, paid) {
+        return match (known, paid) {
             (Measure::None, Some(units)) => Measure::Got(units),
-            (told @ Measure::Got(_), None) => told,
+            (known @ Measure::Got(_), None) => known,
             (Measure::Got(_) | Measure::Gave(_) | Measure::None | Measure::Unknown, _) => {
                 Measure::Unknown
             }
@@ -107,7 +107,7 @@ fn sum(list: &[(Account, Units)], of: impl Fn(&Account) -> bool) -> Units {
     amounts.fold(Units::ZERO, Units::saturating_add)
 }
 
-/// How much of the transaction's value was spent, where nothing of it can have come back unseen.
+/// How much of the transaction's value was spent, where no refund can be invisible.
 fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
     let (value, to) = (scene.tx.value, scene.tx.to?);
     let (wrapped, unwrapped) = (sum(&ledger.wraps, |_| true), sum(&ledger.unwraps, |_| true));
@@ -117,7 +117,7 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
     if wrapped == value && unwrapped.is_zero() {
         return Some(value);
     }
-    // A pool took just as much as was sent: nothing was left to come back.
+    // A pool took exactly what was sent: there was no refund.
     let pools = || {
         let pool = |venue: &&Venue<'_>| match venue.event.kind {
             EventKind::Pool | EventKind::Curve => true,
@@ -152,12 +152,12 @@ fn spent(scene: &Scene<'_>, ledger: &Ledger) -> Option<Units> {
 
 /// How much native coin the wallet was paid for what it gave.
 fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
-    let mut told: Option<Units> = None;
+    let mut sum_paid: Option<Units> = None;
     let charges = |venue: &Venue<'_>| venue.event.kind == EventKind::Fee;
     if scene.venues.iter().any(charges) {
         return None;
     }
-    // An account that does several things at once may be paid by others unseen.
+    // An account with several exchanges at once may be paid by others invisibly.
     let single = own.exchanged.len() == 1 && !scene.acts_inside(wallet);
     for venue in &scene.venues {
         let Some(pays) = venue.event.pays else { continue };
@@ -165,17 +165,17 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Opti
             continue;
         }
         let Some(amount) = payout(venue, pays, wallet) else { continue };
-        told = match (told, venue.event.kind) {
+        sum_paid = match (sum_paid, venue.event.kind) {
             (None, _) => Some(amount),
-            // One order after the other.
+            // Orders add up.
             (Some(sum), EventKind::CowTrade) => sum.checked_add(amount),
-            // The same payment told again, by an outer router.
+            // An outer router repeats the same payment.
             (Some(same), _) if same == amount => Some(same),
             (Some(_), _) => return None,
         };
     }
-    if told.is_some() {
-        return told;
+    if sum_paid.is_some() {
+        return sum_paid;
     }
     let sends = scene.tx.from == *wallet;
     let another = scene.tx.terms.receiver.is_some_and(|receiver| receiver != *wallet);
@@ -185,8 +185,8 @@ fn paid(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Opti
     through(scene, ledger, wallet, own)
 }
 
-/// What came of the wallet's token as native coin below its call, less what the contract called
-/// keeps of it: whole, where that contract is known to pay it out whole.
+/// Native coin from the wallet's token below its call, less the fee of the called contract:
+/// complete where that contract is known to pay out everything.
 fn through(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> Option<Units> {
     let (to, called) = (scene.tx.to?, scene.called?);
     let exact = called.is_exact(scene.tx.selector);
@@ -212,7 +212,7 @@ fn through(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, own: &Own) -> O
 }
 
 /// Native coin that pools gave to a contract without wrapping it; `None` where one may have given
-/// some unseen.
+/// some without an event.
 fn loose(scene: &Scene<'_>, ledger: &Ledger, to: &Account) -> Option<Units> {
     let wrapped = Asset::Token(ledger.wrapped);
     let gave = |m: &Move, venue: &Venue<'_>| m.from == venue.holder && m.asset == wrapped;
@@ -225,9 +225,9 @@ fn loose(scene: &Scene<'_>, ledger: &Ledger, to: &Account) -> Option<Units> {
     })
 }
 
-/// The events after the wallet gave the last of a token. A coin that takes fees sells what it kept
-/// of them through the same routers while the wallet's transfer is under way: where it could have
-/// done so later, or the wallet was paid before, there are none.
+/// The events after the wallet gave the last of a token. A fee-on-transfer token sells its
+/// collected fees through the same routers during the wallet's transfer: the result is empty where
+/// it could have done so later, or where the wallet was paid before.
 fn after_giving<'a>(
     scene: &'a Scene<'_>,
     ledger: &Ledger,
@@ -245,7 +245,7 @@ fn after_giving<'a>(
     (!sold(after) && !paid_before).then_some(after)
 }
 
-/// What an event says was paid to the wallet, where that was native coin.
+/// The native coin that an event says was paid to the wallet.
 fn payout(venue: &Venue<'_>, pays: Payout, wallet: &Account) -> Option<Units> {
     let account = |at: usize| nth(venue.log, at).and_then(address);
     if account(pays.to) != Some(*wallet) {

@@ -1,4 +1,4 @@
-//! Whose pool an address is: factories derive it from the pair, so it can be derived again.
+//! The factory of a pool: factories derive the address from the pair, so it can be derived again.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::scene::{Scene, Venue};
 use super::transaction::{Account, Word};
 use crate::registry::{Factory, PoolSalt};
 
-/// Fees, in millionths, of which factories make pools; the most common ones first.
+/// Fees of pools, in millionths, the most common ones first.
 const FEES: [u32; 9] = [3_000, 500, 10_000, 100, 2_500, 200, 250, 300, 400];
-/// Spacings of ticks of which factories make pools; the most common ones first.
+/// Tick spacings of pools, the most common ones first.
 const SPACINGS: [u32; 6] = [200, 100, 1, 50, 2_000, 10];
 
-/// The name of the factory that made the pool.
+/// The name of the factory that created the pool.
 pub(super) fn maker<'a>(scene: &Scene<'a>, venue: &Venue<'_>) -> Option<&'a Arc<str>> {
     let mut tokens = venue.assets.iter().filter_map(|asset| match asset {
         Asset::Token(token) => Some(*token),
@@ -24,7 +24,7 @@ pub(super) fn maker<'a>(scene: &Scene<'a>, venue: &Venue<'_>) -> Option<&'a Arc<
         return None;
     };
     made_of(scene, venue, a, b).or_else(|| {
-        // The pool may be of a contract that the token had before.
+        // The pool may be of the token's previous contract.
         let mirrors =
             scene.chain.mirrors.iter().filter_map(|mirror| mirror.bytes().try_into().ok());
         let pairs = mirrors.flat_map(|mirror: Account| [(a, mirror), (mirror, b)]);
@@ -43,13 +43,13 @@ fn made_of<'a>(
     scene.tables.factories(scene.chain).find(made).map(|factory| &factory.name)
 }
 
-/// Whether a pool of a pair, the lower token first, is at a place where the factory puts one.
+/// Whether a pool of a pair, the lower token first, has the address that the factory derives.
 fn makes(factory: &Factory, pair: &[Account; 2], pool: &Account) -> bool {
     let mut salts = numbers(factory.salt).iter().map(|number| salt(factory.salt, pair, *number));
     salts.any(|salt| derived(factory, &salt) == *pool)
 }
 
-/// What tells pools of one pair apart.
+/// The parameters that distinguish pools of one pair.
 fn numbers(salt: PoolSalt) -> &'static [u32] {
     match salt {
         PoolSalt::Pair | PoolSalt::Words => &[0],
@@ -72,7 +72,7 @@ fn salt(salt: PoolSalt, [low, high]: &[Account; 2], number: u32) -> Word {
     }
 }
 
-/// The address of a contract made by CREATE2 (EIP-1014).
+/// The address of a contract created by CREATE2 (EIP-1014).
 fn derived(factory: &Factory, salt: &Word) -> Account {
     let hash = hash(&[&[0xff], &factory.deployer, salt, &factory.code_hash]);
     let mut account = Account::default();
@@ -101,10 +101,10 @@ mod tests {
         bytes
     }
 
-    /// Pools of the chains, as explorers show them, for the ways of making a salt that
-    /// `tests/it/evm_decode.rs` leaves: by a spacing of ticks, and by whole words.
+    /// Pools as explorers show them, for the kinds of salt that `tests/it/evm_decode.rs` does not
+    /// cover: tick spacing and whole words.
     #[test]
-    fn a_pool_is_told_by_the_factory_that_made_it_and_by_no_other() {
+    fn a_pool_is_recognized_by_its_factory_and_by_no_other() {
         let weth = account("4200000000000000000000000000000000000006");
         let usdc = account("833589fcd6edb6e08f4c7c32d4f71b54bda02913");
         let slipstream = account("b2cc224c1c9fee385f8ad6a55b4d94e92359dc59");

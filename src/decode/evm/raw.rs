@@ -1,6 +1,6 @@
-//! The wire shapes of `eth_getTransactionByHash` and `eth_getTransactionReceipt`, and how they
-//! become a [`Transaction`]. Hostile bytes give an error, never a panic, and no more memory than
-//! a few times their size.
+//! The wire forms of `eth_getTransactionByHash` and `eth_getTransactionReceipt`, and their
+//! conversion to a [`Transaction`]. Hostile bytes give an error, never a panic, and take no more
+//! memory than a few times their size.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use super::calldata;
 use super::transaction::{Account, Log, NativeFlows, Transaction, Word};
 use crate::domain::Units;
 
-/// What one answer may hold; blocks allow far less.
+/// Bounds of one answer; blocks allow far less.
 struct Limits {
     bytes: usize,
     logs: usize,
@@ -19,7 +19,7 @@ const LIMITS: Limits = Limits { bytes: 32 << 20, logs: 65_536 };
 /// An event has at most four topics (the LOG4 instruction).
 const TOPIC_COUNT_MAX: usize = 4;
 
-/// Why an answer holds nothing that can be read.
+/// Why an answer cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RawError {
     #[error("not the JSON that was asked for: {0}")]
@@ -66,8 +66,8 @@ struct RawLog<'a> {
     removed: bool,
 }
 
-/// Reads the answers of `eth_getTransactionByHash` and `eth_getTransactionReceipt` for one
-/// transaction. What its inner calls moved is unknown as yet.
+/// Parses the answers of `eth_getTransactionByHash` and `eth_getTransactionReceipt` for one
+/// transaction. Its inner calls are unknown as yet.
 pub fn parse(tx: &[u8], receipt: &[u8]) -> Result<Transaction, RawError> {
     let tx: RawTransaction<'_> = read(tx, "transaction")?;
     let receipt: Receipt<'_> = read(receipt, "receipt")?;
@@ -98,7 +98,7 @@ pub fn parse(tx: &[u8], receipt: &[u8]) -> Result<Transaction, RawError> {
     })
 }
 
-/// Reads JSON of bounded size; `null` is what nodes answer for what they do not know.
+/// Parses JSON of bounded size; nodes return `null` for what they do not have.
 pub(super) fn read<'a, T: Deserialize<'a>>(
     json: &'a [u8],
     what: &'static str,
@@ -144,7 +144,7 @@ fn bytes<const N: usize>(text: &str, what: &'static str) -> Result<[u8; N], RawE
 }
 
 /// A hex quantity with its prefix, without which it could be decimal; some nodes write zero as `0x`
-/// or leave it out.
+/// or omit it.
 pub(super) fn quantity(text: &str, what: &'static str) -> Result<Units, RawError> {
     if text.is_empty() {
         return Ok(Units::ZERO);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_failed_transaction_and_believes_receipts_of_old() {
+    fn reads_a_failed_transaction_and_receipts_without_a_status() {
         assert!(!parsed(r#","status":"0x0""#, "").unwrap().succeeded);
         assert!(parsed("", "").unwrap().succeeded);
         assert!(parsed(r#","root":"0x12""#, "").unwrap().succeeded);

@@ -1,12 +1,12 @@
-//! From what was traded to one row a token.
+//! Converts traded legs to one row per token.
 
 use std::sync::Arc;
 
 use super::ledger::{Asset, Ledger};
 use super::native;
+use super::own::{Leg, Measure, Own};
 use super::pools;
 use super::scene::{Scene, Venue, exchanges, is_pool};
-use super::trade::{Leg, Measure, Own};
 use super::transaction::Account;
 use super::values;
 use super::words::{address, words};
@@ -30,10 +30,10 @@ pub(super) fn rows(
         own.measure
     };
     if !against_native {
-        decoded.beside = match own.measure {
+        decoded.side_payment = match own.measure {
             Measure::None => Units::ZERO,
             Measure::Gave(units) | Measure::Got(units) => units,
-            Measure::Unknown => own.told.gave.abs_diff(own.told.got),
+            Measure::Unknown => own.known.gave.abs_diff(own.known.got),
         };
     }
     let natives = values::of_legs(scene, ledger, legs, measure);
@@ -48,7 +48,7 @@ pub(super) fn rows(
         });
     }
     if against_native && decoded.trades.iter().any(|trade| trade.native.is_none()) {
-        let detail = "the native value could not be told".to_owned();
+        let detail = "the native value is unknown".to_owned();
         decoded.notes.push(Note { kind: NoteKind::Unvalued, detail });
     }
     decoded.trades.sort_by_key(|trade| (trade.side == Side::Buy, trade.mint));
@@ -69,9 +69,9 @@ fn venue(scene: &Scene<'_>, leg: &Leg) -> Arc<str> {
     if let Some((venue, _)) = best {
         return pool_name(scene, venue);
     }
-    let told = |kind: EventKind| exchanges(kind) || kind == EventKind::Fill;
-    let names = |venue: &&Venue<'_>| told(venue.event.kind) && venue.assets.contains(&asset);
-    let first = || scene.venues.iter().find(|venue| told(venue.event.kind));
+    let trades = |kind: EventKind| exchanges(kind) || kind == EventKind::Fill;
+    let names = |venue: &&Venue<'_>| trades(venue.event.kind) && venue.assets.contains(&asset);
+    let first = || scene.venues.iter().find(|venue| trades(venue.event.kind));
     if let Some(venue) = scene.venues.iter().find(names).or_else(first) {
         return venue.name(scene.chain).clone();
     }
@@ -97,8 +97,8 @@ fn pool_name(scene: &Scene<'_>, venue: &Venue<'_>) -> Arc<str> {
     if let Some(router) = routers.into_iter().find(own) {
         return router.name.clone();
     }
-    // The protocol's own pools would have been recognized: this one is of another venue, which
-    // only its address names.
+    // The protocol's own pools would have been recognized: this one belongs to another venue, which
+    // only its address identifies.
     let protocol = venue.name(scene.chain);
     let recognized = scene.tables.factories(scene.chain).any(|made| made.name == *protocol);
     let pool = Address::from_bytes(scene.chain.family, &venue.log.address).filter(|_| recognized);

@@ -16,11 +16,11 @@ use crate::registry::{Chain, Contract, ContractKind, Event, EventKind, EvmTables
 pub(super) struct Venue<'a> {
     pub(super) log: &'a Log,
     pub(super) event: &'a Event,
-    /// The contract that emitted it, where the tables know it.
+    /// The emitting contract, where the tables have it.
     pub(super) contract: Option<&'a Contract>,
-    /// Whose assets were exchanged.
+    /// The account whose assets were exchanged.
     pub(super) holder: Account,
-    /// The assets that it names, or that its holder moved.
+    /// The assets that the event names, or that the holder moved.
     pub(super) assets: Vec<Asset>,
 }
 
@@ -33,7 +33,7 @@ impl Venue<'_> {
     pub(super) fn may_move_native(&self) -> bool {
         let vault = self.contract.is_some_and(|c| c.kind == ContractKind::Vault);
         let shown = self.assets.len() > 1 && !self.assets.contains(&Asset::Native);
-        // Launchpads take and give the coin itself, where their event shows no other.
+        // Launchpads take and give native coin, unless their event names another asset.
         let may = self.event.native || self.event.kind == EventKind::Curve;
         may && (vault || !shown)
     }
@@ -45,7 +45,7 @@ pub(super) struct Scene<'a> {
     pub(super) tables: &'a EvmTables,
     pub(super) chain: &'a Chain,
     pub(super) venues: Vec<Venue<'a>>,
-    /// The contract that was called, where the tables know it.
+    /// The called contract, where the tables have it.
     pub(super) called: Option<&'a Contract>,
     moved: Moved,
 }
@@ -63,7 +63,7 @@ impl<'a> Scene<'a> {
         Self { tx, tables, chain, venues, called, moved }
     }
 
-    /// The most that a venue's holder moved of an asset at once.
+    /// The largest single movement of an asset by the venue's holder.
     pub(super) fn share(&self, venue: &Venue<'_>, asset: Asset) -> Units {
         self.moved.most.get(&(venue.holder, asset)).copied().unwrap_or_default()
     }
@@ -73,12 +73,12 @@ impl<'a> Scene<'a> {
         self.venues.iter().any(|venue| exchanges(venue.event.kind) && venue.assets.contains(&asset))
     }
 
-    /// Whether orders were filled: what moves then goes from trader to trader.
+    /// Whether orders were filled: assets then move between traders.
     pub(super) fn fills(&self) -> bool {
         self.venues.iter().any(|venue| venue.event.kind == EventKind::Fill)
     }
 
-    /// Whether a contract was called that trades for its callers.
+    /// Whether the called contract trades for its callers.
     pub(super) fn calls_router(&self) -> bool {
         self.called.is_some_and(|contract| match contract.kind {
             ContractKind::Router | ContractKind::Exchange | ContractKind::Launchpad => true,
@@ -102,8 +102,7 @@ impl<'a> Scene<'a> {
         self.tx.from == *wallet || self.tx.to == Some(*wallet) || self.venues.iter().any(operates)
     }
 
-    /// Whether it acts as a contract: then what it gives, and all that it does besides, are inner
-    /// calls.
+    /// Whether it acts as a contract: then its payments and all its other actions are inner calls.
     pub(super) fn acts_inside(&self, wallet: &Account) -> bool {
         let sends = self.tx.from == *wallet && self.tx.to != Some(*wallet);
         !sends && self.acts(wallet)
@@ -118,7 +117,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Whether an event of this kind says that the assets which it names were exchanged.
+/// Whether an event of this kind states that the assets which it names were exchanged.
 pub(super) fn exchanges(kind: EventKind) -> bool {
     match kind {
         EventKind::Pool | EventKind::Curve | EventKind::Router | EventKind::CowTrade => true,
@@ -136,7 +135,7 @@ pub(super) fn is_pool(kind: EventKind) -> bool {
     kind == EventKind::Pool || kind == EventKind::Curve
 }
 
-/// What moved, by token and by account.
+/// Movements by token and by account.
 #[derive(Debug)]
 struct Moved {
     tokens: HashSet<Account>,
@@ -213,12 +212,13 @@ fn venue<'a>(
     let event = rows.iter().find(fits)?;
     let holder = event.holder.unwrap_or(log.address);
     let mut assets = moved.named(log);
-    // Balancer writes a pool as its address and more: that pool's share joins or leaves the pool.
+    // Balancer encodes a pool as its address and more: that pool's share joins or leaves the pool.
     let share = words(log).find_map(|word| {
         let pool = Asset::Token(*word.first_chunk()?);
         assets.contains(&pool).then_some(pool)
     });
-    // A vault's event names what this pool exchanged; what else the vault moved is another's.
+    // A vault's event names what this pool exchanged; the vault's other movements belong to other
+    // pools.
     if assets.len() < 2 && exchanges(event.kind) {
         let held = moved.by_account.get(&holder).map(Vec::as_slice).unwrap_or_default();
         let more: Vec<Asset> = held.iter().filter(|a| !assets.contains(a)).copied().collect();

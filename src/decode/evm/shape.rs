@@ -1,12 +1,12 @@
-//! A trade by a contract that no table knows, found by its shape alone: one call, in which the
-//! wallet gave one asset to, and got another from, one counterparty, which an event of the call
-//! confirms. What looks like a share, a debt, an NFT or a fixed rate is none.
+//! A trade by a contract that is in no table, recognized by its shape alone: one call, in which the
+//! wallet gave one asset to, and received another from, one counterparty, confirmed by an event of
+//! the call. Shares, debts, NFTs and fixed rates are not trades.
 
 use std::collections::BTreeMap;
 
-use super::ledger::{Asset, Flow, Ledger, Move, tells_movement, transfer};
+use super::ledger::{Asset, Flow, Ledger, Move, is_movement, transfer};
+use super::own::{Leg, Measure, Own};
 use super::scene::Scene;
-use super::trade::{Leg, Measure, Own};
 use super::transaction::{Account, Log};
 use super::words::{NATIVE_PLACEHOLDER, ZERO, address, units, words};
 use crate::decode::{Note, NoteKind};
@@ -20,7 +20,7 @@ struct Part {
     units: Units,
 }
 
-/// The legs of a trade by a contract that no table knows.
+/// The legs of a trade by a contract that is in no table.
 pub(super) fn traded(
     scene: &Scene<'_>,
     ledger: &Ledger,
@@ -43,12 +43,12 @@ pub(super) fn traded(
     found.then(|| own.legs.clone())
 }
 
-/// Whether no table knows the contract called, nor an event of the call.
+/// Whether neither the called contract nor any event of the call is in a table.
 fn is_unknown(scene: &Scene<'_>) -> bool {
     scene.called.is_none() && scene.venues.is_empty()
 }
 
-/// Names a trade that was found by its shape.
+/// Notes a trade that was recognized by its shape.
 pub(super) fn note(scene: &Scene<'_>) -> Option<Note> {
     let detail = "found by its shape: one asset for another with one counterparty, by a contract \
                   that no table knows";
@@ -56,7 +56,7 @@ pub(super) fn note(scene: &Scene<'_>) -> Option<Note> {
     is_unknown(scene).then_some(note)
 }
 
-/// What the wallet gave and got, where that is one asset for one other.
+/// What the wallet gave and received, where that is one asset for one other.
 fn parts(own: &Own) -> Option<(Part, Part)> {
     let token = |leg: &Leg| Part { token: Some(leg.token), units: leg.units };
     let native = |units| Part { token: None, units };
@@ -71,15 +71,15 @@ fn parts(own: &Own) -> Option<(Part, Part)> {
     }
 }
 
-/// Whether the wallet gave or got loose native coin. Where that went on to is often known in part
-/// only, so that a sale of goods looks the same as an exchange.
+/// Whether the wallet gave or received unwrapped native coin. Where it went on to is often known
+/// only partly, so that a sale of goods looks like an exchange.
 fn moved_coin(ledger: &Ledger, wallet: &Account) -> bool {
     let coin = |m: &Move| m.asset == Asset::Native && (m.from == *wallet || m.to == *wallet);
     ledger.moves.iter().any(coin)
 }
 
-/// Whether a token is neither the contract that was called nor moved by its own contract, as
-/// shares and claims are.
+/// Whether a token is neither the called contract nor moved by its own contract, as shares and
+/// claims are.
 fn is_plain(ledger: &Ledger, to: &Account, part: &Part) -> bool {
     let Some(token) = part.token else { return true };
     let own = |m: &Move| m.from == token || m.to == token;
@@ -87,8 +87,8 @@ fn is_plain(ledger: &Ledger, to: &Account, part: &Part) -> bool {
     token != *to && !moves.any(own)
 }
 
-/// Whether a token's transfers are those of its standard: the first NFTs wrote theirs, like a few
-/// tokens of that time, without indexed words, and what stands for an amount there is a number.
+/// Whether a token's transfers follow the standard: the first NFTs, like a few tokens of that time,
+/// logged theirs without indexed words, and the word in the amount's place is an id.
 fn is_indexed(scene: &Scene<'_>, part: &Part) -> bool {
     let Some(token) = part.token else { return true };
     let mut transfers =
@@ -102,7 +102,7 @@ fn any_minted(ledger: &Ledger) -> bool {
     ledger.moves.iter().any(|m| minted(m) && !ledger.is_measure(m.asset))
 }
 
-/// Whether one account ended with what the wallet gave and without what the wallet got.
+/// Whether one account ended with what the wallet gave and without what the wallet received.
 fn has_counterparty(ledger: &Ledger, wallet: &Account, gave: Part, got: Part) -> bool {
     let is = |part: Part, asset: Asset| match part.token {
         Some(token) => asset == Asset::Token(token),
@@ -124,9 +124,9 @@ fn has_counterparty(ledger: &Ledger, wallet: &Account, gave: Part, got: Part) ->
     })
 }
 
-/// Whether an event confirms an exchange: it names both amounts, or both assets.
+/// Whether an event confirms an exchange: it contains both amounts, or both assets.
 fn confirms(ledger: &Ledger, log: &Log, gave: Part, got: Part) -> bool {
-    if tells_movement(log) || log.address == ledger.wrapped {
+    if is_movement(log) || log.address == ledger.wrapped {
         return false;
     }
     let amount = |part: Part| words(log).any(|word| units(word) == part.units);

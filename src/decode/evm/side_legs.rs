@@ -1,44 +1,15 @@
-//! Movements that only follow an exchange, and exchanges whose output went on to others.
+//! Movements that only follow an exchange, and exchanges whose output went on to other accounts.
 
 use super::ledger::{Asset, Ledger, Unique, transfer};
+use super::own::{Leg, Measure, Own};
 use super::scene::{Scene, exchanges};
-use super::trade::{Leg, Measure, Own};
 use super::transaction::{Account, Log};
 use super::words::ZERO;
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
 
-const TWO: Units = Units::from_limbs([2, 0, 0, 0]);
-
-/// Whether a token was only minted or burnt, in step with one that was exchanged on the same side: a
-/// dividend tracker that repeats a holder's balance. It is no asset of its own. It moves by at least
-/// as much, for trackers count whole balances and drop those that fall below their least.
-pub(super) fn follows(
-    scene: &Scene<'_>,
-    ledger: &Ledger,
-    wallet: &Account,
-    legs: &[Leg],
-    leg: &Leg,
-) -> bool {
-    let asset = Asset::Token(leg.token);
-    if scene.exchanged(asset) || scene.venues.iter().any(|v| v.log.address == leg.token) {
-        return false;
-    }
-    let mut moves = ledger.moves.iter().filter(|m| m.asset == asset);
-    let repeats = moves.all(|m| match leg.side {
-        Side::Buy => m.from == ZERO || m.to != *wallet,
-        Side::Sell => m.to == ZERO || m.from != *wallet,
-    });
-    let same = |other: &Leg| {
-        let exchanged = scene.exchanged(Asset::Token(other.token));
-        let in_step = leg.units >= other.units && leg.units / TWO <= other.units;
-        other.side == leg.side && in_step && exchanged
-    };
-    repeats && legs.iter().any(same)
-}
-
-/// Whether a token that is one of its kind was minted or burnt as a part of the transfer of a token
-/// that was exchanged: the mirror of a DN-404 token. Its events stand next to that transfer.
+/// Whether a non-fungible token was minted or burnt as part of the transfer of an exchanged token:
+/// the mirror of a DN-404 token, whose events are adjacent to that transfer.
 pub(super) fn mirrors(scene: &Scene<'_>, wallet: &Account, own: &Own, unique: &Unique) -> bool {
     let positions = scene.contract(&unique.token);
     if positions.is_some_and(|contract| contract.kind == ContractKind::Positions) {
@@ -67,8 +38,8 @@ pub(super) fn mirrors(scene: &Scene<'_>, wallet: &Account, own: &Own, unique: &U
     unbroken && before.into_iter().chain(after).any(moves)
 }
 
-/// Whether most of what the exchange gave for the wallet went on to others, by a bridge or as a
-/// payment: what came back is a rest.
+/// Whether most of the exchange's output for the wallet went on to others, by a bridge or as a
+/// payment: what came back is change.
 pub(super) fn went_on(
     scene: &Scene<'_>,
     ledger: &Ledger,
@@ -92,7 +63,7 @@ pub(super) fn went_on(
     }
 }
 
-/// Whether a coin that takes fees sold what it kept of them meanwhile, through the same router.
+/// Whether a fee-on-transfer token sold its collected fees meanwhile, through the same router.
 fn sells_itself(ledger: &Ledger, legs: &[Leg]) -> bool {
     ledger
         .moves
@@ -100,7 +71,7 @@ fn sells_itself(ledger: &Ledger, legs: &[Leg]) -> bool {
         .any(|m| legs.iter().any(|leg| m.asset == Asset::Token(leg.token) && m.from == leg.token))
 }
 
-/// How much of an asset those who paid the wallet gave to others than pools and the asset itself.
+/// How much of an asset the wallet's payers gave to accounts other than pools and the asset itself.
 fn onward(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, asset: Asset) -> Units {
     let is_pool =
         |who: &Account| scene.venues.iter().any(|v| exchanges(v.event.kind) && v.holder == *who);

@@ -1,5 +1,5 @@
-//! Native coin moved by inner calls, read from the traces that nodes give: the call tree of
-//! `debug_traceTransaction` and the flat list of `trace_transaction`.
+//! Native coin moved by inner calls, read from traces: the call tree of `debug_traceTransaction`
+//! and the flat list of `trace_transaction`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,7 +8,7 @@ use super::raw::{RawError, account, quantity, read};
 use super::transaction::NativeMove;
 use crate::domain::Units;
 
-/// What reading one trace may cost. A tree is scanned once per level, and the EVM allows 1,024.
+/// Bounds of reading one trace. A tree is scanned once per level, and the EVM allows 1,024.
 struct Limits {
     scanned: usize,
     calls: usize,
@@ -24,15 +24,15 @@ struct Frame<'a> {
     from: Option<&'a str>,
     to: Option<&'a str>,
     value: Option<&'a str>,
-    /// Only whether it stands there counts: the text may hold escapes.
+    /// Only its presence counts: the text may contain escapes.
     #[serde(borrow)]
     error: Option<&'a RawValue>,
-    /// Read later: a tree may be deeper than a recursive reader's stack.
+    /// Parsed later: a tree may be deeper than a recursive parser's stack.
     #[serde(borrow)]
     calls: Option<&'a RawValue>,
 }
 
-/// Whether an instruction gives native coin to another account.
+/// Whether an instruction transfers native coin to another account.
 fn moves(kind: &str) -> Result<bool, RawError> {
     match kind.to_ascii_lowercase().as_str() {
         "call" | "create" | "create2" | "selfdestruct" | "suicide" => Ok(true),
@@ -55,8 +55,8 @@ fn native_move(
     Ok((from != to).then_some(NativeMove { from, to, value }))
 }
 
-/// Reads an answer of `debug_traceTransaction` with the `callTracer`: what calls below the
-/// outermost moved and was not taken back, callers before their callees.
+/// Parses an answer of `debug_traceTransaction` with the `callTracer`: the value transfers of calls
+/// below the outermost that were not reverted, callers before their callees.
 pub fn parse_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
     let outermost: Frame<'_> = read(text, "trace")?;
     moves(outermost.kind)?;
@@ -81,7 +81,7 @@ pub fn parse_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
     Ok(found)
 }
 
-/// The calls below one, last first.
+/// The calls below one, in reverse order.
 fn children<'a>(
     calls: Option<&'a RawValue>,
     scanned: &mut usize,
@@ -131,7 +131,7 @@ struct Created<'a> {
     address: Option<&'a str>,
 }
 
-/// Reads an answer of `trace_transaction`, like [`parse_trace`].
+/// Parses an answer of `trace_transaction`, like [`parse_trace`].
 pub fn parse_flat_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
     let entries: Vec<Entry<'_>> = read(text, "trace")?;
     if entries.is_empty() {
@@ -139,7 +139,7 @@ pub fn parse_flat_trace(text: &[u8]) -> Result<Vec<NativeMove>, RawError> {
     }
     let mut undone: Option<&[u32]> = None;
     let mut found = Vec::new();
-    // Callers stand before their callees, so the last one undone is the only one to look at.
+    // Callers precede their callees, so only the last reverted one matters.
     for entry in &entries {
         if undone.is_some_and(|above| entry.trace_address.starts_with(above)) {
             continue;
@@ -185,13 +185,13 @@ mod tests {
         format!(r#"{{"type":"{kind}","from":"{from}","to":"{to}","value":"{value}"{more}}}"#)
     }
 
-    fn told(moves: &[NativeMove]) -> Vec<(u8, u8, u64)> {
+    fn summary(moves: &[NativeMove]) -> Vec<(u8, u8, u64)> {
         moves.iter().map(|m| (m.from[0], m.to[0], m.value.to())).collect()
     }
 
     #[track_caller]
     fn check(trace: &str, expected: &[(u8, u8, u64)]) {
-        assert_eq!(told(&parse_trace(trace.as_bytes()).unwrap()), expected);
+        assert_eq!(summary(&parse_trace(trace.as_bytes()).unwrap()), expected);
     }
 
     fn tree(calls: &[String]) -> String {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outermost_call_is_not_told_again() {
+    fn the_outermost_call_is_not_repeated() {
         check(&frame("CALL", 1, 2, "0x64", ""), &[]);
         check(&tree(&[frame("CALL", 2, 3, "0x5", "")]), &[(2, 3, 5)]);
     }
@@ -278,6 +278,6 @@ mod tests {
             ),
         ];
         let moves = parse_flat_trace(format!("[{}]", list.join(",")).as_bytes()).unwrap();
-        assert_eq!(told(&moves), [(2, 3, 6), (3, 4, 3), (4, 1, 3)]);
+        assert_eq!(summary(&moves), [(2, 3, 6), (3, 4, 3), (4, 1, 3)]);
     }
 }

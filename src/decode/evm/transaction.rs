@@ -1,11 +1,7 @@
-//! An EVM transaction with what it did, as far as nodes told.
+//! An EVM transaction with its effects, as far as nodes report them.
 
+pub use crate::domain::{Account, Word};
 use crate::domain::{Height, Units};
-
-/// The 20 bytes of an account or contract.
-pub type Account = [u8; 20];
-/// A hash, a topic, or any other word.
-pub type Word = [u8; 32];
 
 /// A transaction with its receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,26 +11,26 @@ pub struct Transaction {
     /// Its position in the block.
     pub index: u32,
     pub from: Account,
-    /// `None`: it creates a contract.
+    /// `None` for the creation of a contract.
     pub to: Option<Account>,
     /// Native coin that the sender gave with it, in wei.
     pub value: Units,
     /// The first four bytes of its input.
     pub selector: Option<[u8; 4]>,
-    /// What the input of the call says, as far as that call is known.
+    /// Terms of the call, as far as its kind is known.
     pub terms: Terms,
     pub succeeded: bool,
-    /// In the order in which they were emitted.
+    /// In the order of emission.
     pub logs: Vec<Log>,
     pub native: NativeFlows,
 }
 
-/// What the input of a call says of what is bought.
+/// What the input of a call says about its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {
-    /// Who gets it.
+    /// The receiver.
     pub receiver: Option<Account>,
-    /// Native coin that a platform keeps of it.
+    /// Native coin that a platform keeps.
     pub charged: Option<Units>,
 }
 
@@ -49,18 +45,18 @@ pub struct Log {
 /// What is known of native coin that moved below the outermost call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NativeFlows {
-    /// Every call that moved some and was not taken back; at least all that begin or end at the
-    /// wallet.
+    /// Every call that transferred value and was not reverted; at least all that begin or end at
+    /// the wallet.
     Calls(Vec<NativeMove>),
-    /// Only by how much the wallet's balance changed over the transaction, the fee for its
-    /// execution left out. Holds the outermost call's value too.
+    /// Only the change of the wallet's balance over the transaction, without the fee for its
+    /// execution. Includes the outermost call's value.
     Net { gained: Units, lost: Units },
-    /// Nobody tells.
+    /// No endpoint reports them.
     #[default]
     Unknown,
 }
 
-/// Native coin that one call gave.
+/// Native coin that one call transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NativeMove {
     pub from: Account,

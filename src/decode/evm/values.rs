@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::{Asset, Flow, Ledger};
+use super::own::{Leg, Measure};
 use super::scene::{Scene, is_pool};
-use super::trade::{Leg, Measure};
 use super::transaction::Account;
 use crate::domain::{Side, Units};
 use crate::registry::ContractKind;
 
-/// The native value of each leg, `None` where it cannot be told.
+/// The native value of each leg, `None` where it is unknown.
 pub(super) fn of_legs(
     scene: &Scene<'_>,
     ledger: &Ledger,
@@ -34,7 +34,7 @@ pub(super) fn of_legs(
     }
 }
 
-/// Several tokens against native coin: each has what its own pools moved, where that adds up.
+/// Several tokens against native coin: each is valued by its own pools, where the values add up.
 fn parts(scene: &Scene<'_>, ledger: &Ledger, legs: &[Leg], all: Units) -> Vec<Option<Units>> {
     let parts: Vec<Option<Units>> =
         legs.iter().map(|leg| through_native(scene, ledger, leg)).collect();
@@ -42,8 +42,8 @@ fn parts(scene: &Scene<'_>, ledger: &Ledger, legs: &[Leg], all: Units) -> Vec<Op
     if sum == Some(all) { parts } else { vec![None; legs.len()] }
 }
 
-/// What a token was exchanged for, where pools of just this token and the wrapped native coin
-/// exchanged the whole of it.
+/// What a token was exchanged for, where pools of only this token and the wrapped native coin
+/// exchanged all of it.
 fn through_native(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Units> {
     let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(ledger.wrapped));
     let mut holders: BTreeSet<Account> = BTreeSet::new();
@@ -70,9 +70,9 @@ fn through_native(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Units
     (exchanged == leg.units && !value.is_zero()).then_some(value)
 }
 
-/// The same where the makers of quotes, or pools that no table knows, were on the other side: the
-/// accounts that ended with just this token for just the wrapped native coin, or the reverse, where
-/// they exchanged the whole of it.
+/// The same where market makers, or pools outside the tables, were the counterparties: the accounts
+/// that ended with only this token for only the wrapped native coin, or the reverse, where they
+/// exchanged all of it.
 fn by_makers(ledger: &Ledger, leg: &Leg) -> Option<Units> {
     let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(ledger.wrapped));
     let mut flows: BTreeMap<Account, BTreeMap<Asset, Flow>> = BTreeMap::new();
@@ -105,7 +105,7 @@ fn other(side: Side) -> Side {
     }
 }
 
-/// What a pool gave for a buy, or got for a sell.
+/// What a pool gave for a buy, or received for a sell.
 fn net(flow: Flow, side: Side) -> Option<Units> {
     match side {
         Side::Buy => flow.gave.checked_sub(flow.got),

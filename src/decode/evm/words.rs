@@ -1,13 +1,13 @@
-//! The 32-byte words of which events are made.
+//! The 32-byte words of an event.
 
 use super::transaction::{Account, Log, Word};
 use crate::domain::Units;
 
 pub(super) const ZERO: Account = [0; 20];
-/// What many routers write for the native coin (ERC-7528).
+/// The placeholder of many routers for the native coin (ERC-7528).
 pub(super) const NATIVE_PLACEHOLDER: Account = [0xee; 20];
 
-/// The address that a word holds, where it can be one.
+/// The address in a word, where it can be one.
 pub(super) fn address(word: &Word) -> Option<Account> {
     let (padding, bytes) = word.split_first_chunk::<12>()?;
     (padding == &[0; 12]).then(|| bytes.try_into().ok())?
@@ -17,7 +17,7 @@ pub(super) fn units(word: &Word) -> Units {
     Units::from_be_bytes(*word)
 }
 
-/// The word at a place of an event's data.
+/// The word at an index of an event's data.
 pub(super) fn word(log: &Log, at: usize) -> Option<&Word> {
     let (words, _) = log.data.as_chunks::<32>();
     words.get(at)
@@ -34,7 +34,7 @@ pub(super) fn nth(log: &Log, at: usize) -> Option<&Word> {
     words(log).nth(at)
 }
 
-/// A topic that is known when the program is built.
+/// A topic, decoded at compile time.
 #[expect(
     clippy::indexing_slicing,
     clippy::as_conversions,

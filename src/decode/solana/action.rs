@@ -1,11 +1,11 @@
-//! What an instruction of the System and Token programs does; everything else is a call.
+//! Actions of the System and Token programs' instructions; every other instruction is a call.
 
 use super::base58::Decoder;
 use super::json::{Reader, Unread};
-use super::raw::{Key, Keys, key, units};
+use super::keys::{AccountKeys, Key, key, units};
 use super::{SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 
-/// Accounts are places among the transaction's keys; amounts are lamports or base units.
+/// Accounts are indices among the transaction's keys; amounts are lamports or base units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Pay {
@@ -26,7 +26,7 @@ pub(super) enum Action {
     Assign {
         account: u8,
     },
-    /// `withheld` is what the mint's transfer fee keeps from the receiver, where it is told.
+    /// `withheld` is the mint's transfer fee, where the instruction states it.
     Transfer {
         from: u8,
         to: u8,
@@ -55,25 +55,25 @@ pub(super) enum Action {
         to: u8,
         owner: Option<u8>,
     },
-    /// The owner lets, or no longer lets, somebody else move the account's tokens.
+    /// The owner approves, or revokes, a delegate of the account's tokens.
     Approve {
         account: u8,
         owner: u8,
     },
-    /// Lamports out of a wrapped-SOL account; all of them where no amount stands.
+    /// Lamports out of a wrapped-SOL account; all of them where no amount is given.
     Unwrap {
         from: u8,
         to: u8,
         amount: Option<u64>,
     },
-    /// Of the System or Token program, and moves nothing.
+    /// An instruction of the System or Token program that moves nothing.
     Still,
     /// Another program.
     Call,
 }
 
 impl Action {
-    /// The accounts that lamports or tokens move between.
+    /// The accounts between which lamports or tokens move.
     pub(super) fn accounts(&self) -> [Option<u8>; 2] {
         match *self {
             Self::Pay { from, to, .. }
@@ -95,7 +95,7 @@ fn is_token_program(program: &Key) -> bool {
     *program == TOKEN_PROGRAM || *program == TOKEN_2022_PROGRAM
 }
 
-/// Whether the program's instructions are read as actions.
+/// Whether the program's instructions are parsed as actions.
 pub(super) fn is_built_in(program: &Key) -> bool {
     *program == SYSTEM_PROGRAM || is_token_program(program)
 }
@@ -123,7 +123,7 @@ pub(super) fn from_data(
     }
 }
 
-/// Number of accounts, length of data and data of each, one behind the other.
+/// Number of accounts, length of data and data of each instruction, concatenated.
 fn batch(mut data: &[u8], mut accounts: &[u8], keys: &[Key], mut each: impl FnMut(Action)) {
     while let [count, len, rest @ ..] = data {
         let Some((inner, behind)) = rest.split_at_checked(usize::from(*len)) else { return };
@@ -167,7 +167,7 @@ fn system(data: &[u8], accounts: &[u8]) -> Option<Action> {
             to: accounts.get(2).copied()?,
             lamports: u64_at(rest, 0)?,
         },
-        // createAccountAllowPrefund: the payer stands second, where there is one.
+        // createAccountAllowPrefund: the payer, where there is one, is the second account.
         13 => {
             let to = first()?;
             let (lamports, space) = (u64_at(rest, 0)?, u64_at(rest, 8)?);
@@ -251,7 +251,7 @@ fn u64_at(data: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(data.get(at..end)?.try_into().ok()?))
 }
 
-/// The form that `jsonParsed` gives the instructions of known programs.
+/// The `jsonParsed` form of instructions of known programs.
 #[derive(Default)]
 struct Parsed<'a> {
     kind: &'a [u8],
@@ -328,7 +328,7 @@ fn amount_within<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], Unread> {
     amount.map_or_else(|| r.fail(), Ok)
 }
 
-pub(super) fn from_parsed(program: &Key, parsed: &[u8], keys: &Keys<'_>) -> Action {
+pub(super) fn from_parsed(program: &Key, parsed: &[u8], keys: &AccountKeys<'_>) -> Action {
     let read = if *program == SYSTEM_PROGRAM {
         parsed_system
     } else if is_token_program(program) {
@@ -340,7 +340,7 @@ pub(super) fn from_parsed(program: &Key, parsed: &[u8], keys: &Keys<'_>) -> Acti
     parsed.and_then(|parsed| read(&parsed, keys)).unwrap_or(Action::Still)
 }
 
-fn parsed_system(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
+fn parsed_system(parsed: &Parsed<'_>, keys: &AccountKeys<'_>) -> Option<Action> {
     let info = &parsed.info;
     let at = |text: Option<&[u8]>| text.and_then(|text| keys.find(text));
     Some(match parsed.kind {
@@ -363,7 +363,7 @@ fn parsed_system(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
     })
 }
 
-fn parsed_token(parsed: &Parsed<'_>, keys: &Keys<'_>) -> Option<Action> {
+fn parsed_token(parsed: &Parsed<'_>, keys: &AccountKeys<'_>) -> Option<Action> {
     let info = &parsed.info;
     let at = |text: Option<&[u8]>| text.and_then(|text| keys.find(text));
     let amount = || info.amount.or(info.token_amount).and_then(units);
@@ -440,7 +440,7 @@ mod tests {
     fn data_that_is_cut_short_moves_nothing() {
         assert_eq!(actions(&TOKEN_PROGRAM, &[3, 1], &[0, 1, 2]), [Action::Still]);
         assert_eq!(actions(&SYSTEM_PROGRAM, &[2, 0, 0, 0, 1], &[0, 1]), [Action::Still]);
-        // A seed that would end behind the last address of memory.
+        // A seed whose length overflows the address space.
         let mut data = vec![3, 0, 0, 0];
         data.extend([0; 32]);
         data.extend(u64::MAX.to_le_bytes());

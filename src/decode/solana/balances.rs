@@ -1,22 +1,22 @@
-//! Which accounts are the wallet's, and every movement of lamports and tokens, in order.
+//! The wallet's accounts, and every movement of lamports and tokens, in order.
 //!
-//! Lamports are followed account by account, so that closing an account tells what it gave back,
-//! and what the instructions do not explain (programs may move their own accounts' lamports
-//! without one) is left over as a residue.
+//! Lamports are followed account by account, so that closing an account reveals what it returned,
+//! and what the instructions do not explain (programs may move their own accounts' lamports without
+//! one) remains as a residue.
 
 use sha2::{Digest as _, Sha256};
 
 use super::action::Action;
 use super::base58::address;
-use super::raw::Key;
+use super::keys::Key;
 use super::transaction::{TokenAccount, Transaction};
 use super::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM, WRAPPED_SOL};
 
 const ASSOCIATED_TOKEN_PROGRAM: Key = address("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
-/// Derived addresses have the highest bump that is off the curve; lower than this is one in 2^32.
+/// Derived addresses use the highest bump that is off the curve; one in 2^32 is lower than this.
 const BUMP_MIN: u8 = 255 - 32;
 
-/// What moved.
+/// A kind of asset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asset {
     /// Lamports, loose or wrapped.
@@ -25,7 +25,7 @@ pub(super) enum Asset {
     Token(usize),
 }
 
-/// How it moved.
+/// The kind of movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Means {
     /// A System transfer.
@@ -36,13 +36,13 @@ pub(super) enum Means {
     Transfer,
     Mint,
     Burn,
-    /// The lamports of a token account that was closed; `rent` of them were no wrapped SOL.
+    /// The lamports of a token account that was closed; `rent` of them were not wrapped SOL.
     Close {
         rent: u64,
     },
 }
 
-/// One movement; an end that is `None` is a mint.
+/// One movement; `None` at one end is a mint or a burn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flow {
     pub(super) instruction: usize,
@@ -53,12 +53,12 @@ pub(super) struct Flow {
     pub(super) amount: u64,
     /// Less than `amount` where the mint takes a transfer fee.
     pub(super) received: u64,
-    /// The receiver had no lamports.
+    /// The receiver had no lamports before.
     pub(super) fresh: bool,
 }
 
 impl Flow {
-    /// What arrived of it, without the rent of accounts.
+    /// The amount that arrived, without the rent of accounts.
     pub(super) fn without_rent(&self) -> i128 {
         match self.means {
             Means::Create => 0,
@@ -68,23 +68,23 @@ impl Flow {
     }
 }
 
-/// What is known of one key.
+/// State of one key.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Account {
+pub(super) struct LedgerAccount {
     /// Index in [`Ledger::mints`] of a token account's mint.
     pub(super) mint: Option<usize>,
     pub(super) wrapped: bool,
     pub(super) own: bool,
-    /// The last instruction that gave it room.
+    /// The last instruction that allocated its data.
     pub(super) allocated: Option<usize>,
     lamports: u64,
     tokens: u64,
-    /// Of a wrapped-SOL account: the lamports that are no wrapped SOL.
+    /// Of a wrapped-SOL account: the lamports that are not wrapped SOL.
     rent: u64,
 }
 
-impl Account {
-    /// Of a wrapped-SOL account: the lamports that are no wrapped SOL.
+impl LedgerAccount {
+    /// Of a wrapped-SOL account: the lamports that are not wrapped SOL.
     pub(super) fn rent(&self) -> u64 {
         self.rent
     }
@@ -94,14 +94,14 @@ impl Account {
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) wallet: Option<u8>,
-    pub(super) accounts: Vec<Account>,
+    pub(super) accounts: Vec<LedgerAccount>,
     pub(super) mints: Vec<Key>,
     pub(super) flows: Vec<Flow>,
-    /// Lamports of rent a byte in this transaction, where a creation tells it.
+    /// Lamports of rent a byte in this transaction, where an account creation reveals it.
     pub(super) rent_rate: Option<u64>,
-    /// Per key: lamports that came (or went) without an instruction.
+    /// Per key: lamports that moved without an instruction.
     pub(super) residue: Vec<i128>,
-    /// Per key: the instructions leave other tokens in it than the balances say.
+    /// Per key: the token balance differs from what the instructions leave.
     unexplained: Vec<bool>,
 }
 
@@ -119,7 +119,7 @@ impl Ledger {
         ledger.accounts.extend(
             tx.lamports
                 .iter()
-                .map(|(before, _)| Account { lamports: *before, ..Account::default() }),
+                .map(|(before, _)| LedgerAccount { lamports: *before, ..LedgerAccount::default() }),
         );
         ledger.mark_own(tx, wallet);
         if let Some(fee) = ledger.accounts.first_mut() {
@@ -128,15 +128,15 @@ impl Ledger {
         for (at, instruction) in tx.instructions.iter().enumerate() {
             ledger.apply(tx, at, instruction.action);
         }
-        ledger.settle(tx);
+        ledger.check_balances(tx);
         ledger
     }
 
-    pub(super) fn account(&self, index: u8) -> Account {
+    pub(super) fn account(&self, index: u8) -> LedgerAccount {
         self.accounts.get(usize::from(index)).copied().unwrap_or_default()
     }
 
-    /// The asset that a mint stands for, where it moved.
+    /// The asset of a mint, if it moved.
     pub(super) fn asset(&self, mint: &Key) -> Option<Asset> {
         if *mint == WRAPPED_SOL {
             return Some(Asset::Native);
@@ -164,7 +164,9 @@ impl Ledger {
             let mint = self.mint(&token.mint);
             let owners = [token.owner_before.as_ref(), token.owner_after.as_ref()];
             let own = match owners {
-                [None, None] => self.wallet.is_some_and(|at| owns_untold(tx, token, wallet, at)),
+                [None, None] => {
+                    self.wallet.is_some_and(|at| owns_unreported(tx, token, wallet, at))
+                }
                 owners => owners.contains(&Some(wallet)),
             };
             let Some(account) = self.at(token.account) else { continue };
@@ -187,7 +189,7 @@ impl Ledger {
         }
     }
 
-    fn at(&mut self, index: u8) -> Option<&mut Account> {
+    fn at(&mut self, index: u8) -> Option<&mut LedgerAccount> {
         self.accounts.get_mut(usize::from(index))
     }
 
@@ -232,7 +234,8 @@ impl Ledger {
         }
     }
 
-    /// What an account holds, where that is known, else what the instruction names.
+    /// The mint that an account holds, where that is known, else the one that the instruction
+    /// names.
     fn mint_of(&mut self, tx: &Transaction, account: u8, mint: u8) -> Option<usize> {
         let held = self.account(account).mint;
         held.or_else(|| tx.key(mint).map(|key| self.mint(key)))
@@ -267,7 +270,7 @@ impl Ledger {
             return self.pay(at, Means::Transfer, from, to, amount);
         }
         let ends = (self.account(from).mint, self.account(to).mint);
-        // One token never becomes another on its way.
+        // A transfer never changes the token.
         if let (Some(one), Some(other)) = ends
             && one != other
         {
@@ -275,9 +278,9 @@ impl Ledger {
             self.mark_unexplained(to);
         }
         let held = if self.is_own(Some(to)) { ends.1.or(ends.0) } else { ends.0.or(ends.1) };
-        let told = mint.map(|mint| self.mint(&mint));
-        let Some(mint) = held.or(told) else { return };
-        // A temporary account of which only a transfer tells the mint.
+        let named = mint.map(|mint| self.mint(&mint));
+        let Some(mint) = held.or(named) else { return };
+        // A temporary account whose mint only a transfer reveals.
         for end in [from, to] {
             if let Some(account) = self.at(end) {
                 account.mint.get_or_insert(mint);
@@ -290,7 +293,7 @@ impl Ledger {
     fn close(&mut self, at: usize, account: u8, to: u8) {
         let closed = self.account(account);
         let rent = if closed.wrapped { closed.rent.min(closed.lamports) } else { closed.lamports };
-        // Only an empty account can be closed, but for wrapped SOL.
+        // Only an empty account can be closed, except for wrapped SOL.
         if !closed.wrapped && closed.tokens > 0 {
             self.mark_unexplained(account);
         }
@@ -340,14 +343,14 @@ impl Ledger {
     }
 
     /// Whether they agree in all accounts of the wallet that hold this mint.
-    pub(super) fn is_told(&self, mint: usize) -> bool {
-        let of_mint = |account: &Account| account.own && account.mint == Some(mint);
+    pub(super) fn is_mint_explained(&self, mint: usize) -> bool {
+        let of_mint = |account: &LedgerAccount| account.own && account.mint == Some(mint);
         let mut accounts = self.accounts.iter().zip(&self.unexplained);
         !accounts.any(|(account, unexplained)| *unexplained && of_mint(account))
     }
 
-    /// Compares what the flows explain with what the balances say.
-    fn settle(&mut self, tx: &Transaction) {
+    /// Compares the flows with the balance lists.
+    fn check_balances(&mut self, tx: &Transaction) {
         self.residue = tx
             .lamports
             .iter()
@@ -369,11 +372,11 @@ impl Ledger {
                 self.mark_unexplained(token.account);
             }
         }
-        self.settle_unlisted(tx);
+        self.check_unlisted(tx);
     }
 
-    /// An account with something in it stands in the lists, where the node keeps any.
-    fn settle_unlisted(&mut self, tx: &Transaction) {
+    /// Where the node has balance lists at all, every account with tokens is in them.
+    fn check_unlisted(&mut self, tx: &Transaction) {
         let listed = |at: u8| tx.tokens.iter().any(|token| token.account == at);
         for at in (0..=u8::MAX).take(self.accounts.len()) {
             let account = self.account(at);
@@ -384,8 +387,8 @@ impl Ledger {
         }
     }
 
-    /// What arrived at an own account less than was sent: the mint's transfer fee. Gives what no
-    /// transfer can have lost.
+    /// Subtracts the mint's transfer fee from what arrived at an own account. Returns the excess
+    /// that no transfer can have lost.
     fn withhold(&mut self, account: u8, mut excess: u64) -> u64 {
         let into = |flow: &&mut Flow| flow.to == Some(account) && flow.means == Means::Transfer;
         for flow in self.flows.iter_mut().filter(into) {
@@ -420,13 +423,13 @@ impl Ledger {
     }
 }
 
-/// Bytes that every account is charged for beside its data.
+/// Bytes that every account is charged for in addition to its data.
 const ACCOUNT_OVERHEAD: u64 = 128;
 const TOKEN_ACCOUNT_SPACE: u64 = 165;
-/// The rate until 2026, when it began to fall; only ever a bound here.
+/// The rate until 2026, when it began to fall; used only as a bound here.
 const RENT_RATE_MAX: u64 = 6_960;
 
-/// Read off a creation whose lamports are a whole multiple of the account's size.
+/// Derived from an account creation whose lamports are a whole multiple of the account's size.
 fn rent_rate(tx: &Transaction) -> Option<u64> {
     tx.instructions.iter().find_map(|instruction| {
         let Action::Create { lamports, space, .. } = instruction.action else { return None };
@@ -446,9 +449,9 @@ fn rent_within(lamports: u64, rate: Option<u64>) -> u64 {
     lamports.min(size * rate.unwrap_or(RENT_RATE_MAX))
 }
 
-/// Whether a token account whose owner the node does not tell is the wallet's: the wallet signs
+/// Whether a token account whose owner the node does not report is the wallet's: the wallet signs
 /// for it, or it is the wallet's associated account.
-fn owns_untold(tx: &Transaction, token: &TokenAccount, wallet: &Key, at: u8) -> bool {
+fn owns_unreported(tx: &Transaction, token: &TokenAccount, wallet: &Key, at: u8) -> bool {
     let signs = tx.instructions.iter().any(|instruction| {
         let (account, signer) = match instruction.action {
             Action::Transfer { from, authority, .. } => (from, authority),
@@ -475,7 +478,7 @@ fn owns_untold(tx: &Transaction, token: &TokenAccount, wallet: &Key, at: u8) -> 
         })
 }
 
-/// Whether an account is the one that is derived from owner, token program and mint.
+/// Whether an account is the one derived from owner, token program and mint.
 fn is_associated(account: &Key, owner: &Key, program: &Key, mint: &Key) -> bool {
     let start = Sha256::new_with_prefix(owner).chain_update(program);
     (BUMP_MIN..=u8::MAX).rev().any(|bump| {

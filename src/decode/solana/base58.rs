@@ -1,11 +1,11 @@
-//! Base58, ten characters at a time: addresses and instruction data are read by the thousand.
+//! Decodes base58 ten characters at a time: a block has thousands of addresses and instructions.
 
 use crate::domain::base58::{DIGITS, INVALID};
 
-/// Longest text that is read; the largest instruction data is about 1,700 characters.
+/// Longest text that is decoded; the largest instruction data is about 1,700 characters.
 const TEXT_LEN_MAX: usize = 16_384;
 
-/// An address that is known when the program is built.
+/// An address, decoded at compile time.
 #[expect(
     clippy::indexing_slicing,
     clippy::as_conversions,
@@ -31,13 +31,13 @@ pub(super) const fn address(text: &str) -> [u8; 32] {
     bytes
 }
 
-/// Characters that are read at once: 58^10 is less than 2^64.
+/// Characters per step: 58^10 is less than 2^64.
 const CHUNK: usize = 10;
 const CHUNK_FACTOR: u64 = 58_u64.pow(10);
-/// Every digit is less; [`INVALID`] is not.
+/// Every digit is below it; [`INVALID`] is not.
 const DIGIT_BOUND: u8 = 64;
 
-/// The 32 bytes of an address; `None` where the text is none.
+/// The 32 bytes of an address; `None` where the text is not one.
 pub(super) fn decode_address(text: &[u8]) -> Option<[u8; 32]> {
     let (head, chunks) = text.as_rchunks::<CHUNK>();
     // Little-endian.
@@ -56,7 +56,7 @@ pub(super) fn decode_address(text: &[u8]) -> Option<[u8; 32]> {
     (ones == zeros).then_some(bytes)
 }
 
-/// Decodes one text after the other without asking for memory each time.
+/// Decodes texts one after another into one buffer.
 #[derive(Debug)]
 pub(super) struct Decoder {
     /// Little-endian.
@@ -65,12 +65,12 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// With room for what nearly all instructions are given.
+    /// With capacity for nearly all instructions.
     pub(super) fn new() -> Self {
         Self { limbs: Vec::with_capacity(16), bytes: Vec::with_capacity(128) }
     }
 
-    /// The bytes that the text stands for; `None` where it is no base58 or too long.
+    /// The bytes of a text; `None` where it is not base58 or too long.
     pub(super) fn decode(&mut self, text: &[u8]) -> Option<&[u8]> {
         if text.len() > TEXT_LEN_MAX {
             return None;
@@ -99,20 +99,20 @@ impl Decoder {
     }
 }
 
-/// The number that at most [`CHUNK`] characters stand for.
+/// The value of at most [`CHUNK`] characters.
 #[inline]
 fn value(text: &[u8]) -> Option<u64> {
     let (mut number, mut all) = (0_u64, 0);
     for byte in text {
         let digit = DIGITS.get(usize::from(*byte)).copied().unwrap_or(INVALID);
         all |= digit;
-        // Ten times the largest byte do not reach 2^64 either.
+        // Ten times the largest byte does not reach 2^64 either.
         number = number.wrapping_mul(58).wrapping_add(u64::from(digit));
     }
     (all < DIGIT_BOUND).then_some(number)
 }
 
-/// Makes room for one more chunk; what does not fit is given back.
+/// Appends one more chunk to the number; returns the carry.
 #[inline]
 fn multiply_add(limbs: &mut [u64], chunk: u64) -> u64 {
     let mut carry = chunk;
@@ -124,7 +124,7 @@ fn multiply_add(limbs: &mut [u64], chunk: u64) -> u64 {
     carry
 }
 
-/// Lower and upper.
+/// Lower and upper half.
 #[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "halves of a number")]
 #[inline]
 fn halves(number: u128) -> (u64, u64) {
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(decode_address(b""), None);
         assert_eq!(decode_address(&[b'1'; 32]), Some([0; 32]));
         assert_eq!(decode_address(&[b'1'; 33]), None);
-        // 2^256 - 1 and the number behind it.
+        // 2^256 - 1 and its successor.
         assert_eq!(
             decode_address(b"JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFG"),
             Some([255; 32])

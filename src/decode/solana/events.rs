@@ -1,13 +1,13 @@
-//! What programs tell of themselves, for the little that balances do not say. A program calls itself
-//! with the event as data; the same tag means other things in other programs.
+//! Events of the few programs whose balances do not say enough. A program calls itself with the
+//! event as data; the same tag means different things in different programs.
 
 use super::base58::address;
-use super::raw::Key;
+use super::keys::Key;
 use super::transaction::{Instruction, Transaction};
 
 const PUMP_FUN: Key = address("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");
 const JUPITER_DCA: Key = address("DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M");
-/// Before every event.
+/// The prefix of every event.
 const CPI_EVENT: [u8; 8] = [0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
 
 /// An instalment of a Jupiter DCA order.
@@ -45,14 +45,14 @@ impl Filled {
 #[derive(Debug)]
 pub(super) struct CurveSale {
     pub(super) user: Key,
-    /// Lamports that the user got: the price less the fees.
+    /// Lamports that the user received: the price less the fees.
     pub(super) paid: u64,
 }
 
 impl CurveSale {
     const TAG: [u8; 8] = [0xbd, 0xdb, 0x7f, 0xd3, 0x4e, 0xe6, 0x61, 0xee];
 
-    /// `None` for purchases, and for events of before May 2025, which tell no fees.
+    /// `None` for purchases, and for events before May 2025, which contain no fees.
     pub(super) fn read(tx: &Transaction, call: &Instruction) -> Option<Self> {
         let data = data(tx, call, &PUMP_FUN)?;
         let body = body(&data, Self::TAG)?;
@@ -64,7 +64,7 @@ impl CurveSale {
     }
 }
 
-/// What a call was given, where it is one of this program.
+/// The data of a call, where it is one of this program.
 fn data(tx: &Transaction, call: &Instruction, program: &Key) -> Option<Vec<u8>> {
     (tx.key(call.program)? == program).then(|| tx.data_of(call))
 }

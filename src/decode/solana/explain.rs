@@ -1,19 +1,19 @@
-//! A Solana transaction explained.
+//! Explains a Solana transaction.
 
 use super::balances::{Asset as Moved, Flow, Ledger, Means};
 use super::decode;
-use super::raw::Key;
+use super::keys::Key;
 use super::scene::Scene;
 use super::transaction::Transaction;
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 use crate::domain::{Address, Units};
 use crate::registry::{AccountKind, ProgramKind, Registry, SolanaTables};
 
-/// What moved for the wallet, and why it became the rows that `decode` gives.
+/// The wallet's movements, and why they became the rows that `decode` returns.
 pub fn explain(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Explanation {
     let ledger = Ledger::new(tx, wallet);
     let mut explanation =
-        Explanation { failed: tx.failed, native_told: true, ..Explanation::default() };
+        Explanation { failed: tx.failed, native_known: true, ..Explanation::default() };
     if ledger.wallet == Some(0) {
         explanation.left_out.push(native(Why::NetworkFee, tx.fee, false));
     }
@@ -25,7 +25,7 @@ pub fn explain(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Expl
     explanation.venues = venues(registry.solana(), tx);
     explanation.left_out.extend(fees(registry.solana(), &ledger, tx));
     explanation.left_out.extend(rent(&ledger));
-    explanation.settle();
+    explanation.list_left_out();
     explanation
 }
 
@@ -33,7 +33,7 @@ fn native(why: Why, lamports: u64, came: bool) -> LeftOut {
     LeftOut { why, asset: Asset::Native, units: Units::from(lamports), came }
 }
 
-/// Over the border of the wallet's accounts, asset by asset.
+/// Movements between the wallet's accounts and others, by asset.
 fn movements(registry: &Registry, ledger: &Ledger, tx: &Transaction) -> Vec<Movement> {
     let mut sums: Vec<(Moved, u128, u128)> = Vec::new();
     let mut add = |asset: Moved, got: u128, gave: u128| match sums
@@ -54,9 +54,10 @@ fn movements(registry: &Registry, ledger: &Ledger, tx: &Transaction) -> Vec<Move
         }
     }
     // Lamports that programs gave without an instruction.
-    let told = Scene::new(tx, registry.solana()).map_or(0, |scene| scene.uninstructed(ledger));
-    if told > 0 {
-        add(Moved::Native, told.unsigned_abs(), 0);
+    let uninstructed =
+        Scene::new(tx, registry.solana()).map_or(0, |scene| scene.uninstructed(ledger));
+    if uninstructed > 0 {
+        add(Moved::Native, uninstructed.unsigned_abs(), 0);
     }
     let movement = |(asset, got, gave): (Moved, u128, u128)| {
         let asset = match asset {
@@ -113,7 +114,7 @@ fn fees(tables: &SolanaTables, ledger: &Ledger, tx: &Transaction) -> Vec<LeftOut
     ledger.flows.iter().filter_map(fee).collect()
 }
 
-/// Lamports that the wallet's own accounts hold so that they may exist: put in and given back.
+/// Rent of the wallet's own accounts: paid and refunded.
 fn rent(ledger: &Ledger) -> Vec<LeftOut> {
     let mut put = 0_u64;
     let mut back = 0_u64;

@@ -1,14 +1,18 @@
-//! The call tree. Nodes since late 2022 tell each inner instruction's stack height; before, the
-//! log tells it; where that is cut too, accounts tell which transfers a call made.
+//! The call tree. Nodes since late 2022 report each inner instruction's stack height; before, the
+//! log contains it; where the log is truncated too, accounts show which transfers a call made.
 
 use super::action::Action;
 use super::json::{Reader, Unread};
-use super::raw::Keys;
+use super::keys::AccountKeys;
 use super::transaction::Instruction;
 
-/// Fills heights that are not told from the `Program … invoke [n]` lines, as far as they agree
-/// with the instructions.
-pub(super) fn heights_from_logs(keys: &Keys<'_>, instructions: &mut [Instruction], logs: &[u8]) {
+/// Fills unreported heights from the `Program … invoke [n]` lines, as far as they agree with the
+/// instructions.
+pub(super) fn heights_from_logs(
+    keys: &AccountKeys<'_>,
+    instructions: &mut [Instruction],
+    logs: &[u8],
+) {
     let calls = calls(keys, logs);
     let mut at = 0;
     let mut from = 0;
@@ -18,18 +22,18 @@ pub(super) fn heights_from_logs(keys: &Keys<'_>, instructions: &mut [Instruction
         let Some(group) = rest.get_mut(..len) else { return };
         from += len;
         let program = group.first().map(|outer| outer.program);
-        // Precompiles leave no line, so the next outer call may be a later instruction's.
+        // Precompiles log nothing, so the next outer call may be a later instruction's.
         if calls.get(at).map(|(program, _)| *program) != program {
             continue;
         }
         let behind = calls.get(at..).unwrap_or_default();
         let end = 1 + behind.iter().skip(1).take_while(|(_, height)| *height > 1).count();
-        let told = behind.get(..end).unwrap_or_default();
+        let logged = behind.get(..end).unwrap_or_default();
         at += end;
-        let agrees = told.len() == group.len()
-            && told.iter().zip(&*group).all(|((program, _), call)| *program == call.program);
+        let agrees = logged.len() == group.len()
+            && logged.iter().zip(&*group).all(|((program, _), call)| *program == call.program);
         if agrees {
-            for (instruction, (_, height)) in group.iter_mut().zip(told) {
+            for (instruction, (_, height)) in group.iter_mut().zip(logged) {
                 instruction.height = *height;
             }
         }
@@ -37,7 +41,7 @@ pub(super) fn heights_from_logs(keys: &Keys<'_>, instructions: &mut [Instruction
 }
 
 /// Program and height of each `Program <id> invoke [<height>]`, in the JSON array of lines.
-fn calls(keys: &Keys<'_>, logs: &[u8]) -> Vec<(u8, u8)> {
+fn calls(keys: &AccountKeys<'_>, logs: &[u8]) -> Vec<(u8, u8)> {
     let mut calls = Vec::with_capacity(32);
     let read = Reader::new(logs).array(|r| -> Result<(), Unread> {
         calls.extend(invoke(keys, r.skip()?));
@@ -49,7 +53,7 @@ fn calls(keys: &Keys<'_>, logs: &[u8]) -> Vec<(u8, u8)> {
     calls
 }
 
-fn invoke(keys: &Keys<'_>, line: &[u8]) -> Option<(u8, u8)> {
+fn invoke(keys: &AccountKeys<'_>, line: &[u8]) -> Option<(u8, u8)> {
     let rest = line.strip_prefix(b"\"Program ")?;
     let (program, rest) = rest.split_at_checked(rest.iter().position(|byte| *byte == b' ')?)?;
     let height = rest.strip_prefix(b" invoke [")?.strip_suffix(b"]\"")?;
@@ -69,8 +73,8 @@ pub(super) fn link(instructions: &mut [Instruction], accounts: &[u8]) {
     }
 }
 
-/// Where nothing tells a height: a transfer belongs to the call before it when that call was given
-/// all of its accounts, else to the outer instruction.
+/// Without any height: a transfer belongs to the call before it when that call has all of its
+/// accounts, else to the outer instruction.
 fn guess_heights(instructions: &mut [Instruction], accounts: &[u8]) {
     let mut call: Option<std::ops::Range<usize>> = None;
     for instruction in instructions {

@@ -1,20 +1,20 @@
-//! Reads JSON from front to back, borrowing every text: a transaction is mostly texts of which few
-//! are looked at, and a general deserializer spends most of its time on the others.
+//! Reads JSON in one pass, borrowing every string: a transaction is mostly strings of which few are
+//! used, and a general deserializer spends most of its time on the others.
 //!
-//! What is skipped is only held to matching brackets and ended strings.
+//! Skipped values are checked only for matching brackets and terminated strings.
 
 use super::words::{digits, find, find_far, find_near, quotes, stops};
 
-/// Levels of nesting that may be skipped.
+/// Greatest nesting that can be skipped.
 const DEPTH_MAX: u32 = 128;
 
-/// So many decimal digits fit into 64 bits, whatever they are.
+/// The number of decimal digits that always fit 64 bits.
 const SAFE_DIGITS: usize = 19;
 
-/// No 32 bytes have a shorter base58 text.
+/// The shortest base58 text of 32 bytes.
 const ADDRESS_LEN_MIN: usize = 32;
 
-/// Not the JSON that was looked for, at this byte.
+/// The expected JSON is not at this byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unread(pub(super) usize);
 
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         Err(Unread(self.len - self.rest.len()))
     }
 
-    /// Reads an object: `each` is given every name and must read the value behind it.
+    /// Reads an object: `each` receives every name and must read its value.
     #[inline]
     pub(super) fn object<E: From<Unread>>(
         &mut self,
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The name of a member, and the colon behind it.
+    /// The name of a member, up to and including its colon.
     #[inline]
     fn name(&mut self) -> Result<&'a [u8], Unread> {
         if let [b'"', behind @ ..] = self.rest
@@ -67,22 +67,22 @@ impl<'a> Reader<'a> {
         self.any_name()
     }
 
-    /// A long one, or one with spaces or escapes.
+    /// A long name, or one with spaces or escapes.
     fn any_name(&mut self) -> Result<&'a [u8], Unread> {
         let name = self.string()?;
         self.expect(b':')?;
         Ok(name)
     }
 
-    /// Steps behind exactly these bytes, where they stand next.
+    /// Skips exactly these bytes, if they are next.
     #[inline]
     pub(super) fn next<const LEN: usize>(&mut self, bytes: &[u8; LEN]) -> Option<()> {
         let (next, rest) = self.rest.split_first_chunk()?;
         (next == bytes).then(|| self.rest = rest)
     }
 
-    /// What is written as nearly all nodes write it: `None`, and nothing passed, where it is not.
-    /// Names are not looked for then, only compared with what stands there.
+    /// Reads the common spelling: returns `None` and consumes nothing where the text is spelled
+    /// otherwise. Member names are compared in place then, not searched.
     #[inline]
     pub(super) fn usual<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let mut ahead = *self;
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string that needs no unescaping; amounts and data never do.
+    /// A string without escapes; amounts and data never have any.
     #[inline]
     pub(super) fn text(&mut self) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
@@ -122,14 +122,14 @@ impl<'a> Reader<'a> {
         self.text_behind(0)
     }
 
-    /// A string where an address is looked for: who reads it finds out whether it is one, so that
-    /// no byte is looked at twice. Of what is shorter than an address some string is given.
+    /// A string in the place of an address: the caller finds out whether it is one, so that no byte
+    /// is read twice. Of a string shorter than an address the returned text is arbitrary.
     pub(super) fn address(&mut self) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
         self.text_behind(ADDRESS_LEN_MIN)
     }
 
-    /// What of a string is left when its first bytes are known to be inside.
+    /// The rest of a string whose first bytes are known to be inside.
     fn text_behind(&mut self, inside: usize) -> Result<&'a [u8], Unread> {
         let stop = self.rest.get(inside..).and_then(|rest| find(rest, stops));
         let Some(len) = stop.map(|stop| inside + stop) else { return self.fail() };
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(super) fn unsigned(&mut self) -> Result<u64, Unread> {
-        // Places of accounts, by the hundred.
+        // Account indices occur by the hundred.
         match *self.rest {
             [one @ b'0'..=b'9', b',' | b']' | b'}', ..] => {
                 self.pass(1);
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
             number = first;
             rest = rest.get(len..).unwrap_or_default();
         }
-        // Wraps only where there are too many digits, and then the number is not used.
+        // Overflows only with too many digits, and then the number is not used.
         while let [digit @ b'0'..=b'9', behind @ ..] = rest {
             number = number.wrapping_mul(10).wrapping_add(u64::from(digit & 0xf));
             rest = behind;
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn boolean(&mut self) -> Result<bool, Unread> {
-        // What may stand right behind is held to by whoever reads on.
+        // The caller checks what follows.
         if self.next(b"true").is_some() {
             return Ok(true);
         }
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whatever value stands here, as it is written.
+    /// Skips any value and returns its text.
     pub(super) fn skip(&mut self) -> Result<&'a [u8], Unread> {
         let first = self.peek();
         let start = self.rest;
@@ -234,9 +234,9 @@ impl<'a> Reader<'a> {
         Ok(start.get(..start.len() - self.rest.len()).unwrap_or_default())
     }
 
-    /// An object or array with all that is in it.
+    /// Skips an object or array with its contents.
     fn skip_nested(&mut self) -> Result<(), Unread> {
-        // One bit for every open bracket: whether it is a brace.
+        // One bit per open bracket: whether it is a brace.
         let (mut braces, mut depth) = (0_u128, 0_u32);
         loop {
             match self.peek() {
@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Strings one behind the other, as the lines of a log are.
+    /// Skips consecutive strings, such as log lines.
     fn skip_strings(&mut self) -> Result<(), Unread> {
         loop {
             self.pass(1);
@@ -279,12 +279,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Holds that nothing stands behind what was read.
+    /// Checks that nothing follows.
     pub(super) fn end(&mut self) -> Result<(), Unread> {
         if self.peek().is_none() { Ok(()) } else { self.fail() }
     }
 
-    /// The next byte that is no space, where there is one.
+    /// The next byte that is not a space, if any.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
         match self.rest.first() {
@@ -320,14 +320,14 @@ impl<'a> Reader<'a> {
         if self.eat(byte) { Ok(()) } else { self.fail() }
     }
 
-    /// A string as it is written, without the quotes.
+    /// The text of a string, without its quotes.
     #[inline]
     fn string(&mut self) -> Result<&'a [u8], Unread> {
         self.expect(b'"')?;
         self.string_until(find(self.rest, quotes))
     }
 
-    /// What of a string is left when its first quote is known.
+    /// The rest of a string after its first quote.
     #[inline]
     fn string_until(&mut self, quote: Option<usize>) -> Result<&'a [u8], Unread> {
         if let Some(len) = quote
@@ -340,7 +340,7 @@ impl<'a> Reader<'a> {
         self.escaped_string()
     }
 
-    /// The rest of a string in which a quote may be escaped.
+    /// The rest of a string in which quotes may be escaped.
     #[cold]
     fn escaped_string(&mut self) -> Result<&'a [u8], Unread> {
         let start = self.rest;
@@ -351,7 +351,7 @@ impl<'a> Reader<'a> {
                 self.rest = rest;
                 return Ok(text);
             }
-            // What is escaped is no end.
+            // An escaped quote does not end the string.
             self.pass(2);
         }
         self.fail()
@@ -369,7 +369,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The bytes that numbers and `true`, `false` and `null` are made of.
+/// The bytes of numbers and of `true`, `false` and `null`.
 const IN_WORDS: [bool; 256] = in_words();
 
 #[expect(clippy::indexing_slicing, clippy::as_conversions, reason = "a table made at build time")]
@@ -494,7 +494,7 @@ mod tests {
             let _ = Reader::new(&bytes).object::<Unread>(|reader, _| reader.skip().map(drop));
         }
 
-        /// What another library writes is one value, to its end.
+        /// Every document that another library writes is skipped as one value, to its end.
         #[test]
         fn skips_what_another_library_writes(texts in prop::collection::vec(any::<String>(), 0..5), number in any::<i64>()) {
             let json = serde_json::json!({"texts": texts, "inner": [[number], {"a": texts}]}).to_string();

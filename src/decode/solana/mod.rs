@@ -1,20 +1,22 @@
-//! Solana: from a `getTransaction` reply to trades.
+//! Solana: decodes a `getTransaction` reply to trades.
 //!
 //! In this order:
 //!
-//! 1. A failed transaction, or one in which no program of the tables trades, holds no trade.
+//! 1. A failed transaction, or one in which no program of the tables trades, has no trade.
 //! 2. [`balances`] finds the wallet's own accounts and lists every movement of lamports and tokens.
 //!    Loose and wrapped SOL, and the rent of own accounts, are one asset.
-//! 3. Each outer instruction with all that it called is a group. What crossed the wallet's border
-//!    in a group that runs a venue is netted per asset ([`swaps`]); rent of others' accounts, relay
-//!    tips, and lamports that a router sends elsewhere stay out, fees inside a venue stay in.
-//! 4. A group that gave one asset and got another is a swap, unless a pool's shares were minted or
-//!    burnt, or liquidity moved. Groups of one order book stand together, for it takes and settles
-//!    in two calls; so do those of a router that takes in one call and swaps in the next.
-//! 5. Lamports that a program gave without an instruction (a curve's price) go to the group that
-//!    can be the reason.
-//! 6. Fills of the wallet's orders by somebody else ([`orders`]) take what the order's account lost.
-//! 7. What a platform took of the traded tokens beside the swap joins it.
+//! 3. Each outer instruction with all that it called is a group. Movements between the wallet and
+//!    others in a group that runs a venue are netted per asset ([`swaps`]), without the rent of
+//!    others' accounts, relay tips, and lamports that a router sends elsewhere; fees inside a venue
+//!    count.
+//! 4. A group that gave one asset and received another is a swap, unless a pool's shares were
+//!    minted or burnt, or liquidity moved. Groups of one order book are merged, because it takes
+//!    and settles in two calls; so are those of a router that takes in one call and swaps in the
+//!    next.
+//! 5. Lamports that a program gave without an instruction (a curve's price) are assigned to the
+//!    group that can explain them.
+//! 6. Fills of the wallet's orders by keepers ([`orders`]) count what the order's account lost.
+//! 7. A platform's fee in the traded tokens outside the swap is added to it.
 //! 8. [`rows`] nets the swaps per token and names the venue.
 
 mod action;
@@ -24,8 +26,10 @@ mod events;
 mod explain;
 mod frames;
 mod json;
+mod keys;
 mod orders;
 mod raw;
+mod raw_error;
 mod route;
 mod rows;
 mod scene;
@@ -35,7 +39,8 @@ mod wire;
 mod words;
 
 pub use explain::explain;
-pub use raw::{RawError, parse};
+pub use raw::parse;
+pub use raw_error::RawError;
 pub use transaction::Transaction;
 
 use std::ops::Range;
@@ -43,15 +48,15 @@ use std::ops::Range;
 use balances::{Asset, Ledger, Means};
 use base58::address;
 use events::CurveSale;
-use raw::Key;
-use rows::Rows;
+use keys::Key;
+use rows::RowSums;
 use scene::Scene;
 use swaps::Net;
 
 use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
-/// Raised whenever the same transaction may give other trades than before.
+/// Raised whenever the same transaction may decode to other trades than before.
 pub const DECODER_VERSION: u16 = 2;
 
 const SYSTEM_PROGRAM: Key = [0; 32];
@@ -59,17 +64,17 @@ const TOKEN_PROGRAM: Key = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"
 const TOKEN_2022_PROGRAM: Key = address("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb");
 const WRAPPED_SOL: Key = address("So11111111111111111111111111111111111111112");
 
-/// A platform's fee is at most one part in so many of what was traded; more is another transfer.
+/// A platform's fee is at most one part in so many of the traded amount; more is another transfer.
 const PLATFORM_FEE_PART_MIN: i128 = 10;
 
-/// A group of instructions that swapped, with what it moved.
+/// A group of instructions that swapped, with its movements.
 #[derive(Debug)]
 struct Swap {
     ranges: Vec<Range<usize>>,
     net: Net,
 }
 
-/// The trades that a transaction holds for a wallet.
+/// The trades of a wallet in a transaction.
 pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decoded {
     if tx.failed {
         return Decoded::default();
@@ -87,10 +92,10 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     });
     add_platform_fees(&scene, &ledger, &mut swaps);
     if swaps.iter().any(|swap| swap.net.unvalued) {
-        let detail = "several curves paid and it is not told which paid how much";
+        let detail = "several curves paid and the split is unknown";
         notes.push(Note { kind: NoteKind::Unvalued, detail: detail.to_owned() });
     }
-    let mut rows = Rows::default();
+    let mut rows = RowSums::default();
     for swap in &swaps {
         rows.add(&scene, &ledger, swap);
     }
@@ -100,7 +105,7 @@ pub fn decode(registry: &Registry, wallet: &[u8; 32], tx: &Transaction) -> Decod
     rows.finish(&scene, &ledger, notes)
 }
 
-/// Every group that runs a venue, with what it moved for the wallet.
+/// Every group that runs a venue, with the wallet's movements in it.
 fn candidates(scene: &Scene<'_>, ledger: &Ledger) -> Vec<Swap> {
     let mut swaps: Vec<Swap> = Vec::new();
     for group in scene.groups.iter().filter(|group| scene.may_trade(group)) {
@@ -147,8 +152,8 @@ fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     }
 }
 
-/// Gives lamports that came without an instruction to the groups in which a curve took tokens, or
-/// to the only group there is.
+/// Assigns lamports that moved without an instruction to the groups in which a curve took tokens,
+/// or to the only group.
 fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wallet: &Key) {
     let lamports = scene.uninstructed(ledger);
     if lamports == 0 {
@@ -158,7 +163,7 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
         let mut programs = swap.ranges.iter().flat_map(|range| scene.programs(range));
         swap.net.losses() && programs.any(|program| program.kind == ProgramKind::Curve)
     };
-    let told = |swap: &Swap| -> i128 {
+    let reported = |swap: &Swap| -> i128 {
         let inner = swap.ranges.iter().flat_map(Range::clone);
         let sales = inner.filter_map(|at| CurveSale::read(scene.tx, scene.instruction(at)?));
         sales.filter(|sale| sale.user == *wallet).map(|sale| i128::from(sale.paid)).sum()
@@ -170,10 +175,10 @@ fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wall
         swap.net.native += lamports;
         return;
     }
-    let split = sold.iter().map(|swap| told(swap)).sum::<i128>() == lamports;
+    let split = sold.iter().map(|swap| reported(swap)).sum::<i128>() == lamports;
     for swap in sold {
         if split {
-            swap.net.native += told(swap);
+            swap.net.native += reported(swap);
         } else {
             swap.net.unvalued = true;
         }
@@ -199,16 +204,16 @@ fn why_not(scene: &Scene<'_>, swap: &Swap) -> Option<Note> {
     Some(Note { kind, detail: detail.to_owned() })
 }
 
-/// What the wallet sent elsewhere of a token that it traded: in another call of the program that
-/// led the swap, or in a small transfer of its own.
+/// Adds transfers of a traded token that are a platform's fee: another call of the program that led
+/// the swap, or a small transfer of its own.
 fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
     let [swap] = swaps else { return };
     let Some(leader) = swap.ranges.first().and_then(|range| scene.instruction(range.start)) else {
         return;
     };
     let ranges = swap.ranges.clone();
-    let beside = |group: &&Range<usize>| !scene.may_trade(group) && !ranges.contains(group);
-    for group in scene.groups.iter().filter(beside) {
+    let outside = |group: &&Range<usize>| !scene.may_trade(group) && !ranges.contains(group);
+    for group in scene.groups.iter().filter(outside) {
         let same = scene.instruction(group.start).is_some_and(|i| i.program == leader.program);
         for flow in ledger.flows.iter().filter(|flow| group.contains(&flow.instruction)) {
             let (Asset::Token(_), Means::Transfer) = (flow.asset, flow.means) else { continue };

@@ -1,10 +1,10 @@
-//! Orders that somebody else fills: the wallet gets its side, and what it gives leaves an account
-//! of the order, which took it in an earlier transaction.
+//! Orders that keepers fill: the wallet receives its side, and what it gives leaves an account of
+//! the order, which received it in an earlier transaction.
 
 use super::WRAPPED_SOL;
 use super::balances::{Asset, Ledger};
 use super::events::Filled;
-use super::raw::Key;
+use super::keys::Key;
 use super::scene::{Scene, keeps_orders};
 use super::swaps::Net;
 use crate::registry::Program;
@@ -27,13 +27,13 @@ pub(super) fn fills<'a>(scene: &Scene<'a>, ledger: &Ledger, wallet: &Key) -> Vec
         let calls = calls_of(scene, program);
         let net = for_maker(scene, ledger, wallet, &calls)
             .or_else(|| for_order(scene, ledger, &calls))
-            .or_else(|| told(scene, ledger, wallet, &calls));
+            .or_else(|| reported_fill(scene, ledger, wallet, &calls));
         fills.extend(net.map(|net| Fill { program, net }));
     }
     fills
 }
 
-/// The program's calls that stand in none of its own.
+/// The program's calls that are not inside another of its calls.
 fn calls_of(scene: &Scene<'_>, program: &Program) -> Vec<usize> {
     let is_call = |at: usize| {
         scene.instruction(at).and_then(|i| scene.program(i)).is_some_and(|p| p.id == program.id)
@@ -43,21 +43,22 @@ fn calls_of(scene: &Scene<'_>, program: &Program) -> Vec<usize> {
         .collect()
 }
 
-/// The wallet only gets; accounts of the order, which stand beside it, lose something else.
+/// The wallet only receives; accounts of the order, listed with it in the call, lose something
+/// else.
 fn for_maker(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Option<Net> {
     let mut net = Net::default();
-    let mut beside: Vec<u8> = Vec::new();
+    let mut listed: Vec<u8> = Vec::new();
     for call in calls {
         let part = scene.net(ledger, &scene.tx.subtree(*call));
         if part.gains() {
-            beside.extend(scene.tx.accounts_of(scene.instruction(*call)?));
+            listed.extend(scene.tx.accounts_of(scene.instruction(*call)?));
         }
         net.merge(&part);
     }
     if !net.gains() || net.losses() {
         return None;
     }
-    let owners = scene.escrow_owners(wallet, calls, &beside);
+    let owners = scene.escrow_owners(wallet, calls, &listed);
     let mut lost = Net::default();
     for flow in &ledger.flows {
         if !calls.iter().any(|call| scene.tx.subtree(*call).contains(&flow.instruction)) {
@@ -81,8 +82,8 @@ fn for_maker(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) 
     net.is_swap().then_some(net)
 }
 
-/// The wallet is an order's own account: the program takes one asset from it, and a swap in
-/// between pays it another.
+/// The wallet is an order's own account: the program takes one asset from it, and a swap in between
+/// pays it another.
 fn for_order(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize]) -> Option<Net> {
     if ledger.wallet.is_some_and(|at| usize::from(at) < scene.tx.signers) {
         return None;
@@ -108,8 +109,8 @@ fn for_order(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize]) -> Option<Net>
     net.is_swap().then_some(net)
 }
 
-/// Jupiter DCA's own account of a fill, for the user who is paid only when the order ends.
-fn told(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Option<Net> {
+/// The fill as Jupiter DCA's event reports it, for a user who is paid only when the order ends.
+fn reported_fill(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Option<Net> {
     let inside = calls.iter().flat_map(|call| scene.tx.subtree(*call));
     let events = inside.filter_map(|at| Filled::read(scene.tx, scene.instruction(at)?));
     let mut net = Net::default();
@@ -134,11 +135,11 @@ impl Scene<'_> {
         token.owner_before.as_ref().or(token.owner_after.as_ref())
     }
 
-    /// Who owns token accounts in these calls, where neither the wallet nor a signer does and the
-    /// owner, or what it owns, stands in `beside`.
-    fn escrow_owners(&self, wallet: &Key, calls: &[usize], beside: &[u8]) -> Vec<Key> {
+    /// Owners of token accounts in these calls, where neither the wallet nor a signer is the owner,
+    /// and the owner, or an account of it, is in `listed`.
+    fn escrow_owners(&self, wallet: &Key, calls: &[usize], listed: &[u8]) -> Vec<Key> {
         let signers = self.tx.keys.get(..self.tx.signers).unwrap_or_default();
-        let is_beside = |key: &Key| beside.iter().any(|at| self.tx.key(*at) == Some(key));
+        let is_beside = |key: &Key| listed.iter().any(|at| self.tx.key(*at) == Some(key));
         let accounts = calls
             .iter()
             .filter_map(|call| self.instruction(*call))
@@ -146,7 +147,7 @@ impl Scene<'_> {
         accounts
             .filter_map(|account| Some((account, self.owner(*account)?)))
             .filter(|(_, owner)| *owner != wallet && !signers.contains(owner))
-            .filter(|(account, owner)| beside.contains(account) || is_beside(owner))
+            .filter(|(account, owner)| listed.contains(account) || is_beside(owner))
             .map(|(_, owner)| *owner)
             .collect()
     }

@@ -1,47 +1,16 @@
-//! From the wire shapes of a reply to a [`Transaction`]. Hostile bytes give an error, never a panic,
-//! and no more memory than their size.
+//! Converts the wire form of a reply to a [`Transaction`]. Hostile bytes give an error, never a
+//! panic, and take no more memory than their size.
 
 use super::action;
-use super::base58::{Decoder, decode_address};
+use super::base58::Decoder;
 use super::frames;
+use super::keys::{AccountKeys, AddressCache, units};
+use super::raw_error::{LIMITS, RawError};
 use super::transaction::{Instruction, TokenAccount, Transaction};
-use super::wire::{self, AccountRef, Entry, KeyText, Meta, RawInstruction, TokenBalance};
+use super::wire::{self, AccountRef, Entry, RawInstruction, TokenBalance};
 use crate::domain::{Signature, TxId};
 
-pub(super) type Key = [u8; 32];
-
-/// What one transaction may hold; the chain allows far less.
-pub(super) struct Limits {
-    bytes: usize,
-    pub(super) keys: usize,
-    pub(super) instructions: usize,
-    /// Of all instructions together.
-    pub(super) accounts: usize,
-    pub(super) token_balances: usize,
-}
-
-pub(super) const LIMITS: Limits = Limits {
-    bytes: 8 << 20,
-    keys: 256,
-    instructions: 512,
-    accounts: 512 * 256,
-    token_balances: 1_024,
-};
-
-/// Why a reply holds no transaction that can be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RawError {
-    #[error("not the JSON of a transaction: {0}")]
-    Json(String),
-    #[error("the transaction has no {0}")]
-    Missing(&'static str),
-    #[error("the transaction has too many {0}")]
-    TooMany(&'static str),
-    #[error("the transaction holds a broken {0}")]
-    Broken(&'static str),
-}
-
-/// Reads one `getTransaction` result (`json` or `jsonParsed`), or a full entry of
+/// Parses one `getTransaction` result (`json` or `jsonParsed`), or a full entry of
 /// `getTransactionsForAddress`.
 pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     if json.len() > LIMITS.bytes {
@@ -51,7 +20,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     let Entry { message, meta, accounts: listed, .. } = entry;
     let message = message.ok_or(RawError::Missing("message"))?;
     let meta = meta.ok_or(RawError::Missing("meta"))?;
-    let keys = Keys::read(&message.account_keys, &meta)?;
+    let keys = AccountKeys::read(&message.account_keys, &meta)?;
     let signers = match message.signers {
         Some(count) => usize::try_from(count).map_err(|_| RawError::Broken("header"))?,
         None => message.account_keys.iter().filter(|key| key.signer).count(),
@@ -86,80 +55,13 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
     })
 }
 
-/// The keys as bytes, and as the text by which `jsonParsed` refers to them.
-pub(super) struct Keys<'a> {
-    bytes: Vec<Key>,
-    texts: Vec<&'a [u8]>,
-    /// How each text begins: `jsonParsed` names keys by the hundred.
-    starts: Vec<u64>,
-}
-
-impl<'a> Keys<'a> {
-    fn read(listed: &[KeyText<'a>], meta: &Meta<'a>) -> Result<Self, RawError> {
-        let mut texts: Vec<&[u8]> = Vec::with_capacity(meta.pre_balances.len());
-        texts.extend(listed.iter().map(|key| key.text));
-        // In `jsonParsed` the list is whole already.
-        let more = meta.writable.iter().chain(&meta.readonly);
-        if !more.clone().all(|text| texts.contains(text)) {
-            texts.extend(more);
-        }
-        if texts.len() > LIMITS.keys {
-            return Err(RawError::TooMany("account keys"));
-        }
-        let mut bytes = Vec::with_capacity(texts.len());
-        for text in &texts {
-            bytes.push(key(text)?);
-        }
-        let starts = texts.iter().map(|text| start(text)).collect();
-        Ok(Self { bytes, texts, starts })
-    }
-
-    /// Place of an address among the keys.
-    pub(super) fn find(&self, text: &[u8]) -> Option<u8> {
-        let wanted = start(text);
-        let alike = |(_, start): &(usize, &u64)| **start == wanted;
-        let mut alike = self.starts.iter().enumerate().filter(alike).map(|(at, _)| at);
-        let at = alike.find(|at| self.texts.get(*at) == Some(&text))?;
-        u8::try_from(at).ok()
-    }
-}
-
-/// The first characters of an address as one number.
-fn start(text: &[u8]) -> u64 {
-    text.first_chunk().map_or(0, |start| u64::from_le_bytes(*start))
-}
-
-pub(super) fn key(text: &[u8]) -> Result<Key, RawError> {
-    decode_address(text).ok_or(RawError::Broken("address"))
-}
-
-/// Addresses that were read before: the same few mints and owners stand in the lists many times.
-#[derive(Default)]
-struct Memo<'a> {
-    known: Vec<(u64, &'a [u8], Key)>,
-}
-
-impl<'a> Memo<'a> {
-    fn key(&mut self, text: &'a [u8]) -> Result<Key, RawError> {
-        let wanted = start(text);
-        let mut known = self.known.iter();
-        if let Some((.., key)) = known.find(|(start, known, _)| *start == wanted && *known == text)
-        {
-            return Ok(*key);
-        }
-        let key = key(text)?;
-        self.known.push((wanted, text, key));
-        Ok(key)
-    }
-}
-
 fn token_accounts(
-    keys: &Keys<'_>,
+    keys: &AccountKeys<'_>,
     before: &[TokenBalance<'_>],
     after: &[TokenBalance<'_>],
 ) -> Result<Vec<TokenAccount>, RawError> {
     let mut accounts: Vec<TokenAccount> = Vec::with_capacity(before.len() + 4);
-    let mut memo = Memo { known: Vec::with_capacity(16) };
+    let mut addresses = AddressCache::new();
     for (balances, is_before) in [(before, true), (after, false)] {
         for balance in balances {
             let account = u8::try_from(balance.account_index)
@@ -169,30 +71,26 @@ fn token_accounts(
             let units = units(balance.amount).ok_or(RawError::Broken("token amount"))?;
             let decimals = u8::try_from(balance.decimals);
             let decimals = decimals.map_err(|_| RawError::Broken("number of decimals"))?;
-            let mint = memo.key(balance.mint)?;
-            let owner = balance.owner.map(|owner| memo.key(owner)).transpose()?;
+            let mint = addresses.key(balance.mint)?;
+            let owner = balance.owner.map(|owner| addresses.key(owner)).transpose()?;
             let at = accounts.iter().position(|a| a.account == account && a.mint == mint);
             let at = at.unwrap_or_else(|| {
                 accounts.push(TokenAccount::new(account, mint, decimals));
                 accounts.len() - 1
             });
-            let Some(told) = accounts.get_mut(at) else { continue };
+            let Some(account) = accounts.get_mut(at) else { continue };
             if is_before {
-                (told.before, told.owner_before) = (Some(units), owner);
+                (account.before, account.owner_before) = (Some(units), owner);
             } else {
-                (told.after, told.owner_after) = (Some(units), owner);
+                (account.after, account.owner_after) = (Some(units), owner);
             }
         }
     }
     Ok(accounts)
 }
 
-pub(super) fn units(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
 struct InstructionReader<'a> {
-    keys: &'a Keys<'a>,
+    keys: &'a AccountKeys<'a>,
     listed: &'a [AccountRef<'a>],
     instructions: Vec<Instruction>,
     accounts: Vec<u8>,
@@ -202,7 +100,7 @@ struct InstructionReader<'a> {
 }
 
 impl<'a> InstructionReader<'a> {
-    fn new(keys: &'a Keys<'a>, listed: &'a [AccountRef<'a>]) -> Self {
+    fn new(keys: &'a AccountKeys<'a>, listed: &'a [AccountRef<'a>]) -> Self {
         Self {
             keys,
             listed,
@@ -276,7 +174,7 @@ impl<'a> InstructionReader<'a> {
             let (keys, decoder) = (&self.keys.bytes, &mut self.decoder);
             action::from_data(program_key, raw.data, listed, keys, decoder, add);
         }
-        // A batch is many instructions in one.
+        // A batch is several instructions in one.
         if self.instructions.len() > LIMITS.instructions {
             return Err(RawError::TooMany("instructions"));
         }

@@ -1,4 +1,4 @@
-//! Lamports that a swap of one token for another passed through on its way: its native value.
+//! The native value of a token-for-token swap: the lamports through which its route passed.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use super::Swap;
 use super::balances::{Asset, Flow, Ledger, Means};
 use super::scene::Scene;
 
-/// A venue's call that exchanged one token with lamports; the largest movement of each, for what
-/// else moves in it are fees.
+/// A venue's call that exchanged one token with lamports; the largest movement of each, because the
+/// other movements in it are fees.
 #[derive(Debug, Clone, Copy)]
 struct Hop {
     mint: usize,
@@ -15,11 +15,11 @@ struct Hop {
     lamports: u64,
 }
 
-/// What the token that was given, or else the one that was got, was exchanged for on the route.
+/// The lamports for which the given token, or else the received one, was exchanged on the route.
 ///
-/// Where a part of the token went another way, that part is valued like the rest, unless it is
-/// the larger one. `None` where the swap is not one token for one other, or no lamports were
-/// passed through next to either.
+/// A part of the token that took another path is valued at the same rate, unless it is the larger
+/// part. `None` where the swap is not one token for one other, or no lamports were exchanged for
+/// either.
 pub(super) fn native_value(scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) -> Option<i128> {
     let moved: Vec<(usize, i128)> =
         swap.net.tokens.iter().copied().filter(|(_, sum)| *sum != 0).collect();
@@ -41,7 +41,7 @@ fn by_token(hops: &[Hop], mint: usize, units: u128) -> Option<i128> {
     if lamports == 0 || tokens.checked_mul(2)? < units {
         return None;
     }
-    // What a venue takes of the token before it swaps is a part of the price.
+    // A fee that a venue takes of the token before it swaps is part of the price.
     let whole = if tokens >= units { lamports } else { lamports.checked_mul(units)? / tokens };
     i128::try_from(whole).ok()
 }

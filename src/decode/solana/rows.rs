@@ -1,4 +1,4 @@
-//! From what the swaps moved to one row a token.
+//! Converts the movements of swaps to one row per token.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::decode::{Decoded, DecodedTrade, Note, NoteKind};
 use crate::domain::{Address, Side, Units};
 use crate::registry::ProgramKind;
 
-/// The rows of a transaction while its swaps are added up.
+/// Accumulates the rows of a transaction.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct RowSums {
     sums: Vec<Sum>,
-    /// Lamports of all swaps; `unvalued` where one does not tell its part.
+    /// Lamports of all swaps; `unvalued` where the share of one is unknown.
     native: i128,
     unvalued: bool,
 }
@@ -26,21 +26,21 @@ pub(super) struct Rows {
 struct Sum {
     /// Index of the mint.
     mint: usize,
-    /// Positive where the wallet got tokens.
+    /// Positive where the wallet received tokens.
     units: i128,
-    /// Positive where the wallet got lamports; `None` once a swap does not tell its part.
+    /// Positive where the wallet received lamports; `None` once the share of one swap is unknown.
     native: Option<i128>,
     venue: Arc<str>,
 }
 
-impl Rows {
+impl RowSums {
     /// Adds one swap.
     pub(super) fn add(&mut self, scene: &Scene<'_>, ledger: &Ledger, swap: &Swap) {
         let routed = route::native_value(scene, ledger, swap);
         self.add_net(&swap.net, routed, |mint| venue(scene, ledger, &swap.ranges, mint));
     }
 
-    /// Adds the fill of an order. Who fills it may swap before or behind the order's own call.
+    /// Adds the fill of an order. The keeper may swap before or after the order's own call.
     pub(super) fn add_fill(&mut self, scene: &Scene<'_>, ledger: &Ledger, fill: &Fill<'_>) {
         let whole = std::slice::from_ref(&scene.whole);
         self.add_net(&fill.net, None, |mint| {
@@ -48,8 +48,8 @@ impl Rows {
         });
     }
 
-    /// Native that the wallet gave or got belongs to a row only where the swap moved a single
-    /// token; what a swap of two tokens was `routed` through is the value of both.
+    /// Native coin counts for a row only where the swap moved a single token; what a swap of two
+    /// tokens was `routed` through is the value of both.
     fn add_net(&mut self, net: &Net, routed: Option<i128>, venue: impl Fn(usize) -> Arc<str>) {
         self.native += net.native;
         self.unvalued |= net.unvalued;
@@ -77,19 +77,22 @@ impl Rows {
             let Some(key) = ledger.mints.get(row.mint) else { continue };
             let mint = Address::Solana(*key);
             let side = if row.units > 0 { Side::Buy } else { Side::Sell };
-            // Native on the same side as the token is no price, nor is more than there was.
+            // Native coin on the same side as the token is not a price, nor is more than all
+            // lamports that moved.
             let native = row.native.filter(|native| (*native < 0) == (row.units > 0));
             let native =
                 native.filter(|native| native.unsigned_abs() <= scene.tx.lamports_in_all());
             decoded.trades.push(DecodedTrade {
                 side,
                 mint,
-                units: ledger.is_told(row.mint).then(|| Units::from(row.units.unsigned_abs())),
+                units: ledger
+                    .is_mint_explained(row.mint)
+                    .then(|| Units::from(row.units.unsigned_abs())),
                 native: native.map(|native| Units::from(native.unsigned_abs())),
                 venue: row.venue.clone(),
             });
-            let told = scene.tx.tokens.iter().find(|token| token.mint == *key);
-            decoded.decimals.extend(told.map(|token| (mint, token.decimals)));
+            let token = scene.tx.tokens.iter().find(|token| token.mint == *key);
+            decoded.decimals.extend(token.map(|token| (mint, token.decimals)));
         }
         if decoded.trades.is_empty() && !self.sums.is_empty() {
             let detail = "what was bought was sold again".to_owned();
@@ -98,14 +101,15 @@ impl Rows {
         decoded.trades.sort_by_key(|trade| (trade.side == Side::Buy, trade.mint));
         let has = |side| decoded.trades.iter().any(|trade| trade.side == side);
         if has(Side::Buy) && has(Side::Sell) {
-            let told = Units::from(self.native.unsigned_abs());
-            decoded.beside = if self.unvalued { Units::MAX } else { told };
+            let moved = Units::from(self.native.unsigned_abs());
+            decoded.side_payment = if self.unvalued { Units::MAX } else { moved };
         }
         decoded
     }
 }
 
-/// The venue that exchanged most of the token in these instructions, else who led the swap.
+/// The venue that exchanged most of the token in these instructions, else the program that led the
+/// swap.
 fn venue(scene: &Scene<'_>, ledger: &Ledger, ranges: &[Range<usize>], mint: usize) -> Arc<str> {
     let venue = exchanged_by(scene, ledger, ranges, mint).or_else(|| routed_by(scene, ranges));
     venue.unwrap_or_else(|| {

@@ -1,5 +1,5 @@
-//! A transaction beside what the tables say of its programs: who called what, and where an
-//! instruction stands.
+//! A transaction with the tables' knowledge of its programs: the caller of each instruction, and
+//! its place.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub(super) struct Scene<'a> {
     pub(super) tables: &'a SolanaTables,
     /// Per key.
     programs: Vec<Option<&'a Program>>,
-    /// Per instruction: it stands in a pool's call that only moves liquidity.
+    /// Per instruction: it is inside a pool's call that only moves liquidity.
     liquidity: Vec<bool>,
     /// Each outer instruction with those that it called.
     pub(super) groups: Vec<Range<usize>>,
@@ -22,7 +22,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// `None` where no program that has a part in trades ran.
+    /// `None` where no program of the tables that trades ran.
     pub(super) fn new(tx: &'a Transaction, tables: &'a SolanaTables) -> Option<Self> {
         let programs = tx.keys.iter().map(|key| tables.program(key)).collect();
         let (liquidity, groups) = (Vec::new(), Vec::new());
@@ -37,7 +37,8 @@ impl<'a> Scene<'a> {
                 _ => scene.groups.push(at..at + 1),
             }
             let above = instruction.parent.is_some_and(|parent| scene.moves_liquidity(parent));
-            // Only what it calls moves anything: an event, as long as it may be, is not looked at.
+            // Only inner instructions move anything: the data of an event, however long, is not
+            // read.
             let calls = tx.instructions.get(at + 1).is_some_and(|next| next.parent == Some(at));
             let pool = scene.program(instruction).is_some_and(|p| p.kind == ProgramKind::Amm);
             let own = calls && pool && tables.moves_liquidity(&tx.data_of(instruction));
@@ -58,7 +59,7 @@ impl<'a> Scene<'a> {
         self.liquidity.get(at).copied().unwrap_or(false)
     }
 
-    /// Whether an order book's own outer call only takes; the others place and cancel orders.
+    /// Whether an order book's own outer call takes; the others place and cancel orders.
     pub(super) fn takes(&self, at: usize) -> bool {
         self.instruction(at).is_some_and(|call| {
             self.program(call).is_some_and(|program| program.may_swap(|| self.tx.data_of(call)))
@@ -82,12 +83,12 @@ impl<'a> Scene<'a> {
         calls.iter().filter_map(|call| self.program(call))
     }
 
-    /// Whether a program that has a part in trades runs in these instructions.
+    /// Whether a program that trades runs in these instructions.
     pub(super) fn may_trade(&self, range: &Range<usize>) -> bool {
         self.programs(range).any(|program| trades(program.kind))
     }
 
-    /// The calls above an instruction, nearest first; itself where it is a call.
+    /// The calls above an instruction, nearest first; includes the instruction where it is a call.
     pub(super) fn callers(&self, at: usize) -> impl Iterator<Item = usize> {
         let mut next = Some(at);
         std::iter::from_fn(move || {
@@ -98,8 +99,8 @@ impl<'a> Scene<'a> {
         .filter(|at| matches!(self.instruction(*at).map(|i| i.action), Some(Action::Call)))
     }
 
-    /// The venue's call in which an instruction stands: the outermost that exchanges assets, for
-    /// pools may trade on a book of their own.
+    /// The venue's call that contains an instruction: the outermost that exchanges assets, because
+    /// pools may trade on an order book of their own.
     pub(super) fn leaf(&self, at: usize) -> Option<(usize, &'a Program)> {
         let calls = self.callers(at).filter_map(|at| {
             let program = self.program(self.instruction(at)?)?;
@@ -109,17 +110,17 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Whether a program of this kind has a part in trades.
+/// Whether programs of this kind trade.
 pub(super) fn trades(kind: ProgramKind) -> bool {
     !matches!(kind, ProgramKind::Conversion | ProgramKind::Part)
 }
 
-/// Whether a program of this kind holds orders that keepers fill.
+/// Whether a program of this kind keeps orders that keepers fill.
 pub(super) fn keeps_orders(kind: ProgramKind) -> bool {
     matches!(kind, ProgramKind::Limit | ProgramKind::Dca)
 }
 
-/// Whether a program of this kind holds the other side of a trade itself.
+/// Whether a program of this kind is itself the counterparty of a trade.
 fn exchanges(kind: ProgramKind) -> bool {
     match kind {
         ProgramKind::Amm | ProgramKind::Curve | ProgramKind::OrderBook | ProgramKind::Rfq => true,

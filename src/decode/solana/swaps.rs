@@ -1,4 +1,4 @@
-//! What a group of instructions moved for the wallet, without rent, tips and transfers beside the
+//! The wallet's movements in a group of instructions, without rent, tips and transfers outside the
 //! swap.
 
 use std::ops::Range;
@@ -7,24 +7,24 @@ use super::balances::{Asset, Flow, Ledger, Means};
 use super::scene::Scene;
 use crate::registry::{AccountKind, ProgramKind};
 
-/// Bytes that every account is charged for beside its data.
+/// Bytes that every account is charged for in addition to its data.
 const ACCOUNT_OVERHEAD: u64 = 128;
-/// The most that an account may grow by in one instruction.
+/// The greatest growth of an account in one instruction.
 const GROWTH_MAX: u64 = 10_240;
-/// Lamports of rent a byte, where the transaction tells none: the rate until 2026, and the steps by
-/// which SIMD-0437 lowers it.
+/// Lamports of rent a byte, where the transaction does not reveal it: the rate until 2026, and the
+/// steps by which SIMD-0437 lowers it.
 const RENT_RATES: [u64; 6] = [6_960, 6_333, 5_080, 2_575, 1_322, 696];
 
-/// What was given and got, per asset.
+/// What was given and received, per asset.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Net {
-    /// Lamports; positive where the wallet got them.
+    /// Lamports; positive where the wallet received them.
     pub(super) native: i128,
-    /// By index of the mint; positive where the wallet got them.
+    /// By index of the mint; positive where the wallet received them.
     pub(super) tokens: Vec<(usize, i128)>,
     /// The wallet's shares of a pool were minted or burnt.
     pub(super) shares: bool,
-    /// Lamports came too, and it is not told how many.
+    /// An unknown number of lamports moved too.
     pub(super) unvalued: bool,
 }
 
@@ -76,7 +76,7 @@ impl Net {
 }
 
 impl Scene<'_> {
-    /// What the wallet's accounts gave and got in these instructions.
+    /// What the wallet's accounts gave and received in these instructions.
     pub(super) fn net(&self, ledger: &Ledger, range: &Range<usize>) -> Net {
         let mut net = Net::default();
         for flow in ledger.flows.iter().filter(|flow| range.contains(&flow.instruction)) {
@@ -93,12 +93,12 @@ impl Scene<'_> {
         net
     }
 
-    /// The part of a flow over the wallet's border that belongs to the swap.
+    /// The part of a flow between the wallet and others that belongs to the swap.
     fn swapped(&self, ledger: &Ledger, flow: &Flow, out: bool) -> i128 {
         let amount = i128::from(if out { flow.amount } else { flow.received });
         match flow.means {
-            Means::Pay if out && self.is_beside(ledger, flow) => 0,
-            // Somebody else pays for the room of an account of the wallet.
+            Means::Pay if out && self.is_side_payment(ledger, flow) => 0,
+            // Another account pays for the room of an account of the wallet.
             Means::Pay if !out && is_for_room(ledger, flow) => 0,
             Means::Pay | Means::Transfer | Means::Mint | Means::Burn => amount,
             Means::Close { rent } => amount - i128::from(rent),
@@ -109,8 +109,8 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether lamports that the wallet pays inside a swap's instruction are no part of it.
-    fn is_beside(&self, ledger: &Ledger, flow: &Flow) -> bool {
+    /// Whether lamports that the wallet pays inside a swap's instruction are not part of the swap.
+    fn is_side_payment(&self, ledger: &Ledger, flow: &Flow) -> bool {
         let Some(to) = flow.to else { return false };
         let key = self.tx.key(to);
         match key.and_then(|key| self.tables.account(key)) {
@@ -125,7 +125,7 @@ impl Scene<'_> {
             return true;
         }
         match self.leaf(flow.instruction) {
-            // A venue's call that moves no token looks after its accounts.
+            // A venue's call that moves no token maintains its accounts.
             Some((call, _)) => {
                 let subtree = self.tx.subtree(call);
                 !ledger.flows.iter().any(|other| {
@@ -133,8 +133,8 @@ impl Scene<'_> {
                         && matches!(other.means, Means::Transfer | Means::Mint | Means::Burn)
                 })
             }
-            // In a router's own frame the receiver takes a fee beside the swap, unless it hands on
-            // what it got to a venue.
+            // In a router's own frame the receiver takes a fee that is not part of the swap, unless
+            // it passes what it received on to a venue.
             None => !ledger.flows.iter().any(|other| {
                 other.asset == Asset::Native
                     && other.from == Some(to)
@@ -145,7 +145,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether lamports are paid for an account's room.
+    /// Whether lamports pay for an account's room.
     fn is_rent(&self, ledger: &Ledger, flow: &Flow, to: u8) -> bool {
         if is_for_room(ledger, flow) {
             return true;
@@ -154,12 +154,13 @@ impl Scene<'_> {
         if self.tx.key(to).is_some_and(|key| ledger.mints.contains(key)) {
             return true;
         }
-        let told = ledger.rent_rate.as_ref();
-        let mut rates = told.map_or(RENT_RATES.as_slice(), std::slice::from_ref).iter();
+        let known = ledger.rent_rate.as_ref();
+        let mut rates = known.map_or(RENT_RATES.as_slice(), std::slice::from_ref).iter();
         if flow.fresh {
             return rates.any(|rate| flow.amount == ACCOUNT_OVERHEAD * rate);
         }
-        // Room for an account that grows is paid beside the price that it gets in the same call.
+        // Room for an account that grows is paid in addition to the price that it receives in the
+        // same call.
         let room =
             |rate: &u64| flow.amount.is_multiple_of(*rate) && flow.amount <= GROWTH_MAX * rate;
         rates.any(room)
@@ -175,14 +176,14 @@ impl Scene<'_> {
         self.instruction(flow.instruction).and_then(|instruction| instruction.parent)
     }
 
-    /// Whether a mint or burn in this place makes or ends a share of a pool.
+    /// Whether a mint or burn in this instruction creates or redeems a share of a pool.
     fn is_share(&self, at: usize) -> bool {
         let routed = self.callers(at).any(|at| self.kind(at) == Some(ProgramKind::Aggregator));
         !routed && self.leaf(at).is_none_or(|(_, program)| program.kind != ProgramKind::Curve)
     }
 
     /// Lamports that programs gave the wallet out of their own accounts, which takes no
-    /// instruction: a curve's price, or what a closed account had left.
+    /// instruction: a curve's price, or the remainder of a closed account.
     pub(super) fn uninstructed(&self, ledger: &Ledger) -> i128 {
         let of_wallet = ledger.wallet.and_then(|at| ledger.residue.get(usize::from(at)));
         let refunds: i128 = ledger
@@ -196,7 +197,7 @@ impl Scene<'_> {
     }
 }
 
-/// Whether the receiver is given room later in the transaction.
+/// Whether the receiver's data is allocated later in the transaction.
 fn is_for_room(ledger: &Ledger, flow: &Flow) -> bool {
     let allocated = flow.to.and_then(|to| ledger.account(to).allocated);
     allocated.is_some_and(|at| at > flow.instruction)

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::WRAPPED_SOL;
 use super::action::Action;
 use super::base58::Decoder;
-use super::raw::Key;
+use super::keys::Key;
 use crate::domain::{Height, TxId};
 
 /// One executed (or failed) transaction with its balances.
@@ -18,20 +18,20 @@ pub struct Transaction {
     pub(super) failed: bool,
     /// Base and priority fee in lamports, paid by the first key.
     pub(super) fee: u64,
-    /// How many keys, the first ones, signed.
+    /// The number of signers, which are the first keys.
     pub(super) signers: usize,
     pub(super) keys: Vec<Key>,
     /// Before and after, in the order of the keys.
     pub(super) lamports: Vec<(u64, u64)>,
     pub(super) tokens: Vec<TokenAccount>,
-    /// In the order of execution, inner ones behind their caller.
+    /// In the order of execution, inner ones directly after their caller.
     pub(super) instructions: Vec<Instruction>,
     pub(super) accounts: Vec<u8>,
     /// The base58 texts of the calls' data.
     pub(super) data: Vec<u8>,
 }
 
-/// A token account that the balance lists name. Amounts are base units.
+/// A token account of the balance lists. Amounts are base units.
 #[derive(Debug, Clone)]
 pub(super) struct TokenAccount {
     pub(super) account: u8,
@@ -40,7 +40,7 @@ pub(super) struct TokenAccount {
     /// `None`: it did not exist.
     pub(super) before: Option<u64>,
     pub(super) after: Option<u64>,
-    /// Nodes of 2021 tell no owner.
+    /// Nodes of 2021 report no owner.
     pub(super) owner_before: Option<Key>,
     pub(super) owner_after: Option<Key>,
 }
@@ -81,7 +81,7 @@ impl Transaction {
         self.block_time
     }
 
-    /// Position in the block, where the node tells it.
+    /// Position in the block, where the node reports it.
     pub fn index(&self) -> Option<u32> {
         self.index
     }
@@ -117,7 +117,7 @@ impl Transaction {
         self.lamports.iter().map(|(before, _)| u128::from(*before)).sum()
     }
 
-    /// By how much balances of a mint changed, over all accounts.
+    /// Sum of the balance changes of a mint, over all accounts.
     pub(super) fn units_moved(&self, mint: &Key) -> u128 {
         let of_mint = self.tokens.iter().filter(|token| token.mint == *mint);
         let change = |token: &TokenAccount| {
@@ -147,7 +147,7 @@ impl Transaction {
         at..at + 1 + called
     }
 
-    /// What a call was given; empty where the text is no base58.
+    /// The data of a call; empty where the text is not base58.
     pub(super) fn data_of(&self, instruction: &Instruction) -> Vec<u8> {
         let text = self.data.get(instruction.data.clone()).unwrap_or_default();
         let mut decoder = Decoder::new();

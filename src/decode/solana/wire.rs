@@ -1,9 +1,9 @@
-//! The wire shapes of `getTransaction` (`json` and `jsonParsed`), borrowed from the reply.
+//! The wire form of `getTransaction` (`json` and `jsonParsed`), borrowed from the reply.
 
 use super::json::{Reader, Unread};
-use super::raw::{LIMITS, RawError};
+use super::raw_error::{LIMITS, RawError};
 
-/// What of a reply is looked at.
+/// The fields of a reply that are used.
 #[derive(Debug, Default)]
 pub(super) struct Entry<'a> {
     pub(super) slot: Option<u64>,
@@ -11,7 +11,7 @@ pub(super) struct Entry<'a> {
     pub(super) transaction_index: Option<u32>,
     pub(super) message: Option<Message<'a>>,
     pub(super) meta: Option<Meta<'a>>,
-    /// Where the instructions of both keep their accounts.
+    /// The accounts of all instructions, outer and inner.
     pub(super) accounts: Vec<AccountRef<'a>>,
 }
 
@@ -28,22 +28,22 @@ pub(super) struct Message<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Meta<'a> {
     pub(super) failed: bool,
-    /// Older than `err`, and where both stand the one to believe: some archives rewrite `err`.
+    /// Older than `err`, and trusted where both are present: some archives rewrite `err`.
     pub(super) status: Option<bool>,
     pub(super) fee: u64,
     pub(super) pre_balances: Vec<u64>,
     pub(super) post_balances: Vec<u64>,
     pub(super) pre_token_balances: Vec<TokenBalance<'a>>,
     pub(super) post_token_balances: Vec<TokenBalance<'a>>,
-    /// Each with the number of its outer instruction.
+    /// Each with the index of its outer instruction.
     pub(super) inner_instructions: Vec<(u64, RawInstruction<'a>)>,
-    /// The array as it is written.
+    /// The JSON text of the array.
     pub(super) log_messages: Option<&'a [u8]>,
     pub(super) writable: Vec<&'a [u8]>,
     pub(super) readonly: Vec<&'a [u8]>,
 }
 
-/// A key as text, or as an object that holds it (`jsonParsed`).
+/// A key as text, or as an object that contains it (`jsonParsed`).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyText<'a> {
     pub(super) text: &'a [u8],
@@ -62,14 +62,14 @@ pub(super) struct TokenBalance<'a> {
 #[derive(Debug, Default)]
 pub(super) struct RawInstruction<'a> {
     pub(super) program: Option<AccountRef<'a>>,
-    /// Among the entry's accounts.
+    /// Range in the entry's accounts.
     pub(super) accounts: std::ops::Range<usize>,
     pub(super) data: &'a [u8],
     pub(super) parsed: Option<&'a [u8]>,
     pub(super) stack_height: Option<u64>,
 }
 
-/// An account by its place among the keys, or by its text (`jsonParsed`).
+/// An account by its index among the keys, or by its text (`jsonParsed`).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum AccountRef<'a> {
     Index(u64),
@@ -394,7 +394,7 @@ fn usual_instruction<'a>(
     Some(raw)
 }
 
-/// Where among the entry's accounts they stand.
+/// The range in the entry's accounts.
 fn account_list<'a>(
     r: &mut Reader<'a>,
     accounts: &mut Vec<AccountRef<'a>>,
@@ -465,20 +465,20 @@ mod tests {
 
     const KEY: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 
-    /// Reads the same of the usual text, of its members the other way round, and of spaced ones.
+    /// Asserts that the usual text, its members in reverse order, and a spaced form read alike.
     fn same<'a, T: Debug>(members: &[&str], read: impl Fn(&mut Reader<'a>) -> Read<T>) -> String {
         let mut others = members.to_vec();
         others.reverse();
         let texts = [members.join(","), others.join(","), members.join(" ,\n ")];
-        let told = texts.map(|text| {
+        let read_back = texts.map(|text| {
             let json: &'a str = String::leak(format!("{{{text}}}").replace("KEY", KEY));
             let mut reader = Reader::new(json.as_bytes());
-            let told = format!("{:?}", read(&mut reader));
+            let read_back = format!("{:?}", read(&mut reader));
             assert_eq!(reader.end(), Ok(()), "{json}");
-            told
+            read_back
         });
-        assert!(told.iter().all(|other| *other == told[0]), "{told:#?}");
-        told[0].clone()
+        assert!(read_back.iter().all(|other| *other == read_back[0]), "{read_back:#?}");
+        read_back[0].clone()
     }
 
     #[test]
@@ -489,12 +489,15 @@ mod tests {
         let tokens = format!(r#""uiTokenAmount":{{{}}}"#, amount.join(","));
         let start = [r#""accountIndex":3"#, r#""mint":"KEY""#, r#""owner":"KEY""#];
         for program in [r#""programId":"KEY""#, r#""programId":"KE\"Y""#] {
-            let told = same(&[start.as_slice(), &[program, &tokens]].concat(), token_balance);
-            assert!(told.contains("account_index: 3") && told.contains("decimals: 6"), "{told}");
+            let read_back = same(&[start.as_slice(), &[program, &tokens]].concat(), token_balance);
+            assert!(
+                read_back.contains("account_index: 3") && read_back.contains("decimals: 6"),
+                "{read_back}"
+            );
         }
         let key = [r#""pubkey":"KEY""#, r#""signer":true"#, r#""source":"lookupTable""#];
-        let told = same(&[key.as_slice(), &[r#""writable":false"#]].concat(), key_text);
-        assert!(told.contains("signer: true"), "{told}");
+        let read_back = same(&[key.as_slice(), &[r#""writable":false"#]].concat(), key_text);
+        assert!(read_back.contains("signer: true"), "{read_back}");
     }
 
     #[test]
@@ -506,13 +509,13 @@ mod tests {
         };
         let data = [r#""accounts":[0,12,255]"#, r#""data":"3Bxs""#];
         let program = [r#""programIdIndex":7"#, r#""stackHeight":2"#];
-        let told = same(&[data, program].concat(), read);
+        let read_back = same(&[data, program].concat(), read);
         let wanted = ["Index(7)", "1..4", "Some(2)", "Index(9), Index(0), Index(12), Index(255)]"];
-        assert!(wanted.iter().all(|wanted| told.contains(wanted)), "{told}");
+        assert!(wanted.iter().all(|wanted| read_back.contains(wanted)), "{read_back}");
         let program = [r#""programId":"KEY""#, r#""stackHeight":null"#];
         let parsed = [r#""parsed":{"info":{},"type":"x"}"#, r#""program":"spl-token""#];
-        let told = same(&[parsed, program].concat(), read);
-        assert!(told.contains("1..1") && told.contains("parsed: Some"), "{told}");
+        let read_back = same(&[parsed, program].concat(), read);
+        assert!(read_back.contains("1..1") && read_back.contains("parsed: Some"), "{read_back}");
         let listed = [r#""accounts":["KEY","KEY"]"#, r#""data":"""#];
         assert!(same(&[listed, program].concat(), read).contains("1..3"));
     }

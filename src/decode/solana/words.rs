@@ -1,9 +1,9 @@
-//! Looks for bytes and reads digits a machine word at a time.
+//! Searches bytes and parses digits a machine word at a time.
 
 const WORD: usize = 8;
 const BLOCK: usize = 32;
 
-/// Place of the first byte that `hits` marks, eight bytes at a time: most strings are so short that
+/// Index of the first byte that `hits` marks, eight bytes at a time: most strings are so short that
 /// a call of `memchr` costs more.
 #[inline]
 pub(super) fn find(bytes: &[u8], hits: impl Fn(u64) -> u64) -> Option<usize> {
@@ -22,7 +22,7 @@ pub(super) fn find(bytes: &[u8], hits: impl Fn(u64) -> u64) -> Option<usize> {
     (found != 0).then(|| before + first(found))
 }
 
-/// Place of the first byte that `hits` marks, where it is one of the next sixteen.
+/// Index of the first byte that `hits` marks, if it is among the next sixteen.
 #[inline]
 pub(super) fn find_near(bytes: &[u8], hits: impl Fn(u64) -> u64) -> Option<usize> {
     let (word, behind) = bytes.split_first_chunk()?;
@@ -34,7 +34,7 @@ pub(super) fn find_near(bytes: &[u8], hits: impl Fn(u64) -> u64) -> Option<usize
     (found != 0).then(|| WORD + first(found))
 }
 
-/// Place of the first quote of what may be long, in steps that fill wider registers.
+/// Index of the first quote in a text that may be long, in blocks that fill wider registers.
 #[inline]
 pub(super) fn find_far(bytes: &[u8]) -> Option<usize> {
     let blocks = bytes.as_chunks().0.iter();
@@ -42,7 +42,7 @@ pub(super) fn find_far(bytes: &[u8]) -> Option<usize> {
     find(bytes.get(before..)?, quotes).map(|len| before + len)
 }
 
-/// Looks at all of them without a jump, so that it becomes one comparison.
+/// Compares all bytes without a branch, so that the compiler emits one vector comparison.
 #[inline]
 fn holds_quote(block: &[u8; BLOCK]) -> bool {
     block.iter().fold(false, |any, byte| {
@@ -51,7 +51,7 @@ fn holds_quote(block: &[u8; BLOCK]) -> bool {
     })
 }
 
-/// Which byte of a word the first mark stands in.
+/// Index of the byte that holds the first mark.
 #[expect(clippy::as_conversions, reason = "at most eight")]
 #[inline]
 fn first(marks: u64) -> usize {
@@ -69,7 +69,7 @@ pub(super) fn stops(word: u64) -> u64 {
     quotes(word) | zeros(word ^ u64::from_le_bytes([b'\\'; WORD]))
 }
 
-/// Marks each byte that is zero with its highest bit; above the first one it may mark others too.
+/// Marks each zero byte with its highest bit; bytes above the first one may be marked too.
 #[inline]
 fn zeros(word: u64) -> u64 {
     word.wrapping_sub(u64::from_le_bytes([1; WORD])) & !word & HIGHEST
@@ -77,14 +77,14 @@ fn zeros(word: u64) -> u64 {
 
 const HIGHEST: u64 = u64::from_le_bytes([0x80; WORD]);
 
-/// How many digits a word begins with, and the number that they are.
+/// The number of leading digits of a word, and their value.
 #[inline]
 pub(super) fn digits(word: u64) -> (usize, u64) {
     let values = word ^ u64::from_le_bytes([b'0'; WORD]);
-    // What is more than nine reaches the highest bit; a carry only harms what stands behind.
+    // Values above nine reach the highest bit; a carry affects only later bytes.
     let others = (values.wrapping_add(u64::from_le_bytes([0x76; WORD])) | values) & HIGHEST;
     let len = first(others);
-    // Zeros in front of the digits, which stand in the order of the text, lowest byte first.
+    // Shifts zeros in front of the digits, which are in text order, lowest byte first.
     let values = if len == 0 { 0 } else { values << (64 - 8 * len) };
     let pairs = values.wrapping_mul(10).wrapping_add(values >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;

@@ -1,13 +1,13 @@
-//! The wire shape of a transaction, as java-tron's HTTP API and the index over it give it: around
-//! the fields of its contract that a reader looks at (`V`).
+//! The wire form of a transaction in java-tron's HTTP API and the index over it, around the
+//! contract fields that a reader needs (`V`).
 
 use std::borrow::Cow;
 use std::ops::Deref;
 
 use serde::Deserialize;
 
-/// Text of an answer: lent, and copied only where it holds escapes. Inside of `Option` and `Vec`,
-/// serde copies every `Cow`.
+/// A string of an answer: borrowed, and copied only where it has escapes. Inside `Option` and
+/// `Vec`, serde copies every `Cow`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -39,11 +39,11 @@ pub struct Ret<'a> {
 #[derive(Debug, Deserialize)]
 pub struct RawData<'a, V> {
     #[serde(borrow)]
-    pub contract: Vec<Contract<'a, V>>,
+    pub contract: Vec<ContractCall<'a, V>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Contract<'a, V> {
+pub struct ContractCall<'a, V> {
     #[serde(borrow, rename = "type")]
     pub kind: Text<'a>,
     pub parameter: Parameter<V>,

@@ -1,14 +1,14 @@
-//! A Tron transaction explained.
+//! Explains a Tron transaction.
 
 use super::decode;
-use super::told::Told;
+use super::evm_view::EvmView;
 use super::transaction::{Asset as Own, NativeTrade, Transaction};
 use crate::decode::evm::{self, Account};
 use crate::decode::explain::{Asset, Explanation, FoundVenue, Movement};
 use crate::domain::Units;
 use crate::registry::{Chain, EvmTables};
 
-/// What moved for the wallet, and why it became the rows that `decode` gives.
+/// The wallet's movements, and why they became the rows that `decode` returns.
 pub fn explain(
     tables: &EvmTables,
     chain: &Chain,
@@ -19,7 +19,7 @@ pub fn explain(
         Some(trade) if tx.call.from == *wallet && tx.call.succeeded => native(trade),
         Some(_) => Explanation { failed: !tx.call.succeeded, ..Explanation::default() },
         None => {
-            let Told { call, .. } = Told::read(tables, chain, wallet, tx);
+            let EvmView { call, .. } = EvmView::read(tables, chain, wallet, tx);
             return Explanation {
                 decoded: decode(tables, chain, wallet, tx),
                 ..evm::explain(tables, chain, wallet, &call, None)
@@ -27,7 +27,7 @@ pub fn explain(
         }
     };
     explanation.decoded = decode(tables, chain, wallet, tx);
-    explanation.settle();
+    explanation.list_left_out();
     explanation
 }
 
@@ -46,7 +46,7 @@ fn native(trade: &NativeTrade) -> Explanation {
     let venue =
         FoundVenue { name: name.to_owned(), part: "no contract: the chain itself", address: None };
     Explanation {
-        native_told: true,
+        native_known: true,
         movements: [gave].into_iter().chain(came).collect(),
         venues: vec![venue],
         ..Explanation::default()

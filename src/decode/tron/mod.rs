@@ -1,29 +1,29 @@
-//! Tron: from a transaction with its info to trades. Contracts there run as on EVM chains, with
-//! the same events, so most of it is the EVM decoder's work.
+//! Tron: decodes a transaction and its info to trades. Contracts run there as on EVM chains, with
+//! the same events, so most of the work is the EVM decoder's.
 
 pub mod envelope;
+mod evm_view;
 mod explain;
 mod native;
 mod payout;
 mod raw;
-mod told;
 mod transaction;
 
 pub use explain::explain;
 pub use raw::{RawError, account, asset, parse};
 pub use transaction::{Asset, AssetMove, ExchangeId, NativeTrade, Transaction};
 
-use told::Told;
+use evm_view::EvmView;
 
 use super::evm::{self, Account};
 use super::{Decoded, DecodedTrade, Note, NoteKind};
 use crate::domain::Side;
 use crate::registry::{Chain, EvmTables};
 
-/// Raised whenever the same transaction may give other trades than before.
+/// Raised whenever the same transaction may decode to other trades than before.
 pub const DECODER_VERSION: u16 = 2;
 
-/// The trades that a transaction holds for a wallet.
+/// The trades of a wallet in a transaction.
 pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {
     if !tx.call.succeeded {
         return Decoded::default();
@@ -36,12 +36,12 @@ pub fn decode(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transact
 }
 
 fn contract(tables: &EvmTables, chain: &Chain, wallet: &Account, tx: &Transaction) -> Decoded {
-    let Told { call, pay_is_untold } = Told::read(tables, chain, wallet, tx);
+    let EvmView { call, payout_unknown } = EvmView::read(tables, chain, wallet, tx);
     let mut decoded = evm::decode(tables, chain, wallet, &call);
-    let sold = |trade: &&mut DecodedTrade| pay_is_untold && trade.side == Side::Sell;
+    let sold = |trade: &&mut DecodedTrade| payout_unknown && trade.side == Side::Sell;
     for trade in decoded.trades.iter_mut().filter(sold).filter(|trade| trade.native.is_some()) {
         trade.native = None;
-        let detail = "the router's input does not tell whom it paid".to_owned();
+        let detail = "the router's input does not state the receiver".to_owned();
         decoded.notes.push(Note { kind: NoteKind::Unvalued, detail });
     }
     decoded

@@ -1,4 +1,4 @@
-//! The trades that the protocol itself makes: no contract runs and no event is emitted.
+//! Trades of the protocol itself: no contract runs and no event is emitted.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::transaction::{Asset, NativeTrade};
 use crate::decode::{Decoded, DecodedTrade, Note, NoteKind};
 use crate::domain::{Side, Units};
 
-/// By their names in java-tron's documentation.
+/// Names from java-tron's documentation.
 const EXCHANGE: &str = "TRON Exchange";
 const MARKET: &str = "TRON Market";
 
@@ -18,7 +18,7 @@ pub(super) fn decode(trade: &NativeTrade) -> Decoded {
         }
         NativeTrade::Market { sold, paid, bought, got } => (sold, paid, bought, got, MARKET),
         NativeTrade::Exchange { exchange, bought: None, .. } => {
-            let detail = format!("nobody tells what exchange {exchange} exchanges");
+            let detail = format!("the assets of exchange {exchange} are unknown");
             decoded.notes.push(Note { kind: NoteKind::OneSided, detail });
             return decoded;
         }
@@ -79,8 +79,8 @@ mod tests {
         let decoded = decode(&NativeTrade::Market { sold, paid, bought, got });
         assert!(decoded.trades.is_empty());
         assert_eq!(decoded.notes[0].kind, NoteKind::Order);
-        let untold =
+        let unresolved =
             NativeTrade::Exchange { exchange: 9, sold, paid: Units::from(1), bought: None, got };
-        assert!(decode(&untold).trades.is_empty());
+        assert!(decode(&unresolved).trades.is_empty());
     }
 }

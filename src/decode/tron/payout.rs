@@ -1,8 +1,8 @@
-//! What a router took of the TRX that came with a call, and whom it paid what it unwrapped, by what
-//! it was asked to do: nodes that keep no inner calls tell it nowhere else.
+//! The TRX that a router took of a call's value, and whom it paid what it unwrapped, derived from
+//! the call's input: nodes without internal transactions report it nowhere else.
 //!
-//! A router is known by its address, or by its kind of call together with the events of the pools
-//! that it called.
+//! A router is known by its address, or by its selector together with the events of the pools that
+//! it called.
 
 use crate::decode::evm::{self, Account, Log, Word, topic};
 use crate::domain::Units;
@@ -11,21 +11,21 @@ const WORD: usize = 32;
 const SELECTOR: usize = 4;
 const BIPS: u64 = 10_000;
 
-/// `Swap` of Uniswap V2's pairs and of V3's pools; the first indexed word is who called.
+/// `Swap` of Uniswap V2's pairs and of V3's pools; the first indexed word is the caller.
 const V2_SWAP: Word = topic("d78ad95fa46c994b6551d0da85fc275fe613ce37657fb8d5e3d130840159d822");
 const V3_SWAP: Word = topic("c42079f94a6350d7e6235f29174924f928cc2ac818eb64fed8004e115fbcca67");
 
-/// `swapExactTokensForETH`, `swapTokensForExactETH` and the form for tokens that take a fee
-/// (Uniswap V2 `Router02`): the fourth word is who is paid.
+/// `swapExactTokensForETH`, `swapTokensForExactETH` and the form for fee-on-transfer tokens
+/// (Uniswap V2 `Router02`): the fourth word is the receiver.
 const V2_SELL: [[u8; 4]; 3] =
     [[0x18, 0xcb, 0xaf, 0xe5], [0x4a, 0x25, 0xd9, 0x4a], [0x79, 0x1a, 0xc9, 0x47]];
 const V2_TO: usize = 3;
-/// `swapExactETHForTokens`, `swapETHForExactTokens`, which gives back what it does not need, and
-/// the form for tokens that take a fee.
+/// `swapExactETHForTokens`, `swapETHForExactTokens`, which refunds what it does not need, and the
+/// form for fee-on-transfer tokens.
 const V2_BUY: [[u8; 4]; 3] =
     [[0x7f, 0xf3, 0x6a, 0xb5], [0xfb, 0x3b, 0xdb, 0x41], [0xb6, 0xf9, 0xde, 0x95]];
 /// `swapExactInput(address[],string[],uint256[],uint24[],(uint256,uint256,address,uint256))` of
-/// SUN's Smart Exchange Router: the seventh word is who is paid.
+/// SUN's Smart Exchange Router: the seventh word is the receiver.
 const SMART: [u8; 4] = [0xce, 0xf9, 0x52, 0x29];
 const SMART_TO: usize = 6;
 /// Uniswap V3 periphery: `multicall` in its three forms, then `exactInputSingle`, `exactInput`,
@@ -43,11 +43,11 @@ const V3_CALLS: [[u8; 4]; 11] = [
     [0xf2, 0x8c, 0x04, 0x98],
     [0x09, 0xb8, 0x13, 0x46],
 ];
-/// Called inside of `multicall`: least amount, who is paid, and with a fee
-/// its hundredths of a percent and who gets it.
+/// Called inside `multicall`: minimum amount, receiver, and with a fee its hundredths of a percent
+/// and its receiver.
 const UNWRAP: [u8; 4] = [0x49, 0x40, 0x4b, 0x7c];
 const UNWRAP_WITH_FEE: [u8; 4] = [0x9b, 0x2c, 0x0a, 0x37];
-/// `refundETH()`: what was not needed goes back to who sent it.
+/// `refundETH()`: returns the unused value to the sender.
 const REFUND: [u8; 4] = [0x12, 0x21, 0x0e, 0x8a];
 /// `execute(bytes,bytes[],uint256)` and without the time: Universal Router.
 const UNIVERSAL: [[u8; 4]; 2] = [[0x35, 0x93, 0x56, 0x4c], [0x24, 0x85, 0x6b, 0xc3]];
@@ -57,24 +57,24 @@ const SWEEP: u8 = 0x04;
 const TRANSFER: u8 = 0x05;
 const PAY_PORTION: u8 = 0x06;
 const UNWRAP_WETH: u8 = 0x0c;
-/// Who sent the transaction, in its inputs.
+/// The placeholder of the sender in its inputs.
 const SENDER: Account = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
-/// A call of a router, and what WTRX says the router wrapped and unwrapped.
+/// A call of a router, and WTRX's events about what the router wrapped and unwrapped.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct RouterCall<'a> {
     pub(super) call: &'a evm::Transaction,
     pub(super) input: &'a [u8],
     pub(super) wrapped: Units,
     pub(super) unwrapped: Units,
-    /// Of what it unwrapped, the last.
+    /// The last of the unwraps.
     pub(super) last_unwrapped: Units,
     /// The router is known by its address.
     pub(super) is_known: bool,
 }
 
-impl Asked<'_> {
-    /// What was not given back of the TRX that came with the call.
+impl RouterCall<'_> {
+    /// The value of the call less its refund.
     pub(super) fn spent(&self) -> Option<Units> {
         let (value, none_back) = (self.call.value, self.unwrapped.is_zero());
         let selector = self.input.first_chunk()?;
@@ -91,11 +91,11 @@ impl Asked<'_> {
         fits.then_some(if refunds { self.wrapped } else { value })
     }
 
-    /// What the sender was paid of what was unwrapped.
+    /// The part of the unwrapped TRX that the sender received.
     pub(super) fn paid(&self) -> Option<Units> {
         let (selector, words) = self.input.split_first_chunk::<SELECTOR>()?;
         if V2_SELL.contains(selector) && self.called(V2_SWAP) {
-            // It ends with that; a token may have sold what it kept of the transfer before.
+            // The call ends with that; a token may have sold its collected fees before.
             return Some(self.pay(account(words, V2_TO)?, self.last_unwrapped));
         }
         if self.last_unwrapped != self.unwrapped {
@@ -130,8 +130,8 @@ impl Asked<'_> {
         Some(self.pay(to, self.unwrapped.checked_sub(fee)?))
     }
 
-    /// By the commands of a Universal Router: one unwraps, for the sender, and none gives native
-    /// coin to others.
+    /// By the commands of a Universal Router: exactly one unwraps, and none gives native coin to
+    /// other accounts.
     fn by_commands(&self) -> Option<Units> {
         let arguments = self.input.get(SELECTOR..)?;
         let commands = bytes(arguments, number(arguments, 0)?)?;
@@ -153,7 +153,7 @@ impl Asked<'_> {
         Some(self.pay(if to == SENDER { self.call.from } else { to }, self.unwrapped))
     }
 
-    /// Whether pools of a kind were called by the router.
+    /// Whether the router called a pool of a kind.
     fn called(&self, swap: Word) -> bool {
         let is_its = |log: &Log| {
             let caller = log.topics.get(1).and_then(|topic| topic.last_chunk());
@@ -172,13 +172,13 @@ fn number(words: &[u8], at: usize) -> Option<usize> {
     word(words, at)?.try_into().ok()
 }
 
-/// A text of bytes: its length, then itself.
+/// ABI-encoded bytes: the length, then the content.
 fn bytes(data: &[u8], at: usize) -> Option<&[u8]> {
     let text = data.get(at..)?;
     text.get(WORD..)?.get(..number(text, 0)?)
 }
 
-/// The last 20 bytes of a word: what stands before them is not looked at by contracts.
+/// The last 20 bytes of a word; contracts ignore the bytes before them.
 fn account(words: &[u8], at: usize) -> Option<Account> {
     let bytes: &[u8; WORD] = words.get(at.checked_mul(WORD)?..)?.first_chunk()?;
     bytes.last_chunk().copied()
@@ -229,7 +229,7 @@ mod tests {
     fn paid(swap: Word, input: &[u8], expected: Option<u64>) {
         let call = call(0, swap);
         let (wrapped, unwrapped) = (Units::ZERO, Units::from(VALUE));
-        let asked = Asked {
+        let call_of_router = RouterCall {
             call: &call,
             input,
             wrapped,
@@ -237,14 +237,14 @@ mod tests {
             last_unwrapped: unwrapped,
             is_known: true,
         };
-        assert_eq!(asked.paid(), expected.map(Units::from));
+        assert_eq!(call_of_router.paid(), expected.map(Units::from));
     }
 
     #[track_caller]
     fn spent(swap: Word, input: &[u8], moved: (u64, u64), expected: Option<u64>) {
         let call = call(VALUE, swap);
         let (wrapped, unwrapped) = (Units::from(moved.0), Units::from(moved.1));
-        let asked = Asked {
+        let call_of_router = RouterCall {
             call: &call,
             input,
             wrapped,
@@ -252,7 +252,7 @@ mod tests {
             last_unwrapped: unwrapped,
             is_known: true,
         };
-        assert_eq!(asked.spent(), expected.map(Units::from));
+        assert_eq!(call_of_router.spent(), expected.map(Units::from));
     }
 
     /// Commands with one input of words each.
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_the_sender_was_paid() {
+    fn finds_what_the_sender_was_paid() {
         paid(V2_SWAP, &input(V2_SELL[0], &[100, 1, 160, 7, 99]), Some(10_000));
         paid(V2_SWAP, &input(V2_SELL[0], &[100, 1, 160, 8, 99]), Some(0));
         paid(V3_SWAP, &input(SMART, &[1, 2, 3, 4, 100, 1, 7, 99]), Some(10_000));
@@ -335,10 +335,10 @@ mod tests {
     }
 
     #[test]
-    fn tells_nothing_where_the_input_does_not() {
+    fn finds_nothing_where_the_input_does_not_say() {
         paid(V2_SWAP, &[], None);
         paid(V2_SWAP, &input(V2_SELL[0], &[100, 1]), None);
-        // Another kind of contract with the same kind of call.
+        // Another kind of contract with the same selector.
         paid([1; 32], &input(V2_SELL[0], &[100, 1, 160, 7, 99]), None);
         paid(V3_SWAP, &input([1, 2, 3, 4], &[1, 2, 3]), None);
         paid(V3_SWAP, &[input(UNWRAP, &[1, 7]), input(UNWRAP, &[1, 8])].concat(), None);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_was_spent() {
+    fn finds_what_was_spent() {
         spent(V2_SWAP, &input(V2_BUY[0], &[1]), (10_000, 0), Some(10_000));
         spent(V2_SWAP, &input(V2_BUY[1], &[1]), (9_000, 0), Some(9_000));
         spent(V3_SWAP, &input(V3_CALLS[0], &[32]), (9_000, 0), Some(10_000));

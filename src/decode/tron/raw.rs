@@ -1,16 +1,16 @@
-//! The wire shapes of `gettransactionbyid` and `gettransactioninfobyid` (java-tron HTTP API,
-//! `visible=false`), and how they become a [`Transaction`]. Fields that are zero are left out on
-//! the wire; amounts are 64-bit integers.
+//! The wire forms of `gettransactionbyid` and `gettransactioninfobyid` (java-tron HTTP API,
+//! `visible=false`), and their conversion to a [`Transaction`]. Zero fields are omitted on the
+//! wire; amounts are 64-bit integers.
 
 use serde::Deserialize;
 
-use super::envelope::{Contract, RawTransaction, Ret, Text};
+use super::envelope::{ContractCall, RawTransaction, Ret, Text};
 use super::transaction::{Asset, AssetMove, NativeTrade, Transaction};
 pub use crate::decode::evm::RawError;
 use crate::decode::evm::{self, Account, Log, NativeFlows, NativeMove, Word};
 use crate::domain::{Address, Family, Units, UnixSeconds};
 
-/// What one answer may hold; blocks allow far less.
+/// Bounds of one answer; blocks allow far less.
 struct Limits {
     bytes: usize,
     logs: usize,
@@ -22,7 +22,7 @@ const LIMITS: Limits = Limits { bytes: 32 << 20, logs: 65_536, internal: 65_536 
 /// An event has at most four topics (the LOG4 instruction).
 const TOPIC_COUNT_MAX: usize = 4;
 
-/// The fields of all kinds of contract that matter here.
+/// The used fields of all kinds of contract.
 #[derive(Deserialize)]
 struct Value<'a> {
     #[serde(borrow)]
@@ -134,7 +134,7 @@ struct OrderDetail {
     bought: u64,
 }
 
-/// Reads what nodes answer about one transaction. A node that knows it not answers `{}`.
+/// Parses a node's answers about one transaction. A node that does not have it answers `{}`.
 pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
     if tx.len().max(info.len()) > LIMITS.bytes {
         return Err(RawError::TooMany("bytes"));
@@ -176,17 +176,17 @@ pub fn parse(tx: &[u8], info: &[u8]) -> Result<Transaction, RawError> {
     Ok(Transaction { call, time: UnixSeconds(time), input, assets, native_trade })
 }
 
-/// Kinds that run no contract have no result of one; early ones have none either.
+/// Contract types without code have no execution result; neither have early ones.
 fn succeeded(ret: &[Ret<'_>], info: &Info<'_>) -> bool {
-    let is_good = |told: Option<&Text<'_>>| told.is_none_or(|told| &**told == "SUCCESS");
+    let is_good = |result: Option<&Text<'_>>| result.is_none_or(|result| &**result == "SUCCESS");
     let of_contract = info.receipt.as_ref().and_then(|receipt| receipt.result.as_ref());
     info.result.as_deref() != Some("FAILED")
         && is_good(of_contract)
         && is_good(ret.first().and_then(|ret| ret.contract_ret.as_ref()))
 }
 
-/// TRX that the owner gave with it.
-fn sent(contract: &Contract<'_, Value<'_>>) -> u64 {
+/// TRX that the owner sent with it.
+fn sent(contract: &ContractCall<'_, Value<'_>>) -> u64 {
     let value = &contract.parameter.value;
     match &*contract.kind {
         "TriggerSmartContract" => value.called_with,
@@ -196,7 +196,7 @@ fn sent(contract: &Contract<'_, Value<'_>>) -> u64 {
     }
 }
 
-/// TRC-10 tokens that the owner gave with it.
+/// TRC-10 tokens that the owner sent with it.
 fn outermost_asset(value: &Value<'_>, from: Account, to: Option<Account>) -> Option<AssetMove> {
     let (token, amount) = match (&value.token_id, &value.asset_name) {
         (Some(TokenId::Number(number)), _) => (trc10(*number), value.called_with_token),
@@ -209,8 +209,8 @@ fn outermost_asset(value: &Value<'_>, from: Account, to: Option<Account>) -> Opt
     Some(AssetMove { from, to, token, value: Units::from(amount) })
 }
 
-/// What inner calls moved. A node that keeps none of them, which is java-tron's default
-/// (`vm.saveInternalTx`), tells nothing.
+/// Movements of internal transactions. A node that does not keep them, which is java-tron's default
+/// (`vm.saveInternalTx`), reports none.
 fn internal_moves(
     internal: Option<&[Internal<'_>]>,
     assets: &mut Vec<AssetMove>,
@@ -237,7 +237,7 @@ fn internal_moves(
     Ok(NativeFlows::Calls(calls))
 }
 
-fn native_trade(contract: &Contract<'_, Value<'_>>, info: &Info<'_>) -> Option<NativeTrade> {
+fn native_trade(contract: &ContractCall<'_, Value<'_>>, info: &Info<'_>) -> Option<NativeTrade> {
     let value = &contract.parameter.value;
     match &*contract.kind {
         "ExchangeTransactionContract" => {
@@ -288,8 +288,7 @@ fn word(text: &str) -> Result<Word, RawError> {
     Ok(bytes)
 }
 
-/// The last 20 bytes of an address in any of its spellings: 21 bytes behind `41`, 20 bytes, or
-/// `T…`.
+/// The last 20 bytes of an address in any of its forms: 21 bytes behind `41`, 20 bytes, or `T…`.
 pub fn account(text: &str) -> Result<Account, RawError> {
     if let (true, Ok(Address::Tron(account))) =
         (text.starts_with('T'), Address::parse(Family::Tron, text))
@@ -303,8 +302,8 @@ pub fn account(text: &str) -> Result<Account, RawError> {
     Ok(bytes)
 }
 
-/// An address in a topic without the `41` that callers may leave before it: contracts do not clear
-/// it, for they look at the last 20 bytes alone.
+/// An address in a topic without the `41` prefix that callers may leave in: contracts read only the
+/// last 20 bytes.
 fn masked(mut topic: Word) -> Word {
     const PREFIXED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x41];
     if topic.starts_with(&PREFIXED)
@@ -328,7 +327,7 @@ fn trc10(number: u64) -> Option<Asset> {
 }
 
 /// An asset's name: `_` is TRX, digits are a TRC-10 token; as text, or as the hex of that text.
-/// Tokens of before numbers have names that do not tell which they are.
+/// Tokens from before numbers have ambiguous names.
 pub fn asset(name: &str) -> Option<Asset> {
     let plain = |text: &str| match text {
         "_" => Some(Asset::Trx),
@@ -405,14 +404,14 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_keeps_no_internal_transactions_tells_nothing_of_them() {
+    fn without_internal_transactions_inner_calls_are_unknown() {
         assert_eq!(call("").unwrap().call.native, NativeFlows::Unknown);
         let none = call(r#","internal_transactions":[]"#).unwrap();
         assert_eq!(none.call.native, NativeFlows::Calls(Vec::new()));
     }
 
     #[test]
-    fn tells_what_failed() {
+    fn reads_what_failed() {
         assert!(!call(r#","receipt":{"result":"OUT_OF_ENERGY"}"#).unwrap().call.succeeded);
         assert!(!call(r#","result":"FAILED""#).unwrap().call.succeeded);
         let reverted = tx_json("TransferContract", r#""to_address":"","amount":1"#)
@@ -442,9 +441,9 @@ mod tests {
         let sale = r#""exchange_id":9,"token_id":"5f","quant":100,"expected":1"#;
         let got = r#","exchange_received_amount":42"#;
         let mut tx = parsed("ExchangeTransactionContract", sale, got).unwrap();
-        assert_eq!(tx.exchange_to_tell(), Some(9));
-        tx.tell_exchange([Asset::Trc10(1_000_226), Asset::Trx]);
-        assert_eq!(tx.exchange_to_tell(), None);
+        assert_eq!(tx.unresolved_exchange(), Some(9));
+        tx.set_exchange_assets([Asset::Trc10(1_000_226), Asset::Trx]);
+        assert_eq!(tx.unresolved_exchange(), None);
         let bought = Some(Asset::Trc10(1_000_226));
         let (paid, got) = (Units::from(100), Units::from(42));
         let expected = NativeTrade::Exchange { exchange: 9, sold: Asset::Trx, paid, bought, got };

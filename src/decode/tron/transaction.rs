@@ -1,4 +1,4 @@
-//! A Tron transaction with what it did, as far as nodes told.
+//! A Tron transaction with its effects, as far as nodes report them.
 
 use crate::decode::evm::{self, Account};
 use crate::domain::{Address, Units, UnixSeconds};
@@ -6,15 +6,15 @@ use crate::domain::{Address, Units, UnixSeconds};
 /// A transaction with its info.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
-    /// In the shape of EVM chains: the owner sends it, values are in sun. Nodes do not tell its
-    /// position in the block, so `index` is 0.
+    /// In the form of EVM chains: the owner is the sender, values are in sun. Nodes do not report
+    /// its position in the block, so `index` is 0.
     pub call: evm::Transaction,
     pub time: UnixSeconds,
-    /// What the called contract was asked.
+    /// The input of the called contract.
     pub input: Vec<u8>,
     /// Tokens of the protocol itself (TRC-10) that moved, in order.
     pub assets: Vec<AssetMove>,
-    /// A trade that the protocol itself makes: it emits no event.
+    /// A trade of the protocol itself, which emits no event.
     pub native_trade: Option<NativeTrade>,
 }
 
@@ -25,7 +25,7 @@ pub enum Asset {
     Trc10(u32),
 }
 
-/// Tokens that one call, payment or trade gave.
+/// Tokens that one call, payment or trade transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AssetMove {
     pub from: Account,
@@ -39,7 +39,7 @@ pub struct AssetMove {
 /// Number of one of the protocol's own exchanges.
 pub type ExchangeId = u64;
 
-/// What a trade of the protocol itself gave its owner.
+/// The result of a protocol trade for its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NativeTrade {
     /// `ExchangeTransactionContract`: a pool of two assets.
@@ -47,7 +47,7 @@ pub enum NativeTrade {
         exchange: ExchangeId,
         sold: Asset,
         paid: Units,
-        /// What was got is the exchange's other asset, of which the transaction does not tell.
+        /// The exchange's other asset, which the transaction does not contain; set later.
         bought: Option<Asset>,
         got: Units,
     },
@@ -56,16 +56,16 @@ pub enum NativeTrade {
 }
 
 impl Transaction {
-    /// The exchange whose assets have to be told before the trade can be.
-    pub fn exchange_to_tell(&self) -> Option<ExchangeId> {
+    /// The exchange whose assets must be looked up before the trade can be decoded.
+    pub fn unresolved_exchange(&self) -> Option<ExchangeId> {
         match self.native_trade {
             Some(NativeTrade::Exchange { exchange, bought: None, .. }) => Some(exchange),
             Some(NativeTrade::Exchange { .. } | NativeTrade::Market { .. }) | None => None,
         }
     }
 
-    /// Tells which assets an exchange has.
-    pub fn tell_exchange(&mut self, assets: [Asset; 2]) {
+    /// Sets the assets of the exchange.
+    pub fn set_exchange_assets(&mut self, assets: [Asset; 2]) {
         if let Some(NativeTrade::Exchange { sold, bought, .. }) = &mut self.native_trade {
             *bought = match assets {
                 [first, second] if first == *sold => Some(second),
@@ -77,7 +77,7 @@ impl Transaction {
 }
 
 impl Asset {
-    /// The token's place among all addresses; `None` for TRX.
+    /// The token's address; `None` for TRX.
     pub fn address(self) -> Option<Address> {
         match self {
             Self::Trx => None,

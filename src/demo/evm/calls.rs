@@ -1,22 +1,22 @@
-//! `eth_call`: what tokens tell of themselves, one by one or many at once (mds1/multicall3).
+//! `eth_call`: token metadata, one by one or many at once (mds1/multicall3).
 
 use serde_json::Value;
 
-use crate::demo::rpc::RpcError;
+use crate::demo::rpc::DemoError;
 
 use super::coins::Coin;
+use super::desk::{CallResult, Desk};
+use super::hash::{Account, Word};
 use super::model::EvmModel;
-use super::node::{Answer, Desk};
-use super::places::{Account, Word};
 use super::tx::Arg;
 use super::wire;
 
 const WORD: usize = 32;
-/// Calls that one call of the contract may make.
+/// Calls in one call of the contract.
 const CALLS_MAX: usize = 1_000;
 
-pub(super) fn call(desk: &Desk<'_>) -> Answer {
-    let wrong = || RpcError::new(-32602, "invalid argument 0: cannot read the call");
+pub(super) fn call(desk: &Desk<'_>) -> CallResult {
+    let wrong = || DemoError::new(-32602, "invalid argument 0: cannot read the call");
     let query = desk.params.first().ok_or_else(wrong)?;
     let text = |name: &str| query.get(name).and_then(Value::as_str);
     let to = text("to").and_then(wire::account).ok_or_else(wrong)?;
@@ -29,11 +29,11 @@ pub(super) fn call(desk: &Desk<'_>) -> Answer {
     };
     match given {
         Some(data) => Ok(wire::hex(&data).into()),
-        None => Err(RpcError::new(3, "execution reverted")),
+        None => Err(DemoError::new(3, "execution reverted")),
     }
 }
 
-/// What a contract gives; `None` where it reverts.
+/// The return data of a contract; `None` where it reverts.
 pub(super) fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>> {
     let places = model.places();
     if places.references.iter().any(|one| one.pool == *to) {
@@ -45,7 +45,7 @@ pub(super) fn one(model: &EvmModel, to: &Account, data: &[u8]) -> Option<Vec<u8>
         return token.map(|token| Arg::Of(token).word().to_vec());
     }
     let Some(coin) = Coin::of(places, to) else {
-        // An account without code gives nothing, and does not fail.
+        // A call of an account without code succeeds with no data.
         return model.wallet(to).map(|_| Vec::new());
     };
     let asked: [u8; 4] = *data.first_chunk()?;
@@ -79,8 +79,8 @@ fn bytes(data: &[u8]) -> Vec<u8> {
     all
 }
 
-/// `aggregate3((address target, bool allowFailure, bytes callData)[])`, which gives
-/// `(bool success, bytes returnData)[]`.
+/// `aggregate3((address target, bool allowFailure, bytes callData)[])`, which returns `(bool
+/// success, bytes returnData)[]`.
 fn aggregate(model: &EvmModel, data: &[u8]) -> Option<Vec<u8>> {
     let (asked, data) = data.split_first_chunk::<4>()?;
     let known = "aggregate3((address,bool,bytes)[])";

@@ -1,8 +1,9 @@
-//! Tokens of the demo chain. What a token is can be read back from its address.
+//! Tokens of the demo chain. A token's kind and number can be decoded from its address.
 
 use crate::demo::mix;
 
-use super::places::{Account, Places};
+use super::hash::Account;
+use super::places::Places;
 use crate::domain::Address;
 
 const COIN_TAG: u64 = u64::from_le_bytes(*b"democoin");
@@ -18,15 +19,15 @@ const FIRST_ASSET: u32 = 1_000_001;
 pub(super) enum Coin {
     Wrapped,
     Dollar,
-    /// A token without anything special.
+    /// An ordinary token.
     Plain(u32),
     /// It keeps a part of every transfer.
     Taxed(u32),
     /// Still on its launchpad's curve.
     Curve(u32),
-    /// What strangers rain on wallets.
+    /// An unsolicited token sent to wallets.
     Spam(u32),
-    /// One of the protocol itself, without a contract (TRC-10).
+    /// A token of the protocol itself, without a contract (TRC-10).
     Asset(u32),
 }
 
@@ -113,7 +114,7 @@ impl Coin {
         }
     }
 
-    /// Whether it answers `symbol()` with 32 bytes instead of a string, as tokens of old do.
+    /// Whether `symbol()` returns 32 bytes instead of a string, as early tokens do.
     pub(super) fn has_short_symbol(self) -> bool {
         matches!(self, Self::Plain(number) if number % 8 == 2)
     }
@@ -146,7 +147,7 @@ mod tests {
     use crate::registry::Registry;
 
     #[test]
-    fn a_coin_is_told_by_its_address() {
+    fn a_coin_is_decoded_from_its_address() {
         let registry = Registry::embedded().unwrap();
         let places = Places::new(7, registry.chain_named("eth").unwrap(), None);
         let other = Places::new(7, registry.chain_named("base").unwrap(), None);

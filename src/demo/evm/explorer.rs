@@ -1,4 +1,4 @@
-//! Account lists in Etherscan's shape: every value is a text, errors come with status 200.
+//! Account lists in Etherscan's format: every value is a string, errors come with status 200.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use crate::demo::faults::Twist;
 use crate::domain::Height;
 
 use super::coins::Coin;
-use super::model::{EvmModel, Found};
-use super::places::{Account, tail};
-use super::references::Reference;
+use super::hash::{Account, tail};
+use super::model::{EvmModel, PlacedTx};
+use super::references;
 use super::tx::{Frame, Op, TRANSFER};
 use super::wallet::WalletHistory;
 use super::wire;
@@ -18,19 +18,19 @@ use super::wire;
 /// Rows that paging by number reaches.
 const WINDOW_MAX: usize = 10_000;
 
-/// What kind of index stands behind an endpoint.
+/// Options of an explorer endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplorerOptions {
     /// Blocks by which the index lags behind the newest block.
     pub lag: u64,
-    /// Blocks by which the lists lag behind the head that the index names.
+    /// Blocks by which the lists lag behind the head that the index reports.
     pub list_lag: u64,
-    /// Rows of one answer at most, whatever is asked for.
+    /// Maximum number of rows in one answer.
     pub rows_max: usize,
     /// Whether inner calls are listed.
     pub calls: bool,
-    /// Lists delegate calls too, with the value of the call around them, as Blockscout does, and
-    /// tells its head under that one's name.
+    /// Also lists delegate calls, with the value of the enclosing call, as Blockscout does, and
+    /// reports its head in Blockscout's format.
     pub blockscout: bool,
 }
 
@@ -41,7 +41,7 @@ impl Default for ExplorerOptions {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum List {
+enum AccountList {
     Transactions,
     Tokens,
     Calls,
@@ -57,9 +57,9 @@ pub(in crate::demo) fn answer(
     let text = |name: &str| query.get(name).map_or("", String::as_str);
     let head = model.newest().saturating_sub(options.lag).saturating_sub(twist.head_back);
     let list = match (text("module"), text("action")) {
-        ("account", "txlist") => List::Transactions,
-        ("account", "tokentx") => List::Tokens,
-        ("account", "txlistinternal") if options.calls => List::Calls,
+        ("account", "txlist") => AccountList::Transactions,
+        ("account", "tokentx") => AccountList::Tokens,
+        ("account", "txlistinternal") if options.calls => AccountList::Calls,
         ("account", "txlistinternal") => return done(&[]),
         ("proxy", "eth_blockNumber") if !options.blockscout => {
             return json!({"jsonrpc": "2.0", "id": 83, "result": wire::number(head)});
@@ -85,8 +85,8 @@ pub(in crate::demo) fn answer(
             "Result window is too large, PageNo x Offset size must be less than or equal to 10000",
         );
     }
-    // What everybody uses has rows all the time: one stands for all.
-    if Reference::is_busy(model.places(), &account) {
+    // A public contract always has rows: one represents all of them.
+    if references::is_busy(model.places(), &account) {
         return done(&busy_row(model, list, account, (low, high)));
     }
     let wallet = if low > high { None } else { model.wallet(&account) };
@@ -113,7 +113,7 @@ pub(in crate::demo) fn refused(text: &str) -> Value {
     json!({"status": "0", "message": "NOTOK", "result": text})
 }
 
-/// What faults do to a page: those of its first block are what the page before had too.
+/// Applies faults to a page: the rows of its first block were on the page before too.
 fn twist_page(rows: &mut Vec<Value>, high: Height, twist: Twist) {
     if twist.empty {
         rows.clear();
@@ -132,19 +132,19 @@ fn twist_page(rows: &mut Vec<Value>, high: Height, twist: Twist) {
     }
 }
 
-/// The newest row of an account that strangers use all the time.
+/// The newest row of an account that other users use all the time.
 fn busy_row(
     model: &EvmModel,
-    list: List,
+    list: AccountList,
     account: Account,
     (low, high): (Height, Height),
 ) -> Vec<Value> {
     let found = model.stranger_below(high).filter(|found| found.spot.height >= low);
     let Some(found) = found else { return Vec::new() };
     let height = found.spot.height;
-    let coin = if list == List::Tokens { model.places().wrapped } else { [0; 20] };
+    let coin = if list == AccountList::Tokens { model.places().wrapped } else { [0; 20] };
     let contract = if coin == [0; 20] { String::new() } else { wire::hex(&coin) };
-    let calls = list == List::Calls;
+    let calls = list == AccountList::Calls;
     let (from, to) =
         if calls { (account, found.tx.call.from) } else { (found.tx.call.from, account) };
     vec![json!({
@@ -160,7 +160,7 @@ fn busy_row(
 struct Ask<'a> {
     model: &'a EvmModel,
     options: &'a ExplorerOptions,
-    list: List,
+    list: AccountList,
     account: Account,
     newest_first: bool,
 }
@@ -190,15 +190,15 @@ impl Ask<'_> {
         rows
     }
 
-    fn of(&self, found: &Found) -> Vec<Value> {
+    fn of(&self, found: &PlacedTx) -> Vec<Value> {
         match self.list {
-            List::Transactions => self.transaction(found).into_iter().collect(),
-            List::Tokens => self.tokens(found),
-            List::Calls => self.calls(found),
+            AccountList::Transactions => self.transaction(found).into_iter().collect(),
+            AccountList::Tokens => self.tokens(found),
+            AccountList::Calls => self.calls(found),
         }
     }
 
-    fn head(&self, found: &Found) -> Value {
+    fn head(&self, found: &PlacedTx) -> Value {
         let height = found.spot.height;
         json!({
             "blockNumber": height.to_string(),
@@ -207,7 +207,7 @@ impl Ask<'_> {
         })
     }
 
-    fn with(&self, found: &Found, more: &Value) -> Value {
+    fn with(&self, found: &PlacedTx, more: &Value) -> Value {
         let mut row = self.head(found);
         if let (Some(row), Some(more)) = (row.as_object_mut(), more.as_object()) {
             row.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -215,7 +215,7 @@ impl Ask<'_> {
         row
     }
 
-    fn transaction(&self, found: &Found) -> Option<Value> {
+    fn transaction(&self, found: &PlacedTx) -> Option<Value> {
         let call = &found.tx.call;
         (call.from == self.account || call.to == self.account).then(|| {
             let failed = if call.failed { "1" } else { "0" };
@@ -239,7 +239,7 @@ impl Ask<'_> {
         })
     }
 
-    fn tokens(&self, found: &Found) -> Vec<Value> {
+    fn tokens(&self, found: &PlacedTx) -> Vec<Value> {
         let places = self.model.places();
         let transfer = places.signatures.topic(TRANSFER);
         let mut rows = Vec::new();
@@ -271,7 +271,7 @@ impl Ask<'_> {
         rows
     }
 
-    fn calls(&self, found: &Found) -> Vec<Value> {
+    fn calls(&self, found: &PlacedTx) -> Vec<Value> {
         let mut rows = Vec::new();
         if found.tx.call.failed {
             return rows;
@@ -294,7 +294,7 @@ impl Ask<'_> {
         rows
     }
 
-    fn call(&self, found: &Found, place: &[usize], frame: &Frame, failed: bool) -> Value {
+    fn call(&self, found: &PlacedTx, place: &[usize], frame: &Frame, failed: bool) -> Value {
         let id: Vec<String> = place.iter().map(usize::to_string).collect();
         let mut more = json!({
             "from": wire::hex(&frame.from), "to": wire::hex(&frame.to),

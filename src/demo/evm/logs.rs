@@ -1,5 +1,5 @@
-//! `eth_getLogs`. A query that names wallets among its topics is answered from their histories,
-//! whatever its range; any other sees the wallets that the model has met.
+//! `eth_getLogs`. A query with wallets among its topics is answered from their histories over any
+//! range; any other query sees only the wallets that the model has met.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,58 +8,38 @@ use serde_json::Value;
 
 use crate::demo::faults::Twist;
 use crate::demo::mix;
-use crate::demo::rpc::RpcError;
+use crate::demo::rpc::DemoError;
 use crate::domain::Height;
 
-use super::model::{EvmModel, Found};
-use super::node::{Answer, Desk, LimitTexts};
-use super::places::{Account, Word};
-use super::references::Reference;
-use super::tx::Log;
+use super::desk::{CallResult, Desk};
+use super::filter::{Choice, LogFilter};
+use super::hash::{Account, Word};
+use super::model::{EvmModel, PlacedTx};
+use super::options::LimitTexts;
+use super::references;
 use super::wallet::WalletHistory;
 use super::wire;
 
-/// Blocks of one query about reference pools, whose swaps are made up block by block.
+/// Blocks of one query about reference pools, whose swaps are generated block by block.
 const REFERENCE_BLOCKS_MAX: u64 = 100_000;
 
-/// One position of a filter: any of these; `None`: whatever.
-type Choice<T> = Option<Vec<T>>;
-
-#[derive(Debug, Default)]
-pub(super) struct Filter {
-    pub(super) addresses: Choice<Account>,
-    pub(super) topics: Vec<Choice<Word>>,
+pub(super) fn is_about_references(filter: &LogFilter, model: &EvmModel) -> bool {
+    references::are_all(model.places(), filter)
 }
 
-impl Filter {
-    pub(super) fn fits(&self, log: &Log) -> bool {
-        let any = |choice: &Choice<Word>, at: usize| {
-            let topic = log.topics.get(at);
-            choice.as_ref().is_none_or(|choice| topic.is_some_and(|topic| choice.contains(topic)))
-        };
-        self.addresses.as_ref().is_none_or(|choice| choice.contains(&log.address))
-            && self.topics.len() <= log.topics.len()
-            && self.topics.iter().enumerate().all(|(at, choice)| any(choice, at))
-    }
-
-    pub(super) fn is_about_references(&self, model: &EvmModel) -> bool {
-        Reference::are_all(model.places(), self)
-    }
-
-    /// Whose histories hold all that fits.
-    pub(super) fn wallets(&self, model: &EvmModel) -> Vec<Arc<WalletHistory>> {
-        let named = |choice: &Choice<Word>| -> Option<Vec<Arc<WalletHistory>>> {
-            let words = choice.as_ref()?;
-            let accounts: Option<Vec<Account>> = words.iter().map(padded).collect();
-            let is_busy = |account: &Account| Reference::is_busy(model.places(), account);
-            let others = accounts?.into_iter().filter(|account| !is_busy(account));
-            others.map(|account| model.wallet(&account)).collect()
-        };
-        self.topics.iter().skip(1).find_map(named).unwrap_or_else(|| model.wallets())
-    }
+/// The wallets whose histories contain all matches.
+pub(super) fn wallets_of(filter: &LogFilter, model: &EvmModel) -> Vec<Arc<WalletHistory>> {
+    let named = |choice: &Choice<Word>| -> Option<Vec<Arc<WalletHistory>>> {
+        let words = choice.as_ref()?;
+        let accounts: Option<Vec<Account>> = words.iter().map(padded).collect();
+        let is_busy = |account: &Account| references::is_busy(model.places(), account);
+        let others = accounts?.into_iter().filter(|account| !is_busy(account));
+        others.map(|account| model.wallet(&account)).collect()
+    };
+    filter.topics.iter().skip(1).find_map(named).unwrap_or_else(|| model.wallets())
 }
 
-/// The account that a topic is.
+/// The account that a topic encodes.
 fn padded(word: &Word) -> Option<Account> {
     let (padding, account) = word.split_first_chunk::<12>()?;
     (padding == &[0; 12]).then_some(())?;
@@ -69,8 +49,8 @@ fn padded(word: &Word) -> Option<Account> {
 fn choice<T>(
     value: Option<&Value>,
     read: impl Fn(&str) -> Option<T>,
-) -> Result<Choice<T>, RpcError> {
-    let wrong = || RpcError::new(-32602, "invalid argument 0: invalid address or topic");
+) -> Result<Choice<T>, DemoError> {
+    let wrong = || DemoError::new(-32602, "invalid argument 0: invalid address or topic");
     let one = |value: &Value| value.as_str().and_then(&read).ok_or_else(wrong);
     match value {
         None | Some(Value::Null) => Ok(None),
@@ -80,36 +60,36 @@ fn choice<T>(
     }
 }
 
-fn filter(query: &Value) -> Result<Filter, RpcError> {
+fn filter(query: &Value) -> Result<LogFilter, DemoError> {
     let topics = match query.get("topics") {
         Some(Value::Array(topics)) if topics.len() <= 4 => {
             topics.iter().map(|topic| choice(Some(topic), wire::word)).collect::<Result<_, _>>()?
         }
         None | Some(Value::Null) => Vec::new(),
-        Some(_) => return Err(RpcError::new(-32602, "invalid argument 0: topics")),
+        Some(_) => return Err(DemoError::new(-32602, "invalid argument 0: topics")),
     };
-    Ok(Filter { addresses: choice(query.get("address"), wire::account)?, topics })
+    Ok(LogFilter { addresses: choice(query.get("address"), wire::account)?, topics })
 }
 
-pub(super) fn get(desk: &Desk<'_>) -> Answer {
+pub(super) fn get(desk: &Desk<'_>) -> CallResult {
     let query = desk.params.first().cloned().unwrap_or_default();
     let filter = filter(&query)?;
     let low = desk.height(query.get("fromBlock"))?;
     let high = desk.height(query.get("toBlock"))?;
     if low > high {
-        return Err(RpcError::new(-32000, "invalid block range params"));
+        return Err(DemoError::new(-32000, "invalid block range params"));
     }
     if low < desk.node.first_available && !desk.node.prunes_silently {
         let first = desk.node.first_available;
         let text = format!("pruned history unavailable: blocks below {first} are not kept");
-        return Err(RpcError::new(4444, text));
+        return Err(DemoError::new(4444, text));
     }
     if let Some(most) = desk.node.log_blocks_max.filter(|most| high - low >= *most) {
         return Err(too_wide(desk.node.texts, (low, high), most));
     }
     let range = (low.max(desk.node.first_available), high.min(desk.newest));
     let mut found: BTreeMap<(Height, u64), Value> = BTreeMap::new();
-    let mut add = |tx: &Found| {
+    let mut add = |tx: &PlacedTx| {
         for (at, log) in (0..).zip(&tx.tx.logs).filter(|(_, log)| filter.fits(log)) {
             let value = wire::log(desk.model, tx, at, log, desk.node.log_times);
             found.insert((tx.spot.height, wire::log_index(tx, at)), value);
@@ -126,11 +106,11 @@ pub(super) fn get(desk: &Desk<'_>) -> Answer {
         for tx in swaps {
             add(&tx)?;
         }
-        if filter.is_about_references(desk.model) {
+        if is_about_references(&filter, desk.model) {
             return Ok(twisted(found.into_values().collect(), desk.twist));
         }
     }
-    for wallet in filter.wallets(desk.model) {
+    for wallet in wallets_of(&filter, desk.model) {
         for tx in desk.model.transactions(&wallet, range) {
             add(&tx)?;
         }
@@ -138,7 +118,7 @@ pub(super) fn get(desk: &Desk<'_>) -> Answer {
     Ok(twisted(found.into_values().collect(), desk.twist))
 }
 
-/// What faults leave of an answer, and in which order.
+/// The answer after faults: reduced, and reordered.
 fn twisted(mut logs: Vec<Value>, twist: Twist) -> Value {
     if twist.empty_logs {
         logs.clear();
@@ -153,11 +133,11 @@ fn twisted(mut logs: Vec<Value>, twist: Twist) -> Value {
     logs.into()
 }
 
-fn too_wide(texts: LimitTexts, (low, high): (Height, Height), most: u64) -> RpcError {
+fn too_wide(texts: LimitTexts, (low, high): (Height, Height), most: u64) -> DemoError {
     let asked = high - low + 1;
     let last = low + most - 1;
     match texts {
-        LimitTexts::Alchemy => RpcError::new(
+        LimitTexts::Alchemy => DemoError::new(
             -32600,
             format!(
                 "You can make eth_getLogs requests with up to a {most} block range. Based on your \
@@ -165,48 +145,53 @@ fn too_wide(texts: LimitTexts, (low, high): (Height, Height), most: u64) -> RpcE
             ),
         ),
         LimitTexts::Infura => {
-            RpcError::new(-32602, format!("range {asked} exceeds limit of {most}"))
+            DemoError::new(-32602, format!("range {asked} exceeds limit of {most}"))
         }
         LimitTexts::PublicNode => {
-            RpcError::new(-32701, format!("exceed maximum block range: {most}"))
+            DemoError::new(-32701, format!("exceed maximum block range: {most}"))
         }
-        LimitTexts::Reth => RpcError::new(-32602, format!("query exceeds max block range {most}")),
-        LimitTexts::Curt => RpcError::new(-32062, "Block range is too large"),
-        LimitTexts::Tron => RpcError::new(-32602, format!("exceed max block range: {most}")),
+        LimitTexts::Reth => DemoError::new(-32602, format!("query exceeds max block range {most}")),
+        LimitTexts::Curt => DemoError::new(-32062, "Block range is too large"),
+        LimitTexts::Tron => DemoError::new(-32602, format!("exceed max block range: {most}")),
     }
 }
 
-/// `at`: the block in which there were too many.
-fn too_many(texts: LimitTexts, (low, high): (Height, Height), at: Height, most: usize) -> RpcError {
-    // Below the block in which it became too much; inside one block nothing helps.
+/// `at`: the block at which the limit was exceeded.
+fn too_many(
+    texts: LimitTexts,
+    (low, high): (Height, Height),
+    at: Height,
+    most: usize,
+) -> DemoError {
+    // The largest range below that block; within one block no smaller range exists.
     let last = at.saturating_sub(1).clamp(low, high);
     match texts {
-        LimitTexts::Alchemy => RpcError::new(
+        LimitTexts::Alchemy => DemoError::new(
             -32602,
             format!(
-                "Log response size exceeded. You can make eth_getLogs requests with up to a 2K \
+                "EventLog response size exceeded. You can make eth_getLogs requests with up to a 2K \
                  block range and no limit on the response size, or you can request any block range \
                  with a cap of 10K logs in the response. Based on your parameters, this block range \
                  should work: [{low:#x}, {last:#x}]"
             ),
         ),
-        LimitTexts::Infura => RpcError::new(
+        LimitTexts::Infura => DemoError::new(
             -32005,
             format!(
                 "query returned more than {most} results. Try with this block range [{low:#x}, \
                  {last:#x}]."
             ),
         ),
-        LimitTexts::Reth => RpcError::new(
+        LimitTexts::Reth => DemoError::new(
             -32602,
             format!("query exceeds max results {most}, retry with the range {low}-{last}"),
         ),
         LimitTexts::PublicNode => {
-            RpcError::new(-32000, format!("query returned more than {most} results"))
+            DemoError::new(-32000, format!("query returned more than {most} results"))
         }
-        LimitTexts::Curt => RpcError::new(-32000, "backend response too large"),
+        LimitTexts::Curt => DemoError::new(-32000, "backend response too large"),
         LimitTexts::Tron => {
-            RpcError::new(-32005, format!("query returned more than {most} results"))
+            DemoError::new(-32005, format!("query returned more than {most} results"))
         }
     }
 }

@@ -1,14 +1,20 @@
-//! EVM chains out of one number each: the chain, its wire formats, and what nodes, account lists
-//! and gateways answer. Contracts that everybody uses have their real addresses. Tron's contracts run
-//! the same way, so it is such a chain too, in another wire format ([`tron`]).
+//! EVM chains generated from one seed each: the chain, its wire formats, and the answers of nodes,
+//! account lists and gateways. Public contracts have their real addresses. Tron's contracts run the
+//! same way, so Tron is such a chain too, in another wire format ([`tron`]).
 
 mod calls;
 mod coins;
+mod deal;
+mod desk;
 mod explorer;
+mod filter;
+mod hash;
+mod kinds;
 mod logs;
 mod model;
 mod node;
 mod noise;
+mod options;
 mod orders;
 mod places;
 mod pools;
@@ -18,6 +24,7 @@ mod script;
 mod trades;
 mod transfers;
 pub mod tron;
+mod tron_trades;
 mod tx;
 mod wallet;
 mod wire;
@@ -29,7 +36,7 @@ pub use explorer::ExplorerOptions;
 pub(super) use explorer::{answer as explorer, refused};
 pub use model::{EvmModel, TrueTrade};
 pub(super) use node::answer;
-pub use node::{LimitTexts, NodeOptions};
+pub use options::{LimitTexts, NodeOptions};
 pub use portal::PortalOptions;
 pub(super) use portal::answer as portal;
 pub use wallet::WalletPlan;
@@ -37,11 +44,11 @@ pub use wallet::WalletPlan;
 /// Bounds of a model.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelLimits {
-    /// Addresses remembered; queries that name no wallet see these alone.
+    /// Remembered addresses; queries that name no wallet see only these.
     pub wallets_max: usize,
-    /// Trades that an address nobody registered has at most.
+    /// Maximum of trades of an address that was not registered.
     pub unknown_trades_max: u64,
-    /// The head at the beginning of 2026; `None`: about the chain's own.
+    /// The head at the beginning of 2026; `None`: roughly the real chain's.
     pub head: Option<Height>,
 }
 
@@ -51,19 +58,18 @@ impl Default for ModelLimits {
     }
 }
 
-/// The ways to trade that the chains know. Where a chain lacks a protocol, the nearest one stands
-/// in.
+/// Kinds of trades. Where a chain lacks a protocol, the nearest one is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TradeKind {
-    /// A pair of the coin and the wrapped native coin, by its router.
+    /// A pair of the coin and the wrapped native coin, through its router.
     V2,
     /// Two pairs, to or from the dollar: two rows, valued by the hop.
     V2Hop,
-    /// A pool, with more sent than needed and the rest given back.
+    /// A pool, with more value sent than needed and the rest refunded.
     V3,
     /// A pool of the coin and the dollar: two rows without a value.
     V3Dollar,
-    /// A pool of the coin and native coin that is never wrapped.
+    /// A pool of the coin and unwrapped native coin.
     V4,
     /// A route over two pools with a fee taken inside.
     Aggregator,
@@ -74,11 +80,11 @@ pub enum TradeKind {
     /// A solver fills the wallet's order; the wallet does not send the transaction. On Tron, which
     /// has no such market, a relayer sends the wallet's swap.
     Cow,
-    /// A bundler sends an operation of the wallet, which is a contract.
+    /// A bundler sends an operation of the wallet, which is a smart account.
     UserOp,
-    /// An exchange of one coin that holds native coin itself (`SunSwap` V1).
+    /// An exchange of one coin that holds unwrapped native coin (`SunSwap` V1).
     V1,
-    /// A pool of the protocol itself, for a token that has no contract (TRC-10).
+    /// A pool of the protocol itself, for a token without a contract (TRC-10).
     Exchange,
 }
 

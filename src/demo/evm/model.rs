@@ -1,5 +1,4 @@
-//! The chain itself: wallets, head, forks. Holds what was registered and what was asked for, never
-//! a history.
+//! The chain: wallets, head, forks. Stores registered and queried addresses, never a history.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -10,21 +9,23 @@ use crate::domain::{Address, Family, Height, Price, Side, TxId, Units, UnixSecon
 use crate::registry::Chain;
 
 use super::coins::Coin;
-use super::logs::Filter;
-use super::places::{Account, Made, Places, Word};
-use super::references::{self, Reference};
-use super::script::{Against, Content, Script, State as Holding, TradeSpec};
-use super::trades::larger_v2;
+use super::deal::larger_v2;
+use super::filter::LogFilter;
+use super::hash::{Account, Word};
+use super::places::{Made, Places, Reference};
+use super::references;
+use super::script::{Against, Content, Holdings, Script, TradeSpec};
 use super::tx::Tx;
 use super::wallet::{Spot, WalletHistory, WalletPlan};
-use super::{ModelLimits, TradeKind, noise, trades, tron};
+use super::{ModelLimits, TradeKind, noise, trades, tron_trades};
 
 const HASH_TAG: u64 = u64::from_le_bytes(*b"demohash");
 const BLOCK_TAG: u64 = u64::from_le_bytes(*b"demoblok");
-/// Among so many blocks some hold a swap of a stranger.
+/// One in so many blocks has a swap of another user.
 const STRANGER_BLOCKS: u64 = 2_000;
 
-/// A deterministic EVM chain, or Tron, whose contracts run the same way. Cheap to clone; all clones are the same chain.
+/// A deterministic EVM chain, or Tron, whose contracts run the same way. Cheap to clone; clones
+/// share the chain.
 #[derive(Debug, Clone)]
 pub struct EvmModel {
     inner: Arc<Inner>,
@@ -41,11 +42,11 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     head: Height,
-    /// Every address that was registered or asked for.
+    /// Every address that was registered or queried.
     wallets: HashMap<Account, Arc<WalletHistory>>,
-    /// Blocks from which on the chain was replaced, oldest replacement first.
+    /// Blocks from which the chain was replaced, oldest replacement first.
     forks: Vec<Height>,
-    /// Transactions that nodes do not give, though lists name them.
+    /// Transactions that nodes do not return, though lists name them.
     withheld: HashSet<Word>,
 }
 
@@ -54,13 +55,13 @@ struct State {
 pub struct TrueTrade {
     pub hash: TxId,
     pub height: Height,
-    /// Place in the block.
+    /// Position in the block.
     pub index: u32,
     pub time: UnixSeconds,
     pub side: Side,
     pub token: Address,
     pub units: Units,
-    /// Wei (Tron: sun); `None` where the transaction does not hold the value.
+    /// Wei (Tron: sun); `None` where the transaction does not contain the value.
     pub native: Option<Units>,
     /// Common name of the venue.
     pub venue: &'static str,
@@ -69,9 +70,9 @@ pub struct TrueTrade {
     pub kind: TradeKind,
 }
 
-/// One transaction of a wallet, with its place on the chain as it is now.
+/// One transaction of a wallet, with its current place on the chain.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct PlacedTx {
     pub(super) tx: Tx,
     pub(super) hash: Word,
     pub(super) spot: Spot,
@@ -80,7 +81,8 @@ pub(super) struct Found {
 }
 
 impl EvmModel {
-    /// A chain of the table out of one number. Its head is the first day of 2026 until it is set.
+    /// A chain of the table, generated from one seed. Its head is the first day of 2026 until it is
+    /// set.
     pub fn new(seed: u64, chain: &Chain) -> Self {
         Self::with_limits(seed, chain, ModelLimits::default())
     }
@@ -92,7 +94,8 @@ impl EvmModel {
         Self { inner: Arc::new(Inner { slug, places, limits, state: RwLock::new(state) }) }
     }
 
-    /// Whether the model knows a chain's own contracts; others trade by those that are everywhere.
+    /// Whether the model has a chain's own contracts; other chains trade through those that every
+    /// chain has.
     pub fn knows(chain: &Chain) -> bool {
         Places::knows(chain)
     }
@@ -128,17 +131,17 @@ impl EvmModel {
         self.read().head
     }
 
-    /// The newest block, which may still be taken back.
+    /// The newest block, which a reorg may still replace.
     pub fn newest(&self) -> Height {
         self.head().saturating_add(self.inner.places.unfinal)
     }
 
-    /// Sets the final head, forwards or back; what is above it is there, but not final.
+    /// Sets the final head, forwards or back; blocks above it exist, but are not final.
     pub fn set_head(&self, head: Height) {
         self.write().head = head;
     }
 
-    /// Moves the head on by some blocks; returns it.
+    /// Moves the head forward by some blocks; returns it.
     pub fn advance(&self, blocks: u64) -> Height {
         let mut state = self.write();
         state.head = state.head.saturating_add(blocks);
@@ -155,7 +158,7 @@ impl EvmModel {
         UnixSeconds(u32::try_from(time).unwrap_or(u32::MAX))
     }
 
-    /// Blocks that so many seconds have.
+    /// The number of blocks in so many seconds.
     pub fn blocks_in(&self, seconds: u64) -> u64 {
         let places = &self.inner.places;
         places.at_time(places.time(places.default_head()) + seconds) - places.default_head()
@@ -166,15 +169,15 @@ impl EvmModel {
         self.write().forks.push(from);
     }
 
-    /// How often the chain was replaced at a block.
+    /// How often the block was replaced.
     fn fork(&self, height: Height) -> u8 {
         let state = self.read();
         let last = state.forks.iter().rposition(|from| *from <= height);
         u8::try_from(last.map_or(0, |at| at + 1)).unwrap_or(u8::MAX)
     }
 
-    /// Trillionths of a dollar that a whole native coin is worth at a height: what a trade against
-    /// dollars is worth by construction.
+    /// Price of a whole native coin at a height in trillionths of a dollar: the value of trades
+    /// against dollars by construction.
     pub fn price_at(&self, height: Height) -> Price {
         Price(self.inner.places.price(height))
     }
@@ -193,7 +196,7 @@ impl EvmModel {
         }
     }
 
-    /// Registers a wallet whose address is mixed from a name; returns the address.
+    /// Registers a wallet whose address is derived from a name; returns the address.
     pub fn add_named(&self, name: &str, plan: WalletPlan) -> Address {
         let number = mix::digest(self.inner.places.seed, name.as_bytes());
         let account = self.inner.places.made(Made::Named, number);
@@ -208,8 +211,8 @@ impl EvmModel {
         wallet
     }
 
-    /// New transactions of a wallet above the head, until `trades` of them are trades; the head
-    /// moves on to the last of them. Returns the head.
+    /// Adds transactions of a wallet above the head, until `trades` of them are trades; the head
+    /// moves to the last of them. Returns the head.
     pub fn arrive(&self, address: Address, trades: u64) -> Height {
         let Ok(account) = address.bytes().try_into() else { return self.head() };
         let wallet = self.history(&account);
@@ -234,8 +237,8 @@ impl EvmModel {
         self.insert(&mut state, *account, plan)
     }
 
-    /// The wallet at an address; contracts are none. An address that nobody registered has a
-    /// history by its hash.
+    /// The wallet at an address; contracts are none. An unregistered address has a history derived
+    /// from its hash.
     pub(super) fn wallet(&self, account: &Account) -> Option<Arc<WalletHistory>> {
         let places = &self.inner.places;
         let is_contract = places.is_public(account)
@@ -244,7 +247,7 @@ impl EvmModel {
         (!is_contract).then(|| self.history(account))
     }
 
-    /// All wallets that were registered or asked for.
+    /// All wallets that were registered or queried.
     pub(super) fn wallets(&self) -> Vec<Arc<WalletHistory>> {
         self.read().wallets.values().cloned().collect()
     }
@@ -264,7 +267,7 @@ impl EvmModel {
     fn hash(&self, wallet: &Account, number: u64, height: Height) -> Word {
         let mut body = [0; 26];
         let fork = [self.fork(height)];
-        // Five bytes are more than any history is long.
+        // No history needs more than five bytes.
         let number = number.to_be_bytes();
         let number = number.iter().skip(3);
         for (to, from) in body.iter_mut().zip(wallet.iter().chain(number).chain(&fork)) {
@@ -273,8 +276,8 @@ impl EvmModel {
         mix::seal(self.inner.places.seed ^ HASH_TAG, &body)
     }
 
-    /// Transactions that no node gives from now on, though lists name them; the ones of before are
-    /// given again.
+    /// Withholds transactions: no node returns them, though lists name them. Replaces the previous
+    /// set.
     pub fn withhold(&self, ids: &[TxId]) {
         let word = |id: &TxId| match id {
             TxId::Evm(hash) | TxId::Tron(hash) => Some(*hash),
@@ -287,13 +290,13 @@ impl EvmModel {
         self.read().withheld.contains(hash)
     }
 
-    /// The transaction of a hash, if it stands on the chain as it is now and nodes give it.
-    pub(super) fn find(&self, hash: &Word) -> Option<Found> {
+    /// The transaction with a hash, if it is on the current chain and nodes return it.
+    pub(super) fn find(&self, hash: &Word) -> Option<PlacedTx> {
         self.listed(hash).filter(|found| !self.is_withheld(&found.hash))
     }
 
-    /// The same, whether or not nodes give it.
-    pub(super) fn listed(&self, hash: &Word) -> Option<Found> {
+    /// The same, including withheld transactions.
+    pub(super) fn listed(&self, hash: &Word) -> Option<PlacedTx> {
         let body: [u8; 26] = mix::open(self.inner.places.seed ^ HASH_TAG, hash)?;
         let (account, rest) = body.split_first_chunk::<20>()?;
         let (number, rest) = rest.split_first_chunk::<5>()?;
@@ -304,7 +307,7 @@ impl EvmModel {
         (self.fork(spot.height) == *fork).then(|| self.found(&wallet, number, spot))
     }
 
-    fn found(&self, wallet: &WalletHistory, number: u64, spot: Spot) -> Found {
+    fn found(&self, wallet: &WalletHistory, number: u64, spot: Spot) -> PlacedTx {
         let script = self.script(wallet);
         let tx = match script.content(number) {
             Content::Funding(amount) => noise::funding(script, amount),
@@ -316,9 +319,9 @@ impl EvmModel {
             Content::Failed(n) => noise::failed(script, n),
             Content::Noise(kind, round) => noise::build(script, kind, round),
         };
-        // Tron's accounts count nothing.
+        // Tron has no nonces.
         let nonce = if self.inner.places.is_tron() { 0 } else { script.state(number).sent };
-        Found { tx, hash: self.hash(&wallet.address, number, spot.height), spot, nonce }
+        PlacedTx { tx, hash: self.hash(&wallet.address, number, spot.height), spot, nonce }
     }
 
     /// Transactions of a wallet in a range of blocks, oldest first or newest first.
@@ -326,52 +329,52 @@ impl EvmModel {
         &'a self,
         wallet: &'a WalletHistory,
         (low, high): (Height, Height),
-    ) -> impl DoubleEndedIterator<Item = Found> + 'a {
+    ) -> impl DoubleEndedIterator<Item = PlacedTx> + 'a {
         let first = low.checked_sub(1).map_or(0, |below| wallet.count_at(below));
         let end = wallet.count_at(high);
         (first..end.max(first))
             .filter_map(|number| Some(self.found(wallet, number, wallet.spot(number)?)))
     }
 
-    /// Swaps of strangers in reference pools that a filter may fit; oldest first. `None`: in none
-    /// of them.
+    /// Swaps of other users in reference pools that a filter may match, oldest first; `None` where
+    /// the filter concerns none of them.
     pub(super) fn reference_swaps(
         &self,
-        filter: &Filter,
+        filter: &LogFilter,
         (low, high): (Height, Height),
-    ) -> Option<impl Iterator<Item = Found>> {
-        let pools = Reference::touched(&self.inner.places, filter);
+    ) -> Option<impl Iterator<Item = PlacedTx>> {
+        let pools = references::touched(&self.inner.places, filter);
         let touched = !pools.is_empty();
         let swaps = move |height| self.swaps_in(&pools, height);
         touched.then(|| (low..=high).flat_map(swaps))
     }
 
-    /// Those of one block, in all of the pools.
-    pub(super) fn strangers_in(&self, height: Height) -> Vec<Found> {
+    /// The swaps of one block, in all of the pools.
+    pub(super) fn strangers_in(&self, height: Height) -> Vec<PlacedTx> {
         let pools: Vec<_> = (0..).zip(self.inner.places.references.iter().copied()).collect();
         self.swaps_in(&pools, height)
     }
 
-    /// The newest swap of a stranger up to a block.
-    pub(super) fn stranger_below(&self, height: Height) -> Option<Found> {
+    /// The newest swap of another user up to a block.
+    pub(super) fn stranger_below(&self, height: Height) -> Option<PlacedTx> {
         let blocks = height.saturating_sub(STRANGER_BLOCKS)..=height;
         blocks.rev().find_map(|height| self.strangers_in(height).pop())
     }
 
-    fn swaps_in(&self, pools: &[(u32, Reference)], height: Height) -> Vec<Found> {
+    fn swaps_in(&self, pools: &[(u32, Reference)], height: Height) -> Vec<PlacedTx> {
         let places = &self.inner.places;
         let swap = |(at, pool): &(u32, Reference)| {
-            let tx = pool.swap(places, *at, height)?;
+            let tx = references::swap(pool, places, *at, height)?;
             let index = references::INDEX + at;
             let parts = [height, u64::from(*at), u64::from(self.fork(height)), 23];
             let hash = mix::key(places.seed ^ HASH_TAG, &parts);
-            Some(Found { tx, hash, spot: Spot { height, index }, nonce: 0 })
+            Some(PlacedTx { tx, hash, spot: Spot { height, index }, nonce: 0 })
         };
         pools.iter().filter_map(swap).collect()
     }
 
-    /// What a wallet has after a block.
-    pub(super) fn holding(&self, wallet: &WalletHistory, height: Height) -> Holding {
+    /// The wallet's balances after a block.
+    pub(super) fn holding(&self, wallet: &WalletHistory, height: Height) -> Holdings {
         self.script(wallet).state(wallet.count_at(height))
     }
 
@@ -441,7 +444,7 @@ impl EvmModel {
 /// The protocol whose pool exchanged the coin, or most of it.
 fn venue(places: &Places, spec: &TradeSpec) -> &'static str {
     if places.is_tron() {
-        return tron::venue(spec);
+        return tron_trades::venue(spec);
     }
     let v2 = places.v2.map_or(places.v3.name, |v2| v2.name);
     match spec.kind {

@@ -1,13 +1,15 @@
-//! What is no trade: coins in and out, approvals, wraps, liquidity, spam, failures.
+//! Transactions that are not trades: transfers in and out, approvals, wraps, liquidity, spam,
+//! failures.
 
 use crate::demo::mix;
 
 use super::coins::Coin;
-use super::places::{Account, Made};
+use super::hash::Account;
+use super::places::Made;
 use super::script::{DUST, NoiseKind, Script};
 use super::tx::{Arg, Stage, Tx};
 
-/// Base units that a spam token pretends to be worth a lot by.
+/// Base units of a spam token that look like a large value.
 const SPAM_UNITS: u128 = 9_999_000_000_000_000_000_000;
 
 struct Scene<'a> {
@@ -16,14 +18,14 @@ struct Scene<'a> {
     round: u64,
 }
 
-/// Somebody sends the first coins.
+/// The first deposit.
 pub(super) fn funding(script: Script<'_>, amount: u128) -> Tx {
     let exchange = script.places.made(Made::Exchange, script.wallet.tag % 20);
     let stage = Stage::new(script.places, exchange, script.wallet.address, amount);
     stage.end(script.noise_gas(NoiseKind::NativeIn))
 }
 
-/// A swap that was taken back.
+/// A reverted swap.
 pub(super) fn failed(script: Script<'_>, n: u64) -> Tx {
     let places = script.places;
     let router = places.v2.unwrap_or(places.v3).router;
@@ -75,7 +77,7 @@ impl<'a> Scene<'a> {
         Stage::new(self.script.places, self.made(from), to, 0)
     }
 
-    /// A coin that the wallet holds between two pieces of noise, and how much.
+    /// A coin that the wallet holds between two noise transactions, and its amount.
     fn held(&self) -> (Account, u128) {
         let number = u32::try_from(self.chance(21) % 400).unwrap_or(0) + 1_000;
         let coin = Coin::Plain(number);
@@ -140,7 +142,7 @@ impl<'a> Scene<'a> {
         stage
     }
 
-    /// A pair's share is minted for a coin and native coin, or burnt.
+    /// Adds or removes liquidity of a pair.
     fn liquidity(&self, adds: bool) -> Stage<'a> {
         let places = self.script.places;
         let native = self.script.noise_amount(NoiseKind::AddLiquidity, self.round);
@@ -184,14 +186,14 @@ impl<'a> Scene<'a> {
         stage
     }
 
-    // What nobody asked for.
+    // Unsolicited transfers.
 
     fn spam(&self) -> Account {
         let number = u32::try_from(self.chance(23) % 500).unwrap_or(0);
         Coin::Spam(number).address(self.script.places)
     }
 
-    /// Rain on many wallets at once.
+    /// An airdrop to many wallets.
     fn spam_token(&self) -> Stage<'a> {
         let contract = self.made(Made::SpamContract);
         let mut stage = self.by_other(Made::Spammer, contract);
@@ -204,8 +206,8 @@ impl<'a> Scene<'a> {
         stage
     }
 
-    /// A transfer of nothing, which everybody may make in everybody's name, from or to an address
-    /// that looks like one the wallet knows.
+    /// A transfer of nothing, which any account may make for any other, from or to an address that
+    /// resembles one of the wallet's counterparties.
     fn zero(&self, out: bool) -> Stage<'a> {
         let dollar = self.script.places.dollar.token;
         let mut stage = self.by_other(Made::Spammer, self.made(Made::SpamContract));
@@ -219,7 +221,7 @@ impl<'a> Scene<'a> {
         stage
     }
 
-    /// A pretended swap: a contract of the spammer emits a pair's event.
+    /// A fake swap: a contract of the spammer emits a pair's event.
     fn spam_swap(&self) -> Stage<'a> {
         let contract = self.made(Made::SpamContract);
         let mut stage = self.by_other(Made::Spammer, contract);

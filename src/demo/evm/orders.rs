@@ -1,16 +1,17 @@
-//! Trades that somebody else sends for a wallet: orders that solvers settle, operations that
+//! Trades that another account sends for a wallet: orders that solvers settle, operations that
 //! bundlers send.
 
-use super::places::{Made, keccak};
-use super::pools::{FEE, Sum, Swap};
+use super::deal::{Deal, NATIVE_PLACEHOLDER};
+use super::hash::keccak;
+use super::places::Made;
+use super::pools::{FEE, Swap, TokenAmount};
 use super::script::Against;
-use super::trades::{Deal, NATIVE_PLACEHOLDER};
 use super::tx::{Arg, Op, Stage, TRANSFER, Tx};
 
-/// Fee of another pool than the one that the wallet's order is filled by.
+/// Fee of a pool other than the one that fills the wallet's order.
 const OTHER_FEE: u32 = 500;
 
-/// `CoW` Protocol: the order's trade, its coins in, the route, what it bought out.
+/// `CoW` Protocol: the order's event, its deposit, the route, its payout.
 pub(super) fn cow(deal: &Deal<'_>) -> Tx {
     let places = deal.script.places;
     let solver = deal.made(Made::Solver);
@@ -54,8 +55,8 @@ pub(super) fn cow(deal: &Deal<'_>) -> Tx {
     deal.end(stage)
 }
 
-/// Through a pool, by its router; the settlement, which runs, has what is sold.
-fn route(stage: &mut Stage<'_>, fee: u32, sums: (Sum, Sum)) {
+/// Through a pool, by its router; the settlement contract is the caller and has the input.
+fn route(stage: &mut Stage<'_>, fee: u32, sums: (TokenAmount, TokenAmount)) {
     let (places, owner) = (stage.places, stage.here());
     let signature = "exactInputSingle((address,address,uint24,address,uint256,uint256,uint160))";
     stage.enter(places.v3.router, 0, signature, &[]);
@@ -64,8 +65,8 @@ fn route(stage: &mut Stage<'_>, fee: u32, sums: (Sum, Sum)) {
     stage.leave();
 }
 
-/// Another order of the same batch, now and then.
-fn stranger(deal: &Deal<'_>) -> Option<([u8; 20], Sum, Sum)> {
+/// Sometimes another order of the same batch.
+fn stranger(deal: &Deal<'_>) -> Option<([u8; 20], TokenAmount, TokenAmount)> {
     let chance = deal.chance(12);
     let dollars = 50 * deal.script.places.dollar_unit() + u128::from(chance % 900_000);
     let native = deal.script.places.wei(dollars, deal.spec.price);
@@ -73,9 +74,9 @@ fn stranger(deal: &Deal<'_>) -> Option<([u8; 20], Sum, Sum)> {
     chance.is_multiple_of(3).then(|| (deal.made(Made::Stranger), sums.0, sums.1))
 }
 
-/// `Trade(owner, sellToken, buyToken, sellAmount, buyAmount, feeAmount, orderUid)`; the number of
-/// an order is its digest, its owner and its end: 56 bytes.
-fn trade(stage: &mut Stage<'_>, owner: Arg, sold: Sum, bought: Sum, chance: u64) {
+/// `Trade(owner, sellToken, buyToken, sellAmount, buyAmount, feeAmount, orderUid)`; an order's uid
+/// is its digest, owner and expiry: 56 bytes.
+fn trade(stage: &mut Stage<'_>, owner: Arg, sold: TokenAmount, bought: TokenAmount, chance: u64) {
     let digest = keccak(&[&chance.to_be_bytes()]);
     let mut rest = [0; 32];
     for (to, from) in rest.iter_mut().zip(owner.word().iter().skip(12).chain(&[0xff; 4])) {
@@ -98,7 +99,8 @@ fn trade(stage: &mut Stage<'_>, owner: Arg, sold: Sum, bought: Sum, chance: u64)
     );
 }
 
-/// ERC-4337: the wallet is its own contract, a bundler sends what it wants, somebody pays the fee.
+/// ERC-4337: the wallet is a smart account, a bundler sends its operation, a paymaster pays the
+/// fee.
 pub(super) fn user_op(deal: &Deal<'_>, native: u128) -> Tx {
     let places = deal.script.places;
     let bundler = deal.made(Made::Bundler);
@@ -134,7 +136,7 @@ pub(super) fn user_op(deal: &Deal<'_>, native: u128) -> Tx {
     deal.end(stage)
 }
 
-/// Somebody else's operation in the same transaction: a transfer.
+/// Another account's operation in the same transaction: a transfer.
 fn other_op(deal: &Deal<'_>, stage: &mut Stage<'_>) {
     let (other, friend) = (deal.made(Made::Stranger), deal.made(Made::Exchange));
     let dollar = deal.script.places.dollar.token;

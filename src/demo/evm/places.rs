@@ -1,24 +1,18 @@
-//! Contracts under their real addresses, and what else of a chain is fixed.
+//! Contracts under their real addresses, and the other constants of a chain.
 
-use sha3::{Digest as _, Keccak256};
-
-use super::references::Reference;
-use super::tx::Signatures;
+use super::hash::{Account, Signatures, Word, keccak, tail};
 use crate::demo::mix;
 use crate::demo::walk;
 use crate::domain::{Address, Family, TxId, Units};
 use crate::registry::{Chain, Finality};
 
-pub(super) type Account = [u8; 20];
-pub(super) type Word = [u8; 32];
-
-/// Times of all chains are counted from here: 2026-01-01.
+/// Times of all chains are relative to 2026-01-01.
 const ANCHOR_TIME: u64 = 1_767_225_600;
-/// How far the newest block is above the final one where the chain has tags for it.
+/// Distance of the newest block to the final one on chains with tags.
 const UNFINAL: u64 = 64;
-/// Where histories begin that say nothing else: this part of the chain's height.
+/// Default start of histories: this part of the chain's height.
 const FIRST_PART: u64 = 4;
-/// Around which the coin's price moves, in trillionths of a dollar.
+/// The coin's price moves around this value, in trillionths of a dollar.
 const PRICE_MIDDLE: u128 = 3_000_000_000_000_000;
 
 /// keccak256 of the pairs' and pools' creation code (`Uniswap/v2-core`, `v3-core`; `PancakeSwap` V2).
@@ -32,10 +26,18 @@ const COW_SETTLEMENT: &str = "9008d19f58aabd9ed0d60971565aa8510560ab41";
 const ENTRY_POINT: &str = "0000000071727de22e5e9d8baf0edac6f37da032";
 const MULTICALL3: &str = "ca11bde05977b3631167028862be2a173976ca11";
 
-/// What is fixed of one chain. Addresses are those of `data/venues-evm.toml`'s sources.
+/// A pool of the wrapped coin and the dollar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reference {
+    pub(super) pool: Account,
+    /// A pair, which logs its reserves, and not a pool, which logs the root of its price.
+    pub(super) is_pair: bool,
+}
+
+/// The constants of one chain. Addresses are those of `data/venues-evm.toml`'s sources.
 struct Row {
     slug: &'static str,
-    /// Block of the anchor's time, and milliseconds a block.
+    /// Block at the anchor's time, and milliseconds a block.
     anchor: u64,
     block_millis: u64,
     dollar: Option<(&'static str, u8)>,
@@ -44,9 +46,9 @@ struct Row {
     v4: Option<Router>,
     launchpad: Option<&'static str>,
     aggregator: &'static str,
-    /// What amounts of native coin are drawn in: about three dollars' worth where the dollar's are.
+    /// Unit of native amounts: about three dollars' worth on chains with a dollar token.
     milli: u128,
-    /// Part of the OP stack: a second fee, which receipts tell.
+    /// Part of the OP stack: receipts contain a second fee.
     has_l1_fee: bool,
 }
 
@@ -227,8 +229,7 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// A protocol with a router of its own, whose pools have derived addresses where their factory is
-/// known.
+/// A protocol with its own router, whose pools have derived addresses where their factory is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Amm {
     pub(super) name: &'static str,
@@ -270,17 +271,17 @@ pub(super) struct Places {
     pub(super) multicall: Account,
     pub(super) has_l1_fee: bool,
     pub(super) milli: u128,
-    /// Blocks that the newest one is above the final one.
+    /// Distance of the newest block to the final one.
     pub(super) unfinal: u64,
-    /// Mixes addresses of this chain.
+    /// Seed of the chain's addresses.
     pub(super) seed: u64,
     anchor: u64,
     block_millis: u64,
 }
 
 impl Places {
-    /// Those of a chain of the table; one that is not known here trades by the protocols that are
-    /// everywhere.
+    /// The constants of a chain of the table; a chain without a row here trades through the
+    /// protocols that every chain has.
     pub(super) fn new(seed: u64, chain: &Chain, head: Option<u64>) -> Self {
         let row = ROWS.iter().find(|row| row.slug == chain.slug).unwrap_or(&BLANK);
         let chain_id = chain.chain_id.unwrap_or(1);
@@ -372,7 +373,7 @@ impl Places {
         self.anchor.saturating_sub(blocks(before) + 1)
     }
 
-    /// Trillionths of a dollar for a whole coin at a height.
+    /// Price of a whole coin at a height in trillionths of a dollar.
     pub(super) fn price(&self, height: u64) -> u128 {
         walk::price(self.seed, PRICE_MIDDLE, self.time(height))
     }
@@ -396,7 +397,7 @@ impl Places {
         self.block_millis.max(1)
     }
 
-    /// Whether an account is a contract that everybody uses, and so nobody's wallet.
+    /// Whether an account is a public contract, and so not a wallet.
     pub(super) fn is_public(&self, account: &Account) -> bool {
         let amms = [self.v2, Some(self.v3)].into_iter().flatten().map(|amm| amm.router);
         let v4 = self.v4.into_iter().flat_map(|v4| [v4.router, v4.manager]);
@@ -413,7 +414,7 @@ impl Places {
         own.into_iter().chain(amms).chain(v4).chain(pools).any(|public| public == *account)
     }
 
-    /// An address that belongs to this chain.
+    /// A generated address of this chain.
     pub(super) fn made(&self, what: Made, number: u64) -> Account {
         made(self.seed, what, number)
     }
@@ -425,8 +426,8 @@ fn amm(row: &Factory) -> Amm {
 }
 
 impl Amm {
-    /// What a pool is called that nobody's router speaks for: one of an unknown factory has the
-    /// name of the protocol whose events it emits.
+    /// The venue name of a pool without a known router: a pool of an unknown factory has the name
+    /// of the protocol whose events it emits.
     pub(super) fn pool_name(&self) -> &'static str {
         if self.maker.is_some() { self.name } else { "Uniswap V3" }
     }
@@ -447,7 +448,7 @@ impl Amm {
     }
 }
 
-/// What a made-up address is of.
+/// The kind of a generated address.
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
 pub(super) enum Made {
@@ -475,24 +476,11 @@ fn made(seed: u64, what: Made, number: u64) -> Account {
     tail(&mix::key(seed, &[what as u64, number]))
 }
 
-/// The low 20 bytes of a word.
-pub(super) fn tail(word: &Word) -> Account {
-    word.last_chunk().copied().unwrap_or_default()
-}
-
-pub(super) fn keccak(parts: &[&[u8]]) -> Word {
-    let mut hasher = Keccak256::new();
-    for part in parts {
-        hasher.update(part);
-    }
-    hasher.finalize().into()
-}
-
 fn account(text: &str) -> Account {
     bytes(text)
 }
 
-/// The texts are constants of this file, which a test reads.
+/// The texts are constants of this file, checked by a test.
 fn bytes<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     let _ = hex::decode_to_slice(text, &mut bytes);
@@ -524,7 +512,7 @@ mod tests {
         }
     }
 
-    /// The USDC/WETH pair and pool of mainnet, as any explorer shows them.
+    /// The USDC/WETH pair and pool of mainnet, as explorers show them.
     #[test]
     fn pools_have_the_addresses_of_the_real_factories() {
         let usdc = account("a0b86991c6218b36c1d19d4a2e9eb0ce3606eb48");

@@ -1,17 +1,18 @@
-//! Pools: who swaps there is whoever runs.
+//! Pools: the current caller swaps.
 
-use super::places::{Account, Amm, Singleton, Word, keccak};
+use super::hash::{Account, Word, keccak};
+use super::places::{Amm, Singleton};
 use super::tx::{Arg, Op, Stage};
 
 /// An amount of a token.
-pub(super) type Sum = (Account, u128);
+pub(super) type TokenAmount = (Account, u128);
 
-/// What a pool exchanges, and for whom.
+/// One exchange in a pool, and its receiver.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Swap {
     pub(super) pool: Account,
-    pub(super) sold: Sum,
-    pub(super) bought: Sum,
+    pub(super) sold: TokenAmount,
+    pub(super) bought: TokenAmount,
     pub(super) to: Account,
 }
 
@@ -24,7 +25,7 @@ impl Swap {
         stage: &Stage<'_>,
         amm: &Amm,
         fee: Option<u32>,
-        (sold, bought): (Sum, Sum),
+        (sold, bought): (TokenAmount, TokenAmount),
         to: Account,
     ) -> Self {
         let pool = amm.pool(stage.places.seed, [sold.0, bought.0], fee);
@@ -35,12 +36,12 @@ impl Swap {
         self.sold.0 < self.bought.0
     }
 
-    /// Uniswap's second version: what is sold is there already.
+    /// Uniswap's second version: the input was transferred before.
     pub(super) fn v2(&self, stage: &mut Stage<'_>) {
         self.v2_with(stage, |stage, swap| stage.transfer(swap.bought.0, swap.to, swap.bought.1));
     }
 
-    /// With another way to hand out what is bought.
+    /// The same with another way to pay the output.
     pub(super) fn v2_with(&self, stage: &mut Stage<'_>, give: impl FnOnce(&mut Stage<'_>, &Self)) {
         let sender = stage.here();
         stage.aside(Op::Static, self.pool, "getReserves()");
@@ -63,7 +64,7 @@ impl Swap {
         stage.leave();
     }
 
-    /// Uniswap's third version: the pool asks its caller for what is sold.
+    /// Uniswap's third version: the pool calls its caller for the input.
     pub(super) fn v3(&self, stage: &mut Stage<'_>, pay: impl FnOnce(&mut Stage<'_>, &Self)) {
         let sender = stage.here();
         let args = [Arg::Of(self.to), Arg::Int(self.sold.1)];
@@ -86,11 +87,11 @@ impl Swap {
 const UNISWAP_V4: &str = "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)";
 const SUN_V4: &str = "Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24,uint16)";
 
-/// Uniswap's fourth version, with native coin as such on one side.
+/// Uniswap's fourth version, with unwrapped native coin on one side.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SwapV4 {
     pub(super) v4: Singleton,
-    pub(super) coin: Sum,
+    pub(super) coin: TokenAmount,
     pub(super) native: u128,
     pub(super) buys: bool,
 }
@@ -100,7 +101,7 @@ impl SwapV4 {
         keccak(&[&self.coin.0, &FEE.to_be_bytes()])
     }
 
-    /// The router runs; the manager calls it back.
+    /// The router is the caller; the manager calls it back.
     pub(super) fn run(&self, stage: &mut Stage<'_>, settle: impl FnOnce(&mut Stage<'_>, Account)) {
         let (router, manager) = (self.v4.router, self.v4.manager);
         stage.enter(manager, 0, "unlock(bytes)", &[]);
@@ -111,7 +112,7 @@ impl SwapV4 {
             "swap((address,address,uint24,int24,address),(bool,int256,uint160),bytes)",
             &[],
         );
-        // Amounts as the swapper sees them; native coin is the lower address.
+        // Amounts from the swapper's side; native coin is the lower address.
         let (native, coin) = if self.buys {
             (Arg::Minus(self.native), Arg::Int(self.coin.1))
         } else {
@@ -120,7 +121,7 @@ impl SwapV4 {
         let mut more =
             vec![Arg::Int(1 << 96), Arg::Int(1 << 70), Arg::Minus(1), Arg::Int(FEE.into())];
         let is_sun = stage.places.is_tron();
-        // `SunSwap` tells the protocol's own fee too.
+        // `SunSwap` also logs the protocol's own fee.
         more.extend(is_sun.then_some(Arg::Int(0)));
         let signature = if is_sun { SUN_V4 } else { UNISWAP_V4 };
         stage.log(

@@ -7,25 +7,26 @@ use serde_json::{Map, Value, json};
 use crate::demo::faults::Twist;
 use crate::domain::Height;
 
-use super::logs::Filter;
-use super::model::{EvmModel, Found};
-use super::places::{Account, Word};
+use super::filter::LogFilter;
+use super::hash::{Account, Word};
+use super::logs::{is_about_references, wallets_of};
+use super::model::{EvmModel, PlacedTx};
 use super::tx::Frame;
 use super::wallet::Spot;
 use super::wire;
 
-/// What kind of gateway stands behind an endpoint.
+/// Options of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortalOptions {
     /// Blocks by which it lags behind the chain's heads.
     pub lag: u64,
     /// First block that it has.
     pub first: Height,
-    /// Transactions at which an answer stops early.
+    /// Transactions after which an answer ends early.
     pub transactions_max: usize,
     /// Whether it has traces.
     pub traces: bool,
-    /// Whether it tells final blocks apart.
+    /// Whether it distinguishes final blocks.
     pub finalized: bool,
 }
 
@@ -36,16 +37,16 @@ impl Default for PortalOptions {
 }
 
 /// Status and body.
-pub(in crate::demo) type Reply = (u16, Vec<u8>);
+pub(in crate::demo) type PortalReply = (u16, Vec<u8>);
 
-/// `path`: what stands behind the gateway's own path.
+/// `path`: the path below the gateway's own.
 pub(in crate::demo) fn answer(
     model: &EvmModel,
     options: &PortalOptions,
     path: &str,
     body: &[u8],
     twist: Twist,
-) -> Reply {
+) -> PortalReply {
     let behind = options.lag.saturating_add(twist.head_back);
     let newest = model.newest().saturating_sub(behind);
     let last = model.head().saturating_sub(behind);
@@ -69,10 +70,10 @@ pub(in crate::demo) fn answer(
     }
 }
 
-/// One selection of the query: what it matches, and what of the transaction comes along.
+/// One selection of the query: its conditions, and the included parts of the transaction.
 #[expect(clippy::struct_excessive_bools, reason = "flags of the query, each by itself")]
 struct Pick {
-    filter: Filter,
+    filter: LogFilter,
     from: Option<Vec<Account>>,
     to: Option<Vec<Account>>,
     is_logs: bool,
@@ -81,11 +82,11 @@ struct Pick {
     traces: bool,
 }
 
-fn bad(text: &str) -> Reply {
+fn bad(text: &str) -> PortalReply {
     (400, text.as_bytes().to_vec())
 }
 
-fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) -> Reply {
+fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) -> PortalReply {
     let Ok(query) = serde_json::from_slice::<Value>(body) else {
         return bad("Couldn't parse the query");
     };
@@ -119,11 +120,11 @@ fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) 
         }
         count += 1;
         blocks.entry(spot.height).or_default().push(part);
-        // An answer that stops does so behind a block.
+        // An early end is at a block boundary.
         end = if count < options.transactions_max { high } else { spot.height };
     }
     let mut lines = String::new();
-    // The last block that was looked at comes too, whatever is in it.
+    // The last block of the range is always included.
     blocks.entry(end).or_default();
     for (height, parts) in blocks {
         lines.push_str(&block(model, height, parts, &fields).to_string());
@@ -132,7 +133,7 @@ fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) 
     (200, lines.into_bytes())
 }
 
-/// What matches, from the lowest block up: of each wallet as much as one answer can hold.
+/// Matches in ascending order: of each wallet as many as one answer can hold.
 fn matches(
     model: &EvmModel,
     picks: &[Pick],
@@ -145,14 +146,14 @@ fn matches(
         let named = pick.from.as_ref().or(pick.to.as_ref());
         let all = match named {
             Some(named) => named.iter().filter_map(|account| model.wallet(account)).collect(),
-            None if pick.filter.is_about_references(model) => continue,
-            None => pick.filter.wallets(model),
+            None if is_about_references(&pick.filter, model) => continue,
+            None => wallets_of(&pick.filter, model),
         };
         wallets.extend(all.into_iter().map(|wallet| (wallet.address, wallet)));
     }
     let mut matches = Vec::new();
     for swaps in picks.iter().filter_map(|pick| model.reference_swaps(&pick.filter, range)) {
-        let part = |found: Found| Some((found.spot, selected(&found, picks, fields)?));
+        let part = |found: PlacedTx| Some((found.spot, selected(&found, picks, fields)?));
         matches.extend(swaps.filter_map(part).take(most + 1));
     }
     for wallet in wallets.values() {
@@ -183,7 +184,7 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
         let addresses = all(&raw, "address", wire::account)?;
         let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
         picks.push(Pick {
-            filter: Filter { addresses, topics },
+            filter: LogFilter { addresses, topics },
             from: None,
             to: None,
             is_logs: true,
@@ -196,7 +197,7 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
         let accounts = |name: &str| all(&raw, name, wire::account);
         let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
         picks.push(Pick {
-            filter: Filter::default(),
+            filter: LogFilter::default(),
             from: accounts("from")?,
             to: accounts("to")?,
             is_logs: false,
@@ -208,7 +209,7 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
     Ok(picks)
 }
 
-/// `Ok(None)` where nothing is asked for.
+/// `Ok(None)` where the query has no condition.
 fn all<T>(
     raw: &Value,
     name: &str,
@@ -222,8 +223,8 @@ fn all<T>(
     }
 }
 
-/// What of a transaction was asked for: its item, its events and traces by kind.
-fn selected(found: &Found, picks: &[Pick], fields: &Value) -> Option<Value> {
+/// The selected parts of a transaction: its item, its events and traces by kind.
+fn selected(found: &PlacedTx, picks: &[Pick], fields: &Value) -> Option<Value> {
     let call = &found.tx.call;
     let fits_ends = |pick: &Pick| {
         let fits = |choice: &Option<Vec<Account>>, end: &Account| {
@@ -288,7 +289,7 @@ fn block(model: &EvmModel, height: Height, parts: Vec<Value>, fields: &Value) ->
     Value::Object(block)
 }
 
-/// The fields that were asked for; the number of a block comes always.
+/// The selected fields; a block's number is always included.
 fn chosen(fields: &Value, kind: &str, all: &Value) -> Value {
     let asked = |name: &str| {
         let of_kind = fields.get(kind).and_then(|kind| kind.get(name));
@@ -299,7 +300,7 @@ fn chosen(fields: &Value, kind: &str, all: &Value) -> Value {
     Value::Object(chosen.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-fn transaction(found: &Found, fields: &Value) -> Value {
+fn transaction(found: &PlacedTx, fields: &Value) -> Value {
     let call = &found.tx.call;
     let sighash = call.input.get(..4).map(wire::hex);
     chosen(
@@ -316,7 +317,7 @@ fn transaction(found: &Found, fields: &Value) -> Value {
     )
 }
 
-fn log(found: &Found, at: usize, fields: &Value) -> Value {
+fn log(found: &PlacedTx, at: usize, fields: &Value) -> Value {
     let index = wire::log_index(found, u64::try_from(at).unwrap_or(0));
     let Some(log) = found.tx.logs.get(at) else { return Value::Null };
     let topics: Vec<String> = log.topics.iter().map(|topic: &Word| wire::hex(topic)).collect();
@@ -331,7 +332,7 @@ fn log(found: &Found, at: usize, fields: &Value) -> Value {
     )
 }
 
-fn traces(found: &Found, fields: &Value) -> Vec<Value> {
+fn traces(found: &PlacedTx, fields: &Value) -> Vec<Value> {
     let asked = |name: &str| {
         let field = fields.get("trace").and_then(|trace| trace.get(name));
         field.and_then(Value::as_bool).unwrap_or(false)
@@ -367,7 +368,7 @@ fn traces(found: &Found, fields: &Value) -> Vec<Value> {
     wire::flat(&found.tx.call).into_iter().map(row).collect()
 }
 
-/// `callFrom` is asked for, `action.from` comes.
+/// `callFrom` in the query is `action.from` in the answer.
 fn inner_name(name: &str) -> String {
     let inner = name.strip_prefix("call").unwrap_or(name);
     let mut letters = inner.chars();

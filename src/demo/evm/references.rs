@@ -1,95 +1,86 @@
-//! Reference pools: somebody swaps the native coin for dollars in each of them every few blocks, at
-//! the price of the time. What wallets swap there is not told by them.
+//! Reference pools: in each of them another user swaps native coin for dollars every few blocks, at
+//! the current price. They do not include the wallets' swaps.
 
 use crate::demo::mix::{self, Dice};
 use crate::domain::{Height, Units};
 
-use super::logs::Filter;
-use super::places::{Account, Made, Places, Word};
+use super::filter::LogFilter;
+use super::hash::{Account, Word};
+use super::places::{Made, Places, Reference};
 use super::tx::{Arg, Gas, Stage, Tx};
 
-/// A pool's state is within as many millionths of the price: what its fee lets stand.
+/// A pool's state is within so many millionths of the price: the margin that its fee leaves.
 const BAND: u64 = 400;
-/// One in so many milliseconds of blocks holds a swap.
+/// One in so many milliseconds of blocks has a swap.
 const EVERY_MILLIS: u64 = 12_000;
 /// Dollars on a pool's dollar side.
 const DEPTH: u128 = 4_000_000;
-/// Places of such swaps in their blocks begin here.
+/// Positions of these swaps in their blocks begin here.
 pub(super) const INDEX: u32 = 300;
 
-/// A pool of the wrapped coin and the dollar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reference {
-    pub(super) pool: Account,
-    /// A pair that tells its reserves, not a pool that tells the root of its price.
-    pub(super) is_pair: bool,
+/// Whether a filter concerns such pools and nothing else.
+pub(super) fn are_all(places: &Places, filter: &LogFilter) -> bool {
+    let is_pool = |address: &Account| places.references.iter().any(|one| one.pool == *address);
+    filter.addresses.as_ref().is_some_and(|all| all.iter().all(is_pool))
 }
 
-impl Reference {
-    /// Whether a filter is about such pools and nothing else.
-    pub(super) fn are_all(places: &Places, filter: &Filter) -> bool {
-        let is_pool = |address: &Account| places.references.iter().any(|one| one.pool == *address);
-        filter.addresses.as_ref().is_some_and(|all| all.iter().all(is_pool))
+/// The pools whose swaps may match a filter: those that it names, or whose token's events it
+/// selects. A filter without addresses concerns wallets alone.
+pub(super) fn touched(places: &Places, filter: &LogFilter) -> Vec<(u32, Reference)> {
+    let all = || (0..).zip(places.references.iter().copied());
+    let named: Vec<&Vec<Word>> = filter.topics.iter().skip(1).flatten().collect();
+    if named.is_empty() && filter.addresses.is_none() {
+        return Vec::new();
     }
+    let emits = |pool: &Account| {
+        let [wrapped, dollar] = [&places.wrapped, &places.dollar.token];
+        let fits = |any: &Vec<Account>| [pool, wrapped, dollar].iter().any(|a| any.contains(a));
+        filter.addresses.as_ref().is_none_or(fits)
+    };
+    let is_named = |pool: &Account| {
+        let word = Arg::Of(*pool).word();
+        named.is_empty() || named.iter().any(|words| words.contains(&word))
+    };
+    all().filter(|(_, one)| emits(&one.pool) && is_named(&one.pool)).collect()
+}
 
-    /// The pools in which strangers swap what a filter may fit: those that it names, or whose
-    /// token's events it asks for. One that names nothing is about wallets alone.
-    pub(super) fn touched(places: &Places, filter: &Filter) -> Vec<(u32, Self)> {
-        let all = || (0..).zip(places.references.iter().copied());
-        let named: Vec<&Vec<Word>> = filter.topics.iter().skip(1).flatten().collect();
-        if named.is_empty() && filter.addresses.is_none() {
-            return Vec::new();
-        }
-        let emits = |pool: &Account| {
-            let [wrapped, dollar] = [&places.wrapped, &places.dollar.token];
-            let fits = |any: &Vec<Account>| [pool, wrapped, dollar].iter().any(|a| any.contains(a));
-            filter.addresses.as_ref().is_none_or(fits)
-        };
-        let is_named = |pool: &Account| {
-            let word = Arg::Of(*pool).word();
-            named.is_empty() || named.iter().any(|words| words.contains(&word))
-        };
-        all().filter(|(_, one)| emits(&one.pool) && is_named(&one.pool)).collect()
-    }
+/// Whether other users use an account all the time.
+pub(super) fn is_busy(places: &Places, account: &Account) -> bool {
+    let busy = [places.wrapped, places.dollar.token];
+    busy.contains(account) || places.references.iter().any(|one| one.pool == *account)
+}
 
-    /// Whether an account is one that strangers use all the time.
-    pub(super) fn is_busy(places: &Places, account: &Account) -> bool {
-        let busy = [places.wrapped, places.dollar.token];
-        busy.contains(account) || places.references.iter().any(|one| one.pool == *account)
+/// The swap in the pool in a block, if there is one.
+pub(super) fn swap(reference: &Reference, places: &Places, at: u32, height: Height) -> Option<Tx> {
+    let number = mix::digest(places.seed, &reference.pool);
+    let mut dice = Dice::new(number, &[height, 17]);
+    let every = (EVERY_MILLIS / places.block_millis()).max(1);
+    if !dice.next().is_multiple_of(every) {
+        return None;
     }
-
-    /// What somebody swapped in the pool in a block, if anybody did.
-    pub(super) fn swap(&self, places: &Places, at: u32, height: Height) -> Option<Tx> {
-        let number = mix::digest(places.seed, &self.pool);
-        let mut dice = Dice::new(number, &[height, 17]);
-        let every = (EVERY_MILLIS / places.block_millis()).max(1);
-        if !dice.next().is_multiple_of(every) {
-            return None;
-        }
-        let offset = dice.range(0, 2 * BAND);
-        let price = places.price(height) / 1_000_000 * u128::from(1_000_000 - BAND + offset);
-        let dollars = u128::from(dice.range(100, 40_000)) * places.dollar_unit();
-        let native = places.wei(dollars, price);
-        let buys = dice.percent(50);
-        let who = places.made(Made::Stranger, dice.range(0, 500));
-        let mut stage = Stage::new(places, who, self.pool, 0);
-        stage.input("swap(address,bool,int256,uint160,bytes)", &[Arg::Of(who), Arg::Int(dollars)]);
-        let (paid, got) = if buys {
-            ((places.dollar.token, dollars), (places.wrapped, native))
-        } else {
-            ((places.wrapped, native), (places.dollar.token, dollars))
-        };
-        stage.pull(paid.0, who, self.pool, paid.1);
-        stage.transfer(got.0, who, got.1);
-        let first = places.wrapped < places.dollar.token;
-        if self.is_pair {
-            pair(&mut stage, price, first);
-        } else {
-            pool(&mut stage, (who, price), (native, dollars, buys), first);
-        }
-        let gas = Gas { used: 130_000 + u64::from(at), ..Gas::default() };
-        Some(stage.end(gas))
+    let offset = dice.range(0, 2 * BAND);
+    let price = places.price(height) / 1_000_000 * u128::from(1_000_000 - BAND + offset);
+    let dollars = u128::from(dice.range(100, 40_000)) * places.dollar_unit();
+    let native = places.wei(dollars, price);
+    let buys = dice.percent(50);
+    let who = places.made(Made::Stranger, dice.range(0, 500));
+    let mut stage = Stage::new(places, who, reference.pool, 0);
+    stage.input("swap(address,bool,int256,uint160,bytes)", &[Arg::Of(who), Arg::Int(dollars)]);
+    let (paid, got) = if buys {
+        ((places.dollar.token, dollars), (places.wrapped, native))
+    } else {
+        ((places.wrapped, native), (places.dollar.token, dollars))
+    };
+    stage.pull(paid.0, who, reference.pool, paid.1);
+    stage.transfer(got.0, who, got.1);
+    let first = places.wrapped < places.dollar.token;
+    if reference.is_pair {
+        pair(&mut stage, price, first);
+    } else {
+        pool(&mut stage, (who, price), (native, dollars, buys), first);
     }
+    let gas = Gas { used: 130_000 + u64::from(at), ..Gas::default() };
+    Some(stage.end(gas))
 }
 
 /// Reserves at the price, then the swap.
@@ -112,10 +103,11 @@ fn pool(
     let per_coin = Units::from(price) * Units::from(unit) / Units::from(1_000_000_000_000_u64);
     let (above, below) = (per_coin, Units::from(stage.places.milli * 1_000));
     let (above, below) = if native_first { (above, below) } else { (below, above) };
-    // The square root with 96 binary places, by way of one with 64 and one with 32.
+    // The square root with 96 binary places, computed from one with 64 and one with 32.
     let root: Units = (above << 128) / below;
     let root = root.root(2) << 32;
-    // As much as makes the dollar side as deep: liquidity is the side times the root, or through it.
+    // The liquidity for the required depth of the dollar side: the side times the root, or divided
+    // by it.
     let depth = Units::from(DEPTH * unit);
     let one = Units::ONE << 96;
     let liquidity = if native_first { depth * one / root } else { depth * root / one };

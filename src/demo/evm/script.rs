@@ -1,7 +1,7 @@
-//! What each transaction of a wallet is, out of its number, and what the wallet then holds.
+//! The content of each transaction of a wallet, derived from its number, and the wallet's balances.
 //!
-//! Trades go round `LANES` lanes. A lane takes one coin for `STEPS` trades: in at the first, out
-//! whole at the last. What a lane earned is a figure of its own after each coin, so that a balance
+//! Trades rotate over `LANES` lanes. A lane trades one coin for `STEPS` trades: it buys at the
+//! first and sells all at the last. A lane's gain per coin is a closed formula, so that a balance
 //! is a sum of a few numbers however long the history is.
 
 use crate::demo::mix::{self, Dice};
@@ -10,22 +10,24 @@ use crate::domain::Side;
 
 use super::TradeKind;
 use super::coins::Coin;
+use super::kinds::{KINDS, TRON_KINDS};
 use super::places::Places;
-use super::tron;
 use super::tx::Gas;
 use super::wallet::WalletHistory;
 
 pub(super) const LANES: u64 = 4;
 pub(super) const STEPS: u64 = 8;
-/// Coins of one lane until they come again.
+/// Coins of one lane before they repeat.
 const LANE_COINS: u64 = 128;
 const GWEI: u128 = 1_000_000_000;
-/// What a wallet begins with, and for each trade that is planned.
+/// Sun for one unit of energy.
+const TRON_ENERGY_PRICE: u128 = 100;
+/// Initial funds, and funds for each planned trade.
 const FUNDS_MILLIS: u128 = 100_000;
 const FUNDS_MILLIS_PER_TRADE: u128 = 2;
-/// Kinds, fees and senders of trades repeat after as many of them: two coins of each lane.
+/// Kinds, fees and senders of trades repeat after so many: two coins of each lane.
 const PERIOD: u64 = LANES * STEPS * 2;
-/// Fees of failures repeat after as many.
+/// Fees of failures repeat after so many.
 const FAILED_PERIOD: u64 = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub(super) enum NoiseKind {
     NativeOut,
     Approve,
     SpamToken,
-    /// Nothing of a real token "from" the wallet, by a stranger, and to it.
+    /// A transfer of zero of a real token "from" the wallet, by another account, and one to it.
     ZeroOut,
     ZeroIn,
     TokenIn,
@@ -68,11 +70,11 @@ pub(super) const NOISE: [NoiseKind; 16] = [
     NoiseKind::TokenOut,
 ];
 const NOISE_PERIOD: u64 = 16;
-/// Wei that strangers send to be seen.
+/// Wei of dust transfers.
 pub(super) const DUST: u128 = 777;
 
 impl NoiseKind {
-    /// Whether the wallet sends it, and so pays for it.
+    /// Whether the wallet sends it, and so pays its fee.
     pub(super) fn is_sent(self) -> bool {
         match self {
             Self::NativeOut
@@ -95,28 +97,28 @@ impl NoiseKind {
     }
 }
 
-/// One trade, by what the wallet moved.
+/// One trade, by the wallet's movements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TradeSpec {
     pub(super) kind: TradeKind,
     pub(super) coin: Coin,
     pub(super) side: Side,
-    /// Base units of the coin that left the wallet or came to it.
+    /// Base units of the coin that left or reached the wallet.
     pub(super) units: u128,
-    /// What is on the other side.
+    /// The counter asset.
     pub(super) against: Against,
-    /// Chance for what does not count.
+    /// Randomness for details without effect on the rows.
     pub(super) chance: u64,
-    /// Trillionths of a dollar for a whole coin when it happened.
+    /// Price of a whole coin at its time, in trillionths of a dollar.
     pub(super) price: u128,
 }
 
 impl TradeSpec {
-    /// Of the coin that routes pass through, what the pool of the dollar keeps, as a part.
+    /// Fee of the dollar pool on the intermediate coin, as a part.
     const HOP_FEE: u128 = 2_000;
 
-    /// At the price of its height: what the wallet moved stays, what the route passed through
-    /// follows.
+    /// The trade at the price of its height: the wallet's movements are unchanged, the intermediate
+    /// amount follows the price.
     pub(super) fn at_price(mut self, places: &Places, price: u128) -> Self {
         self.price = price;
         if let Against::Dollar { units, hop: Some(hop) } = &mut self.against {
@@ -130,9 +132,9 @@ impl TradeSpec {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Against {
-    /// Wei that left the wallet, with what came back taken off, or that came to it.
+    /// Wei that left the wallet, less refunds, or that reached it.
     Native(u128),
-    /// Base units of the dollar, and the wei that the route passed through, if it did.
+    /// Base units of the dollar, and the wei of the intermediate hop, if any.
     Dollar { units: u128, hop: Option<u128> },
 }
 
@@ -140,21 +142,21 @@ pub(super) enum Against {
 pub(super) enum Content {
     Funding(u128),
     Trade(TradeSpec),
-    /// With the number among its like.
+    /// With its number within the kind.
     Failed(u64),
     Noise(NoiseKind, u64),
 }
 
-/// What a wallet has and did at some place of its history.
+/// The wallet's balances and counts at a place of its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct Holdings {
     /// Wei; never below zero by construction.
     pub(super) balance: u128,
     /// Transactions that it sent.
     pub(super) sent: u64,
 }
 
-/// Reads the history of one wallet.
+/// Computes the history of one wallet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Script<'a> {
     pub(super) places: &'a Places,
@@ -162,27 +164,6 @@ pub(super) struct Script<'a> {
 }
 
 use TradeKind as K;
-
-/// How a lane trades an ordinary coin: of every two coins the first, and the second.
-const KINDS: [[[TradeKind; 8]; 2]; 4] = [
-    [
-        [K::V2, K::V3, K::V2Hop, K::Cow, K::Aggregator, K::V2, K::Cow, K::V3],
-        [K::V3, K::UserOp, K::V2, K::V3, K::V3Dollar, K::V2Hop, K::UserOp, K::V2],
-    ],
-    [
-        [K::V4, K::Aggregator, K::V3Dollar, K::V3Dollar, K::V4, K::UserOp, K::Aggregator, K::V4],
-        [K::V4, K::V4, K::UserOp, K::Aggregator, K::V2Hop, K::Cow, K::V3, K::Aggregator],
-    ],
-    [[K::V3, K::V4, K::V2Hop, K::V3Dollar, K::V2, K::V4, K::V3, K::Cow], [K::Taxed; 8]],
-    [
-        [K::Launchpad; 8],
-        [K::Aggregator, K::V2, K::Cow, K::V2Hop, K::V4, K::V3, K::V2, K::Aggregator],
-    ],
-];
-
-fn is_buy(step: u64) -> bool {
-    matches!(step, 0 | 1 | 3 | 5)
-}
 
 impl Script<'_> {
     pub(super) fn content(&self, number: u64) -> Content {
@@ -230,11 +211,11 @@ impl Script<'_> {
 
     fn kind(&self, lane: u64, cycle: u64, step: u64) -> TradeKind {
         let at = |number: u64| usize::try_from(number).unwrap_or(0);
-        let kinds = if self.places.is_tron() { &tron::KINDS } else { &KINDS };
+        let kinds = if self.places.is_tron() { &TRON_KINDS } else { &KINDS };
         let of_lane = kinds.get(at(lane)).and_then(|lane| lane.get(at(cycle % 2)));
         let natural = of_lane.and_then(|kinds| kinds.get(at(step))).copied().unwrap_or(K::V3);
         let kind = match self.wallet.plan.only {
-            // Nothing was sold for dollars yet that orders could be paid with.
+            // No dollars were received yet that could pay for an order.
             Some(K::Cow) if step < 2 => K::V3,
             Some(only) => only,
             None => natural,
@@ -279,13 +260,13 @@ impl Script<'_> {
         }
     }
 
-    /// In which order a lane goes through its coins.
+    /// The order of a lane's coins.
     fn place(&self, lane: u64, cycle: u64) -> u64 {
         let chance = mix::hash(self.places.seed, &[self.wallet.tag, lane, 3]);
         cycle.wrapping_mul(chance >> 8 | 1).wrapping_add(chance & 0xff) % LANE_COINS
     }
 
-    /// Base units of the coin that a step moves. All that is left goes at the last.
+    /// Base units of the coin that a step moves. The last step sells the rest.
     fn units(&self, lane: u64, cycle: u64, step: u64) -> u128 {
         let coin = self.coin(lane, cycle);
         let per_milli = coin.per_milli(self.places);
@@ -307,8 +288,8 @@ impl Script<'_> {
         moved
     }
 
-    /// Base units of the dollar that a step moves: what is bought costs less than what was sold
-    /// just before gave.
+    /// Base units of the dollar that a step moves: a purchase costs less than the previous sale
+    /// returned.
     fn dollars(&self, lane: u64, cycle: u64, step: u64) -> u128 {
         let sold = if is_buy(step) { step.saturating_sub(1) } else { step };
         let chance = self.dice([lane, cycle, sold], 5).next();
@@ -323,7 +304,7 @@ impl Script<'_> {
             return self.some_native(lane, cycle, step);
         }
         let before = self.lane_change(lane, cycle, step);
-        // The wallet paid more than it got, and earns a little: never below zero.
+        // The wallet spent more than it received, and gains a little: never below zero.
         let earned = self.earned(lane, cycle) - self.earned_before(lane, cycle);
         u128::try_from(earned - before).unwrap_or(self.places.milli)
     }
@@ -338,7 +319,7 @@ impl Script<'_> {
         u128::from(millis) * self.places.milli + u128::from(dice.next()) % self.places.milli
     }
 
-    /// What the lane has earned with its coins through one of them.
+    /// The lane's gain from the start through a coin.
     fn earned(&self, lane: u64, cycle: u64) -> i128 {
         let millis = self.dice([lane, cycle, 0], 7).range(0, 50);
         i128::from(millis) * self.places.milli.cast_signed()
@@ -348,7 +329,7 @@ impl Script<'_> {
         cycle.checked_sub(1).map_or(0, |before| self.earned(lane, before))
     }
 
-    /// By how much the native coin changed over the steps of a coin below one.
+    /// The change of native coin over the steps of a coin before one.
     fn lane_change(&self, lane: u64, cycle: u64, step: u64) -> i128 {
         (0..step)
             .filter(|at| !is_dollar(self.kind(lane, cycle, *at), *at))
@@ -363,7 +344,7 @@ impl Script<'_> {
 
     fn gas(&self, number: u64, used: u64) -> Gas {
         if self.places.is_tron() {
-            return Gas { used, price: tron::ENERGY_PRICE, l1_fee: 0 };
+            return Gas { used, price: TRON_ENERGY_PRICE, l1_fee: 0 };
         }
         let price = if self.places.has_l1_fee { GWEI / 50 } else { GWEI / 4 };
         let l1_fee = if self.places.has_l1_fee { GWEI * 40 } else { 0 };
@@ -423,10 +404,10 @@ impl Script<'_> {
             * self.places.milli
     }
 
-    /// What the wallet has before a place of its history.
-    pub(super) fn state(&self, number: u64) -> State {
+    /// The wallet's state before a place of its history.
+    pub(super) fn state(&self, number: u64) -> Holdings {
         if number == 0 {
-            return State { balance: 0, sent: 0 };
+            return Holdings { balance: 0, sent: 0 };
         }
         let (trades, noises) = (self.wallet.trades_below(number), self.wallet.noises_below(number));
         let failed = number - 1 - trades - noises;
@@ -451,7 +432,7 @@ impl Script<'_> {
             .sum();
         let change = lanes + self.noise_change(noises);
         let balance = self.funds().saturating_add_signed(change).saturating_sub(fees);
-        State { balance, sent }
+        Holdings { balance, sent }
     }
 
     fn trade_fees(&self, trades: u64) -> (u128, u64) {
@@ -467,7 +448,7 @@ impl Script<'_> {
         i128::from(rounds) * DUST.cast_signed() + of_rest
     }
 
-    /// Wei that noise brings the wallet, or takes. What comes in one kind goes in another.
+    /// Wei that noise adds or removes. Deposits of one kind are withdrawals of another.
     fn noise_native(&self, kind: NoiseKind, round: u64) -> i128 {
         let amount = self.noise_amount(kind, round).cast_signed();
         match kind {
@@ -486,7 +467,7 @@ impl Script<'_> {
         }
     }
 
-    /// Wei, the same for both of a pair.
+    /// Wei, the same for both transactions of a pair.
     pub(super) fn noise_amount(&self, kind: NoiseKind, round: u64) -> u128 {
         let pair = if matches!(kind, NoiseKind::NativeIn | NoiseKind::NativeOut) {
             1
@@ -506,7 +487,11 @@ fn noise(n: u64) -> NoiseKind {
     NOISE.get(at).copied().unwrap_or(NoiseKind::Dust)
 }
 
-/// Whether a trade is against the dollar. Orders buy with what was sold for it.
+fn is_buy(step: u64) -> bool {
+    matches!(step, 0 | 1 | 3 | 5)
+}
+
+/// Whether a trade is against the dollar. Orders spend the dollars of earlier sales.
 fn is_dollar(kind: TradeKind, step: u64) -> bool {
     match kind {
         K::V2Hop | K::V3Dollar => true,
@@ -523,7 +508,7 @@ fn is_dollar(kind: TradeKind, step: u64) -> bool {
     }
 }
 
-/// The sum over all numbers below `count` of what repeats after `period` of them.
+/// The sum over all numbers below `count` of a function that repeats after `period`.
 fn sums(count: u64, period: u64, of: impl Fn(u64) -> (u128, u64)) -> (u128, u64) {
     let (rounds, rest) = (count / period, count % period);
     let (mut all, mut part) = ((0, 0), (0, 0));

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::demo::rpc::RpcError;
+use crate::demo::rpc::DemoError;
 use crate::domain::Height;
 
 use super::coins::Coin;
-use super::model::Found;
-use super::node::{Answer, Desk, quantity};
-use super::places::{Account, tail};
+use super::desk::{CallResult, Desk, quantity};
+use super::hash::{Account, tail};
+use super::model::PlacedTx;
 use super::tx::{Op, TRANSFER};
 use super::wire;
 
@@ -20,7 +20,7 @@ struct Item {
     category: &'static str,
     from: Account,
     to: Account,
-    /// `None`: of a token that has no amount.
+    /// `None` for a token without amounts.
     value: Option<u128>,
     token: Option<Account>,
 }
@@ -35,12 +35,12 @@ struct Query {
     times: bool,
     with_zero: bool,
     most: usize,
-    /// Transactions and movements of the page before: block, place, how many of it.
+    /// Position of the page before: block, index, and the number of its items already returned.
     behind: Option<(Height, u32, usize)>,
 }
 
-fn query(desk: &Desk<'_>) -> Result<Query, RpcError> {
-    let wrong = |what: &str| RpcError::new(-32602, format!("invalid params: {what}"));
+fn query(desk: &Desk<'_>) -> Result<Query, DemoError> {
+    let wrong = |what: &str| DemoError::new(-32602, format!("invalid params: {what}"));
     let raw = desk.params.first().ok_or_else(|| wrong("no filter"))?;
     let text = |name: &str| raw.get(name).and_then(Value::as_str);
     let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
@@ -82,11 +82,11 @@ fn read_key(key: &str) -> Option<(Height, u32, usize)> {
     Some((height, index, usize::from_str_radix(parts.next()?, 16).ok()?))
 }
 
-pub(super) fn get(desk: &Desk<'_>) -> Answer {
+pub(super) fn get(desk: &Desk<'_>) -> CallResult {
     let mut query = query(desk)?;
     let account = query.from.or(query.to);
     let account = account.ok_or_else(|| {
-        RpcError::new(-32602, "invalid params: fromAddress or toAddress is required here")
+        DemoError::new(-32602, "invalid params: fromAddress or toAddress is required here")
     })?;
     let mut rows = Vec::new();
     let Some(wallet) = desk.model.wallet(&account) else { return Ok(json!({"transfers": []})) };
@@ -114,12 +114,12 @@ pub(super) fn get(desk: &Desk<'_>) -> Answer {
     Ok(json!({"transfers": rows}))
 }
 
-/// Whether a place was given on an earlier page.
+/// Whether an earlier page returned a position.
 fn is_before(query: &Query, place: (Height, u32), next: (Height, u32)) -> bool {
     if query.newest_first { place > next } else { place < next }
 }
 
-fn items(desk: &Desk<'_>, found: &Found, query: &Query) -> Vec<Item> {
+fn items(desk: &Desk<'_>, found: &PlacedTx, query: &Query) -> Vec<Item> {
     if found.tx.call.failed {
         return Vec::new();
     }
@@ -127,7 +127,7 @@ fn items(desk: &Desk<'_>, found: &Found, query: &Query) -> Vec<Item> {
     for (place, frame) in wire::flat(&found.tx.call) {
         let category = if place.is_empty() { "external" } else { "internal" };
         let moves = place.is_empty() || frame.op == Op::Call && frame.value > 0;
-        // What was taken back, with all below it, is no movement.
+        // Reverted frames, with all frames below them, are not movements.
         let undone = wire::flat(&found.tx.call)
             .into_iter()
             .any(|(above, frame)| frame.failed && place.starts_with(&above));
@@ -165,7 +165,7 @@ fn items(desk: &Desk<'_>, found: &Found, query: &Query) -> Vec<Item> {
     all
 }
 
-fn row(desk: &Desk<'_>, found: &Found, item: &Item, at: usize, times: bool) -> Value {
+fn row(desk: &Desk<'_>, found: &PlacedTx, item: &Item, at: usize, times: bool) -> Value {
     let places = desk.model.places();
     let coin = item.token.and_then(|token| Coin::of(places, &token));
     let (asset, decimals) = match (item.token, coin) {

@@ -1,11 +1,9 @@
-//! A transaction as it runs: a tree of calls, and the events in their order.
+//! A transaction under construction: a tree of calls, and the events in their order.
 
-use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use super::hash::{Account, Word};
+use super::places::Places;
 
-use super::places::{Account, Places, Word, keccak};
-
-/// What kind of call a frame is.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Op {
     Call,
@@ -13,7 +11,7 @@ pub(super) enum Op {
     Static,
 }
 
-/// One call, with those that it made.
+/// One call, with its inner calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) op: Op,
@@ -21,24 +19,24 @@ pub(super) struct Frame {
     pub(super) to: Account,
     pub(super) value: u128,
     pub(super) input: Vec<u8>,
-    /// It and all that it did was taken back.
+    /// Reverted, with all that it did.
     pub(super) failed: bool,
     pub(super) calls: Vec<Frame>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Log {
+pub(super) struct EventLog {
     pub(super) address: Account,
     pub(super) topics: Vec<Word>,
     pub(super) data: Vec<u8>,
 }
 
-/// What the sender pays for a transaction to run.
+/// Fees that the sender pays for a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Gas {
     pub(super) used: u64,
     pub(super) price: u128,
-    /// The part for the chain below, on chains that have it.
+    /// The fee for the chain below, on rollups.
     pub(super) l1_fee: u128,
 }
 
@@ -52,16 +50,16 @@ impl Gas {
 pub(super) struct Tx {
     /// The outermost call.
     pub(super) call: Frame,
-    pub(super) logs: Vec<Log>,
+    pub(super) logs: Vec<EventLog>,
     pub(super) gas: Gas,
-    /// A trade that the chain itself makes, without a contract: Tron's exchanges.
+    /// A trade of the protocol itself, without a contract: Tron's exchanges.
     pub(super) exchanged: Option<Exchanged>,
 }
 
 /// Amounts in base units; the native coin is one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exchanged {
-    /// The number of the token; its exchange's follows from it.
+    /// The token's number, from which its exchange's follows.
     pub(super) token: u32,
     pub(super) buys: bool,
     pub(super) paid: u128,
@@ -70,7 +68,7 @@ pub(super) struct Exchanged {
 
 const WORD: usize = 32;
 
-/// Something that goes into events and inputs as one word.
+/// One word of an event or input.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Arg {
     Of(Account),
@@ -104,47 +102,24 @@ fn put(word: &mut Word, bytes: &[u8]) {
     }
 }
 
-/// What the texts of functions and events hash to. A text is hashed once.
-#[derive(Debug, Default)]
-pub(super) struct Signatures {
-    known: RwLock<HashMap<&'static str, Word>>,
-}
-
-impl Signatures {
-    /// The first topic of an event.
-    pub(super) fn topic(&self, text: &'static str) -> Word {
-        if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(text) {
-            return *known;
-        }
-        let hash = keccak(&[text.as_bytes()]);
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(text, hash);
-        hash
-    }
-
-    /// A function's first four bytes.
-    pub(super) fn selector(&self, text: &'static str) -> [u8; 4] {
-        self.topic(text).first_chunk().copied().unwrap_or_default()
-    }
-}
-
 pub(super) const TRANSFER: &str = "Transfer(address,address,uint256)";
 
-/// Runs a transaction: whoever was entered last does what comes next.
+/// Executes a transaction: the callee entered last is the current caller.
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
     pub(super) places: &'a Places,
     open: Vec<Frame>,
-    logs: Vec<Log>,
+    logs: Vec<EventLog>,
 }
 
 impl<'a> Stage<'a> {
-    /// Begins with the outermost call.
+    /// Starts with the outermost call.
     pub(super) fn new(places: &'a Places, from: Account, to: Account, value: u128) -> Self {
         let call = frame(Op::Call, from, to, value, Vec::new());
         Self { places, open: vec![call], logs: Vec::new() }
     }
 
-    /// What the call that runs is asked for.
+    /// Sets the input of the current call.
     pub(super) fn input(&mut self, signature: &'static str, args: &[Arg]) {
         let selector = self.places.signatures.selector(signature);
         if let Some(frame) = self.open.last_mut() {
@@ -153,7 +128,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// What the call that runs is asked for, where it is to call itself (Uniswap's `multicall`).
+    /// Sets the input of the current call to calls of itself (Uniswap's `multicall`).
     pub(super) fn input_calls(
         &mut self,
         signature: &'static str,
@@ -190,7 +165,7 @@ impl<'a> Stage<'a> {
         Tx { call, logs: self.logs, gas, exchanged: None }
     }
 
-    /// The whole transaction is taken back.
+    /// Reverts the whole transaction.
     pub(super) fn fail(self, gas: Gas) -> Tx {
         let mut tx = self.end(gas);
         tx.call.failed = true;
@@ -198,7 +173,7 @@ impl<'a> Stage<'a> {
         tx
     }
 
-    /// Whose code runs.
+    /// The current contract.
     pub(super) fn here(&self) -> Account {
         self.open.last().map_or([0; 20], |frame| frame.to)
     }
@@ -225,7 +200,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Leaves a call that failed: what it did is taken back.
+    /// Leaves a call that failed: its effects are reverted.
     pub(super) fn leave_failed(&mut self) {
         if let Some(frame) = self.open.last_mut() {
             frame.failed = true;
@@ -233,7 +208,7 @@ impl<'a> Stage<'a> {
         self.leave();
     }
 
-    /// A call that only looks, or that runs other code in place: it moves nothing.
+    /// A static or delegate call: it moves nothing.
     pub(super) fn aside(&mut self, op: Op, to: Account, signature: &'static str) {
         let value = self.open.last().map_or(0, |frame| frame.value);
         let value = if op == Op::Delegate { value } else { 0 };
@@ -247,7 +222,7 @@ impl<'a> Stage<'a> {
         self.leave();
     }
 
-    /// Native coin to somebody.
+    /// Pays native coin.
     pub(super) fn pay(&mut self, to: Account, value: u128) {
         self.enter(to, value, "", &[]);
         self.leave();
@@ -259,12 +234,12 @@ impl<'a> Stage<'a> {
         let mut topics = vec![self.places.signatures.topic(signature)];
         topics.extend(indexed.iter().map(|arg| arg.word()));
         let data = data.iter().flat_map(|arg| arg.word()).collect();
-        self.logs.push(Log { address: self.here(), topics, data });
+        self.logs.push(EventLog { address: self.here(), topics, data });
     }
 
     // Tokens.
 
-    /// A token of the one who runs.
+    /// Transfers a token of the current caller.
     pub(super) fn transfer(&mut self, token: Account, to: Account, amount: u128) {
         let from = self.here();
         let args = [Arg::Of(to), Arg::Int(amount)];
@@ -273,12 +248,12 @@ impl<'a> Stage<'a> {
         self.leave();
     }
 
-    /// Only the event, of the token that runs.
+    /// Emits only the event, as the current token contract.
     pub(super) fn log_transfer(&mut self, from: Account, to: Account, amount: u128) {
         self.log(TRANSFER, &[Arg::Of(from), Arg::Of(to)], &[Arg::Int(amount)]);
     }
 
-    /// A token of somebody who allowed it.
+    /// Transfers a token of an account that approved it.
     pub(super) fn pull(&mut self, token: Account, from: Account, to: Account, amount: u128) {
         let args = [Arg::Of(from), Arg::Of(to), Arg::Int(amount)];
         self.enter(token, 0, "transferFrom(address,address,uint256)", &args);
@@ -286,7 +261,7 @@ impl<'a> Stage<'a> {
         self.leave();
     }
 
-    /// Wraps native coin of the one who runs (WETH9).
+    /// Wraps native coin of the current caller (WETH9).
     pub(super) fn wrap(&mut self, amount: u128) {
         let who = self.here();
         self.enter(self.places.wrapped, amount, "deposit()", &[]);

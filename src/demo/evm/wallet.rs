@@ -1,36 +1,38 @@
-//! A wallet of the demo chain: what its history is made from, and in which block each transaction
-//! stands.
+//! A wallet of the demo chain: the parameters of its history, and the block of each transaction.
 
 use crate::demo::mix;
-use crate::demo::timeline::{Class, Crowd, Shape, Timeline};
+use crate::demo::timeline::{Class, Crowd, HistoryShape, Shape};
 
 use super::TradeKind;
-use super::places::{Account, Places};
+use super::hash::Account;
+use super::places::Places;
 
-/// Places between two transactions of one wallet in one block.
+/// Positions between two transactions of one wallet in one block.
 const INDEX_STEP: u64 = 3;
-/// Below this place no transaction of a wallet stands in its block.
+/// A wallet's first position in a block is below this.
 const INDEX_SPREAD: u64 = 90;
 
-/// How a wallet's history looks. `WalletPlan::trades(n)` is a mixed trader of average habits.
+/// Parameters of a wallet's history. `WalletPlan::trades(n)` is a mixed trader of average habits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalletPlan {
-    /// Transactions that are trades; one of token for token gives two rows.
+    /// Transactions that are trades; a token-for-token trade gives two rows.
     pub trades: u64,
-    /// Of a hundred transactions, how many failed.
+    /// Failed transactions in percent.
     pub failed_percent: u8,
-    /// Of a hundred transactions, how many are transfers, approvals, liquidity, wraps and spam.
+    /// Transfers, approvals, liquidity, wraps and spam in percent.
     pub noise_percent: u8,
-    /// Blocks of the oldest transaction and of the one that fills the plan; `None`: the chain's own.
+    /// Blocks of the oldest transaction and of the one that completes the plan; `None`: the chain's
+    /// own.
     pub first: Option<u64>,
     pub last: Option<u64>,
-    /// Transactions that share a block now and then, at most 64.
+    /// Size of occasional bursts in one block, at most 64.
     pub burst: u32,
-    /// A run of transactions that all stand in one block.
+    /// A run of transactions that are all in one block.
     pub crowd: Option<Crowd>,
-    /// All trades are of this kind, where it fits the chain and the side; `None` is the natural mix.
+    /// All trades are of this kind, where it fits the chain and the side; `None` is the natural
+    /// mix.
     pub only: Option<TradeKind>,
-    /// Once the plan is through, a transaction comes every so many blocks as the head moves on.
+    /// After the plan, a transaction every so many blocks as the head moves.
     pub live_every: Option<u64>,
 }
 
@@ -55,11 +57,11 @@ impl WalletPlan {
     }
 }
 
-/// Where a transaction stands on the chain.
+/// A transaction's place on the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
     pub(super) height: u64,
-    /// Place in the block.
+    /// Position in the block.
     pub(super) index: u32,
 }
 
@@ -68,7 +70,7 @@ pub(super) struct WalletHistory {
     pub(super) address: Account,
     pub(super) tag: u64,
     pub(super) plan: WalletPlan,
-    timeline: Timeline,
+    timeline: HistoryShape,
 }
 
 impl WalletHistory {
@@ -85,7 +87,7 @@ impl WalletHistory {
             crowd: plan.crowd,
             live_every: plan.live_every,
         };
-        Self { address, tag, plan, timeline: Timeline::new(places.seed, tag, shape) }
+        Self { address, tag, plan, timeline: HistoryShape::new(places.seed, tag, shape) }
     }
 
     pub(super) fn class(&self, number: u64) -> Class {
@@ -107,7 +109,7 @@ impl WalletHistory {
         Some(Spot { height: stand.ordinal, index: u32::try_from(index).unwrap_or(u32::MAX) })
     }
 
-    /// How many transactions stand in blocks up to `height`: the numbers below the answer.
+    /// The number of transactions in blocks up to `height`, which are those with lower numbers.
     pub(super) fn count_at(&self, height: u64) -> u64 {
         self.timeline.count_at(height)
     }

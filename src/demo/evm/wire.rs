@@ -1,13 +1,14 @@
-//! How nodes write transactions, receipts, blocks and traces (Ethereum's execution API).
+//! The format of transactions, receipts, blocks and traces (Ethereum's execution API).
 
 use serde_json::{Value, json};
 
-use super::model::{EvmModel, Found};
-use super::places::{Account, Made, Word, keccak};
-use super::tx::{Frame, Log, Op};
+use super::hash::{Account, Word, keccak};
+use super::model::{EvmModel, PlacedTx};
+use super::places::Made;
+use super::tx::{EventLog, Frame, Op};
 use crate::demo::mix;
 
-/// Numbers of events in one transaction: what keeps those of a block apart.
+/// Log indices reserved per transaction, so that they are unique in a block.
 const LOGS_PER_PLACE: u64 = 64;
 const GAS_LIMIT: u64 = 1_500_000;
 
@@ -31,12 +32,12 @@ pub(super) fn word(text: &str) -> Option<Word> {
     Some(word)
 }
 
-/// Place of an event in its block.
-pub(super) fn log_index(found: &Found, at: u64) -> u64 {
+/// Index of an event in its block.
+pub(super) fn log_index(found: &PlacedTx, at: u64) -> u64 {
     u64::from(found.spot.index) * LOGS_PER_PLACE + at
 }
 
-pub(super) fn transaction(model: &EvmModel, found: &Found) -> Value {
+pub(super) fn transaction(model: &EvmModel, found: &PlacedTx) -> Value {
     let call = &found.tx.call;
     let gas = found.tx.gas;
     json!({
@@ -53,7 +54,7 @@ pub(super) fn transaction(model: &EvmModel, found: &Found) -> Value {
     })
 }
 
-pub(super) fn receipt(model: &EvmModel, found: &Found, times: bool) -> Value {
+pub(super) fn receipt(model: &EvmModel, found: &PlacedTx, times: bool) -> Value {
     let gas = found.tx.gas;
     let call = &found.tx.call;
     let mut receipt = json!({
@@ -78,11 +79,17 @@ pub(super) fn receipt(model: &EvmModel, found: &Found, times: bool) -> Value {
     receipt
 }
 
-pub(super) fn logs(model: &EvmModel, found: &Found, times: bool) -> Vec<Value> {
+pub(super) fn logs(model: &EvmModel, found: &PlacedTx, times: bool) -> Vec<Value> {
     (0..).zip(&found.tx.logs).map(|(at, log)| self::log(model, found, at, log, times)).collect()
 }
 
-pub(super) fn log(model: &EvmModel, found: &Found, at: u64, log: &Log, times: bool) -> Value {
+pub(super) fn log(
+    model: &EvmModel,
+    found: &PlacedTx,
+    at: u64,
+    log: &EventLog,
+    times: bool,
+) -> Value {
     let mut value = json!({
         "address": hex(&log.address),
         "topics": log.topics.iter().map(|topic| hex(topic)).collect::<Vec<_>>(),
@@ -101,8 +108,8 @@ pub(super) fn log(model: &EvmModel, found: &Found, at: u64, log: &Log, times: bo
 }
 
 /// The transactions of a block that the model has met, in their order.
-pub(super) fn found_in(model: &EvmModel, height: u64) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+pub(super) fn found_in(model: &EvmModel, height: u64) -> Vec<PlacedTx> {
+    let mut found: Vec<PlacedTx> = Vec::new();
     for wallet in model.wallets() {
         found.extend(model.transactions(&wallet, (height, height)));
     }
@@ -134,7 +141,7 @@ pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
     })
 }
 
-/// The filter of a block's events (Yellow Paper, 4.4.3), with those of strangers.
+/// The bloom filter of a block's events (Yellow Paper, 4.4.3), including those of other users.
 fn bloom(model: &EvmModel, height: u64) -> [u8; 256] {
     let mut bloom = [0; 256];
     let mut add = |data: &[u8]| {
@@ -185,7 +192,7 @@ pub(super) fn call_trace(frame: &Frame) -> Value {
     value
 }
 
-/// Every frame with its place in the tree, as Parity's traces and indexes number them.
+/// Every frame with its trace address, as Parity's traces and indexes number them.
 pub(super) fn flat(frame: &Frame) -> Vec<(Vec<usize>, &Frame)> {
     let mut all = Vec::new();
     let mut open = vec![(Vec::new(), frame)];
@@ -207,7 +214,7 @@ pub(super) fn call_type(op: Op) -> &'static str {
 }
 
 /// Parity's `trace_transaction`.
-pub(super) fn flat_trace(model: &EvmModel, found: &Found) -> Vec<Value> {
+pub(super) fn flat_trace(model: &EvmModel, found: &PlacedTx) -> Vec<Value> {
     let row = |(place, frame): (Vec<usize>, &Frame)| {
         let mut row = json!({
             "action": {

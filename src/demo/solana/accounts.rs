@@ -1,4 +1,4 @@
-//! Accounts as they are at the head: wallets, mints with their metadata, token accounts.
+//! Accounts at the head: wallets, mints with their metadata, token accounts.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,13 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::domain::Height;
 
-use super::build;
 use super::curve;
+use super::digits::number;
 use super::history::{LANES, NoiseKind, STEPS, noise_number};
-use super::keys::{Key, Known};
+use super::keys::{Key, KnownAccount};
+use super::maker;
 use super::model::SolanaModel;
 use super::noise::{POSITION_UNITS, SHARE_UNITS, SPAM_UNITS};
-use super::tokens::{SPL_TOKENS, Token};
+use super::tokens::{DemoToken, SPL_TOKENS};
 use super::wallet::WalletHistory;
 use super::wire;
 
@@ -24,11 +25,11 @@ const METADATA_SPACE: usize = 679;
 const TOKEN_ACCOUNT: usize = 165;
 
 /// Metadata accounts of the tokens that have one, by address.
-static METADATA: LazyLock<HashMap<Key, Token>> = LazyLock::new(|| {
-    let coins = (0..SPL_TOKENS).map(Token::Coin);
-    let spam = (0..SPAM_METADATA).map(Token::Spam);
-    let all = coins.chain(spam).chain([Token::Usdc, Token::Position]);
-    let program = Known::Metaplex.key();
+static METADATA: LazyLock<HashMap<Key, DemoToken>> = LazyLock::new(|| {
+    let coins = (0..SPL_TOKENS).map(DemoToken::Coin);
+    let spam = (0..SPAM_METADATA).map(DemoToken::Spam);
+    let all = coins.chain(spam).chain([DemoToken::Usdc, DemoToken::Position]);
+    let program = KnownAccount::Metaplex.key();
     all.filter(|token| token.has_metadata())
         .map(|token| (curve::derive(&[b"metadata", &program, &token.mint()], &program), token))
         .collect()
@@ -38,7 +39,7 @@ static METADATA: LazyLock<HashMap<Key, Token>> = LazyLock::new(|| {
 struct AccountData {
     data: Vec<u8>,
     lamports: u64,
-    owner: Known,
+    owner: KnownAccount,
     executable: bool,
 }
 
@@ -52,24 +53,27 @@ impl SolanaModel {
     }
 
     fn account_data(&self, key: &Key, head: Height) -> Option<AccountData> {
-        if let Some(token) = Token::from_mint(key) {
+        if let Some(token) = DemoToken::from_mint(key) {
             return Some(self.mint_data(token));
         }
-        if let Some(known) = Known::of(key) {
-            let (owner, executable) =
-                if known.is_program() { (Known::Loader, true) } else { (Known::System, false) };
+        if let Some(known) = KnownAccount::of(key) {
+            let (owner, executable) = if known.is_program() {
+                (KnownAccount::Loader, true)
+            } else {
+                (KnownAccount::System, false)
+            };
             return Some(AccountData { data: Vec::new(), lamports: 1_141_440, owner, executable });
         }
         if let Some(token) = METADATA.get(key) {
-            let (data, owner) = (metaplex(*token), Known::Metaplex);
+            let (data, owner) = (metaplex(*token), KnownAccount::Metaplex);
             return Some(AccountData { data, lamports: 5_616_720, owner, executable: false });
         }
         match self.subject(key)? {
-            super::model::Subject::TokenAccount(wallet, token) => {
+            super::model::ListSubject::TokenAccount(wallet, token) => {
                 let amount = self.holding(&wallet, token, wallet.count_at(head))?;
                 Some(token_account(&wallet.address, token, amount))
             }
-            super::model::Subject::Wallet(wallet) => {
+            super::model::ListSubject::Wallet(wallet) => {
                 let count = wallet.count_at(head);
                 let lamports =
                     3_000_000_000 + crate::demo::mix::mix(wallet.tag ^ count) % 40_000_000_000;
@@ -83,7 +87,7 @@ impl SolanaModel {
         }
     }
 
-    fn mint_data(&self, token: Token) -> AccountData {
+    fn mint_data(&self, token: DemoToken) -> AccountData {
         let supply = token.supply(self.seed());
         let mut data =
             [&[0; 36][..], &supply.to_le_bytes(), &[token.decimals(), 1], &[0; 36]].concat();
@@ -112,15 +116,20 @@ impl SolanaModel {
 
     /// Base units in the wallet's account of a token after `count` transactions; `None` where the
     /// account does not exist.
-    pub(super) fn holding(&self, wallet: &WalletHistory, token: Token, count: u64) -> Option<u64> {
+    pub(super) fn holding(
+        &self,
+        wallet: &WalletHistory,
+        token: DemoToken,
+        count: u64,
+    ) -> Option<u64> {
         let script = self.script(wallet);
         let trades = wallet.trades_below(count);
         let noises = wallet.noises_below(count);
         let rounds = |kind| (noises + 7).saturating_sub(noise_number(kind, 0)) / 8;
         match token {
-            Token::WrappedSol => None,
-            Token::Usdc => script.usdc_balance(trades),
-            Token::Coin(_) | Token::Created(..) => {
+            DemoToken::WrappedSol => None,
+            DemoToken::Usdc => script.usdc_balance(trades),
+            DemoToken::Coin(_) | DemoToken::Created(..) => {
                 let (lane, first, period) = script.cycles_of(token)?;
                 let turns = trades.checked_sub(lane + 1)? / LANES;
                 let begun = turns / STEPS;
@@ -129,30 +138,31 @@ impl SolanaModel {
                 let closed = step == STEPS - 1 && !script.keeps(lane, cycle);
                 (!closed).then(|| script.balance(lane, cycle, step))
             }
-            Token::Spam(number) => {
+            DemoToken::Spam(number) => {
                 let accounts = u64::from(wallet.plan.spam_accounts.max(1));
                 let number = u64::from(number);
                 let times =
                     (rounds(NoiseKind::Spam) + accounts - 1).saturating_sub(number) / accounts;
                 (number < accounts && times > 0).then(|| SPAM_UNITS.saturating_mul(times))
             }
-            Token::Position => match rounds(NoiseKind::Liquidity) {
+            DemoToken::Position => match rounds(NoiseKind::Liquidity) {
                 0 => None,
                 done => Some(if done % 2 == 1 { POSITION_UNITS } else { 0 }),
             },
-            Token::PositionShare => match rounds(NoiseKind::Liquidity) {
+            DemoToken::PositionShare => match rounds(NoiseKind::Liquidity) {
                 0 | 1 => None,
                 done => Some(if done % 4 == 2 { SHARE_UNITS } else { 0 }),
             },
-            Token::Idle => (rounds(NoiseKind::TokenAccount) % 2 == 1).then_some(0),
+            DemoToken::Idle => (rounds(NoiseKind::TokenAccount) % 2 == 1).then_some(0),
         }
     }
 
     /// The wallet's open token accounts after `count` transactions.
-    pub(super) fn holdings(&self, wallet: &WalletHistory, count: u64) -> Vec<(Token, u64)> {
+    pub(super) fn holdings(&self, wallet: &WalletHistory, count: u64) -> Vec<(DemoToken, u64)> {
         let script = self.script(wallet);
-        let mut tokens = vec![Token::Usdc, Token::Position, Token::PositionShare, Token::Idle];
-        tokens.extend((0..wallet.plan.spam_accounts.max(1)).map(Token::Spam));
+        let mut tokens =
+            vec![DemoToken::Usdc, DemoToken::Position, DemoToken::PositionShare, DemoToken::Idle];
+        tokens.extend((0..wallet.plan.spam_accounts.max(1)).map(DemoToken::Spam));
         for lane in 0..LANES {
             tokens
                 .extend((0..64).filter(|c| script.keeps(lane, *c)).map(|c| script.token(lane, c)));
@@ -161,7 +171,7 @@ impl SolanaModel {
         }
         tokens.sort_unstable();
         tokens.dedup();
-        let held = |token: Token| Some((token, self.holding(wallet, token, count)?));
+        let held = |token: DemoToken| Some((token, self.holding(wallet, token, count)?));
         tokens.into_iter().filter_map(held).collect()
     }
 
@@ -170,7 +180,7 @@ impl SolanaModel {
         &self,
         out: &mut Vec<u8>,
         wallet: &WalletHistory,
-        (token, amount): (Token, u64),
+        (token, amount): (DemoToken, u64),
         parsed: bool,
     ) {
         let account = token_account(&wallet.address, token, amount);
@@ -181,12 +191,12 @@ impl SolanaModel {
             write(out, &account);
         }
         out.extend_from_slice(b",\"pubkey\":");
-        wire::quoted_key(out, &build::token_account(self.seed(), wallet.tag, token));
+        wire::quoted_key(out, &maker::token_account(self.seed(), wallet.tag, token));
         out.push(b'}');
     }
 }
 
-fn token_account(owner: &Key, token: Token, amount: u64) -> AccountData {
+fn token_account(owner: &Key, token: DemoToken, amount: u64) -> AccountData {
     let mut data =
         [&token.mint()[..], owner, &amount.to_le_bytes(), &[0; 36], &[1], &[0; 56]].concat();
     if token.is_2022() {
@@ -203,7 +213,7 @@ fn text(value: &str) -> Vec<u8> {
 }
 
 /// A Metaplex metadata account: strings padded to their longest.
-fn metaplex(token: Token) -> Vec<u8> {
+fn metaplex(token: DemoToken) -> Vec<u8> {
     let padded = |value: &str, size: usize| {
         let mut bytes = value.as_bytes().to_vec();
         bytes.resize(size, 0);
@@ -236,15 +246,21 @@ fn write_tail(out: &mut Vec<u8>, account: &AccountData) {
     out.extend_from_slice(b",\"executable\":");
     out.extend_from_slice(executable);
     out.extend_from_slice(b",\"lamports\":");
-    wire::number(out, account.lamports);
+    number(out, account.lamports);
     out.extend_from_slice(b",\"owner\":\"");
     out.extend_from_slice(account.owner.text().as_bytes());
     out.extend_from_slice(b"\",\"rentEpoch\":18446744073709551615,\"space\":");
-    wire::number(out, u64::try_from(account.data.len()).unwrap_or(0));
+    number(out, u64::try_from(account.data.len()).unwrap_or(0));
     out.push(b'}');
 }
 
-fn write_parsed(out: &mut Vec<u8>, owner: &Key, token: Token, amount: u64, account: &AccountData) {
+fn write_parsed(
+    out: &mut Vec<u8>,
+    owner: &Key,
+    token: DemoToken,
+    amount: u64,
+    account: &AccountData,
+) {
     out.extend_from_slice(b"{\"data\":{\"parsed\":{\"info\":{\"isNative\":false,\"mint\":");
     wire::quoted_key(out, &token.mint());
     out.extend_from_slice(b",\"owner\":");
@@ -255,7 +271,7 @@ fn write_parsed(out: &mut Vec<u8>, owner: &Key, token: Token, amount: u64, accou
     out.extend_from_slice(b"},\"type\":\"account\"},\"program\":\"");
     out.extend_from_slice(program.as_bytes());
     out.extend_from_slice(b"\",\"space\":");
-    wire::number(out, u64::try_from(account.data.len()).unwrap_or(0));
+    number(out, u64::try_from(account.data.len()).unwrap_or(0));
     out.push(b'}');
     write_tail(out, account);
 }

@@ -1,12 +1,12 @@
-//! Trades through an aggregator, and trades that a keeper does for the wallet.
+//! Trades through an aggregator, and trades that a keeper executes for the wallet.
 
 use crate::domain::Side;
 
-use super::build::Maker;
-use super::history::{Hop, TradeSpec};
-use super::keys::{Known, Role, account};
-use super::pools::{self, Party};
-use super::tokens::Token;
+use super::history::TradeSpec;
+use super::keys::{KnownAccount, Role, account};
+use super::maker::Maker;
+use super::pools::{self, Hop, Party};
+use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};
 
 const ROUTE: [u8; 8] = [0xe5, 0x17, 0xcb, 0x97, 0x7a, 0xe3, 0xad, 0x2a];
@@ -22,7 +22,7 @@ pub(super) fn jupiter(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &Tra
     let hops: Vec<Hop> = trade.route.steps().copied().collect();
     let other = match trade.usdc {
         Some(usdc) => {
-            let account = maker.token(Token::Usdc, usdc.before);
+            let account = maker.token(DemoToken::Usdc, usdc.before);
             if usdc.before.is_none() {
                 maker.tx.create_associated(wallet, account, wallet);
             }
@@ -42,14 +42,14 @@ pub(super) fn jupiter(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &Tra
 }
 
 /// A keeper spends from the wallet's token account as its delegate and fills its USDC account, or
-/// the other way round. The message names only the accounts, never the wallet.
+/// the reverse. The message names only the accounts, never the wallet.
 pub(super) fn settlement(maker: &mut Maker<'_>, trade: &TradeSpec) {
     let keeper_key = account(maker.script.seed, Role::Keeper, [maker.dice.range(0, 3), 0]);
     let keeper = maker.tx.signer(keeper_key, 700 * SOL);
     maker.tx.budget(50_000);
     let coin = maker.token(trade.token, trade.before);
-    let usdc = maker.token(Token::Usdc, trade.usdc.and_then(|usdc| usdc.before));
-    // The keeper opens what is missing; the wallet is then named as the owner.
+    let usdc = maker.token(DemoToken::Usdc, trade.usdc.and_then(|usdc| usdc.before));
+    // The keeper opens missing accounts; the wallet is then named as the owner.
     for (account, state) in [(coin, trade.before), (usdc, trade.usdc.and_then(|usdc| usdc.before))]
     {
         if state.is_none() {
@@ -68,7 +68,7 @@ fn plan(hops: usize) -> Vec<u8> {
     let count = u32::try_from(hops).unwrap_or(0);
     let mut plan = count.to_le_bytes().to_vec();
     for at in 0..u8::try_from(hops).unwrap_or(0) {
-        // Kind of swap, percent, where the input and the output lie.
+        // Kind of swap, percent, indices of the input and the output.
         plan.extend([7, 100, at, at + 1]);
     }
     plan
@@ -90,14 +90,14 @@ fn leg(tx: &mut Tx, hop: &Hop, party: Party, events: Acc) {
         &get,
         &hop.get.1.to_le_bytes(),
     ];
-    tx.event(Known::Jupiter, events, &event.concat());
+    tx.event(KnownAccount::Jupiter, events, &event.concat());
 }
 
 /// One pool, between the user's own accounts.
 fn route(tx: &mut Tx, hop: &Hop, party: Party) {
     let token = tx.known(hop.give.0.program());
-    let program = tx.known(Known::Jupiter);
-    let events = tx.known(Known::JupiterEvents);
+    let program = tx.known(KnownAccount::Jupiter);
+    let events = tx.known(KnownAccount::JupiterEvents);
     let mint = tx.mint(hop.get.0);
     let inner = tx.known(hop.venue.program());
     for at in [events, mint, inner] {
@@ -116,10 +116,10 @@ fn route(tx: &mut Tx, hop: &Hop, party: Party) {
         inner,
     ];
     let data = [&ROUTE[..], &plan(1), &tail(hop.give.1, hop.get.1)].concat();
-    tx.enter(Known::Jupiter, &accounts, &data, "Route");
+    tx.enter(KnownAccount::Jupiter, &accounts, &data, "Route");
     leg(tx, hop, party, events);
     tx.leave(64_372);
-    tx.return_data = Some((Known::Jupiter, hop.get.1.to_le_bytes()));
+    tx.return_data = Some((KnownAccount::Jupiter, hop.get.1.to_le_bytes()));
 }
 
 /// Several pools, through accounts of the aggregator's own.
@@ -128,7 +128,7 @@ fn shared_route(tx: &mut Tx, hops: &[Hop], party: Party) {
     let seed = tx.seed();
     let authority_key = account(seed, Role::AggregatorAuthority, [0, 0]);
     let authority = tx.account(authority_key, 2_103_217_742);
-    let shared = |tx: &mut Tx, token: Token| {
+    let shared = |tx: &mut Tx, token: DemoToken| {
         let key =
             account(seed, Role::AggregatorAccount, [u64::from(token.code()), token.rate(seed)]);
         let account = tx.token_account(key, authority_key, token, Some(276_186_969));
@@ -136,8 +136,9 @@ fn shared_route(tx: &mut Tx, hops: &[Hop], party: Party) {
     };
     let source = shared(tx, first.give.0);
     let target = shared(tx, last.get.0);
-    let (token, program) = (tx.known(Known::Token), tx.known(Known::Jupiter));
-    let (newer, events) = (tx.known(Known::Token2022), tx.known(Known::JupiterEvents));
+    let (token, program) = (tx.known(KnownAccount::Token), tx.known(KnownAccount::Jupiter));
+    let (newer, events) =
+        (tx.known(KnownAccount::Token2022), tx.known(KnownAccount::JupiterEvents));
     let (give_mint, get_mint) = (tx.mint(first.give.0), tx.mint(last.get.0));
     for at in [authority, events, give_mint, get_mint, newer] {
         tx.lookup(at);
@@ -159,7 +160,7 @@ fn shared_route(tx: &mut Tx, hops: &[Hop], party: Party) {
     ];
     let body = tail(first.give.1, last.get.1);
     let data = [&SHARED_ROUTE[..], &[3], &plan(hops.len()), &body].concat();
-    tx.enter(Known::Jupiter, &accounts, &data, "SharedAccountsRoute");
+    tx.enter(KnownAccount::Jupiter, &accounts, &data, "SharedAccountsRoute");
     tx.send(party.from, source, party.authority, first.give.1, true);
     let mut from = source;
     for hop in hops {
@@ -169,7 +170,7 @@ fn shared_route(tx: &mut Tx, hops: &[Hop], party: Party) {
     }
     tx.send(target, party.to, authority, last.get.1, true);
     tx.leave(184_399);
-    tx.return_data = Some((Known::Jupiter, last.get.1.to_le_bytes()));
+    tx.return_data = Some((KnownAccount::Jupiter, last.get.1.to_le_bytes()));
 }
 
 /// A keeper fills a limit order: wrapped SOL leaves the escrow, the coin arrives at the maker.
@@ -189,45 +190,33 @@ pub(super) fn limit_fill(maker: &mut Maker<'_>, trade: &TradeSpec) {
     let order = tx.writable(order_key, 3_083_280);
     let remaining = trade.gross / 3;
     let held = Some(trade.gross + remaining);
-    let escrow = tx.token_account(escrow_key, order_key, Token::WrappedSol, held);
-    let own = |tx: &mut Tx, token: Token, amount: u64| {
+    let escrow = tx.token_account(escrow_key, order_key, DemoToken::WrappedSol, held);
+    let own = |tx: &mut Tx, token: DemoToken, amount: u64| {
         let key = account(seed, Role::KeeperAccount, [number, u64::from(token.code())]);
         tx.token_account(key, keeper_key, token, Some(amount))
     };
     let inventory = trade.units.saturating_mul(3).saturating_add(1_000_000);
-    let (wrapped, stock) = (own(tx, Token::WrappedSol, 12_345), own(tx, trade.token, inventory));
+    let (wrapped, stock) =
+        (own(tx, DemoToken::WrappedSol, 12_345), own(tx, trade.token, inventory));
     let fee_owner = account(seed, Role::LimitFee, [0, 0]);
     let fee_authority = tx.account(fee_owner, 5_000_000);
     let fee_key = account(seed, Role::LimitFee, [1, u64::from(trade.token.code())]);
     let fee_account = tx.token_account(fee_key, fee_owner, trade.token, Some(4_444));
-    let (token, system) = (tx.known(Known::Token), tx.known(Known::System));
-    let (calls, program) = (tx.known(Known::Instructions), tx.known(Known::JupiterLimit));
-    let (give_mint, get_mint) = (tx.mint(Token::WrappedSol), tx.mint(trade.token));
+    let (token, system) = (tx.known(KnownAccount::Token), tx.known(KnownAccount::System));
+    let (calls, program) =
+        (tx.known(KnownAccount::Instructions), tx.known(KnownAccount::JupiterLimit));
+    let (give_mint, get_mint) = (tx.mint(DemoToken::WrappedSol), tx.mint(trade.token));
     let data = [&PRE_FLASH_FILL[..], &trade.gross.to_le_bytes()].concat();
     let accounts = [order, escrow, keeper, wrapped, give_mint, token, calls, system];
-    tx.enter(Known::JupiterLimit, &accounts, &data, "PreFlashFillOrder");
+    tx.enter(KnownAccount::JupiterLimit, &accounts, &data, "PreFlashFillOrder");
     tx.send(escrow, wrapped, order, trade.gross, true);
     tx.leave(41_403);
-    // The event tells the amount before the fee of 0.1 %.
+    // The event contains the amount before the fee of 0.1 %.
     let fee = trade.units / 999;
-    let accounts = [
-        order,
-        escrow,
-        wallet,
-        keeper,
-        coin,
-        stock,
-        fee_authority,
-        fee_account,
-        program,
-        give_mint,
-        token,
-        get_mint,
-        token,
-        system,
-    ];
+    let first = [order, escrow, wallet, keeper, coin, stock, fee_authority, fee_account];
+    let accounts = [&first[..], &[program, give_mint, token, get_mint, token, system]].concat();
     let data = [&FLASH_FILL[..], &trade.units.saturating_add(fee).to_le_bytes()].concat();
-    tx.enter(Known::JupiterLimit, &accounts, &data, "FlashFillOrder");
+    tx.enter(KnownAccount::JupiterLimit, &accounts, &data, "FlashFillOrder");
     tx.send(stock, coin, keeper, trade.units, true);
     tx.send(stock, fee_account, keeper, fee, true);
     let event: [&[u8]; 7] = [

@@ -1,45 +1,11 @@
-//! Makes the transaction that a [`Spec`] describes.
-
-use crate::demo::mix;
-use crate::domain::Side;
+//! Builds the transaction that a [`Spec`] describes.
 
 use super::TradeKind;
-use super::history::{Content, Hop, Script, Spec, TradeSpec};
-use super::keys::{Key, Known, Role, account};
-use super::pools::{self, Party, Venue};
-use super::tokens::Token;
-use super::tx::{Acc, Tx};
+use super::history::{Content, Script, Spec, TradeSpec};
+use super::maker::Maker;
+use super::pools::PoolProgram;
+use super::tx::Tx;
 use super::{aggregated, noise, pump};
-
-const ACCOUNT_TAG: u64 = u64::from_le_bytes(*b"demoatas");
-const SOL: u64 = 1_000_000_000;
-
-/// Address of a wallet's own account of a token.
-pub(super) fn token_account(seed: u64, wallet_tag: u64, token: Token) -> Key {
-    let mut body = [0; 12];
-    let (number, tag) = body.split_at_mut(4);
-    number.copy_from_slice(&token.code().to_le_bytes());
-    tag.copy_from_slice(&wallet_tag.to_le_bytes());
-    mix::seal(seed ^ ACCOUNT_TAG, &body)
-}
-
-/// Wallet tag and token of a token account of the model.
-pub(super) fn open_token_account(seed: u64, key: &Key) -> Option<(u64, Token)> {
-    let body: [u8; 12] = mix::open(seed ^ ACCOUNT_TAG, key)?;
-    let (number, tag) = body.split_first_chunk::<4>()?;
-    let tag = u64::from_le_bytes(tag.try_into().ok()?);
-    Some((tag, Token::from_code(u32::from_le_bytes(*number), tag)?))
-}
-
-/// A transaction in the making, with whom it is about.
-pub(super) struct Maker<'a> {
-    pub(super) script: Script<'a>,
-    pub(super) spec: &'a Spec,
-    /// Unix seconds of its slot.
-    pub(super) time: u64,
-    pub(super) tx: Tx,
-    pub(super) dice: mix::Dice,
-}
 
 pub(super) fn build<'a>(script: Script<'a>, spec: &'a Spec, time: u64) -> Tx {
     let tx = Tx::new(script.seed, spec.version);
@@ -58,139 +24,48 @@ pub(super) fn build<'a>(script: Script<'a>, spec: &'a Spec, time: u64) -> Tx {
             | TradeKind::RaydiumV4
             | TradeKind::Whirlpool
             | TradeKind::JupiterSol
-            | TradeKind::JupiterUsdc => maker.signed_trade(trade),
+            | TradeKind::JupiterUsdc => signed_trade(&mut maker, trade),
         },
     }
     maker.tx
 }
 
-impl Maker<'_> {
-    pub(super) fn address(&self) -> Key {
-        self.script.wallet.address
+/// A trade that the wallet signs itself: budget, swap, then transfers to wallet applications
+/// and bots.
+fn signed_trade(maker: &mut Maker<'_>, trade: &TradeSpec) {
+    let wallet = maker.wallet();
+    let price = maker.dice.range(1_000, 2_000_000);
+    maker.tx.budget(price);
+    let tip_first = maker.dice.percent(50);
+    if tip_first {
+        maker.tip(wallet, trade);
     }
-
-    /// An address that belongs to this transaction alone.
-    pub(super) fn own_key(&self, role: Role, n: u64) -> Key {
-        let wallet = self.script.wallet.tag;
-        let fork = u64::from(self.spec.fork);
-        account(self.script.seed, role, [wallet, mix::hash(fork, &[self.spec.number, n])])
-    }
-
-    /// The wallet as the one that signs and pays.
-    pub(super) fn wallet(&mut self) -> Acc {
-        let lamports = 20 * SOL + self.dice.range(0, 30 * SOL);
-        let address = self.address();
-        self.tx.signer(address, lamports)
-    }
-
-    pub(super) fn stranger(&mut self, n: u64) -> Acc {
-        let (key, lamports) = (self.own_key(Role::Stranger, n), self.dice.range(SOL, 900 * SOL));
-        self.tx.writable(key, lamports)
-    }
-
-    /// The wallet's account of a token.
-    pub(super) fn token(&mut self, token: Token, amount: Option<u64>) -> Acc {
-        let key = token_account(self.script.seed, self.script.wallet.tag, token);
-        let owner = self.address();
-        self.tx.token_account(key, owner, token, amount)
-    }
-
-    pub(super) fn priority(&mut self) -> u64 {
-        self.dice.range(0, 300_000)
-    }
-
-    /// A trade that the wallet signs itself: budget, swap, then what wallets and bots add to it.
-    fn signed_trade(&mut self, trade: &TradeSpec) {
-        let wallet = self.wallet();
-        let price = self.dice.range(1_000, 2_000_000);
-        self.tx.budget(price);
-        let tip_first = self.dice.percent(50);
-        if tip_first {
-            self.tip(wallet, trade);
+    let coin = if trade.kind == TradeKind::PumpCreate {
+        pump::create(maker, wallet, trade)
+    } else {
+        let coin = maker.token(trade.token, trade.before);
+        if trade.before.is_none() {
+            maker.tx.create_associated(wallet, coin, wallet);
         }
-        let coin = if trade.kind == TradeKind::PumpCreate {
-            pump::create(self, wallet, trade)
-        } else {
-            let coin = self.token(trade.token, trade.before);
-            if trade.before.is_none() {
-                self.tx.create_associated(wallet, coin, wallet);
-            }
-            coin
-        };
-        match trade.kind {
-            TradeKind::PumpFun | TradeKind::PumpCreate => pump::curve(self, wallet, coin, trade),
-            TradeKind::PumpSwap => pump::swap(self, wallet, coin, trade),
-            TradeKind::RaydiumV4 => self.direct(wallet, coin, trade, Venue::RaydiumV4),
-            TradeKind::Whirlpool => self.direct(wallet, coin, trade, Venue::Whirlpool),
-            TradeKind::JupiterSol | TradeKind::JupiterUsdc => {
-                aggregated::jupiter(self, wallet, coin, trade);
-            }
-            TradeKind::Settlement | TradeKind::LimitFill => {}
+        coin
+    };
+    match trade.kind {
+        TradeKind::PumpFun | TradeKind::PumpCreate => pump::curve(maker, wallet, coin, trade),
+        TradeKind::PumpSwap => pump::swap(maker, wallet, coin, trade),
+        TradeKind::RaydiumV4 => maker.direct(wallet, coin, trade, PoolProgram::RaydiumV4),
+        TradeKind::Whirlpool => maker.direct(wallet, coin, trade, PoolProgram::Whirlpool),
+        TradeKind::JupiterSol | TradeKind::JupiterUsdc => {
+            aggregated::jupiter(maker, wallet, coin, trade);
         }
-        if trade.close {
-            self.tx.close(coin, wallet, wallet);
-        }
-        self.bot_fee(wallet, trade);
-        if !tip_first {
-            self.tip(wallet, trade);
-        }
-        let priority = self.priority();
-        self.tx.pay_fee(priority);
+        TradeKind::Settlement | TradeKind::LimitFill => {}
     }
-
-    fn bot_fee(&mut self, wallet: Acc, trade: &TradeSpec) {
-        if trade.bot_fee > 0 {
-            let receiver = account(self.script.seed, Role::BotFee, [self.dice.range(0, 5), 0]);
-            let receiver = self.tx.writable(receiver, 40 * SOL);
-            self.tx.transfer(wallet, receiver, trade.bot_fee);
-        }
+    if trade.close {
+        maker.tx.close(coin, wallet, wallet);
     }
-
-    fn tip(&mut self, wallet: Acc, trade: &TradeSpec) {
-        if trade.tip > 0 {
-            let known = self.dice.pick(Known::JitoTip1, &[Known::JitoTip2, Known::JitoTip3]);
-            let receiver = self.tx.writable(known.key(), 3_906_617_008);
-            self.tx.transfer(wallet, receiver, trade.tip);
-        }
+    maker.bot_fee(wallet, trade);
+    if !tip_first {
+        maker.tip(wallet, trade);
     }
-
-    /// Wrapped SOL for one swap: `lamports` to spend, or none to receive.
-    pub(super) fn wrap(&mut self, wallet: Acc, lamports: u64) -> Acc {
-        let account = self.token(Token::WrappedSol, None);
-        self.tx.create_associated(wallet, account, wallet);
-        if lamports > 0 {
-            self.tx.transfer(wallet, account, lamports);
-            self.tx.sync_native(account);
-        }
-        account
-    }
-
-    /// The same through a throw-away account, as Raydium's own page did it.
-    fn wrap_with_seed(&mut self, wallet: Acc, lamports: u64) -> Acc {
-        let key = self.own_key(Role::TemporaryAccount, 0);
-        let owner = self.address();
-        let account = self.tx.token_account(key, owner, Token::WrappedSol, None);
-        let rent = Token::WrappedSol.account_rent();
-        self.tx.create_with_seed(wallet, account, rent + lamports, 165, Known::Token);
-        self.tx.initialize(account, wallet);
-        account
-    }
-
-    /// A swap against SOL straight in one pool.
-    fn direct(&mut self, wallet: Acc, coin: Acc, trade: &TradeSpec, venue: Venue) {
-        let (base, sol) = ((trade.token, trade.units), (Token::WrappedSol, trade.gross));
-        let buys = trade.side == Side::Buy;
-        let spend = if buys { trade.gross } else { 0 };
-        // Buyers wrap a little more than they spend; the rest comes back at the close.
-        let wrapped = if venue == Venue::RaydiumV4 {
-            self.wrap_with_seed(wallet, spend)
-        } else {
-            self.wrap(wallet, spend + spend / 100)
-        };
-        let (give, get) = if buys { (sol, base) } else { (base, sol) };
-        let (from, to) = if buys { (wrapped, coin) } else { (coin, wrapped) };
-        let party = Party { authority: wallet, from, to };
-        pools::swap(&mut self.tx, &Hop { venue, give, get }, party);
-        self.tx.close(wrapped, wallet, wallet);
-    }
+    let priority = maker.priority();
+    maker.tx.pay_fee(priority);
 }

@@ -1,4 +1,4 @@
-//! Program-derived addresses: hashes that are no point of the curve.
+//! Program-derived addresses: hashes that are not points of the curve.
 
 use sha2::{Digest as _, Sha256};
 
@@ -76,13 +76,13 @@ fn jacobi(value: Units) -> i8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::solana::keys::Known;
+    use crate::demo::solana::keys::KnownAccount;
 
     /// The metadata account of USDC as explorers show it.
     #[test]
     fn derives_what_mainnet_derives() {
-        let program = Known::Metaplex.key();
-        let key = derive(&[b"metadata", &program, &Known::Usdc.key()], &program);
+        let program = KnownAccount::Metaplex.key();
+        let key = derive(&[b"metadata", &program, &KnownAccount::Usdc.key()], &program);
         let mut text = Vec::new();
         crate::demo::base58::encode(&key, &mut text);
         assert_eq!(

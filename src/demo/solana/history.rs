@@ -1,5 +1,5 @@
-//! What each transaction of a wallet is: kind, token, amounts. A pure function of the seed, the
-//! wallet, the number in its history and the fork.
+//! The content of each transaction of a wallet: kind, token, amounts. A pure function of the seed,
+//! the wallet, the number in its history and the fork.
 //!
 //! Trades run in four lanes. A lane works through one coin after another in cycles of eight trades
 //! (buy, buy, sell for USDC, buy, sell, buy with USDC, sell, sell all), so that the balance before
@@ -11,10 +11,10 @@ use crate::demo::mix::{self, Dice};
 use crate::domain::Side;
 
 use super::TradeKind;
-use super::keys::Known;
-use super::pools::{self, Venue};
+use super::keys::KnownAccount;
+use super::pools::{self, Route};
 use super::references;
-use super::tokens::{SPL_TOKENS, Token};
+use super::tokens::{DemoToken, SPL_TOKENS};
 use super::tx::Version;
 use super::wallet::WalletHistory;
 use crate::demo::timeline::Class;
@@ -23,22 +23,22 @@ pub(super) const LANES: u64 = 4;
 pub(super) const STEPS: u64 = 8;
 /// Coins of one lane.
 const LANE_COINS: u64 = 64;
-/// Of as many cycles of a lane one begins with a coin that the wallet creates.
+/// One in so many cycles of a lane begins with a coin that the wallet creates.
 const CREATION_PERIOD: u64 = 16;
 /// Steps at which the lanes trade against USDC: up, down, and so on.
 const USDC_STEPS: &[u64] = &[2, 5];
 const USDC_STEPS_ONLY: &[u64] = &[2, 3, 4, 5];
-/// Micro-USDC that one such trade moves, give or take a half.
+/// Micro-USDC of one such trade, plus or minus a half.
 const USDC_MOVE: u64 = 60_000_000;
 const SOL: u64 = 1_000_000_000;
-/// What a pool of SOL and USDC keeps, as a part.
+/// Fee of a pool of SOL and USDC, as a part.
 const HOP_FEE: u64 = 2_500;
 
-/// A trade in the making.
+/// A trade under construction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TradeSpec {
     pub(super) kind: TradeKind,
-    pub(super) token: Token,
+    pub(super) token: DemoToken,
     /// What the wallet does with the token.
     pub(super) side: Side,
     pub(super) units: u64,
@@ -46,16 +46,16 @@ pub(super) struct TradeSpec {
     pub(super) before: Option<u64>,
     /// The account is closed in the same transaction.
     pub(super) close: bool,
-    /// Lamports on the other side, before what the venue takes or adds.
+    /// Lamports of the counter side, before fees.
     pub(super) gross: u64,
     pub(super) usdc: Option<UsdcMove>,
     pub(super) route: Route,
-    /// Lamports of a transfer beside the swap to the maker of a bot, and to a relay.
+    /// Lamports of separate transfers to a bot's maker and to a relay.
     pub(super) bot_fee: u64,
     pub(super) tip: u64,
 }
 
-/// The wallet's USDC account in a trade; the direction is against the token's side.
+/// The wallet's USDC account in a trade; the direction is opposite to the token's side.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UsdcMove {
     pub(super) before: Option<u64>,
@@ -65,25 +65,6 @@ pub(super) struct UsdcMove {
 impl UsdcMove {
     pub(super) fn units(self) -> u64 {
         self.after.abs_diff(self.before.unwrap_or(0))
-    }
-}
-
-/// Pools of an aggregated trade, from what is given to what is got.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Route {
-    pub(super) hops: [Option<Hop>; 3],
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Hop {
-    pub(super) venue: Venue,
-    pub(super) give: (Token, u64),
-    pub(super) get: (Token, u64),
-}
-
-impl Route {
-    pub(super) fn steps(&self) -> impl DoubleEndedIterator<Item = &Hop> {
-        self.hops.iter().flatten()
     }
 }
 
@@ -113,12 +94,12 @@ const NOISE: [NoiseKind; 8] = [
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::large_enum_variant, reason = "made and used up at once; a box would cost more")]
 pub(super) enum Content {
-    /// The first transaction: somebody sends SOL.
+    /// The first transaction: a deposit of SOL.
     Funding,
     Trade(TradeSpec),
-    /// A swap that failed, by number among its like.
+    /// A failed swap, with its number within the kind.
     Failed(u64),
-    /// With the number among its like.
+    /// With its number within the kind.
     Noise(NoiseKind, u64),
 }
 
@@ -130,7 +111,7 @@ pub(super) struct Spec {
     pub(super) content: Content,
 }
 
-/// Reads the history of one wallet.
+/// Computes the history of one wallet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Script<'a> {
     pub(super) seed: u64,
@@ -153,7 +134,7 @@ impl Script<'_> {
         } else {
             Version::V0
         };
-        // Keepers and the failures, whose error names an instruction, have no version 1.
+        // Keepers, and failures, whose error names an instruction, have no version 1.
         let plain = matches!(
             content,
             Content::Failed(_)
@@ -165,7 +146,7 @@ impl Script<'_> {
         Spec { number, fork, version: if plain { Version::V0 } else { version }, content }
     }
 
-    /// Chances of one transaction; `purpose` keeps the uses apart.
+    /// Random numbers of one transaction; `purpose` separates the uses.
     pub(super) fn dice(&self, number: u64, fork: u32, purpose: u64) -> Dice {
         Dice::new(self.seed, &[self.wallet.tag, number, u64::from(fork), purpose])
     }
@@ -189,7 +170,7 @@ impl Script<'_> {
         let fair = (fair / 100).max(200) * dice.range(90, 110);
         let slot = self.wallet.spot(number).map_or(0, |spot| spot.slot);
         let price = references::price(self.seed, slot);
-        // What dollars pass through is worth them, but for a fee of the pool.
+        // The intermediate amount is worth the dollars, less a fee of the pool.
         let gross = usdc.map_or(fair, |usdc| {
             let worth = references::lamports(usdc.units(), price).max(2_000);
             if side == Side::Buy { worth - worth / HOP_FEE } else { worth + worth / HOP_FEE }
@@ -251,17 +232,17 @@ impl Script<'_> {
                 }
             }
             None => match token {
-                Token::Created(..) if step == 0 => K::PumpCreate,
-                Token::Created(..) => K::PumpFun,
+                DemoToken::Created(..) if step == 0 => K::PumpCreate,
+                DemoToken::Created(..) => K::PumpFun,
                 _ if token.is_2022() => dice.pick(K::PumpFun, &[K::PumpSwap, K::JupiterSol]),
                 _ if step == 3 && keeper => K::LimitFill,
-                Token::WrappedSol
-                | Token::Usdc
-                | Token::Coin(_)
-                | Token::Spam(_)
-                | Token::Position
-                | Token::PositionShare
-                | Token::Idle => {
+                DemoToken::WrappedSol
+                | DemoToken::Usdc
+                | DemoToken::Coin(_)
+                | DemoToken::Spam(_)
+                | DemoToken::Position
+                | DemoToken::PositionShare
+                | DemoToken::Idle => {
                     dice.pick(K::RaydiumV4, &[K::Whirlpool, K::JupiterSol, K::PumpFun])
                 }
             },
@@ -271,7 +252,7 @@ impl Script<'_> {
     // Tokens and balances.
 
     /// The coin that a lane trades in a cycle.
-    pub(super) fn token(&self, lane: u64, cycle: u64) -> Token {
+    pub(super) fn token(&self, lane: u64, cycle: u64) -> DemoToken {
         use TradeKind as K;
         let creates = match self.wallet.plan.only {
             None => lane % 2 == 1 && cycle % CREATION_PERIOD == 5,
@@ -279,7 +260,7 @@ impl Script<'_> {
         };
         let number = cycle * LANES + lane;
         if creates {
-            return Token::Created(
+            return DemoToken::Created(
                 self.wallet.tag,
                 u32::try_from(number).unwrap_or(u32::MAX) & 0x7fff_ffff,
             );
@@ -294,50 +275,50 @@ impl Script<'_> {
         let (factor, offset) = self.shuffle(lane);
         let place = cycle.wrapping_mul(factor).wrapping_add(offset) % LANE_COINS;
         let coin = u32::try_from(lane * LANE_COINS + place).unwrap_or(0);
-        Token::Coin(if newer { SPL_TOKENS + coin } else { coin })
+        DemoToken::Coin(if newer { SPL_TOKENS + coin } else { coin })
     }
 
-    /// In which order a lane goes through its coins.
+    /// The order of a lane's coins.
     fn shuffle(&self, lane: u64) -> (u64, u64) {
         let chance = mix::hash(self.seed, &[self.wallet.tag, lane, 3]);
         (chance >> 8 | 1, chance & 0xff)
     }
 
     /// Cycles of the lane that trade a coin: the first of them, and how far apart they are.
-    pub(super) fn cycles_of(&self, token: Token) -> Option<(u64, u64, u64)> {
+    pub(super) fn cycles_of(&self, token: DemoToken) -> Option<(u64, u64, u64)> {
         match token {
-            Token::Created(_, number) => {
+            DemoToken::Created(_, number) => {
                 let number = u64::from(number);
                 let (lane, cycle) = (number % LANES, number / LANES);
                 (self.token(lane, cycle) == token).then_some((lane, cycle, u64::MAX))
             }
-            Token::Coin(number) => {
+            DemoToken::Coin(number) => {
                 let coin = u64::from(number % SPL_TOKENS);
                 let (lane, place) = (coin / LANE_COINS, coin % LANE_COINS);
                 let (factor, offset) = self.shuffle(lane);
-                // The inverse of an odd number modulo a power of two, by Newton's steps.
+                // The inverse of an odd number modulo a power of two, by Newton's iteration.
                 let inverse = (0..6).fold(factor, |inverse, _| {
                     inverse.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(inverse)))
                 });
                 let cycle = place.wrapping_sub(offset).wrapping_mul(inverse) % LANE_COINS;
                 (self.token(lane, cycle) == token).then_some((lane, cycle, LANE_COINS))
             }
-            Token::WrappedSol
-            | Token::Usdc
-            | Token::Spam(_)
-            | Token::Position
-            | Token::PositionShare
-            | Token::Idle => None,
+            DemoToken::WrappedSol
+            | DemoToken::Usdc
+            | DemoToken::Spam(_)
+            | DemoToken::Position
+            | DemoToken::PositionShare
+            | DemoToken::Idle => None,
         }
     }
 
-    /// Whether the cycle leaves its account open with a holding.
+    /// Whether the cycle leaves its account open with a balance.
     pub(super) fn keeps(&self, lane: u64, cycle: u64) -> bool {
         let open = u64::from(self.wallet.plan.open_accounts);
         cycle < ((open + LANES - 1 - lane) / LANES).min(LANE_COINS)
     }
 
-    /// What is in the account before a cycle begins; `None` where it does not exist.
+    /// The account's balance before a cycle begins; `None` where it does not exist.
     fn carried(&self, lane: u64, cycle: u64) -> Option<u64> {
         let earlier = cycle.checked_sub(LANE_COINS)?;
         let same = self.token(lane, earlier) == self.token(lane, cycle);
@@ -372,7 +353,7 @@ impl Script<'_> {
         balance
     }
 
-    fn units(&self, token: Token, lamports: u64) -> u64 {
+    fn units(&self, token: DemoToken, lamports: u64) -> u64 {
         let units = u128::from(lamports) * u128::from(token.rate(self.seed)) / 1000;
         u64::try_from(units).unwrap_or(u64::MAX).max(1_000)
     }
@@ -438,13 +419,13 @@ pub(super) fn noise_number(kind: NoiseKind, n: u64) -> u64 {
 }
 
 impl TradeSpec {
-    /// Lamports of value on both rows or the one: exact where native is on the other side, the
-    /// native hop where the route has one, else nothing.
+    /// Lamports of value of the rows: exact where the counter side is native, the native hop where
+    /// the route has one, else none.
     pub(super) fn native(&self) -> Option<u64> {
         if self.usdc.is_some() {
             let mut hops = self.route.steps();
             let first = hops.next()?;
-            return (first.get.0 == Token::WrappedSol).then_some(first.get.1);
+            return (first.get.0 == DemoToken::WrappedSol).then_some(first.get.1);
         }
         Some(match (self.kind, self.side) {
             (TradeKind::PumpFun | TradeKind::PumpCreate, Side::Buy) => {
@@ -460,25 +441,25 @@ impl TradeSpec {
     }
 
     /// Program whose pool exchanged the token with the route.
-    pub(super) fn token_venue(&self) -> Known {
+    pub(super) fn token_venue(&self) -> KnownAccount {
         match self.kind {
-            TradeKind::PumpFun | TradeKind::PumpCreate => Known::PumpFun,
-            TradeKind::PumpSwap => Known::PumpSwap,
-            TradeKind::RaydiumV4 => Known::RaydiumV4,
-            TradeKind::Whirlpool => Known::Whirlpool,
-            TradeKind::LimitFill => Known::JupiterLimit,
+            TradeKind::PumpFun | TradeKind::PumpCreate => KnownAccount::PumpFun,
+            TradeKind::PumpSwap => KnownAccount::PumpSwap,
+            TradeKind::RaydiumV4 => KnownAccount::RaydiumV4,
+            TradeKind::Whirlpool => KnownAccount::Whirlpool,
+            TradeKind::LimitFill => KnownAccount::JupiterLimit,
             TradeKind::JupiterSol | TradeKind::JupiterUsdc | TradeKind::Settlement => {
                 let mut hops = self.route.steps();
                 let hop = if self.side == Side::Sell { hops.next() } else { hops.next_back() };
-                hop.map_or(Known::Jupiter, |hop| hop.venue.program())
+                hop.map_or(KnownAccount::Jupiter, |hop| hop.venue.program())
             }
         }
     }
 
     /// Program whose pool exchanged USDC with the route.
-    pub(super) fn usdc_venue(&self) -> Known {
+    pub(super) fn usdc_venue(&self) -> KnownAccount {
         let mut hops = self.route.steps();
         let hop = if self.side == Side::Sell { hops.next_back() } else { hops.next() };
-        hop.map_or(Known::Jupiter, |hop| hop.venue.program())
+        hop.map_or(KnownAccount::Jupiter, |hop| hop.venue.program())
     }
 }

@@ -1,5 +1,6 @@
 //! Addresses of the demo chain: real ones for programs and known accounts, keyed mixes for the
-//! rest. What has to be read back (token accounts, mints, signatures) is sealed, not looked up.
+//! rest. Addresses that must be decoded (token accounts, mints, signatures) are sealed, not looked
+//! up.
 
 use std::sync::LazyLock;
 
@@ -11,9 +12,9 @@ macro_rules! known {
     ($($name:ident = $text:literal,)*) => {
         /// Accounts that exist on mainnet under these addresses.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub(super) enum Known { $($name,)* }
+        pub(super) enum KnownAccount { $($name,)* }
 
-        impl Known {
+        impl KnownAccount {
             pub(super) const ALL: &[Self] = &[$(Self::$name,)*];
 
             pub(super) const fn text(self) -> &'static str {
@@ -60,16 +61,16 @@ known! {
 }
 
 static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
-    let decode = |known: &Known| {
+    let decode = |known: &KnownAccount| {
         let mut key = [0; 32];
-        // The texts are constants of this file, which a test reads: they decode.
+        // The texts are constants of this file, checked by a test.
         let _ = five8::decode_32(known.text().as_bytes(), &mut key);
         key
     };
-    Known::ALL.iter().map(decode).collect()
+    KnownAccount::ALL.iter().map(decode).collect()
 });
 
-impl Known {
+impl KnownAccount {
     pub(super) fn key(self) -> Key {
         let at = Self::ALL.iter().position(|known| *known == self);
         at.and_then(|at| KEYS.get(at)).copied().unwrap_or_default()
@@ -104,7 +105,7 @@ impl Known {
     }
 }
 
-/// What an account of the model is for; part of what its address is mixed from.
+/// The role of an account of the model; an input of its address.
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
 pub(super) enum Role {
@@ -158,11 +159,11 @@ mod tests {
 
     #[test]
     fn every_known_text_is_an_address() {
-        for known in Known::ALL {
+        for known in KnownAccount::ALL {
             let mut text = Vec::new();
             crate::demo::base58::encode(&known.key(), &mut text);
             assert_eq!(String::from_utf8(text).unwrap(), known.text());
-            assert_eq!(Known::of(&known.key()), Some(*known));
+            assert_eq!(KnownAccount::of(&known.key()), Some(*known));
         }
     }
 }

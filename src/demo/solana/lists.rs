@@ -1,13 +1,14 @@
-//! Which transactions name an address, newest first.
+//! The transactions that name an address, newest first.
 
 use std::sync::Arc;
 
 use super::TradeKind;
 use super::build;
 use super::history::{Content, LANES, NoiseKind, STEPS, noise_number};
-use super::model::{Entry, SolanaModel, Subject};
+use super::maker;
+use super::model::{ListEntry, ListSubject, SolanaModel};
 use super::noise;
-use super::tokens::Token;
+use super::tokens::DemoToken;
 use super::wallet::WalletHistory;
 use crate::demo::timeline::Class;
 
@@ -15,9 +16,9 @@ impl SolanaModel {
     /// Entries of a subject with numbers below `below`, newest first. The caller stops.
     pub(super) fn entries(
         &self,
-        subject: &Subject,
+        subject: &ListSubject,
         below: u64,
-    ) -> impl Iterator<Item = Entry> + use<> {
+    ) -> impl Iterator<Item = ListEntry> + use<> {
         let (model, subject) = (self.clone(), subject.clone());
         let mut below = below;
         std::iter::from_fn(move || {
@@ -27,20 +28,20 @@ impl SolanaModel {
         })
     }
 
-    pub(super) fn entry(&self, wallet: &WalletHistory, number: u64) -> Option<Entry> {
+    pub(super) fn entry(&self, wallet: &WalletHistory, number: u64) -> Option<ListEntry> {
         let spot = wallet.spot(number)?;
         let signature = self.signature(&wallet.address, number, self.fork(spot.slot));
         let failed = matches!(wallet.class(number), Class::Failed(_));
-        Some(Entry { signature, number, spot, failed })
+        Some(ListEntry { signature, number, spot, failed })
     }
 
     /// The newest transaction below a number that names the subject.
-    fn before(&self, subject: &Subject, below: u64) -> Option<u64> {
+    fn before(&self, subject: &ListSubject, below: u64) -> Option<u64> {
         match subject {
-            Subject::Wallet(wallet) => {
+            ListSubject::Wallet(wallet) => {
                 (0..below).rev().find(|number| self.names_wallet(wallet, *number))
             }
-            Subject::TokenAccount(wallet, token) => self.before_of(wallet, *token, below),
+            ListSubject::TokenAccount(wallet, token) => self.before_of(wallet, *token, below),
         }
     }
 
@@ -48,7 +49,7 @@ impl SolanaModel {
     pub(super) fn names_wallet(&self, wallet: &WalletHistory, number: u64) -> bool {
         match wallet.class(number) {
             Class::Funding | Class::Failed(_) => true,
-            // Only trades against USDC can be a keeper's settlement: the others need no look.
+            // Only trades against USDC can be a keeper's settlement.
             Class::Trade(trade) if !self.script(wallet).is_usdc(trade) => true,
             Class::Trade(_) => {
                 let Some(spot) = wallet.spot(number) else { return false };
@@ -68,7 +69,7 @@ impl SolanaModel {
         }
     }
 
-    fn before_of(&self, wallet: &Arc<WalletHistory>, token: Token, below: u64) -> Option<u64> {
+    fn before_of(&self, wallet: &Arc<WalletHistory>, token: DemoToken, below: u64) -> Option<u64> {
         let noise = |kind, wanted: &dyn Fn(u64) -> bool| {
             let (count, first) = (wallet.noises_below(below), noise_number(kind, 0));
             let rounds = (count + 7).saturating_sub(first) / 8;
@@ -76,25 +77,32 @@ impl SolanaModel {
             wallet.number_of_noise(noise_number(kind, n))
         };
         match token {
-            Token::Coin(_) | Token::Created(..) => self.before_in_cycles(wallet, token, below),
-            Token::Usdc => {
+            DemoToken::Coin(_) | DemoToken::Created(..) => {
+                self.before_in_cycles(wallet, token, below)
+            }
+            DemoToken::Usdc => {
                 let script = self.script(wallet);
                 let trades = wallet.trades_below(below);
                 let span = trades.saturating_sub(2 * LANES * STEPS)..trades;
                 let trade = span.rev().find(|trade| script.is_usdc(*trade))?;
                 Some(wallet.number_of_trade(trade))
             }
-            Token::Spam(number) => noise(NoiseKind::Spam, &|n| {
-                noise::spam_token(n, wallet.plan.spam_accounts).0 == Token::Spam(number)
+            DemoToken::Spam(number) => noise(NoiseKind::Spam, &|n| {
+                noise::spam_token(n, wallet.plan.spam_accounts).0 == DemoToken::Spam(number)
             }),
-            Token::Position => noise(NoiseKind::Liquidity, &|_| true),
-            Token::PositionShare => noise(NoiseKind::Liquidity, &|n| matches!(n % 4, 1 | 2)),
-            Token::Idle => noise(NoiseKind::TokenAccount, &|_| true),
-            Token::WrappedSol => (0..below).rev().find(|number| self.wraps(wallet, *number)),
+            DemoToken::Position => noise(NoiseKind::Liquidity, &|_| true),
+            DemoToken::PositionShare => noise(NoiseKind::Liquidity, &|n| matches!(n % 4, 1 | 2)),
+            DemoToken::Idle => noise(NoiseKind::TokenAccount, &|_| true),
+            DemoToken::WrappedSol => (0..below).rev().find(|number| self.wraps(wallet, *number)),
         }
     }
 
-    fn before_in_cycles(&self, wallet: &WalletHistory, token: Token, below: u64) -> Option<u64> {
+    fn before_in_cycles(
+        &self,
+        wallet: &WalletHistory,
+        token: DemoToken,
+        below: u64,
+    ) -> Option<u64> {
         let (lane, first, period) = self.script(wallet).cycles_of(token)?;
         let trades = wallet.trades_below(below);
         // The newest cycle of the coin that has begun, then its newest step below the bound.
@@ -114,13 +122,13 @@ impl SolanaModel {
         if matches!(wallet.class(number), Class::Funding | Class::Failed(_)) {
             return false;
         }
-        let key = build::token_account(self.seed(), wallet.tag, Token::WrappedSol);
+        let key = maker::token_account(self.seed(), wallet.tag, DemoToken::WrappedSol);
         let tx = build::build(self.script(wallet), &spec, 0);
         tx.accounts.iter().any(|account| account.key == key)
     }
 }
 
-impl Subject {
+impl ListSubject {
     pub(super) fn wallet(&self) -> &WalletHistory {
         match self {
             Self::Wallet(wallet) | Self::TokenAccount(wallet, _) => wallet,

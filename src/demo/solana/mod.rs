@@ -1,12 +1,14 @@
-//! A Solana out of one number: the chain, its wire format, its JSON-RPC.
+//! A Solana chain generated from one seed: the chain, its wire format, its JSON-RPC.
 
 mod accounts;
 mod aggregated;
 mod build;
 mod curve;
+mod digits;
 mod history;
 mod keys;
 mod lists;
+mod maker;
 mod model;
 mod names;
 mod noise;
@@ -25,16 +27,16 @@ mod wire;
 pub use super::timeline::Crowd;
 pub use model::{SampleWallet, SolanaModel, TrueTrade};
 pub use rpc::NodeOptions;
-pub(super) use rpc::{Call, answer};
+pub(super) use rpc::{RpcCall, answer};
 pub use wallet::WalletPlan;
 
 /// Bounds of a model.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelLimits {
-    /// Addresses remembered; beyond it an address still has its history, but its token accounts
-    /// are not found by their own address.
+    /// Remembered addresses; beyond it an address still has its history, but its token accounts are
+    /// not found by their own address.
     pub wallets_max: usize,
-    /// Trades that an address nobody registered has at most.
+    /// Maximum of trades of an address that was not registered.
     pub unknown_trades_max: u64,
 }
 
@@ -44,7 +46,7 @@ impl Default for ModelLimits {
     }
 }
 
-/// The ways to trade that the chain knows.
+/// Kinds of trades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TradeKind {
     /// On Pump.fun's bonding curve.
@@ -58,9 +60,9 @@ pub enum TradeKind {
     JupiterSol,
     /// Jupiter against USDC: two rows.
     JupiterUsdc,
-    /// A keeper fills the wallet's limit order; the wallet is named.
+    /// A keeper fills the wallet's limit order; the transaction names the wallet.
     LimitFill,
-    /// A keeper trades for the wallet; only the wallet's token accounts are named.
+    /// A keeper trades for the wallet; the transaction names only the wallet's token accounts.
     Settlement,
 }
 
@@ -78,11 +80,11 @@ impl TradeKind {
     ];
 }
 
-/// What a transaction is to its wallet.
+/// The meaning of a transaction for its wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TxKind {
     Trade(TradeKind),
     Failed,
-    /// Transfers, spam, liquidity, staking, orders placed: no trade.
+    /// Transfers, spam, liquidity, staking, orders placed: not trades.
     Noise,
 }

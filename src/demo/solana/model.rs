@@ -1,5 +1,4 @@
-//! The chain itself: wallets, head, forks. Holds what was registered and what was asked for, never
-//! a history.
+//! The chain: wallets, head, forks. Stores registered and queried addresses, never a history.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -7,11 +6,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::demo::mix;
 use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
 
-use super::build::{self, build};
+use super::build::build;
 use super::history::{Content, Script, Spec, TradeSpec};
-use super::keys::{Key, Known, Role, account};
+use super::keys::{Key, KnownAccount, Role, account};
+use super::maker;
 use super::references;
-use super::tokens::Token;
+use super::tokens::DemoToken;
 use super::wallet::{Spot, WalletHistory, WalletPlan};
 use super::wire::{self, Envelope};
 use super::{ModelLimits, TradeKind, TxKind, names, slots};
@@ -33,7 +33,7 @@ pub struct SampleWallet {
     pub address: Address,
 }
 
-/// A deterministic Solana. Cheap to clone; all clones are the same chain.
+/// A deterministic Solana. Cheap to clone; clones share the chain.
 #[derive(Debug, Clone)]
 pub struct SolanaModel {
     inner: Arc<Inner>,
@@ -49,10 +49,10 @@ struct Inner {
 #[derive(Debug)]
 struct State {
     head: Height,
-    /// Every address that was registered or asked for.
+    /// Every address that was registered or queried.
     wallets: HashMap<Key, Arc<WalletHistory>>,
     by_tag: HashMap<u64, Key>,
-    /// Slots from which on the chain was replaced, oldest replacement first.
+    /// Slots from which the chain was replaced, oldest replacement first.
     forks: Vec<Height>,
 }
 
@@ -61,13 +61,13 @@ struct State {
 pub struct TrueTrade {
     pub signature: TxId,
     pub slot: Height,
-    /// Place in the block.
+    /// Position in the block.
     pub index: u32,
     pub time: UnixSeconds,
     pub side: Side,
     pub mint: Address,
     pub units: Units,
-    /// Lamports; `None` where the transaction does not hold the value.
+    /// Lamports; `None` where the transaction does not contain the value.
     pub native: Option<Units>,
     /// Common name of the venue, and its program.
     pub venue: &'static str,
@@ -79,22 +79,22 @@ pub struct TrueTrade {
 
 /// One entry of a list of signatures.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct ListEntry {
     pub(super) signature: [u8; 64],
     pub(super) number: u64,
     pub(super) spot: Spot,
     pub(super) failed: bool,
 }
 
-/// What a list is about.
+/// The subject of a list.
 #[derive(Debug, Clone)]
-pub(super) enum Subject {
+pub(super) enum ListSubject {
     Wallet(Arc<WalletHistory>),
-    TokenAccount(Arc<WalletHistory>, Token),
+    TokenAccount(Arc<WalletHistory>, DemoToken),
 }
 
 impl SolanaModel {
-    /// A chain out of one number; its head is `DEFAULT_HEAD` until it is set.
+    /// A chain generated from one seed; its head is `DEFAULT_HEAD` until it is set.
     pub fn new(seed: u64) -> Self {
         Self::with_limits(seed, ModelLimits::default())
     }
@@ -128,12 +128,12 @@ impl SolanaModel {
         self.read().head
     }
 
-    /// Sets the finalized head, forwards or back; trades above it are not there yet.
+    /// Sets the finalized head, forwards or back; trades above it do not exist yet.
     pub fn set_head(&self, head: Height) {
         self.write().head = head;
     }
 
-    /// Moves the head on by some slots; returns it.
+    /// Moves the head forward by some slots; returns it.
     pub fn advance(&self, slots: u64) -> Height {
         let mut state = self.write();
         state.head = state.head.saturating_add(slots);
@@ -155,20 +155,20 @@ impl SolanaModel {
     }
 
     /// Replaces the chain from a slot on: same slots, other block hashes, signatures, SOL amounts
-    /// and venues. Token amounts stay, so that balances still follow each other.
+    /// and venues. Token amounts are unchanged, so that balances remain consistent.
     pub fn reorg(&self, from: Height) {
         self.write().forks.push(from);
     }
 
-    /// How often the chain was replaced at a slot.
+    /// How often the slot was replaced.
     pub(super) fn fork(&self, slot: Height) -> u32 {
         let state = self.read();
         let last = state.forks.iter().rposition(|from| *from <= slot);
         u32::try_from(last.map_or(0, |at| at + 1)).unwrap_or(u32::MAX)
     }
 
-    /// Trillionths of a dollar that one SOL is worth at a slot: what a trade against dollars is
-    /// worth by construction.
+    /// Price of one SOL at a slot in trillionths of a dollar: the value of trades against dollars
+    /// by construction.
     pub fn price_at(&self, slot: Height) -> Price {
         Price(references::price(self.inner.seed, slot))
     }
@@ -187,7 +187,7 @@ impl SolanaModel {
         }
     }
 
-    /// Registers a wallet whose address is mixed from a name; returns the address.
+    /// Registers a wallet whose address is derived from a name; returns the address.
     pub fn add_named(&self, name: &str, plan: WalletPlan) -> Address {
         let number = mix::digest(self.inner.seed, name.as_bytes());
         let key = account(self.inner.seed, Role::Signer, [number, 0]);
@@ -195,8 +195,8 @@ impl SolanaModel {
         Address::Solana(key)
     }
 
-    /// Registers the sample wallets of a demo, whose histories end at the head as it is now and go
-    /// on as it moves.
+    /// Registers the sample wallets of a demo, whose histories end at the current head and continue
+    /// as it moves.
     pub fn add_samples(&self) -> Vec<SampleWallet> {
         let head = self.head();
         let sample = |(name, trades): (&'static str, u64)| {
@@ -218,8 +218,8 @@ impl SolanaModel {
         wallet
     }
 
-    /// New transactions of a wallet above the head, until `trades` of them are trades; the head
-    /// moves on to the last of them. Returns the head.
+    /// Adds transactions of a wallet above the head, until `trades` of them are trades; the head
+    /// moves to the last of them. Returns the head.
     pub fn arrive(&self, address: Address, trades: u64) -> Height {
         let Address::Solana(key) = address else { return self.head() };
         let wallet = self.wallet(&key);
@@ -245,19 +245,19 @@ impl SolanaModel {
         self.insert(&mut state, *key, plan)
     }
 
-    /// What a list of an address would show: accounts that are no wallet show nothing.
-    pub(super) fn subject(&self, key: &Key) -> Option<Subject> {
-        if Known::of(key).is_some() || Token::from_mint(key).is_some() {
+    /// The subject of a list of an address; accounts that are not wallets have none.
+    pub(super) fn subject(&self, key: &Key) -> Option<ListSubject> {
+        if KnownAccount::of(key).is_some() || DemoToken::from_mint(key).is_some() {
             return None;
         }
-        if let Some((tag, token)) = build::open_token_account(self.inner.seed, key) {
+        if let Some((tag, token)) = maker::open_token_account(self.inner.seed, key) {
             let owner = self.read().by_tag.get(&tag).copied()?;
-            return Some(Subject::TokenAccount(self.wallet(&owner), token));
+            return Some(ListSubject::TokenAccount(self.wallet(&owner), token));
         }
-        Some(Subject::Wallet(self.wallet(key)))
+        Some(ListSubject::Wallet(self.wallet(key)))
     }
 
-    /// All wallets that were registered or asked for.
+    /// All wallets that were registered or queried.
     pub(super) fn wallets(&self) -> Vec<Arc<WalletHistory>> {
         self.read().wallets.values().cloned().collect()
     }
@@ -286,7 +286,7 @@ impl SolanaModel {
         mix::seal(self.inner.seed ^ SIGNATURE_TAG, &body)
     }
 
-    /// The transaction of a signature, if it stands on the chain as it is now.
+    /// The transaction with a signature, if it is on the current chain.
     pub(super) fn find(
         &self,
         signature: &[u8; 64],
@@ -359,7 +359,7 @@ impl SolanaModel {
         })
     }
 
-    /// What a transaction of a wallet is.
+    /// The kind of a wallet's transaction.
     pub fn kind_of(&self, signature: &TxId) -> Option<TxKind> {
         let TxId::Solana(signature) = signature else { return None };
         let (wallet, number, spot, _) = self.find(&signature.to_bytes())?;
@@ -391,7 +391,7 @@ impl SolanaModel {
             return Vec::new();
         };
         let signature = TxId::solana(&self.signature(&wallet.address, number, fork));
-        let row = |side, token: Token, units: u64, venue: Known, leg| TrueTrade {
+        let row = |side, token: DemoToken, units: u64, venue: KnownAccount, leg| TrueTrade {
             signature,
             slot: spot.slot,
             index: spot.index,
@@ -411,7 +411,7 @@ impl SolanaModel {
 
 fn rows_of(
     trade: &TradeSpec,
-    row: impl Fn(Side, Token, u64, Known, u16) -> TrueTrade,
+    row: impl Fn(Side, DemoToken, u64, KnownAccount, u16) -> TrueTrade,
 ) -> Vec<TrueTrade> {
     let Some(usdc) = trade.usdc else {
         return vec![row(trade.side, trade.token, trade.units, trade.token_venue(), 0)];
@@ -419,10 +419,10 @@ fn rows_of(
     let coin = |leg| row(trade.side, trade.token, trade.units, trade.token_venue(), leg);
     match trade.side {
         Side::Sell => {
-            vec![coin(0), row(Side::Buy, Token::Usdc, usdc.units(), trade.usdc_venue(), 1)]
+            vec![coin(0), row(Side::Buy, DemoToken::Usdc, usdc.units(), trade.usdc_venue(), 1)]
         }
         Side::Buy => {
-            vec![row(Side::Sell, Token::Usdc, usdc.units(), trade.usdc_venue(), 0), coin(1)]
+            vec![row(Side::Sell, DemoToken::Usdc, usdc.units(), trade.usdc_venue(), 0), coin(1)]
         }
     }
 }

@@ -1,14 +1,14 @@
-//! What is no trade: transfers, spam, liquidity, staking, orders, failures.
+//! Transactions that are not trades: transfers, spam, liquidity, staking, orders, failures.
 
-use super::build::Maker;
 use super::history::NoiseKind;
-use super::keys::{Known, Role, account};
+use super::keys::{KnownAccount, Role, account};
+use super::maker::Maker;
 use super::pools::BUY;
-use super::tokens::Token;
+use super::tokens::DemoToken;
 use super::tx::Acc;
 
 const SOL: u64 = 1_000_000_000;
-/// Units that a stranger's spam brings each time, and that a liquidity position holds.
+/// Units of each spam transfer and of a liquidity position.
 pub(super) const SPAM_UNITS: u64 = 777_000_000;
 pub(super) const POSITION_UNITS: u64 = 250_000_000;
 pub(super) const SHARE_UNITS: u64 = 90_000_000_000;
@@ -16,9 +16,9 @@ const DEPOSIT: [u8; 8] = [0xf2, 0x23, 0xc6, 0x89, 0x52, 0xe1, 0xf2, 0xb6];
 const WITHDRAW: [u8; 8] = [0xb7, 0x12, 0x46, 0x9c, 0x94, 0x6d, 0xa1, 0x22];
 const INITIALIZE_ORDER: [u8; 8] = [0x85, 0x6e, 0x4a, 0xaf, 0x70, 0x9f, 0xf5, 0x9f];
 const CREATE_ORDER_EVENT: [u8; 8] = [0x31, 0x8e, 0x48, 0xa6, 0xe6, 0x1d, 0x54, 0x54];
-/// Slippage and the like, as programs number them.
+/// A program's error code for slippage.
 const TOO_MUCH_SOL: u32 = 6_002;
-/// How a failed swap fails: the instruction behind the compute budget, and the code.
+/// How a failed swap fails: the instruction after the compute budget, and the code.
 pub(super) const FAILURE: (u8, u32) = (2, TOO_MUCH_SOL);
 
 pub(super) fn make(maker: &mut Maker<'_>, kind: NoiseKind, n: u64) {
@@ -37,7 +37,7 @@ pub(super) fn make(maker: &mut Maker<'_>, kind: NoiseKind, n: u64) {
     }
 }
 
-/// The first transaction of every wallet: before it there was nothing.
+/// The first transaction of every wallet.
 pub(super) fn funding(maker: &mut Maker<'_>) {
     let lamports = maker.dice.range(30 * SOL, 60 * SOL);
     receive(maker, lamports, 0);
@@ -61,8 +61,8 @@ fn send(maker: &mut Maker<'_>) {
     maker.tx.pay_fee(200);
 }
 
-/// A stranger sends a worthless token; the first time it opens the wallet's account for it, later
-/// its transactions name that account only.
+/// Another account sends a worthless token; the first time it opens the wallet's account for it,
+/// later its transactions name that account only.
 fn spam(maker: &mut Maker<'_>, n: u64) {
     let (token, round) = spam_token(n, maker.script.wallet.plan.spam_accounts);
     let owner = account(maker.script.seed, Role::Stranger, [u64::from(token.code()), 0]);
@@ -81,25 +81,25 @@ fn spam(maker: &mut Maker<'_>, n: u64) {
 }
 
 /// Token of the n-th spam, and how often it came before.
-pub(super) fn spam_token(n: u64, accounts: u32) -> (Token, u64) {
+pub(super) fn spam_token(n: u64, accounts: u32) -> (DemoToken, u64) {
     let accounts = u64::from(accounts.max(1));
-    (Token::Spam(u32::try_from(n % accounts).unwrap_or(0)), n / accounts)
+    (DemoToken::Spam(u32::try_from(n % accounts).unwrap_or(0)), n / accounts)
 }
 
-/// Opens an empty token account, the next time closes it.
+/// Opens an empty token account; the next time closes it.
 fn token_account(maker: &mut Maker<'_>, n: u64) {
     let wallet = maker.wallet();
     if n.is_multiple_of(2) {
-        let account = maker.token(Token::Idle, None);
+        let account = maker.token(DemoToken::Idle, None);
         maker.tx.create_associated(wallet, account, wallet);
     } else {
-        let account = maker.token(Token::Idle, Some(0));
+        let account = maker.token(DemoToken::Idle, Some(0));
         maker.tx.close(account, wallet, wallet);
     }
     maker.tx.pay_fee(0);
 }
 
-/// A round of four: the token comes in, goes into a pool, comes out again, and leaves.
+/// A round of four: the token arrives, is added to a pool, is removed again, and leaves.
 fn liquidity(maker: &mut Maker<'_>, n: u64) {
     let first = n < 2;
     match n % 4 {
@@ -113,11 +113,11 @@ fn liquidity(maker: &mut Maker<'_>, n: u64) {
 fn move_position(maker: &mut Maker<'_>, opens: bool, comes: bool) {
     let wallet = maker.wallet();
     let held = if comes { 0 } else { POSITION_UNITS };
-    let own = maker.token(Token::Position, (!opens).then_some(held));
+    let own = maker.token(DemoToken::Position, (!opens).then_some(held));
     let other = maker.own_key(Role::Stranger, 1);
     let sender = maker.tx.signer(other, SOL);
     let key = maker.own_key(Role::KeeperAccount, 1);
-    let away = maker.tx.token_account(key, other, Token::Position, Some(POSITION_UNITS * 9));
+    let away = maker.tx.token_account(key, other, DemoToken::Position, Some(POSITION_UNITS * 9));
     if opens {
         maker.tx.create_associated(wallet, own, wallet);
     }
@@ -136,8 +136,8 @@ fn pool_position(maker: &mut Maker<'_>, opens: bool, deposit: bool) {
     maker.tx.budget(10_000);
     let lamports = 2 * SOL;
     let (held, shares) = if deposit { (POSITION_UNITS, 0) } else { (0, SHARE_UNITS) };
-    let own = maker.token(Token::Position, Some(held));
-    let share = maker.token(Token::PositionShare, (!opens).then_some(shares));
+    let own = maker.token(DemoToken::Position, Some(held));
+    let share = maker.token(DemoToken::PositionShare, (!opens).then_some(shares));
     if opens {
         maker.tx.create_associated(wallet, share, wallet);
     }
@@ -147,20 +147,21 @@ fn pool_position(maker: &mut Maker<'_>, opens: bool, deposit: bool) {
     let authority = tx.account(authority_key, SOL);
     let pool = tx.writable(account(seed, Role::Pool, [5, 0]), 5_324_400);
     let vault = account(seed, Role::VaultBase, [5, 0]);
-    let vault = tx.token_account(vault, authority_key, Token::Position, Some(POSITION_UNITS * 800));
+    let vault =
+        tx.token_account(vault, authority_key, DemoToken::Position, Some(POSITION_UNITS * 800));
     let sol_vault = account(seed, Role::VaultQuote, [5, 0]);
     let sol_vault =
-        tx.token_account(sol_vault, authority_key, Token::WrappedSol, Some(lamports * 800));
-    let (token, newer) = (tx.known(Known::Token), tx.known(Known::Token2022));
-    let (mint, quote) = (tx.mint(Token::Position), tx.mint(Token::WrappedSol));
-    let share_mint = tx.mint(Token::PositionShare);
+        tx.token_account(sol_vault, authority_key, DemoToken::WrappedSol, Some(lamports * 800));
+    let (token, newer) = (tx.known(KnownAccount::Token), tx.known(KnownAccount::Token2022));
+    let (mint, quote) = (tx.mint(DemoToken::Position), tx.mint(DemoToken::WrappedSol));
+    let share_mint = tx.mint(DemoToken::PositionShare);
     let accounts: [Acc; 13] = [
         wallet, authority, pool, share, own, wrapped, vault, sol_vault, token, newer, mint, quote,
         share_mint,
     ];
     let (tag, name) = if deposit { (DEPOSIT, "Deposit") } else { (WITHDRAW, "Withdraw") };
     let amounts = [SHARE_UNITS, POSITION_UNITS, lamports].map(u64::to_le_bytes).concat();
-    tx.enter(Known::RaydiumCpmm, &accounts, &[&tag[..], &amounts].concat(), name);
+    tx.enter(KnownAccount::RaydiumCpmm, &accounts, &[&tag[..], &amounts].concat(), name);
     if deposit {
         tx.send(own, vault, wallet, POSITION_UNITS, true);
         tx.send(wrapped, sol_vault, wallet, lamports, true);
@@ -183,20 +184,20 @@ fn stake(maker: &mut Maker<'_>) {
     let lamports = maker.dice.range(SOL, 5 * SOL);
     let tx = &mut maker.tx;
     let stake = tx.writable(key, 0);
-    tx.create_with_seed(wallet, stake, lamports + 2_282_880, 200, Known::Stake);
-    let rent = tx.known(Known::Rent);
+    tx.create_with_seed(wallet, stake, lamports + 2_282_880, 200, KnownAccount::Stake);
+    let rent = tx.known(KnownAccount::Rent);
     let owner = tx.key(wallet);
     let data = [&[0; 4][..], &owner, &owner, &[0; 48]].concat();
-    tx.call(Known::Stake, &[stake, rent], &data, "", 0);
+    tx.call(KnownAccount::Stake, &[stake, rent], &data, "", 0);
     let vote = tx.account(validator, 8_675_185_727);
-    let (clock, past) = (tx.known(Known::Clock), tx.known(Known::StakeHistory));
-    let config = tx.known(Known::StakeConfig);
+    let (clock, past) = (tx.known(KnownAccount::Clock), tx.known(KnownAccount::StakeHistory));
+    let config = tx.known(KnownAccount::StakeConfig);
     let accounts = [stake, vote, clock, past, config, wallet];
-    tx.call(Known::Stake, &accounts, &[2, 0, 0, 0], "", 0);
+    tx.call(KnownAccount::Stake, &accounts, &[2, 0, 0, 0], "", 0);
     tx.pay_fee(0);
 }
 
-/// Places a limit order: SOL goes into its escrow, nothing comes back yet.
+/// Places a limit order: SOL goes to its escrow, nothing comes back yet.
 fn limit_open(maker: &mut Maker<'_>) {
     let wallet = maker.wallet();
     maker.tx.budget(5_000);
@@ -207,15 +208,21 @@ fn limit_open(maker: &mut Maker<'_>) {
     let tx = &mut maker.tx;
     let base = tx.signer(base_key, 0);
     let order = tx.writable(order_key, 0);
-    let escrow = tx.token_account(escrow_key, order_key, Token::WrappedSol, None);
-    let (token, system) = (tx.known(Known::Token), tx.known(Known::System));
-    let (give, get) = (tx.mint(Token::WrappedSol), tx.mint(Token::Usdc));
+    let escrow = tx.token_account(escrow_key, order_key, DemoToken::WrappedSol, None);
+    let (token, system) = (tx.known(KnownAccount::Token), tx.known(KnownAccount::System));
+    let (give, get) = (tx.mint(DemoToken::WrappedSol), tx.mint(DemoToken::Usdc));
     let accounts = [base, wallet, order, escrow, wrapped, give, token, get, token, system];
     let want = lamports / 1000 * 200;
     let data = [&INITIALIZE_ORDER[..], &lamports.to_le_bytes(), &want.to_le_bytes(), &[0]].concat();
-    tx.enter(Known::JupiterLimit, &accounts, &data, "InitializeOrder");
-    tx.create_account(wallet, order, 3_083_280, 315, Known::JupiterLimit);
-    tx.create_account(wallet, escrow, Token::WrappedSol.account_rent(), 165, Known::Token);
+    tx.enter(KnownAccount::JupiterLimit, &accounts, &data, "InitializeOrder");
+    tx.create_account(wallet, order, 3_083_280, 315, KnownAccount::JupiterLimit);
+    tx.create_account(
+        wallet,
+        escrow,
+        DemoToken::WrappedSol.account_rent(),
+        165,
+        KnownAccount::Token,
+    );
     tx.initialize(escrow, order);
     tx.send(wrapped, escrow, wallet, lamports, true);
     let maker_key = tx.key(wallet);
@@ -223,8 +230,8 @@ fn limit_open(maker: &mut Maker<'_>) {
         &CREATE_ORDER_EVENT,
         &order_key,
         &maker_key,
-        &Token::WrappedSol.mint(),
-        &Token::Usdc.mint(),
+        &DemoToken::WrappedSol.mint(),
+        &DemoToken::Usdc.mint(),
         &lamports.to_le_bytes(),
         &want.to_le_bytes(),
         &[0],
@@ -236,12 +243,12 @@ fn limit_open(maker: &mut Maker<'_>) {
     maker.tx.pay_fee(priority);
 }
 
-/// A buy that asked for too good a price: all that moves is the fee.
+/// A buy with too low a slippage: only the fee moves.
 pub(super) fn failed(maker: &mut Maker<'_>, n: u64) {
     let wallet = maker.wallet();
     maker.tx.budget(1_000_000);
     let seed = maker.script.seed;
-    let coin = Token::Coin(u32::try_from(n % 200).unwrap_or(0));
+    let coin = DemoToken::Coin(u32::try_from(n % 200).unwrap_or(0));
     let key = maker.own_key(Role::FailedAccount, 0);
     let tx = &mut maker.tx;
     let mint = tx.mint(coin);
@@ -251,14 +258,14 @@ pub(super) fn failed(maker: &mut Maker<'_>, n: u64) {
     let vault = account(seed, Role::VaultBase, number);
     let vault = tx.token_account(vault, state_key, coin, Some(400_000_000_000_000));
     let own = tx.writable(key, 0);
-    let (system, token) = (tx.known(Known::System), tx.known(coin.program()));
+    let (system, token) = (tx.known(KnownAccount::System), tx.known(coin.program()));
     let (global, program) = (
         tx.account(account(seed, Role::GlobalState, [1, 0]), 454_657_808),
-        tx.known(Known::PumpFun),
+        tx.known(KnownAccount::PumpFun),
     );
     let accounts = [global, mint, state, vault, own, wallet, system, token, program];
     let data = [&BUY[..], &1_000_000_u64.to_le_bytes(), &SOL.to_le_bytes()].concat();
-    tx.enter(Known::PumpFun, &accounts, &data, "Buy");
+    tx.enter(KnownAccount::PumpFun, &accounts, &data, "Buy");
     tx.fail(TOO_MUCH_SOL);
     let priority = maker.priority();
     maker.tx.pay_fee(priority);

@@ -1,28 +1,30 @@
-//! The lists of a node: pages of signatures, and of whole transactions.
+//! The lists of a node: pages of signatures, and of full transactions.
 
 use crate::domain::Height;
 
-use super::model::{Entry, Subject};
-use super::params::{Options, RpcError, at_least_confirmed, key, signature};
+use super::digits::number;
+use super::model::{ListEntry, ListSubject};
+use super::params::{DemoError, ParamOptions, at_least_confirmed, key, signature};
 use super::rpc::Desk;
+use super::wallet::WalletHistory;
 use super::{slots, wire};
 use crate::demo::mix::Dice;
-use crate::demo::rpc::Reply;
+use crate::demo::rpc::CallReply;
 
 const LIST_MAX: u64 = 1_000;
 const FULL_PAGE_MAX: u64 = 100;
-/// Entries that even a page which ends early has.
+/// Minimum of entries of a page that ends early.
 const SHORT_MIN: usize = 5;
 
 impl Desk<'_> {
-    pub(super) fn signatures(&self) -> Reply {
+    pub(super) fn signatures(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        let options = Options::at(self.params, 1);
+        let options = ParamOptions::at(self.params, 1);
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
         let limit = options.number("limit").unwrap_or(LIST_MAX);
         if !(1..=LIST_MAX).contains(&limit) {
-            return Err(RpcError::invalid("Invalid limit; max 1000"));
+            return Err(DemoError::invalid("Invalid limit; max 1000"));
         }
         let limit = usize::try_from(limit).unwrap_or(0);
         let before = options.text("before").map(signature).transpose()?;
@@ -38,17 +40,17 @@ impl Desk<'_> {
 
     fn page(
         &self,
-        subject: &Subject,
+        subject: &ListSubject,
         head: Height,
         before: Option<[u8; 64]>,
         until: Option<[u8; 64]>,
         limit: usize,
-    ) -> Vec<Entry> {
+    ) -> Vec<ListEntry> {
         let wallet = subject.wallet();
         let mut edge = None;
         let mut below = wallet.count_at(head);
         if let Some(before) = before {
-            // A cursor that the node does not know gets an empty page.
+            // A cursor that the node does not have gets an empty page.
             let Some((_, number, spot, _)) = self.model.find(&before) else { return Vec::new() };
             if spot.slot > head || spot.slot < self.node.first_available {
                 return Vec::new();
@@ -67,7 +69,7 @@ impl Desk<'_> {
             above && Some(entry.signature) != until && entry.spot.slot >= self.node.first_available
         });
         let lost = usize::from(self.twist.lose);
-        let mut page: Vec<Entry> = kept.take(limit + lost).collect();
+        let mut page: Vec<ListEntry> = kept.take(limit + lost).collect();
         if let (true, Some(first)) = (self.twist.lose, page.first().copied()) {
             // Nodes lose siblings of the cursor's slot, not whole slots.
             if edge.is_some_and(|(_, slot)| slot == first.spot.slot) {
@@ -83,8 +85,8 @@ impl Desk<'_> {
         page
     }
 
-    /// Whether it cut the page short.
-    fn end_early(&self, page: &mut Vec<Entry>) -> bool {
+    /// Ends the page early; returns whether it did.
+    fn end_early(&self, page: &mut Vec<ListEntry>) -> bool {
         let Some(salt) = self.twist.short.filter(|_| page.len() > SHORT_MIN) else { return false };
         let dice = &mut Dice::new(salt, &[]);
         let least = u64::try_from(SHORT_MIN).unwrap_or(u64::MAX);
@@ -93,13 +95,13 @@ impl Desk<'_> {
         true
     }
 
-    /// Entries below a number, with the transactions of a slot in this node's order of the moment.
+    /// Entries below a number, with the transactions of a slot in this node's current order.
     fn ordered(
         &self,
-        subject: &Subject,
+        subject: &ListSubject,
         below: u64,
         edge: Option<([u8; 64], Height)>,
-    ) -> Box<dyn Iterator<Item = Entry>> {
+    ) -> Box<dyn Iterator<Item = ListEntry>> {
         let entries = self.model.entries(subject, below);
         let Some(salt) = self.twist.flip else {
             let skip = edge.map(|(signature, slot)| {
@@ -108,7 +110,7 @@ impl Desk<'_> {
                 (slot, spot.filter(|spot| wallet.spot(below) != Some(*spot)))
             });
             return Box::new(entries.skip_while(move |entry| match skip {
-                // A cursor of another wallet: what stands above it in its slot is passed over.
+                // A cursor of another wallet: entries above it in its slot are skipped.
                 Some((slot, Some(spot))) => {
                     entry.spot.slot == slot && entry.spot.index >= spot.index
                 }
@@ -116,7 +118,7 @@ impl Desk<'_> {
             }));
         };
         let mut entries = entries.peekable();
-        let mut group: Vec<Entry> = Vec::new();
+        let mut group: Vec<ListEntry> = Vec::new();
         let mut edge = edge;
         Box::new(std::iter::from_fn(move || {
             while group.is_empty() {
@@ -138,9 +140,9 @@ impl Desk<'_> {
         }))
     }
 
-    fn write_entry(&self, out: &mut Vec<u8>, entry: &Entry, index: Option<u32>) {
+    fn write_entry(&self, out: &mut Vec<u8>, entry: &ListEntry, index: Option<u32>) {
         out.extend_from_slice(b"{\"blockTime\":");
-        wire::number(out, slots::time(entry.spot.slot));
+        number(out, slots::time(entry.spot.slot));
         let status: &[u8] = if entry.spot.slot <= self.head { b"finalized" } else { b"confirmed" };
         out.extend_from_slice(b",\"confirmationStatus\":\"");
         out.extend_from_slice(status);
@@ -149,38 +151,38 @@ impl Desk<'_> {
         out.extend_from_slice(b",\"memo\":null,\"signature\":");
         wire::quoted_signature(out, &entry.signature);
         out.extend_from_slice(b",\"slot\":");
-        wire::number(out, entry.spot.slot);
+        number(out, entry.spot.slot);
         if let Some(index) = index {
             out.extend_from_slice(b",\"transactionIndex\":");
-            wire::number(out, u64::from(index));
+            number(out, u64::from(index));
         }
         out.push(b'}');
     }
 
-    /// `getTransactionsForAddress`, newest or oldest first, signatures or whole transactions.
-    pub(super) fn transactions_for_address(&self) -> Reply {
+    /// `getTransactionsForAddress`, newest or oldest first, signatures or full transactions.
+    pub(super) fn transactions_for_address(&self) -> CallReply {
         let key = key(self.params, 0)?;
-        let options = Options::at(self.params, 1);
+        let options = ParamOptions::at(self.params, 1);
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
         let full = options.text("transactionDetails") == Some("full");
         let most = if full { FULL_PAGE_MAX } else { LIST_MAX };
         let limit = options.number("limit").unwrap_or(most);
         if !(1..=most).contains(&limit) {
-            return Err(RpcError::invalid(format!("limit must be between 1 and {most}")));
+            return Err(DemoError::invalid(format!("limit must be between 1 and {most}")));
         }
-        let filters = Options::of(options.get("filters"));
+        let filters = ParamOptions::of(options.get("filters"));
         let bounds = Bounds::new(filters, head, self.node.first_available);
         let with_accounts = matches!(filters.text("tokenAccounts"), Some("balanceChanged" | "all"));
         let ascending = options.text("sortOrder") == Some("asc");
         let from = options.text("paginationToken").map(token_position).transpose()?;
-        let Some(Subject::Wallet(wallet)) = self.model.subject(&key) else {
+        let Some(ListSubject::Wallet(wallet)) = self.model.subject(&key) else {
             return Ok(b"{\"data\":[],\"paginationToken\":null}".to_vec());
         };
         let count = wallet.count_at(bounds.high);
         let numbers: Box<dyn Iterator<Item = u64>> =
             if ascending { Box::new(0..count) } else { Box::new((0..count).rev()) };
-        let fits = |entry: &Entry| {
+        let fits = |entry: &ListEntry| {
             let place = (entry.spot.slot, entry.spot.index);
             let behind =
                 from.is_none_or(|from| if ascending { place > from } else { place < from });
@@ -193,17 +195,27 @@ impl Desk<'_> {
             .skip_while(|entry| ascending && entry.spot.slot < bounds.low)
             .take_while(|entry| entry.spot.slot >= bounds.low)
             .filter(fits);
-        let mut page: Vec<Entry> = found.take(limit + 1).collect();
+        let mut page: Vec<ListEntry> = found.take(limit + 1).collect();
         let more = page.len() > limit;
         page.truncate(limit);
         let more = !self.end_early(&mut page) && more;
         for entry in page.iter().filter(|_| full) {
             self.check_version(&wallet, entry.number, options)?;
         }
+        Ok(self.write_page(&wallet, &page, more, full))
+    }
+
+    fn write_page(
+        &self,
+        wallet: &WalletHistory,
+        page: &[ListEntry],
+        more: bool,
+        full: bool,
+    ) -> Vec<u8> {
         let mut out = b"{\"data\":".to_vec();
-        wire::list(&mut out, &page, |out, entry| {
+        wire::list(&mut out, page, |out, entry| {
             if full {
-                self.model.write_transaction(out, &wallet, entry.number, true);
+                self.model.write_transaction(out, wallet, entry.number, true);
             } else {
                 self.write_entry(out, entry, Some(entry.spot.index));
             }
@@ -217,11 +229,11 @@ impl Desk<'_> {
             None => out.extend_from_slice(b"null"),
         }
         out.push(b'}');
-        Ok(out)
+        out
     }
 }
 
-/// Slots and status that a filter asks for.
+/// Slots and status of a filter.
 struct Bounds {
     low: Height,
     high: Height,
@@ -229,8 +241,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn new(filters: Options<'_>, head: Height, first: Height) -> Self {
-        let slot = Options::of(filters.get("slot"));
+    fn new(filters: ParamOptions<'_>, head: Height, first: Height) -> Self {
+        let slot = ParamOptions::of(filters.get("slot"));
         let low = [slot.number("gte"), slot.number("gt").map(|n| n.saturating_add(1))];
         let high = [slot.number("lte"), slot.number("lt").map(|n| n.saturating_sub(1))];
         Self {
@@ -250,9 +262,9 @@ impl Bounds {
 }
 
 /// `slot:position`.
-fn token_position(text: &str) -> Result<(Height, u32), RpcError> {
+fn token_position(text: &str) -> Result<(Height, u32), DemoError> {
     let parts = text.split_once(':');
     parts
         .and_then(|(slot, index)| Some((slot.parse().ok()?, index.parse().ok()?)))
-        .ok_or_else(|| RpcError::invalid("Invalid paginationToken"))
+        .ok_or_else(|| DemoError::invalid("Invalid paginationToken"))
 }

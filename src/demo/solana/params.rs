@@ -1,50 +1,50 @@
-//! Parameters of calls, and the errors that nodes answer when they are wrong.
+//! Parameters of calls, and the errors of nodes for invalid ones.
 
 use serde_json::Value;
 
 use crate::domain::Height;
 
 use super::keys::Key;
-pub(super) use crate::demo::rpc::RpcError;
+pub(super) use crate::demo::rpc::DemoError;
 
-pub(super) fn key(params: &[Value], at: usize) -> Result<Key, RpcError> {
+pub(super) fn key(params: &[Value], at: usize) -> Result<Key, DemoError> {
     let text = string(params, at)?;
     let mut key = [0; 32];
     match five8::decode_32(text.as_bytes(), &mut key) {
         Ok(()) => Ok(key),
         Err(_) if bs58::decode(text).into_vec().is_ok() => {
-            Err(RpcError::invalid("Invalid param: WrongSize"))
+            Err(DemoError::invalid("Invalid param: WrongSize"))
         }
-        Err(_) => Err(RpcError::invalid("Invalid param: Invalid")),
+        Err(_) => Err(DemoError::invalid("Invalid param: Invalid")),
     }
 }
 
-pub(super) fn signature(text: &str) -> Result<[u8; 64], RpcError> {
+pub(super) fn signature(text: &str) -> Result<[u8; 64], DemoError> {
     let mut bytes = [0; 64];
     match five8::decode_64(text.as_bytes(), &mut bytes) {
         Ok(()) => Ok(bytes),
-        Err(_) => Err(RpcError::invalid("Invalid param: WrongSize")),
+        Err(_) => Err(DemoError::invalid("Invalid param: WrongSize")),
     }
 }
 
-pub(super) fn string(params: &[Value], at: usize) -> Result<&str, RpcError> {
+pub(super) fn string(params: &[Value], at: usize) -> Result<&str, DemoError> {
     params.get(at).and_then(Value::as_str).ok_or_else(|| {
-        RpcError::invalid("invalid type: expected a string, or the parameter is missing")
+        DemoError::invalid("invalid type: expected a string, or the parameter is missing")
     })
 }
 
-pub(super) fn number(params: &[Value], at: usize) -> Result<u64, RpcError> {
+pub(super) fn number(params: &[Value], at: usize) -> Result<u64, DemoError> {
     params
         .get(at)
         .and_then(Value::as_u64)
-        .ok_or_else(|| RpcError::invalid("invalid type: expected u64"))
+        .ok_or_else(|| DemoError::invalid("invalid type: expected u64"))
 }
 
-/// The options object of a call, wherever the method has it.
+/// The options object of a call, at any parameter position.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Options<'a>(Option<&'a Value>);
+pub(super) struct ParamOptions<'a>(Option<&'a Value>);
 
-impl<'a> Options<'a> {
+impl<'a> ParamOptions<'a> {
     pub(super) fn at(params: &'a [Value], at: usize) -> Self {
         Self(params.get(at))
     }
@@ -70,19 +70,19 @@ impl<'a> Options<'a> {
         self.0.and_then(Value::as_str).or_else(|| self.text("encoding"))
     }
 
-    /// How far above the finalized head the caller wants to look, in slots.
-    pub(super) fn commitment(self) -> Result<u64, RpcError> {
+    /// How far above the finalized head the commitment is, in slots.
+    pub(super) fn commitment(self) -> Result<u64, DemoError> {
         match self.text("commitment") {
             None | Some("finalized") => Ok(0),
             Some("confirmed") => Ok(20),
             Some("processed") => Ok(32),
-            Some(other) => Err(RpcError::invalid(format!("unknown variant `{other}`"))),
+            Some(other) => Err(DemoError::invalid(format!("unknown variant `{other}`"))),
         }
     }
 
-    pub(super) fn min_context_slot(self, head: Height) -> Result<(), RpcError> {
+    pub(super) fn min_context_slot(self, head: Height) -> Result<(), DemoError> {
         match self.number("minContextSlot") {
-            Some(least) if least > head => Err(RpcError {
+            Some(least) if least > head => Err(DemoError {
                 code: -32016,
                 message: "Minimum context slot has not been reached".to_owned(),
                 data: Some(format!("{{\"contextSlot\":{head}}}")),
@@ -92,11 +92,11 @@ impl<'a> Options<'a> {
     }
 }
 
-/// For methods that do not look below `confirmed`.
-pub(super) fn at_least_confirmed(options: Options<'_>) -> Result<u64, RpcError> {
+/// For methods that require at least `confirmed`.
+pub(super) fn at_least_confirmed(options: ParamOptions<'_>) -> Result<u64, DemoError> {
     if options.text("commitment") == Some("processed") {
         let message = "Method does not support commitment below `confirmed`";
-        return Err(RpcError::invalid(message));
+        return Err(DemoError::invalid(message));
     }
     options.commitment()
 }

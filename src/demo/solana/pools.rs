@@ -4,28 +4,27 @@ use crate::demo::mix::Dice;
 use crate::domain::Side;
 
 use super::TradeKind;
-use super::history::{Hop, Route};
-use super::keys::{Known, Role, account};
+use super::keys::{KnownAccount, Role, account};
 use super::references;
-use super::tokens::Token;
+use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};
 
 /// Programs whose pools routes go through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Venue {
+pub(super) enum PoolProgram {
     RaydiumV4,
     Whirlpool,
     Dlmm,
     PumpSwap,
 }
 
-impl Venue {
-    pub(super) fn program(self) -> Known {
+impl PoolProgram {
+    pub(super) fn program(self) -> KnownAccount {
         match self {
-            Self::RaydiumV4 => Known::RaydiumV4,
-            Self::Whirlpool => Known::Whirlpool,
-            Self::Dlmm => Known::Dlmm,
-            Self::PumpSwap => Known::PumpSwap,
+            Self::RaydiumV4 => KnownAccount::RaydiumV4,
+            Self::Whirlpool => KnownAccount::Whirlpool,
+            Self::Dlmm => KnownAccount::Dlmm,
+            Self::PumpSwap => KnownAccount::PumpSwap,
         }
     }
 
@@ -39,7 +38,26 @@ impl Venue {
     }
 }
 
-/// Lamports that go to the protocol, the coin's creator and the liquidity providers.
+/// Pools of an aggregated trade, from input to output.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Route {
+    pub(super) hops: [Option<Hop>; 3],
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hop {
+    pub(super) venue: PoolProgram,
+    pub(super) give: (DemoToken, u64),
+    pub(super) get: (DemoToken, u64),
+}
+
+impl Route {
+    pub(super) fn steps(&self) -> impl DoubleEndedIterator<Item = &Hop> {
+        self.hops.iter().flatten()
+    }
+}
+
+/// Lamports of the protocol, the coin's creator and the liquidity providers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fees {
     pub(super) protocol: u64,
@@ -72,7 +90,7 @@ pub(super) fn swap_fees(amount: u64) -> Fees {
 #[expect(clippy::too_many_arguments, reason = "the parts of a trade that is not one yet")]
 pub(super) fn route(
     kind: TradeKind,
-    token: Token,
+    token: DemoToken,
     side: Side,
     units: u64,
     gross: u64,
@@ -81,11 +99,11 @@ pub(super) fn route(
     (seed, price): (u64, u128),
 ) -> Route {
     let base = (token, units);
-    let sol = (Token::WrappedSol, gross);
-    let path: [Option<(Token, u64)>; 4] = match kind {
+    let sol = (DemoToken::WrappedSol, gross);
+    let path: [Option<(DemoToken, u64)>; 4] = match kind {
         TradeKind::JupiterSol => {
-            let middle = (Token::Usdc, references::usdc(gross, price).max(1));
-            let other = Token::Coin(dice.pick(0, &[1, 2, 3, 4, 5, 6, 7]) * 2 + 1);
+            let middle = (DemoToken::Usdc, references::usdc(gross, price).max(1));
+            let other = DemoToken::Coin(dice.pick(0, &[1, 2, 3, 4, 5, 6, 7]) * 2 + 1);
             let shorter = other == token || token.is_2022();
             match dice.range(1, if shorter { 2 } else { 3 }) {
                 1 => [Some(base), Some(sol), None, None],
@@ -97,7 +115,7 @@ pub(super) fn route(
             }
         }
         TradeKind::JupiterUsdc | TradeKind::Settlement => {
-            let usdc = (Token::Usdc, usdc.unwrap_or(1));
+            let usdc = (DemoToken::Usdc, usdc.unwrap_or(1));
             if dice.percent(60) {
                 [Some(base), Some(sol), Some(usdc), None]
             } else {
@@ -111,7 +129,7 @@ pub(super) fn route(
         | TradeKind::Whirlpool
         | TradeKind::LimitFill => return Route::default(),
     };
-    let stops: Vec<(Token, u64)> = match side {
+    let stops: Vec<(DemoToken, u64)> = match side {
         Side::Sell => path.into_iter().flatten().collect(),
         Side::Buy => path.into_iter().flatten().rev().collect(),
     };
@@ -124,40 +142,47 @@ pub(super) fn route(
     Route { hops }
 }
 
-fn venue(give: Token, get: Token, dice: &mut Dice) -> Venue {
+fn venue(give: DemoToken, get: DemoToken, dice: &mut Dice) -> PoolProgram {
     let newer = give.is_2022() || get.is_2022();
-    let native = give == Token::WrappedSol || get == Token::WrappedSol;
+    let native = give == DemoToken::WrappedSol || get == DemoToken::WrappedSol;
     match (newer, native) {
-        (true, true) => dice.pick(Venue::PumpSwap, &[Venue::Dlmm]),
-        (true, false) => Venue::Dlmm,
-        (false, _) => dice.pick(Venue::RaydiumV4, &[Venue::Whirlpool, Venue::Dlmm]),
+        (true, true) => dice.pick(PoolProgram::PumpSwap, &[PoolProgram::Dlmm]),
+        (true, false) => PoolProgram::Dlmm,
+        (false, _) => {
+            dice.pick(PoolProgram::RaydiumV4, &[PoolProgram::Whirlpool, PoolProgram::Dlmm])
+        }
     }
 }
 
-/// A pool of two tokens with what is in it; which token comes first is the same both ways.
+/// A pool of two tokens with its balances; the token order is the same in both directions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pool {
+pub(super) struct PoolState {
     pub(super) state: Acc,
     pub(super) authority: Acc,
     pub(super) give_vault: Acc,
     pub(super) get_vault: Acc,
-    /// Number of the pair, from which its other accounts are mixed.
+    /// Number of the pair, from which its other accounts are derived.
     pub(super) pair: u64,
     /// The given token is the pool's first.
     pub(super) forward: bool,
 }
 
-impl Pool {
-    /// Mentions the pool's accounts. It holds many times what is taken out.
-    pub(super) fn open(tx: &mut Tx, venue: Venue, give: Token, get: (Token, u64)) -> Self {
+impl PoolState {
+    /// Adds the pool's accounts. Its balances are many times the output.
+    pub(super) fn open(
+        tx: &mut Tx,
+        venue: PoolProgram,
+        give: DemoToken,
+        get: (DemoToken, u64),
+    ) -> Self {
         let seed = tx.seed();
         let (first, second) = (give.code().min(get.0.code()), give.code().max(get.0.code()));
         let pair = u64::from(first) << 32 | u64::from(second);
         let number = venue.number();
         let state = account(seed, Role::Pool, [number, pair]);
         let owner = match venue {
-            Venue::RaydiumV4 => Known::RaydiumV4Authority.key(),
-            Venue::Whirlpool | Venue::Dlmm | Venue::PumpSwap => state,
+            PoolProgram::RaydiumV4 => KnownAccount::RaydiumV4Authority.key(),
+            PoolProgram::Whirlpool | PoolProgram::Dlmm | PoolProgram::PumpSwap => state,
         };
         let pool = tx.writable(state, 6_124_800);
         let authority = tx.account(owner, 13_532_449_905);
@@ -168,7 +193,7 @@ impl Pool {
             (Role::VaultQuote, Role::VaultBase)
         };
         let (get, out) = get;
-        let mut vault = |role, token: Token, least: u64| {
+        let mut vault = |role, token: DemoToken, least: u64| {
             let key = account(seed, role, [number, pair]);
             let held = least.saturating_mul(40).saturating_add(7_000_000_000);
             tx.token_account(key, owner, token, Some(held))
@@ -193,20 +218,20 @@ pub(super) struct Party {
 
 /// Calls a venue to exchange one amount for another.
 pub(super) fn swap(tx: &mut Tx, hop: &Hop, party: Party) {
-    let pool = Pool::open(tx, hop.venue, hop.give.0, hop.get);
+    let pool = PoolState::open(tx, hop.venue, hop.give.0, hop.get);
     for at in [pool.state, pool.give_vault, pool.get_vault] {
         tx.lookup(at);
     }
     match hop.venue {
-        Venue::RaydiumV4 => raydium(tx, hop, pool, party),
-        Venue::Whirlpool => whirlpool(tx, hop, pool, party),
-        Venue::Dlmm => dlmm(tx, hop, pool, party),
-        Venue::PumpSwap => pump_swap_hop(tx, hop, pool, party),
+        PoolProgram::RaydiumV4 => raydium(tx, hop, pool, party),
+        PoolProgram::Whirlpool => whirlpool(tx, hop, pool, party),
+        PoolProgram::Dlmm => dlmm(tx, hop, pool, party),
+        PoolProgram::PumpSwap => pump_swap_hop(tx, hop, pool, party),
     }
 }
 
-fn raydium(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
-    let token = tx.known(Known::Token);
+fn raydium(tx: &mut Tx, hop: &Hop, pool: PoolState, party: Party) {
+    let token = tx.known(KnownAccount::Token);
     let (coin, pc) = if pool.forward {
         (pool.give_vault, pool.get_vault)
     } else {
@@ -235,7 +260,7 @@ fn raydium(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
     let (give, get) = (hop.give.1, hop.get.1);
     let least = get / 100 * 99;
     let data = [&[9_u8][..], &give.to_le_bytes(), &least.to_le_bytes()].concat();
-    tx.enter(Known::RaydiumV4, &accounts, &data, "");
+    tx.enter(KnownAccount::RaydiumV4, &accounts, &data, "");
     let direction = if pool.forward { 2_u64 } else { 1 };
     let (held_give, held_get) = (tx.amount(pool.give_vault), tx.amount(pool.get_vault));
     let (base, quote) = if pool.forward { (held_get, held_give) } else { (held_give, held_get) };
@@ -255,8 +280,8 @@ fn raydium(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
     tx.leave(31_846);
 }
 
-fn whirlpool(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
-    let token = tx.known(Known::Token);
+fn whirlpool(tx: &mut Tx, hop: &Hop, pool: PoolState, party: Party) {
+    let token = tx.known(KnownAccount::Token);
     let ticks = pool.part(tx, Role::TickArray, 70_407_360);
     let oracle = pool.part(tx, Role::Oracle, 0);
     tx.touch(ticks);
@@ -286,7 +311,7 @@ fn whirlpool(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
         &0_u128.to_le_bytes(),
         &[1, u8::from(pool.forward)],
     ];
-    tx.enter(Known::Whirlpool, &accounts, &parts.concat(), "Swap");
+    tx.enter(KnownAccount::Whirlpool, &accounts, &parts.concat(), "Swap");
     tx.send(party.from, pool.give_vault, party.authority, give, false);
     tx.send(pool.get_vault, party.to, pool.state, get, false);
     let state = tx.key(pool.state);
@@ -306,8 +331,8 @@ fn whirlpool(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
     tx.leave(48_700);
 }
 
-fn dlmm(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
-    let program = tx.known(Known::Dlmm);
+fn dlmm(tx: &mut Tx, hop: &Hop, pool: PoolState, party: Party) {
+    let program = tx.known(KnownAccount::Dlmm);
     let bins = pool.part(tx, Role::TickArray, 71_437_440);
     let oracle = pool.part(tx, Role::Oracle, 23_385_600);
     let events = {
@@ -347,7 +372,7 @@ fn dlmm(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
         &give.to_le_bytes(),
         &(get / 100 * 99).to_le_bytes(),
     ];
-    tx.enter(Known::Dlmm, &accounts, &parts.concat(), "Swap");
+    tx.enter(KnownAccount::Dlmm, &accounts, &parts.concat(), "Swap");
     tx.send(party.from, pool.give_vault, party.authority, give, true);
     tx.send(pool.get_vault, party.to, pool.state, get, true);
     let (state, user) = (tx.key(pool.state), tx.key(party.authority));
@@ -363,15 +388,15 @@ fn dlmm(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
         &(give / 500).to_le_bytes(),
         &[0; 32],
     ];
-    tx.event(Known::Dlmm, events, &event.concat());
+    tx.event(KnownAccount::Dlmm, events, &event.concat());
     tx.leave(44_100);
 }
 
 /// `PumpSwap` inside a route: the net amounts, with the fees already taken by the pool.
-fn pump_swap_hop(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
-    let selling = hop.get.0 == Token::WrappedSol;
+fn pump_swap_hop(tx: &mut Tx, hop: &Hop, pool: PoolState, party: Party) {
+    let selling = hop.get.0 == DemoToken::WrappedSol;
     let coin = if selling { hop.give.0 } else { hop.get.0 };
-    let (mint, quote) = (tx.mint(coin), tx.mint(Token::WrappedSol));
+    let (mint, quote) = (tx.mint(coin), tx.mint(DemoToken::WrappedSol));
     let global = {
         let key = account(tx.seed(), Role::GlobalState, [4, 0]);
         tx.account(key, 9_272_823)
@@ -380,7 +405,7 @@ fn pump_swap_hop(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
         if selling { (party.from, party.to) } else { (party.to, party.from) };
     let (vault_base, vault_quote) =
         if selling { (pool.give_vault, pool.get_vault) } else { (pool.get_vault, pool.give_vault) };
-    let (coins, token) = (tx.known(coin.program()), tx.known(Known::Token));
+    let (coins, token) = (tx.known(coin.program()), tx.known(KnownAccount::Token));
     let accounts = [
         pool.state,
         party.authority,
@@ -398,7 +423,7 @@ fn pump_swap_hop(tx: &mut Tx, hop: &Hop, pool: Pool, party: Party) {
     let (tag, first, second) = if selling { (SELL, give, get) } else { (BUY, get, give) };
     let data = [&tag[..], &first.to_le_bytes(), &second.to_le_bytes()].concat();
     let name = if selling { "Sell" } else { "Buy" };
-    tx.enter(Known::PumpSwap, &accounts, &data, name);
+    tx.enter(KnownAccount::PumpSwap, &accounts, &data, name);
     tx.send(party.from, pool.give_vault, party.authority, give, true);
     tx.send(pool.get_vault, party.to, pool.state, get, true);
     tx.leave(52_300);

@@ -2,11 +2,11 @@
 
 use crate::domain::Side;
 
-use super::build::Maker;
 use super::history::TradeSpec;
-use super::keys::{Known, Role, account};
-use super::pools::{self, BUY, Pool, SELL, Venue};
-use super::tokens::Token;
+use super::keys::{KnownAccount, Role, account};
+use super::maker::Maker;
+use super::pools::{self, BUY, PoolProgram, PoolState, SELL};
+use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};
 
 const CREATE_V2: [u8; 8] = [0xd6, 0x90, 0x4c, 0xec, 0x5f, 0x8b, 0x31, 0xb4];
@@ -16,11 +16,21 @@ const BUY_EVENT: [u8; 8] = [0x67, 0xf4, 0x52, 0x1f, 0x2c, 0xf5, 0x77, 0x77];
 const SELL_EVENT: [u8; 8] = [0x3e, 0x2f, 0x37, 0x0a, 0xa5, 0x03, 0xdc, 0x2a];
 const GET_FEES: [u8; 8] = [0x9a, 0xed, 0x8a, 0x5c, 0xa2, 0x02, 0xa2, 0xbb];
 
-/// Rents in lamports of what a creation opens.
+/// Rents in lamports of the accounts that a creation opens.
 const MINT_RENT: u64 = 3_487_440;
 const CURVE_RENT: u64 = 2_046_240;
-/// A new curve holds all of the supply.
+/// A new curve holds the whole supply.
 const CURVE_SUPPLY: u64 = 1_000_000_000_000_000;
+
+/// Programs and accounts that both directions name.
+#[derive(Clone, Copy)]
+struct CurveAccounts {
+    system: Acc,
+    coins: Acc,
+    program: Acc,
+    fees: Acc,
+    config: Acc,
+}
 
 /// The curve of a coin.
 #[derive(Clone, Copy)]
@@ -34,13 +44,13 @@ struct Curve {
     events: Acc,
 }
 
-fn number_of(token: Token, tag: u64) -> [u64; 2] {
-    let owner = if matches!(token, Token::Created(..)) { tag } else { 0 };
+fn number_of(token: DemoToken, tag: u64) -> [u64; 2] {
+    let owner = if matches!(token, DemoToken::Created(..)) { tag } else { 0 };
     [u64::from(token.code()), owner]
 }
 
 impl Curve {
-    fn open(maker: &mut Maker<'_>, token: Token, held: Option<u64>) -> Self {
+    fn open(maker: &mut Maker<'_>, token: DemoToken, held: Option<u64>) -> Self {
         let (seed, tag) = (maker.script.seed, maker.script.wallet.tag);
         let number = number_of(token, tag);
         let tx = &mut maker.tx;
@@ -59,18 +69,60 @@ impl Curve {
             events: tx.account(account(seed, Role::EventAuthority, [1, 0]), 168_186_849),
         }
     }
+
+    fn buy(
+        self,
+        tx: &mut Tx,
+        common: CurveAccounts,
+        (wallet, tag): (Acc, u64),
+        coin: Acc,
+        trade: &TradeSpec,
+    ) {
+        let CurveAccounts { system, coins, program, fees, config } = common;
+        let (seed, fee) = (tx.seed(), pools::pump_fees(trade.gross));
+        let volume = tx.account(account(seed, Role::Volume, [0, 0]), 11_066_909);
+        let own_volume = tx.writable(account(seed, Role::Volume, [1, tag]), 1_346_200);
+        let first = [self.global, self.fee_receiver, self.mint, self.state, self.vault, coin];
+        let then = [wallet, system, coins, self.creator_vault, self.events, program];
+        let accounts = [&first[..], &then, &[volume, own_volume, config, fees]].concat();
+        let most = trade.gross + trade.gross / 20;
+        let data = [&BUY[..], &trade.units.to_le_bytes(), &most.to_le_bytes(), &[1]].concat();
+        tx.enter(KnownAccount::PumpFun, &accounts, &data, "Buy");
+        get_fees(tx, config, program, trade.gross);
+        tx.send(self.vault, coin, self.state, trade.units, false);
+        tx.transfer(wallet, self.state, trade.gross);
+        tx.transfer(wallet, self.creator_vault, fee.creator);
+        tx.transfer(wallet, self.fee_receiver, fee.protocol);
+    }
+
+    fn sell(self, tx: &mut Tx, common: CurveAccounts, wallet: Acc, coin: Acc, trade: &TradeSpec) {
+        let CurveAccounts { system, coins, program, fees, config } = common;
+        let fee = pools::pump_fees(trade.gross);
+        let first = [self.global, self.fee_receiver, self.mint, self.state, self.vault, coin];
+        let then = [wallet, system, self.creator_vault, coins, self.events, program];
+        let accounts = [&first[..], &then, &[config, fees]].concat();
+        let least = trade.gross / 20 * 19;
+        let data = [&SELL[..], &trade.units.to_le_bytes(), &least.to_le_bytes()].concat();
+        tx.enter(KnownAccount::PumpFun, &accounts, &data, "Sell");
+        get_fees(tx, config, program, trade.gross);
+        tx.send(coin, self.vault, wallet, trade.units, false);
+        // The program owns the curve and moves its lamports without a transfer.
+        tx.move_lamports(self.state, wallet, trade.gross - fee.creator - fee.protocol);
+        tx.move_lamports(self.state, self.creator_vault, fee.creator);
+        tx.move_lamports(self.state, self.fee_receiver, fee.protocol);
+    }
 }
 
-/// `create_v2` with what it calls; gives the wallet's new account of the coin.
+/// `create_v2` with its inner calls; returns the wallet's new account of the coin.
 pub(super) fn create(maker: &mut Maker<'_>, wallet: Acc, trade: &TradeSpec) -> Acc {
     let token = trade.token;
     let (mint_key, symbol) = (token.mint(), token.symbol());
     let mint = maker.tx.signer(mint_key, 0);
     let curve = Curve::open(maker, token, None);
     let tx = &mut maker.tx;
-    let (system, coins) = (tx.known(Known::System), tx.known(Known::Token2022));
-    let associated = tx.known(Known::AssociatedToken);
-    let program = tx.known(Known::PumpFun);
+    let (system, coins) = (tx.known(KnownAccount::System), tx.known(KnownAccount::Token2022));
+    let associated = tx.known(KnownAccount::AssociatedToken);
+    let program = tx.known(KnownAccount::PumpFun);
     let length = u32::try_from(symbol.len()).unwrap_or(0).to_le_bytes();
     let uri: &[u8] = b"https://demo.invalid/coin.json";
     let uri_length = u32::try_from(uri.len()).unwrap_or(0).to_le_bytes();
@@ -91,18 +143,18 @@ pub(super) fn create(maker: &mut Maker<'_>, wallet: Acc, trade: &TradeSpec) -> A
         curve.events,
         program,
     ];
-    tx.enter(Known::PumpFun, &accounts, &data, "CreateV2");
-    tx.create_account(wallet, mint, MINT_RENT, 234, Known::Token2022);
+    tx.enter(KnownAccount::PumpFun, &accounts, &data, "CreateV2");
+    tx.create_account(wallet, mint, MINT_RENT, 234, KnownAccount::Token2022);
     let pointer = [&[39, 0][..], &[0; 32], &mint_key].concat();
-    tx.call(Known::Token2022, &[mint], &pointer, "", 1_331);
+    tx.call(KnownAccount::Token2022, &[mint], &pointer, "", 1_331);
     let init = [&[20, 6][..], &tx.key(curve.global), &[0]].concat();
-    tx.call(Known::Token2022, &[mint], &init, "InitializeMint2", 2_094);
-    tx.create_account(wallet, curve.state, CURVE_RENT, 166, Known::PumpFun);
+    tx.call(KnownAccount::Token2022, &[mint], &init, "InitializeMint2", 2_094);
+    tx.create_account(wallet, curve.state, CURVE_RENT, 166, KnownAccount::PumpFun);
     tx.create_associated(wallet, curve.vault, curve.state);
     tx.mint_to(mint, curve.vault, curve.global, CURVE_SUPPLY);
     let state = tx.key(curve.state);
     let event = [&CREATE_EVENT[..], &names.concat(), &mint_key, &state, &owner, &owner].concat();
-    tx.event(Known::PumpFun, curve.events, &event);
+    tx.event(KnownAccount::PumpFun, curve.events, &event);
     tx.leave(98_000);
     let coin = maker.token(token, None);
     maker.tx.create_associated(wallet, coin, wallet);
@@ -112,80 +164,28 @@ pub(super) fn create(maker: &mut Maker<'_>, wallet: Acc, trade: &TradeSpec) -> A
 /// `buy` or `sell` on the bonding curve.
 pub(super) fn curve(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeSpec) {
     let held = trade.units.saturating_mul(20).saturating_add(CURVE_SUPPLY / 4);
-    let curve = Curve::open(maker, trade.token, Some(held));
+    let c = Curve::open(maker, trade.token, Some(held));
     let tx = &mut maker.tx;
-    let (system, coins) = (tx.known(Known::System), tx.known(trade.token.program()));
-    let (program, fees) = (tx.known(Known::PumpFun), tx.known(Known::PumpFees));
-    let (seed, tag) = (tx.seed(), maker.script.wallet.tag);
-    let config = tx.account(account(seed, Role::FeeConfig, [1, 0]), 20_373_807);
-    let fee = pools::pump_fees(trade.gross);
-    let buys = trade.side == Side::Buy;
-    let c = curve;
-    if buys {
-        let volume = tx.account(account(seed, Role::Volume, [0, 0]), 11_066_909);
-        let own_volume = tx.writable(account(seed, Role::Volume, [1, tag]), 1_346_200);
-        let accounts = [
-            c.global,
-            c.fee_receiver,
-            c.mint,
-            c.state,
-            c.vault,
-            coin,
-            wallet,
-            system,
-            coins,
-            c.creator_vault,
-            c.events,
-            program,
-            volume,
-            own_volume,
-            config,
-            fees,
-        ];
-        let most = trade.gross + trade.gross / 20;
-        let data = [&BUY[..], &trade.units.to_le_bytes(), &most.to_le_bytes(), &[1]].concat();
-        tx.enter(Known::PumpFun, &accounts, &data, "Buy");
-        get_fees(tx, config, program, trade.gross);
-        tx.send(c.vault, coin, c.state, trade.units, false);
-        tx.transfer(wallet, c.state, trade.gross);
-        tx.transfer(wallet, c.creator_vault, fee.creator);
-        tx.transfer(wallet, c.fee_receiver, fee.protocol);
-    } else {
-        let accounts = [
-            c.global,
-            c.fee_receiver,
-            c.mint,
-            c.state,
-            c.vault,
-            coin,
-            wallet,
-            system,
-            c.creator_vault,
-            coins,
-            c.events,
-            program,
-            config,
-            fees,
-        ];
-        let least = trade.gross / 20 * 19;
-        let data = [&SELL[..], &trade.units.to_le_bytes(), &least.to_le_bytes()].concat();
-        tx.enter(Known::PumpFun, &accounts, &data, "Sell");
-        get_fees(tx, config, program, trade.gross);
-        tx.send(coin, c.vault, wallet, trade.units, false);
-        // The program owns the curve and moves its lamports without a transfer.
-        tx.move_lamports(c.state, wallet, trade.gross - fee.creator - fee.protocol);
-        tx.move_lamports(c.state, c.creator_vault, fee.creator);
-        tx.move_lamports(c.state, c.fee_receiver, fee.protocol);
+    let common = CurveAccounts {
+        system: tx.known(KnownAccount::System),
+        coins: tx.known(trade.token.program()),
+        program: tx.known(KnownAccount::PumpFun),
+        fees: tx.known(KnownAccount::PumpFees),
+        config: tx.account(account(tx.seed(), Role::FeeConfig, [1, 0]), 20_373_807),
+    };
+    match trade.side {
+        Side::Buy => c.buy(tx, common, (wallet, maker.script.wallet.tag), coin, trade),
+        Side::Sell => c.sell(tx, common, wallet, coin, trade),
     }
     let event = trade_event(maker, wallet, c, trade);
     maker.tx.say_data(&event);
-    maker.tx.event(Known::PumpFun, c.events, &event);
+    maker.tx.event(KnownAccount::PumpFun, c.events, &event);
     maker.tx.leave(75_105);
 }
 
 fn get_fees(tx: &mut Tx, config: Acc, program: Acc, lamports: u64) {
     let data = [&GET_FEES[..], &[1], &lamports.to_le_bytes(), &[0; 40]].concat();
-    tx.call(Known::PumpFees, &[config, program], &data, "GetFees", 3_360);
+    tx.call(KnownAccount::PumpFees, &[config, program], &data, "GetFees", 3_360);
 }
 
 fn trade_event(maker: &Maker<'_>, wallet: Acc, curve: Curve, trade: &TradeSpec) -> Vec<u8> {
@@ -227,12 +227,12 @@ fn trade_event(maker: &Maker<'_>, wallet: Acc, curve: Curve, trade: &TradeSpec) 
 }
 
 /// The protocol's fee receiver and the coin's creator, each followed by its wrapped SOL account.
-fn fee_accounts(tx: &mut Tx, pool: Pool) -> [Acc; 4] {
+fn fee_accounts(tx: &mut Tx, pool: PoolState) -> [Acc; 4] {
     let seed = tx.seed();
     let receiver = tx.account(account(seed, Role::FeeReceiver, [2, 0]), 18_848_766_410_934);
     let creator = pool.part(tx, Role::CreatorVault, 0);
     let (fee_owner, creator_owner) = (tx.key(receiver), tx.key(creator));
-    let sol = Token::WrappedSol;
+    let sol = DemoToken::WrappedSol;
     let fee_key = account(seed, Role::FeeVault, [2, 0]);
     let fee_vault = tx.token_account(fee_key, fee_owner, sol, Some(1_300_844_159_680));
     let creator_key = account(seed, Role::CreatorVaultAccount, [pool.pair, 0]);
@@ -245,52 +245,33 @@ pub(super) fn swap(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeS
     let (fee, buys) = (pools::swap_fees(trade.gross), trade.side == Side::Buy);
     let most = trade.gross + fee.total() + trade.gross / 50;
     let wrapped = maker.wrap(wallet, if buys { most } else { 0 });
-    let (base, quote) = ((trade.token, trade.units), (Token::WrappedSol, trade.gross));
+    let (base, quote) = ((trade.token, trade.units), (DemoToken::WrappedSol, trade.gross));
     let tx = &mut maker.tx;
     let (pool, vault, sol_vault) = if buys {
-        let pool = Pool::open(tx, Venue::PumpSwap, quote.0, base);
+        let pool = PoolState::open(tx, PoolProgram::PumpSwap, quote.0, base);
         (pool, pool.get_vault, pool.give_vault)
     } else {
-        let pool = Pool::open(tx, Venue::PumpSwap, base.0, quote);
+        let pool = PoolState::open(tx, PoolProgram::PumpSwap, base.0, quote);
         (pool, pool.give_vault, pool.get_vault)
     };
     let seed = tx.seed();
     let global = tx.account(account(seed, Role::GlobalState, [4, 0]), 9_272_823);
     let events = tx.account(account(seed, Role::EventAuthority, [4, 0]), 4_641_093);
     let [receiver, fee_vault, creator, creator_vault] = fee_accounts(tx, pool);
-    let (mint, quote_mint) = (tx.mint(trade.token), tx.mint(Token::WrappedSol));
-    let (coins, token) = (tx.known(trade.token.program()), tx.known(Known::Token));
-    let (system, associated) = (tx.known(Known::System), tx.known(Known::AssociatedToken));
-    let (program, fees) = (tx.known(Known::PumpSwap), tx.known(Known::PumpFees));
+    let (mint, quote_mint) = (tx.mint(trade.token), tx.mint(DemoToken::WrappedSol));
+    let (coins, token) = (tx.known(trade.token.program()), tx.known(KnownAccount::Token));
+    let (system, associated) =
+        (tx.known(KnownAccount::System), tx.known(KnownAccount::AssociatedToken));
+    let (program, fees) = (tx.known(KnownAccount::PumpSwap), tx.known(KnownAccount::PumpFees));
     let config = tx.account(account(seed, Role::FeeConfig, [2, 0]), 33_103_977);
-    let accounts = [
-        pool.state,
-        wallet,
-        global,
-        mint,
-        quote_mint,
-        coin,
-        wrapped,
-        vault,
-        sol_vault,
-        receiver,
-        fee_vault,
-        coins,
-        token,
-        system,
-        associated,
-        events,
-        program,
-        creator_vault,
-        creator,
-        config,
-        fees,
-    ];
+    let first = [pool.state, wallet, global, mint, quote_mint, coin, wrapped, vault, sol_vault];
+    let then = [receiver, fee_vault, coins, token, system, associated, events, program];
+    let accounts = [&first[..], &then, &[creator_vault, creator, config, fees]].concat();
     let (tag, limit) = if buys { (BUY, most) } else { (SELL, trade.gross / 20 * 19) };
     let data = [&tag[..], &trade.units.to_le_bytes(), &limit.to_le_bytes()].concat();
-    tx.enter(Known::PumpSwap, &accounts, &data, if buys { "Buy" } else { "Sell" });
+    tx.enter(KnownAccount::PumpSwap, &accounts, &data, if buys { "Buy" } else { "Sell" });
     get_fees(tx, config, program, trade.gross);
-    // What the liquidity providers earn stays in the pool.
+    // The liquidity providers' fee stays in the pool.
     if buys {
         tx.send(vault, coin, pool.state, trade.units, true);
         tx.send(wrapped, sol_vault, wallet, trade.gross + fee.providers, true);
@@ -305,7 +286,7 @@ pub(super) fn swap(maker: &mut Maker<'_>, wallet: Acc, coin: Acc, trade: &TradeS
     let accounts = [pool.state, wallet, coin, wrapped, receiver, fee_vault, creator];
     let event = swap_event(maker, accounts, trade, (vault, sol_vault), limit);
     maker.tx.say_data(&event);
-    maker.tx.event(Known::PumpSwap, events, &event);
+    maker.tx.event(KnownAccount::PumpSwap, events, &event);
     maker.tx.leave(71_777);
     maker.tx.close(wrapped, wallet, wallet);
 }

@@ -1,25 +1,25 @@
-//! Reference pools: strangers swap SOL for dollars in them every few slots, at the price of the
-//! time. Blocks that are asked for with accounts show these swaps alone.
+//! Reference pools: other users swap SOL for dollars in them every few slots, at the current price.
+//! Blocks in `accounts` detail contain only these swaps.
 
 use serde_json::{Value, json};
 
 use crate::demo::mix::Dice;
 use crate::demo::{base58, walk};
 
-use super::keys::{Known, Role, account};
+use super::keys::{KnownAccount, Role, account};
 use super::slots;
-use super::tokens::Token;
+use super::tokens::DemoToken;
 
-/// Around which the price moves, in trillionths of a dollar.
+/// The price moves around this value, in trillionths of a dollar.
 const PRICE_MIDDLE: u128 = 150_000_000_000_000;
-/// By how many millionths a pool's own price may be off: what its fee lets stand.
+/// A pool's own price may differ by so many millionths: the margin that its fee leaves.
 const BAND: u64 = 300;
 const MILLION: u128 = 1_000_000;
 
-/// Accounts of pools on mainnet, and what each keeps of what comes in, in millionths.
-const POOLS: [(Known, Known, u128); 2] = [
-    (Known::WhirlpoolVaultSol, Known::WhirlpoolVaultUsdc, 400),
-    (Known::RaydiumV4VaultSol, Known::RaydiumV4VaultUsdc, 2_500),
+/// Accounts of pools on mainnet, and the fee of each on the input, in millionths.
+const POOLS: [(KnownAccount, KnownAccount, u128); 2] = [
+    (KnownAccount::WhirlpoolVaultSol, KnownAccount::WhirlpoolVaultUsdc, 400),
+    (KnownAccount::RaydiumV4VaultSol, KnownAccount::RaydiumV4VaultUsdc, 2_500),
 ];
 
 /// Trillionths of a dollar for one SOL at a slot.
@@ -27,7 +27,7 @@ pub(super) fn price(seed: u64, slot: u64) -> u128 {
     walk::price(seed, PRICE_MIDDLE, slots::time(slot))
 }
 
-/// Micro-USDC for lamports at a price, and the other way round.
+/// Micro-USDC for lamports at a price, and the reverse.
 pub(super) fn usdc(lamports: u64, price: u128) -> u64 {
     u64::try_from(u128::from(lamports) * price / 1_000_000_000_000_000).unwrap_or(u64::MAX)
 }
@@ -52,14 +52,14 @@ pub(super) fn swaps(seed: u64, slot: u64) -> Vec<Value> {
 fn swap(
     seed: u64,
     slot: u64,
-    (sol, usdc_vault, fee): (Known, Known, u128),
+    (sol, usdc_vault, fee): (KnownAccount, KnownAccount, u128),
     dice: &mut Dice,
 ) -> Value {
     let offset = u128::from(dice.range(0, 2 * BAND));
     let price = price(seed, slot) / MILLION * (MILLION - u128::from(BAND) + offset);
     let fair = dice.range(20_000_000, 900_000_000_000);
     let (held, worth) = (80_000_000_000_000_u64, 12_000_000_000_000_u64);
-    // What comes in holds the fee.
+    // The input includes the fee.
     let with_fee = |amount: u64| {
         let amount = u128::from(amount) * MILLION / (MILLION - fee);
         u64::try_from(amount).unwrap_or(u64::MAX)
@@ -78,9 +78,9 @@ fn swap(
         String::from_utf8(out).unwrap_or_default()
     };
     let key = |pubkey: &[u8], signer: bool| json!({"pubkey": text(pubkey), "signer": signer, "source": "transaction", "writable": true});
-    let balance = |at: u64, token: Token, amount: u64| {
+    let balance = |at: u64, token: DemoToken, amount: u64| {
         json!({
-            "accountIndex": at, "mint": text(&token.mint()), "programId": Known::Token.text(),
+            "accountIndex": at, "mint": text(&token.mint()), "programId": KnownAccount::Token.text(),
             "uiTokenAmount": {
                 "amount": amount.to_string(), "decimals": token.decimals(),
                 "uiAmountString": amount.to_string(),
@@ -88,7 +88,7 @@ fn swap(
         })
     };
     let balances = |native: u64, dollars: u64| {
-        json!([balance(1, Token::WrappedSol, native), balance(2, Token::Usdc, dollars)])
+        json!([balance(1, DemoToken::WrappedSol, native), balance(2, DemoToken::Usdc, dollars)])
     };
     json!({
         "meta": {

@@ -1,35 +1,37 @@
-//! The JSON-RPC methods of a node. Answers are written straight into bytes.
+//! The JSON-RPC methods of a node. Answers are written directly into bytes.
 
 use serde_json::Value;
 
 use crate::demo::faults::Twist;
-use crate::demo::rpc::Reply;
+use crate::demo::rpc::CallReply;
 use crate::domain::Height;
 
+use super::digits;
 use super::keys::{Key, Role, account};
-use super::model::{SolanaModel, Subject};
-use super::params::{Options, RpcError, at_least_confirmed, key, number, signature, string};
+use super::model::{ListSubject, SolanaModel};
+use super::params::{DemoError, ParamOptions, at_least_confirmed, key, number, signature, string};
 use super::references;
 use super::wallet::WalletHistory;
 use super::{slots, wire};
 
 const ACCOUNTS_MAX: usize = 100;
 const BLOCKS_MAX: u64 = 500_000;
-/// Blocks name more transactions than the model's wallets have: as many are made up at most.
+/// Blocks contain more transactions than those of the model's wallets: at most so many are
+/// generated.
 const FILLERS_MAX: u32 = 8_192;
 
-/// What kind of node stands behind an endpoint.
+/// Options of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeOptions {
     /// Slots by which this node's head lags behind the model's.
     pub lag: u64,
-    /// First block that the node keeps; 0 is all.
+    /// First block that the node keeps; 0 keeps all.
     pub first_available: Height,
-    /// Calls that one batch may hold; a larger one gets one error object.
+    /// Maximum size of a batch; a larger one gets one error object.
     pub batch_max: usize,
-    /// Whether `getTransactionsForAddress` is offered.
+    /// Whether `getTransactionsForAddress` is available.
     pub transactions_for_address: bool,
-    /// Whether transactions tell their place in the block.
+    /// Whether transactions contain their position in the block.
     pub transaction_index: bool,
     pub genesis_hash: String,
 }
@@ -49,37 +51,41 @@ impl Default for NodeOptions {
 
 /// One call to answer.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::demo) struct Call<'a> {
+pub(in crate::demo) struct RpcCall<'a> {
     pub(in crate::demo) method: &'a str,
     pub(in crate::demo) params: &'a [Value],
     pub(in crate::demo) twist: Twist,
 }
 
-pub(in crate::demo) fn answer(model: &SolanaModel, node: &NodeOptions, call: Call<'_>) -> Reply {
+pub(in crate::demo) fn answer(
+    model: &SolanaModel,
+    node: &NodeOptions,
+    call: RpcCall<'_>,
+) -> CallReply {
     let head = model.head().saturating_sub(node.lag).saturating_sub(call.twist.head_back);
     Desk { model, node, head, params: call.params, twist: call.twist }.answer(call.method)
 }
 
-/// A node as it answers one call.
+/// The context in which a node answers one call.
 pub(super) struct Desk<'a> {
     pub(super) model: &'a SolanaModel,
     pub(super) node: &'a NodeOptions,
-    /// The finalized head that this answer knows.
+    /// The finalized head of this answer.
     pub(super) head: Height,
     pub(super) params: &'a [Value],
     pub(super) twist: Twist,
 }
 
 impl Desk<'_> {
-    fn answer(&self, method: &str) -> Reply {
+    fn answer(&self, method: &str) -> CallReply {
         match method {
             "getHealth" => Ok(b"\"ok\"".to_vec()),
             "getVersion" => Ok(b"{\"feature-set\":3640012085,\"solana-core\":\"3.0.6\"}".to_vec()),
             "getGenesisHash" => Ok(format!("\"{}\"", self.node.genesis_hash).into_bytes()),
-            "getSlot" => plain(self.head_for(Options::at(self.params, 0))?),
+            "getSlot" => plain(self.head_for(ParamOptions::at(self.params, 0))?),
             "getLatestBlockhash" => self.latest_blockhash(),
             "getBlockHeight" => {
-                plain(slots::block_height(self.head_for(Options::at(self.params, 0))?))
+                plain(slots::block_height(self.head_for(ParamOptions::at(self.params, 0))?))
             }
             "getFirstAvailableBlock" | "minimumLedgerSlot" => plain(self.node.first_available),
             "getBlockTime" => self.block_time(),
@@ -94,11 +100,11 @@ impl Desk<'_> {
             "getTransactionsForAddress" if self.node.transactions_for_address => {
                 self.transactions_for_address()
             }
-            _ => Err(RpcError::new(-32601, "Method not found")),
+            _ => Err(DemoError::new(-32601, "Method not found")),
         }
     }
 
-    fn head_for(&self, options: Options<'_>) -> Result<Height, RpcError> {
+    fn head_for(&self, options: ParamOptions<'_>) -> Result<Height, DemoError> {
         let head = self.head.saturating_add(options.commitment()?);
         options.min_context_slot(head)?;
         Ok(head)
@@ -106,9 +112,9 @@ impl Desk<'_> {
 
     // Blocks.
 
-    fn check_slot(&self, slot: Height) -> Result<(), RpcError> {
+    fn check_slot(&self, slot: Height) -> Result<(), DemoError> {
         if slot < self.node.first_available {
-            return Err(RpcError::new(
+            return Err(DemoError::new(
                 -32001,
                 format!(
                     "Block {slot} cleaned up, does not exist on node. First available block: {}",
@@ -117,10 +123,10 @@ impl Desk<'_> {
             ));
         }
         if slot > self.head {
-            return Err(RpcError::new(-32004, format!("Block not available for slot {slot}")));
+            return Err(DemoError::new(-32004, format!("Block not available for slot {slot}")));
         }
         if !slots::has_block(slot) {
-            return Err(RpcError::new(
+            return Err(DemoError::new(
                 -32007,
                 format!(
                     "Slot {slot} was skipped, or missing due to ledger jump to recent snapshot"
@@ -130,9 +136,9 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// Of the newest slot that has a block.
-    fn latest_blockhash(&self) -> Reply {
-        let head = self.head_for(Options::at(self.params, 0))?;
+    /// The newest slot that has a block.
+    fn latest_blockhash(&self) -> CallReply {
+        let head = self.head_for(ParamOptions::at(self.params, 0))?;
         let slot = if slots::has_block(head) { head } else { head.saturating_sub(1) };
         let mut out = format!(
             "{{\"context\":{{\"apiVersion\":\"3.0.6\",\"slot\":{slot}}},\"value\":{{\"blockhash\":"
@@ -140,20 +146,20 @@ impl Desk<'_> {
         .into_bytes();
         wire::quoted_key(&mut out, &self.model.block_hash(slot));
         out.extend_from_slice(b",\"lastValidBlockHeight\":");
-        wire::number(&mut out, slots::block_height(slot).saturating_add(150));
+        digits::number(&mut out, slots::block_height(slot).saturating_add(150));
         out.extend_from_slice(b"}}");
         Ok(out)
     }
 
-    fn block_time(&self) -> Reply {
+    fn block_time(&self) -> CallReply {
         let slot = number(self.params, 0)?;
         self.check_slot(slot)?;
         plain(slots::time(slot))
     }
 
-    fn block(&self) -> Reply {
+    fn block(&self) -> CallReply {
         let slot = number(self.params, 0)?;
-        let options = Options::at(self.params, 1);
+        let options = ParamOptions::at(self.params, 1);
         at_least_confirmed(options)?;
         self.check_slot(slot)?;
         let signatures = match options.text("transactionDetails") {
@@ -162,7 +168,7 @@ impl Desk<'_> {
             _ => {
                 let message =
                     "this node answers transactionDetails accounts, signatures and none only";
-                return Err(RpcError::invalid(message));
+                return Err(DemoError::invalid(message));
             }
         };
         let parent = if slots::has_block(slot.saturating_sub(1)) {
@@ -171,13 +177,13 @@ impl Desk<'_> {
             slot.saturating_sub(2)
         };
         let mut out = b"{\"blockHeight\":".to_vec();
-        wire::number(&mut out, slots::block_height(slot));
+        digits::number(&mut out, slots::block_height(slot));
         out.extend_from_slice(b",\"blockTime\":");
-        wire::number(&mut out, slots::time(slot));
+        digits::number(&mut out, slots::time(slot));
         out.extend_from_slice(b",\"blockhash\":");
         wire::quoted_key(&mut out, &self.model.block_hash(slot));
         out.extend_from_slice(b",\"parentSlot\":");
-        wire::number(&mut out, parent);
+        digits::number(&mut out, parent);
         out.extend_from_slice(b",\"previousBlockhash\":");
         wire::quoted_key(&mut out, &self.model.block_hash(parent));
         if let Some(signatures) = signatures {
@@ -193,7 +199,7 @@ impl Desk<'_> {
         Ok(out)
     }
 
-    /// The signatures of a block in their order; places that no known wallet fills are made up.
+    /// The signatures of a block in their order; positions without a known wallet are generated.
     fn block_signatures(&self, slot: Height) -> Vec<[u8; 64]> {
         let fork = self.model.fork(slot);
         let mut found: Vec<(u32, [u8; 64])> = Vec::new();
@@ -230,19 +236,19 @@ impl Desk<'_> {
         signatures
     }
 
-    fn blocks(&self) -> Reply {
+    fn blocks(&self) -> CallReply {
         let first = number(self.params, 0)?;
         let last = self.params.get(1).and_then(Value::as_u64).unwrap_or(self.head).min(self.head);
         if last.saturating_sub(first) > BLOCKS_MAX {
-            return Err(RpcError::invalid(format!("Slot range too large; max {BLOCKS_MAX}")));
+            return Err(DemoError::invalid(format!("Slot range too large; max {BLOCKS_MAX}")));
         }
         Ok(self.block_list(first, last, BLOCKS_MAX))
     }
 
-    fn blocks_with_limit(&self) -> Reply {
+    fn blocks_with_limit(&self) -> CallReply {
         let (first, limit) = (number(self.params, 0)?, number(self.params, 1)?);
         if limit > BLOCKS_MAX {
-            return Err(RpcError::invalid(format!("Limit too large; max {BLOCKS_MAX}")));
+            return Err(DemoError::invalid(format!("Limit too large; max {BLOCKS_MAX}")));
         }
         Ok(self.block_list(first, self.head, limit))
     }
@@ -252,18 +258,18 @@ impl Desk<'_> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let slots = (first..=last).filter(|slot| slots::has_block(*slot)).take(limit);
         let mut out = Vec::new();
-        wire::list(&mut out, slots, wire::number);
+        wire::list(&mut out, slots, digits::number);
         out
     }
 
     // Transactions.
 
-    fn transaction(&self) -> Reply {
+    fn transaction(&self) -> CallReply {
         let signature = signature(string(self.params, 0)?)?;
-        let options = Options::at(self.params, 1);
+        let options = ParamOptions::at(self.params, 1);
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         if !matches!(options.encoding(), None | Some("json")) {
-            return Err(RpcError::invalid("this node answers encoding json only"));
+            return Err(DemoError::invalid("this node answers encoding json only"));
         }
         let found = self
             .model
@@ -280,14 +286,14 @@ impl Desk<'_> {
         &self,
         wallet: &WalletHistory,
         number: u64,
-        options: Options<'_>,
-    ) -> Result<(), RpcError> {
+        options: ParamOptions<'_>,
+    ) -> Result<(), DemoError> {
         let Some(version) = self.model.version(wallet, number) else { return Ok(()) };
         let highest = options.number("maxSupportedTransactionVersion");
         if highest.is_some_and(|highest| highest >= u64::from(version)) {
             return Ok(());
         }
-        Err(RpcError::new(
+        Err(DemoError::new(
             -32015,
             format!(
                 "Transaction version ({version}) is not supported by the requesting client. Please \
@@ -304,7 +310,7 @@ impl Desk<'_> {
             .into_bytes()
     }
 
-    fn account_info(&self) -> Reply {
+    fn account_info(&self) -> CallReply {
         let key = key(self.params, 0)?;
         let mut out = self.context();
         self.model.write_account(&mut out, &key, self.head);
@@ -312,12 +318,12 @@ impl Desk<'_> {
         Ok(out)
     }
 
-    fn multiple_accounts(&self) -> Reply {
+    fn multiple_accounts(&self) -> CallReply {
         let keys = self.params.first().and_then(Value::as_array);
-        let keys = keys.ok_or_else(|| RpcError::invalid("invalid type: expected a sequence"))?;
+        let keys = keys.ok_or_else(|| DemoError::invalid("invalid type: expected a sequence"))?;
         if keys.len() > ACCOUNTS_MAX {
             let message = format!("Too many inputs provided; max {ACCOUNTS_MAX}");
-            return Err(RpcError::invalid(message));
+            return Err(DemoError::invalid(message));
         }
         let keys: Vec<Key> = (0..keys.len()).map(|at| key(keys, at)).collect::<Result<_, _>>()?;
         let mut out = self.context();
@@ -326,18 +332,18 @@ impl Desk<'_> {
         Ok(out)
     }
 
-    fn token_accounts(&self) -> Reply {
+    fn token_accounts(&self) -> CallReply {
         let owner = key(self.params, 0)?;
-        let filter = Options::at(self.params, 1);
-        let options = Options::at(self.params, 2);
+        let filter = ParamOptions::at(self.params, 1);
+        let options = ParamOptions::at(self.params, 2);
         options.min_context_slot(self.head)?;
         if filter.get("programId").is_none() && filter.get("mint").is_none() {
-            return Err(RpcError::invalid("Invalid param: Invalid"));
+            return Err(DemoError::invalid("Invalid param: Invalid"));
         }
         let parsed = options.text("encoding") == Some("jsonParsed");
         let mut out = self.context();
         let held = match self.model.subject(&owner) {
-            Some(Subject::Wallet(wallet)) => {
+            Some(ListSubject::Wallet(wallet)) => {
                 let count = wallet.count_at(self.head);
                 let mut held = self.model.holdings(&wallet, count);
                 let text = |key: &Key| {
@@ -364,8 +370,8 @@ impl Desk<'_> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "an arm of the method table")]
-fn plain(value: u64) -> Reply {
+fn plain(value: u64) -> CallReply {
     let mut out = Vec::new();
-    wire::number(&mut out, value);
+    digits::number(&mut out, value);
     Ok(out)
 }

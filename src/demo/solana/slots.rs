@@ -1,11 +1,11 @@
-//! Slots and times. Every twentieth slot was skipped, as it happens on mainnet; slots that have a
-//! block are numbered without holes by their ordinal.
+//! Slots and times. Every twentieth slot was skipped, as happens on mainnet; slots with a block are
+//! numbered without holes by their ordinal.
 
 /// Head of a new chain: late November 2025 by [`time`].
 pub(super) const DEFAULT_HEAD: u64 = 400_000_000;
-/// Where histories begin that say nothing else.
+/// Default start of histories.
 pub(super) const DEFAULT_FIRST: u64 = 300_000_000;
-/// Of as many slots the last one has no block.
+/// The last of so many slots has no block.
 const PERIOD: u64 = 20;
 /// Block time of slot 0 (2020-03-16), and the average length of a slot as a fraction of a second.
 const GENESIS_TIME: u64 = 1_584_368_940;
@@ -41,7 +41,7 @@ pub(super) fn at_time(seconds: u64) -> u64 {
     seconds.saturating_sub(GENESIS_TIME).saturating_mul(below) / above
 }
 
-/// Blocks below a slot: what nodes call block height.
+/// Blocks below a slot: the block height of nodes.
 pub(super) fn block_height(slot: u64) -> u64 {
     ordinal_below(slot).unwrap_or(0)
 }

@@ -1,26 +1,26 @@
-//! The tokens of the demo chain. A token is a number; everything about it is a function of it.
+//! The tokens of the demo chain. A token is a number; all its properties are functions of it.
 
 use crate::demo::mix;
 
-use super::keys::{Key, Known};
+use super::keys::{Key, KnownAccount};
 
 /// Coins in general circulation: the first half are SPL tokens with Metaplex metadata, the second
 /// half Token-2022 coins that carry their own.
 const UNIVERSE: u32 = 512;
 pub(super) const SPL_TOKENS: u32 = UNIVERSE / 2;
-/// Mints are the same on every demo chain, so that what is derived from them is computed once.
+/// Mints are the same on every demo chain, so that their derived data is computed once.
 const MINT_SEED: u64 = u64::from_le_bytes(*b"demomint");
 
 /// A token by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Token {
+pub(super) enum DemoToken {
     WrappedSol,
     Usdc,
     /// A coin of the universe, below [`UNIVERSE`].
     Coin(u32),
     /// A coin that one wallet created: wallet tag and number.
     Created(u64, u32),
-    /// What strangers send unasked.
+    /// An unsolicited token.
     Spam(u32),
     /// The token of a liquidity position, and its LP token.
     Position,
@@ -29,8 +29,8 @@ pub(super) enum Token {
     Idle,
 }
 
-impl Token {
-    /// Number under which accounts of the token are sealed.
+impl DemoToken {
+    /// The number that is sealed in the token's accounts.
     pub(super) fn code(self) -> u32 {
         match self {
             Self::Coin(number) => number,
@@ -61,8 +61,8 @@ impl Token {
 
     pub(super) fn mint(self) -> Key {
         let owner = match self {
-            Self::WrappedSol => return Known::WrappedSol.key(),
-            Self::Usdc => return Known::Usdc.key(),
+            Self::WrappedSol => return KnownAccount::WrappedSol.key(),
+            Self::Usdc => return KnownAccount::Usdc.key(),
             Self::Created(wallet, _) => wallet,
             Self::Coin(_) | Self::Spam(_) | Self::Position | Self::PositionShare | Self::Idle => 0,
         };
@@ -74,10 +74,10 @@ impl Token {
     }
 
     pub(super) fn from_mint(mint: &Key) -> Option<Self> {
-        if *mint == Known::WrappedSol.key() {
+        if *mint == KnownAccount::WrappedSol.key() {
             return Some(Self::WrappedSol);
         }
-        if *mint == Known::Usdc.key() {
+        if *mint == KnownAccount::Usdc.key() {
             return Some(Self::Usdc);
         }
         let body: [u8; 12] = mix::open(MINT_SEED, mint)?;
@@ -98,8 +98,8 @@ impl Token {
         }
     }
 
-    pub(super) fn program(self) -> Known {
-        if self.is_2022() { Known::Token2022 } else { Known::Token }
+    pub(super) fn program(self) -> KnownAccount {
+        if self.is_2022() { KnownAccount::Token2022 } else { KnownAccount::Token }
     }
 
     /// Rent of a token account in lamports: 165 bytes, or 170 with the immutable-owner extension.
@@ -157,7 +157,7 @@ impl Token {
         }
     }
 
-    /// Symbol on the chain; some coins have none, some are dressed with zeros and odd characters.
+    /// Symbol on the chain; some coins have none, some are padded with zeros and odd characters.
     pub(super) fn symbol(self) -> String {
         const HEADS: [&str; 16] = [
             "MOON", "FROG", "CAT", "BONE", "WAGMI", "PEPE", "SHARK", "NEKO", "GIGA", "TURBO",
@@ -179,7 +179,7 @@ impl Token {
         }
     }
 
-    /// Whether the chain holds metadata for the mint: every sixteenth SPL coin has none.
+    /// Whether the mint has metadata: every sixteenth SPL coin has none.
     pub(super) fn has_metadata(self) -> bool {
         match self {
             Self::Coin(number) => number >= SPL_TOKENS || number % 16 != 15,
@@ -199,22 +199,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mint_tells_its_token() {
+    fn a_mint_is_decoded_to_its_token() {
         let tokens = [
-            Token::WrappedSol,
-            Token::Usdc,
-            Token::Coin(0),
-            Token::Coin(UNIVERSE - 1),
-            Token::Created(0xdead_beef, 12),
-            Token::Spam(40),
-            Token::Position,
-            Token::PositionShare,
-            Token::Idle,
+            DemoToken::WrappedSol,
+            DemoToken::Usdc,
+            DemoToken::Coin(0),
+            DemoToken::Coin(UNIVERSE - 1),
+            DemoToken::Created(0xdead_beef, 12),
+            DemoToken::Spam(40),
+            DemoToken::Position,
+            DemoToken::PositionShare,
+            DemoToken::Idle,
         ];
         for token in tokens {
-            assert_eq!(Token::from_mint(&token.mint()), Some(token));
-            assert_eq!(Token::from_code(token.code(), 0xdead_beef), Some(token));
+            assert_eq!(DemoToken::from_mint(&token.mint()), Some(token));
+            assert_eq!(DemoToken::from_code(token.code(), 0xdead_beef), Some(token));
         }
-        assert_eq!(Token::from_mint(&[9; 32]), None);
+        assert_eq!(DemoToken::from_mint(&[9; 32]), None);
     }
 }

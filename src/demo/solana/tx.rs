@@ -1,15 +1,15 @@
-//! A transaction while it is being made: accounts with balances before and after, the call tree,
-//! the log. Instructions and balances move together, so that they cannot disagree.
+//! A transaction under construction: accounts with balances before and after, the call tree, the
+//! log. Instructions and balances change together, so that they cannot disagree.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::keys::{Key, Known};
-use super::tokens::Token;
+use super::keys::{Key, KnownAccount};
+use super::tokens::DemoToken;
 
-/// Lamports that a program or sysvar holds; the same everywhere.
+/// Lamports of a program or sysvar; the same for all.
 const PROGRAM_LAMPORTS: u64 = 1_141_440;
-/// What a call logs as left over at its start.
+/// The remaining compute units that a call logs at its start.
 const COMPUTE_BUDGET: u64 = 600_000;
 const BASE_FEE: u64 = 5_000;
 
@@ -26,7 +26,7 @@ pub(super) enum Version {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TokenState {
-    pub(super) token: Token,
+    pub(super) token: DemoToken,
     pub(super) owner: Key,
     /// `None` while the account does not exist.
     pub(super) before: Option<u64>,
@@ -34,11 +34,11 @@ pub(super) struct TokenState {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Account {
+pub(super) struct AccountState {
     pub(super) key: Key,
     pub(super) signer: bool,
     pub(super) writable: bool,
-    /// Comes out of a lookup table (version 0 only).
+    /// Loaded from a lookup table (version 0 only).
     pub(super) loaded: bool,
     pub(super) before: u64,
     pub(super) after: u64,
@@ -46,7 +46,7 @@ pub(super) struct Account {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Instruction {
+pub(super) struct InstructionState {
     pub(super) program: Acc,
     pub(super) accounts: Vec<Acc>,
     pub(super) data: Vec<u8>,
@@ -57,16 +57,16 @@ pub(super) struct Instruction {
 #[derive(Debug)]
 pub(super) struct Tx {
     pub(super) version: Version,
-    pub(super) accounts: Vec<Account>,
-    pub(super) instructions: Vec<Instruction>,
+    pub(super) accounts: Vec<AccountState>,
+    pub(super) instructions: Vec<InstructionState>,
     /// The lines of the log as JSON strings with commas in between.
     pub(super) log: Vec<u8>,
     pub(super) fee: u64,
     /// Instruction and custom error code.
     pub(super) error: Option<(u8, u32)>,
     pub(super) compute_units: u64,
-    pub(super) return_data: Option<(Known, [u8; 8])>,
-    calls: Vec<Known>,
+    pub(super) return_data: Option<(KnownAccount, [u8; 8])>,
+    calls: Vec<KnownAccount>,
     seed: u64,
 }
 
@@ -92,13 +92,13 @@ impl Tx {
 
     // Accounts.
 
-    /// A plain account; its lamports count where it is mentioned for the first time.
+    /// A plain account; its lamports count at the first mention.
     pub(super) fn account(&mut self, key: Key, lamports: u64) -> Acc {
         if let Some(at) = self.accounts.iter().position(|account| account.key == key) {
             return Acc(u8::try_from(at).unwrap_or(u8::MAX));
         }
         let at = Acc(u8::try_from(self.accounts.len()).unwrap_or(u8::MAX));
-        self.accounts.push(Account {
+        self.accounts.push(AccountState {
             key,
             signer: false,
             writable: false,
@@ -110,7 +110,7 @@ impl Tx {
         at
     }
 
-    pub(super) fn known(&mut self, known: Known) -> Acc {
+    pub(super) fn known(&mut self, known: KnownAccount) -> Acc {
         self.account(known.key(), PROGRAM_LAMPORTS)
     }
 
@@ -144,10 +144,10 @@ impl Tx {
         &mut self,
         key: Key,
         owner: Key,
-        token: Token,
+        token: DemoToken,
         amount: Option<u64>,
     ) -> Acc {
-        let native = if token == Token::WrappedSol { amount.unwrap_or(0) } else { 0 };
+        let native = if token == DemoToken::WrappedSol { amount.unwrap_or(0) } else { 0 };
         let rent = if amount.is_some() { token.account_rent() } else { 0 };
         let at = self.writable(key, rent.saturating_add(native));
         if let Some(account) = self.get_mut(at)
@@ -158,15 +158,15 @@ impl Tx {
         at
     }
 
-    pub(super) fn mint(&mut self, token: Token) -> Acc {
+    pub(super) fn mint(&mut self, token: DemoToken) -> Acc {
         self.account(token.mint(), 1_461_600)
     }
 
-    pub(super) fn get(&self, at: Acc) -> Option<&Account> {
+    pub(super) fn get(&self, at: Acc) -> Option<&AccountState> {
         self.accounts.get(usize::from(at.0))
     }
 
-    fn get_mut(&mut self, at: Acc) -> Option<&mut Account> {
+    fn get_mut(&mut self, at: Acc) -> Option<&mut AccountState> {
         self.accounts.get_mut(usize::from(at.0))
     }
 
@@ -239,29 +239,35 @@ impl Tx {
 
     // Calls.
 
-    /// Begins a call; what follows until [`Tx::leave`] is inside it.
-    pub(super) fn enter(&mut self, program: Known, accounts: &[Acc], data: &[u8], name: &str) {
+    /// Begins a call; all that follows until [`Tx::leave`] is inside it.
+    pub(super) fn enter(
+        &mut self,
+        program: KnownAccount,
+        accounts: &[Acc],
+        data: &[u8],
+        name: &str,
+    ) {
         let at = self.known(program);
         let height = u8::try_from(self.calls.len() + 1).unwrap_or(u8::MAX);
         let (accounts, data) = (accounts.to_vec(), data.to_vec());
-        self.instructions.push(Instruction { program: at, accounts, data, height });
+        self.instructions.push(InstructionState { program: at, accounts, data, height });
         self.calls.push(program);
         let mut digits = Vec::new();
-        super::wire::number(&mut digits, u64::from(height));
+        super::digits::number(&mut digits, u64::from(height));
         self.line(&[b"Program ", program.text().as_bytes(), b" invoke [", &digits, b"]"]);
         if !name.is_empty() {
-            self.line(&[b"Program log: Instruction: ", name.as_bytes()]);
+            self.line(&[b"Program log: InstructionState: ", name.as_bytes()]);
         }
     }
 
-    /// Ends the call that began last. Builtin programs log no units.
+    /// Ends the innermost call. Builtin programs log no units.
     pub(super) fn leave(&mut self, units: u64) {
         let Some(program) = self.calls.pop() else { return };
         let text = program.text().as_bytes();
         if units > 0 {
             let (mut used, mut left) = (Vec::new(), Vec::new());
-            super::wire::number(&mut used, units);
-            super::wire::number(&mut left, COMPUTE_BUDGET.saturating_sub(self.compute_units));
+            super::digits::number(&mut used, units);
+            super::digits::number(&mut left, COMPUTE_BUDGET.saturating_sub(self.compute_units));
             let tail: &[u8] = b" compute units";
             self.line(&[b"Program ", text, b" consumed ", &used, b" of ", &left, tail]);
         }
@@ -271,7 +277,7 @@ impl Tx {
         self.line(&[b"Program ", text, b" success"]);
     }
 
-    /// Ends all open calls with an error of the program that runs, and the transaction with it.
+    /// Ends all open calls with an error of the current program, and the transaction with it.
     pub(super) fn fail(&mut self, code: u32) {
         let outer = self.instructions.iter().filter(|call| call.height == 1).count();
         self.error = Some((u8::try_from(outer.saturating_sub(1)).unwrap_or(0), code));
@@ -283,7 +289,7 @@ impl Tx {
 
     pub(super) fn call(
         &mut self,
-        program: Known,
+        program: KnownAccount,
         accounts: &[Acc],
         data: &[u8],
         name: &str,
@@ -300,13 +306,13 @@ impl Tx {
         }
         let limit = [&[2_u8][..], &200_000_u32.to_le_bytes()].concat();
         let price = [&[3_u8][..], &price.to_le_bytes()].concat();
-        self.call(Known::ComputeBudget, &[], &limit, "", 0);
-        self.call(Known::ComputeBudget, &[], &price, "", 0);
+        self.call(KnownAccount::ComputeBudget, &[], &limit, "", 0);
+        self.call(KnownAccount::ComputeBudget, &[], &price, "", 0);
     }
 
-    /// Takes the fee from the first account; the transaction is complete then.
+    /// Charges the fee to the first account and completes the transaction.
     pub(super) fn pay_fee(&mut self, priority: u64) {
-        // What the outer level calls cannot come out of a lookup table, nor can a signer.
+        // Programs of outer instructions cannot come from a lookup table, nor can a signer.
         for at in 0..self.instructions.len() {
             let outer = self.instructions.get(at).filter(|call| call.height == 1);
             if let Some(program) = outer.map(|call| call.program)
@@ -331,7 +337,7 @@ impl Tx {
     pub(super) fn transfer(&mut self, from: Acc, to: Acc, lamports: u64) {
         self.move_lamports(from, to, lamports);
         let data = [&2_u32.to_le_bytes()[..], &lamports.to_le_bytes()].concat();
-        self.call(Known::System, &[from, to], &data, "", 0);
+        self.call(KnownAccount::System, &[from, to], &data, "", 0);
     }
 
     pub(super) fn create_account(
@@ -340,12 +346,12 @@ impl Tx {
         new: Acc,
         lamports: u64,
         space: u64,
-        owner: Known,
+        owner: KnownAccount,
     ) {
         self.move_lamports(payer, new, lamports);
         let parts: [&[u8]; 4] =
             [&0_u32.to_le_bytes(), &lamports.to_le_bytes(), &space.to_le_bytes(), &owner.key()];
-        self.call(Known::System, &[payer, new], &parts.concat(), "", 0);
+        self.call(KnownAccount::System, &[payer, new], &parts.concat(), "", 0);
     }
 
     pub(super) fn create_with_seed(
@@ -354,7 +360,7 @@ impl Tx {
         new: Acc,
         lamports: u64,
         space: u64,
-        owner: Known,
+        owner: KnownAccount,
     ) {
         self.move_lamports(payer, new, lamports);
         let base = self.key(payer);
@@ -369,17 +375,17 @@ impl Tx {
             &space.to_le_bytes(),
             &owner.key(),
         ];
-        self.call(Known::System, &[payer, new], &parts.concat(), "", 0);
+        self.call(KnownAccount::System, &[payer, new], &parts.concat(), "", 0);
     }
 
-    /// Opens the associated token account, with what the program calls inside.
+    /// Opens the associated token account, with the program's inner calls.
     pub(super) fn create_associated(&mut self, payer: Acc, account: Acc, owner: Acc) {
         let Some(state) = self.token_of(account) else { return };
         let mint = self.mint(state.token);
         let program = state.token.program();
-        let (system, token) = (self.known(Known::System), self.known(program));
+        let (system, token) = (self.known(KnownAccount::System), self.known(program));
         let accounts = [payer, account, owner, mint, system, token];
-        self.enter(Known::AssociatedToken, &accounts, &[1], "");
+        self.enter(KnownAccount::AssociatedToken, &accounts, &[1], "");
         self.say("CreateIdempotent");
         self.call(program, &[mint], &[21, 7, 0], "GetAccountDataSize", 1_569);
         let (rent, space) =
@@ -397,23 +403,24 @@ impl Tx {
     /// Initializes a token account whose system account exists already.
     pub(super) fn initialize(&mut self, account: Acc, owner: Acc) {
         let Some(state) = self.token_of(account) else { return };
-        let (mint, rent) = (self.mint(state.token), self.known(Known::Rent));
+        let (mint, rent) = (self.mint(state.token), self.known(KnownAccount::Rent));
         let accounts = [account, mint, owner, rent];
         self.call(state.token.program(), &accounts, &[1], "InitializeAccount", 3_443);
         let held = self.get(account).map_or(0, |account| account.after);
         let native = held.saturating_sub(state.token.account_rent());
-        let amount = if state.token == Token::WrappedSol { native } else { 0 };
+        let amount = if state.token == DemoToken::WrappedSol { native } else { 0 };
         self.set_amount(account, Some(amount));
     }
 
-    /// Moves tokens, by the plain or the checked instruction; wrapped SOL takes its lamports along.
+    /// Transfers tokens, by the plain or the checked instruction; wrapped SOL includes its
+    /// lamports.
     pub(super) fn send(&mut self, from: Acc, to: Acc, authority: Acc, amount: u64, checked: bool) {
         let Some(state) = self.token_of(from) else { return };
         self.set_amount(from, Some(self.amount(from).saturating_sub(amount)));
         self.set_amount(to, Some(self.amount(to).saturating_add(amount)));
         self.touch(from);
         self.touch(to);
-        if state.token == Token::WrappedSol {
+        if state.token == DemoToken::WrappedSol {
             self.move_lamports(from, to, amount);
         }
         let program = state.token.program();
@@ -444,11 +451,11 @@ impl Tx {
         self.call(state.token.program(), &[from, mint, authority], &data, "Burn", 4_753);
     }
 
-    /// Takes lamports that were sent to a wrapped SOL account into its amount.
+    /// Adds lamports that were sent to a wrapped SOL account to its amount.
     pub(super) fn sync_native(&mut self, account: Acc) {
         let held = self.get(account).map_or(0, |account| account.after);
-        self.set_amount(account, Some(held.saturating_sub(Token::WrappedSol.account_rent())));
-        self.call(Known::Token, &[account], &[17], "SyncNative", 3_045);
+        self.set_amount(account, Some(held.saturating_sub(DemoToken::WrappedSol.account_rent())));
+        self.call(KnownAccount::Token, &[account], &[17], "SyncNative", 3_045);
     }
 
     /// Closes a token account; all its lamports go to `to`.
@@ -461,11 +468,11 @@ impl Tx {
     }
 
     /// An anchor event: the program calls itself with the event as data.
-    pub(super) fn event(&mut self, program: Known, authority: Acc, event: &[u8]) {
+    pub(super) fn event(&mut self, program: KnownAccount, authority: Acc, event: &[u8]) {
         let data = [&EVENT_TAG[..], event].concat();
         self.call(program, &[authority], &data, "", 2_003);
     }
 }
 
-/// Marks the data of an event that a program calls itself with.
+/// Prefix of the data of an event that a program calls itself with.
 const EVENT_TAG: [u8; 8] = [0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];

@@ -1,45 +1,44 @@
-//! A wallet of the demo chain: what its history is made from, and in which slot each transaction
-//! stands.
+//! A wallet of the demo chain: the parameters of its history, and the slot of each transaction.
 
 use crate::demo::mix;
-use crate::demo::timeline::{Class, Crowd, Shape, Timeline};
+use crate::demo::timeline::{Class, Crowd, HistoryShape, Shape};
 
 use super::keys::Key;
 use super::{TradeKind, slots};
 
-/// Places between two transactions of one wallet in one slot.
+/// Positions between two transactions of one wallet in one slot.
 const INDEX_STEP: u64 = 3;
-/// Below this place no transaction of a wallet stands in its slot.
+/// A wallet's first position in a slot is below this.
 const INDEX_SPREAD: u64 = 400;
 
-/// How a wallet's history looks. `WalletPlan::trades(n)` is a mixed trader of average habits.
+/// Parameters of a wallet's history. `WalletPlan::trades(n)` is a mixed trader of average habits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalletPlan {
-    /// Transactions that are trades; one of token for token gives two rows.
+    /// Transactions that are trades; a token-for-token trade gives two rows.
     pub trades: u64,
-    /// Of a hundred transactions, how many failed.
+    /// Failed transactions in percent.
     pub failed_percent: u8,
-    /// Of a hundred transactions, how many are transfers, liquidity, staking, spam and the like.
+    /// Transfers, liquidity, staking, spam and the like in percent.
     pub noise_percent: u8,
-    /// Of the trades that a keeper can do for the wallet, how many in a hundred are.
+    /// Percentage of the possible trades that a keeper executes for the wallet.
     pub keeper_percent: u8,
-    /// Of a hundred transactions signed by the wallet, how many have version 1.
+    /// Percentage of the wallet's signed transactions with version 1.
     pub version_1_percent: u8,
-    /// Token accounts that stay open with a holding, at most 256; the others close after use.
+    /// Token accounts that stay open with a balance, at most 256; the others close after use.
     pub open_accounts: u32,
-    /// Token accounts that strangers opened for their spam.
+    /// Token accounts that other accounts opened for their spam.
     pub spam_accounts: u32,
     /// Slot of the oldest transaction.
     pub first_slot: u64,
     /// Slot at which the planned trades are reached.
     pub last_slot: u64,
-    /// Transactions that share a slot now and then, at most 64.
+    /// Size of occasional bursts in one slot, at most 64.
     pub burst: u32,
-    /// A run of transactions that all stand in one slot.
+    /// A run of transactions that are all in one slot.
     pub crowd: Option<Crowd>,
     /// All trades are of this kind, where it fits the side; `None` is the natural mix.
     pub only: Option<TradeKind>,
-    /// Once the plan is through, a transaction comes every so many slots as the head moves on.
+    /// After the plan, a transaction every so many slots as the head moves.
     pub live_every: Option<u64>,
 }
 
@@ -68,21 +67,21 @@ impl WalletPlan {
     }
 }
 
-/// Where a transaction stands on the chain.
+/// A transaction's place on the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) slot: u64,
-    /// Place in the block.
+    /// Position in the block.
     pub(super) index: u32,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct WalletHistory {
     pub(super) address: Key,
-    /// Stands for the address where 32 bytes have no room.
+    /// Represents the address where 32 bytes do not fit.
     pub(super) tag: u64,
     pub(super) plan: WalletPlan,
-    timeline: Timeline,
+    timeline: HistoryShape,
 }
 
 impl WalletHistory {
@@ -98,7 +97,7 @@ impl WalletHistory {
             crowd: plan.crowd,
             live_every: plan.live_every,
         };
-        Self { address, tag, plan, timeline: Timeline::new(seed, tag, shape) }
+        Self { address, tag, plan, timeline: HistoryShape::new(seed, tag, shape) }
     }
 
     pub(super) fn class(&self, number: u64) -> Class {
@@ -113,7 +112,7 @@ impl WalletHistory {
         self.timeline.number_of_noise(n)
     }
 
-    /// How many trades the history holds below a number.
+    /// The number of trades below a number of the history.
     pub(super) fn trades_below(&self, number: u64) -> u64 {
         self.timeline.trades_below(number)
     }
@@ -130,7 +129,7 @@ impl WalletHistory {
         Some(Spot { slot, index: u32::try_from(index).unwrap_or(u32::MAX) })
     }
 
-    /// How many transactions stand in slots up to `slot`: the numbers below the answer.
+    /// The number of transactions in slots up to `slot`, which are those with lower numbers.
     pub(super) fn count_at(&self, slot: u64) -> u64 {
         slots::ordinal_below(slot).map_or(0, |top| self.timeline.count_at(top))
     }

@@ -1,36 +1,22 @@
-//! The answer to `getTransaction` in encoding `json`, written straight into bytes.
+//! The answer to `getTransaction` in encoding `json`, written directly into bytes.
 
 use crate::demo::base58;
 
-use super::keys::{Key, Known};
-use super::tx::{Acc, Account, Tx, Version};
+use super::digits::number;
+use super::keys::{Key, KnownAccount};
+use super::tx::{Acc, AccountState, Tx, Version};
 
-/// What an answer holds beside the transaction itself.
+/// The fields of an answer around the transaction itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Envelope<'a> {
     pub(super) slot: u64,
     pub(super) time: u64,
-    /// Left out where the node does not tell it.
+    /// Omitted where the node does not report it.
     pub(super) index: Option<u32>,
     /// One of each signer.
     pub(super) signatures: &'a [[u8; 64]],
     pub(super) recent_blockhash: Key,
     pub(super) lookup_table: Key,
-}
-
-pub(super) fn number(out: &mut Vec<u8>, value: u64) {
-    let mut digits = [0_u8; 20];
-    let mut at = digits.len();
-    let mut left = value;
-    for digit in digits.iter_mut().rev() {
-        *digit = b'0' + u8::try_from(left % 10).unwrap_or(0);
-        left /= 10;
-        at -= 1;
-        if left == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(digits.get(at..).unwrap_or_default());
 }
 
 fn text(out: &mut Vec<u8>, part: &str) {
@@ -101,11 +87,11 @@ pub(super) fn list<T>(
     out.push(b']');
 }
 
-/// The order of accounts in a message: signers, then what may be written, then the rest; after
-/// them what lookup tables load.
+/// The order of accounts in a message: signers, then writable ones, then the rest; after them those
+/// loaded from lookup tables.
 struct Order<'a> {
-    accounts: Vec<&'a Account>,
-    /// Place in the message of each account of the transaction.
+    accounts: Vec<&'a AccountState>,
+    /// Index in the message of each account of the transaction.
     places: Vec<u64>,
 }
 
@@ -127,12 +113,12 @@ impl<'a> Order<'a> {
         self.places.get(usize::from(acc.0)).copied().unwrap_or(0)
     }
 
-    fn count(&self, want: impl Fn(&Account) -> bool) -> u64 {
+    fn count(&self, want: impl Fn(&AccountState) -> bool) -> u64 {
         u64::try_from(self.accounts.iter().filter(|account| want(account)).count()).unwrap_or(0)
     }
 }
 
-fn rank(account: &Account) -> (bool, bool, bool) {
+fn rank(account: &AccountState) -> (bool, bool, bool) {
     (account.loaded, !account.signer, !account.writable)
 }
 
@@ -187,7 +173,7 @@ fn meta(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>) {
     inner(out, tx, order);
     text(out, ",\"loadedAddresses\":{\"readonly\":");
     let loaded = |writable| {
-        let of = move |a: &&&Account| a.loaded && a.writable == writable;
+        let of = move |a: &&&AccountState| a.loaded && a.writable == writable;
         order.accounts.iter().filter(of)
     };
     list(out, loaded(false), |out, account| quoted_key(out, &account.key));
@@ -268,7 +254,7 @@ fn inner(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>) {
     text(out, if open { "]}]" } else { "]" });
 }
 
-fn call(out: &mut Vec<u8>, instruction: &super::tx::Instruction, order: &Order<'_>) {
+fn call(out: &mut Vec<u8>, instruction: &super::tx::InstructionState, order: &Order<'_>) {
     text(out, "{\"accounts\":");
     list(out, &instruction.accounts, |out, acc| number(out, order.place(*acc)));
     text(out, ",\"data\":\"");
@@ -308,7 +294,7 @@ fn message(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>, envelope: &Envelope<'_
     out.push(b'}');
 }
 
-/// Lookups into one table, whose entries have made-up numbers.
+/// Indices into one lookup table, whose entries are generated.
 fn lookups(out: &mut Vec<u8>, order: &Order<'_>, table: &Key) {
     let numbers = |writable: bool| {
         let loaded = order.accounts.iter().filter(|account| account.loaded);
@@ -327,5 +313,5 @@ fn lookups(out: &mut Vec<u8>, order: &Order<'_>, table: &Key) {
     text(out, "}]");
 }
 
-/// Owner program of an account that is no token account: the system program.
-pub(super) const PLAIN_OWNER: Known = Known::System;
+/// Owner of an account that is not a token account: the system program.
+pub(super) const PLAIN_OWNER: KnownAccount = KnownAccount::System;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{End, Step, Walk, Want};
+use super::{End, Extent, Step, Walk};
 use crate::domain::Height;
 use crate::history::error::HistoryError;
 use crate::history::proven::Completeness;
@@ -15,7 +15,7 @@ impl Walk {
     /// page without rows, give the worker some time for it, as their end says whether the history is
     /// complete.
     pub(super) async fn awaits_proof(&mut self) -> Result<bool, HistoryError> {
-        if let Want::Rows(most) = self.request.want
+        if let Extent::Rows(most) = self.request.want
             && self.left < most
         {
             return Ok(false);
@@ -53,7 +53,7 @@ impl Walk {
         let end = self.with_silence(end);
         // A page loads nothing beyond its rows, but what was read with a doubt is read again.
         let is_unproved = Box::pin(self.ends_unproved(&end)).await.unwrap_or(false);
-        let wants_more = self.request.want == Want::All || is_unproved;
+        let wants_more = self.request.want == Extent::All || is_unproved;
         if wants_more && !end.complete && !self.live {
             let error = end.error.as_ref().filter(|_| !is_unproved);
             self.inner.go_on_in_background(&self.request, error);

@@ -6,8 +6,8 @@ use crate::history::error::HistoryError;
 use crate::history::plan::Demand;
 
 impl Walk {
-    /// The history down from the head is delivered; from now on the position is the newest row.
-    /// The empty step tells the reader.
+    /// The history down from the head is delivered; from now on the position is the newest row. The
+    /// reader recognizes it by the empty step.
     pub(super) async fn go_live(&mut self) -> Result<Rows, HistoryError> {
         let view = self.inner.view()?;
         let (record, head) =

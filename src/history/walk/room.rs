@@ -1,5 +1,5 @@
-//! Room for the rows of a step, used again where a filter let none of them through. Else each of
-//! thousands of streams would have gone through fresh memory before it has nothing more to tell.
+//! The row buffer of a step, reused where a filter rejects all rows. Otherwise each of thousands of
+//! streams would allocate new memory before its first row.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -6,20 +6,20 @@ use crate::rpc::policy::RetryDecision::{
     Fatal, ReduceBatch, ReduceRange, Refused, Retry, RetryElsewhere, SlowDown, Unsupported,
 };
 
-/// The first line that fits decides.
+/// The first matching row decides.
 pub(super) const TABLE: &[Rule] = &[
     // A revert has a code of its own (go-ethereum's RPC errors with data).
     Rule::code(&[3], Fatal),
     Rule::text(REVERTED, Fatal),
     Rule::text(FAULTS, Fatal).on(Methods::Runs),
-    // For the caller, who asks without it.
+    // For the caller, who retries without it.
     Rule { codes: &[-32602, -32600, -32000], ..Rule::text(CATEGORY, Fatal) }.on(Methods::Transfers),
     Rule::text(BATCH, ReduceBatch).in_batch(),
     Rule::text(TOO_LARGE, ReduceBatch).in_batch(),
     Rule::text(RATE, SlowDown).not(LONG),
     Rule::text(BEHIND, RetryElsewhere).on(Methods::Past).not(RANGE),
     Rule::text(INVALID_RANGE, RetryElsewhere).on(Methods::Ranges).not(BOUNDED),
-    // Before the words of ranges: go-ethereum, erigon and reth say of pruned blocks.
+    // Before the texts about ranges: go-ethereum, erigon and reth on pruned blocks.
     Rule::text(&["prun", "proof window"], RetryElsewhere).on(Methods::Past),
     Rule::text(RANGE, ReduceRange).on(Methods::Ranges),
     Rule::text(&["limited to", "up to", "at most", "maximum is"], ReduceRange)
@@ -27,7 +27,7 @@ pub(super) const TABLE: &[Rule] = &[
         .on(Methods::Ranges),
     Rule::text(TOO_LARGE, ReduceRange).on(Methods::Ranges),
     Rule::text(LOGS_TIME, ReduceRange).on(Methods::Ranges),
-    // BNB Chain's public nodes; and all that -32005 stands for without a word of rates.
+    // BNB Chain's public nodes; and every other meaning of -32005 that does not name a rate.
     Rule::text(&["limit exceeded"], ReduceRange).on(Methods::Ranges).not(LONG),
     // A node that traces some blocks only may lack the plan for all of them.
     Rule::text(PLAN, Refused).on(Methods::Traces).not(TIME),
@@ -36,7 +36,7 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::text(QUOTA, Refused),
     Rule::text(PLAN, Refused).not(TIME),
     Rule::text(KEY, Refused),
-    // A node that has not indexed it yet, or not any more.
+    // A node that has not indexed it yet, or has pruned it.
     Rule::text(&["transaction", "tx "], RetryElsewhere).and(&["not found"]).on(Methods::Past),
     Rule::text(METHOD, Unsupported).and(ABSENT).not(PARAMETER),
     Rule::code(&[-32601, -32004, -32075], Unsupported).not(PARAMETER),
@@ -55,9 +55,9 @@ pub(super) const TABLE: &[Rule] = &[
 
 /// A network without a category of transfers.
 const CATEGORY: &[&str] = &["categor", "internal transfer"];
-/// The call itself fails, wherever it is made.
+/// The call itself fails, on every node.
 const REVERTED: &[&str] = &["execution reverted", "transaction reverted", "vm execution error"];
-/// The same in the words of the machines (go-ethereum `core/vm/errors.go`, Nethermind, Besu).
+/// The same in the texts of the clients (go-ethereum `core/vm/errors.go`, Nethermind, Besu).
 const FAULTS: &[&str] = &[
     "out of gas",
     "invalid opcode",
@@ -76,7 +76,7 @@ const FAULTS: &[&str] = &[
     "revert",
 ];
 const BATCH: &[&str] = &["batch"];
-/// Answers that are too large; a batch that is too large says it too.
+/// Answers that are too large; also batches that are too large.
 const TOO_LARGE: &[&str] = &[
     "response size",
     "response too large",
@@ -87,8 +87,8 @@ const TOO_LARGE: &[&str] = &[
     "payload too large",
     "entity too large",
 ];
-/// More blocks or more logs than a node gives at once: the caller has to ask for less. Providers'
-/// texts for `eth_getLogs`, which share their codes with rate limits.
+/// More blocks or more logs than a node returns at once: the caller must reduce the range.
+/// Providers' texts for `eth_getLogs`, which share their codes with rate limits.
 const RANGE: &[&str] = &[
     "block range",
     "blocks range",
@@ -123,7 +123,7 @@ const RANGE: &[&str] = &[
     "results limit",
     "log limit",
 ];
-/// How nodes end a search for logs that takes too long: a smaller range is quicker.
+/// Texts of nodes that end a log query for its time: a smaller range takes less.
 const LOGS_TIME: &[&str] = &[
     "deadline exceeded",
     "timeout",
@@ -136,10 +136,10 @@ const LOGS_TIME: &[&str] = &[
     "query cancel",
 ];
 const TIME: &[&str] = &["timeout", "timed out", "temporar"];
-/// A range in which nothing can be searched: of a node that is behind, where no limit is named.
+/// A range that is not valid there: of a node that is behind, where no limit is named.
 const INVALID_RANGE: &[&str] = &["invalid block range"];
 const BOUNDED: &[&str] = &["exceed", "too", "max", "limit", "wide", "than"];
-/// What is not supported is a part of the request, not the method.
+/// A part of the request is unsupported, not the method.
 const PARAMETER: &[&str] = &[
     "param",
     "argument",

@@ -1,5 +1,5 @@
 //! The table of Solana's nodes and of the services in front of them (custom codes -32001 to -32020:
-//! agave `rpc-client-api`). What one node lacks another one may keep.
+//! agave `rpc-client-api`). Another node may have what one lacks.
 
 use super::Rule;
 use super::words::{ABSENT, BUSY, KEY, LONG, METHOD, PLAN, QUOTA, RATE, TEMPORARY};
@@ -7,10 +7,10 @@ use crate::rpc::policy::RetryDecision::{
     ReduceBatch, Refused, Retry, RetryElsewhere, SlowDown, Unsupported,
 };
 
-/// The first line that fits decides.
+/// The first matching row decides.
 pub(super) const TABLE: &[Rule] = &[
     Rule::text(&["batch", "response too large", "response is too"], ReduceBatch).in_batch(),
-    // Helius: this request asks for more accounts than the node gives, whatever the rate.
+    // Helius: this request needs more accounts than the node allows, at any rate.
     Rule::text(&["deprioritized", "narrow down"], RetryElsewhere),
     Rule::text(RATE, SlowDown).not(LONG),
     Rule::text(LONG, Refused),
@@ -20,9 +20,9 @@ pub(super) const TABLE: &[Rule] = &[
     // History that this node never keeps.
     Rule::code(&[-32011], Unsupported),
     // Blocks cleaned up; slots skipped, or missing in a snapshot or in long-term storage; excluded
-    // from an index; a version of transactions that it does not know; a signature that it does not.
+    // from an index; an unknown transaction version; an unknown signature.
     Rule::code(&[-32001, -32007, -32009, -32010, -32015, -32020], RetryElsewhere),
-    // Not there yet, unhealthy, behind, or its long-term storage is not to be reached.
+    // Not available yet, unhealthy, behind, or without its long-term storage.
     Rule::code(&[-32004, -32005, -32014, -32016, -32019], Retry),
     Rule::code(&[-32429], Refused),
     Rule::text(
@@ -36,6 +36,6 @@ pub(super) const TABLE: &[Rule] = &[
     Rule::code(&[-32603], Retry),
 ];
 
-/// What is not supported is a part of the request, not the method.
+/// A part of the request is unsupported, not the method.
 const PARAMETER: &[&str] =
     &["invalid param", "parameter is", "argument", "encoding", "transaction version", "filter"];

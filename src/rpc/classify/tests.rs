@@ -32,7 +32,7 @@ fn all() -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn a_missing_key_plan_or_quota_is_a_refusal_whatever_status_and_code() {
-    let told = [
+    let cases = [
         (200, -32000, "Unauthorized: You must authenticate your request with an API key."),
         (200, -32429, "max usage reached"),
         (400, 35, "chain is not available on free plan, please upgrade to paid plan"),
@@ -47,7 +47,7 @@ fn a_missing_key_plan_or_quota_is_a_refusal_whatever_status_and_code() {
         (200, -32000, "Monthly capacity limit exceeded. Visit our pricing page"),
         (200, -32000, "key (hidden) is over its quota"),
     ];
-    for (status, code, message) in told {
+    for (status, code, message) in cases {
         for method in all() {
             of(method, status, code, message, RetryDecision::Refused);
         }
@@ -61,7 +61,7 @@ fn a_missing_key_plan_or_quota_is_a_refusal_whatever_status_and_code() {
 
 #[test]
 fn rates_are_rates_though_they_advise_to_pay() {
-    let told = [
+    let cases = [
         (-32005, "project ID request rate exceeded"),
         (-32029, "Too Many Requests"),
         (-32016, "over rate limit"),
@@ -71,7 +71,7 @@ fn rates_are_rates_though_they_advise_to_pay() {
         (-32602, "Too many requests for a specific RPC call"),
         (429, "The requests per second (RPS) of your requests are higher"),
     ];
-    for (code, message) in told {
+    for (code, message) in cases {
         for method in all() {
             of(method, 200, code, message, RetryDecision::SlowDown);
         }
@@ -88,7 +88,7 @@ fn rates_are_rates_though_they_advise_to_pay() {
 /// Texts that providers of EVM nodes document, or that their clients' sources hold.
 #[test]
 fn a_range_that_is_too_large_is_for_the_caller() {
-    let told = [
+    let cases = [
         (
             -32602,
             "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on the response size, or you can request any block range with a cap of 10K logs in the response. Based on your parameters and the response size limit, this block range should work: [0x0, 0xd043b8]",
@@ -130,7 +130,7 @@ fn a_range_that_is_too_large_is_for_the_caller() {
         (-32000, "context deadline exceeded"),
         (-32002, "query timeout exceeded"),
     ];
-    for (code, message) in told {
+    for (code, message) in cases {
         for status in [200, 400, 403, 413, 500] {
             of("eth_getLogs", status, code, message, RetryDecision::ReduceRange);
         }
@@ -157,7 +157,7 @@ fn a_log_query_that_takes_too_long_is_halved_and_other_calls_are_repeated() {
 
 #[test]
 fn history_that_one_node_lacks_another_may_have() {
-    let told = [
+    let cases = [
         (-32000, "missing trie node 0123 (path ) state 0x0123 is not available"),
         (-32000, "state is pruned"),
         (-32000, "header not found"),
@@ -173,7 +173,7 @@ fn history_that_one_node_lacks_another_may_have() {
         (-32602, "Archive requests require a personal token. Get one at: https://x.example"),
         (-32000, "distance to target block exceeds maximum proof window"),
     ];
-    for (code, message) in told {
+    for (code, message) in cases {
         for method in ["eth_getBalance", "debug_traceTransaction", "eth_getLogs"] {
             of(method, 200, code, message, RetryDecision::RetryElsewhere);
             of(method, 403, code, message, RetryDecision::RetryElsewhere);

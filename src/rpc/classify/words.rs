@@ -1,11 +1,11 @@
-//! Words by which services say what is wrong; all in lower case. From providers' documentation,
-//! clients' sources and answers that others recorded (../shared/corpus/refusals names them).
+//! Texts by which services describe errors; all in lower case. From providers' documentation,
+//! clients' sources and recorded answers (../shared/corpus/refusals names them).
 
 pub(crate) fn holds(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Too quick for now; waiting helps.
+/// Too many requests for now; waiting helps.
 pub(crate) const RATE: &[&str] = &[
     "rate limit",
     "rate-limit",
@@ -30,7 +30,7 @@ pub(crate) const RATE: &[&str] = &[
     "error code: 1015",
 ];
 
-/// A limit of so long that waiting for it does not help a request.
+/// A limit with so long a period that waiting does not help a request.
 pub(crate) const QUOTA: &[&str] = &["quota", "usage limit", "allowance of"];
 
 /// The same by its period or its price, which counts also where a rate is named too.
@@ -97,7 +97,7 @@ pub(crate) const KEY: &[&str] = &[
     "subscription",
 ];
 
-/// A plan that does not hold it.
+/// A plan without this method.
 pub(crate) const PLAN: &[&str] = &[
     "upgrade",
     "paid plan",
@@ -116,7 +116,7 @@ pub(crate) const PLAN: &[&str] = &[
     "billing",
 ];
 
-/// It passes by itself.
+/// Temporary errors.
 pub(crate) const TEMPORARY: &[&str] = &[
     "timeout",
     "time-out",
@@ -155,14 +155,14 @@ pub(crate) const TEMPORARY: &[&str] = &[
     "not responding",
 ];
 
-/// It is busy: less of it helps.
+/// Overload: fewer requests help.
 pub(crate) const BUSY: &[&str] =
     &["busy", "over capacity", "at capacity", "lack of computing resources"];
 
 /// What may be missing as a whole.
 pub(crate) const METHOD: &[&str] = &["method", "rpc call", "module", "namespace"];
 
-/// That it is.
+/// Texts that it is missing.
 pub(crate) const ABSENT: &[&str] = &[
     "not found",
     "not exist",
@@ -184,7 +184,7 @@ pub(crate) const ABSENT: &[&str] = &[
     "deprecated",
 ];
 
-/// A node that has not come so far yet.
+/// A node that is behind the head.
 pub(crate) const BEHIND: &[&str] = &[
     "beyond current head",
     "beyond the current head",
@@ -199,7 +199,7 @@ pub(crate) const BEHIND: &[&str] = &[
     "is in the future",
 ];
 
-/// Old blocks, receipts or states that a node does not keep.
+/// Pruned blocks, receipts or states.
 pub(crate) const PRUNED: &[&str] = &[
     "pruned",
     "pruning",

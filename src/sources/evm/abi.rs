@@ -59,7 +59,7 @@ pub(super) fn results(data: &[u8], count: usize) -> Option<Vec<Option<&[u8]>>> {
         .collect()
 }
 
-/// `uint8`, whatever the contract calls it.
+/// `uint8`, under any name in the contract.
 pub(super) fn decimals(data: &[u8]) -> Option<u8> {
     number(data, 0)?.try_into().ok()
 }

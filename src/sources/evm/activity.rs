@@ -1,4 +1,4 @@
-//! How many transactions the wallet has sent: any node tells, and most trades are sent.
+//! How many transactions the wallet has sent: any node reports it, and most trades are sent.
 
 use serde_json::json;
 

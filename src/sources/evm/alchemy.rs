@@ -274,7 +274,7 @@ struct RawTransfer<'a> {
     metadata: Option<Metadata<'a>>,
 }
 
-/// `value` beside it is a float and not read.
+/// The field `value` is a float and not read.
 #[derive(Deserialize)]
 struct RawContract<'a> {
     #[serde(default, borrow)]
@@ -315,12 +315,12 @@ fn row(raw: &RawTransfer<'_>) -> Option<Row> {
 
 fn what(category: &str, (from, to): (Account, Option<Account>), value: Option<Units>) -> What {
     match (category, to, value) {
-        // What it calls is not told.
+        // The call's kind is not reported.
         ("external", to, value) => {
             What::Outer { from, to, value: value.unwrap_or_default(), selector: None }
         }
         (_, _, Some(Units::ZERO)) => What::Nothing,
-        // Of some tokens the amount is not told.
+        // Some tokens have no amount.
         ("erc20", Some(to), _) => What::Token { from, to },
         ("internal", Some(to), Some(value)) if from != to => {
             What::Call(NativeMove { from, to, value })

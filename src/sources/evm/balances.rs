@@ -15,7 +15,7 @@ const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
 const WORD: usize = 32;
 
 impl EvmSource {
-    /// `None` where the contract does not tell.
+    /// `None` where the contract does not report it.
     pub(crate) async fn balances(
         &self,
         wallet: Address,

@@ -20,7 +20,7 @@ impl EvmSource {
         self.final_head(&CallOptions::new(lane.clone())).await
     }
 
-    /// The newest final block, with its hash where a node tells it.
+    /// The newest final block, with its hash where a node reports it.
     pub(super) async fn final_tip(
         &self,
         options: &CallOptions,
@@ -104,7 +104,7 @@ impl EvmSource {
         if second == Some(expected) {
             let endpoint = self.inner.pool.label(by);
             tracing::warn!(height, %endpoint, "alone with its block hash");
-            self.inner.pool.bench(by, self.inner.limits.bench);
+            self.inner.pool.cool_down(by, self.inner.limits.bench);
             return Ok(HashCheck::Same);
         }
         Ok(HashCheck::Unknown)

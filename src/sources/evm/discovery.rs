@@ -65,14 +65,14 @@ pub(super) struct Candidate {
     pub(super) time: Option<UnixSeconds>,
     /// The transaction with its receipt, where the list gives it whole.
     pub(super) whole: Option<Box<Transaction>>,
-    /// Native coin moved by its inner calls, where the list tells all that touch the wallet.
+    /// Native coin moved by its inner calls, where the list contains all that touch the wallet.
     pub(super) calls: Option<Vec<NativeMove>>,
     /// Whether the wallet gave anything in it or sent it, or it came through a contract that fills
-    /// orders; `None` where the list does not tell.
+    /// orders; `None` where the list does not show it.
     pub(super) sent: Option<bool>,
 }
 
-/// Heights of which the list tells every candidate.
+/// Heights for which the list contains every candidate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) low: Height,
@@ -80,7 +80,7 @@ pub(super) struct Window {
     /// Newest first.
     pub(super) found: Vec<Candidate>,
     pub(super) resume: Option<Resume>,
-    /// Transactions that only brought something nobody asked for.
+    /// Transactions that only brought unsolicited tokens.
     pub(super) skipped: usize,
     /// What the list did not establish of these heights.
     pub(super) doubts: Doubts,
@@ -134,7 +134,7 @@ impl Lister {
         })
     }
 
-    /// The head that the list's own index has reached; `None` where it does not tell.
+    /// The head that the list's own index has reached; `None` where it does not report one.
     pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
         match self {
             Self::Portal(lister) => lister.head().await,

@@ -38,13 +38,13 @@ const QUIET: u64 = 16;
 /// Refusals of the list of calls in a row after which the others are read without it.
 const REFUSALS_MAX: u32 = 4;
 
-/// Whether the index tells of calls.
+/// Whether the index lists calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Calls {
     /// No row of them was seen yet, which may be so because it follows none.
     Unseen,
-    Told,
-    NotTold,
+    Listed,
+    NotListed,
 }
 
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl ExplorerLister {
             self.refusals = 0;
             if count > 0 {
                 self.abilities.note_calls(Discovery::Explorer);
-                self.calls = Calls::Told;
+                self.calls = Calls::Listed;
             }
         }
         match self.merge.absorb(&self.subject, at(list), page, is_whole) {
@@ -237,7 +237,7 @@ impl ExplorerLister {
                 sleep(LAG_PAUSE * self.refusals).await;
             } else {
                 tracing::warn!(%error, "account lists are read without inner calls");
-                self.calls = Calls::NotTold;
+                self.calls = Calls::NotListed;
                 self.merge.drop_list(at(list));
             }
             return Ok(());
@@ -357,7 +357,7 @@ impl ExplorerLister {
                 let rows = wire::rows(List::Calls, &reply.body, &self.subject.wallet);
                 self.note_calls(rows.is_some_and(|rows| !rows.is_empty()))
             }
-            Err(_) => Calls::NotTold,
+            Err(_) => Calls::NotListed,
         };
         Ok(())
     }
@@ -365,23 +365,23 @@ impl ExplorerLister {
     fn note_calls(&self, are_there: bool) -> Calls {
         if are_there {
             self.abilities.note_calls(Discovery::Explorer);
-            return Calls::Told;
+            return Calls::Listed;
         }
         self.abilities.note_no_calls(Discovery::Explorer);
-        Calls::NotTold
+        Calls::NotListed
     }
 
     fn doubts(&self) -> Doubts {
         match self.calls {
-            Calls::NotTold => Doubts::INNER_CALLS,
-            Calls::Unseen | Calls::Told => Doubts::NONE,
+            Calls::NotListed => Doubts::INNER_CALLS,
+            Calls::Unseen | Calls::Listed => Doubts::NONE,
         }
     }
 
     /// Up to where the calls listed are all.
     fn calls_until(&self) -> Option<Height> {
         let indexed = lock(&self.heads).values().copied().flatten().min();
-        (self.calls == Calls::Told).then_some(indexed.map_or(self.high, |at| at.min(self.high)))
+        (self.calls == Calls::Listed).then_some(indexed.map_or(self.high, |at| at.min(self.high)))
     }
 }
 

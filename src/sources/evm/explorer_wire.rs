@@ -141,8 +141,8 @@ fn read(status: u16, body: &[u8], is_good: fn(&str) -> bool) -> Reading {
         return Reading::Good;
     }
     let texts = [Some(message), texts::scalar(envelope.result), texts::scalar(envelope.error)];
-    let told: Vec<&str> = texts.into_iter().flatten().filter(|text| !text.is_empty()).collect();
-    of_text(status, told.join(": "))
+    let words: Vec<&str> = texts.into_iter().flatten().filter(|text| !text.is_empty()).collect();
+    of_text(status, words.join(": "))
 }
 
 /// Empty lists come as `[]`, as null, or as a text.

@@ -1,4 +1,4 @@
-//! What the sender paid for the execution of a transaction, as far as its receipt tells.
+//! The sender's fee for the execution of a transaction, as far as its receipt contains it.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -29,7 +29,7 @@ struct Paid<'a> {
     blob_gas_price: Option<&'a str>,
 }
 
-/// `None` where the receipt does not tell all of it: some nodes leave parts out.
+/// `None` where the receipt is incomplete: some nodes omit parts.
 pub(super) fn fee(chain_id: Option<u64>, receipt: &RawValue) -> Option<Units> {
     let fee: Paid<'_> = serde_json::from_str(receipt.get()).ok()?;
     let is_of = |chains: &[u64]| chain_id.is_some_and(|id| chains.contains(&id));

@@ -45,7 +45,7 @@ struct Fetched {
 }
 
 /// A candidate on its way to being fetched.
-pub(super) struct Wanted {
+pub(super) struct CandidateTx {
     pub(super) candidate: Candidate,
     pub(super) tx: Option<Answer>,
     pub(super) receipt: Option<Answer>,
@@ -75,7 +75,7 @@ impl EvmSource {
         let (unsure, sure): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|one| one.whole.is_none() && one.sent.is_none());
         let (mut given, (worthy, missing)) = try_join(
-            self.fetch_timed(sure.into_iter().map(Wanted::new).collect(), &options),
+            self.fetch_timed(sure.into_iter().map(CandidateTx::new).collect(), &options),
             self.worth_fetching(&wallet, unsure, &options),
         )
         .await?;
@@ -104,7 +104,7 @@ impl EvmSource {
         candidate: Candidate,
         options: &CallOptions,
     ) -> Result<Option<(RawTx, Option<Units>)>, UpstreamError> {
-        let mut given = self.fetch_timed(vec![Wanted::new(candidate)], options).await?;
+        let mut given = self.fetch_timed(vec![CandidateTx::new(candidate)], options).await?;
         // That the wallet has no other one in its block is not known.
         self.add_native(wallet, &mut given.fetched, &HashMap::new(), options).await;
         let fee = given.fetched.first().and_then(|one| one.fee);
@@ -118,14 +118,14 @@ impl EvmSource {
         wallet: &Account,
         candidates: Vec<Candidate>,
         options: &CallOptions,
-    ) -> Result<(Vec<Wanted>, Vec<(Height, Word)>), UpstreamError> {
+    ) -> Result<(Vec<CandidateTx>, Vec<(Height, Word)>), UpstreamError> {
         let (tables, chain) = (self.inner.registry.evm(), &self.inner.chain);
-        let mut all: Vec<Wanted> = candidates.into_iter().map(Wanted::new).collect();
+        let mut all: Vec<CandidateTx> = candidates.into_iter().map(CandidateTx::new).collect();
         let missing = self.ask_until(&mut all, false, options).await?;
         let count = all.len();
         all.retain(|one| {
             let seen = one.tx.as_ref().and_then(|answer| wire::seen(&answer.result));
-            // A wallet that is a contract is called by whoever owns it.
+            // A wallet that is a contract is called by its owner.
             let called = |to| to == *wallet || tables.is_known(chain, &to);
             seen.is_some_and(|seen| seen.from == *wallet || seen.to.is_some_and(called))
         });
@@ -138,10 +138,10 @@ impl EvmSource {
         Ok((all, missing))
     }
 
-    /// With the times of their blocks, as far as the list does not tell them.
+    /// With the times of their blocks, as far as the list does not contain them.
     async fn fetch_timed(
         &self,
-        wanted: Vec<Wanted>,
+        wanted: Vec<CandidateTx>,
         options: &CallOptions,
     ) -> Result<Given, UpstreamError> {
         let untimed: BTreeSet<Height> = wanted
@@ -156,7 +156,7 @@ impl EvmSource {
 
     async fn fetch(
         &self,
-        wanted: Vec<Wanted>,
+        wanted: Vec<CandidateTx>,
         options: &CallOptions,
     ) -> Result<(Vec<Fetched>, Vec<(Height, Word)>), UpstreamError> {
         let (mut bare, mut fetched) = (Vec::new(), Vec::new());
@@ -179,14 +179,14 @@ impl EvmSource {
     /// Returns what no endpoint gives.
     async fn ask_until(
         &self,
-        all: &mut [Wanted],
+        all: &mut [CandidateTx],
         with_receipts: bool,
         options: &CallOptions,
     ) -> Result<Vec<(Height, Word)>, UpstreamError> {
         let tries = self.inner.limits.missing_tries_max;
         let mut avoid = None;
         for attempt in 0..=tries {
-            let mut open: Vec<&mut Wanted> =
+            let mut open: Vec<&mut CandidateTx> =
                 all.iter_mut().filter(|one| !one.is_done(with_receipts)).collect();
             if open.is_empty() {
                 break;
@@ -212,7 +212,7 @@ impl EvmSource {
     /// Returns an endpoint that lacks some of it.
     async fn ask_by_hash(
         &self,
-        open: &mut [&mut Wanted],
+        open: &mut [&mut CandidateTx],
         with_receipts: bool,
         options: &CallOptions,
     ) -> Result<Option<EndpointId>, UpstreamError> {
@@ -273,7 +273,7 @@ impl EvmSource {
     }
 }
 
-impl Wanted {
+impl CandidateTx {
     fn new(candidate: Candidate) -> Self {
         Self { candidate, tx: None, receipt: None, done: None }
     }
@@ -298,7 +298,7 @@ impl Wanted {
         [tx, receipt].into_iter().flatten()
     }
 
-    /// Reads what has come; lets it go, and tells by whom it was, where it is not what was listed.
+    /// Takes received answers; drops one that is not what was listed, and returns its endpoint.
     pub(super) fn settle(
         &mut self,
         chain_id: Option<u64>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub struct EvmLimits {
     /// Transactions of one reader that are asked for or wait to be delivered.
     pub run_ahead_max: usize,
-    /// The same at the start of a reader that nobody hurries.
+    /// The same at the start of a background read.
     pub run_ahead_first: usize,
     /// Transactions of one chunk, but for a block that holds more.
     pub chunk_max: usize,
@@ -21,6 +21,9 @@ pub struct EvmLimits {
     pub log_windows_small: u32,
     /// Log queries of one window where an endpoint takes no larger ones.
     pub log_queries_max: usize,
+    /// Blocks below an endpoint's newest known head that it is asked about without its head in the same
+    /// request: another server behind its address may not have come so far.
+    pub log_head_margin: u64,
     /// Tries for a transaction that no node gives, and the pause before each, times its number.
     pub missing_tries_max: u32,
     pub missing_pause: Duration,
@@ -30,9 +33,9 @@ pub struct EvmLimits {
     pub list_rest: Duration,
     /// Listed transactions of one read that no endpoint gives.
     pub missing_max: usize,
-    /// Old states and traces that nobody had are not asked for again so soon.
+    /// Old states and traces that no endpoint had are not requested again so soon.
     pub state_rest: Duration,
-    /// Rest of an endpoint that tells what another one contradicts.
+    /// Cooldown of an endpoint that contradicts another one.
     pub bench: Duration,
     /// Answers of one page or window of a list.
     pub list_bytes_max: usize,
@@ -51,6 +54,7 @@ impl Default for EvmLimits {
             log_few: 500,
             log_windows_small: 16,
             log_queries_max: 64,
+            log_head_margin: 4_096,
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(500),
             list_rest_first: Duration::from_secs(2),

@@ -142,7 +142,7 @@ fn check(windows: &[Window], expected: &Expected, low: Height, high: Height, has
         assert_eq!(candidate.block, tx.block);
         assert!(candidate.index.is_none_or(|index| index == tx.index));
         assert!(candidate.time.is_some());
-        assert!(has_calls || candidate.calls.is_none(), "nobody told of calls");
+        assert!(has_calls || candidate.calls.is_none(), "no source lists calls");
         if let Some(calls) = &candidate.calls {
             let mine = |from: &Account, to: &Account| *from == WALLET || *to == WALLET;
             let mut told: Vec<NativeMove> =

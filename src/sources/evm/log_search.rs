@@ -28,12 +28,12 @@ const AGREEING_DOUBTED: usize = 4;
 
 /// What a query looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Side {
+pub(super) enum TransferSide {
     Gave,
     Got,
 }
 
-impl Side {
+impl TransferSide {
     pub(super) const BOTH: [Self; 2] = [Self::Gave, Self::Got];
 
     fn topics(self, wallet: &Account) -> Value {
@@ -54,7 +54,7 @@ type Key = (Height, Word, Account, Vec<Word>);
 /// One filter over one range.
 #[derive(Debug)]
 pub(super) struct Query {
-    pub(super) side: Side,
+    pub(super) side: TransferSide,
     pub(super) low: Height,
     pub(super) high: Height,
     /// What every answer must hold.
@@ -68,7 +68,11 @@ pub(super) struct Query {
 }
 
 impl Query {
-    pub(super) fn new(side: Side, (low, high): (Height, Height), witness: Option<Witness>) -> Self {
+    pub(super) fn new(
+        side: TransferSide,
+        (low, high): (Height, Height),
+        witness: Option<Witness>,
+    ) -> Self {
         let high = witness.map_or(high, |(block, _)| high.max(block));
         let (logs, keys, counts) = (Vec::new(), HashSet::new(), Vec::new());
         Self { side, low, high, witness, logs, keys, counts, refuted: 0 }
@@ -146,7 +150,7 @@ impl LogSearch {
 
     /// The whole window is one range: a further answer costs little.
     fn is_wide(&self) -> bool {
-        self.queries.len() <= Side::BOTH.len()
+        self.queries.len() <= TransferSide::BOTH.len()
     }
 
     pub(super) fn get(&self, at: usize) -> Option<&Query> {
@@ -168,7 +172,7 @@ impl LogSearch {
     }
 
     /// All logs down from `high`, and the lowest one of each side.
-    pub(super) fn finish(self, high: Height) -> (Vec<FoundLog>, Vec<(Side, Witness)>) {
+    pub(super) fn finish(self, high: Height) -> (Vec<FoundLog>, Vec<(TransferSide, Witness)>) {
         let (mut logs, mut witnesses) = (Vec::new(), Vec::new());
         for query in self.queries {
             let lowest = query.logs.iter().min_by_key(|log| log.block);
@@ -190,7 +194,7 @@ mod tests {
     }
 
     fn search(witness: Option<Witness>) -> LogSearch {
-        LogSearch::new(vec![Query::new(Side::Gave, (10, 20), witness)], false)
+        LogSearch::new(vec![Query::new(TransferSide::Gave, (10, 20), witness)], false)
     }
 
     #[test]
@@ -233,6 +237,6 @@ mod tests {
         search.add(vec![(0, vec![log(12, 1), log(25, 9)])]);
         assert!(search.open().is_empty());
         let (logs, witnesses) = search.finish(20);
-        assert_eq!((logs.len(), witnesses), (1, vec![(Side::Gave, (12, [1; 32]))]));
+        assert_eq!((logs.len(), witnesses), (1, vec![(TransferSide::Gave, (12, [1; 32]))]));
     }
 }

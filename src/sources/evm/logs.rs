@@ -13,7 +13,7 @@ use super::EvmSource;
 use super::discovery::{Candidate, Listing, Window};
 use super::log_depth::Kept;
 use super::log_nodes::LogChoice;
-use super::log_search::{LogSearch, Query, Side, TRANSFER, USER_OPERATION, Witness};
+use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
 use super::ranges::{self, Shrink};
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
@@ -41,17 +41,17 @@ pub(super) struct LogLister {
     without: BTreeSet<EndpointId>,
     /// Endpoints that do not keep blocks so old.
     pruned: BTreeSet<EndpointId>,
-    /// Queries in a row that took too long, whatever their size.
+    /// Consecutive queries that took too long, of any size.
     time_outs: u32,
     /// The lowest known log of each side.
-    witnesses: HashMap<Side, Witness>,
+    witnesses: HashMap<TransferSide, Witness>,
 }
 
 /// Queries in a row that take too long after which another endpoint is asked.
 const TIME_OUTS_MAX: u32 = 6;
 
 /// What some queries came to.
-enum Asked<T> {
+enum QueryOutcome<T> {
     Logs(T),
     TooMuch(Shrink),
     /// The same, by the time that it takes.
@@ -97,21 +97,21 @@ impl LogLister {
             self.blocks = self.blocks.min(choice.blocks_max).max(1);
             let ranges = self.ranges(high);
             match Box::pin(self.search(&ranges, choice)).await {
-                Ok(Asked::Logs((logs, doubts))) => {
+                Ok(QueryOutcome::Logs((logs, doubts))) => {
                     let low = ranges.last().map_or(high, |(low, _)| *low);
                     self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
                     self.time_outs = 0;
                     self.adapt(logs.len(), choice);
                     return Ok(Some(self.window((low, high), logs, doubts)));
                 }
-                Ok(Asked::Lacks) => drop(lacking.insert(choice.on)),
-                Ok(Asked::TooMuch(shrink)) => self.shrink(shrink, choice),
-                Ok(Asked::TooSlow) => last = self.slow(choice),
-                Ok(Asked::Pruned(error)) => {
+                Ok(QueryOutcome::Lacks) => drop(lacking.insert(choice.on)),
+                Ok(QueryOutcome::TooMuch(shrink)) => self.shrink(shrink, choice),
+                Ok(QueryOutcome::TooSlow) => last = self.slow(choice),
+                Ok(QueryOutcome::Pruned(error)) => {
                     last = error;
                     self.pruned.insert(choice.on);
                 }
-                Ok(Asked::Behind) => {
+                Ok(QueryOutcome::Behind) => {
                     last = UpstreamError::Unavailable {
                         attempts: 1,
                         last: format!("no node gives logs up to block {high} yet"),
@@ -154,7 +154,7 @@ impl LogLister {
 
     /// Two filters for each range. The highest reach up to the lowest known log where that is near.
     fn queries(&self, ranges: &[(Height, Height)], choice: LogChoice) -> Vec<Query> {
-        let near = |range: &(Height, Height), side: &Side| {
+        let near = |range: &(Height, Height), side: &TransferSide| {
             let (low, high) = *range;
             let witness = self.witnesses.get(side).filter(|_| ranges.len() == 1)?;
             let length = high - low + 1;
@@ -162,8 +162,9 @@ impl LogLister {
             let fits = witness.0 > high && witness.0 - low < most && self.too_much.is_none();
             fits.then_some(*witness)
         };
-        let of =
-            |range: &(Height, Height)| Side::BOTH.map(|s| Query::new(s, *range, near(range, &s)));
+        let of = |range: &(Height, Height)| {
+            TransferSide::BOTH.map(|s| Query::new(s, *range, near(range, &s)))
+        };
         ranges.iter().flat_map(of).collect()
     }
 
@@ -172,7 +173,7 @@ impl LogLister {
         &mut self,
         ranges: &[(Height, Height)],
         choice: LogChoice,
-    ) -> Result<Asked<(Vec<FoundLog>, Doubts)>, UpstreamError> {
+    ) -> Result<QueryOutcome<(Vec<FoundLog>, Doubts)>, UpstreamError> {
         let low = ranges.last().map_or(0, |(low, _)| *low);
         let high = ranges.first().map_or(low, |(_, high)| *high);
         let is_doubted = self.source.is_log_node_doubted(choice.on);
@@ -188,17 +189,20 @@ impl LogLister {
         )
         .await;
         match first? {
-            Asked::Logs(answers) => self.take(&mut search, choice, answers),
-            Asked::TooMuch(shrink) => return Ok(Asked::TooMuch(shrink)),
-            other @ (Asked::TooSlow | Asked::Pruned(_) | Asked::Behind | Asked::Lacks) => {
+            QueryOutcome::Logs(answers) => self.take(&mut search, choice, answers),
+            QueryOutcome::TooMuch(shrink) => return Ok(QueryOutcome::TooMuch(shrink)),
+            other @ (QueryOutcome::TooSlow
+            | QueryOutcome::Pruned(_)
+            | QueryOutcome::Behind
+            | QueryOutcome::Lacks) => {
                 return Ok(other.without_logs());
             }
         }
         if kept == Kept::No && !choice.lacks {
-            return Ok(Asked::Lacks);
+            return Ok(QueryOutcome::Lacks);
         }
         match again {
-            Ok(Asked::Logs(answers)) if kept_too != Kept::No => {
+            Ok(QueryOutcome::Logs(answers)) if kept_too != Kept::No => {
                 self.take(&mut search, second, answers);
             }
             again if second.on != choice.on => {
@@ -214,7 +218,7 @@ impl LogLister {
         }
         let (logs, witnesses) = search.finish(high);
         self.witnesses.extend(witnesses);
-        Ok(Asked::Logs((logs, doubts)))
+        Ok(QueryOutcome::Logs((logs, doubts)))
     }
 
     async fn keeps_too(
@@ -243,7 +247,7 @@ impl LogLister {
             let Some(next) = next else { return };
             let kept = self.source.keeps_logs(next, range, &self.listing.options).await;
             match self.ask(search, &open, next).await {
-                Ok(Asked::Logs(answers)) if kept != Kept::No || next.lacks => {
+                Ok(QueryOutcome::Logs(answers)) if kept != Kept::No || next.lacks => {
                     self.take(search, next, answers);
                 }
                 answer => {
@@ -289,7 +293,7 @@ impl LogLister {
         search: &LogSearch,
         open: &[usize],
         choice: LogChoice,
-    ) -> Result<Asked<Answers>, UpstreamError> {
+    ) -> Result<QueryOutcome<Answers>, UpstreamError> {
         let queries: Vec<(usize, &Query)> =
             open.iter().filter_map(|at| Some((*at, search.get(*at)?))).collect();
         let wallet = &self.listing.wallet;
@@ -303,12 +307,12 @@ impl LogLister {
         let head = choice.asks_head.then(|| answers.pop()).flatten();
         let high = queries.iter().map(|(_, query)| query.high).max();
         let asked = self.read_all(&queries, answers);
-        // One error for the whole batch is of its queries, whatever it means for the head.
+        // One error for the whole batch counts for its queries, not for the head.
         if choice.asks_head
-            && matches!(asked, Ok(Asked::Logs(_)) | Err(_))
+            && matches!(asked, Ok(QueryOutcome::Logs(_)) | Err(_))
             && !self.has_come(high, choice, head)?
         {
-            return Ok(Asked::Behind);
+            return Ok(QueryOutcome::Behind);
         }
         asked
     }
@@ -317,19 +321,19 @@ impl LogLister {
         &self,
         queries: &[(usize, &Query)],
         answers: Vec<Result<Answer, UpstreamError>>,
-    ) -> Result<Asked<Answers>, UpstreamError> {
+    ) -> Result<QueryOutcome<Answers>, UpstreamError> {
         let mut logs = Vec::new();
         for ((at, query), answer) in queries.iter().zip(answers) {
             match self.read(answer, query.low, query.high)? {
-                Asked::Logs(found) => logs.push((*at, found)),
-                other @ (Asked::TooMuch(_)
-                | Asked::TooSlow
-                | Asked::Pruned(_)
-                | Asked::Behind
-                | Asked::Lacks) => return Ok(other.without_logs()),
+                QueryOutcome::Logs(found) => logs.push((*at, found)),
+                other @ (QueryOutcome::TooMuch(_)
+                | QueryOutcome::TooSlow
+                | QueryOutcome::Pruned(_)
+                | QueryOutcome::Behind
+                | QueryOutcome::Lacks) => return Ok(other.without_logs()),
             }
         }
-        Ok(Asked::Logs(logs))
+        Ok(QueryOutcome::Logs(logs))
     }
 
     /// Whether the endpoint says that it has the highest of these blocks.
@@ -352,7 +356,7 @@ impl LogLister {
         answer: Result<Answer, UpstreamError>,
         low: Height,
         high: Height,
-    ) -> Result<Asked<Vec<FoundLog>>, UpstreamError> {
+    ) -> Result<QueryOutcome<Vec<FoundLog>>, UpstreamError> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(UpstreamError::Rpc { message, endpoint, code }) => {
@@ -360,7 +364,7 @@ impl LogLister {
             }
             // Large ranges may take longer than an endpoint has time.
             Err(UpstreamError::Unavailable { .. }) if self.blocks > self.first_blocks() => {
-                return Ok(Asked::TooMuch(Shrink::To(self.first_blocks())));
+                return Ok(QueryOutcome::TooMuch(Shrink::To(self.first_blocks())));
             }
             Err(error) => return Err(error),
         };
@@ -370,7 +374,7 @@ impl LogLister {
             let what = "eth_getLogs gave logs of other blocks";
             return Err(self.source.malformed(answer.endpoint, what));
         }
-        Ok(Asked::Logs(logs))
+        Ok(QueryOutcome::Logs(logs))
     }
 
     fn first_blocks(&self) -> u64 {
@@ -412,7 +416,7 @@ impl LogLister {
             self.source.note_slow_logs(choice.on, self.blocks);
             self.shrink(Shrink::Half, choice);
         }
-        let last = "eth_getLogs takes too long, whatever the range".to_owned();
+        let last = "eth_getLogs takes too long for any range".to_owned();
         UpstreamError::Unavailable { attempts: self.time_outs, last }
     }
 
@@ -508,29 +512,29 @@ fn refused(
     message: String,
     endpoint: String,
     (low, high): (Height, Height),
-) -> Result<Asked<Vec<FoundLog>>, UpstreamError> {
+) -> Result<QueryOutcome<Vec<FoundLog>>, UpstreamError> {
     let error = |message| UpstreamError::Rpc { endpoint, code, message };
     if ranges::is_time_out(code, &message) {
-        return Ok(Asked::TooSlow);
+        return Ok(QueryOutcome::TooSlow);
     }
     if classify::is_pruned(code, &message) {
-        return Ok(Asked::Pruned(error(message)));
+        return Ok(QueryOutcome::Pruned(error(message)));
     }
     match ranges::of_error(code, &message, low, high) {
-        Some(shrink) if low < high => Ok(Asked::TooMuch(shrink)),
+        Some(shrink) if low < high => Ok(QueryOutcome::TooMuch(shrink)),
         _ => Err(error(message)),
     }
 }
 
-impl<T> Asked<T> {
+impl<T> QueryOutcome<T> {
     /// The same of another kind, where it holds no logs.
-    fn without_logs<U>(self) -> Asked<U> {
+    fn without_logs<U>(self) -> QueryOutcome<U> {
         match self {
-            Self::TooMuch(shrink) => Asked::TooMuch(shrink),
-            Self::TooSlow => Asked::TooSlow,
-            Self::Pruned(error) => Asked::Pruned(error),
-            Self::Behind => Asked::Behind,
-            Self::Lacks | Self::Logs(_) => Asked::Lacks,
+            Self::TooMuch(shrink) => QueryOutcome::TooMuch(shrink),
+            Self::TooSlow => QueryOutcome::TooSlow,
+            Self::Pruned(error) => QueryOutcome::Pruned(error),
+            Self::Behind => QueryOutcome::Behind,
+            Self::Lacks | Self::Logs(_) => QueryOutcome::Lacks,
         }
     }
 }

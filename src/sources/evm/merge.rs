@@ -32,7 +32,7 @@ pub(super) enum What {
     Token { from: Account, to: Account },
     /// A call that gave native coin.
     Call(NativeMove),
-    /// A row that tells of no movement.
+    /// A row without a movement.
     Nothing,
 }
 
@@ -69,7 +69,7 @@ fn holds(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
     })
 }
 
-/// All that the lists tell of one transaction.
+/// The rows of all lists about one transaction.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "five things that were seen or not")]
 struct Sight {
@@ -92,7 +92,7 @@ struct Sight {
 /// What a transaction is taken for.
 enum Verdict {
     Candidate,
-    /// It only came in, from nobody known.
+    /// It only came in, from an unknown sender.
     Spam,
     /// Nothing in it can be a trade.
     Nothing,
@@ -125,8 +125,8 @@ impl Sight {
         }
     }
 
-    /// Calls below the outermost one, which some indexes list with them: nobody but a contract
-    /// makes inner calls, so that one from the sender to the recipient is no other.
+    /// Calls below the outermost one, which some indexes list with them: only a contract makes
+    /// inner calls, so that one from the sender to the recipient is the outermost.
     fn inner_calls(&self) -> Vec<NativeMove> {
         self.calls.iter().filter(|call| Some(*call) != self.outer.as_ref()).copied().collect()
     }
@@ -137,7 +137,7 @@ impl Sight {
     }
 
     /// Whether it is the wallet's own doing, or came through a known contract.
-    fn told(&self, subject: &Subject) -> Option<bool> {
+    fn is_sent(&self, subject: &Subject) -> Option<bool> {
         (self.sent || self.gave || self.comes_from_known(subject)).then_some(true)
     }
 
@@ -229,8 +229,8 @@ impl Merge {
         }
     }
 
-    /// The heights that all lists have passed. `calls_until`: up to which height the lists tell of
-    /// all calls; `None`: of none.
+    /// The heights that all lists have passed. `calls_until`: up to which height the lists contain
+    /// all calls; `None`: none.
     pub(super) fn take(
         &mut self,
         subject: &Subject,
@@ -263,7 +263,7 @@ impl Merge {
                     index: sight.index,
                     time: sight.time,
                     whole: None,
-                    sent: sight.told(subject),
+                    sent: sight.is_sent(subject),
                     calls: calls_until
                         .is_some_and(|until| block <= until)
                         .then(|| sight.inner_calls()),

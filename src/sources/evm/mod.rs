@@ -1,5 +1,5 @@
 //! Reads an EVM wallet's transactions: windows of candidates from a list, transactions and receipts
-//! fetched ahead, native flows from whoever knows them.
+//! prefetched, native flows from any endpoint that has them.
 
 mod abi;
 mod abilities;
@@ -98,13 +98,13 @@ struct Inner {
     failures: Mutex<HashMap<Discovery, (u32, Instant)>>,
     /// What was learned of inner calls by way.
     abilities: Arc<Abilities>,
-    /// The highest blocks of which lists are known to tell everything.
+    /// The highest blocks up to which lists are known to be complete.
     list_heads: Mutex<HashMap<Discovery, Height>>,
     /// Wallets that were seen to have no code.
     plain: Mutex<HashSet<Account>>,
     /// What was learned of the endpoints' logs.
     log_nodes: Mutex<LogNodes>,
-    /// Up to which heights nobody had traces and states, and until when that is believed.
+    /// Up to which heights no endpoint had traces and states, and until when that counts.
     pruned: Mutex<HashMap<Past, (Height, Instant)>>,
     references: KnownPools,
 }

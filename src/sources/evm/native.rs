@@ -17,7 +17,7 @@ use crate::rpc::pool::{Answer, Call, CallOptions};
 #[derive(Debug)]
 pub(super) struct Traced<'a> {
     pub(super) tx: &'a mut Transaction,
-    /// `None` where the receipt does not tell.
+    /// `None` where the receipt does not contain it.
     pub(super) fee: Option<Units>,
     /// No other transaction of the wallet is known in this block.
     pub(super) alone: bool,
@@ -36,7 +36,7 @@ impl EvmSource {
         tx.logs.iter().any(known_event) || tx.to.is_some_and(|to| tables.is_known(chain, &to))
     }
 
-    /// Fills in what is known. Never fails: what nobody tells stays unknown.
+    /// Sets what is known. Never fails: what no endpoint returns stays unknown.
     pub(super) async fn fill_native(
         &self,
         wallet: &Account,
@@ -64,7 +64,8 @@ impl EvmSource {
         self.by_balance(wallet, left, options).await;
     }
 
-    /// Returns those that the method did not tell of, and whether it told of any or may tell later.
+    /// Returns the transactions without an answer of the method, and whether it answered any or may
+    /// answer later.
     async fn by_trace<'a>(
         &self,
         method: &'static str,
@@ -107,8 +108,8 @@ impl EvmSource {
         let mut answers = answers.into_iter();
         for one in open {
             let mut next = || -> Option<Box<RawValue>> { Some(answers.next()?.ok()?.result) };
-            let told = [next(), next(), next(), next()];
-            if let Some(flows) = net(&told, one.fee) {
+            let answers = [next(), next(), next(), next()];
+            if let Some(flows) = net(&answers, one.fee) {
                 one.tx.native = flows;
             }
         }
@@ -116,8 +117,8 @@ impl EvmSource {
 }
 
 /// From the balance before and after, and the number of transactions sent before and after.
-fn net(told: &[Option<Box<RawValue>>; 4], fee: Option<Units>) -> Option<NativeFlows> {
-    let [before, after, count_before, count_after] = told;
+fn net(answers: &[Option<Box<RawValue>>; 4], fee: Option<Units>) -> Option<NativeFlows> {
+    let [before, after, count_before, count_after] = answers;
     let sent = wire::number(count_after.as_ref()?)?;
     let sent = sent.checked_sub(wire::number(count_before.as_ref()?)?)?;
     let (before, after) = (wire::units(before.as_ref()?)?, wire::units(after.as_ref()?)?);

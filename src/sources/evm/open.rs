@@ -139,9 +139,9 @@ impl EvmSource {
             let pool = self.inner.pool.clone();
             let options = CallOptions { on: Some(id), ..options.clone() };
             let asked = async move {
-                let told = pool.call("eth_chainId", json!([]), &options).await;
-                match told.map(|answer| wire::number(&answer.result)) {
-                    Ok(Some(told)) if told != expected => ChainCheck::Mismatch,
+                let reported = pool.call("eth_chainId", json!([]), &options).await;
+                match reported.map(|answer| wire::number(&answer.result)) {
+                    Ok(Some(reported)) if reported != expected => ChainCheck::Mismatch,
                     Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
                         ChainCheck::Match
                     }

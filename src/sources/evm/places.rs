@@ -3,21 +3,21 @@
 
 use serde_json::json;
 
-use super::fetch::Wanted;
+use super::fetch::CandidateTx;
 use super::{EvmSource, Past, wire};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{Answer, Call, CallOptions};
 
 impl EvmSource {
     /// Whether look-ups by hash found nothing at this height, not long ago.
-    pub(super) fn is_forgotten(&self, one: &Wanted, attempt: u32) -> bool {
+    pub(super) fn is_forgotten(&self, one: &CandidateTx, attempt: u32) -> bool {
         attempt == 0 && self.is_pruned(Past::Hashes, one.candidate.block)
     }
 
     /// Fills in what blocks hold of these transactions. Never fails: not every endpoint offers it.
     pub(super) async fn ask_by_place(
         &self,
-        open: &mut [&mut Wanted],
+        open: &mut [&mut CandidateTx],
         with_receipts: bool,
         options: &CallOptions,
     ) {
@@ -54,7 +54,7 @@ enum Part {
     Receipt,
 }
 
-fn by_place(one: &Wanted) -> Call {
+fn by_place(one: &CandidateTx) -> Call {
     let block = format!("{:#x}", one.candidate.block);
     match one.candidate.index {
         Some(index) => Call {
@@ -65,7 +65,7 @@ fn by_place(one: &Wanted) -> Call {
     }
 }
 
-impl Wanted {
+impl CandidateTx {
     fn fill(&mut self, part: Part, answer: Result<Answer, UpstreamError>) {
         let Ok(Answer { result, endpoint }) = answer else { return };
         let hash = &self.candidate.hash;

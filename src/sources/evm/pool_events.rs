@@ -87,7 +87,8 @@ impl Emitters {
 }
 
 impl EvmSource {
-    /// The events in the blocks that tell the prices at these heights, in the order of the chain.
+    /// The events in the blocks that determine the prices at these heights, in the order of the
+    /// chain.
     pub(super) async fn pool_events(
         &self,
         pools: &[ReferencePool],
@@ -118,7 +119,7 @@ impl EvmSource {
         Ok(events)
     }
 
-    /// Takes off what is read; what is left no node could tell.
+    /// Removes what was read; no endpoint has the rest.
     async fn events_by_nodes(
         &self,
         emitters: &Emitters,
@@ -250,7 +251,7 @@ async fn events_by_portal(
         let body = emitters.portal_query((next, high)).to_string().into();
         let ask = Ask { name: path, path: path.to_owned(), query: Vec::new(), body: Some(body) };
         let reply = match portal.ask(&ask, portal_wire::read_stream, &options).await {
-            // Not all gateways tell finalized blocks apart.
+            // Not all gateways distinguish finalized blocks.
             Err(UpstreamError::NotSupported { .. }) if path == "/finalized-stream" => {
                 paths.next();
                 continue;

@@ -37,7 +37,7 @@ pub(super) struct PortalLister {
     span: u64,
     open: Option<Open>,
     with_traces: bool,
-    /// Not all gateways tell finalized blocks apart.
+    /// Not all gateways distinguish finalized blocks.
     finalized_only: bool,
     /// The first block that the gateway has, once it was asked for.
     first: Option<Height>,
@@ -296,7 +296,7 @@ fn candidates(block: Block, subject: &Subject) -> Option<(Vec<Candidate>, usize)
     Some((found, skipped))
 }
 
-/// It only came in, from nobody known.
+/// It only came in, from an unknown sender.
 struct Spam;
 
 fn candidate(
@@ -377,8 +377,8 @@ fn calls(mut traces: Vec<Trace>) -> Option<Vec<NativeMove>> {
     traces.sort_by(|a, b| a.address.cmp(&b.address));
     traces.dedup_by(|a, b| a.address == b.address);
     let outermost = traces.first().filter(|trace| trace.address.is_empty())?;
-    let told = traces.iter().map(|trace| trace.below).sum::<Option<usize>>();
-    if told.is_some_and(|told| told + 1 != traces.len()) || outermost.failed {
+    let listed = traces.iter().map(|trace| trace.below).sum::<Option<usize>>();
+    if listed.is_some_and(|listed| listed + 1 != traces.len()) || outermost.failed {
         return None;
     }
     let mut undone: Option<&[u32]> = None;

@@ -1,6 +1,6 @@
-//! What the open data gateway is asked and answers: one JSON object a line, one line a block
-//! (SQD Portal: docs.sqd.dev, "EVM API"). The last block of an answer is always told, so that an
-//! answer which stops early tells how far it came.
+//! Queries and answers of the open data gateway: one JSON object a line, one line a block (SQD
+//! Portal: docs.sqd.dev, "EVM API"). The last block of an answer is always included, so that an
+//! answer which ends early shows how far it came.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -279,7 +279,7 @@ struct RawMetadata {
     start_block: Option<Height>,
 }
 
-/// The newest block; `None` where the answer tells none.
+/// The newest block; `None` where the answer has none.
 pub(super) fn head(body: &[u8]) -> Option<Height> {
     let head: Option<RawHead> = serde_json::from_slice(body).ok()?;
     head.map(|head| head.number)

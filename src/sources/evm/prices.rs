@@ -1,4 +1,4 @@
-//! Price of the native coin, as the chain's reference pools told it.
+//! Price of the native coin from the chain's reference pools.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -96,13 +96,13 @@ impl EvmSource {
         };
         let calls: Vec<Call> =
             pools.iter().flat_map(|to| TOKENS.map(|selector| call((to, selector)))).collect();
-        let mut told = Vec::with_capacity(calls.len());
+        let mut returned = Vec::with_capacity(calls.len());
         for answer in self.inner.pool.batch(&calls, options).await {
             let data = self.returned(answer)?;
             let word = data.first_chunk::<32>();
-            told.push(word.and_then(wire::account_of));
+            returned.push(word.and_then(wire::account_of));
         }
-        let (pairs, _) = told.as_chunks::<2>();
+        let (pairs, _) = returned.as_chunks::<2>();
         Ok(pairs.iter().map(|[first, second]| Some([(*first)?, (*second)?])).collect())
     }
 
@@ -119,16 +119,16 @@ impl EvmSource {
         let calls: Vec<Call> = coins.iter().map(call).collect();
         let mut decimals = HashMap::new();
         for (coin, answer) in coins.into_iter().zip(self.inner.pool.batch(&calls, options).await) {
-            let told = abi::decimals(&self.returned(answer)?);
-            if let Some(told) = told.filter(|told| *told <= DECIMALS_MAX) {
-                decimals.insert(coin, told);
+            let returned = abi::decimals(&self.returned(answer)?);
+            if let Some(returned) = returned.filter(|returned| *returned <= DECIMALS_MAX) {
+                decimals.insert(coin, returned);
             }
         }
         Ok(decimals)
     }
 
-    /// What a contract gave; nothing where it reverts or is none. Whatever else comes says nothing
-    /// of the contract.
+    /// A contract's return data; none where it reverts or does not exist. Any other error says
+    /// nothing about the contract.
     fn returned(&self, answer: Result<Answer, UpstreamError>) -> Result<Vec<u8>, UpstreamError> {
         let answer = match answer {
             Err(UpstreamError::Rpc { message, .. })

@@ -47,7 +47,7 @@ pub(crate) struct EvmReader {
     /// Each with its transactions as they count for the run-ahead.
     fetches: FuturesOrdered<BoxFuture<'static, (usize, Chunk)>>,
     ready: VecDeque<(usize, RawChunk)>,
-    /// Told behind all chunks that came before it.
+    /// Delivered after all chunks before it.
     failure: Option<UpstreamError>,
     /// Transactions asked for or not yet delivered, and how many may be.
     under_way: usize,
@@ -56,7 +56,7 @@ pub(crate) struct EvmReader {
     eager: bool,
     /// Listed transactions so far that no endpoint gives.
     missing: usize,
-    /// To be told with the first chunk.
+    /// Delivered with the first chunk.
     tip: Option<Tip>,
 }
 
@@ -262,7 +262,7 @@ impl EvmReader {
         self.source.list_failed(kind, &error);
         self.failed.push(kind);
         self.listing = match self.listed_to {
-            // Nothing was listed: the next one tells its own head.
+            // Nothing was listed: the next list reports its own head.
             None => Listing::Closed(self.request.high),
             Some(above) => match above.checked_sub(1).filter(|high| *high >= self.request.low) {
                 Some(high) => Listing::Closed(Some(high)),

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Height, Units, UnixSeconds};
 
-/// A scalar whatever its type; `None` for what is absent, null or empty.
+/// A scalar of any type; `None` for what is absent, null or empty.
 pub(super) fn scalar(raw: Option<&RawValue>) -> Option<&str> {
     let text = raw?.get();
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);

@@ -73,12 +73,12 @@ type Data = Given<Vec<u8>>;
 
 /// What each token answered.
 #[derive(Debug, Clone, Default)]
-struct Told {
+struct TokenAnswer {
     symbol: Given<Arc<str>>,
     decimals: Given<u8>,
 }
 
-impl Told {
+impl TokenAnswer {
     fn read(symbol: &Data, decimals: &Data) -> Self {
         Self {
             symbol: Given::read(symbol, abi::symbol),
@@ -91,7 +91,7 @@ impl Told {
     }
 }
 
-type ByToken = HashMap<Account, Told>;
+type ByToken = HashMap<Account, TokenAnswer>;
 
 /// Two proper answers show that a token has no symbol or no decimals. Tokens of which that stays
 /// unanswered are left out; an error where no endpoint could be asked.
@@ -110,7 +110,7 @@ pub(super) async fn tokens(
     };
     let (more, later) = one_by_one(pool, &left, &options).await?;
     first.extend(more);
-    let is_open = |token: &Account| !first.get(token).is_some_and(Told::is_whole);
+    let is_open = |token: &Account| !first.get(token).is_some_and(TokenAnswer::is_whole);
     let open: Vec<Account> = accounts.into_iter().filter(is_open).collect();
     let elsewhere = CallOptions { avoid: by.or(later), ..options };
     let (mut second, _) = one_by_one(pool, &open, &elsewhere).await?;
@@ -141,7 +141,7 @@ async fn in_one(
             call(contract.bytes(), &abi::aggregate3(&each.collect::<Vec<_>>()))
         })
         .collect();
-    let (mut told, mut left, mut by) = (HashMap::new(), Vec::new(), None);
+    let (mut reported, mut left, mut by) = (HashMap::new(), Vec::new(), None);
     for (group, answer) in groups.into_iter().zip(pool.batch(&calls, options).await) {
         by = answer.as_ref().ok().map(|answer| answer.endpoint).or(by);
         let results = match answer.map(|answer| data(&answer)) {
@@ -156,11 +156,11 @@ async fn in_one(
         };
         for (token, pair) in group.iter().zip(results.chunks(2)) {
             if let [symbol, decimals] = pair {
-                told.insert(*token, Told::read(symbol, decimals));
+                reported.insert(*token, TokenAnswer::read(symbol, decimals));
             }
         }
     }
-    Ok((told, left, by))
+    Ok((reported, left, by))
 }
 
 /// A call that reverted has no data.
@@ -194,11 +194,11 @@ async fn one_by_one(
         });
     }
     let pairs = tokens.iter().zip(given.chunks(2));
-    let told = pairs.filter_map(|(token, pair)| match pair {
-        [symbol, decimals] => Some((*token, Told::read(symbol, decimals))),
+    let reported = pairs.filter_map(|(token, pair)| match pair {
+        [symbol, decimals] => Some((*token, TokenAnswer::read(symbol, decimals))),
         _ => None,
     });
-    Ok((told.collect(), by))
+    Ok((reported.collect(), by))
 }
 
 /// The contract itself refuses: go-ethereum's code, or a text of it.
@@ -284,11 +284,11 @@ mod tests {
             let given: Vec<Vec<u8>> = entries
                 .chunks(160)
                 .map(|entry| {
-                    let told = one(entry[12], &entry[128..132]);
-                    let mut bytes = told.clone().unwrap_or_default();
+                    let reported = one(entry[12], &entry[128..132]);
+                    let mut bytes = reported.clone().unwrap_or_default();
                     let length = word(u8::try_from(bytes.len()).unwrap());
                     bytes.resize(bytes.len().next_multiple_of(32), 0);
-                    [word(u8::from(told.is_some())), word(64), length, bytes].concat()
+                    [word(u8::from(reported.is_some())), word(64), length, bytes].concat()
                 })
                 .collect();
             let (mut heads, mut at) = (Vec::new(), 32 * count);
@@ -345,10 +345,10 @@ mod tests {
             let pool = Pool::new(endpoints, transport, PoolLimits::default(), Arc::new(Epoch), 1);
             let metas = tokens(&pool, &chain, &mints, &lane()).await.unwrap();
             assert_eq!(metas.len(), mints.len());
-            let told = |at: usize| (metas[at].symbol.as_deref(), metas[at].decimals);
-            assert_eq!(told(0), (Some("USDC"), Some(6)));
-            assert_eq!(told(1), (Some("MKR"), None));
-            assert!((2..60).all(|at| told(at) == (None, None)));
+            let reported = |at: usize| (metas[at].symbol.as_deref(), metas[at].decimals);
+            assert_eq!(reported(0), (Some("USDC"), Some(6)));
+            assert_eq!(reported(1), (Some("MKR"), None));
+            assert!((2..60).all(|at| reported(at) == (None, None)));
         }
     }
 

@@ -109,7 +109,7 @@ pub(crate) struct FoundLog {
     pub(crate) block: Height,
     pub(crate) hash: Word,
     pub(crate) index: Option<u32>,
-    /// Only newer nodes tell it.
+    /// Only newer nodes report it.
     pub(crate) time: Option<UnixSeconds>,
 }
 

@@ -39,19 +39,19 @@ impl SolanaSource {
         lane: &Lane,
     ) -> Result<HashCheck, UpstreamError> {
         let options = CallOptions::new(lane.clone());
-        let (Some(told), by) = self.hash_by(height, &options).await? else {
+        let (Some(reported), by) = self.hash_by(height, &options).await? else {
             return Ok(HashCheck::Unknown);
         };
-        if told == expected {
+        if reported == expected {
             return Ok(HashCheck::Same);
         }
         let (second, _) = self.hash_by(height, &CallOptions { avoid: by, ..options }).await?;
-        if second == Some(told) {
+        if second == Some(reported) {
             return Ok(HashCheck::Differs);
         }
         if let (Some(by), true) = (by, second == Some(expected)) {
             tracing::warn!(height, endpoint = %self.inner.pool.label(by), "alone with its block hash");
-            self.inner.pool.bench(by, self.inner.limits.bench);
+            self.inner.pool.cool_down(by, self.inner.limits.bench);
             return Ok(HashCheck::Same);
         }
         Ok(HashCheck::Unknown)
@@ -75,13 +75,13 @@ impl SolanaSource {
         lane: &Lane,
     ) -> Result<Vec<TxId>, UpstreamError> {
         // An error where the slot is said to have no block: `null` may be another answer soon.
-        let block = self.told(height, "signatures", &CallOptions::new(lane.clone())).await?;
+        let block = self.fetch_block(height, "signatures", &CallOptions::new(lane.clone())).await?;
         let signatures = block.map(|(block, _)| block.signatures).unwrap_or_default();
         Ok(signatures.iter().filter_map(|text| TxId::parse_solana(text)).collect())
     }
 
-    /// A signature from a block above a height, from which lists can be asked; `None` where no
-    /// block above is told.
+    /// A signature from a block above a height, from which lists can start; `None` where no block
+    /// above is returned.
     pub(super) async fn anchor_above(
         &self,
         height: Height,
@@ -99,20 +99,20 @@ impl SolanaSource {
         Ok(block.and_then(|(block, _)| TxId::parse_solana(block.signatures.last()?)))
     }
 
-    /// A slot's block, with who told it; `None` where the slot has none.
+    /// A slot's block, with its endpoint; `None` where the slot has none.
     async fn block(
         &self,
         slot: Height,
         details: &str,
         options: &CallOptions,
     ) -> Result<Option<(Block, EndpointId)>, UpstreamError> {
-        match self.told(slot, details, options).await {
+        match self.fetch_block(slot, details, options).await {
             Err(UpstreamError::Rpc { code, .. }) if NO_BLOCK.contains(&code) => Ok(None),
-            told => told,
+            reported => reported,
         }
     }
 
-    async fn told(
+    async fn fetch_block(
         &self,
         slot: Height,
         details: &str,
@@ -174,18 +174,18 @@ impl SolanaSource {
             }
         });
         let mut asked: FuturesUnordered<_> = asked.collect();
-        let (mut told, mut failed) = (Vec::new(), Vec::new());
+        let (mut reported, mut failed) = (Vec::new(), Vec::new());
         while let Some(answer) = asked.next().await {
             match answer {
                 // One that keeps the whole chain is enough.
                 Ok((id, first)) if first <= FIRST_HEIGHTS => return Ok(vec![(id, first)]),
-                Ok(kept) => told.push(kept),
+                Ok(kept) => reported.push(kept),
                 Err(error) => failed.push(error),
             }
         }
         match failed.pop() {
-            Some(error) if told.is_empty() => Err(error),
-            Some(_) | None => Ok(told),
+            Some(error) if reported.is_empty() => Err(error),
+            Some(_) | None => Ok(reported),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct PageRequest {
 /// A page with who gave it.
 pub(super) type Page = Result<(Vec<Entry>, EndpointId), UpstreamError>;
 
-/// A transaction that was asked for: here, or given by nobody.
+/// A requested transaction: received, or returned by no endpoint.
 pub(super) type Fetched = (Entry, Option<(Box<Transaction>, UnixSeconds)>);
 
 /// The same as one answer has it.
@@ -100,8 +100,8 @@ impl SolanaSource {
         let Some(tx) = right else {
             return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
         };
-        let told = tx.block_time().or(entry.time).and_then(|time| u64::try_from(time).ok());
-        let time = match told {
+        let reported = tx.block_time().or(entry.time).and_then(|time| u64::try_from(time).ok());
+        let time = match reported {
             Some(time) => Some(time),
             None => self.time_near(entry.slot, options).await?,
         };

@@ -12,7 +12,7 @@ pub struct SolanaLimits {
     pub list_ahead_max: usize,
     /// Transactions of one chunk, but for a slot that holds more.
     pub chunk_max: usize,
-    /// Entries passed over (failed transactions) after which an empty chunk tells the progress.
+    /// Entries skipped (failed transactions) after which an empty chunk reports the progress.
     pub skipped_max: usize,
     /// Tries for a listed transaction that no node gives.
     pub missing_tries_max: u32,
@@ -20,7 +20,7 @@ pub struct SolanaLimits {
     pub missing_pause: Duration,
     /// Lower slots that are asked for a block time where a slot has none.
     pub time_slots_max: u64,
-    /// Rest of an endpoint that tells what another one contradicts.
+    /// Cooldown of an endpoint that contradicts another one.
     pub bench: Duration,
 }
 

@@ -34,7 +34,7 @@ enum Event {
     Anchored(Result<Option<TxId>, UpstreamError>),
     Pages(Vec<(usize, Page)>),
     Fetched(Result<Vec<Fetched>, UpstreamError>),
-    /// The first block that those keep who told the ends of these lists.
+    /// The first block kept by the endpoints that reported the ends of these lists.
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
 }
 
@@ -53,7 +53,7 @@ pub(super) struct ListReader {
     wallet: [u8; 32],
     phase: Phase,
     options: CallOptions,
-    /// Who told the head, for the first pages.
+    /// The endpoint that reported the head, for the first pages.
     head_by: Option<EndpointId>,
     /// What the reading cannot establish.
     doubts: Doubts,
@@ -63,16 +63,16 @@ pub(super) struct ListReader {
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
     flights: FuturesUnordered<BoxFuture<'static, Event>>,
-    /// What went wrong while nobody waited.
+    /// An error while no caller waited.
     failure: Option<UpstreamError>,
     eager: bool,
     /// Transactions delivered so far: the run-ahead of a reader that is not eager.
     delivered: usize,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
-    /// To be told with the first chunk.
+    /// Delivered with the first chunk.
     tip: Option<Tip>,
-    /// Accounts to be told of with the next chunk.
+    /// Accounts delivered with the next chunk.
     news: HashMap<[u8; 32], SourceAccount>,
     known: HashMap<[u8; 32], SourceAccount>,
 }
@@ -263,8 +263,8 @@ impl ListReader {
             if !same || self.request.low == 0 {
                 self.list_account(account, head);
                 let oldest = known.and_then(|known| known.oldest);
-                // A balance of above the head would hide what changed it from the next read; that
-                // there is the account must be known to whoever reads on below.
+                // A balance from above the head would hide what changed it from the next read; that
+                // the account exists must be known to every read below.
                 let amount = (at <= head).then_some(amount);
                 self.news.insert(account, SourceAccount { account, amount, oldest });
             }
@@ -371,8 +371,8 @@ impl ListReader {
         self.listings.iter().filter_map(|listing| listing.frontier(self.request.low)).max()
     }
 
-    /// Asks who told the end of a list for the first block that he keeps: a node that has thrown
-    /// the older ones away ends every list there.
+    /// Requests the first block kept from the endpoint that reported the end of a list: a node that
+    /// has pruned the older ones ends every list there.
     fn ask_proofs(&mut self) {
         let mut asked: BTreeMap<[Option<EndpointId>; 2], Vec<usize>> = BTreeMap::new();
         for (number, listing) in self.listings.iter_mut().enumerate() {
@@ -408,8 +408,8 @@ impl ListReader {
         }
     }
 
-    /// Asks for what there is room for; for what is next in any case, so that a reading never
-    /// waits for room that only its next transactions would make. Not while nobody takes chunks.
+    /// Requests as much as there is room for; also what is next in any case, so that a read never
+    /// waits for room that only its next transactions would make. Not while no reader takes chunks.
     fn schedule(&mut self) {
         self.ask(false);
         if self.flights.is_empty() {
@@ -442,7 +442,7 @@ impl ListReader {
             let is_early = listing.list.kind == Kind::Wallet || self.delivered > 0;
             let is_end =
                 is_early && listing.list.wants_second_answer() && listing.state == PageState::Paged;
-            if listing.list.ended || !(due || is_end) {
+            if listing.list.has_ended() || !(due || is_end) {
                 continue;
             }
             listing.state = PageState::Asked { is_first };
@@ -538,7 +538,7 @@ impl ListReader {
         let Ready { low, high, txs } = ready;
         self.delivered += txs.len();
         for listing in &self.listings {
-            if listing.list.kind == Kind::Account && listing.is_whole() && !listing.told {
+            if listing.list.kind == Kind::Account && listing.is_whole() && !listing.is_reported {
                 let known = self.known.get(&listing.address).copied();
                 let news = self.news.entry(listing.address).or_insert_with(|| {
                     known.unwrap_or(SourceAccount {
@@ -551,7 +551,7 @@ impl ListReader {
             }
         }
         for listing in &mut self.listings {
-            listing.told |= listing.is_whole();
+            listing.is_reported |= listing.is_whole();
         }
         let accounts: Vec<SourceAccount> = self.news.drain().map(|(_, account)| account).collect();
         for account in &accounts {

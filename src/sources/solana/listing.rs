@@ -6,7 +6,7 @@ use crate::rpc::endpoint::EndpointId;
 
 /// Slots that a node which keeps everything may name as its first.
 pub(super) const FIRST_HEIGHTS: Height = 1;
-/// How often an end that nobody can know is asked for again.
+/// How often an end that no endpoint can confirm is requested again.
 const REOPENED_MAX: u8 = 3;
 
 #[derive(Debug)]
@@ -16,8 +16,8 @@ pub(super) struct Listing {
     pub(super) state: PageState,
     /// Not yet begun anew from the top.
     pub(super) is_fresh: bool,
-    /// That it is read to its end was told with a chunk.
-    pub(super) told: bool,
+    /// A chunk reported that it is read to its end.
+    pub(super) is_reported: bool,
     /// Who gave the last page.
     pub(super) last_by: Option<EndpointId>,
     /// Who gave the last two pages that held what they must.
@@ -41,7 +41,7 @@ pub(super) enum PageState {
 pub(super) enum EndProof {
     Open,
     Asked,
-    /// The first block that is kept by one of those who told it.
+    /// The first block kept by one of the endpoints that reported it.
     Kept(Height),
 }
 
@@ -52,7 +52,7 @@ impl Listing {
             list,
             state: PageState::New,
             is_fresh: true,
-            told: false,
+            is_reported: false,
             last_by: None,
             answered_by: [None; 2],
             proof: EndProof::Open,
@@ -75,7 +75,7 @@ impl Listing {
     /// The slot at and below which no node that was asked keeps what is wanted.
     pub(super) fn cut(&self, low: Height) -> Option<Height> {
         match self.proof {
-            EndProof::Kept(first) if self.list.ended && !self.list.is_passed() => {
+            EndProof::Kept(first) if self.list.has_ended() && !self.list.is_passed() => {
                 (first > low.max(FIRST_HEIGHTS)).then(|| self.list.end().min(first - 1))
             }
             EndProof::Open | EndProof::Asked | EndProof::Kept(_) => None,
@@ -83,7 +83,7 @@ impl Listing {
     }
 
     pub(super) fn wants_proof(&self) -> bool {
-        self.list.ended && !self.list.is_passed() && self.proof == EndProof::Open
+        self.list.has_ended() && !self.list.is_passed() && self.proof == EndProof::Open
     }
 
     /// Who said that nothing follows.
@@ -94,7 +94,7 @@ impl Listing {
         }
     }
 
-    /// Those who told the end keep blocks from here on; another node may know more.
+    /// The endpoints that reported the end keep blocks from here on; another node may have more.
     pub(super) fn prove(&mut self, first: Height, low: Height, others: bool) {
         self.proof = EndProof::Kept(first);
         if self.cut(low).is_some() && others && self.reopened < REOPENED_MAX {
@@ -107,6 +107,6 @@ impl Listing {
     /// Read to its very end, from nodes that keep the whole chain.
     pub(super) fn is_whole(&self) -> bool {
         let all_kept = matches!(self.proof, EndProof::Kept(first) if first <= FIRST_HEIGHTS);
-        self.list.ended && !self.list.is_passed() && all_kept
+        self.list.has_ended() && !self.list.is_passed() && all_kept
     }
 }

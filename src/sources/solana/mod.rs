@@ -66,7 +66,7 @@ impl SolanaSource {
         Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
     }
 
-    /// Prices are told by the reference pools of the chain's row.
+    /// Prices come from the reference pools of the chain's row.
     #[must_use]
     pub fn with_references(self, chain: &Chain) -> Self {
         Self { references: Arc::new(References::of(chain)), ..self }

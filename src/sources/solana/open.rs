@@ -20,11 +20,11 @@ const TOKEN_ACCOUNT_BYTES: usize = 165;
 /// How often it is asked where an answer cannot be understood.
 const TRIES_MAX: u32 = 4;
 
-/// What the first round trip told.
+/// The results of the first round trip.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) head: Height,
-    /// Who told it: lists up to the head are asked of the same endpoint.
+    /// The endpoint that reported it: lists up to the head are requested from the same one.
     pub(super) endpoint: EndpointId,
     /// Open token accounts with their balances; `None` where no node lists them.
     pub(super) accounts: Option<Vec<Balance>>,
@@ -42,7 +42,7 @@ impl SolanaSource {
             for _ in 1..TRIES_MAX {
                 match self.ask_opening(wallet, first, options).await {
                     Err(UpstreamError::Malformed { .. }) => {}
-                    told => return told,
+                    other => return other,
                 }
             }
             self.ask_opening(wallet, first, options).await
@@ -76,19 +76,19 @@ impl SolanaSource {
             .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
         let tip = self.tip(next())?;
         let accounts = self.both(next(), next())?;
-        // Balances of a node that lags tell nothing of what moved them above its own head.
-        let told = accounts.as_ref().map_or(head, |(known_to, _)| head.min(*known_to));
+        // Balances of a lagging node say nothing about what moved them above its own head.
+        let reported = accounts.as_ref().map_or(head, |(known_to, _)| head.min(*known_to));
         let accounts = accounts.map(|(_, accounts)| accounts);
         if first {
             self.inspect(next())?;
         }
-        Ok(Opening { head: told, endpoint: slot.endpoint, accounts, tip })
+        Ok(Opening { head: reported, endpoint: slot.endpoint, accounts, tip })
     }
 
-    /// The newest block; `None` where no node offers to tell it. Without it what is taken back while
-    /// the rows are read goes unnoticed.
-    fn tip(&self, told: Result<Answer, UpstreamError>) -> Result<Option<Tip>, UpstreamError> {
-        let answer = match told {
+    /// The newest block; `None` where no node supports the method. Without it a reorg while the
+    /// rows are read goes unnoticed.
+    fn tip(&self, reported: Result<Answer, UpstreamError>) -> Result<Option<Tip>, UpstreamError> {
+        let answer = match reported {
             Ok(answer) => answer,
             // None that offers it, or none of those now: they may rest for long.
             Err(
@@ -160,7 +160,7 @@ impl SolanaSource {
             Some(TOKEN_ACCOUNT_BYTES) if of_tokens => {
                 refused("it is a token account; ask for its owner")
             }
-            // Extended accounts tell their kind right behind the plain layout.
+            // Extended accounts state their kind directly after the plain layout.
             Some(more) if of_tokens && more > TOKEN_ACCOUNT_BYTES => {
                 refused("it is a mint or a token account")
             }
@@ -175,8 +175,8 @@ impl SolanaSource {
             let (pool, expected) = (self.inner.pool.clone(), expected.clone());
             let options = CallOptions { on: Some(id), ..options.clone() };
             let asked = async move {
-                let told = pool.call("getGenesisHash", Value::Array(vec![]), &options).await;
-                match told.map(|answer| wire::text(&answer.result)) {
+                let reported = pool.call("getGenesisHash", Value::Array(vec![]), &options).await;
+                match reported.map(|answer| wire::text(&answer.result)) {
                     Ok(Some(hash)) if hash != expected => ChainCheck::Mismatch,
                     Ok(_) | Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => {
                         ChainCheck::Match

@@ -24,7 +24,7 @@ pub(super) struct Mints {
     pub(super) stables: Vec<[u8; 32]>,
 }
 
-/// Whole dollars below which a swap says little: fees and rounding are large beside it.
+/// Whole dollars below which a swap says little: fees and rounding are large relative to it.
 const DOLLARS_MIN: u128 = 20;
 /// Parts of a hundred by which a swap may differ from the middle one of its block.
 const SPREAD_PERCENT: u128 = 2;
@@ -87,7 +87,7 @@ struct Amount<'a> {
     decimals: u8,
 }
 
-/// What somebody exchanged in a pool.
+/// An exchange in a pool.
 #[derive(Debug, Clone, Copy)]
 struct Swap {
     price: Price,
@@ -219,7 +219,7 @@ mod tests {
         })
     }
 
-    fn told(txs: &[Value], fee: u32) -> Option<Price> {
+    fn price_of(txs: &[Value], fee: u32) -> Option<Price> {
         let raw = RawValue::from_string(json!({"transactions": txs}).to_string()).unwrap();
         let key = |text: &str| pubkey(text).unwrap();
         let pools = [Vaults { native: key(VAULTS[0]), stable: key(VAULTS[1]), fee }];
@@ -237,12 +237,12 @@ mod tests {
     fn what_vaults_gave_and_got_is_a_price() {
         // 10 SOL out, 1,500 dollars in; and the other way round.
         let buy = tx((100 * SOL, 90 * SOL), (0, 1_500 * DOLLAR), &Value::Null);
-        assert_eq!(told(std::slice::from_ref(&buy), 0), Some(dollars(15_000)));
+        assert_eq!(price_of(std::slice::from_ref(&buy), 0), Some(dollars(15_000)));
         let sell = tx((90 * SOL, 100 * SOL), (2_000 * DOLLAR, 500 * DOLLAR), &Value::Null);
-        assert_eq!(told(std::slice::from_ref(&sell), 0), Some(dollars(15_000)));
+        assert_eq!(price_of(std::slice::from_ref(&sell), 0), Some(dollars(15_000)));
         // A fee of 1 % of what came in: 1,485 dollars for 10 SOL, 1,500 for 9.9.
-        assert_eq!(told(&[buy], 10_000), Some(dollars(14_850)));
-        assert_eq!(told(&[sell], 10_000), Some(Price(151_515_151_515_151)));
+        assert_eq!(price_of(&[buy], 10_000), Some(dollars(14_850)));
+        assert_eq!(price_of(&[sell], 10_000), Some(Price(151_515_151_515_151)));
     }
 
     #[test]
@@ -252,8 +252,8 @@ mod tests {
         let liquidity = tx((0, 10 * SOL), (0, 1_500 * DOLLAR), &Value::Null);
         let dust = tx((100 * SOL, 100 * SOL - SOL / 10), (0, 15 * DOLLAR), &Value::Null);
         let still = tx((5, 5), (7, 7), &Value::Null);
-        assert_eq!(told(&[fails, liquidity, dust, still], 0), None);
-        assert_eq!(told(&[], 0), None);
+        assert_eq!(price_of(&[fails, liquidity, dust, still], 0), None);
+        assert_eq!(price_of(&[], 0), None);
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
         let fair = |dollars: u64| tx((1_000 * SOL, 990 * SOL), (0, dollars * DOLLAR), &Value::Null);
         // 1,500 and 1,510 dollars for 10 SOL, each by its own size.
         let expected = (1_500 * 150_000 + 1_510 * 151_000) * 1_000_000_000_u128 / 3_010;
-        assert_eq!(told(&[fair(1_500), fair(1_510), fair(3_000)], 0), Some(Price(expected)));
+        assert_eq!(price_of(&[fair(1_500), fair(1_510), fair(3_000)], 0), Some(Price(expected)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Price of the native coin, as the chain's reference pools told it: by what their vaults gave and
-//! got in a block. Blocks are large and cannot be asked for by account, so moments share them: each
-//! takes the last block of a grid of slots, and what it told is kept.
+//! Price of the native coin from the chain's reference pools: by what their vaults gave and
+//! received in a block. Blocks are large and cannot be queried by account, so moments share them:
+//! each takes the last block of a grid of slots, whose result is cached.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ const PARALLEL: usize = 4;
 /// Prices of grid slots that are kept.
 const KEPT_MAX: usize = 10_000;
 
-/// The reference pools of the chain's row, and what they told.
+/// The reference pools of the chain's row, and their results.
 #[derive(Debug)]
 pub(super) struct References {
     pools: Vec<Vaults>,
@@ -74,12 +74,13 @@ impl SolanaSource {
         }
         let options = CallOptions::new(lane.clone());
         let slots: BTreeSet<Height> = at.iter().map(|moment| grid(moment.height)).collect();
-        let mut told: HashMap<Height, Option<Price>> = HashMap::new();
+        let mut known: HashMap<Height, Option<Price>> = HashMap::new();
         {
             let kept = self.references.kept();
-            told.extend(slots.iter().filter_map(|slot| Some((*slot, *kept.get(slot)?))));
+            known.extend(slots.iter().filter_map(|slot| Some((*slot, *kept.get(slot)?))));
         }
-        let open: Vec<Height> = slots.into_iter().filter(|slot| !told.contains_key(slot)).collect();
+        let open: Vec<Height> =
+            slots.into_iter().filter(|slot| !known.contains_key(slot)).collect();
         let asked = open.into_iter().map(|slot| {
             let options = options.clone();
             async move { (slot, self.price_below(slot, &options).await) }
@@ -88,15 +89,15 @@ impl SolanaSource {
         while let Some((slot, answer)) = answers.next().await {
             match answer {
                 Ok(price) => {
-                    told.insert(slot, price);
+                    known.insert(slot, price);
                     self.keep(slot, price);
                 }
-                // No node will ever tell this one, which says nothing of the others.
-                Err(error) if error.is_final() => drop(told.insert(slot, None)),
+                // No node will ever return this one, which says nothing about the others.
+                Err(error) if error.is_final() => drop(known.insert(slot, None)),
                 Err(error) => return Err(error),
             }
         }
-        let price = |moment: &Moment| told.get(&grid(moment.height)).copied().flatten();
+        let price = |moment: &Moment| known.get(&grid(moment.height)).copied().flatten();
         Ok(at.iter().map(price).collect())
     }
 

@@ -23,9 +23,9 @@ pub(crate) struct SolanaReader {
     whole: Option<Box<WholeReader>>,
     lists: Option<Box<ListReader>>,
     eager: bool,
-    /// Told by whole pages before the lists took over.
+    /// Reported by full pages before the lists took over.
     tip: Option<Tip>,
-    /// Accounts that whole pages had found and no chunk has told: who goes on below must know them.
+    /// Accounts that full pages had found and no chunk has reported: reads below must know them.
     news: Vec<SourceAccount>,
 }
 
@@ -79,7 +79,7 @@ impl SolanaReader {
                     WholeStep::Chunk(chunk) => return Ok(Some(*chunk)),
                     WholeStep::End => return Ok(None),
                     WholeStep::Lists(rest) => {
-                        (self.tip, self.news) = whole.take_untold();
+                        (self.tip, self.news) = whole.take_unreported();
                         self.whole = None;
                         self.request = *rest;
                     }
@@ -126,10 +126,10 @@ impl SolanaReader {
     }
 }
 
-/// Tells them with a chunk, where it does not know better.
+/// Reports them with a chunk, unless it has newer data.
 fn tell(chunk: &mut RawChunk, news: &mut Vec<SourceAccount>) {
     for account in news.drain(..) {
-        if !chunk.accounts.iter().any(|told| told.account == account.account) {
+        if !chunk.accounts.iter().any(|known| known.account == account.account) {
             chunk.accounts.push(account);
         }
     }

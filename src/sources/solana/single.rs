@@ -27,8 +27,8 @@ impl SolanaSource {
         let Some(tx) = parsed else {
             return Err(self.malformed(answer.endpoint, "getTransaction gave another transaction"));
         };
-        let told = tx.block_time().and_then(|time| u64::try_from(time).ok());
-        let time = match told {
+        let reported = tx.block_time().and_then(|time| u64::try_from(time).ok());
+        let time = match reported {
             Some(time) => Some(time),
             None => self.time_near(tx.slot(), &options).await?,
         };

@@ -18,7 +18,7 @@ use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
 enum Event {
     Opened(Result<Opening, UpstreamError>),
     Page(Result<WholePage, UpstreamError>),
-    /// The first blocks that those keep who told the end.
+    /// The first blocks kept by the endpoints that reported the end.
     FirstKept(Result<Vec<(EndpointId, Height)>, UpstreamError>),
 }
 
@@ -39,7 +39,7 @@ pub(super) struct WholeReader {
     flight: Option<BoxFuture<'static, Event>>,
     arrived: Option<Event>,
     accounts: Vec<SourceAccount>,
-    /// The same, until a chunk has told them.
+    /// The same, until a chunk has reported them.
     news: Vec<SourceAccount>,
     tip: Option<Tip>,
 }
@@ -86,8 +86,8 @@ impl WholeReader {
         }
     }
 
-    /// The tip and the accounts that no chunk has told yet.
-    pub(super) fn take_untold(&mut self) -> (Option<Tip>, Vec<SourceAccount>) {
+    /// The tip and the accounts that no chunk has reported yet.
+    pub(super) fn take_unreported(&mut self) -> (Option<Tip>, Vec<SourceAccount>) {
         (self.tip.take(), std::mem::take(&mut self.news))
     }
 
@@ -137,8 +137,8 @@ impl WholeReader {
                 }
                 self.tip = tip;
                 let accounts = accounts.unwrap_or_default();
-                // A balance of above the head would hide what changed it from the next read; that
-                // there is the account must be known to whoever reads on below.
+                // A balance from above the head would hide what changed it from the next read; that
+                // the account exists must be known to every read below.
                 let seen = |balance: &Balance| SourceAccount {
                     account: balance.account,
                     amount: (balance.at <= head).then_some(balance.amount),

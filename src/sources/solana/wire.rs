@@ -41,8 +41,8 @@ pub(super) fn signatures(raw: &RawValue) -> Option<Vec<Entry>> {
         .collect()
 }
 
-/// An error is an object or a text (solana.com, `TransactionError`); whatever else stands there is
-/// looked at in the transaction itself.
+/// An error is an object or a text (solana.com, `TransactionError`); for any other value the
+/// transaction itself decides.
 fn is_error(err: &RawValue) -> bool {
     err.get().starts_with(['{', '"'])
 }
@@ -130,8 +130,8 @@ struct LatestBlockhash {
 
 /// `getLatestBlockhash`: the slot of the newest block, and its hash.
 pub(super) fn latest_blockhash(raw: &RawValue) -> Option<(Height, [u8; 32])> {
-    let told: InContext<LatestBlockhash> = serde_json::from_str(raw.get()).ok()?;
-    Some((told.context.slot, pubkey(&told.value.blockhash)?))
+    let latest: InContext<LatestBlockhash> = serde_json::from_str(raw.get()).ok()?;
+    Some((latest.context.slot, pubkey(&latest.value.blockhash)?))
 }
 
 /// A bare number: `getSlot`, `getFirstAvailableBlock`, `getBlockTime`.

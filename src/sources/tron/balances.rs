@@ -14,7 +14,7 @@ use crate::sources::evm::wire as evm_wire;
 const BALANCE_OF: &str = "0x70a08231000000000000000000000000";
 
 impl TronSource {
-    /// `None` where the contract does not tell, where the node speaks no JSON-RPC, and for TRC-10
+    /// `None` where the contract does not report it, where the node has no JSON-RPC, and for TRC-10
     /// tokens, which have no contract.
     pub(crate) async fn balances(
         &self,

@@ -32,7 +32,7 @@ impl TronSource {
         Ok(Head { height: block.height, millis: block.millis, hash: block.hash })
     }
 
-    /// Milliseconds of the block at a height; `None` where no node tells.
+    /// Milliseconds of the block at a height; `None` where no node returns it.
     pub(super) async fn time_of(
         &self,
         height: Height,
@@ -59,19 +59,19 @@ impl TronSource {
         lane: &Lane,
     ) -> Result<HashCheck, UpstreamError> {
         let options = CallOptions::new(lane.clone());
-        let Some((told, by)) = self.header(height, &options).await? else {
+        let Some((reported, by)) = self.header(height, &options).await? else {
             return Ok(HashCheck::Unknown);
         };
-        if told.hash == expected {
+        if reported.hash == expected {
             return Ok(HashCheck::Same);
         }
         let elsewhere = CallOptions { avoid: Some(by), ..options };
         match self.header(height, &elsewhere).await? {
-            Some((second, _)) if second.hash == told.hash => Ok(HashCheck::Differs),
+            Some((second, _)) if second.hash == reported.hash => Ok(HashCheck::Differs),
             Some((second, _)) if second.hash == expected => {
                 let endpoint = self.inner.pool.label(by);
                 tracing::warn!(height, endpoint, "alone with its block hash");
-                self.inner.pool.bench(by, self.inner.limits.bench);
+                self.inner.pool.cool_down(by, self.inner.limits.bench);
                 Ok(HashCheck::Same)
             }
             Some(_) | None => Ok(HashCheck::Unknown),
@@ -89,8 +89,8 @@ impl TronSource {
         Ok(ids.into_iter().map(TxId::Tron).collect())
     }
 
-    /// A block without its transactions, as newer nodes give it, else the whole one; `None` where
-    /// no node tells.
+    /// A block without its transactions, as newer nodes return it, else the whole one; `None` where
+    /// no node returns it.
     async fn header(
         &self,
         height: Height,
@@ -110,12 +110,12 @@ impl TronSource {
         }
         match self.whole_block(height, options).await {
             Err(error) if error.is_final() => Ok(None),
-            told => told,
+            reported => reported,
         }
     }
 
-    /// The lowest block from `low` to `high` that is told, and `low` itself where that is; `None`
-    /// where none is. What is kept has no holes.
+    /// The lowest block from `low` to `high` that is returned, and `low` itself where that is;
+    /// `None` where none is. Kept blocks have no holes.
     pub(super) async fn first_kept(
         &self,
         low: Height,
@@ -129,16 +129,16 @@ impl TronSource {
         if self.header(high, options).await?.is_none() {
             return Ok(None);
         }
-        let (mut missing, mut told) = (low, high);
-        while told - missing > 1 {
-            let middle = missing.midpoint(told);
+        let (mut missing, mut reported) = (low, high);
+        while reported - missing > 1 {
+            let middle = missing.midpoint(reported);
             if self.header(middle, options).await?.is_some() {
-                told = middle;
+                reported = middle;
             } else {
                 missing = middle;
             }
         }
-        Ok(Some(told))
+        Ok(Some(reported))
     }
 
     async fn whole_block(

@@ -6,7 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 use serde_json::json;
 
 use super::TronSource;
-use super::timeline::Want;
+use super::timeline::Relevance;
 use super::wire::{self, Kind, Seen, Sent, Unreadable};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{Asset, ExchangeId, Transaction, parse};
@@ -31,29 +31,29 @@ pub(super) enum Fetched {
     Lost(Height),
 }
 
-/// Decides by what the index's lists tell. To trade, a wallet gives and gets: tokens that only
-/// came in, in a transaction that the wallet did not send, are no trade.
-pub(super) fn want_listed(seen: &Seen) -> Want {
+/// Decides by the index's lists. To trade, a wallet gives and receives: tokens that only came in,
+/// in a transaction that the wallet did not send, are no trade.
+pub(super) fn want_listed(seen: &Seen) -> Relevance {
     match &seen.sent {
         Some(sent) => want_sent(seen, sent),
-        None if seen.gave || seen.inner => Want::Fetch,
-        None => Want::Pass,
+        None if seen.gave || seen.inner => Relevance::Fetch,
+        None => Relevance::Pass,
     }
 }
 
-/// Decides by what events tell: who sent it is not known yet.
-pub(super) fn want_found(seen: &Seen) -> Want {
-    if seen.gave || seen.got { Want::Fetch } else { Want::Pass }
+/// Decides by events: the sender is not known yet.
+pub(super) fn want_found(seen: &Seen) -> Relevance {
+    if seen.gave || seen.got { Relevance::Fetch } else { Relevance::Pass }
 }
 
-pub(super) fn want_sent(seen: &Seen, sent: &Sent) -> Want {
+pub(super) fn want_sent(seen: &Seen, sent: &Sent) -> Relevance {
     let wanted = match sent.kind {
         Kind::Failed | Kind::Plain => false,
         Kind::TokenCall => seen.gave && seen.got,
         Kind::Call => sent.is_wallets || seen.gave || seen.inner,
         Kind::NativeTrade => sent.is_wallets,
     };
-    if wanted { Want::Fetch } else { Want::Pass }
+    if wanted { Relevance::Fetch } else { Relevance::Pass }
 }
 
 impl TronSource {
@@ -77,7 +77,7 @@ impl TronSource {
             let Some(sent) = told else { return Ok(Fetched::Missing) };
             sent
         };
-        if !always && want_sent(&seen, &sent) == Want::Pass {
+        if !always && want_sent(&seen, &sent) == Relevance::Pass {
             return Ok(Fetched::Unwanted);
         }
         let reply = self.post_solid(INFO, &body, options).await?;
@@ -102,14 +102,14 @@ impl TronSource {
         if !tx.call.succeeded {
             return Ok(Fetched::Failed(Box::new(tx)));
         }
-        if let Some(exchange) = tx.exchange_to_tell() {
-            self.tell_exchange(exchange, &mut tx, options).await?;
+        if let Some(exchange) = tx.unresolved_exchange() {
+            self.set_exchange_assets(exchange, &mut tx, options).await?;
         }
         Ok(Fetched::Transaction(Box::new(tx)))
     }
 
     /// Which assets an exchange of the protocol has.
-    async fn tell_exchange(
+    async fn set_exchange_assets(
         &self,
         exchange: ExchangeId,
         tx: &mut Transaction,
@@ -117,7 +117,7 @@ impl TronSource {
     ) -> Result<(), UpstreamError> {
         let assets = self.exchanges().get(&exchange).copied();
         if let Some(assets) = assets {
-            tx.tell_exchange(assets);
+            tx.set_exchange_assets(assets);
             return Ok(());
         }
         let (body, mut options) = (json!({"id": exchange}), options.clone());
@@ -133,7 +133,7 @@ impl TronSource {
             let told = wire::exchange(&reply.body)
                 .map_err(|Unreadable| self.malformed(reply.endpoint, what))?;
             if let Some(assets) = told {
-                tx.tell_exchange(assets);
+                tx.set_exchange_assets(assets);
                 let mut known = self.exchanges();
                 if known.len() < self.inner.limits.exchanges_max {
                     known.insert(exchange, assets);

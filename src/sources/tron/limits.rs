@@ -84,11 +84,11 @@ pub struct TronLimits {
     pub tokens_parallel: usize,
     /// Rounds of questions about tokens that got no answer.
     pub token_rounds: u32,
-    /// After this, what is known of tokens is told.
+    /// After this, the known metadata of tokens is delivered.
     pub tokens_wait: Duration,
     /// Pairs of the protocol's exchanges that are remembered.
     pub exchanges_max: usize,
-    /// Rest of an endpoint that tells what another one contradicts.
+    /// Cooldown of an endpoint that contradicts another one.
     pub bench: Duration,
 }
 

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::TronSource;
 use super::blocks::BLOCK_MILLIS;
 use super::fetch::{Fetched, want_sent};
-use super::timeline::{Taken, Want};
+use super::timeline::{Relevance, Taken};
 use super::wire;
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
@@ -43,7 +43,7 @@ impl TronSource {
             };
             let Some(tx) = tx else { continue };
             let Ok(Some(sent)) = wire::transaction(tx.as_bytes(), wallet) else { continue };
-            if !listed.is_probe && want_sent(&listed.seen, &sent) == Want::Pass {
+            if !listed.is_probe && want_sent(&listed.seen, &sent) == Relevance::Pass {
                 return Ok(Fetched::Unwanted);
             }
             let info = (info.get().as_bytes(), by);

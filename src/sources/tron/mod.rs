@@ -7,10 +7,12 @@ mod activity;
 mod balances;
 mod blocks;
 mod depth;
+mod existence;
 mod fetch;
 mod indexed;
 mod limits;
 mod list;
+mod list_proof;
 mod lister;
 mod logs;
 mod missing;
@@ -47,7 +49,7 @@ use crate::rpc::ask::{Ask, Reading, Reply};
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::{self, Outcome};
+use crate::rpc::jsonrpc::{self, CallOutcome};
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
 
@@ -175,7 +177,7 @@ impl TronSource {
         name: &'static str,
         calls: &[(&str, Value)],
         options: &CallOptions,
-    ) -> Result<(Vec<Outcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
         self.rpc_asker(wire::rpc_reading).ask(name, calls, options).await
     }
 
@@ -205,7 +207,7 @@ impl RpcAsker {
         name: &'static str,
         calls: &[(&str, Value)],
         options: &CallOptions,
-    ) -> Result<(Vec<Outcome>, EndpointId), UpstreamError> {
+    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
         let calls: Vec<(&str, &Value)> =
             calls.iter().map(|(method, params)| (*method, params)).collect();
         let body = Some(Bytes::from(jsonrpc::encode(&calls)));
@@ -216,7 +218,8 @@ impl RpcAsker {
             let reply = self.pool.ask(&ask, self.read, &options).await?;
             let Reply { body, endpoint, .. } = reply;
             let answers = jsonrpc::decode(&body, calls.len()).ok();
-            let answers = answers.and_then(|all| all.into_iter().collect::<Option<Vec<Outcome>>>());
+            let answers =
+                answers.and_then(|all| all.into_iter().collect::<Option<Vec<CallOutcome>>>());
             if let Some(answers) = answers {
                 return Ok((answers, endpoint));
             }

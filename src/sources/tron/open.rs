@@ -11,7 +11,7 @@ use crate::domain::Height;
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::Outcome;
+use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::sources::source::{GapRequest, Tip};
 
@@ -65,7 +65,7 @@ impl TronSource {
         }
         let (head, newest) = join(self.solid_head(options), self.newest_listed(options)).await;
         let head = head?;
-        let settled = self.indexed_to(&head, newest);
+        let settled = self.indexed_to(&head, newest)?;
         let Head { height, millis, hash } = head;
         let tip = high.is_none().then_some(Tip { height, hash });
         let high = high.map_or(settled, |high| high.min(settled));
@@ -99,7 +99,7 @@ impl TronSource {
     }
 }
 
-fn chain_id(answers: &[Outcome]) -> Option<u64> {
+fn chain_id(answers: &[CallOutcome]) -> Option<u64> {
     let text: String = serde_json::from_str(answers.first()?.as_ref().ok()?.get()).ok()?;
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }

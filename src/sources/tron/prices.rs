@@ -1,5 +1,5 @@
-//! Price of the native coin, as the chain's reference pools told it: by the nodes' JSON-RPC, which
-//! speaks of pools as EVM chains do.
+//! Price of the native coin from the chain's reference pools, by the nodes' JSON-RPC, which has
+//! pools in the form of EVM chains.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::decode::evm::Account;
 use crate::domain::{Height, Moment, Price};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::{Outcome, RpcError};
+use crate::rpc::jsonrpc::{CallOutcome, RpcError};
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::evm::wire as evm_wire;
@@ -69,13 +69,15 @@ impl TronSource {
                 (Some(stable), Some(one)) if one == row.wrapped => (false, stable),
                 _ => continue,
             };
-            let told = self.constants(&[(stable, DECIMALS)], options).await?;
-            let word = told.first().and_then(|data| data.as_deref()?.first_chunk::<32>().copied());
+            let reported = self.constants(&[(stable, DECIMALS)], options).await?;
+            let word =
+                reported.first().and_then(|data| data.as_deref()?.first_chunk::<32>().copied());
             let decimals: Option<u8> =
                 word.and_then(|word| crate::domain::Units::from_be_bytes(word).try_into().ok());
-            let (true, Some(stable_decimals)) =
-                (row.stables.contains(&stable), decimals.filter(|told| *told <= DECIMALS_MAX))
-            else {
+            let (true, Some(stable_decimals)) = (
+                row.stables.contains(&stable),
+                decimals.filter(|reported| *reported <= DECIMALS_MAX),
+            ) else {
                 continue;
             };
             let native_decimals = row.native_decimals;
@@ -101,7 +103,7 @@ impl TronSource {
         };
         let calls: Vec<_> = asked.iter().map(call).collect();
         let (answers, _) = self.rpc("eth_call", &calls, options).await?;
-        let data = |answer: &Outcome| evm_wire::returned(answer.as_ref().ok()?);
+        let data = |answer: &CallOutcome| evm_wire::returned(answer.as_ref().ok()?);
         Ok(answers.iter().map(data).collect())
     }
 

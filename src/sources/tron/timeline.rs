@@ -1,7 +1,7 @@
 //! Pure: the merged entries of all lists between what is delivered and what is known.
 //!
-//! Lists of the index are ordered by time and do not always tell heights, so entries stand by
-//! where their list has them, and a chunk ends at an entry whose height is known.
+//! Lists of the index are ordered by time and do not always contain heights, so entries stand by
+//! the position in their list, and a chunk ends at an entry whose height is known.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ pub(super) type Key = (Reverse<u64>, Word);
 
 #[derive(Debug)]
 enum State {
-    /// Nobody decided yet whether it is wanted: not all lists have shown it.
+    /// Undecided whether it is wanted: not all lists have shown it.
     New,
     Waiting {
         tries: u32,
@@ -52,7 +52,7 @@ pub(super) struct Taken {
 
 /// What is to be done about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum Relevance {
     Fetch,
     Pass,
 }
@@ -155,7 +155,7 @@ impl Timeline {
         &mut self,
         frontier: Option<u64>,
         passed_max: usize,
-        want: impl Fn(&Seen) -> Want,
+        want: impl Fn(&Seen) -> Relevance,
     ) {
         let known_to = frontier.unwrap_or(0);
         if !self.has_new && self.decided_to == known_to {
@@ -168,7 +168,7 @@ impl Timeline {
             }
             let State::New = planned.state else { continue };
             let too_low = planned.height.is_some_and(|height| height < self.low);
-            let is_wanted = !too_low && want(&planned.seen) == Want::Fetch;
+            let is_wanted = !too_low && want(&planned.seen) == Relevance::Fetch;
             self.passed = if is_wanted || planned.height.is_some() { 0 } else { self.passed + 1 };
             planned.is_probe = self.passed >= passed_max;
             if planned.is_probe {
@@ -246,7 +246,7 @@ impl Timeline {
         if self.done {
             return None;
         }
-        // What is here without a gap, down to an entry that tells its height.
+        // Entries without a gap, down to one with a known height.
         let (mut here, mut passed, mut cut) = (0, 0, None);
         let mut pending = None;
         let mut previous = None;

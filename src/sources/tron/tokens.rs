@@ -13,7 +13,7 @@ use super::wire::is_empty;
 use crate::domain::Address;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::jsonrpc::Outcome;
+use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::evm::wire as evm_wire;
@@ -24,7 +24,7 @@ const WORD: usize = 32;
 /// `symbol()` and `decimals()`.
 const SYMBOL: &str = "0x95d89b41";
 const DECIMALS: &str = "0x313ce567";
-/// Who asks: nobody.
+/// The lane of requests for no single wallet.
 const ZERO_ADDRESS: &str = "410000000000000000000000000000000000000000";
 
 /// What was answered about a field of a token.
@@ -202,7 +202,7 @@ impl TronSource {
     async fn token(&self, mint: Address, options: &CallOptions) -> Result<Fields, UpstreamError> {
         if let Some(number) = mint.as_tron_asset() {
             let body = json!({"value": number.to_string()});
-            let answer = self.told("wallet/getassetissuebyid", &body, options).await?;
+            let answer = self.query("wallet/getassetissuebyid", &body, options).await?;
             let Some(body) = answer else { return Ok((Answer::Absent, Answer::Absent)) };
             let asset = serde_json::from_slice::<Asset>(&body).ok();
             // One that moved exists: nothing about it is no answer.
@@ -234,7 +234,7 @@ impl TronSource {
             "parameter": "",
             "visible": false,
         });
-        let Some(body) = self.told("wallet/triggerconstantcontract", &body, options).await? else {
+        let Some(body) = self.query("wallet/triggerconstantcontract", &body, options).await? else {
             return Ok(Answer::Absent);
         };
         if is_empty(&body) {
@@ -245,7 +245,7 @@ impl TronSource {
     }
 
     /// An answer, `None` where it was refused for good.
-    async fn told(
+    async fn query(
         &self,
         name: &'static str,
         body: &Value,
@@ -260,7 +260,7 @@ impl TronSource {
 }
 
 /// An answer of JSON-RPC: an error is what the contract says, `null` is nothing.
-fn read<T>(answer: &Outcome, decode: fn(&[u8]) -> Option<T>) -> Answer<T> {
+fn read<T>(answer: &CallOutcome, decode: fn(&[u8]) -> Option<T>) -> Answer<T> {
     match answer {
         Err(_) => Answer::Absent,
         Ok(raw) => match evm_wire::returned(raw) {

@@ -56,7 +56,7 @@ pub fn reading(status: u16, body: &[u8]) -> Reading {
     let failed = failed.unwrap_or_default();
     let code = failed.status.unwrap_or(i64::from(status));
     let text = failed.node.or(failed.error).unwrap_or_default();
-    // The text may stand beside JSON, as a bare line.
+    // The text may follow JSON, as a bare line.
     let text = if text.is_empty() { beginning(body) } else { text };
     refusal(status, code, text)
 }
@@ -110,6 +110,20 @@ fn suspension(text: &str) -> Option<Duration> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
+#[derive(Deserialize)]
+struct AccountState<'a> {
+    #[serde(borrow)]
+    address: Option<Text<'a>>,
+    #[serde(default)]
+    create_time: u64,
+}
+
+/// When an account was made, in milliseconds; `None` where the node does not have it.
+pub(super) fn account_made(body: &[u8]) -> Option<u64> {
+    let state: AccountState<'_> = serde_json::from_slice(body).ok()?;
+    state.address.map(|_| state.create_time)
+}
+
 /// A page of one of the index's lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
@@ -129,7 +143,7 @@ pub(super) struct Row {
     pub(super) seen: Seen,
 }
 
-/// What lists tell of a transaction.
+/// A transaction's fields in lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Tokens left the wallet.
@@ -328,7 +342,7 @@ struct BlockTransaction<'a> {
     id: Text<'a>,
 }
 
-/// A block, as far as it is told.
+/// A block, as far as it is returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) height: Height,
@@ -489,7 +503,7 @@ pub(super) fn logs(raw: &RawValue, wallet: &Account, window: Window) -> Option<V
             let word = event.topics.get(at).and_then(|topic| word(topic));
             word.is_some_and(|word| word.get(12..) == Some(wallet.as_slice()))
         };
-        // Tokens that can be told apart have their number as a topic, and no amount.
+        // Non-fungible tokens have their number as a topic, and no amount.
         let is_amount = event.topics.len() == 3;
         let moved = is_amount && event.data.bytes().skip(2).any(|digit| digit != b'0');
         let (gave, got) = (moved && names(1), moved && names(2));

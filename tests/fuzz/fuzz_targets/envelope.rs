@@ -1,5 +1,5 @@
-//! A JSON-RPC answer to one call or to a batch: each call gets what was told for it, or an error
-//! that holds no address and nothing that a terminal would obey.
+//! A JSON-RPC answer to one call or to a batch: each call gets its own answer, or an error without
+//! an address and without control characters for a terminal.
 //!
 //! The first byte chooses the number of calls and the status, the rest is the body; of a 429 its
 //! first line is the `Retry-After` header too.

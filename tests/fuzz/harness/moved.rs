@@ -1,5 +1,5 @@
-//! A plain reading of what moved in a transaction of contracts, to hold rows against: it adds up
-//! all amounts that any event or call tells, and shares no code with the decoder.
+//! A plain reading of what moved in a transaction of contracts, to compare rows with: it adds up
+//! all amounts in any event or call, and shares no code with the decoder.
 
 use blotter::decode::Decoded;
 use blotter::decode::evm::{Account, NativeFlows, Transaction, Word};
@@ -27,8 +27,8 @@ fn told(tx: &Transaction, contract: &[u8]) -> Units {
     words.fold(Units::ZERO, Units::saturating_add)
 }
 
-/// The first row that tells more than the transaction moved, in words. `assets` are moves of tokens
-/// that have no contract.
+/// The first row that exceeds the movements of the transaction, in words. `assets` are moves of
+/// tokens that have no contract.
 pub fn beyond(
     chain: &Chain,
     tx: &Transaction,
@@ -42,7 +42,7 @@ pub fn beyond(
         NativeFlows::Net { gained, lost } => gained.saturating_add(*lost),
         NativeFlows::Unknown => Units::ZERO,
     };
-    // Where nobody tells the calls, a venue's own event may tell what it paid.
+    // Where the calls are unknown, a venue's own event may state the payment.
     let events = tx.logs.iter().fold(Units::ZERO, |sum, log| {
         let words = log.data.chunks_exact(32).map(Units::from_be_slice);
         words.fold(sum, Units::saturating_add)
@@ -54,7 +54,7 @@ pub fn beyond(
     decoded.trades.iter().find_map(|row| {
         let limit = asset(&row.mint).unwrap_or_else(|| told(tx, row.mint.bytes()));
         if row.units.is_some_and(|units| units > limit) {
-            return Some(format!("{row:?}, and events tell of {limit}"));
+            return Some(format!("{row:?}, and events show {limit}"));
         }
         let more = row.native.is_some_and(|value| value > native);
         more.then(|| format!("{row:?}, and {native} of the native coin moved at most"))

@@ -1,4 +1,4 @@
-//! Asks a source for all that there is to ask, and holds what it tells to its promises.
+//! Makes every request of a source, and checks the answers against its promises.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub fn lane() -> Lane {
     Lane::new(1, Arc::new(Priority::interactive()))
 }
 
-/// An error never tells an endpoint's address, whatever the endpoint says.
+/// An error never contains an endpoint's address, for any text of the endpoint.
 pub fn known<T>(result: Result<T, UpstreamError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),

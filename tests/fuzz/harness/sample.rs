@@ -129,7 +129,7 @@ impl Sample {
         }
     }
 
-    /// What the nodes answer while somebody reads.
+    /// Answers of the nodes during a read.
     pub fn record(&self, read: impl FnOnce(&Arc<dyn Transport>)) -> Vec<u8> {
         let recorder = Recorder::new(Arc::clone(&self.transport));
         let transport: Arc<dyn Transport> = recorder.clone();

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 /// Requests that are answered from the tape; then everything is refused.
 const ANSWERED_MAX: usize = 400;
-/// Whoever asks on and on, though all is refused, will never end.
+/// A reader that retries for ever, though all is refused, never ends.
 const REFUSED_MAX: usize = 3_000;
 /// Longer parts of a path are ids and addresses.
 const NAME_CHARS_MAX: usize = 24;
@@ -81,7 +81,7 @@ impl Player {
     }
 
     fn tape(&self) -> MutexGuard<'_, Tape> {
-        self.0.lock().expect("nobody panics with it")
+        self.0.lock().expect("no holder panics")
     }
 }
 
@@ -164,11 +164,11 @@ impl Recorder {
     }
 
     pub fn lines(&self) -> Vec<u8> {
-        self.lines.lock().expect("nobody panics with it").concat()
+        self.lines.lock().expect("no holder panics").concat()
     }
 
     fn note(&self, request: &Request, response: &Response) {
-        let mut lines = self.lines.lock().expect("nobody panics with it");
+        let mut lines = self.lines.lock().expect("no holder panics");
         let mut line = |key: &str, answer: &[u8]| {
             let inside = |byte: &u8| if *byte == b'\n' { LINE_END } else { *byte };
             let answer: Vec<u8> = answer.iter().map(inside).collect();

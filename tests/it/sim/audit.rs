@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use blotter::domain::{Height, Position, Span, TxId};
-use blotter::history::{Repaired, Want};
+use blotter::history::{Extent, Repaired};
 use blotter::store::{Chunk, WalletRecord};
 use tokio::time::sleep;
 
@@ -52,7 +52,7 @@ async fn loaded(way: Way, calls_per_hour: u32) -> (World, Vec<(Height, String)>)
     let mut world = World::plain(way);
     world.setup.limits.audit_calls_per_hour = calls_per_hour;
     world.restart().await;
-    let (rows, end) = read(&mut walk(&world, world.wallets[0], Want::All, None)).await;
+    let (rows, end) = read(&mut walk(&world, world.wallets[0], Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     (world, rows)
 }
@@ -60,7 +60,7 @@ async fn loaded(way: Way, calls_per_hour: u32) -> (World, Vec<(Height, String)>)
 /// Walks until the history is complete again.
 async fn settled(world: &World) -> Vec<(Height, String)> {
     for _ in 0..20 {
-        let (rows, end) = read(&mut walk(world, world.wallets[0], Want::All, None)).await;
+        let (rows, end) = read(&mut walk(world, world.wallets[0], Extent::All, None)).await;
         if end.complete {
             return rows;
         }
@@ -75,7 +75,7 @@ async fn a_repair_brings_back_what_an_accepted_read_left_out() {
         let (world, rows) = loaded(way, 0).await;
         let lost = rows[15].0;
         rewrite(&world, lost, false).await;
-        let (short, end) = read(&mut walk(&world, world.wallets[0], Want::All, None)).await;
+        let (short, end) = read(&mut walk(&world, world.wallets[0], Extent::All, None)).await;
         assert!(end.complete && short.len() < rows.len(), "{way:?}: nothing shows it");
         let Repaired { heights, missing, unseen } =
             world.history.repair(world.wallets[0]).await.unwrap();
@@ -93,7 +93,7 @@ async fn what_is_stored_and_not_seen_again_is_reported_and_stays() {
     for way in EVM_AND_TRON {
         let (world, rows) = loaded(way, 0).await;
         rewrite(&world, rows[15].0, true).await;
-        let (more, end) = read(&mut walk(&world, world.wallets[0], Want::All, None)).await;
+        let (more, end) = read(&mut walk(&world, world.wallets[0], Extent::All, None)).await;
         assert!(end.complete && more.len() > rows.len());
         let repaired = world.history.repair(world.wallets[0]).await.unwrap();
         // A way that sees less says nothing about it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use blotter::domain::{Cursor, Filter, KeyId};
-use blotter::history::{End, HistoryError, Step, WalkRequest, Want};
+use blotter::history::{End, Extent, HistoryError, Step, WalkRequest};
 use tokio::time::sleep;
 
 use super::dice::Dice;
@@ -77,7 +77,7 @@ impl Client {
             resume: self.walk.cursor.map(told).map(Box::new),
             filter: Filter::default(),
             follow: false,
-            want: self.page.map_or(Want::All, Want::Rows),
+            want: self.page.map_or(Extent::All, Extent::Rows),
             window: Duration::from_secs(self.dice.pick(&[1, 5, 20, 55])),
         };
         let mut walk = world.history.walk(request).unwrap();
@@ -118,7 +118,7 @@ impl Trail {
     }
 }
 
-/// Whether an error may be told while nodes and disk fail.
+/// Whether an error may be reported while nodes and disk fail.
 pub(super) fn is_expected(error: &HistoryError) -> bool {
     match error {
         HistoryError::UpstreamUnavailable { detail } => !detail.contains("planted"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use blotter::demo::evm::{NodeOptions, tron};
 use blotter::domain::{Cursor, Height, Rows, Wallet};
-use blotter::history::{End, HistoryError, Step, Walk, WalkRequest, Want};
+use blotter::history::{End, Extent, HistoryError, Step, Walk, WalkRequest};
 use tokio::time::sleep;
 
 use super::peer::Role;
@@ -37,7 +37,7 @@ fn prune(world: &World, is_silent: bool) -> Height {
     kept
 }
 
-pub(super) fn walk(world: &World, wallet: Wallet, want: Want, resume: Option<Cursor>) -> Walk {
+pub(super) fn walk(world: &World, wallet: Wallet, want: Extent, resume: Option<Cursor>) -> Walk {
     let request = Plain::request(wallet, want);
     world.history.walk(WalkRequest { resume: resume.map(Box::new), ..request }).unwrap()
 }
@@ -66,7 +66,7 @@ async fn check(way: Way, is_silent: bool) {
     let world = World::plain(way);
     let wallet = world.wallets[0];
     let kept = prune(&world, is_silent);
-    let (rows, end) = read(&mut walk(&world, wallet, Want::All, None)).await;
+    let (rows, end) = read(&mut walk(&world, wallet, Extent::All, None)).await;
     let first = cut_of(&end);
     assert!((kept..kept + BLUR_MAX).contains(&first), "{first}, kept from {kept}");
     let heights: Vec<Height> =
@@ -84,7 +84,7 @@ async fn check(way: Way, is_silent: bool) {
 async fn pages(world: &World, rows: &[(Height, String)], first: Height) {
     let (mut resume, mut paged) = (None, Vec::new());
     loop {
-        let mut page = walk(world, world.wallets[0], Want::Rows(7), resume);
+        let mut page = walk(world, world.wallets[0], Extent::Rows(7), resume);
         let (more, end) = read(&mut page).await;
         resume = Some(page.cursor());
         if more.is_empty() {
@@ -102,7 +102,7 @@ async fn heals(world: &World, rows: usize) {
     world.peers.iter().for_each(super::peer::Peer::make_well);
     for _ in 0..8 {
         sleep(Duration::from_secs(300)).await;
-        let (found, end) = read(&mut walk(world, world.wallets[0], Want::All, None)).await;
+        let (found, end) = read(&mut walk(world, world.wallets[0], Extent::All, None)).await;
         if end.complete {
             assert_eq!((found.len(), end.error), (rows, None));
             let report = world.history.coverage(world.wallets[0]).await.unwrap().unwrap();

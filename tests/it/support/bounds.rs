@@ -1,4 +1,4 @@
-//! What a decoder must never tell, whatever a node sends: an amount that no balance moved by.
+//! What a decoder must never return for any answer of a node: an amount that no balance moved by.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::replies::Reply;
 
-/// The first row that tells more than the balances of the reply allow, in words.
+/// The first row that exceeds the balances of the reply, in words.
 pub(crate) fn beyond_balances(json: &Value, wallet: &str, decoded: &Decoded) -> Option<String> {
     let reply = Reply::read(json)?;
     // Nodes of 2020 keep no lists of token balances.

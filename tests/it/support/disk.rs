@@ -75,7 +75,7 @@ impl Disk {
         self.lock().power_off_at_sync = Some(sync);
     }
 
-    /// From now on nothing is told to fail.
+    /// From now on nothing fails on purpose.
     pub(crate) fn keep_well(&self) {
         let mut state = self.lock();
         state.power_off_at_sync = None;
@@ -160,11 +160,11 @@ impl State {
     }
 
     fn admit(&mut self) -> io::Result<()> {
-        assert!(!self.panics, "the disk was told to panic");
+        assert!(!self.panics, "the disk is set to panic");
         self.check_power()?;
         self.changes += 1;
         if self.failing_changes.contains(&self.changes) {
-            return Err(io::Error::other("a change was told to fail"));
+            return Err(io::Error::other("a change is set to fail"));
         }
         Ok(())
     }
@@ -188,7 +188,7 @@ impl StorageBackend for Disk {
         let state = self.lock();
         state.check_power()?;
         if state.reads_fail {
-            return Err(io::Error::other("a read was told to fail"));
+            return Err(io::Error::other("a read is set to fail"));
         }
         let offset = usize::try_from(offset).unwrap();
         let bytes = state.live.get(offset..offset + out.len());

@@ -17,7 +17,7 @@ pub(crate) type Word = [u8; 32];
 
 pub(crate) const WALLET: Account = [0x42; 20];
 pub(crate) const OTHER: Account = [0x66; 20];
-/// A contract that nobody knows.
+/// An unknown contract.
 pub(crate) const UNKNOWN: Account = [0x77; 20];
 /// `CoW` Protocol's settlement contract, the same on every chain.
 pub(crate) const SETTLEMENT: &str = "0x9008D19f58AAbD9eD0D60971565AA8510560ab41";
@@ -192,7 +192,7 @@ impl Chain {
         Self { head: AtomicU64::new(head), ..Self::default() }
     }
 
-    /// A transaction that a reader has to give, unless told otherwise.
+    /// A transaction that a reader has to return, unless set otherwise.
     pub(crate) fn add(&mut self, block: Height, from: &Account, to: &Account) -> &mut Placed {
         let number = u64::try_from(self.txs.len()).unwrap();
         let mut hash = [1; 32];

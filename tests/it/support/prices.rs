@@ -1,4 +1,4 @@
-//! Measures of estimates beside the truth, in millionths.
+//! Measures of estimates against the truth, in millionths.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ pub(crate) struct Errors {
 }
 
 impl Errors {
-    pub(crate) fn add(&mut self, told: Option<Units>, truth: Units) {
-        let Some(told) = told else { return self.missing += 1 };
-        let off = told.abs_diff(truth) * Units::from(1_000_000) / truth;
+    pub(crate) fn add(&mut self, given: Option<Units>, truth: Units) {
+        let Some(given) = given else { return self.missing += 1 };
+        let off = given.abs_diff(truth) * Units::from(1_000_000) / truth;
         self.millionths.push(off.try_into().unwrap_or(u64::MAX));
     }
 
@@ -38,8 +38,8 @@ impl Errors {
 
 impl fmt::Display for Errors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (told, missing) = (self.millionths.len(), self.missing);
+        let (given, missing) = (self.millionths.len(), self.missing);
         let (median, high) = (self.at(50), self.at(99));
-        write!(f, "median {median} ppm, p99 {high} ppm, {told} told, {missing} not")
+        write!(f, "median {median} ppm, p99 {high} ppm, {given} given, {missing} not")
     }
 }

@@ -266,7 +266,7 @@ impl Reply {
         }
     }
 
-    #[expect(clippy::unused_self, reason = "beside `moved`")]
+    #[expect(clippy::unused_self, reason = "in the style of `moved`")]
     fn paid(
         &self,
         group: &mut Group,

@@ -128,7 +128,7 @@ impl World {
             accounts: vec![],
             anchors: None,
             prices: vec![],
-            beside: HashMap::new(),
+            side_payment: HashMap::new(),
             checked_at: Some(NOW),
         };
         let written = self.store.write_chunk(chunk).await.unwrap();

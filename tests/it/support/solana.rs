@@ -197,7 +197,7 @@ impl Tx {
         self
     }
 
-    /// A token transfer; `TransferChecked` where the mint is told.
+    /// A token transfer; `TransferChecked` where the mint is given.
     pub(crate) fn transfer(
         &mut self,
         height: u8,

@@ -1,4 +1,4 @@
-//! Nodes that give no answer: for tests of what is served beside loading.
+//! Nodes without answers: for tests of what is served during loading.
 
 use std::future;
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub(crate) fn trade(time: u32, height: Height, tx: u8) -> Trade {
         mint: Address::Solana([tx % 7; 32]),
         units: (!tx.is_multiple_of(5)).then(|| Units::from(u64::from(tx) * height)),
         native,
-        valued: ValueSource::told(native),
+        valued: ValueSource::of_transaction(native),
         venue: ["Raydium", "Orca", "Meteora"][usize::from(tx % 3)].into(),
     }
 }
@@ -51,7 +51,7 @@ pub(crate) fn chunk(id: WalletId, low: Height, high: Height, trades: Vec<Trade>)
         accounts: vec![],
         anchors: None,
         prices: vec![],
-        beside: std::collections::HashMap::new(),
+        side_payment: std::collections::HashMap::new(),
         checked_at: None,
     }
 }

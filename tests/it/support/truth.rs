@@ -12,7 +12,7 @@ const USDC: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 /// By how much a value may be off that was worked out by a price: what the tests of each source are
 /// held to at the 99th percentile, `docs/values.md`.
 const OFF_PERCENT: u64 = 2;
-/// How far from a trade another one tells what a token was worth, `docs/values.md`.
+/// How far from a trade another one is evidence of a token's value, `docs/values.md`.
 const TOKEN_SECONDS: u32 = 60;
 
 /// One row.
@@ -25,7 +25,7 @@ pub(crate) struct Fact {
     pub(crate) side: Side,
     pub(crate) mint: Address,
     pub(crate) units: Units,
-    /// Lamports that the transaction tells.
+    /// Lamports in the transaction.
     told: Option<Units>,
     /// What its dollars are worth at the price of its slot.
     by_price: Option<Units>,
@@ -157,8 +157,8 @@ impl Fact {
         }
     }
 
-    /// What a transaction tells is told exactly; a value by a price is near what the model's price
-    /// makes of it; one that is not known is none.
+    /// A value in the transaction is exact; a value by a price is near the one by the model's
+    /// price; an unknown one is null.
     pub(crate) fn is_told_by(&self, row: &Row) -> bool {
         let (trade, key) = (&row.trade, row.trade.key);
         let worth = |low: Units, high: Units| {

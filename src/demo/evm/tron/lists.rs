@@ -5,25 +5,25 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use crate::demo::evm::coins::Coin;
-use crate::demo::evm::model::{EvmModel, Found};
-use crate::demo::evm::places::{Account, Word};
-use crate::demo::evm::references::Reference;
+use crate::demo::evm::hash::{Account, Word};
+use crate::demo::evm::model::{EvmModel, PlacedTx};
+use crate::demo::evm::references;
 use crate::demo::faults::Twist;
 use crate::demo::mix;
 use crate::domain::{Height, Units, UnixSeconds};
 
-use super::node::{NodeOptions, Told, refused};
+use super::options::{NodeOptions, TronAnswer, refused};
 use super::wire;
 
 const LIMIT: usize = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum List {
+pub(super) enum TronList {
     Transactions,
     Transfers,
 }
 
-/// A row with where it stands.
+/// A row with its position.
 struct Line {
     height: Height,
     tx: Word,
@@ -31,26 +31,26 @@ struct Line {
     json: Value,
 }
 
-/// Where a page ended: the last row's transaction, and which of its rows.
+/// The end of a page: the last row's transaction, and the row's index in it.
 type Mark = (Word, usize);
 
 struct Page<'a> {
     model: &'a EvmModel,
     options: &'a NodeOptions,
-    list: List,
+    list: TronList,
     account: Account,
     query: &'a HashMap<String, String>,
 }
 
-/// One page. `head`: what is listed at most.
+/// One page; `head` bounds what is listed.
 pub(super) fn answer(
     model: &EvmModel,
     options: &NodeOptions,
-    (list, account): (List, Account),
+    (list, account): (TronList, Account),
     query: &HashMap<String, String>,
     head: Height,
     twist: Twist,
-) -> Told {
+) -> TronAnswer {
     let page = Page { model, options, list, account, query };
     let mark = match query.get("fingerprint").map(|text| mark(text)) {
         Some(None) => return refused("invalid fingerprint"),
@@ -86,7 +86,7 @@ fn mark(text: &str) -> Option<Mark> {
     Some((word, usize::from_str_radix(row, 16).ok()?))
 }
 
-/// What faults do to a page: rows of its first moment are what the page before had too.
+/// Applies faults to a page: the rows of its first moment were on the page before too.
 fn twist_lines(lines: &mut Vec<Line>, high: Height, twist: Twist) {
     if let Some(salt) = twist.flip {
         let place = |line: &Line| mix::hash(salt, &[mix::digest(1, &line.tx)]);
@@ -118,7 +118,7 @@ impl Page<'_> {
         self.query.get("order_by").is_some_and(|order| order.ends_with("asc"))
     }
 
-    /// Blocks that are asked for; both times are inclusive.
+    /// The queried blocks; both times are inclusive.
     fn range(&self, head: Height) -> (Height, Height) {
         let below = |millis: u64| {
             let seconds = u32::try_from(millis / 1_000).unwrap_or(u32::MAX);
@@ -129,7 +129,7 @@ impl Page<'_> {
         (low.map_or(0, |at| below(at) + 1), high.min(head))
     }
 
-    /// The rows behind a mark, and whether there are more than these.
+    /// The rows after a mark, and whether there are more.
     fn lines(
         &self,
         (mut low, mut high): (Height, Height),
@@ -141,7 +141,7 @@ impl Page<'_> {
         if let Some(at) = at {
             (low, high) = if up { (low.max(at), high) } else { (low, high.min(at)) };
         }
-        if Reference::is_busy(self.model.places(), &self.account) {
+        if references::is_busy(self.model.places(), &self.account) {
             return (self.busy((low, high)), false);
         }
         let mut behind = mark.filter(|_| at.is_some());
@@ -165,15 +165,15 @@ impl Page<'_> {
         (lines, false)
     }
 
-    /// The newest row of an account that strangers use all the time.
+    /// The newest row of an account that other users use all the time.
     fn busy(&self, (low, high): (Height, Height)) -> Vec<Line> {
         let found = self.model.stranger_below(high).filter(|found| found.spot.height >= low);
         let Some(mut found) = found else { return Vec::new() };
         found.tx.call.to = self.account;
         let json = match self.list {
-            List::Transactions => self.transactions(&found).pop(),
-            List::Transfers => wire::moved(self.model, &found).pop().map(|moved| {
-                let moved = wire::Moved { to: self.account, ..moved };
+            TronList::Transactions => self.transactions(&found).pop(),
+            TronList::Transfers => wire::moved(self.model, &found).pop().map(|moved| {
+                let moved = wire::TokenEvent { to: self.account, ..moved };
                 self.transfer(&found, &moved)
             }),
         };
@@ -182,17 +182,17 @@ impl Page<'_> {
     }
 
     /// The rows of one transaction.
-    fn of(&self, found: &Found) -> Vec<Line> {
+    fn of(&self, found: &PlacedTx) -> Vec<Line> {
         let rows = match self.list {
-            List::Transactions => self.transactions(found),
-            List::Transfers => self.transfers(found),
+            TronList::Transactions => self.transactions(found),
+            TronList::Transfers => self.transfers(found),
         };
         let line = |(row, json)| Line { height: found.spot.height, tx: found.hash, row, json };
         let lines = rows.into_iter().enumerate().map(line);
         if self.ascending() { lines.collect() } else { lines.rev().collect() }
     }
 
-    fn transactions(&self, found: &Found) -> Vec<Value> {
+    fn transactions(&self, found: &PlacedTx) -> Vec<Value> {
         let call = &found.tx.call;
         let (sends, called) = (call.from == self.account, call.to == self.account);
         let at = wire::millis(self.model, found.spot.height);
@@ -211,10 +211,11 @@ impl Page<'_> {
         if hidden || sends || called || !self.options.inner_calls {
             return Vec::new();
         }
-        // What inner calls name the account: items of another shape.
-        let names = |inner: &wire::Inner| inner.from == self.account || inner.to == self.account;
+        // Internal transactions of the account are items of another form.
+        let names =
+            |inner: &wire::InternalCall| inner.from == self.account || inner.to == self.account;
         let all = (0_u64..).zip(wire::inner(found)).filter(|(_, inner)| names(inner));
-        let item = |(at_call, inner): (u64, wire::Inner)| {
+        let item = |(at_call, inner): (u64, wire::InternalCall)| {
             json!({
                 "internal_tx_id": wire::inner_hash(found, at_call),
                 "tx_id": hex::encode(found.hash), "block_timestamp": at,
@@ -226,8 +227,8 @@ impl Page<'_> {
         all.map(item).collect()
     }
 
-    fn transfers(&self, found: &Found) -> Vec<Value> {
-        let names = |moved: &wire::Moved| {
+    fn transfers(&self, found: &PlacedTx) -> Vec<Value> {
+        let names = |moved: &wire::TokenEvent| {
             (moved.from == self.account && !self.is_set("only_to"))
                 || (moved.to == self.account && !self.is_set("only_from"))
         };
@@ -235,7 +236,7 @@ impl Page<'_> {
         all.map(|moved| self.transfer(found, &moved)).collect()
     }
 
-    fn transfer(&self, found: &Found, moved: &wire::Moved) -> Value {
+    fn transfer(&self, found: &PlacedTx, moved: &wire::TokenEvent) -> Value {
         json!({
             "transaction_id": hex::encode(found.hash), "token_info": self.token(&moved.token),
             "block_timestamp": wire::millis(self.model, found.spot.height),
@@ -244,7 +245,7 @@ impl Page<'_> {
         })
     }
 
-    /// Of a contract that is no token it knows only where it is.
+    /// A contract that is not a token has only its address.
     fn token(&self, token: &Account) -> Value {
         let places = self.model.places();
         let address = wire::text(token);

@@ -1,4 +1,4 @@
-//! What `TronGrid`, and a node by itself, answer to a path.
+//! Answers of `TronGrid`, and of a plain node, by path.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,90 +7,35 @@ use serde_json::{Value, json};
 
 use crate::demo::evm::calls;
 use crate::demo::evm::coins::Coin;
-use crate::demo::evm::model::{EvmModel, Found};
-use crate::demo::evm::node::{self as rpc, LimitTexts};
-use crate::demo::evm::places::{Account, Word};
+use crate::demo::evm::hash::{Account, Word};
+use crate::demo::evm::model::{EvmModel, PlacedTx};
+use crate::demo::evm::options::LimitTexts;
 use crate::demo::evm::wire::found_in;
+use crate::demo::evm::{NodeOptions as EvmNodeOptions, answer as evm_answer};
 use crate::demo::faults::{CallFaults, Twist};
-use crate::demo::rpc::{Reply, RpcError};
+use crate::demo::rpc::{CallReply, DemoError};
 use crate::domain::{Address, Family, Height};
 
-use super::lists::{self, List};
+use super::lists::{self, TronList};
+use super::options::{NodeOptions, TronAnswer, refused};
 use super::wire;
 
-/// What stands behind an endpoint: an index with nodes, or a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "what an endpoint offers, each by itself")]
-pub struct NodeOptions {
-    /// Blocks by which this endpoint's head lags behind the model's.
-    pub lag: u64,
-    /// First block that is kept; 0 is all.
-    pub first_available: Height,
-    /// Below that there are no events, and no error.
-    pub prunes_silently: bool,
-    /// Blocks by which the lists lag behind the endpoint's head.
-    pub list_lag: u64,
-    /// The lists by account (`/v1`), and how long their pages are at most.
-    pub lists: bool,
-    pub page_max: usize,
-    /// `/jsonrpc`, and blocks and results of one search for events there.
-    pub json_rpc: bool,
-    pub log_blocks_max: u64,
-    pub logs_max: usize,
-    /// Calls that one batch may hold.
-    pub batch_max: usize,
-    /// `/walletsolidity`.
-    pub solid: bool,
-    /// Whether inner calls are kept (`vm.saveInternalTx`, off by default in java-tron).
-    pub inner_calls: bool,
-    /// What the node says its chain is; `None`: the truth.
-    pub chain_id: Option<u64>,
-}
-
-impl Default for NodeOptions {
-    fn default() -> Self {
-        Self {
-            lag: 0,
-            first_available: 0,
-            prunes_silently: false,
-            list_lag: 0,
-            lists: true,
-            page_max: 200,
-            json_rpc: true,
-            log_blocks_max: 5_000,
-            logs_max: 10_000,
-            batch_max: 100,
-            solid: true,
-            inner_calls: true,
-            chain_id: None,
-        }
-    }
-}
-
-/// A status and a body.
-pub(in crate::demo) type Told = (u16, Value);
-
-/// A request that is no JSON-RPC.
+/// A request that is not JSON-RPC.
 #[derive(Debug)]
-pub(in crate::demo) struct Asked<'a> {
+pub(in crate::demo) struct HttpRequest<'a> {
     pub(in crate::demo) path: &'a str,
     pub(in crate::demo) query: HashMap<String, String>,
     pub(in crate::demo) body: Value,
 }
 
-/// An error of the index.
-pub(super) fn refused(text: &str) -> Told {
-    (400, json!({"success": false, "error": text, "statusCode": 400}))
-}
-
 /// An error of a node: its status is that of a good answer.
-fn failed(text: &str) -> Told {
+fn failed(text: &str) -> TronAnswer {
     (200, json!({"Error": format!("class {text}")}))
 }
 
-/// How who asks too often is refused: by the index's suspension, in the shapes that it has, or by a
-/// node that has no room.
-pub(in crate::demo) fn too_often(path: &str, wait: Option<Duration>, chance: u64) -> Told {
+/// The refusal of too many requests: the index's suspension in its known forms, or a node at its
+/// capacity.
+pub(in crate::demo) fn too_often(path: &str, wait: Option<Duration>, chance: u64) -> TronAnswer {
     let Some(wait) = wait else {
         return failed("java.lang.IllegalAccessException : lack of computing resources");
     };
@@ -109,11 +54,11 @@ pub(in crate::demo) fn too_often(path: &str, wait: Option<Duration>, chance: u64
 pub(in crate::demo) fn answer(
     model: &EvmModel,
     options: &NodeOptions,
-    asked: &Asked<'_>,
+    request: &HttpRequest<'_>,
     fault: CallFaults,
-) -> Told {
-    let desk = Desk { model, options, asked, twist: fault.twist };
-    let mut parts = asked.path.trim_matches('/').split('/');
+) -> TronAnswer {
+    let desk = Desk { model, options, request, twist: fault.twist };
+    let mut parts = request.path.trim_matches('/').split('/');
     let nothing = || (404, json!({"Error": "class java.lang.Exception : not found"}));
     match parts.next() {
         Some("v1") if options.lists => {
@@ -125,9 +70,9 @@ pub(in crate::demo) fn answer(
             }
             let rest: Vec<&str> = parts.collect();
             match rest.as_slice() {
-                ["accounts", account, "transactions"] => desk.list(List::Transactions, account),
+                ["accounts", account, "transactions"] => desk.list(TronList::Transactions, account),
                 ["accounts", account, "transactions", "trc20"] => {
-                    desk.list(List::Transfers, account)
+                    desk.list(TronList::Transfers, account)
                 }
                 _ => nothing(),
             }
@@ -140,18 +85,18 @@ pub(in crate::demo) fn answer(
     }
 }
 
-/// A call of the JSON-RPC interface, which is the same as on EVM chains as far as it goes.
+/// A call of the JSON-RPC interface, a subset of that of EVM chains.
 pub(in crate::demo) fn call(
     model: &EvmModel,
     options: &NodeOptions,
     method: &str,
     params: &[Value],
     twist: Twist,
-) -> Reply {
+) -> CallReply {
     if !METHODS.contains(&method) {
-        return Err(RpcError::new(-32601, "the method does not exist/is not available"));
+        return Err(DemoError::new(-32601, "the method does not exist/is not available"));
     }
-    let node = rpc::NodeOptions {
+    let node = EvmNodeOptions {
         lag: options.lag,
         first_available: options.first_available,
         prunes_silently: options.prunes_silently,
@@ -161,12 +106,12 @@ pub(in crate::demo) fn call(
         texts: LimitTexts::Tron,
         traces: false,
         chain_id: options.chain_id,
-        ..rpc::NodeOptions::default()
+        ..EvmNodeOptions::default()
     };
-    rpc::answer(model, &node, method, params, twist)
+    evm_answer(model, &node, method, params, twist)
 }
 
-/// What both have.
+/// Methods of both kinds of endpoint.
 const METHODS: [&str; 11] = [
     "eth_blockNumber",
     "eth_call",
@@ -184,7 +129,7 @@ const METHODS: [&str; 11] = [
 struct Desk<'a> {
     model: &'a EvmModel,
     options: &'a NodeOptions,
-    asked: &'a Asked<'a>,
+    request: &'a HttpRequest<'a>,
     twist: Twist,
 }
 
@@ -196,11 +141,11 @@ impl Desk<'_> {
         head.saturating_sub(behind)
     }
 
-    fn list(&self, list: List, account: &str) -> Told {
+    fn list(&self, list: TronList, account: &str) -> TronAnswer {
         let Some(account) = account_of(account) else {
             return refused("A valid account address is required.");
         };
-        let query = &self.asked.query;
+        let query = &self.request.query;
         let solid = query.get("only_confirmed").is_some_and(|text| text == "true");
         let head = self.head(solid).saturating_sub(self.options.list_lag);
         lists::answer(self.model, self.options, (list, account), query, head, self.twist)
@@ -208,14 +153,14 @@ impl Desk<'_> {
 
     /// A field of the body, or a parameter.
     fn text(&self, name: &str) -> Option<String> {
-        match self.asked.body.get(name) {
+        match self.request.body.get(name) {
             Some(Value::String(text)) => Some(text.clone()),
             Some(other) => Some(other.to_string()),
-            None => self.asked.query.get(name).cloned(),
+            None => self.request.query.get(name).cloned(),
         }
     }
 
-    fn wallet(&self, name: &str, solid: bool, fault: CallFaults) -> Told {
+    fn wallet(&self, name: &str, solid: bool, fault: CallFaults) -> TronAnswer {
         if fault.busy {
             return failed("java.lang.NullPointerException : null");
         }
@@ -250,9 +195,10 @@ impl Desk<'_> {
                 found.map_or_else(empty, |found| wire::transaction(model, &found))
             }
             "gettransactioninfobyid" => {
-                let info = |found: Found| wire::info(model, &found, self.options.inner_calls);
+                let info = |found: PlacedTx| wire::info(model, &found, self.options.inner_calls);
                 self.found(solid).map_or_else(empty, info)
             }
+            "getaccount" => self.account(solid).unwrap_or_else(empty),
             "getexchangebyid" => {
                 let id = self.text("id").and_then(|text| text.parse().ok());
                 id.map_or_else(empty, wire::exchange)
@@ -275,10 +221,19 @@ impl Desk<'_> {
         }
     }
 
-    fn found(&self, solid: bool) -> Option<Found> {
+    fn found(&self, solid: bool) -> Option<PlacedTx> {
         let mut word: Word = [0; 32];
         hex::decode_to_slice(self.text("value")?, &mut word).ok()?;
         self.model.find(&word).filter(|found| self.knows(found.spot.height, solid))
+    }
+
+    /// An account that some transaction names.
+    fn account(&self, solid: bool) -> Option<Value> {
+        let account = account_of(&self.text("address")?)?;
+        let wallet = self.model.wallet(&account)?;
+        let first = self.model.transactions(&wallet, (0, self.head(solid))).next()?;
+        let made = wire::millis(self.model, first.spot.height);
+        Some(json!({"address": wire::text(&account), "balance": 1_000_000, "create_time": made}))
     }
 
     /// A token without a contract.
@@ -297,7 +252,7 @@ impl Desk<'_> {
         Some(asset)
     }
 
-    /// A call that only reads, of a function without arguments.
+    /// A read-only call of a function without arguments.
     fn constant(&self) -> Value {
         const KNOWN: [&str; 3] = ["symbol()", "decimals()", "name()"];
         let contract = self.text("contract_address").and_then(|text| account_of(&text));
@@ -306,8 +261,8 @@ impl Desk<'_> {
             let message = hex::encode("Smart contract is not exist.");
             return json!({"result": {"code": "CONTRACT_VALIDATE_ERROR", "message": message}});
         };
-        let asked = self.text("function_selector").unwrap_or_default();
-        let known = KNOWN.into_iter().find(|known| *known == asked);
+        let function = self.text("function_selector").unwrap_or_default();
+        let known = KNOWN.into_iter().find(|known| *known == function);
         let selector = known.map(|known| self.model.places().signatures.selector(known));
         match selector.and_then(|selector| calls::one(self.model, &contract, &selector)) {
             Some(data) => json!({"result": {"result": true}, "energy_used": 541,
@@ -319,7 +274,7 @@ impl Desk<'_> {
     }
 }
 
-/// An address in any of its spellings.
+/// An address in any of its forms.
 fn account_of(text: &str) -> Option<Account> {
     if let Ok(Address::Tron(account)) = Address::parse(Family::Tron, text) {
         return Some(account);

@@ -1,16 +1,16 @@
-//! How java-tron writes transactions, their infos and blocks (`visible=false`): what is zero or
-//! empty is left out, amounts are 64-bit integers, addresses have 42 hex digits.
+//! java-tron's format of transactions, their infos and blocks (`visible=false`): zero and empty
+//! fields are omitted, amounts are 64-bit integers, addresses have 42 hex digits.
 
 use serde_json::{Map, Value, json};
 
-use crate::demo::evm::model::{EvmModel, Found};
-use crate::demo::evm::places::{Account, Word};
+use crate::demo::evm::hash::{Account, Word};
+use crate::demo::evm::model::{EvmModel, PlacedTx};
 use crate::demo::evm::tx::{Exchanged, Frame, Op, TRANSFER};
 use crate::demo::evm::wire::found_in;
 use crate::demo::mix;
 use crate::domain::Address;
 
-/// A transaction is made so long before its block, and would have been good so long after it.
+/// A transaction is created so long before its block, and expires so long after it.
 const MADE_MILLIS: u64 = 3_000;
 const GOOD_MILLIS: u64 = 57_000;
 const FEE_LIMIT: u64 = 500_000_000;
@@ -20,7 +20,7 @@ const REVERT_TEXT: &str = "524556455254206f70636f6465206578656375746564";
 const NOTE: &str = "63616c6c";
 /// TRX among the assets of an exchange: an underscore.
 const TRX: &str = "5f";
-/// Numbers of exchanges follow from their tokens'.
+/// An exchange's number follows from its token's.
 const EXCHANGES_FROM: u32 = 1_000_000;
 
 pub(super) fn address(account: &Account) -> String {
@@ -40,7 +40,7 @@ fn amount(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// Puts what is not zero.
+/// Sets a field that is not zero.
 fn put(map: &mut Value, name: &str, value: u128) {
     if let (Some(map), true) = (map.as_object_mut(), value > 0) {
         map.insert(name.to_owned(), amount(value).into());
@@ -51,28 +51,28 @@ fn token_name(token: u32) -> String {
     hex::encode(token.to_string())
 }
 
-/// The kind of contract and what it is asked.
-fn contract(found: &Found) -> (&'static str, Value) {
+/// The kind of contract and its parameters.
+fn contract(found: &PlacedTx) -> (&'static str, Value) {
     let call = &found.tx.call;
     let owner = address(&call.from);
     if let Some(Exchanged { token, buys, paid, got }) = found.tx.exchanged {
         let sold = if buys { TRX.to_owned() } else { token_name(token) };
-        let asked = json!({"owner_address": owner, "exchange_id": token - EXCHANGES_FROM,
+        let value = json!({"owner_address": owner, "exchange_id": token - EXCHANGES_FROM,
             "token_id": sold, "quant": amount(paid), "expected": amount(got / 100 * 98)});
-        return ("ExchangeTransactionContract", asked);
+        return ("ExchangeTransactionContract", value);
     }
     if call.input.is_empty() {
         let paid = json!({"owner_address": owner, "to_address": address(&call.to),
             "amount": amount(call.value)});
         return ("TransferContract", paid);
     }
-    let mut asked = json!({"owner_address": owner, "contract_address": address(&call.to),
+    let mut value = json!({"owner_address": owner, "contract_address": address(&call.to),
         "data": hex::encode(&call.input)});
-    put(&mut asked, "call_value", call.value);
-    ("TriggerSmartContract", asked)
+    put(&mut value, "call_value", call.value);
+    ("TriggerSmartContract", value)
 }
 
-/// What `getexchangebyid` tells.
+/// The answer of `getexchangebyid`.
 pub(super) fn exchange(id: u64) -> Value {
     let token = u32::try_from(id).ok().and_then(|id| id.checked_add(EXCHANGES_FROM));
     match token.filter(|token| Address::is_tron_asset(*token)) {
@@ -85,12 +85,12 @@ pub(super) fn exchange(id: u64) -> Value {
     }
 }
 
-fn outcome(found: &Found) -> &'static str {
+fn outcome(found: &PlacedTx) -> &'static str {
     if found.tx.call.failed { "REVERT" } else { "SUCCESS" }
 }
 
 /// `gettransactionbyid`.
-pub(super) fn transaction(model: &EvmModel, found: &Found) -> Value {
+pub(super) fn transaction(model: &EvmModel, found: &PlacedTx) -> Value {
     let (kind, value) = contract(found);
     let at = millis(model, found.spot.height);
     let below = model.block_hash(found.spot.height.saturating_sub(1));
@@ -112,8 +112,8 @@ pub(super) fn transaction(model: &EvmModel, found: &Found) -> Value {
     })
 }
 
-/// `gettransactioninfobyid`; `inner`: whether the node keeps inner calls.
-pub(super) fn info(model: &EvmModel, found: &Found, inner: bool) -> Value {
+/// `gettransactioninfobyid`; `inner`: whether the node keeps internal transactions.
+pub(super) fn info(model: &EvmModel, found: &PlacedTx, inner: bool) -> Value {
     let (kind, _) = contract(found);
     let tx = &found.tx;
     let mut receipt = json!({"net_usage": 345});
@@ -156,8 +156,8 @@ fn insert(map: &mut Value, name: &str, value: Value) {
     }
 }
 
-fn logs(found: &Found) -> Value {
-    let log = |log: &crate::demo::evm::tx::Log| {
+fn logs(found: &PlacedTx) -> Value {
+    let log = |log: &crate::demo::evm::tx::EventLog| {
         let topics: Vec<String> = log.topics.iter().map(hex::encode).collect();
         let mut value = Map::new();
         value.insert("address".to_owned(), hex::encode(log.address).into());
@@ -170,35 +170,35 @@ fn logs(found: &Found) -> Value {
     found.tx.logs.iter().map(log).collect()
 }
 
-/// One call below the outermost, as the machine keeps it.
-pub(super) struct Inner {
+/// One internal transaction.
+pub(super) struct InternalCall {
     pub(super) from: Account,
     pub(super) to: Account,
     pub(super) value: u128,
     pub(super) rejected: bool,
 }
 
-/// All of them, each before those that it made.
-pub(super) fn inner(found: &Found) -> Vec<Inner> {
+/// All of them, each before those that it caused.
+pub(super) fn inner(found: &PlacedTx) -> Vec<InternalCall> {
     let mut all = Vec::new();
     let top = &found.tx.call;
     let mut open: Vec<(&Frame, bool)> = top.calls.iter().rev().map(|c| (c, top.failed)).collect();
     while let Some((frame, taken_back)) = open.pop() {
         let rejected = taken_back || frame.failed;
         open.extend(frame.calls.iter().rev().map(|call| (call, rejected)));
-        // Code that runs in place of the caller's own moves nothing.
+        // A delegate call moves nothing.
         let (to, value) = match frame.op {
             Op::Call => (frame.to, frame.value),
             Op::Static => (frame.to, 0),
             Op::Delegate => (frame.from, 0),
         };
-        all.push(Inner { from: frame.from, to, value, rejected });
+        all.push(InternalCall { from: frame.from, to, value, rejected });
     }
     all
 }
 
-fn inner_calls(found: &Found) -> Vec<Value> {
-    let call = |(at, inner): (u64, Inner)| {
+fn inner_calls(found: &PlacedTx) -> Vec<Value> {
+    let call = |(at, inner): (u64, InternalCall)| {
         let mut moved = json!({});
         put(&mut moved, "callValue", inner.value);
         let mut call = json!({
@@ -213,12 +213,12 @@ fn inner_calls(found: &Found) -> Vec<Value> {
     (0..).zip(inner(found)).map(call).collect()
 }
 
-pub(super) fn inner_hash(found: &Found, at: u64) -> String {
+pub(super) fn inner_hash(found: &PlacedTx, at: u64) -> String {
     hex::encode(mix::key(mix::digest(3, &found.hash), &[at]))
 }
 
-/// A movement of a TRC-20 token, or a leave to move it.
-pub(super) struct Moved {
+/// A transfer or an approval of a TRC-20 token.
+pub(super) struct TokenEvent {
     pub(super) kind: &'static str,
     pub(super) token: Account,
     pub(super) from: Account,
@@ -226,16 +226,16 @@ pub(super) struct Moved {
     pub(super) data: Word,
 }
 
-pub(super) fn moved(model: &EvmModel, found: &Found) -> Vec<Moved> {
+pub(super) fn moved(model: &EvmModel, found: &PlacedTx) -> Vec<TokenEvent> {
     let signatures = &model.places().signatures;
     let kinds = [
         ("Transfer", signatures.topic(TRANSFER)),
         ("Approval", signatures.topic("Approval(address,address,uint256)")),
     ];
-    let read = |log: &crate::demo::evm::tx::Log| {
+    let read = |log: &crate::demo::evm::tx::EventLog| {
         let [topic, from, to] = log.topics.as_slice() else { return None };
         let (kind, _) = kinds.iter().find(|(_, known)| known == topic)?;
-        Some(Moved {
+        Some(TokenEvent {
             kind,
             token: log.address,
             from: *from.last_chunk()?,
@@ -246,7 +246,7 @@ pub(super) fn moved(model: &EvmModel, found: &Found) -> Vec<Moved> {
     found.tx.logs.iter().filter_map(read).collect()
 }
 
-/// The first block's ends in the chain's number.
+/// A block id: the number, then the hash.
 fn id(model: &EvmModel, height: u64) -> Word {
     let mut id = model.block_hash(height);
     let number = u32::try_from(model.chain_id()).unwrap_or(0);

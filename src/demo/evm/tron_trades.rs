@@ -1,18 +1,20 @@
 //! Trades at Tron's own venues. Events: data/venues-tron.toml.
 
-use crate::demo::evm::TradeKind;
-use crate::demo::evm::places::{Account, Made, keccak, tail};
-use crate::demo::evm::pools::Sum;
-use crate::demo::evm::script::{Against, TradeSpec};
-use crate::demo::evm::trades::{Deal, larger_v2};
-use crate::demo::evm::tx::{Arg, Exchanged, Stage, Tx};
+use super::TradeKind;
+use super::deal::{Deal, larger_v2};
+use super::hash::{Account, keccak, tail};
+use super::places::Made;
+use super::pools::TokenAmount;
+use super::script::{Against, TradeSpec};
+use super::tx::{Arg, Exchanged, Stage, Tx};
 use crate::domain::Address;
 
 const SMART: &str =
     "swapExactInput(address[],string[],uint256[],uint24[],(uint256,uint256,address,uint256))";
 
-pub(in crate::demo::evm) fn build(deal: &Deal<'_>) -> Tx {
-    match (deal.spec.kind, deal.spec.against) {
+/// `None` where Tron trades as Ethereum does.
+pub(super) fn build(deal: &Deal<'_>) -> Option<Tx> {
+    Some(match (deal.spec.kind, deal.spec.against) {
         (TradeKind::Cow, against) => relayed(deal, against),
         (TradeKind::V1 | TradeKind::UserOp, Against::Native(native)) => v1(deal, native),
         (TradeKind::Exchange, Against::Native(native)) => exchange(deal, native),
@@ -31,12 +33,12 @@ pub(in crate::demo::evm) fn build(deal: &Deal<'_>) -> Tx {
             | TradeKind::UserOp
             | TradeKind::Exchange,
             _,
-        ) => deal.build(),
-    }
+        ) => return None,
+    })
 }
 
 /// The protocol whose pool exchanged the coin, or most of it.
-pub(in crate::demo::evm) fn venue(spec: &TradeSpec) -> &'static str {
+pub(super) fn venue(spec: &TradeSpec) -> &'static str {
     match spec.kind {
         TradeKind::V1 | TradeKind::UserOp => "SunSwap V1",
         TradeKind::V4 => "SunSwap V4",
@@ -51,7 +53,7 @@ pub(in crate::demo::evm) fn venue(spec: &TradeSpec) -> &'static str {
     }
 }
 
-/// The coin's own exchange, which holds TRX and nothing else tells that it paid.
+/// The coin's own exchange, which holds TRX; no other event records its payout.
 fn v1(deal: &Deal<'_>, native: u128) -> Tx {
     let (coin, units) = deal.sum();
     let exchange: Account = tail(&keccak(&[b"exchange", &coin]));
@@ -62,7 +64,7 @@ fn v1(deal: &Deal<'_>, native: u128) -> Tx {
     };
     let trade = |first, second| [who, Arg::Int(first), Arg::Int(second)];
     if deal.buys() {
-        // What is not needed comes back.
+        // The unused value is refunded.
         let refund = native / 100 * u128::from(deal.chance(1) % 3);
         let mut stage = deal.stage(exchange, native + refund);
         stage.input("trxToTokenSwapOutput(uint256,uint256)", &[Arg::Int(units), Arg::Int(1 << 40)]);
@@ -85,7 +87,7 @@ fn v1(deal: &Deal<'_>, native: u128) -> Tx {
     deal.end(stage)
 }
 
-/// A curve with TRX as such; its fee is beside what the curve takes.
+/// A curve with unwrapped TRX; its fee is in addition to what the curve takes.
 fn sun_pump(deal: &Deal<'_>, native: u128) -> Tx {
     let places = deal.script.places;
     let (coin, units) = deal.sum();
@@ -140,7 +142,7 @@ fn smart(deal: &Deal<'_>, native: u128) -> Tx {
     deal.end(stage)
 }
 
-/// The router, which runs, sells the wallet's coin for TRX.
+/// The router is the caller and sells the wallet's coin for TRX.
 fn smart_sale(deal: &Deal<'_>, stage: &mut Stage<'_>, native: u128) {
     let (sold, bought) = (deal.sum(), deal.wrapped(native));
     let router = stage.here();
@@ -152,7 +154,7 @@ fn smart_sale(deal: &Deal<'_>, stage: &mut Stage<'_>, native: u128) {
     smart_log(deal, stage, "SwapExactTokensForTokens(address,uint256,uint256[])", sold, bought);
 }
 
-/// Somebody else sends what the wallet signed, and pays for it.
+/// Another account sends what the wallet signed, and pays for it.
 fn relayed(deal: &Deal<'_>, against: Against) -> Tx {
     let places = deal.script.places;
     let router = places.aggregator;
@@ -171,8 +173,8 @@ fn relayed(deal: &Deal<'_>, against: Against) -> Tx {
     deal.end(stage)
 }
 
-/// The four lists, empty as they do not count here, behind the amounts and who is paid.
-fn smart_input(deal: &Deal<'_>, stage: &mut Stage<'_>, sold: Sum, bought: Sum) {
+/// The four lists, empty because they do not matter here, then the amounts and the receiver.
+fn smart_input(deal: &Deal<'_>, stage: &mut Stage<'_>, sold: TokenAmount, bought: TokenAmount) {
     let lists = [256, 288, 320, 352].map(Arg::Int);
     let data = [Arg::Int(sold.1), Arg::Int(bought.1), Arg::Of(deal.wallet), Arg::Int(1 << 40)];
     let empty = [Arg::Int(0); 4];
@@ -183,8 +185,8 @@ fn smart_log(
     deal: &Deal<'_>,
     stage: &mut Stage<'_>,
     signature: &'static str,
-    sold: Sum,
-    bought: Sum,
+    sold: TokenAmount,
+    bought: TokenAmount,
 ) {
     let indexed = [Arg::Of(deal.wallet), Arg::Int(sold.1)];
     let amounts = [Arg::Int(32), Arg::Int(2), Arg::Int(sold.1), Arg::Int(bought.1)];

@@ -1,7 +1,7 @@
-//! What events tell beyond transfers: TRC-10 tokens that moved, and the TRX that a trade took
-//! where calls do not tell it.
+//! What a transaction's events add to transfers: TRC-10 movements, and the TRX of a trade where the
+//! calls are unknown.
 
-use super::payout::Asked;
+use super::payout::RouterCall;
 use super::transaction::{AssetMove, Transaction};
 use crate::decode::evm::{self, Account, Log, NativeFlows, NativeMove, Word, topic};
 use crate::domain::{Address, Units};
@@ -13,9 +13,9 @@ const TRANSFER: Word = topic("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628
 const DEPOSIT: Word = topic("e1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c");
 const WITHDRAWAL: Word = topic("7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65");
 /// `SunPump`'s `TokenPurchased(address,address,uint256,uint256,uint256,uint256)`: token, buyer, TRX
-/// for the curve, fee, tokens, what is left.
+/// for the curve, fee, tokens, remainder.
 const PURCHASED: Word = topic("63abb62535c21a5d221cf9c15994097b8880cc986d82faf80f57382b998dbae5");
-/// `Swap` of `SunSwap` V4 and of Uniswap V4: their pools hold TRX itself.
+/// `Swap` of `SunSwap` V4 and of Uniswap V4, whose pools hold unwrapped TRX.
 const V4_SWAP: Word = topic("04206ad2b7c0f463bff3dd4f33c5735b0f2957a351e4f79763a4fa9e775dd237");
 const UNISWAP_V4_SWAP: Word =
     topic("40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f");
@@ -25,27 +25,27 @@ const V1_TOKEN_PURCHASE: Word =
 const V1_TRX_PURCHASE: Word =
     topic("dad9ec5c9b9c82bf6927bf0b64293dcdd1f82c92793aef3c5f26d7b93a4a5306");
 
-/// The transaction as the EVM decoder reads it: TRC-10 movements stand as transfers of a token, and
-/// TRX stands as what the trade took or gave of it.
-pub(super) struct Told {
+/// A Tron transaction as input of the EVM decoder: TRC-10 movements become token transfers, and TRX
+/// becomes what the trade took or gave of it.
+pub(super) struct EvmView {
     pub(super) call: evm::Transaction,
-    /// What the wallet was paid in TRX cannot be known.
-    pub(super) pay_is_untold: bool,
+    /// The TRX that the wallet was paid is unknown.
+    pub(super) payout_unknown: bool,
 }
 
-impl Told {
+impl EvmView {
     pub(super) fn read(
         tables: &EvmTables,
         chain: &Chain,
         wallet: &Account,
         tx: &Transaction,
     ) -> Self {
-        let mut told = Self { call: tx.call.clone(), pay_is_untold: false };
+        let mut view = Self { call: tx.call.clone(), payout_unknown: false };
         if tx.call.from == *wallet {
-            told.add_native(tables, chain, wallet, tx);
+            view.add_native(tables, chain, wallet, tx);
         }
-        told.call.logs.extend(tx.assets.iter().filter_map(transfer));
-        told
+        view.call.logs.extend(tx.assets.iter().filter_map(transfer));
+        view
     }
 
     fn add_native(
@@ -55,7 +55,7 @@ impl Told {
         wallet: &Account,
         tx: &Transaction,
     ) {
-        // The fee for the creation of a token stands in the value beside the outlay.
+        // The fee for the creation of a token is part of the value, but not of the outlay.
         let spent = curve_outlay(wallet, &tx.call);
         let unknown = tx.call.native == NativeFlows::Unknown;
         if let Some(spent) = spent.or_else(|| pool_outlay(wallet, &tx.call).filter(|_| unknown)) {
@@ -68,7 +68,7 @@ impl Told {
         }
     }
 
-    /// TRX by way of a router that wraps and unwraps it.
+    /// TRX of a trade through a router that wraps and unwraps it.
     fn add_routed(
         &mut self,
         tables: &EvmTables,
@@ -94,13 +94,13 @@ impl Told {
             matches!(log.topics.first(), Some(&V4_SWAP | &UNISWAP_V4_SWAP)) || is_v1(log)
         };
         if others || tx.call.logs.iter().any(moves_native) {
-            self.pay_is_untold = !unwrapped.is_zero();
+            self.payout_unknown = !unwrapped.is_zero();
             return;
         }
         let is_known = tables
             .contract(chain, &router)
             .is_some_and(|contract| contract.is_exact(tx.call.selector));
-        let asked = Asked {
+        let routed = RouterCall {
             call: &tx.call,
             input: &tx.input,
             wrapped,
@@ -109,18 +109,18 @@ impl Told {
             is_known,
         };
         if !tx.call.value.is_zero() {
-            if let Some(spent) = asked.spent() {
+            if let Some(spent) = routed.spent() {
                 self.call.value = spent;
                 self.call.native = NativeFlows::Calls(Vec::new());
             }
         } else if !unwrapped.is_zero() {
-            match asked.paid() {
+            match routed.paid() {
                 Some(value) => {
                     let paid = NativeMove { from: router, to: *wallet, value };
                     let paid = Some(paid).filter(|paid| !paid.value.is_zero());
                     self.call.native = NativeFlows::Calls(paid.into_iter().collect());
                 }
-                None => self.pay_is_untold = true,
+                None => self.payout_unknown = true,
             }
         }
     }
@@ -130,7 +130,7 @@ fn is_v1(log: &Log) -> bool {
     matches!(log.topics.first(), Some(&V1_TOKEN_PURCHASE | &V1_TRX_PURCHASE))
 }
 
-/// What one purchase on the called launchpad took of its buyer.
+/// The buyer's cost of a single purchase on the called launchpad.
 fn curve_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
     let mut bought = call.logs.iter().filter(|log| log.topics.first() == Some(&PURCHASED));
     let (log, None) = (bought.next()?, bought.next()) else { return None };
@@ -139,7 +139,7 @@ fn curve_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
     (is_own && outlay <= call.value).then_some(outlay)
 }
 
-/// What the called exchange took of its buyer; it gives back what is left at once.
+/// The buyer's cost at the called exchange, which refunds the remainder at once.
 fn pool_outlay(wallet: &Account, call: &evm::Transaction) -> Option<Units> {
     let is_v1 =
         |log: &&Log| matches!(log.topics.first(), Some(&V1_TOKEN_PURCHASE | &V1_TRX_PURCHASE));

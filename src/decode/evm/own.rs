@@ -1,0 +1,197 @@
+//! The wallet's movements in one transaction, netted per asset.
+
+use std::collections::BTreeMap;
+
+use super::ledger::{Asset, Flow, Ledger};
+use super::scene::{Scene, Venue};
+use super::transaction::{Account, Log, NativeFlows};
+use super::words::{ZERO, address, units, word};
+use crate::domain::{Side, Units};
+use crate::registry::{ContractKind, EventKind};
+
+/// A trade has few tokens; a contract that distributes tokens may log thousands.
+pub(super) const LEG_COUNT_MAX: usize = 64;
+const TWO: Units = Units::from_limbs([2, 0, 0, 0]);
+
+/// What the wallet gave or received of the measure: native coin, loose and wrapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// As much as it received, or nothing.
+    None,
+    Gave(Units),
+    Got(Units),
+    /// Inner calls may have moved more than is known.
+    Unknown,
+}
+
+/// One token that the wallet gave or received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Leg {
+    pub(super) token: Account,
+    pub(super) side: Side,
+    pub(super) units: Units,
+}
+
+/// The wallet's movements in one transaction.
+#[derive(Debug)]
+pub(super) struct Own {
+    pub(super) legs: Vec<Leg>,
+    /// The legs that do not only follow another.
+    pub(super) exchanged: Vec<Leg>,
+    pub(super) measure: Measure,
+    /// Native coin that it gave with the transaction, and its known movements of the measure.
+    pub(super) known: Flow,
+}
+
+impl Own {
+    pub(super) fn read(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account) -> Self {
+        let (mut legs, mut known) = (Vec::new(), Flow::default());
+        let mut flows = ledger.of(wallet);
+        leave_out_sponsors(scene, ledger, wallet, &mut flows);
+        for (asset, flow) in flows {
+            if ledger.is_measure(asset) {
+                known.got = known.got.saturating_add(flow.got);
+                known.gave = known.gave.saturating_add(flow.gave);
+            } else if let Asset::Token(token) = asset {
+                legs.extend(net(flow).map(|(side, units)| Leg { token, side, units }));
+            }
+        }
+        let measure = match scene.tx.native {
+            NativeFlows::Calls(_) | NativeFlows::Unknown if ledger.native_known => known.into(),
+            NativeFlows::Net { gained, lost } => {
+                let mut flow = wrapped_flow(ledger, wallet);
+                flow.got = flow.got.saturating_add(gained);
+                flow.gave = flow.gave.saturating_add(lost);
+                flow.into()
+            }
+            NativeFlows::Calls(_) | NativeFlows::Unknown => Measure::Unknown,
+        };
+        let few = legs.len() <= LEG_COUNT_MAX;
+        let follows = |leg: &&Leg| few && follows(scene, ledger, wallet, &legs, leg);
+        let exchanged = legs.iter().filter(|leg| !follows(leg)).copied().collect();
+        let mut own = Self { legs, exchanged, measure, known };
+        if Measure::from(known) == Measure::None && own.got() && !own.gave() {
+            own.measure = paid_before(scene, &own).map_or(measure, Measure::Gave);
+        }
+        own
+    }
+
+    pub(super) fn gave(&self) -> bool {
+        self.legs.iter().any(|leg| leg.side == Side::Sell)
+    }
+
+    pub(super) fn got(&self) -> bool {
+        self.legs.iter().any(|leg| leg.side == Side::Buy)
+    }
+}
+
+/// Removes the tokens that gas sponsors took, and returned: they pay for the network, not for the
+/// trade. An operation of a smart account (EIP-4337) names its sponsor.
+fn leave_out_sponsors(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    flows: &mut BTreeMap<Asset, Flow>,
+) {
+    let operated = |venue: &&Venue<'_>| venue.event.kind == EventKind::Operation;
+    let sponsor = |log: &Log| match log.topics.as_slice() {
+        [_, _, sender, sponsor] if address(sender) == Some(*wallet) => address(sponsor),
+        _ => None,
+    };
+    let operations = scene.venues.iter().filter(operated);
+    let sponsors: Vec<Account> = operations.filter_map(|venue| sponsor(venue.log)).collect();
+    if sponsors.is_empty() {
+        return;
+    }
+    for m in ledger.moves.iter().filter(|m| !ledger.is_measure(m.asset)) {
+        let Some(flow) = flows.get_mut(&m.asset) else { continue };
+        if m.from == *wallet && sponsors.contains(&m.to) {
+            flow.gave = flow.gave.saturating_sub(m.amount);
+        } else if m.to == *wallet && sponsors.contains(&m.from) {
+            flow.got = flow.got.saturating_sub(m.amount);
+        }
+    }
+}
+
+/// Native coin that an order gave which had left the wallet in an earlier transaction: the eth-flow
+/// contract is the order's owner, and the amount received identifies the wallet's order.
+fn paid_before(scene: &Scene<'_>, own: &Own) -> Option<Units> {
+    let [leg] = own.legs.as_slice() else { return None };
+    let mut fitting = scene.venues.iter().filter_map(|venue| {
+        if venue.event.kind != EventKind::CowTrade {
+            return None;
+        }
+        let order = CowOrder::read(venue.log)?;
+        let owner = scene.contract(&order.owner).map(|contract| contract.kind);
+        let fits = owner == Some(ContractKind::EthFlow)
+            && (order.bought == leg.token || scene.is_mirror(&order.bought))
+            && order.bought_units == leg.units;
+        fits.then_some(order.sold_units)
+    });
+    let only = fitting.next()?;
+    fitting.all(|other| other == only).then_some(only)
+}
+
+/// One order that `GPv2Settlement` filled: `Trade(owner, sellToken, buyToken, sellAmount,
+/// buyAmount, feeAmount, orderUid)`; the amount sold includes the fee.
+struct CowOrder {
+    owner: Account,
+    bought: Account,
+    sold_units: Units,
+    bought_units: Units,
+}
+
+impl CowOrder {
+    fn read(log: &Log) -> Option<Self> {
+        Some(Self {
+            owner: address(log.topics.get(1)?)?,
+            bought: address(word(log, 1)?)?,
+            sold_units: units(word(log, 2)?),
+            bought_units: units(word(log, 3)?),
+        })
+    }
+}
+
+fn wrapped_flow(ledger: &Ledger, wallet: &Account) -> Flow {
+    ledger.of(wallet).get(&Asset::Token(ledger.wrapped)).copied().unwrap_or_default()
+}
+
+fn net(flow: Flow) -> Option<(Side, Units)> {
+    let Flow { got, gave } = flow;
+    match got.cmp(&gave) {
+        std::cmp::Ordering::Equal => None,
+        std::cmp::Ordering::Greater => Some((Side::Buy, got.saturating_sub(gave))),
+        std::cmp::Ordering::Less => Some((Side::Sell, gave.saturating_sub(got))),
+    }
+}
+
+impl From<Flow> for Measure {
+    fn from(flow: Flow) -> Self {
+        match net(flow) {
+            None => Self::None,
+            Some((Side::Buy, units)) => Self::Got(units),
+            Some((Side::Sell, units)) => Self::Gave(units),
+        }
+    }
+}
+
+/// Whether a token was only minted or burnt in step with one that was exchanged on the same side: a
+/// dividend tracker that repeats a holder's balance, not an asset of its own. It moves by at least
+/// as much, because trackers count whole balances and drop those below their minimum.
+fn follows(scene: &Scene<'_>, ledger: &Ledger, wallet: &Account, legs: &[Leg], leg: &Leg) -> bool {
+    let asset = Asset::Token(leg.token);
+    if scene.exchanged(asset) || scene.venues.iter().any(|v| v.log.address == leg.token) {
+        return false;
+    }
+    let mut moves = ledger.moves.iter().filter(|m| m.asset == asset);
+    let repeats = moves.all(|m| match leg.side {
+        Side::Buy => m.from == ZERO || m.to != *wallet,
+        Side::Sell => m.to == ZERO || m.from != *wallet,
+    });
+    let same = |other: &Leg| {
+        let exchanged = scene.exchanged(Asset::Token(other.token));
+        let in_step = leg.units >= other.units && leg.units / TWO <= other.units;
+        other.side == leg.side && in_step && exchanged
+    };
+    repeats && legs.iter().any(same)
+}
