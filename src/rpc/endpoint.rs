@@ -86,9 +86,6 @@ pub struct CallCounts {
 /// How far an endpoint may run ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
 
-/// How long an endpoint is asked no more often than its last such refusal allows.
-const SPACING_KEPT: Duration = Duration::from_secs(600);
-
 /// A booked request.
 #[derive(Debug, Clone, Copy)]
 struct Lease {
@@ -121,10 +118,6 @@ pub(super) struct Endpoint {
     breaker_failures: u32,
     slow_downs: u32,
     slowed_at: Instant,
-    /// Between requests, as its refusals ask for, and until when that is believed.
-    asked_spacing: Option<(Duration, Instant)>,
-    /// When the next request keeps that distance.
-    spaced_until: Instant,
     latency: Duration,
     /// When its latency was last measured.
     measured_at: Instant,
@@ -161,8 +154,6 @@ impl Endpoint {
             breaker_failures: limits.breaker_failures,
             slow_downs: 0,
             slowed_at: now,
-            asked_spacing: None,
-            spaced_until: now,
             latency: Duration::ZERO,
             measured_at: now,
             remeasure_after: limits.remeasure_after,
@@ -188,8 +179,7 @@ impl Endpoint {
 
     /// When its rate and its cooldown allow a request.
     fn free_at(&self, now: Instant) -> Instant {
-        let paid = self.paid_until.checked_sub(BURST).unwrap_or(now);
-        self.rests_until(None).max(paid).max(self.spaced_until)
+        self.rests_until(None).max(self.paid_until.checked_sub(BURST).unwrap_or(now))
     }
 
     /// For a method, else as a whole.
@@ -260,9 +250,6 @@ impl Endpoint {
         self.next_lease += 1;
         self.leases.insert(self.next_lease, Lease { began: now, until });
         self.paid_until = self.paid_until.max(now) + self.cost(calls);
-        if let Some((spacing, _)) = self.asked_spacing.filter(|(_, until)| *until > now) {
-            self.spaced_until = now + spacing;
-        }
         (self.next_lease, calls)
     }
 
@@ -352,13 +339,6 @@ impl Endpoint {
         self.slow_downs
     }
 
-    /// Its refusal named the requests a second that it takes.
-    pub(super) fn keep_to(&mut self, requests_a_second: u32, now: Instant) {
-        if let Some(spacing) = Duration::from_secs(1).checked_div(requests_a_second) {
-            self.asked_spacing = Some((spacing, now + SPACING_KEPT));
-        }
-    }
-
     pub(super) fn rest(&mut self, pause: Duration, now: Instant) {
         self.out_since.get_or_insert(now);
         self.resting_until = self.resting_until.max(now + pause);
@@ -410,24 +390,6 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    #[tokio::test(start_paused = true)]
-    async fn requests_keep_the_distance_that_a_refusal_names() {
-        let limits = PoolLimits::default();
-        let mut endpoint = Endpoint::new(EndpointConfig::new("http://one"), &limits);
-        let now = Instant::now();
-        endpoint.begin(1, now, now + SECOND);
-        assert_eq!(endpoint.ready(now), Ok(()));
-        let refusal = "request rate of (x) exceeded the allowed_rps(2), and is suspended for 5 s";
-        let rate = super::super::classify::words::requests_a_second(refusal);
-        endpoint.keep_to(rate.unwrap(), now);
-        endpoint.begin(9, now, now + SECOND);
-        assert_eq!(endpoint.ready(now), Err(now + SECOND / 2), "whatever a request holds");
-        assert_eq!(endpoint.ready(now + SECOND / 2), Ok(()));
-        let later = now + SPACING_KEPT;
-        endpoint.begin(1, later, later + SECOND);
-        assert_eq!(endpoint.ready(later), Ok(()), "a limit may be lifted");
-    }
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_counts_until_its_end_and_cannot_be_extended_after_it() {

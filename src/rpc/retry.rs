@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::classify::words;
 use super::endpoint::{Endpoint, EndpointId, EndpointSet};
 use super::error::UpstreamError;
 use super::limits::PoolLimits;
@@ -208,9 +207,6 @@ impl Pool {
                 let times = endpoint.slowed_down(slow.failure.to_string(), sent.began, now);
                 let own = policy::backoff(times, limits.backoff_min, limits.backoff_max, jitter);
                 endpoint.rest(sent.rest.unwrap_or(own), now);
-                if let Some(rate) = words::requests_a_second(&slow.failure.to_string()) {
-                    endpoint.keep_to(rate, now);
-                }
             } else if let Some(failed) = failed {
                 endpoint.failed(failed.failure.words(), limits, now);
             } else if !worked.is_empty() || fatal.is_some() || observations.is_empty() {

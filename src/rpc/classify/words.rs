@@ -5,12 +5,6 @@ pub(crate) fn holds(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// The requests a second that a refusal names: `exceeded the allowed_rps(1)` (`TronGrid`).
-pub(crate) fn requests_a_second(text: &str) -> Option<u32> {
-    let (_, rest) = text.split_once("allowed_rps(")?;
-    rest.split_once(')')?.0.trim().parse().ok()
-}
-
 /// Too many requests for now; waiting helps.
 pub(crate) const RATE: &[&str] = &[
     "rate limit",
