@@ -1,6 +1,6 @@
-//! One endpoint of a kind refuses everything, by one class of refusal or by bodies that nobody has
-//! seen, next to a good one: no history is called complete that is not, and all rows come within the
-//! time that the good endpoint allows.
+//! One endpoint of a kind refuses everything, by one class of refusal or by unknown bodies, next to
+//! a good one: no history is called complete that is not, and all rows come within the time that
+//! the good endpoint allows.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
