@@ -35,6 +35,10 @@ pub(super) struct Common {
     /// Folder of trades, keys and usage [variable: BLOTTER_DATA_DIR] [default: blotter-data]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) data_dir: Option<PathBuf>,
+    /// A PostgreSQL database to use as the store in place of the folder, by its address; better by
+    /// the variable, as others see flags [variable: BLOTTER_STORAGE_URL]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(super) storage_url: Option<String>,
     /// Logs as JSON lines; what is logged: BLOTTER_LOG, e.g. "info" or "blotter=debug"
     #[arg(long, global = true)]
     pub(super) log_json: bool,
@@ -321,6 +325,8 @@ impl Args {
             | Command::Chains(_)
             | Command::Config => None,
         };
-        Flags { config: self.common.config.clone(), data_dir: self.common.data_dir.clone(), listen }
+        let storage_url = self.common.storage_url.as_deref().and_then(|url| url.parse().ok());
+        let (config, data_dir) = (self.common.config.clone(), self.common.data_dir.clone());
+        Flags { config, data_dir, storage_url, listen }
     }
 }

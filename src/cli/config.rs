@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::config_chains::{ChainLayer, check_chain, own_chain};
 use super::config_estimates::Estimates;
 use super::environment::Environment;
-use super::secret::OptionalUrl;
+use super::secret::{OptionalSecret, OptionalUrl};
 use super::units::{Rate, Size, Wait, serde_as_text};
 use crate::api::{Hosts, Proxies};
 use crate::registry::{OwnChain, Registry};
@@ -88,12 +88,49 @@ section!(Server, ServerLayer, "server", {
 section!(Storage, StorageLayer, "storage", {
     path: PathBuf,
     cache: Size,
+    engine: StorageEngine,
+    url: OptionalSecret,
+    connections: u32,
 });
 
 section!(Prices, PricesLayer, "prices", {
     candles: OptionalUrl,
     candles_rate: Rate,
 });
+
+/// Where trades, keys and usage are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StorageEngine {
+    /// In a database where one is named, else in a file.
+    Auto,
+    File,
+    Postgres,
+}
+
+impl FromStr for StorageEngine {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "file" => Ok(Self::File),
+            "postgres" => Ok(Self::Postgres),
+            _ => Err("expected \"auto\", \"file\" or \"postgres\""),
+        }
+    }
+}
+
+impl std::fmt::Display for StorageEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::File => "file",
+            Self::Postgres => "postgres",
+        })
+    }
+}
+
+serde_as_text!(StorageEngine);
 
 /// Where to listen: an address and a port; port 0 takes a free one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +181,7 @@ serde_as_text!(OptionalListen);
 pub(super) struct Flags {
     pub(super) config: Option<PathBuf>,
     pub(super) data_dir: Option<PathBuf>,
+    pub(super) storage_url: Option<OptionalSecret>,
     pub(super) listen: Option<Listen>,
 }
 
@@ -290,7 +328,11 @@ fn file_text(
 fn flag_layer(flags: &Flags) -> Layer {
     Layer {
         server: ServerLayer { listen: flags.listen, ..ServerLayer::default() },
-        storage: StorageLayer { path: flags.data_dir.clone(), ..StorageLayer::default() },
+        storage: StorageLayer {
+            path: flags.data_dir.clone(),
+            url: flags.storage_url.clone(),
+            ..StorageLayer::default()
+        },
         prices: PricesLayer::default(),
         chains: BTreeMap::new(),
     }

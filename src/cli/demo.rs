@@ -12,7 +12,8 @@ use super::config::{Config, Listen};
 use super::config_chains::{ChainLayer, Endpoint, Explorer};
 use super::engine::random_seed;
 use super::errors::CliError;
-use super::keys_file::{KeysFile, Terms, create_private_folder};
+use super::key_store::KeyStore;
+use super::keys_file::{Terms, create_private_folder};
 use super::secret::SecretUrl;
 use super::serve::{Serving, announce, tell};
 use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
@@ -77,7 +78,9 @@ pub(super) async fn run(
     // What is configured is about real chains.
     config.chains = layers(&chains, &registry)?;
     let terms = Terms { name: Some("demo".to_owned()), ..Terms::default() };
-    let key = KeysFile::new(&config.storage.path).create(terms, SystemClock.now())?.key;
+    let keys = KeyStore::open(&config).await?;
+    let key = keys.create(terms, SystemClock.now()).await?.key;
+    drop(keys);
     let serving = Serving::open(&config, registry, &transport).await?;
     serving.tasks().spawn(move_heads(chains.clone(), serving.tasks().clone()));
     if let Some(listen) = args.node {

@@ -7,26 +7,27 @@ use serde_json::json;
 use super::args::{CreateArgs, KeysCommand};
 use super::config::Config;
 use super::errors::CliError;
-use super::keys_file::{KeysFile, Moment, Terms};
+use super::key_store::KeyStore;
+use super::keys_file::{Moment, Terms};
 use super::table::{Align, format};
 use super::units::Wait;
 use crate::api::read_time;
 use crate::domain::{UnixMillis, UnixSeconds};
 use crate::registry::Registry;
 
-pub(super) fn run(
+pub(super) async fn run(
     command: &KeysCommand,
     config: &Config,
     registry: &Registry,
     now: UnixMillis,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let file = KeysFile::new(&config.storage.path);
+    let file = KeyStore::open(config).await?;
     match command {
-        KeysCommand::Create(args) => create(args, &file, registry, now, out),
-        KeysCommand::List { json } => list(*json, &file, now, out),
+        KeysCommand::Create(args) => create(args, &file, registry, now, out).await,
+        KeysCommand::List { json } => list(*json, &file, now, out).await,
         KeysCommand::Revoke { id, json } => {
-            file.revoke(*id, now)?;
+            file.revoke(*id, now).await?;
             let line = if *json {
                 json!({"id": id, "revoked": true}).to_string()
             } else {
@@ -37,9 +38,9 @@ pub(super) fn run(
     }
 }
 
-fn create(
+async fn create(
     args: &CreateArgs,
-    file: &KeysFile,
+    file: &KeyStore,
     registry: &Registry,
     now: UnixMillis,
     out: &mut dyn Write,
@@ -52,8 +53,9 @@ fn create(
     }
     let expires = args.expires.as_deref().map(|text| expiry(text, now)).transpose()?;
     let (rate, quota, streams) = (args.rate, args.quota, args.streams);
-    let created =
-        file.create(Terms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)?;
+    let created = file
+        .create(Terms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)
+        .await?;
     let written = if args.json {
         writeln!(out, "{}", json!({"id": created.id, "key": created.key}))
     } else {
@@ -63,13 +65,13 @@ fn create(
     written.map_err(CliError::Output)
 }
 
-fn list(
+async fn list(
     as_json: bool,
-    file: &KeysFile,
+    file: &KeyStore,
     now: UnixMillis,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let keys = file.list()?;
+    let keys = file.list().await?;
     if as_json {
         let keys: Vec<_> = keys
             .iter()

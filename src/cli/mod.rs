@@ -21,6 +21,7 @@ mod export;
 pub mod fuzzing;
 mod history;
 mod http_get;
+mod key_store;
 mod keys;
 mod keys_file;
 mod keys_watch;
@@ -39,6 +40,7 @@ mod serve;
 mod shell;
 mod signals;
 mod sources;
+mod storage;
 mod table;
 mod target;
 mod tax;
@@ -120,7 +122,8 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
         | Command::Verify(_)
         | Command::Forget(_) => read_wallet(args, &config, &registry, environment, &mut out),
         Command::Keys(args) => {
-            keys::run(&args.command, &config, &registry, SystemClock.now(), &mut out)
+            let now = SystemClock.now();
+            runtime()?.block_on(keys::run(&args.command, &config, &registry, now, &mut out))
         }
         Command::Chains(args) if args.check => {
             let transport = http()?;
@@ -151,7 +154,7 @@ fn read_wallet(
         Command::Pnl(args) => pnl::run(args, &context, &runtime()?, out),
         Command::Explain(args) => explain::run(args, &context, &runtime()?, out),
         Command::Verify(args) => verify::run(args, &context, &runtime()?, out),
-        Command::Forget(args) => upkeep::forget(args, &context, out),
+        Command::Forget(args) => runtime()?.block_on(upkeep::forget(args, &context, out)),
         Command::Demo(_)
         | Command::Serve(_)
         | Command::Keys(_)

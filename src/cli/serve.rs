@@ -13,7 +13,7 @@ use super::config::{Config, Listen};
 use super::descriptors::{fit, raise};
 use super::engine::{Engine, random_seed};
 use super::errors::CliError;
-use super::keys_file::{Created, KeysFile};
+use super::keys_file::Created;
 use super::keys_watch::KeysWatch;
 use super::signals;
 use crate::api::{Api, ApiLimits, ApiParts, MetricsAccess};
@@ -43,10 +43,9 @@ impl Serving {
         registry: Arc<Registry>,
         transport: &Arc<dyn Transport>,
     ) -> Result<Self, CliError> {
-        let keys_file = KeysFile::new(&config.storage.path);
-        let engine = Engine::open(config, Arc::clone(&registry), transport)?;
-        let first_key = keys_file.create_first(SystemClock.now())?;
-        let watch = KeysWatch::new(keys_file, registry)?;
+        let engine = Engine::open(config, Arc::clone(&registry), transport).await?;
+        let first_key = engine.keys.create_first(SystemClock.now()).await?;
+        let watch = KeysWatch::new(engine.keys.clone(), registry).await?;
         let api = Api::new(ApiParts {
             history: engine.history.clone(),
             keys: watch.keys.clone(),

@@ -23,6 +23,9 @@ impl Inner {
                 () = tokio::time::sleep(self.limits.tokens_check_every) => {}
             }
             for (chain, source) in &self.sources {
+                if !self.has_duty("tokens", *chain).await {
+                    continue;
+                }
                 tokio::select! {
                     biased;
                     () = self.tasks.cancelled() => return,

@@ -100,9 +100,8 @@ pub(super) fn told(rows: &mut [Trade]) {
 /// Whether the price of the native coin would give one of the rows a value. Rows of one side alone
 /// were exchanged for native coin: its amount is exact or unknown, never a price's approximation.
 pub(super) fn wants_price(coins: &Coins<'_>, rows: &[Trade]) -> bool {
-    let lacks = |row: &Trade| {
-        row.native.is_none() && row.units.is_some() && coins.is_stable(&row.mint)
-    };
+    let lacks =
+        |row: &Trade| row.native.is_none() && row.units.is_some() && coins.is_stable(&row.mint);
     is_token_for_token(rows) && rows.iter().any(lacks)
 }
 

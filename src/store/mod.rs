@@ -35,6 +35,7 @@ mod read_only;
 mod record;
 mod rows;
 mod schema;
+mod sharing;
 mod snapshot;
 mod trade_codec;
 mod upgrade;
@@ -59,6 +60,7 @@ pub use record::{
     TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, WantedPlace, WantedValue,
     Written,
 };
+pub use sharing::Counted;
 pub use view::View;
 
 use answer::Answer;

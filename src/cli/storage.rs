@@ -1,0 +1,52 @@
+//! Opens the store that the configuration names, and its keys.
+
+use super::config::{Config, StorageEngine};
+use super::errors::CliError;
+use crate::store::{Store, StoreError, StoreOptions};
+
+/// The address of the database, where the store is one.
+pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
+    let url = config.storage.url.0.as_ref().map(super::secret::SecretText::expose);
+    match (config.storage.engine, url) {
+        (StorageEngine::File, _) | (StorageEngine::Auto, None) => Ok(None),
+        (StorageEngine::Auto | StorageEngine::Postgres, Some(url)) => Ok(Some(url)),
+        (StorageEngine::Postgres, None) => Err(CliError::plain(
+            "storage.engine is \"postgres\": name the database by BLOTTER_STORAGE_URL".to_owned(),
+        )),
+    }
+}
+
+pub(super) async fn open(config: &Config) -> Result<Store, CliError> {
+    match shared_url(config)? {
+        Some(url) => connect(url, config.storage.connections).await,
+        None => open_file(config),
+    }
+}
+
+fn open_file(config: &Config) -> Result<Store, CliError> {
+    let cache_bytes = usize::try_from(config.storage.cache.0).unwrap_or(usize::MAX);
+    let opened = Store::open(&config.storage.path, StoreOptions { cache_bytes });
+    opened.map_err(|error| {
+        let what = if matches!(error, StoreError::Locked { .. }) {
+            "the data folder is in use; `blotter history --url URL --key KEY` asks the running server"
+        } else {
+            "the data folder cannot be used"
+        };
+        CliError::failed(what, error)
+    })
+}
+
+#[cfg(feature = "postgres")]
+pub(super) async fn connect(url: &str, connections: u32) -> Result<Store, CliError> {
+    let connections = usize::try_from(connections).unwrap_or(usize::MAX);
+    let options = crate::store::SharedOptions { url: url.to_owned(), connections };
+    let connected = Store::connect(&options).await;
+    connected.map_err(|error| CliError::failed("the database of the store cannot be used", error))
+}
+
+#[cfg(not(feature = "postgres"))]
+#[expect(clippy::unused_async, reason = "as with the feature")]
+pub(super) async fn connect(_url: &str, _connections: u32) -> Result<Store, CliError> {
+    let reason = "this blotter was built without the feature `postgres`";
+    Err(CliError::plain(reason.to_owned()))
+}
