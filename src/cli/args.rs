@@ -47,6 +47,29 @@ pub(super) struct Common {
     pub(super) quiet: bool,
 }
 
+#[derive(Debug, ClapArgs)]
+pub(super) struct StorageArgs {
+    #[command(subcommand)]
+    pub(super) command: StorageCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum StorageCommand {
+    /// Copy all wallets, usage and keys from one store into another, and hold the copies against
+    /// what they were made from; run again, it goes on where it stopped
+    Copy(CopyArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct CopyArgs {
+    /// A data folder, or the address of a database (postgres://…)
+    #[arg(long, value_name = "STORE")]
+    pub(super) from: String,
+    /// The same; what it holds of other wallets stays
+    #[arg(long, value_name = "STORE")]
+    pub(super) to: String,
+}
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Serve the built-in demo chain: no network, no configuration
@@ -73,6 +96,8 @@ pub(super) enum Command {
     Compact,
     /// Delete all that is stored of a wallet, while no server has the data folder open
     Forget(ForgetArgs),
+    /// Move a store between a data folder and a database
+    Storage(StorageArgs),
     /// Print the completions for a shell
     Completions(CompletionsArgs),
     /// Print the manual page
@@ -323,6 +348,7 @@ impl Args {
             | Command::Man
             | Command::Keys(_)
             | Command::Chains(_)
+            | Command::Storage(_)
             | Command::Config => None,
         };
         let storage_url = self.common.storage_url.as_deref().and_then(|url| url.parse().ok());

@@ -1,5 +1,7 @@
 //! The keys of a store: a file in the data folder, or the same text in the database.
 
+use std::path::Path;
+
 use super::config::Config;
 use super::errors::CliError;
 use super::keys_file::{self, Created, KeyEntry, KeysError, KeysFile, ShownId, Terms};
@@ -25,6 +27,26 @@ impl KeyStore {
             Self::Shared(store.clone())
         } else {
             Self::File(KeysFile::new(&config.storage.path))
+        }
+    }
+
+    pub(super) fn of_folder(folder: &Path) -> Self {
+        Self::File(KeysFile::new(folder))
+    }
+
+    /// Adds the keys that another store lacks: how many there were.
+    pub(super) async fn copy_to(&self, other: &Self) -> Result<usize, KeysError> {
+        let keys = self.list().await?;
+        let add = |there: &mut Vec<KeyEntry>| {
+            let known = |key: &KeyEntry, all: &[KeyEntry]| all.iter().any(|one| one.id == key.id);
+            let new: Vec<_> = keys.iter().filter(|key| !known(key, there)).cloned().collect();
+            let count = new.len();
+            there.extend(new);
+            Ok(count)
+        };
+        match other {
+            Self::File(file) => file.change(add),
+            Self::Shared(store) => change(store, add).await,
         }
     }
 

@@ -230,7 +230,7 @@ impl KeysFile {
         self.change(|keys| revoke(keys, id, now))
     }
 
-    fn change<T>(
+    pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
     ) -> Result<T, KeysError> {

@@ -41,6 +41,7 @@ mod shell;
 mod signals;
 mod sources;
 mod storage;
+mod storage_copy;
 mod table;
 mod target;
 mod tax;
@@ -130,6 +131,9 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
             runtime()?.block_on(check::run(args.json, &config, &registry, &transport, &mut out))
         }
         Command::Chains(args) => chains::run(args.json, &config, &registry, &mut out),
+        Command::Storage(args) => {
+            runtime()?.block_on(storage_copy::run(&args.command, &config, &registry, &mut out))
+        }
         Command::Backup(args) => upkeep::backup(args, &config, &mut out),
         Command::Compact => upkeep::compact(&config, &mut out),
         Command::Completions(args) => shell::completions(args.shell, &mut out),
@@ -160,6 +164,7 @@ fn read_wallet(
         | Command::Keys(_)
         | Command::Chains(_)
         | Command::Backup(_)
+        | Command::Storage(_)
         | Command::Compact
         | Command::Completions(_)
         | Command::Man

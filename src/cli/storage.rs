@@ -1,5 +1,7 @@
 //! Opens the store that the configuration names, and its keys.
 
+use std::path::Path;
+
 use super::config::{Config, StorageEngine};
 use super::errors::CliError;
 use crate::store::{Store, StoreError, StoreOptions};
@@ -19,13 +21,13 @@ pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
 pub(super) async fn open(config: &Config) -> Result<Store, CliError> {
     match shared_url(config)? {
         Some(url) => connect(url, config.storage.connections).await,
-        None => open_file(config),
+        None => open_folder(&config.storage.path, config),
     }
 }
 
-fn open_file(config: &Config) -> Result<Store, CliError> {
+pub(super) fn open_folder(folder: &Path, config: &Config) -> Result<Store, CliError> {
     let cache_bytes = usize::try_from(config.storage.cache.0).unwrap_or(usize::MAX);
-    let opened = Store::open(&config.storage.path, StoreOptions { cache_bytes });
+    let opened = Store::open(folder, StoreOptions { cache_bytes });
     opened.map_err(|error| {
         let what = if matches!(error, StoreError::Locked { .. }) {
             "the data folder is in use; `blotter history --url URL --key KEY` asks the running server"

@@ -38,7 +38,7 @@ use super::{
 /// A consistent picture of the store at one moment. Drop it soon: while it lives, the file cannot
 /// reuse the pages that later commits free, so take a fresh one for each slice.
 pub(super) struct FileView {
-    snapshot: Arc<Snapshot>,
+    pub(super) snapshot: Arc<Snapshot>,
     shared: Arc<Shared>,
     /// The wallet that was looked up first.
     found: OnceLock<(WalletId, Family)>,
@@ -204,7 +204,7 @@ impl FileView {
         self.noted(self.read_stats(file_bytes))
     }
 
-    fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.shared.noted(self.snapshot.opened, result)
     }
 
@@ -268,7 +268,7 @@ impl FileView {
         }
     }
 
-    fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>, StoreError> {
+    pub(super) fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>, StoreError> {
         match self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?.get(id.0)? {
             Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()).map(Some),
             None => Ok(None),

@@ -27,6 +27,7 @@ mod file_view;
 pub mod fuzzing;
 mod intern;
 mod key;
+mod listing;
 mod memo;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -38,6 +39,7 @@ mod schema;
 mod sharing;
 mod snapshot;
 mod trade_codec;
+pub mod transfer;
 mod upgrade;
 pub mod upkeep;
 mod values;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use blotter::domain::{KeyId, Position};
+use blotter::history::Tasks;
 use blotter::store::{DeliveredRange, Store, UsageUpdate, Written};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -52,10 +53,11 @@ impl Process {
     async fn start(url: &str) -> Self {
         let store = arms::connect(url).await;
         let beating = store.clone();
-        let beating = tokio::spawn(async move { beating.keep_lease().await });
+        let beating = Tasks::new().spawn(async move { beating.keep_lease().await });
         let known = store.clone();
         // Its first heartbeat is under way.
-        while known.processes() == 0 || !known.take_duty("test start").await.is_ok() {
+        while !known.take_duty(&format!("start {url} {}", getrandom::u64().unwrap())).await.unwrap()
+        {
             tokio::task::yield_now().await;
         }
         Self { store, beating }

@@ -46,9 +46,8 @@ impl CallError {
     fn is_passing(&self) -> bool {
         match self {
             Self::Store(_) => false,
-            Self::Late => true,
+            Self::Late | Self::Pool(PoolError::Timeout(_)) => true,
             Self::Pool(PoolError::Backend(error)) | Self::Database(error) => is_passing(error),
-            Self::Pool(PoolError::Timeout(_)) => true,
             Self::Pool(error) => matches!(error, PoolError::PostCreateHook(_)),
         }
     }

@@ -1,4 +1,4 @@
-//! The shared arm: a PostgreSQL database that several processes use as one store.
+//! The shared arm: a `PostgreSQL` database that several processes use as one store.
 //!
 //! What holds across processes:
 //! - A wallet's rows, coverage and count change in one transaction, under the row of its state. A
@@ -15,6 +15,7 @@ mod documents;
 mod forget;
 mod kept;
 mod lease;
+mod listing;
 mod names;
 mod prices;
 mod schema;

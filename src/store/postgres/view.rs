@@ -319,15 +319,12 @@ impl PgView {
         id: WalletId,
     ) -> Result<Option<UnixSeconds>, StoreError> {
         let seen = self.seen().as_ref().filter(|seen| seen.id == id).map(|seen| seen.oldest);
-        match seen {
-            Some(oldest) => Ok(oldest),
-            None => {
-                let end = RowKey::end(id);
-                let start = RowKey::start(id);
-                let rows = self.rows_in(id, (start.bytes(), end.bytes()), 1, false).await?;
-                Ok(rows.last_key().map(|key| key.time))
-            }
+        if let Some(oldest) = seen {
+            return Ok(oldest);
         }
+        let (start, end) = (RowKey::start(id), RowKey::end(id));
+        let rows = self.rows_in(id, (start.bytes(), end.bytes()), 1, false).await?;
+        Ok(rows.last_key().map(|key| key.time))
     }
 
     /// One column of a wallet's state.

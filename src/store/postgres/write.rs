@@ -208,7 +208,8 @@ impl Inner {
         let ends = rows.first().zip(rows.last());
         let ends = ends.map(|((first, _), (last, _))| (first.bytes(), last.bytes()));
         let sql = if let Some((first, last)) = &ends {
-            args.extend([&is_mixed as &(dyn ToSql + Sync), first, last, &keys, &values]);
+            let rows: [&(dyn ToSql + Sync); 5] = [&is_mixed, first, last, &keys, &values];
+            args.extend(rows);
             FILL
         } else {
             FILL_NOTHING

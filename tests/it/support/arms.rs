@@ -1,7 +1,9 @@
-//! Tests of the store on both of its arms. The shared one needs a PostgreSQL server on which a test
-//! may create databases: its address is in BLOTTER_TEST_POSTGRES; without one, those tests are skipped
+//! Tests of the store on both of its arms. The shared one needs a `PostgreSQL` server on which a test
+//! may create databases: its address is in `BLOTTER_TEST_POSTGRES`; without one, those tests are skipped
 //! and say so.
 
+#[cfg(feature = "postgres")]
+use blotter::history::Tasks;
 use blotter::store::Store;
 use redb::backends::InMemoryBackend;
 
@@ -15,6 +17,11 @@ pub(crate) fn embedded() -> Store {
     Store::on_backend(InMemoryBackend::new(), OPTIONS).unwrap()
 }
 
+#[expect(clippy::print_stdout, reason = "what is skipped is counted")]
+fn skipped(reason: &str) {
+    println!("SKIPPED: {reason}");
+}
+
 /// A store on an empty database; `None` without a server.
 #[cfg(feature = "postgres")]
 pub(crate) async fn shared() -> Option<Store> {
@@ -23,7 +30,7 @@ pub(crate) async fn shared() -> Option<Store> {
 
 #[cfg(not(feature = "postgres"))]
 pub(crate) async fn shared() -> Option<Store> {
-    println!("SKIPPED: built without the feature `postgres`");
+    skipped("built without the feature `postgres`");
     None
 }
 
@@ -37,16 +44,16 @@ pub(crate) async fn connect(url: &str) -> Store {
 #[cfg(feature = "postgres")]
 pub(crate) async fn database() -> Option<String> {
     let Ok(server) = std::env::var(VARIABLE) else {
-        println!("SKIPPED: no PostgreSQL server is named by {VARIABLE}");
+        skipped(&format!("no PostgreSQL server is named by {VARIABLE}"));
         return None;
     };
     let name = format!("blotter_{}", hex::encode(getrandom::u64().unwrap().to_be_bytes()));
     let (client, connection) =
         tokio_postgres::connect(&server, tokio_postgres::NoTls).await.unwrap();
-    let driver = tokio::spawn(connection);
+    let driver = Tasks::new().spawn(async { connection.await.unwrap() });
     client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
     drop(client);
-    driver.await.unwrap().unwrap();
+    driver.await.unwrap();
     let (address, _) = server.rsplit_once('/').unwrap();
     Some(format!("{address}/{name}"))
 }
