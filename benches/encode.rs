@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use blotter::domain::row_json::rows_json;
-use blotter::domain::{Address, Decimal, Row, Rows, Side, Token, TxId, Units};
+use blotter::domain::{Address, Decimal, Numbers, Row, Rows, Side, Token, TxId, Units};
 use criterion::{Criterion, Throughput};
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ fn rows() -> Vec<Row> {
 fn whole(criterion: &mut Criterion, rows: &[Row]) {
     let mut out = Vec::new();
     let stored: Rows = rows.iter().cloned().collect();
-    rows_json(&stored, NATIVE_DECIMALS, &mut out);
+    rows_json(&stored, NATIVE_DECIMALS, Numbers::Literal, &mut out);
     let bytes = out.clone();
     let mut group = criterion.benchmark_group("rows");
     group.throughput(Throughput::Elements(ROWS));
@@ -64,7 +64,7 @@ fn whole(criterion: &mut Criterion, rows: &[Row]) {
     group.bench_function("ours", |b| {
         b.iter(|| {
             out.clear();
-            rows_json(black_box(&stored), NATIVE_DECIMALS, &mut out);
+            rows_json(black_box(&stored), NATIVE_DECIMALS, Numbers::Literal, &mut out);
         });
     });
     let others: [(_, Base58); 2] = [("serde, five8", five8_text), ("serde, bs58", bs58_text)];

@@ -50,6 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             side: if trade.side == "buy" { Side::Buy } else { Side::Sell },
             quantity: units(trade.amount.as_deref(), QUANTITY_DECIMALS),
             native: units(trade.native.as_deref(), decimals.into()),
+            row: 0,
         });
     }
     let mut totals = Totals::default();

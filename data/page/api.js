@@ -2,14 +2,18 @@
 
 import { readJson } from "./json.js";
 
-/** The server refused. `mayPass`: the same question may be answered later. */
+/**
+ * The server refused. `mayPass`: the same question may be answered later; `isPermanent`: the server says that it
+ * will not.
+ */
 export class Refused extends Error {
-  constructor(status, code, message, retryAfter = null) {
+  constructor(status, code, message, retryAfter = null, isPermanent = false) {
     super(message);
     this.name = "Refused";
     this.status = status;
     this.code = code;
     this.retryAfter = retryAfter;
+    this.isPermanent = isPermanent;
     this.mayPass = status === 408 || status === 429 || status >= 500;
   }
 }
@@ -29,10 +33,23 @@ export async function refusal(response) {
 }
 
 /** The key is never in it: addresses are logged, headers are not. */
-export function url(address, chain, cursor) {
+export function url(address, chain, cursor, follow) {
   const query = new URLSearchParams({ chain });
   if (cursor) query.set("cursor", cursor);
+  if (follow) query.set("follow", "1");
   return `/v1/wallets/${encodeURIComponent(address)}/history?${query}`;
+}
+
+/** Why a transaction became these rows. */
+export async function readExplanation({ address, chain, key }, signature) {
+  const path = `/v1/wallets/${encodeURIComponent(address)}/explain/${encodeURIComponent(signature)}`;
+  const response = await fetch(`${path}?${new URLSearchParams({ chain: chain.slug })}`, {
+    headers: { authorization: `Bearer ${key}` },
+    cache: "no-store",
+    credentials: "omit",
+  });
+  if (!response.ok) throw await refusal(response);
+  return readJson(await response.text());
 }
 
 export async function readChains() {

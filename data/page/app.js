@@ -1,21 +1,24 @@
-// Joins the parts: the form asks, the session reads, the tables and the picture show.
+// Joins the parts: the form asks, the session reads, the tables and the picture show, the address
+// bar says what is shown.
 
 import { familyOf } from "./address.js";
 import { readChains } from "./api.js";
 import { Chart } from "./chart.js";
-import { FORMATS, save, toBlob } from "./export.js";
+import { readCoverage, showCoverage } from "./coverage.js";
+import { Disposals } from "./disposals.js";
+import { FORMATS, disposalsBlob, save, toBlob } from "./export.js";
+import { Figures } from "./figures.js";
 import { Filters } from "./filters.js";
 import { day, whole } from "./format.js";
-import { forgetKey, saveKey, savedKey, saveTheme } from "./keys.js";
-import { gainsInSteps } from "./pnl.js";
+import { forgetKey, isLasting, saveKey, saveTheme, savedKey, setLasting } from "./keys.js";
+import { METHODS } from "./lots.js";
+import { Panel } from "./panel.js";
+import { readPlace, showPlace } from "./place.js";
 import { Positions } from "./positions.js";
+import { Recent } from "./recent.js";
 import { Session } from "./session.js";
-import { showSummary, summaryNote } from "./summary.js";
 import { Trades } from "./trades.js";
 
-/** While rows arrive: how often figures are counted again, at least and in parts of their cost. */
-const GAINS_MILLIS_MIN = 1000;
-const GAINS_PAUSE_TIMES = 8;
 const SORT_MILLIS = 1000;
 const ANNOUNCE_MILLIS = 15_000;
 const TICK_MILLIS = 250;
@@ -27,6 +30,7 @@ const STATES = {
   waiting: "Waiting",
   stopped: "Stopped",
   complete: "Complete",
+  following: "Following",
   failed: "Failed",
 };
 
@@ -34,23 +38,39 @@ const NO_CHAIN = { slug: "sol", family: "solana", symbol: "SOL", decimals: 9, ex
 let chains = [];
 const chainOf = (slug) => chains.find((chain) => chain.slug === slug);
 const chain = () => session.wallet?.chain ?? NO_CHAIN;
+const method = () => document.querySelector("input[name=method]:checked").value;
 
-const session = new Session({ onRows: rowsCame, onState: stateChanged });
+const session = new Session({ onRows: rowsCame, onNew: newRowsCame, onState: stateChanged });
 const { rows } = session;
-const trades = new Trades(by("panel-trades"), rows, chain);
+const panel = new Panel(by("panel"), () => session.wallet);
+const onOpen = (row) => panel.open(row);
+const trades = new Trades(by("panel-trades"), rows, { chain, isWhole: () => session.isWhole, onOpen });
 const positions = new Positions(by("panel-positions"), { chain, onPick: ({ mint }) => pick(mint) });
+const disposals = new Disposals(by("panel-disposals"), { chain, onOpen });
 const filters = new Filters(by("filters"), rows, filterChanged);
 const chart = new Chart(by("chart"), by("chart-readout"));
+const figures = new Figures({
+  parts: {
+    summary: by("summary"), title: by("summary-title"), note: by("summary-note"), chartTitle: by("chart-title"),
+    positionsCount: by("positions-count"), disposalsCount: by("disposals-count"),
+  },
+  positions,
+  disposals,
+  chart,
+  source: () => ({ rows, chain: chain(), method: method(), isWhole: session.isWhole }),
+});
+const recent = new Recent(by("recent"), readRecent);
 
 // --- the form ---
 
 function showError(text, field) {
   by("ask-error").textContent = text;
-  for (const id of ["address", "chain", "key"]) by(id).toggleAttribute("aria-invalid", id === field);
+  for (const id of ["address", "chain", "key"]) by(id).removeAttribute("aria-invalid");
   if (field) {
     by(field).setAttribute("aria-invalid", "true");
     by(field).focus();
   }
+  if (text) by("ask-error").scrollIntoView({ block: "nearest" });
 }
 
 /** The chain follows the address's form, unless the chosen one already fits. */
@@ -72,25 +92,71 @@ function ask(event) {
   if (!chosen) return showError("The list of chains could not be read; reload the page.", "chain");
   if (chosen.family !== family) return showError(`This address is not one of ${chosen.name}.`, "chain");
   if (!key) return showError("Paste an API key: the server printed one when it began, and `blotter keys create` makes more.", "key");
+  // Before anything changes: what follows belongs to the new wallet's entry.
+  showPlace({ chain: chosen.slug, address }, session.wallet !== null);
+  read({ address, key, chain: chosen }, { method: method() });
+}
+
+/** Begins a wallet with what the address bar says of filters, method and table. */
+function read(wallet, { method: basis, view, ...filter }) {
   showError("");
-  saveKey(key, by("remember").checked);
-  history.replaceState(null, "", `#${new URLSearchParams({ chain: chosen.slug, address })}`);
-  trades.grid.setTitle("native", chosen.symbol);
-  session.start({ address, key, chain: chosen });
-  filters.reset();
+  setLasting(by("remember").checked);
+  saveKey(wallet.key);
+  trades.grid.setTitle("native", wallet.chain.symbol);
+  if (METHODS[basis]) document.querySelector(`input[name=method][value=${basis}]`).checked = true;
+  session.start(wallet);
   rows.setOrder("time", true);
-  trades.changed();
-  countGains();
+  filters.reset(filter);
+  if (TABS.includes(view)) showTab(view, false);
+  by("status").scrollIntoView({ block: "nearest" });
+}
+
+function readRecent({ chain: slug, address }) {
+  [by("address").value, by("chain").value] = [address, slug];
+  by("ask").requestSubmit();
+}
+
+// --- the address bar ---
+
+/** What is shown, as the address bar says it. */
+function place() {
+  const { wallet } = session;
+  if (!wallet) return {};
+  const [basis, view] = [method(), TABS.find((name) => !by(`panel-${name}`).hidden)];
+  return {
+    chain: wallet.chain.slug,
+    address: wallet.address,
+    ...filters.values,
+    method: basis === "fifo" ? "" : basis,
+    view: view === "trades" ? "" : view,
+  };
+}
+
+/** Reads what the address bar names; without a key the form waits for one. */
+function goToPlace() {
+  const { chain: slug, address = "", ...rest } = readPlace();
+  const named = chainOf(slug);
+  by("address").value = address;
+  if (named) by("chain").value = named.slug;
+  guessChain();
+  const { wallet } = session;
+  if (wallet && wallet.address === address && wallet.chain === named) return showRest(rest);
+  const key = by("key").value.trim();
+  const chosen = chainOf(by("chain").value);
+  if (key && chosen && familyOf(address) === chosen.family) read({ address, key, chain: chosen }, rest);
+}
+
+/** The same wallet under another filter. */
+function showRest({ method: basis = "fifo", view = "trades", ...filter }) {
+  const input = METHODS[basis] && document.querySelector(`input[name=method][value=${basis}]`);
+  if (input) input.checked = true;
+  filters.set(filter);
+  if (TABS.includes(view)) showTab(view, false);
 }
 
 // --- while it reads ---
 
 let sortedAt = 0;
-let gainsAt = 0;
-let counting = null;
-let counted = { result: { events: [] }, last: -1 };
-let pictured = "";
-let gainsCost = 0;
 let announcedAt = 0;
 let dirty = false;
 let ticking = 0;
@@ -100,8 +166,19 @@ function rowsCame() {
   dirty = true;
 }
 
+let remembered = null;
+
+/** A wallet that the server has an answer for is one to come back to. */
+function remember() {
+  const { wallet, isWhole } = session;
+  if (!wallet || wallet === remembered || (rows.length === 0 && !isWhole)) return;
+  remembered = wallet;
+  recent.add({ chain: wallet.chain.slug, address: wallet.address });
+}
+
 function showRows() {
   dirty = false;
+  remember();
   const now = performance.now();
   if (rows.inOrder) {
     trades.grid.grow();
@@ -113,14 +190,25 @@ function showRows() {
   showCounts();
 }
 
+/** New rows stand above the others, marked until the next wallet. */
+function newRowsCame(count) {
+  trades.changed();
+  filters.offer();
+  figures.count();
+  showCounts();
+  announce(`${whole(count)} new ${count === 1 ? "trade" : "trades"}`);
+}
+
 function showCounts() {
   const rate = session.state === "reading" ? session.rate() : null;
   by("count").textContent = whole(rows.length);
+  by("news").textContent = session.news > 0 ? ` ${whole(session.news)} new` : "";
   by("rate").textContent = rate === null ? "–" : `${whole(rate)}/s`;
   by("reach").textContent = rows.length > 0 ? day(rows.all.at(-1).time) : "–";
   by("trades-count").textContent = trades.countText();
   showProgress();
-  document.title = rows.length > 0 ? `${whole(rows.length)} trades · blotter` : "blotter";
+  const news = session.news > 0 ? `(${whole(session.news)}) ` : "";
+  document.title = rows.length > 0 ? `${news}${whole(rows.length)} trades · blotter` : "blotter";
 }
 
 function showProgress() {
@@ -132,11 +220,10 @@ function showProgress() {
 
 /** What need not follow every row. */
 function tick() {
-  const now = performance.now();
   showCounts();
   filters.offer();
-  if (!counting && now - gainsAt > Math.max(GAINS_MILLIS_MIN, gainsCost * GAINS_PAUSE_TIMES)) countGains();
-  if (now - announcedAt > ANNOUNCE_MILLIS) announce(`${whole(rows.length)} trades so far`);
+  figures.tick();
+  if (performance.now() - announcedAt > ANNOUNCE_MILLIS) announce(`${whole(rows.length)} trades so far`);
 }
 
 function announce(text) {
@@ -144,28 +231,37 @@ function announce(text) {
   by("live").textContent = text;
 }
 
+/** A hidden button loses the focus, which belongs to the one that takes its place. */
+function showButtons() {
+  const shown = {
+    stop: session.isReading || session.isFollowing,
+    resume: session.canResume,
+    follow: session.state === "complete",
+  };
+  const focused = Object.keys(shown).find((id) => by(id) === document.activeElement);
+  for (const [id, isShown] of Object.entries(shown)) by(id).hidden = !isShown;
+  if (focused && !shown[focused]) by(Object.keys(shown).find((id) => shown[id]) ?? "status").focus();
+}
+
 function stateChanged() {
   const { state, note, isReading, error } = session;
   document.body.dataset.state = state;
   by("state").textContent = STATES[state];
   by("state-note").textContent = note;
-  const focused = document.activeElement;
-  by("stop").hidden = !isReading;
-  by("resume").hidden = !(state === "stopped" || state === "failed");
-  // A hidden button loses the focus, which belongs to the one that takes its place.
-  if (focused === by("stop") && !by("resume").hidden) by("resume").focus();
-  if (focused === by("resume") && !by("stop").hidden) by("stop").focus();
+  showButtons();
   by("hint").hidden = state !== "idle";
   by("results").hidden = state === "idle" || (state === "failed" && rows.length === 0);
   showProgress();
   clearInterval(ticking);
   if (isReading) {
     ticking = setInterval(tick, TICK_MILLIS);
-  } else {
+  } else if (state !== "following") {
+    trades.changed();
     showRows();
     filters.offer();
-    countGains();
+    figures.count();
   }
+  cover();
   if (error?.status === 401) {
     forgetKey();
     showError(`The server does not know this key. ${error.message}`, "key");
@@ -175,61 +271,21 @@ function stateChanged() {
   if (state !== "waiting") announce(state === "idle" ? "" : `${STATES[state]}: ${whole(rows.length)} trades. ${note}`);
 }
 
-// --- figures ---
-
-/** Counts in steps, so that the page stays quick; a newer count ends an older one. */
-async function countGains() {
-  const started = performance.now();
-  const mine = {};
-  counting = mine;
-  const { symbol, decimals } = chain();
-  const last = rows.length - 1;
-  const method = document.querySelector("input[name=method]:checked").value;
-  const steps = gainsInSteps(rows.length, (at) => rows.all[last - at], decimals, method);
-  let step = steps.next();
-  while (!step.done) {
-    await new Promise((next) => setTimeout(next));
-    if (counting !== mine) return;
-    step = steps.next();
-  }
-  counted = { result: step.value, last };
-  showSummary(by("summary"), step.value, { symbol, decimals });
-  by("summary-note").textContent = summaryNote(step.value, session.state === "complete");
-  by("positions-count").textContent = whole(step.value.positions.length);
-  positions.show(step.value.positions);
-  showChart();
-  gainsAt = performance.now();
-  gainsCost = gainsAt - started;
-  counting = null;
+/** What is read and proved stands below a history that is not being read. */
+async function cover() {
+  const { wallet, state } = session;
+  const known = session.isReading || !wallet ? null : await readCoverage(wallet);
+  if (session.wallet === wallet && session.state === state) showCoverage(by("coverage"), known);
 }
 
-/** The picture is of one token where the filter names one. */
-function showChart() {
-  const { result: { events }, last } = counted;
-  const { symbol, decimals } = chain();
-  const { mint } = rows.filter;
-  pictured = mint;
-  const points = [];
-  let total = 0n;
-  for (const event of events) {
-    if (mint && event.mint !== mint) continue;
-    total += event.gain;
-    points.push({ at: Date.parse(rows.all[last - event.at].time), total });
-  }
-  const marks = [];
-  for (let at = last; at >= 0; at -= 1) {
-    const row = rows.all[at];
-    if (!mint || row.mint === mint) marks.push({ at: Date.parse(row.time), side: row.side });
-  }
-  by("chart-title").textContent = mint ? `Realised gain, ${rows.tokens.get(mint)?.symbol ?? ""}` : "Realised gain";
-  chart.show({ points, trades: marks, symbol, decimals });
-}
+// --- filters, tabs, theme, export ---
 
 function filterChanged() {
   trades.changed();
   trades.grid.toTop();
   showCounts();
-  if (rows.filter.mint !== pictured) showChart();
+  figures.count();
+  if (session.wallet) showPlace(place(), false);
 }
 
 /** From a position to its trades. */
@@ -238,9 +294,7 @@ function pick(mint) {
   showTab("trades", true);
 }
 
-// --- tabs, theme, export ---
-
-const TABS = ["trades", "positions"];
+const TABS = ["trades", "positions", "disposals"];
 
 function showTab(wanted, focus) {
   for (const name of TABS) {
@@ -250,14 +304,21 @@ function showTab(wanted, focus) {
     by(`panel-${name}`).hidden = !isShown;
     if (isShown && focus) tab.focus();
   }
-  by("filters").hidden = wanted !== "trades";
+  if (session.wallet) showPlace(place(), false);
 }
 
 function exportRows(format) {
   const { address, chain: of } = session.wallet;
   const places = rows.isFiltered ? [...rows.shown].sort((a, b) => a - b) : [...rows.all.keys()];
-  const part = session.state === "complete" && !rows.isFiltered ? "" : "-part";
-  save(toBlob(format, rows.all, places), `${of.slug}-${address}${part}.${format}`);
+  const part = session.isWhole && !rows.isFiltered ? "" : "-part";
+  const { suffix } = FORMATS[format];
+  save(toBlob(format, rows.all, places, of.symbol), `${of.slug}-${address}${part}.${suffix}`);
+}
+
+function exportDisposals() {
+  const { address, chain: of } = session.wallet;
+  const part = session.isWhole && !rows.isFiltered ? "" : "-part";
+  save(disposalsBlob(figures.result.sales, figures.rowAt, of.decimals), `${of.slug}-${address}${part}.disposals-${method()}.csv`);
 }
 
 function isDark() {
@@ -272,24 +333,31 @@ function showTheme() {
 function listen() {
   by("ask").addEventListener("submit", ask);
   by("address").addEventListener("input", guessChain);
+  by("remember").addEventListener("change", ({ target }) => setLasting(target.checked));
   by("stop").addEventListener("click", () => session.stop());
+  by("follow").addEventListener("click", () => session.follow());
   by("resume").addEventListener("click", () => {
     showError("");
     const key = by("key").value.trim();
-    if (key) saveKey(key, by("remember").checked);
+    if (key) saveKey(key);
     session.resume(key);
   });
-  for (const name of TABS) {
+  TABS.forEach((name, at) => {
     by(`tab-${name}`).addEventListener("click", () => showTab(name, true));
     by(`tab-${name}`).addEventListener("keydown", ({ key }) => {
-      if (key === "ArrowLeft" || key === "ArrowRight") showTab(TABS[1 - TABS.indexOf(name)], true);
+      const step = { ArrowLeft: TABS.length - 1, ArrowRight: 1 }[key];
+      if (step) showTab(TABS[(at + step) % TABS.length], true);
     });
-  }
+  });
   for (const format of Object.keys(FORMATS)) {
     by(`export-${format}`).addEventListener("click", () => exportRows(format));
   }
+  by("export-disposals").addEventListener("click", exportDisposals);
   for (const input of document.querySelectorAll("input[name=method]")) {
-    input.addEventListener("change", countGains);
+    input.addEventListener("change", () => {
+      figures.count();
+      if (session.wallet) showPlace(place(), false);
+    });
   }
   by("theme").addEventListener("click", () => {
     const theme = isDark() ? "light" : "dark";
@@ -298,14 +366,14 @@ function listen() {
     showTheme();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
+  addEventListener("popstate", goToPlace);
 }
 
 async function begin() {
   listen();
   showTheme();
-  const { key, lasting } = savedKey();
-  by("key").value = key;
-  by("remember").checked = lasting;
+  by("key").value = savedKey();
+  by("remember").checked = isLasting();
   try {
     chains = await readChains();
   } catch (error) {
@@ -315,10 +383,7 @@ async function begin() {
     const option = new Option(one.isLive ? one.name : `${one.name} (off)`, one.slug);
     return option;
   }));
-  const asked = new URLSearchParams(location.hash.slice(1));
-  by("address").value = asked.get("address") ?? "";
-  if (chainOf(asked.get("chain"))) by("chain").value = asked.get("chain");
-  guessChain();
+  goToPlace();
 }
 
 begin();

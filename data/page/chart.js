@@ -87,7 +87,11 @@ export class Chart {
     box.setAttribute("role", "slider");
     box.setAttribute("aria-label", "Realised gain over time");
     box.addEventListener("pointermove", (event) => this.point(event));
-    box.addEventListener("pointerleave", () => this.select(this.data.points.length - 1));
+    // A finger has no place to hover: what it touched last stays shown.
+    box.addEventListener("pointerdown", (event) => this.point(event));
+    box.addEventListener("pointerleave", ({ pointerType }) => {
+      if (pointerType === "mouse") this.select(this.data.points.length - 1);
+    });
     box.addEventListener("keydown", (event) => this.key(event));
     this.data = { points: [], trades: [], symbol: "", decimals: 0 };
     new ResizeObserver(() => this.draw()).observe(box);

@@ -1,6 +1,15 @@
 // The loaded rows as a file: the same members, names and digits that the server wrote.
 
+import { csvField } from "./csv.js";
+import { toText } from "./decimal.js";
+import { daysHeld, disposalLines } from "./disposals.js";
+import { taxFormat } from "./tax.js";
+
 const FIELDS = ["signature", "side", "token", "tokenMint", "amountSol", "amount", "dex", "blockTime"];
+const DISPOSAL_FIELDS = [
+  "token", "tokenMint", "soldAt", "signature", "acquiredAt", "acquiredBy", "heldDays", "matched", "quantity",
+  "proceeds", "cost", "realised",
+];
 /** Rows joined at a time, so that no text grows to the size of the file. */
 const ROWS_PER_PIECE = 5000;
 
@@ -17,31 +26,41 @@ function jsonLine(row) {
   return `{${parts.join(",")}}\n`;
 }
 
-/** RFC 4180, and a quote before what a spreadsheet would run as a formula. */
-function csvField(value) {
-  if (value === null) return "";
-  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
-
 function csvLine(row) {
   return `${members(row).map(csvField).join(",")}\r\n`;
 }
 
+const each = (line) => (rows) => rows.map(line).join("");
+
+/** `pieces(rows, isLast)` writes rows that stand together. */
 export const FORMATS = {
-  csv: { kind: "text/csv", head: `${FIELDS.join(",")}\r\n`, line: csvLine },
-  ndjson: { kind: "application/x-ndjson", head: "", line: jsonLine },
+  csv: { kind: "text/csv", head: `${FIELDS.join(",")}\r\n`, suffix: "csv", pieces: () => each(csvLine) },
+  ndjson: { kind: "application/x-ndjson", head: "", suffix: "ndjson", pieces: () => each(jsonLine) },
+  koinly: taxFormat("koinly"),
+  cointracking: taxFormat("cointracking"),
 };
 
-/** `places` into `rows`, as a file. */
-export function toBlob(format, rows, places) {
-  const { kind, head, line } = FORMATS[format];
+/** `places` into `rows`, as a file. `native`: symbol of the chain's coin. */
+export function toBlob(format, rows, places, native) {
+  const { kind, head, pieces: begin } = FORMATS[format];
+  const write = begin(native);
   const pieces = [head];
   for (let start = 0; start < places.length; start += ROWS_PER_PIECE) {
-    const some = places.slice(start, start + ROWS_PER_PIECE);
-    pieces.push(some.map((at) => line(rows[at])).join(""));
+    const some = places.slice(start, start + ROWS_PER_PIECE).map((at) => rows[at]);
+    pieces.push(write(some, start + ROWS_PER_PIECE >= places.length));
   }
   return new Blob(pieces, { type: kind });
+}
+
+/** As `blotter pnl --disposals --format csv` writes them. */
+export function disposalsBlob(sales, rowAt, nativeDecimals) {
+  const value = (units) => (units === null ? "" : toText(units, nativeDecimals));
+  const lines = disposalLines(sales, rowAt).map(({ sale, part, row, bought }) => [
+    csvField(row.token), row.mint, row.time, row.signature, bought?.time ?? "", bought?.signature ?? "",
+    bought ? String(daysHeld(bought.time, row.time)) : "", String(part.matched),
+    toText(part.quantity, sale.decimals), value(part.proceeds), value(part.cost), value(part.gain),
+  ].join(","));
+  return new Blob([[DISPOSAL_FIELDS.join(","), ...lines].map((line) => `${line}\n`).join("")], { type: "text/csv" });
 }
 
 export function save(blob, name) {

@@ -1,108 +1,21 @@
-// Positions and realised gains out of a wallet's rows: exact integers, oldest row first.
+// Positions, realised gains and disposals out of a wallet's rows: exact integers, oldest row first.
 //
 // Quantities are in units of the most decimals that a token's rows show, values in base units of
-// the chain's coin. Where a share does not divide, it is cut down and the rest stays in the lot, so
-// that all shares together are always the whole.
+// the chain's coin.
 //
 // - A buy without a value makes a lot without a cost. What is sold from it is no gain and no loss:
 //   its proceeds are `unvaluedProceeds`.
 // - A sell without a value takes from the lots as any other; the cost that leaves with it is
 //   `unvaluedCost`.
 // - A sell of more than is held is `unmatched` in the part beyond: tokens that came as a transfer.
+// - All rows up to the end of a period enter the lots; figures are of the rows that a filter lets
+//   through, so that the gains of years add up to the gain of all time.
 
 import { decimalsOf, toUnits } from "./decimal.js";
+import { METHODS, openOf } from "./lots.js";
 
 /** A few milliseconds of work. */
 const ROWS_PER_STEP = 2000;
-
-const least = (a, b) => (a < b ? a : b);
-
-/** Lots in the order of buying. */
-class Fifo {
-  lots = [];
-  first = 0;
-  held = 0n;
-
-  buy(quantity, cost) {
-    this.lots.push({ quantity, cost });
-    this.held += quantity;
-  }
-
-  /** Takes as much of `wanted` as is there; a part's `cost` is `null` where none is known. */
-  take(wanted) {
-    const parts = [];
-    let missing = least(wanted, this.held);
-    this.held -= missing;
-    while (missing > 0n) {
-      const lot = this.lots[this.first];
-      const part = takeFrom(lot, missing);
-      missing -= part.quantity;
-      parts.push(part);
-      if (lot.quantity === 0n) this.drop();
-    }
-    return parts;
-  }
-
-  /** Lots that are used up go in bulk, so that none is moved twice. */
-  drop() {
-    this.lots[this.first] = null;
-    this.first += 1;
-    if (this.first > 1024 && this.first * 2 > this.lots.length) {
-      this.lots = this.lots.slice(this.first);
-      this.first = 0;
-    }
-  }
-
-  open() {
-    return this.lots.slice(this.first);
-  }
-}
-
-/** One pool with a cost and one without; the first is sold first. */
-class Average {
-  valued = { quantity: 0n, cost: 0n };
-  unvalued = { quantity: 0n, cost: null };
-
-  get held() {
-    return this.valued.quantity + this.unvalued.quantity;
-  }
-
-  buy(quantity, cost) {
-    const pool = cost === null ? this.unvalued : this.valued;
-    pool.quantity += quantity;
-    if (cost !== null) pool.cost += cost;
-  }
-
-  take(wanted) {
-    const parts = [];
-    let missing = least(wanted, this.held);
-    for (const pool of [this.valued, this.unvalued]) {
-      if (missing === 0n || pool.quantity === 0n) continue;
-      const part = takeFrom(pool, missing);
-      missing -= part.quantity;
-      parts.push(part);
-    }
-    return parts;
-  }
-
-  open() {
-    return [this.valued, this.unvalued];
-  }
-}
-
-/** As much of `wanted` as a lot has, with its share of the cost. */
-function takeFrom(lot, wanted) {
-  const quantity = least(wanted, lot.quantity);
-  let cost = null;
-  if (lot.cost !== null) {
-    cost = quantity === lot.quantity ? lot.cost : (lot.cost * quantity) / lot.quantity;
-    lot.cost -= cost;
-  }
-  lot.quantity -= quantity;
-  return { quantity, cost };
-}
-
-const METHODS = { fifo: Fifo, average: Average };
 
 function emptyPosition(mint, token) {
   return {
@@ -116,6 +29,9 @@ function emptyPosition(mint, token) {
     /** What was paid and got, where it is known. */
     spent: 0n,
     received: 0n,
+    /** Held when the period began, and its known cost. */
+    opening: 0n,
+    openingCost: 0n,
     open: 0n,
     /** The part of `open` without a cost, and the cost of the rest. */
     openUnvalued: 0n,
@@ -136,44 +52,57 @@ function emptyPosition(mint, token) {
   };
 }
 
-/** Sells of one token: what is realised, and what could not be. */
-function sell(position, lots, quantity, value) {
-  position.sold += quantity;
-  const parts = lots.take(quantity);
+/** Splits a sale's value among its parts, cut down; the last matched one takes what is left. */
+function sale(lots, quantity, value) {
+  const parts = lots.take(quantity).map((part) => ({ ...part, matched: true, proceeds: null }));
   const matched = parts.reduce((sum, part) => sum + part.quantity, 0n);
-  position.unmatched += quantity - matched;
-  if (value === null) {
-    position.withoutValue += 1;
-    for (const { cost } of parts) position.unvaluedCost += cost ?? 0n;
-    return null;
+  const ofMatched = value === null ? null : (value * matched) / quantity;
+  if (value !== null) {
+    let rest = ofMatched;
+    parts.forEach((part, at) => {
+      part.proceeds = at === parts.length - 1 ? rest : (value * part.quantity) / quantity;
+      rest -= part.proceeds;
+    });
   }
-  position.received += value;
-  const proceeds = (value * matched) / quantity;
-  position.unmatchedProceeds += value - proceeds;
-  let [rest, gain, hasCost] = [proceeds, 0n, false];
-  parts.forEach((part, at) => {
-    const share = at === parts.length - 1 ? rest : (value * part.quantity) / quantity;
-    rest -= share;
-    if (part.cost === null) {
-      position.unvaluedProceeds += share;
+  if (matched < quantity) {
+    const proceeds = value === null ? null : value - ofMatched;
+    parts.push({ quantity: quantity - matched, cost: null, row: null, matched: false, proceeds });
+  }
+  let gain = null;
+  for (const part of parts) {
+    part.gain = part.proceeds === null || part.cost === null ? null : part.proceeds - part.cost;
+    if (part.gain !== null) gain = (gain ?? 0n) + part.gain;
+  }
+  return { quantity, value, parts, gain };
+}
+
+/** Adds a sale to a position's figures. */
+function sell(position, { quantity, value, parts, gain }) {
+  position.sold += quantity;
+  if (value === null) position.withoutValue += 1;
+  else position.received += value;
+  for (const { matched, quantity: part, cost, proceeds, gain: own } of parts) {
+    if (!matched) {
+      position.unmatched += part;
+      position.unmatchedProceeds += proceeds ?? 0n;
+    } else if (own !== null) {
+      position.realisedCost += cost;
+    } else if (proceeds !== null) {
+      position.unvaluedProceeds += proceeds;
     } else {
-      gain += share - part.cost;
-      position.realisedCost += part.cost;
-      hasCost = true;
+      position.unvaluedCost += cost ?? 0n;
     }
-  });
-  if (!hasCost) return null;
+  }
+  if (gain === null) return;
   position.realised += gain;
   position.judgedSells += 1;
   if (gain > 0n) position.wins += 1;
-  return gain;
 }
 
-function buy(position, lots, quantity, value) {
+function buy(position, quantity, value) {
   position.bought += quantity;
   if (value === null) position.withoutValue += 1;
   else position.spent += value;
-  lots.buy(quantity, value);
 }
 
 /** The most decimals that each token's amounts show. */
@@ -188,64 +117,96 @@ function scales(count, rowAt) {
 }
 
 /** All steps of `gainsInSteps` at once. */
-export function gains(count, rowAt, nativeDecimals, method) {
-  const steps = gainsInSteps(count, rowAt, nativeDecimals, method);
+export function gains(count, rowAt, nativeDecimals, method, filter) {
+  const steps = gainsInSteps(count, rowAt, nativeDecimals, method, filter);
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;
   }
 }
 
+/** What lets every row through. */
+const ALL = { mint: "", from: null, to: null, passes: () => true };
+
 /**
- * `rowAt(0)` is the oldest row: `{mint, token, side, amount, native}`, amounts as text or `null`.
- * Returns positions in the order of their last trade, newest first, totals, and `events`: one
- * `{at, mint, gain}` for each sell that realised something. Yields now and then, so that a page
- * can do other things between.
+ * `rowAt(0)` is the oldest row: `{mint, token, side, amount, native, time}`, amounts as text or
+ * `null`. `filter`: figures are of the rows that it `passes`, lots of all rows before its `to`.
+ *
+ * Returns positions in the order of their last trade, newest first, totals, and `sales`: one
+ * `{at, mint, decimals, quantity, value, parts, gain}` for each sell that passes, `gain` `null` where nothing is
+ * realised, a part's `row` the place of its purchase or `null`. Yields now and then, so that a page can do other
+ * things between.
  */
-export function* gainsInSteps(count, rowAt, nativeDecimals, method) {
-  const Lots = METHODS[method];
+export function* gainsInSteps(count, rowAt, nativeDecimals, method, filter = ALL) {
   const decimals = scales(count, rowAt);
   yield;
   const books = new Map();
-  const events = [];
+  const sales = [];
+  let hasBegun = !filter.from;
   for (let at = 0; at < count; at += 1) {
     if (at % ROWS_PER_STEP === ROWS_PER_STEP - 1) yield;
     const row = rowAt(at);
-    const book = books.get(row.mint) ?? {
-      position: emptyPosition(row.mint, row.token),
-      lots: new Lots(),
-    };
+    if (filter.to && row.time >= filter.to) break;
+    if (!hasBegun && row.time >= filter.from) {
+      hasBegun = true;
+      begin(books);
+    }
+    if (filter.mint && row.mint !== filter.mint) continue;
+    const book = books.get(row.mint) ?? newBook(row, decimals, method);
     // Last in a map is what was set last.
     books.delete(row.mint);
     books.set(row.mint, book);
-    const { position, lots } = book;
-    position.decimals = decimals.get(row.mint);
-    position.token = row.token;
-    position[row.side === "buy" ? "buys" : "sells"] += 1;
-    const quantity = toUnits(row.amount, position.decimals);
-    const value = toUnits(row.native, nativeDecimals);
-    if (quantity === null || quantity === 0n) {
-      position.withoutAmount += 1;
-    } else if (row.side === "buy") {
-      buy(position, lots, quantity, value);
-    } else {
-      const gain = sell(position, lots, quantity, value);
-      if (gain !== null) events.push({ at, mint: row.mint, gain });
-    }
+    enter(book, row, at, { nativeDecimals, counts: filter.passes(row), sales });
   }
-  const positions = [...books.values()].reverse().map(({ position, lots }) => {
-    for (const { quantity, cost } of lots.open()) {
-      position.open += quantity;
-      if (cost === null) position.openUnvalued += quantity;
-      else position.openCost += cost;
-    }
-    return position;
-  });
-  return { positions, events, totals: totals(positions) };
+  if (!hasBegun) begin(books);
+  const positions = [...books.values()].reverse().map(close).filter(isTouched);
+  return { positions, sales, totals: totals(positions) };
 }
 
+function newBook(row, decimals, method) {
+  const position = emptyPosition(row.mint, row.token);
+  position.decimals = decimals.get(row.mint);
+  return { position, lots: new METHODS[method]() };
+}
+
+/** A period begins: what is held is carried over. */
+function begin(books) {
+  for (const { position, lots } of books.values()) {
+    position.opening = lots.held;
+    position.openingCost = openOf(lots).cost;
+  }
+}
+
+function enter({ position, lots }, row, at, { nativeDecimals, counts, sales }) {
+  const own = counts ? position : emptyPosition(null, null);
+  position.token = row.token;
+  own[row.side === "buy" ? "buys" : "sells"] += 1;
+  const quantity = toUnits(row.amount, position.decimals);
+  const value = toUnits(row.native, nativeDecimals);
+  if (quantity === null || quantity === 0n) {
+    own.withoutAmount += 1;
+  } else if (row.side === "buy") {
+    buy(own, quantity, value);
+    lots.buy(quantity, value, at);
+  } else {
+    const sold = sale(lots, quantity, value);
+    sell(own, sold);
+    if (counts) sales.push({ at, mint: row.mint, decimals: position.decimals, ...sold });
+  }
+}
+
+function close({ position, lots }) {
+  const { cost, unvalued } = openOf(lots);
+  position.open = lots.held;
+  position.openCost = cost;
+  position.openUnvalued = unvalued;
+  return position;
+}
+
+const isTouched = ({ buys, sells, opening }) => buys + sells > 0 || opening > 0n;
+
 const SUMMED = [
-  "buys", "sells", "spent", "received", "openCost", "realised", "realisedCost", "unmatchedProceeds",
+  "buys", "sells", "spent", "received", "openingCost", "openCost", "realised", "realisedCost", "unmatchedProceeds",
   "unvaluedProceeds", "unvaluedCost", "withoutValue", "withoutAmount", "wins", "judgedSells",
 ];
 

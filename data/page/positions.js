@@ -103,8 +103,9 @@ export class Positions {
     ];
   }
 
-  show(positions) {
+  show(positions, emptyText) {
     this.given = positions;
+    this.emptyText = emptyText;
     this.arrange();
   }
 
@@ -122,6 +123,6 @@ export class Positions {
       const sign = this.order.down ? -1 : 1;
       this.list.sort((a, b) => sign * ORDERS[this.order.by](a, b));
     }
-    this.grid.refresh("No positions yet.");
+    this.grid.refresh(this.emptyText ?? "");
   }
 }

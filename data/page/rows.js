@@ -27,26 +27,43 @@ export class Rows {
   /** Takes trades as the server wrote them, numbers as text. */
   add(trades) {
     const start = this.all.length;
-    for (const trade of trades) {
-      const row = {
-        signature: trade.signature,
-        side: trade.side === "buy" ? "buy" : "sell",
-        token: this.one(trade.token),
-        mint: this.one(trade.tokenMint),
-        native: trade.amountSol,
-        amount: trade.amount,
-        venue: this.one(trade.dex),
-        time: trade.blockTime,
-      };
-      this.all.push(row);
-      count(this.venues, row.venue);
-      const token = this.tokens.get(row.mint);
-      if (token) token.count += 1;
-      else this.tokens.set(row.mint, { symbol: row.token, count: 1 });
-    }
+    for (const trade of trades) this.all.push(this.row(trade));
     for (let at = start; at < this.all.length; at += 1) {
       if (this.passes(this.all[at])) this.shown.push(at);
     }
+  }
+
+  /** Takes new trades, oldest first: they stand above all others. */
+  addNew(trades) {
+    const rows = trades.map((trade) => ({ ...this.row(trade), isNew: true })).reverse();
+    this.all = rows.concat(this.all);
+    this.select();
+  }
+
+  row(trade) {
+    const row = {
+      signature: trade.signature,
+      side: trade.side === "buy" ? "buy" : "sell",
+      token: this.one(trade.token),
+      mint: this.one(trade.tokenMint),
+      native: trade.amountSol,
+      amount: trade.amount,
+      venue: this.one(trade.dex),
+      time: trade.blockTime,
+      isNew: false,
+    };
+    count(this.venues, row.venue);
+    const token = this.tokens.get(row.mint);
+    if (token) token.count += 1;
+    else this.tokens.set(row.mint, { symbol: row.token, count: 1 });
+    return row;
+  }
+
+  /** The newest first. */
+  years() {
+    if (this.all.length === 0) return [];
+    const [newest, oldest] = [this.all[0], this.all.at(-1)].map(({ time }) => Number(time.slice(0, 4)));
+    return Array.from({ length: newest - oldest + 1 }, (_, at) => String(newest - at));
   }
 
   /** One text for all rows that share it. */
@@ -81,13 +98,13 @@ export class Rows {
   }
 
   passes(row) {
-    const { mint, side, venue, from, to } = this.filter;
-    if (mint && row.mint !== mint) return false;
-    if (side && row.side !== side) return false;
-    if (venue && row.venue !== venue) return false;
-    // All times have one form, so that their texts order as they do.
-    if (from && row.time < from) return false;
-    return !to || row.time < to;
+    return passes(this.filter, row);
+  }
+
+  /** The filter as it is now. */
+  passing() {
+    const { filter } = this;
+    return (row) => passes(filter, row);
   }
 
   select() {
@@ -112,6 +129,21 @@ export class Rows {
   at(place) {
     return this.all[this.shown[place]];
   }
+}
+
+function passes({ mint, side, venue, from, to }, row) {
+  if (mint && row.mint !== mint) return false;
+  if (side && row.side !== side) return false;
+  if (venue && !isVenue(row.venue, venue)) return false;
+  // All times have one form, so that their texts order as they do.
+  if (from && row.time < from) return false;
+  return !to || row.time < to;
+}
+
+/** The venue of that name, or of the family whose name it is, as the server's `dex` has it. */
+export function isVenue(name, wanted) {
+  const [own, asked] = [name.toLowerCase(), wanted.toLowerCase()];
+  return own === asked || own.startsWith(`${asked} `);
 }
 
 function count(map, name) {

@@ -1,4 +1,4 @@
-// One wallet being read: its rows, where reading stands, and how fast it goes.
+// One wallet being read: its rows, where reading stands, and how fast it goes; then what is new.
 
 import { Refused, estimate } from "./api.js";
 import { Rows } from "./rows.js";
@@ -8,15 +8,19 @@ import { readHistory } from "./stream.js";
 const RATE_MILLIS = 3000;
 
 export class Session {
-  constructor({ onRows, onState }) {
+  constructor({ onRows, onNew, onState }) {
     this.rows = new Rows();
-    this.on = { rows: onRows, state: onState };
+    this.on = { rows: onRows, fresh: onNew, state: onState };
     this.wallet = null;
     this.state = "idle";
     this.note = "";
     this.error = null;
     this.cursor = null;
     this.final = null;
+    /** The whole history was read. */
+    this.isWhole = false;
+    /** Trades that came while it followed the chain. */
+    this.news = 0;
     /** About how many rows there will be, where the server says. */
     this.expected = null;
     this.stopper = null;
@@ -27,15 +31,26 @@ export class Session {
     return this.state === "reading" || this.state === "waiting";
   }
 
+  get isFollowing() {
+    return this.state === "following";
+  }
+
+  /** Whether asking again as it is can bring more. */
+  get canResume() {
+    return this.state === "stopped" || (this.state === "failed" && this.error?.status !== 400);
+  }
+
   /** Begins a wallet anew. */
   start(wallet) {
     this.stopper?.abort();
     this.rows.clear();
     this.wallet = wallet;
     this.cursor = null;
+    this.isWhole = false;
+    this.news = 0;
     this.expected = null;
     this.on.rows(0);
-    const run = this.run();
+    const run = this.run(false);
     this.expect();
     return run;
   }
@@ -44,10 +59,15 @@ export class Session {
     this.stopper?.abort();
   }
 
-  /** Goes on below the last row that arrived. */
+  /** Goes on below the last row that arrived, or after the newest. */
   resume(key) {
     if (key) this.wallet = { ...this.wallet, key };
-    return this.run();
+    return this.run(this.isWhole);
+  }
+
+  /** New trades as they become final. */
+  follow() {
+    return this.run(true);
   }
 
   async expect() {
@@ -60,50 +80,62 @@ export class Session {
 
   /** The part that is read; `null` where it is not known. */
   progress() {
-    if (this.state === "complete") return 1;
+    if (this.isWhole) return 1;
     if (this.expected === null || this.rows.length >= this.expected) return null;
     return this.rows.length / this.expected;
   }
 
-  async run() {
+  async run(follow) {
     const stopper = new AbortController();
     this.stopper = stopper;
     this.final = null;
     this.error = null;
     this.marks = [];
-    this.set("reading");
+    this.set(follow ? "following" : "reading");
     const { address, chain, key } = this.wallet;
     const mine = () => this.stopper === stopper;
     const on = {
-      trades: (trades, cursor) => mine() && this.take(trades, cursor),
+      trades: (trades, cursor, isLive) => mine() && this.take(trades, cursor, isLive),
       waiting: (seconds, why) => mine() && this.wait(seconds, why),
     };
     const { signal } = stopper;
     try {
       const { cursor } = this;
-      const final = await readHistory({ address, chain: chain.slug, key, cursor, signal, on });
+      const final = await readHistory({ address, chain: chain.slug, key, cursor, follow, signal, on });
       if (!mine()) return;
       this.final = final;
+      this.isWhole = true;
       this.set("complete");
     } catch (error) {
       if (!mine()) return;
-      if (signal.aborted) return this.set("stopped");
+      if (signal.aborted) return this.set(this.isWhole ? "complete" : "stopped");
       this.error = error;
       this.set("failed", error instanceof Refused ? error.message : String(error));
     }
   }
 
-  take(trades, cursor) {
+  take(trades, cursor, isLive) {
     this.cursor = cursor;
+    if (this.isWhole) return this.takeNew(trades, isLive);
     if (this.state !== "reading") this.set("reading");
     this.rows.add(trades);
     this.marks.push({ at: performance.now(), count: this.rows.length });
     this.on.rows(trades.length);
   }
 
+  /** A stream that follows begins with what came since the history was read, newest first. */
+  takeNew(trades, isLive) {
+    if (this.note) this.set("following");
+    if (trades.length === 0) return;
+    this.rows.addNew(isLive ? trades : [...trades].reverse());
+    this.news += trades.length;
+    this.on.fresh(trades.length);
+  }
+
   wait(seconds, why) {
     if (seconds === 0) return;
-    this.set("waiting", `${why || "nothing new yet"}; asking again in ${seconds} s`);
+    const note = `${why || "nothing new yet"}; asking again in ${seconds} s`;
+    this.set(this.isWhole ? "following" : "waiting", note);
   }
 
   set(state, note = "") {

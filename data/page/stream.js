@@ -4,36 +4,37 @@
 import { Refused, refusal, url } from "./api.js";
 import { readJson } from "./json.js";
 
+/** Of errors that end a stream for good; others are 400. */
+const STATUS = { INVALID_SESSION: 401, QUOTA_EXCEEDED: 402, HISTORY_CHANGED: 409, HISTORY_CUT: 502, HISTORY_UNPROVED: 503 };
 /** Pauses between streams that brought nothing, in seconds. */
 const PAUSES = [1, 2, 4, 8, 15, 30];
 /** The server sends a blank line every 10 s: silence for much longer is a dead connection. */
 const SILENCE_MAX = 45_000;
 
 /**
- * `on.trades(trades, cursor)` for each line, `on.waiting(seconds, why)` before a pause. Returns the
- * final line of a complete history; throws `Refused` where asking again would not help, and
- * `AbortError` when `signal` stops it.
+ * `on.trades(trades, cursor, isLive)` for each line, `on.waiting(seconds, why)` before a pause.
+ * Returns the final line of a complete history; with `follow` it never does. Throws `Refused` where
+ * asking again would not help, and `AbortError` when `signal` stops it.
  */
-export async function readHistory({ address, chain, key, cursor, signal, on }) {
+export async function readHistory({ address, chain, key, cursor, follow, signal, on }) {
   let empty = 0;
   for (;;) {
     let [brought, why, wait] = [false, "", null];
     try {
-      const final = await readStream({ address, chain, key, cursor, signal }, (line) => {
+      const final = await readStream({ address, chain, key, cursor, follow, signal }, (line) => {
         cursor = line.cursor;
-        brought ||= line.trades.length > 0;
-        on.trades(line.trades, cursor);
+        brought ||= line.trades.length > 0 || line.live === true;
+        on.trades(line.trades, cursor, line.live === true);
       });
       if (final?.complete === true) return final;
       cursor = final?.cursor ?? cursor;
-      // More will not come by asking again.
-      if (final?.error?.code === "QUOTA_EXCEEDED") {
-        throw new Refused(402, final.error.code, final.error.message);
-      }
+      if (final?.error) throwPermanent(final.error);
+      // A stream that follows ends with its window, whatever it brought.
+      brought ||= Boolean(follow && final && !final.error);
       why = final ? (final.error?.message ?? "") : "the connection was cut";
     } catch (error) {
       if (signal.aborted) throw error;
-      if (error instanceof Refused && !error.mayPass) throw error;
+      if (error instanceof Refused && (error.isPermanent || !error.mayPass)) throw error;
       why = error.message;
       wait = error.retryAfter ?? null;
     }
@@ -44,10 +45,15 @@ export async function readHistory({ address, chain, key, cursor, signal, on }) {
   }
 }
 
+/** More will not come by asking again as it is. */
+function throwPermanent({ code, message, retryable }) {
+  if (retryable === false) throw new Refused(STATUS[code] ?? 400, code, message, null, true);
+}
+
 /** One stream. Returns its final line, or nothing where it was cut before. */
-async function readStream({ address, chain, key, cursor, signal }, take) {
+async function readStream({ address, chain, key, cursor, follow, signal }, take) {
   const quiet = new AbortController();
-  const response = await fetch(url(address, chain, cursor), {
+  const response = await fetch(url(address, chain, cursor, follow), {
     headers: { authorization: `Bearer ${key}` },
     cache: "no-store",
     credentials: "omit",

@@ -31,6 +31,7 @@ export function showSummary(list, { totals, positions }, { symbol, decimals }) {
     entry("Win rate", percent(totals.wins, totals.judgedSells), { title: ofSells, className: "lead" }),
     entry("Buys · sells", `${whole(totals.buys)} · ${whole(totals.sells)}`),
     entry("Tokens", whole(positions.length)),
+    ...(totals.openingCost > 0n ? [money("Cost of what was carried over", totals.openingCost)] : []),
     money("Paid", totals.spent),
     money("Received", totals.received),
     money("Cost of what is open", totals.openCost),
@@ -41,8 +42,9 @@ export function showSummary(list, { totals, positions }, { symbol, decimals }) {
 }
 
 /** What the figures leave out, in a sentence. */
-export function summaryNote({ totals }, isComplete) {
+export function summaryNote({ totals }, { isComplete, isFiltered }) {
   const notes = [];
+  if (isFiltered) notes.push("Of the trades that match the filter; lots bought before count with their cost.");
   if (!isComplete) notes.push("Provisional until the history is complete: older buys are still missing.");
   if (totals.unmatchedTokens > 0) {
     notes.push(`${whole(totals.unmatchedTokens)} tokens were sold beyond what was bought here.`);

@@ -17,7 +17,8 @@ function make(tag, className, role) {
 /**
  * `columns`: `{id, title, hint, numeric, sortable, fill(cell, row)}`; cells are used again, so that
  * `fill` sets all that differs between rows. `on.sort(id)`, `on.open(row)`
- * for Enter and double click. `rowAt(place)` and `count()` tell what there is.
+ * for Enter, a click and a touch; `on.mark(element, row)` for what differs of a whole row. `rowAt(place)` and
+ * `count()` say what there is.
  */
 export class Grid {
   constructor(parent, { label, className, columns, rowAt, count, on }) {
@@ -31,11 +32,12 @@ export class Grid {
     this.root.setAttribute("aria-colcount", columns.length);
     this.root.append(this.head(), (this.body = make("div", "grid-body", "rowgroup")));
     this.empty = make("p", "grid-empty");
-    parent.append(this.root, this.empty);
+    // Above the grid, which takes all the room there is.
+    parent.append(this.empty, this.root);
     this.root.addEventListener("scroll", () => this.render(), { passive: true });
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("mousedown", (event) => this.point(event));
-    this.body.addEventListener("dblclick", () => this.open());
+    this.body.addEventListener("click", (event) => this.click(event));
     new ResizeObserver(() => this.measure()).observe(this.root);
   }
 
@@ -83,6 +85,7 @@ export class Grid {
     const count = this.count();
     this.root.setAttribute("aria-rowcount", count + 1);
     this.empty.textContent = count === 0 ? emptyText : "";
+    this.root.classList.toggle("is-empty", count === 0);
     this.active = Math.min(this.active, Math.max(count - 1, 0));
     this.size();
     for (const [place, node] of this.nodes) {
@@ -97,6 +100,7 @@ export class Grid {
     const count = this.count();
     this.root.setAttribute("aria-rowcount", count + 1);
     if (count > 0) this.empty.textContent = "";
+    this.root.classList.toggle("is-empty", count === 0);
     this.size();
     this.render();
   }
@@ -174,6 +178,7 @@ export class Grid {
     node.row.id = `${this.name}-${place}`;
     node.row.setAttribute("aria-rowindex", place + 2);
     for (const column of this.columns) column.fill(node.cells.get(column.id), row);
+    this.on.mark?.(node.row, row);
   }
 
   drop(place, node) {
@@ -199,6 +204,12 @@ export class Grid {
       if (node.row === row) this.active = place;
     }
     this.mark();
+  }
+
+  /** Links and selected text keep their own meaning. */
+  click(event) {
+    if (event.target.closest("a") || !getSelection().isCollapsed) return;
+    if (event.target.closest("[role=row]")) this.open();
   }
 
   open() {

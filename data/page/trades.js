@@ -14,7 +14,7 @@ function number(cell, text) {
   cell.title = text ?? "";
 }
 
-/** One link a cell, made once; rows are re-used. Out of the tab order: Enter opens the row. */
+/** One link a cell, made once; rows are re-used. Out of the tab order: Enter opens the row's panel. */
 function link(cell, text, href) {
   let anchor = cell.firstElementChild;
   if (!anchor) {
@@ -30,8 +30,10 @@ function link(cell, text, href) {
 }
 
 export class Trades {
-  constructor(parent, rows, chain) {
+  /** `isWhole()`: the history was read to its end. */
+  constructor(parent, rows, { chain, isWhole, onOpen }) {
     this.rows = rows;
+    this.isWhole = isWhole;
     this.grid = new Grid(parent, {
       label: "Trades",
       className: "trades",
@@ -40,10 +42,8 @@ export class Trades {
       count: () => rows.shown.length,
       on: {
         sort: (id) => this.sort(id),
-        open: ({ signature }) => {
-          const href = transactionLink(chain(), signature);
-          if (href) window.open(href, "_blank", "noopener,noreferrer");
-        },
+        open: onOpen,
+        mark: (element, row) => element.classList.toggle("is-new", row.isNew),
       },
     });
     this.grid.setOrder("time", true);
@@ -91,7 +91,8 @@ export class Trades {
   changed() {
     const { by, down } = this.rows.order;
     this.grid.setOrder(by, down);
-    this.grid.refresh(this.rows.length > 0 ? "No trade matches the filter." : "No trades yet.");
+    const none = this.isWhole() ? "This wallet has no trades." : "No trades yet.";
+    this.grid.refresh(this.rows.length > 0 ? "No trade matches the filter." : none);
   }
 
   countText() {

@@ -94,6 +94,8 @@ struct Inner {
 pub(super) struct KeyState {
     pub(super) bucket: Bucket,
     pub(super) streams: Places,
+    /// Gains that are being worked out.
+    pub(super) gains: Places,
 }
 
 /// A caller whose key is valid now.

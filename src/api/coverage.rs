@@ -1,6 +1,8 @@
 //! `GET /v1/wallets/{address}/coverage`: which heights of a wallet were read, by which way, and what
 //! those reads did not establish. Loads nothing and counts nothing.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use warp::http::StatusCode;
 use warp::reply::Response;
@@ -9,7 +11,7 @@ use super::error::ApiError;
 use super::handlers::{Call, find_chain};
 use super::query::{HistoryQuery, decode_segment};
 use super::reply;
-use crate::domain::{Address, TxId, Wallet};
+use crate::domain::{Address, Doubts, TxId, Wallet};
 use crate::history::{CoverageReport, SpanReport};
 use crate::registry::Chain;
 
@@ -24,9 +26,11 @@ struct Body<'a> {
     height: Option<u64>,
     /// When the chain was last asked for newer heights.
     as_of: Option<String>,
-    /// The first height that the nodes keep, where they do not keep all.
+    /// The first height that the nodes keep, where what lies below is missing or in doubt.
     history_cut: Option<u64>,
     blind_spots: Vec<&'static str>,
+    /// What the names in `blindSpots` and `doubts` mean.
+    meanings: BTreeMap<&'static str, &'static str>,
     spans: Vec<SpanBody>,
     gaps: Vec<GapBody>,
 }
@@ -84,9 +88,15 @@ fn body<'a>(known: Option<&CoverageReport>, wallet: &Wallet, chain: &'a Chain) -
         as_of: known.and_then(|report| report.checked_at).map(|at| at.seconds().to_string()),
         history_cut: known.and_then(|report| report.cut),
         blind_spots: known.map(|report| report.blind_spots.names().collect()).unwrap_or_default(),
+        meanings: known.map(meanings).unwrap_or_default(),
         spans: known.map(|report| report.spans.iter().map(span).collect()).unwrap_or_default(),
         gaps: known.map(|report| report.gaps.iter().map(gap).collect()).unwrap_or_default(),
     }
+}
+
+fn meanings(report: &CoverageReport) -> BTreeMap<&'static str, &'static str> {
+    let spans = report.spans.iter().map(|report| report.span.proof.doubts);
+    spans.fold(report.blind_spots, Doubts::union).meanings().collect()
 }
 
 fn span(report: &SpanReport) -> SpanBody {

@@ -30,6 +30,9 @@ pub(super) struct LineError<'a> {
     pub(super) r#type: String,
     /// Going on from the line's cursor can succeed without a change of the request or the key.
     pub(super) retryable: bool,
+    /// With `history_cut`: the first height that the nodes keep.
+    #[serde(rename = "historyCut", skip_serializing_if = "Option::is_none")]
+    pub(super) history_cut: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]

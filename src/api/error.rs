@@ -61,6 +61,15 @@ pub(super) enum ApiError {
     TooManyStreams { max: u32 },
     #[error("the server has too many streams open; try again shortly")]
     StreamsFull,
+    #[error("gains are worked out for {max} requests of this key, which is its maximum")]
+    TooManyPnl { max: usize },
+    #[error("gains are worked out for as many requests as the server takes; try again shortly")]
+    PnlFull,
+    #[error(
+        "the wallet has more than the {max} trades for which gains are worked out here; read its \
+         history, as `blotter pnl` does"
+    )]
+    TooManyTrades { max: u64 },
     #[error("{0}")]
     History(HistoryError),
 }
@@ -143,6 +152,8 @@ const TOO_MANY_STREAMS: Kind = kind(
     "too_many_streams",
     "Too many open streams",
 );
+const TOO_MANY_TRADES: Kind =
+    kind(StatusCode::UNPROCESSABLE_ENTITY, "TOO_MANY_TRADES", "too_many_trades", "Too many trades");
 const UPSTREAM_UNAVAILABLE: Kind =
     unavailable("UPSTREAM_UNAVAILABLE", "upstream_unavailable", "No node answers");
 const OVERLOADED: Kind = unavailable("OVERLOADED", "overloaded", "Overloaded");
@@ -193,8 +204,9 @@ impl ApiError {
             Self::NotFound => NOT_FOUND,
             Self::MethodNotAllowed { .. } => METHOD_NOT_ALLOWED,
             Self::RateLimited { .. } => RATE_LIMITED,
-            Self::TooManyStreams { .. } => TOO_MANY_STREAMS,
-            Self::StreamsFull => OVERLOADED,
+            Self::TooManyStreams { .. } | Self::TooManyPnl { .. } => TOO_MANY_STREAMS,
+            Self::StreamsFull | Self::PnlFull => OVERLOADED,
+            Self::TooManyTrades { .. } => TOO_MANY_TRADES,
             Self::History(error) => history_kind(error),
         }
     }

@@ -21,7 +21,7 @@ use super::handlers::{Call, find_chain};
 use super::reply;
 use super::visitors::{Peer, client, take};
 use crate::domain::row_json::rows_json;
-use crate::domain::{Address, Wallet};
+use crate::domain::{Address, Numbers, Wallet};
 use crate::history::Estimate;
 
 /// What a request brings beside its head.
@@ -128,7 +128,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn row(wallet: &Wallet, estimate: &Estimate, decimals: u8, with_sample: bool) -> EstimateRow {
     let mut out = b"[".to_vec();
     if with_sample {
-        rows_json(&estimate.sample, decimals, &mut out);
+        rows_json(&estimate.sample, decimals, Numbers::Literal, &mut out);
     }
     out.push(b']');
     EstimateRow {

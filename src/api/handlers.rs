@@ -21,8 +21,8 @@ use super::gate::{Place, Rate, RateState};
 use super::guarded::Guarded;
 use super::limits::MetricsAccess;
 use super::query::{HistoryQuery, decode_segment};
-use super::{cors, coverage, explain, page, reference, reply, stream};
-use crate::domain::{Address, ChainId, Cursor, Filter, UnixMillis, Wallet};
+use super::{cors, coverage, explain, gains, page, reference, reply, stream};
+use crate::domain::{Address, ChainId, Cursor, Filter, Numbers, UnixMillis, Wallet};
 use crate::history::{WalkRequest, Want};
 use crate::registry::Chain;
 
@@ -40,6 +40,8 @@ pub(super) enum Endpoint {
     Explain(String, String),
     /// With the address segment.
     Coverage(String),
+    /// With the address segment.
+    Pnl(String),
     Chains,
     Usage,
     Estimate,
@@ -65,6 +67,7 @@ impl Endpoint {
             Self::History(_) => "history",
             Self::Explain(..) => "explain",
             Self::Coverage(_) => "coverage",
+            Self::Pnl(_) => "pnl",
             Self::Chains => "chains",
             Self::Usage => "usage",
             Self::Estimate => "estimate",
@@ -191,6 +194,7 @@ async fn dispatch(
         Endpoint::History(segment) => history(call, segment).await,
         Endpoint::Explain(segment, signature) => explain::answer(call, segment, signature).await,
         Endpoint::Coverage(segment) => coverage::answer(call, segment).await,
+        Endpoint::Pnl(segment) => gains::answer(call, segment).await,
         Endpoint::Chains => chains(call),
         Endpoint::Usage => usage(call).await,
         Endpoint::Estimate => estimate(call, received).await,
@@ -221,9 +225,10 @@ pub(super) struct Asked {
     pub(super) cursor: Option<Cursor>,
     pub(super) filter: Filter,
     pub(super) follow: bool,
+    pub(super) numbers: Numbers,
     /// As the client sent it.
     pub(super) path: String,
-    /// The filter's parameters, to be sent again with the next page's cursor.
+    /// Parameters to be sent again with the next page's cursor.
     pub(super) filter_query: String,
     pub(super) coding: Coding,
 }
@@ -236,7 +241,7 @@ impl Asked {
             .map_err(|rule| ApiError::InvalidAddress { rule })?;
         let wallet = Wallet { chain: chain.id, address };
         let filter = query.filter.on(chain.family)?;
-        let cursor = query.cursor.map(|text| Cursor::decode(&text, &wallet)).transpose();
+        let cursor = query.cursor.as_deref().map(|text| Cursor::decode(text, &wallet)).transpose();
         let cursor = cursor.map_err(|_| ApiError::InvalidCursor)?;
         let fits =
             |cursor: &Cursor| cursor.filter == filter.tag() && (query.follow || !cursor.live);
@@ -252,8 +257,9 @@ impl Asked {
             cursor,
             filter,
             follow: query.follow,
+            numbers: query.numbers,
             path: call.path.clone(),
-            filter_query: query.filter.repeated(),
+            filter_query: query.repeated(),
             coding: Coding::accepted(&call.headers),
         })
     }

@@ -34,6 +34,14 @@ pub struct ApiLimits {
     pub streams_max: usize,
     /// The same for one key that does not set its own number.
     pub streams_per_key_max: u32,
+    /// Gains worked out at one time, of all keys and of one: each holds its wallet's rows in memory.
+    pub pnl_at_once_max: usize,
+    pub pnl_per_key_max: usize,
+    /// Rows of a wallet whose gains are worked out; one with more is refused. A row takes some 170
+    /// bytes, its lot as many.
+    pub pnl_rows_max: u64,
+    /// Rows that are counted before other requests have their turn.
+    pub pnl_slice_rows: usize,
     /// Requests that a key with a rate may have saved up, as time at that rate.
     pub rate_burst: Duration,
     /// A longer `x-request-id` of a client is replaced.
@@ -103,6 +111,10 @@ impl Default for ApiLimits {
             page_rows_buffered_max: 1000,
             streams_max: 2048,
             streams_per_key_max: 64,
+            pnl_at_once_max: 4,
+            pnl_per_key_max: 2,
+            pnl_rows_max: 500_000,
+            pnl_slice_rows: 2000,
             rate_burst: Duration::from_secs(1),
             request_id_chars_max: 128,
             retry_after: Duration::from_secs(5),

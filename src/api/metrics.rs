@@ -131,6 +131,17 @@ impl Collector for Collected {
             ("load_failures", "Failed loads", &metrics.load_failures),
             ("worker_panics", "Workers that panicked", &metrics.worker_panics),
             ("reorganisations", "Histories cut back", &metrics.reorganisations),
+            ("audited_heights", "Finished heights read a second time", &metrics.audited_heights),
+            (
+                "audit_missing",
+                "Transactions that a second read of finished heights brought",
+                &metrics.audit_missing,
+            ),
+            (
+                "audit_unseen",
+                "Stored transactions that two later reads did not show",
+                &metrics.audit_unseen,
+            ),
         ];
         for (name, help, value) in counters {
             counter(&mut encoder, name, help, value.get())?;

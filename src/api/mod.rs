@@ -17,6 +17,7 @@ mod error;
 mod estimate;
 mod explain;
 mod framing;
+mod gains;
 mod gate;
 mod guarded;
 mod handlers;
@@ -24,6 +25,7 @@ mod limits;
 mod metrics;
 mod nodes;
 mod page;
+mod parameters;
 mod query;
 mod reference;
 mod reply;
@@ -47,7 +49,7 @@ pub use auth::{KeyInfo, KeyRing, Keys};
 pub use coverage::coverage_json;
 pub use explain::explanation_json;
 pub use limits::{ApiLimits, MetricsAccess};
-pub use query::read_time;
+pub use query::{read_time, read_year};
 pub use server::Drained;
 pub use visitors::Proxies;
 
@@ -80,6 +82,8 @@ struct App {
     limits: ApiLimits,
     metrics: Metrics,
     streams: Places,
+    /// Gains that are being worked out.
+    gains: Places,
     visitors: Visitors,
     /// The calls to nodes that estimates may make.
     estimates: Bucket,
@@ -101,6 +105,7 @@ impl Api {
             limits,
             metrics,
             streams: Places::default(),
+            gains: Places::default(),
             visitors: Visitors::default(),
             estimates: Bucket::default(),
             reference: reference::page(),

@@ -122,7 +122,7 @@ impl Page {
                 if self.rows_written > 0 {
                     self.out.push(b',');
                 }
-                rows_json(rows, self.asked.native_decimals, &mut self.out);
+                rows_json(rows, self.asked.native_decimals, self.asked.numbers, &mut self.out);
                 let written = u64::try_from(rows.len()).unwrap_or(u64::MAX);
                 self.rows_written += written;
                 self.app.metrics.trades_written.inc_by(written);
@@ -168,7 +168,7 @@ fn is_last(end: &End) -> bool {
 
 /// Why a page without rows is an error instead of an empty page that asks the client to come back.
 /// Where some history is stored and a node fails, coming back is right.
-fn refusal(end: &End) -> Option<HistoryError> {
+pub(super) fn refusal(end: &End) -> Option<HistoryError> {
     let error = end.error.clone()?;
     match error {
         HistoryError::UpstreamUnavailable { .. } if end.trade_count > 0 => None,

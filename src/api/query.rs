@@ -1,11 +1,5 @@
-//! The query string and the address segment, read by hand: what is wrong is told by name.
-//!
-//! Parameters that are not known are ignored, so that clients written for a later version work,
-//! but a misspelt one is refused: without it the answer would be another one. A known one that
-//! stands twice is refused, because either value could be meant.
+//! The parameters of a history request.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,14 +7,12 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::error::ApiError;
-use crate::domain::{Address, Family, Filter, Side, UnixSeconds};
+pub(super) use super::parameters::decode_segment;
+use super::parameters::{escape, parameters};
+use crate::domain::{Address, Family, Filter, Numbers, Side, UnixSeconds};
 
-const NAMES: [&str; 9] =
-    ["chain", "limit", "cursor", "token", "side", "dex", "from", "to", "follow"];
-/// From here on two letters may be wrong.
-const LONG_NAME_CHARS: usize = 6;
-/// Up to here a name is near words that mean something else.
-const SHORT_NAME_CHARS: usize = 3;
+const NAMES: [&str; 10] =
+    ["chain", "limit", "cursor", "token", "side", "dex", "from", "to", "follow", "numbers"];
 /// The largest integer that every JSON reader holds exactly; a larger `limit` counts as this one.
 const LIMIT_MAX: u64 = (1 << 53) - 1;
 /// `limit` without a value.
@@ -39,6 +31,7 @@ pub(super) struct HistoryQuery {
     pub(super) filter: FilterQuery,
     /// After the history, what is new.
     pub(super) follow: bool,
+    pub(super) numbers: Numbers,
 }
 
 /// The parameters that choose among rows. The token is read once its chain is known.
@@ -53,21 +46,8 @@ pub(super) struct FilterQuery {
 
 impl HistoryQuery {
     pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
-        let mut raw = NAMES.map(|name| (name, None));
-        for pair in query.split('&') {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let name = decode(name);
-            let known = raw.iter_mut().find(|(known, _)| *name == *known.as_bytes());
-            let Some((name, slot)) = known else {
-                refuse_misspelt(&name)?;
-                continue;
-            };
-            if slot.replace(decode(value)).is_some() {
-                return Err(ApiError::InvalidParameter { name, rule: "it may stand once only" });
-            }
-        }
-        let [chain, limit, cursor, token, side, dex, from, to, follow] =
-            raw.map(|(name, value)| value.map(|value| text(name, value)).transpose());
+        let [chain, limit, cursor, token, side, dex, from, to, follow, numbers] =
+            parameters(query, NAMES)?;
         let limit = limit?.map(|limit| parse_limit(&limit)).transpose()?;
         let filter = FilterQuery {
             token: token?,
@@ -76,11 +56,22 @@ impl HistoryQuery {
             from: from?.map(|time| parse_time("from", &time)).transpose()?,
             to: to?.map(|time| parse_time("to", &time)).transpose()?,
         };
+        let numbers = numbers?.map(|numbers| parse_numbers(&numbers)).transpose()?;
         let follow = follow?.map(|follow| parse_follow(&follow)).transpose()?.unwrap_or(false);
         // Clients that keep them in variables send empty ones first.
         let cursor = cursor?.filter(|cursor| !cursor.is_empty());
         let chain = chain?.filter(|chain| !chain.is_empty());
-        Self { chain, limit, cursor, filter, follow }.agreeing()
+        let numbers = numbers.unwrap_or_default();
+        Self { chain, limit, cursor, filter, follow, numbers }.agreeing()
+    }
+
+    /// What has to be sent again with the next page's cursor, to stand behind other parameters.
+    pub(super) fn repeated(&self) -> String {
+        let numbers = match self.numbers {
+            Numbers::Literal => "",
+            Numbers::Text => "&numbers=string",
+        };
+        self.filter.repeated() + numbers
     }
 
     /// Refuses parameters that do not go together.
@@ -101,13 +92,18 @@ impl HistoryQuery {
 impl FilterQuery {
     /// The filter on a chain of this family.
     pub(super) fn on(&self, family: Family) -> Result<Filter, ApiError> {
-        let token = self.token.as_deref().map(|token| parse_token(family, token)).transpose()?;
+        let token = self
+            .token
+            .as_deref()
+            .map(|token| Address::parse_token(family, token))
+            .transpose()
+            .map_err(|rule| ApiError::InvalidToken { rule })?;
         let venue = self.dex.as_deref().map(|dex| Arc::from(dex.to_lowercase()));
         Ok(Filter { token, side: self.side, venue, from: self.from, to: self.to })
     }
 
     /// The same parameters once more, to stand behind others.
-    pub(super) fn repeated(&self) -> String {
+    fn repeated(&self) -> String {
         let side = self.side.map(|side| match side {
             Side::Buy => "buy".to_owned(),
             Side::Sell => "sell".to_owned(),
@@ -125,67 +121,8 @@ impl FilterQuery {
     }
 }
 
-const fn wrong<T>(name: &'static str, rule: &'static str) -> Result<T, ApiError> {
+pub(super) const fn wrong<T>(name: &'static str, rule: &'static str) -> Result<T, ApiError> {
     Err(ApiError::InvalidParameter { name, rule })
-}
-
-/// Refuses a name that is nearly a known one.
-fn refuse_misspelt(name: &[u8]) -> Result<(), ApiError> {
-    let Ok(name) = std::str::from_utf8(name) else { return Ok(()) };
-    match NAMES.into_iter().find(|known| is_near(name, known)) {
-        Some(known) => Err(ApiError::MisspeltParameter { name: name.to_owned(), known }),
-        None => Ok(()),
-    }
-}
-
-/// One change apart, or two of a long name. Many words are near a short one: there only what is
-/// put behind or between its letters counts.
-fn is_near(name: &str, known: &str) -> bool {
-    let most = if known.len() >= LONG_NAME_CHARS { 2 } else { 1 };
-    if name.len().abs_diff(known.len()) > most {
-        return false;
-    }
-    let name = name.to_ascii_lowercase();
-    let kept = if known.len() < SHORT_NAME_CHARS { known } else { known.get(..1).unwrap_or(known) };
-    let is_other =
-        known.len() <= SHORT_NAME_CHARS && (name.len() < known.len() || !name.starts_with(kept));
-    !is_other && distance(&name, known) <= most
-}
-
-/// Letters put in, left out or put for others, and neighbours that changed places.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
-    let at = |rows: &[Vec<usize>], row: usize, column: usize| {
-        rows.get(row).and_then(|row| row.get(column)).copied().unwrap_or(usize::MAX - 1)
-    };
-    for (i, a) in one.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in other.iter().enumerate() {
-            let left = row.last().copied().unwrap_or_default() + 1;
-            let mut least =
-                left.min(at(&rows, i, j + 1) + 1).min(at(&rows, i, j) + usize::from(a != b));
-            let swapped =
-                i > 0 && j > 0 && one.get(i - 1) == Some(b) && other.get(j - 1) == Some(a);
-            if swapped {
-                least = least.min(at(&rows, i - 1, j - 1) + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    at(&rows, one.len(), other.len())
-}
-
-/// As rows show it: an address, or the number of a TRC-10 token.
-fn parse_token(family: Family, text: &str) -> Result<Address, ApiError> {
-    if family == Family::Tron
-        && let Ok(number) = text.parse()
-        && Address::is_tron_asset(number)
-    {
-        return Ok(Address::tron_asset(number));
-    }
-    Address::parse(family, text).map_err(|rule| ApiError::InvalidToken { rule })
 }
 
 fn parse_side(text: &str) -> Result<Side, ApiError> {
@@ -201,6 +138,14 @@ fn parse_dex(text: String) -> Result<String, ApiError> {
     if fits { Ok(text) } else { wrong("dex", "expected a venue's name as in a trade's dex") }
 }
 
+pub(super) fn parse_numbers(text: &str) -> Result<Numbers, ApiError> {
+    match text {
+        "string" => Ok(Numbers::Text),
+        "number" => Ok(Numbers::Literal),
+        _ => wrong("numbers", "expected string or number"),
+    }
+}
+
 fn parse_follow(text: &str) -> Result<bool, ApiError> {
     match text {
         "1" | "true" => Ok(true),
@@ -209,7 +154,7 @@ fn parse_follow(text: &str) -> Result<bool, ApiError> {
     }
 }
 
-fn parse_time(name: &'static str, text: &str) -> Result<UnixSeconds, ApiError> {
+pub(super) fn parse_time(name: &'static str, text: &str) -> Result<UnixSeconds, ApiError> {
     const RULE: &str = "expected unix seconds, or a date or time of ISO 8601 from 1970 to 2106 \
                         such as 2026-01-31 or 2026-01-31T12:00:00Z";
     read_time(text).map_or_else(|| wrong(name, RULE), Ok)
@@ -227,6 +172,12 @@ pub fn read_time(text: &str) -> Option<UnixSeconds> {
     seconds.map(UnixSeconds)
 }
 
+/// A calendar year in UTC: its first moment and that of the next one.
+pub fn read_year(text: &str) -> Option<(UnixSeconds, UnixSeconds)> {
+    let year = text.parse::<u32>().ok().filter(|_| text.len() == 4)?;
+    Some((read_time(&format!("{year}-01-01"))?, read_time(&format!("{}-01-01", year + 1))?))
+}
+
 fn iso_seconds(text: &str) -> Option<u32> {
     // The sign of an offset that was not percent-encoded has become a space.
     let text = text.replace(' ', "+");
@@ -236,11 +187,6 @@ fn iso_seconds(text: &str) -> Option<u32> {
     })?;
     let fraction = i64::from(time.subsec_nanosecond() > 0);
     u32::try_from(time.as_second() + fraction).ok()
-}
-
-fn text(name: &'static str, bytes: Cow<'_, [u8]>) -> Result<String, ApiError> {
-    let rule = "its percent-encoding is not valid UTF-8";
-    String::from_utf8(bytes.into_owned()).map_err(|_| ApiError::InvalidParameter { name, rule })
 }
 
 fn parse_limit(text: &str) -> Result<u64, ApiError> {
@@ -259,59 +205,6 @@ fn parse_limit(text: &str) -> Result<u64, ApiError> {
     }
     // All digits, so that it only fails by being too large.
     Ok(digits.parse().unwrap_or(LIMIT_MAX).clamp(1, LIMIT_MAX))
-}
-
-/// The address of the path.
-pub(super) fn decode_segment(segment: &str) -> Result<String, ApiError> {
-    String::from_utf8(unescape(segment, false).into_owned())
-        .map_err(|_| ApiError::UnreadableAddress)
-}
-
-/// Percent-encoding of everything that could mean something in a URL.
-fn escape(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-        out
-    })
-}
-
-fn decode(text: &str) -> Cow<'_, [u8]> {
-    unescape(text, true)
-}
-
-/// Percent-decoding; a `%` without two hex digits stands for itself.
-fn unescape(text: &str, plus_is_space: bool) -> Cow<'_, [u8]> {
-    // To the end in any case: a loop without a way out is quicker, and cursors are long.
-    if !text.bytes().fold(false, |found, byte| found | matches!(byte, b'%' | b'+')) {
-        return text.as_bytes().into();
-    }
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        out.push(match first {
-            b'%' => match tail.split_first_chunk::<2>().and_then(|(hex, _)| byte(*hex)) {
-                Some(byte) => {
-                    rest = tail.get(2..).unwrap_or_default();
-                    byte
-                }
-                None => b'%',
-            },
-            b'+' if plus_is_space => b' ',
-            other => *other,
-        });
-    }
-    out.into()
-}
-
-fn byte(hex: [u8; 2]) -> Option<u8> {
-    let [high, low] = hex.map(|digit| char::from(digit).to_digit(16));
-    u8::try_from(high? * 16 + low?).ok()
 }
 
 #[cfg(test)]

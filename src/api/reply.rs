@@ -177,6 +177,9 @@ pub(super) fn error(call: &Call, error: &ApiError) -> Response {
         | ApiError::NotFound
         | ApiError::TooManyStreams { .. }
         | ApiError::StreamsFull
+        | ApiError::TooManyPnl { .. }
+        | ApiError::PnlFull
+        | ApiError::TooManyTrades { .. }
         | ApiError::History(_) => {}
     }
     response

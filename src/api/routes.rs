@@ -57,6 +57,7 @@ fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone 
     let chains = versioned().and(warp::path!("chains")).map(|| Endpoint::Chains);
     let explain = versioned().and(warp::path!("wallets" / String / "explain" / String));
     let coverage = versioned().and(warp::path!("wallets" / String / "coverage"));
+    let pnl = versioned().and(warp::path!("wallets" / String / "pnl"));
     let usage = versioned().and(warp::path!("usage")).map(|| Endpoint::Usage);
     let estimate = versioned().and(warp::path!("billing" / "estimate")).map(|| Endpoint::Estimate);
     history
@@ -64,6 +65,8 @@ fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone 
         .or(explain.map(Endpoint::Explain))
         .unify()
         .or(coverage.map(Endpoint::Coverage))
+        .unify()
+        .or(pnl.map(Endpoint::Pnl))
         .unify()
         .or(chains)
         .unify()

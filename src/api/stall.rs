@@ -1,5 +1,5 @@
-//! A connection whose client has to go on reading: a write that makes no progress for too long
-//! fails, which drops the answer and its walk.
+//! A connection whose client has to go on reading: where it accepts less than a minimum of bytes
+//! in a time limit, the write fails, which drops the answer and its walk.
 
 use std::future::Future as _;
 use std::io::{self, ErrorKind, IoSlice};
@@ -12,6 +12,10 @@ use tokio::time::{Instant, Sleep};
 
 use super::framing::Counter;
 
+/// Bytes that a client has to accept within the time limit, as long as there are so many: about
+/// 140 a second. Less is a connection that is kept, not one that is read.
+const ACCEPTED_MIN: usize = 4096;
+
 #[derive(Debug)]
 pub(super) struct StallGuard<T> {
     inner: T,
@@ -20,27 +24,39 @@ pub(super) struct StallGuard<T> {
     /// Made at the first wait, since most connections never have one.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
+    /// Since the timer began.
+    accepted: usize,
 }
 
 impl<T> StallGuard<T> {
     pub(super) fn new(inner: T, counter: Counter, wait_max: Duration) -> Self {
-        Self { inner, counter, wait_max, timer: None, is_waiting: false }
+        Self { inner, counter, wait_max, timer: None, is_waiting: false, accepted: 0 }
     }
 
-    /// Passes on what a write came to; a wait that lasts too long becomes an error.
-    fn watch<R>(
+    /// Counts what a write brought; a wait that lasts too long becomes an error.
+    fn watch(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let Poll::Ready(Ok(bytes)) = &written else { return self.wait(cx, written) };
+        self.accepted = self.accepted.saturating_add(*bytes);
+        self.is_waiting &= self.accepted < ACCEPTED_MIN;
+        written
+    }
+
+    fn wait<R>(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
         if written.is_ready() {
-            self.is_waiting = false;
             return written;
         }
         let deadline = Instant::now() + self.wait_max;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if !self.is_waiting {
-            self.is_waiting = true;
+            (self.is_waiting, self.accepted) = (true, 0);
             timer.as_mut().reset(deadline);
         }
         ready!(timer.as_mut().poll(cx));
@@ -85,8 +101,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for StallGuard<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // All that there was is accepted: the next wait is one of its own.
         let flushed = Pin::new(&mut self.inner).poll_flush(cx);
-        self.watch(cx, flushed)
+        self.is_waiting &= flushed.is_pending();
+        self.wait(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -112,17 +130,49 @@ mod tests {
         assert_eq!((error.kind(), started.elapsed()), (ErrorKind::TimedOut, WAIT));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_slow_reader_that_goes_on_is_served() {
-        let (ours, mut theirs) = duplex(16);
+    /// Writes ten times as much as a reader takes every 29 seconds.
+    async fn slow(bytes: usize) -> io::Result<()> {
+        let (ours, mut theirs) = duplex(bytes);
         let mut guarded = StallGuard::new(ours, Counter::default(), WAIT);
         let read = async {
             for _ in 0..10 {
                 tokio::time::sleep(LESS).await;
-                theirs.read_exact(&mut [0; 10]).await.unwrap();
+                if theirs.read_exact(&mut vec![0; bytes]).await.is_err() {
+                    return;
+                }
             }
         };
-        let (written, ()) = tokio::join!(guarded.write_all(&[0; 100]), read);
-        written.unwrap();
+        let write = async { guarded.write_all(&vec![0; 10 * bytes]).await };
+        tokio::pin!(read);
+        tokio::select! {
+            written = write => written,
+            () = &mut read => Ok(()),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_that_goes_on_is_served_and_one_that_drips_is_not() {
+        slow(ACCEPTED_MIN).await.unwrap();
+        let error = slow(ACCEPTED_MIN - 1).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn small_answers_with_pauses_between_them_are_no_stall() {
+        let (ours, mut theirs) = duplex(16);
+        let mut guarded = StallGuard::new(ours, Counter::default(), WAIT);
+        let read = async {
+            for _ in 0..4 {
+                tokio::time::sleep(LESS).await;
+                theirs.read_exact(&mut [0; 20]).await.unwrap();
+            }
+        };
+        let write = async {
+            for _ in 0..4 {
+                guarded.write_all(&[0; 20]).await.unwrap();
+                guarded.flush().await.unwrap();
+            }
+        };
+        tokio::join!(write, read);
     }
 }

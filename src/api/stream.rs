@@ -15,8 +15,8 @@ use super::error::ApiError;
 use super::guarded::Guarded;
 use super::handlers::{Asked, StreamPlace};
 use super::reply;
-use crate::domain::Wallet;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
+use crate::domain::{Numbers, Wallet};
 use crate::history::{End, HistoryError, Step};
 
 /// Room for a cursor, the final line and what stands around the rows.
@@ -28,6 +28,7 @@ struct Lines {
     wallet: Wallet,
     walk: Guarded,
     native_decimals: u8,
+    numbers: Numbers,
     /// A step that was taken before the stream was opened.
     first: Option<Step>,
     ended: bool,
@@ -51,10 +52,11 @@ pub(super) async fn answer(
         return Err(ApiError::History(error.clone()));
     }
     let as_of = walk.as_of().await;
-    let native_decimals = asked.native_decimals;
+    let (native_decimals, numbers) = (asked.native_decimals, asked.numbers);
     let (app, wallet, coding) = (Arc::clone(app), asked.wallet, asked.coding);
     drop(asked);
-    let lines = Lines { app, wallet, walk, native_decimals, first, ended: false, _place: place };
+    let lines =
+        Lines { app, wallet, walk, native_decimals, numbers, first, ended: false, _place: place };
     let frames = stream::unfold(lines, |mut lines| async move {
         let frame = lines.next_frame().await?;
         Some((Ok::<_, Infallible>(frame), lines))
@@ -99,7 +101,7 @@ impl Lines {
             Step::Rows(rows) => {
                 out.reserve(rows.len() * ROW_BYTES_TYPICAL + LINE_BYTES_BESIDE_ROWS);
                 out.extend_from_slice(b"{\"trades\":[");
-                rows_json(rows, self.native_decimals, out);
+                rows_json(rows, self.native_decimals, self.numbers, out);
                 out.extend_from_slice(b"],\"cursor\":");
                 string(out, &self.cursor());
                 if self.walk.is_live() {
@@ -133,10 +135,12 @@ impl Lines {
             let first = end.first_trade.map_or("null".to_owned(), |time| format!("\"{time}\""));
             out.extend_from_slice(format!(",\"firstTrade\":{first}").as_bytes());
         } else if let Some(error) = &end.error {
+            let history_cut = error.history_cut();
             let error = ApiError::History(error.clone());
             let (kind, retryable) = (error.kind(), error.is_retryable());
             let message = &self.app.message(&error);
-            let line = LineError { code: kind.group, message, r#type: kind.uri(), retryable };
+            let (code, r#type) = (kind.group, kind.uri());
+            let line = LineError { code, message, r#type, retryable, history_cut };
             out.extend_from_slice(b",\"error\":");
             out.extend_from_slice(&serde_json::to_vec(&line).unwrap_or_default());
         }

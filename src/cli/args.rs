@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::config::{Flags, Listen};
 use super::keys_file::ShownId;
 use super::units::Rate;
+use crate::api::{read_time, read_year};
 use crate::demo::{LARGE_TRADES, LARGE_TRADES_MAX};
+use crate::domain::UnixSeconds;
+use crate::pnl::{Method, Period};
 
 /// Every buy and sell of a wallet, from ordinary chain nodes.
 #[derive(Debug, Parser)]
@@ -199,14 +202,60 @@ pub(super) struct PnlArgs {
     /// How to write the result
     #[arg(long, value_enum, default_value_t = PnlFormat::Table)]
     pub(super) format: PnlFormat,
+    /// Only what was traded from this time on, with lots bought before: a date or time of ISO 8601,
+    /// or unix seconds
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    pub(super) from: Option<UnixSeconds>,
+    /// Only what was traded before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    pub(super) to: Option<UnixSeconds>,
+    /// Only that calendar year, in UTC
+    #[arg(long, value_name = "YEAR", conflicts_with_all = ["from", "to"], value_parser = parse_year)]
+    pub(super) year: Option<Period>,
+    /// Each sale with its lots: in JSON with the figures, in a table and CSV in place of them
+    #[arg(long)]
+    pub(super) disposals: bool,
+}
+
+impl PnlArgs {
+    pub(super) fn period(&self) -> Period {
+        self.year.unwrap_or(Period { from: self.from, to: self.to })
+    }
+}
+
+fn parse_moment(text: &str) -> Result<UnixSeconds, String> {
+    read_time(text).ok_or_else(|| {
+        "expected a date or time of ISO 8601 such as 2026-01-31, or unix seconds".to_owned()
+    })
+}
+
+fn parse_year(text: &str) -> Result<Period, String> {
+    read_year(text)
+        .map(|(from, to)| Period { from: Some(from), to: Some(to) })
+        .ok_or_else(|| "expected a year from 1970 to 2105".to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum PnlMethod {
     /// First in, first out
     Fifo,
+    /// Last in, first out
+    Lifo,
+    /// Highest cost first
+    Hifo,
     /// At the average cost
     Average,
+}
+
+impl PnlMethod {
+    pub(super) fn method(self) -> Method {
+        match self {
+            Self::Fifo => Method::Fifo,
+            Self::Lifo => Method::Lifo,
+            Self::Hifo => Method::Hifo,
+            Self::Average => Method::Average,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -215,7 +264,7 @@ pub(super) enum PnlFormat {
     Table,
     /// One JSON object
     Json,
-    /// Comma-separated, with a header line, one line a token
+    /// Comma-separated, with a header line, one line a token, or a lot of a disposal
     Csv,
 }
 
@@ -240,6 +289,9 @@ pub(super) struct VerifyArgs {
     /// Read the wallet from this node too, and list what differs
     #[arg(long, value_name = "URL")]
     pub(super) against: Option<String>,
+    /// First read all finished heights again, by another way where there is one, and store what was missing
+    #[arg(long)]
+    pub(super) repair: bool,
     /// Show the tokens without a residue too
     #[arg(long)]
     pub(super) all: bool,

@@ -9,6 +9,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use tokio::time::Instant;
 
+use super::coverage_note::CoverageNote;
 use super::errors::CliError;
 use super::http_get::{Client, GetAnswer, GetError, require_private};
 use super::output::{Ending, TradeLine};
@@ -23,6 +24,8 @@ const PAGE_ROWS: u64 = 10_000;
 const PAGE_BYTES_MAX: usize = 64 << 20;
 /// Above the server's own wait for rows that are being loaded.
 const PAGE_WAIT_MAX: Duration = Duration::from_secs(90);
+/// It is asked for once, and not waited for long.
+const COVERAGE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Failed tries in a row after which the reading ends.
 const TRIES_MAX: u32 = 6;
 const PAUSE_MIN: Duration = Duration::from_millis(500);
@@ -97,6 +100,11 @@ impl Asked {
         format!("{base}/v1/wallets/{address}/explain/{tx}?chain={chain}")
     }
 
+    fn coverage_url(&self) -> String {
+        let Self { base, address, chain, .. } = self;
+        format!("{}/v1/wallets/{address}/coverage?chain={chain}", base.expose())
+    }
+
     fn page_url(&self, rows: u64, cursor: Option<&str>) -> String {
         let Self { base, address, chain, .. } = self;
         // Cursors are base64url: nothing in them needs escaping.
@@ -123,7 +131,7 @@ pub(super) async fn read(
     };
     let stop = signals::stop()?;
     tokio::pin!(stop);
-    loop {
+    let outcome = loop {
         let left = asked.limit.map_or(PAGE_ROWS, |limit| limit.saturating_sub(writer.written()));
         let url = asked.page_url(left.min(PAGE_ROWS), reading.cursor.as_deref());
         let page = tokio::select! {
@@ -139,19 +147,27 @@ pub(super) async fn read(
                 return Err(CliError::plain(reason));
             }
             Err(Miss::Final(reason) | Miss::Passing(reason, _) | Miss::Unreachable(reason)) => {
-                return Ok(reading.short(reason));
+                break reading.short(reason);
             }
         };
         let is_last = page.cursor.is_none();
         let complete = page.complete;
         reading.take(page, writer, progress)?;
         if is_last || asked.limit.is_some_and(|limit| writer.written() >= limit) {
-            return Ok(Outcome { ending: reading.ending(complete), short: None });
+            break Outcome { ending: reading.ending(complete), short: None, coverage: None };
         }
         if reading.news_at.elapsed() > NEWS_WAIT_MAX {
-            return Ok(reading.short("the server loads no further".to_owned()));
+            break reading.short("the server loads no further".to_owned());
         }
-    }
+    };
+    Ok(Outcome { coverage: coverage(asked).await, ..outcome })
+}
+
+/// Servers of an earlier version have none.
+async fn coverage(asked: &Asked) -> Option<CoverageNote> {
+    let url = asked.coverage_url();
+    let answer = asked.client.get(&url, COVERAGE_WAIT_MAX, PAGE_BYTES_MAX).await.ok()?;
+    CoverageNote::read(&answer.body).filter(|_| answer.status == StatusCode::OK)
 }
 
 /// What was read so far.
@@ -196,7 +212,8 @@ impl Reading {
     }
 
     fn short(self, reason: String) -> Outcome {
-        Outcome { ending: self.ending(false), short: Some(CliError::Incomplete(reason)) }
+        let short = Some(CliError::Incomplete(reason));
+        Outcome { ending: self.ending(false), short, coverage: None }
     }
 }
 

@@ -16,6 +16,7 @@ use super::config_chains::{ChainLayer, check_chain, own_chain};
 use super::config_estimates::Estimates;
 use super::environment::Environment;
 use super::secret::{OptionalSecret, OptionalUrl};
+use super::storage::StorageEngine;
 use super::units::{Rate, Size, Wait, serde_as_text};
 use crate::api::{Hosts, Proxies};
 use crate::registry::{OwnChain, Registry};
@@ -98,39 +99,9 @@ section!(Prices, PricesLayer, "prices", {
     candles_rate: Rate,
 });
 
-/// Where trades, keys and usage are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StorageEngine {
-    /// In a database where one is named, else in a file.
-    Auto,
-    File,
-    Postgres,
-}
-
-impl FromStr for StorageEngine {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "file" => Ok(Self::File),
-            "postgres" => Ok(Self::Postgres),
-            _ => Err("expected \"auto\", \"file\" or \"postgres\""),
-        }
-    }
-}
-
-impl std::fmt::Display for StorageEngine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Auto => "auto",
-            Self::File => "file",
-            Self::Postgres => "postgres",
-        })
-    }
-}
-
-serde_as_text!(StorageEngine);
+section!(Audit, AuditLayer, "audit", {
+    calls_per_hour: u32,
+});
 
 /// Where to listen: an address and a port; port 0 takes a free one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,6 +162,7 @@ pub(super) struct Config {
     pub(super) server: Server,
     pub(super) storage: Storage,
     pub(super) prices: Prices,
+    pub(super) audit: Audit,
     /// By slug, only those that were configured.
     pub(super) chains: BTreeMap<String, ChainLayer>,
     /// The file that was read.
@@ -216,6 +188,8 @@ struct Layer {
     storage: StorageLayer,
     #[serde(default)]
     prices: PricesLayer,
+    #[serde(default)]
+    audit: AuditLayer,
     #[serde(default)]
     chains: BTreeMap<toml::Spanned<String>, ChainLayer>,
 }
@@ -245,6 +219,7 @@ impl Layer {
             server: self.server.over(below.server),
             storage: self.storage.over(below.storage),
             prices: self.prices.over(below.prices),
+            audit: self.audit.over(below.audit),
             chains,
         }
     }
@@ -303,6 +278,7 @@ pub(super) fn load(
         server: merged.server.finish()?,
         storage: merged.storage.finish()?,
         prices: merged.prices.finish()?,
+        audit: merged.audit.finish()?,
         chains,
         file,
         unused_variables,
@@ -334,6 +310,7 @@ fn flag_layer(flags: &Flags) -> Layer {
             ..StorageLayer::default()
         },
         prices: PricesLayer::default(),
+        audit: AuditLayer::default(),
         chains: BTreeMap::new(),
     }
 }

@@ -12,7 +12,7 @@ use super::secret::{SecretText, SecretUrl};
 use super::units::Rate;
 use crate::domain::{Address, Family};
 use crate::registry::{Chain, Finality, OwnChain, Registry};
-use crate::sources::Discovery;
+use crate::sources::{Discovery, TronDiscovery};
 
 /// Most endpoints of one chain.
 const ENDPOINTS_MAX: usize = 64;
@@ -31,11 +31,55 @@ pub(super) struct ChainLayer {
     pub(super) finality: Option<Finality>,
     pub(super) rpc: Option<Vec<Endpoint>>,
     pub(super) portal: Option<SecretUrl>,
-    pub(super) discovery: Option<Vec<Discovery>>,
+    pub(super) discovery: Option<Vec<FindBy>>,
     pub(super) explorer: Option<Explorer>,
     /// Where it stands, for errors.
     #[serde(skip)]
     pub(super) place: String,
+}
+
+/// A way to find transactions, as `discovery` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum FindBy {
+    Portal,
+    Explorer,
+    Alchemy,
+    Logs,
+    /// Tron: account lists.
+    Lists,
+    /// Tron: events by block range.
+    Events,
+}
+
+impl FindBy {
+    /// Of an EVM chain.
+    pub(super) fn evm(self) -> Option<Discovery> {
+        match self {
+            Self::Portal => Some(Discovery::Portal),
+            Self::Explorer => Some(Discovery::Explorer),
+            Self::Alchemy => Some(Discovery::Alchemy),
+            Self::Logs => Some(Discovery::Logs),
+            Self::Lists | Self::Events => None,
+        }
+    }
+
+    /// Both, or none named: events where no endpoint is found to have lists.
+    pub(super) fn tron(named: &[Self]) -> TronDiscovery {
+        match (named.contains(&Self::Lists), named.contains(&Self::Events)) {
+            (true, false) => TronDiscovery::Lists,
+            (false, true) => TronDiscovery::Events,
+            (true, true) | (false, false) => TronDiscovery::Auto,
+        }
+    }
+
+    fn is_for(self, family: Family) -> bool {
+        match family {
+            Family::Solana => false,
+            Family::Evm => self.evm().is_some(),
+            Family::Tron => self.evm().is_none(),
+        }
+    }
 }
 
 /// An index with account lists.
@@ -164,6 +208,7 @@ pub(super) fn check_chain(
     check_endpoints(chain)?;
     let Some(known) = registry.chain_named(name) else {
         check_own_chain(name, chain)?;
+        check_discovery(Family::Evm, chain)?;
         return Ok(name.to_owned());
     };
     let told = [
@@ -184,13 +229,29 @@ pub(super) fn check_chain(
         let evm_only = [
             ("explorer", chain.explorer.is_some()),
             ("portal", chain.portal.is_some()),
-            ("discovery", chain.discovery.is_some()),
+            ("discovery", chain.discovery.is_some() && known.family == Family::Solana),
         ];
         if let Some((key, _)) = evm_only.iter().find(|(_, set)| *set) {
             return Err(format!("{key} is for EVM chains, {} is none", known.slug));
         }
     }
+    check_discovery(known.family, chain)?;
     Ok(known.slug.clone())
+}
+
+fn check_discovery(family: Family, chain: &ChainLayer) -> Result<(), String> {
+    let named = chain.discovery.iter().flatten();
+    if named.clone().all(|way| way.is_for(family)) {
+        return Ok(());
+    }
+    Err(match family {
+        Family::Tron => "discovery of Tron names \"lists\", \"events\" or both",
+        Family::Evm | Family::Solana => {
+            "discovery names \"portal\", \"explorer\", \"alchemy\" and \"logs\"; \"lists\" and \
+             \"events\" are Tron's"
+        }
+    }
+    .to_owned())
 }
 
 fn check_endpoints(chain: &ChainLayer) -> Result<(), String> {

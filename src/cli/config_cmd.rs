@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::config::{Config, Prices, Server, Storage};
+use super::config::{Audit, Config, Prices, Server, Storage};
 use super::config_chains::{ChainLayer, Endpoint};
 use super::engine::history_limits;
 use super::errors::CliError;
@@ -21,6 +21,7 @@ struct Shown<'a> {
     server: &'a Server,
     storage: &'a Storage,
     prices: &'a Prices,
+    audit: &'a Audit,
     chains: BTreeMap<&'a str, ChainLayer>,
 }
 
@@ -39,8 +40,8 @@ pub(super) fn run(
             shown.rpc = Some(urls.map(Endpoint::plain).collect());
         }
     }
-    let Config { server, storage, prices, .. } = config;
-    let shown = Shown { server, storage, prices, chains };
+    let Config { server, storage, prices, audit, .. } = config;
+    let shown = Shown { server, storage, prices, audit, chains };
     let text = toml::to_string(&shown)
         .map_err(|error| CliError::failed("cannot write the configuration", error))?;
     let head = match &config.file {

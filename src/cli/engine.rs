@@ -60,6 +60,7 @@ pub(super) fn history_limits(config: &Config) -> HistoryLimits {
     HistoryLimits {
         freshness: config.server.freshness.0,
         head_wait_max: config.server.head_wait.0,
+        audit_calls_per_hour: config.audit.calls_per_hour,
         ..HistoryLimits::default()
     }
 }

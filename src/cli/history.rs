@@ -3,10 +3,12 @@
 use tokio::runtime::Runtime;
 
 use super::args::{Format, HistoryArgs};
+use super::coverage_note::CoverageNote;
 use super::errors::CliError;
 use super::export::{Export, Subject};
 use super::progress::Progress;
 use super::reading::{Context, Reading};
+use super::serve;
 use super::target::Target;
 
 pub(super) fn run(
@@ -44,7 +46,13 @@ pub(super) fn run(
     let result = runtime.block_on(reading.read(&mut export, &progress, resume));
     drop(progress);
     match result {
-        Ok(outcome) => export.end(&outcome.ending, outcome.short),
+        Ok(outcome) => {
+            let note = outcome.coverage.filter(|_| !context.quiet);
+            for line in note.iter().flat_map(CoverageNote::lines) {
+                serve::tell(&line);
+            }
+            export.end(&outcome.ending, outcome.short)
+        }
         Err(error) => {
             export.abandon();
             Err(error)

@@ -10,6 +10,7 @@ mod config;
 mod config_chains;
 mod config_cmd;
 mod config_estimates;
+mod coverage_note;
 mod demo;
 mod descriptors;
 mod engine;

@@ -1,23 +1,24 @@
-//! `blotter pnl`: what a wallet's trades gained, and what is still open.
+//! `blotter pnl`: what a wallet's trades gained in a period, and what is still open.
 //!
 //! The numbers come from the rows as they are served, by the data folder or by a server, so that
 //! both give the same.
 
-use std::collections::HashMap;
 use std::io::Write;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
-use super::args::{PnlArgs, PnlFormat, PnlMethod};
+use super::args::{PnlArgs, PnlFormat};
 use super::errors::CliError;
 use super::numbers::Number;
-use super::output::{Ending, TradeLine};
-use super::pnl_output::{Report, TokenReport};
+use super::output::TradeLine;
+use super::pnl_output::Output;
 use super::progress::Progress;
 use super::reading::{Context, Reading, RowSink};
-use crate::domain::{Side, Units};
-use crate::pnl::{Book, Entry, Method, Totals};
+use crate::api::read_time;
+use crate::domain::{Address, Decimal, Family, Side, TxId};
+use crate::pnl::{Count, Counted, Ledger, LedgerRow, Report, Subject};
 
 pub(super) fn run(
     args: &PnlArgs,
@@ -25,8 +26,12 @@ pub(super) fn run(
     runtime: &Runtime,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
+    let period = args.period();
+    if period.from.zip(period.to).is_some_and(|(from, to)| to <= from) {
+        return Err(CliError::Usage("--to has to be later than --from".to_owned()));
+    }
     let reading = Reading::new(context, &args.wallet, None)?;
-    let mut rows = Rows::new(reading.chain.native.decimals);
+    let mut rows = Rows::new(&reading, args.disposals);
     let progress = Progress::start(context.quiet);
     let outcome = runtime.block_on(reading.read(&mut rows, &progress, None));
     drop(progress);
@@ -35,59 +40,57 @@ pub(super) fn run(
     if let Some(short) = outcome.short {
         return Err(short);
     }
-    let method = match args.method {
-        PnlMethod::Fifo => Method::Fifo,
-        PnlMethod::Average => Method::Average,
+    let chain = &reading.chain;
+    let subject = Subject {
+        wallet: reading.wallet.address.to_string(),
+        chain: chain.slug.clone(),
+        native: chain.native.symbol.clone(),
+        native_decimals: chain.native.decimals,
+        first_trade: outcome.ending.first_trade.as_deref().and_then(read_time),
     };
-    let report = rows.report(&reading, method, &outcome.ending);
-    let text = match args.format {
-        PnlFormat::Table => report.table(context.colour_on_stdout()),
-        PnlFormat::Json => report.json()?,
-        PnlFormat::Csv => report.csv(),
-    };
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)
+    let (ledger, method) = (Arc::new(rows.ledger), args.method.method());
+    let count = || Count::new(Arc::clone(&ledger), method, period);
+    let output = Output::new(subject, report(count()), count);
+    write(args, &output, context.colour_on_stdout(), out)
+        .and_then(|()| out.flush())
+        .map_err(CliError::Output)
 }
 
-/// The rows of a wallet, small: a wallet of 200,000 trades takes some 20 MB.
+fn write<C: Fn() -> Count>(
+    args: &PnlArgs,
+    output: &Output<C>,
+    colour: bool,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    match (args.format, args.disposals) {
+        (PnlFormat::Table, false) => out.write_all(output.table(colour).as_bytes()),
+        (PnlFormat::Table, true) => out.write_all(output.disposals_table().as_bytes()),
+        (PnlFormat::Json, with_disposals) => output.json(with_disposals, out),
+        (PnlFormat::Csv, false) => out.write_all(output.csv().as_bytes()),
+        (PnlFormat::Csv, true) => output.disposals_csv(out),
+    }
+}
+
+fn report(mut count: Count) -> Report {
+    while !matches!(count.step(), Counted::All) {}
+    count.report()
+}
+
+/// Takes the rows as they come.
 struct Rows {
+    family: Family,
     native_decimals: u8,
-    tokens: Vec<Token>,
-    by_mint: HashMap<String, usize>,
-    /// Newest first, as they come.
-    entries: Vec<Row>,
-}
-
-struct Token {
-    symbol: String,
-    mint: String,
-    /// The most digits behind the point of any of its amounts.
-    decimals: u8,
-}
-
-struct Row {
-    token: usize,
-    side: Side,
-    quantity: Option<Number>,
-    native: Option<Units>,
+    ledger: Ledger,
 }
 
 impl Rows {
-    fn new(native_decimals: u8) -> Self {
-        Self { native_decimals, tokens: Vec::new(), by_mint: HashMap::new(), entries: Vec::new() }
+    fn new(reading: &Reading<'_>, disposals: bool) -> Self {
+        let ledger = if disposals { Ledger::with_transactions() } else { Ledger::default() };
+        let native_decimals = reading.chain.native.decimals;
+        Self { family: reading.chain.family, native_decimals, ledger }
     }
 
-    fn token(&mut self, line: &TradeLine) -> usize {
-        if let Some(at) = self.by_mint.get(&line.token_mint) {
-            return *at;
-        }
-        let at = self.tokens.len();
-        self.by_mint.insert(line.token_mint.clone(), at);
-        let (symbol, mint) = (line.token.clone(), line.token_mint.clone());
-        self.tokens.push(Token { symbol, mint, decimals: 0 });
-        at
-    }
-
-    fn take(&mut self, line: &TradeLine) -> Option<()> {
+    fn take(&mut self, line: TradeLine) -> Option<()> {
         let number = |number: &Option<Box<RawValue>>| match number {
             Some(number) => Number::parse(number.get()).map(Some),
             None => Some(None),
@@ -97,61 +100,36 @@ impl Rows {
             "sell" => Side::Sell,
             _ => return None,
         };
-        let quantity = number(&line.amount)?;
+        let amount =
+            number(&line.amount)?.map(|Number { units, decimals }| Decimal { units, decimals });
         let native = match number(&line.amount_sol)? {
             Some(value) => Some(value.scaled(self.native_decimals)?),
             None => None,
         };
-        let token = self.token(line);
-        if let (Some(quantity), Some(token)) = (quantity, self.tokens.get_mut(token)) {
-            token.decimals = token.decimals.max(quantity.decimals);
-        }
-        self.entries.push(Row { token, side, quantity, native });
+        let row = LedgerRow {
+            mint: Address::parse_token(self.family, &line.token_mint).ok()?,
+            side,
+            time: read_time(&line.block_time)?,
+            amount,
+            native,
+            tx: TxId::parse(self.family, &line.signature)?,
+        };
+        self.ledger.push(&row, || line.token);
         Some(())
-    }
-
-    fn report(self, reading: &Reading<'_>, method: Method, ending: &Ending) -> Report {
-        let mut books: Vec<Book> = self.tokens.iter().map(|_| Book::new(method)).collect();
-        for row in self.entries.iter().rev() {
-            let (Some(book), Some(token)) = (books.get_mut(row.token), self.tokens.get(row.token))
-            else {
-                continue;
-            };
-            let quantity = row.quantity.and_then(|quantity| quantity.scaled(token.decimals));
-            book.enter(Entry { side: row.side, quantity, native: row.native });
-        }
-        let mut totals = Totals::default();
-        let tokens = self.tokens.into_iter().zip(books).map(|(token, book)| {
-            let Token { symbol, mint, decimals } = token;
-            totals.add(book.position());
-            TokenReport { symbol, mint, decimals, position: *book.position() }
-        });
-        let tokens = tokens.collect();
-        Report {
-            wallet: reading.wallet.address.to_string(),
-            chain: reading.chain.slug.clone(),
-            native: reading.chain.native.symbol.clone(),
-            native_decimals: self.native_decimals,
-            method,
-            trades: u64::try_from(self.entries.len()).unwrap_or(u64::MAX),
-            first_trade: ending.first_trade.clone(),
-            totals,
-            tokens,
-        }
     }
 }
 
 impl RowSink for Rows {
     fn rows(&mut self, rows: Vec<TradeLine>, _cursor: &str) -> Result<(), CliError> {
         for line in rows {
-            self.take(&line).ok_or_else(|| {
-                CliError::plain(format!("the row of {} cannot be read", line.signature))
-            })?;
+            let signature = line.signature.clone();
+            self.take(line)
+                .ok_or_else(|| CliError::plain(format!("the row of {signature} cannot be read")))?;
         }
         Ok(())
     }
 
     fn written(&self) -> u64 {
-        u64::try_from(self.entries.len()).unwrap_or(u64::MAX)
+        u64::try_from(self.ledger.len()).unwrap_or(u64::MAX)
     }
 }

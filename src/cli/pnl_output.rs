@@ -1,213 +1,183 @@
-//! The forms in which `blotter pnl` tells its numbers.
+//! The forms in which `blotter pnl` writes its numbers.
 
 use std::fmt::Write as _;
+use std::io;
 
-use serde::Serialize;
-use serde_json::value::RawValue;
-
-use super::errors::CliError;
 use super::output::{csv_text, printable};
 use super::table::{self, Align};
-use crate::domain::{Decimal, Units};
-use crate::pnl::{Method, Position, Signed, Totals};
+use crate::domain::{Decimal, Numbers, TxId, Units, UnixSeconds};
+use crate::pnl::{
+    Count, Counted, Disposal, Origin, Period, Position, Report, Signed, Subject, TokenReport,
+    Writer, rate,
+};
 
-/// Digits of a win rate.
-const RATE_DECIMALS: u8 = 4;
 /// Tokens that the table's last lines name.
 const NAMED_MAX: usize = 20;
+const DAY_SECONDS: u32 = 86_400;
 
-pub(super) struct Report {
-    pub(super) wallet: String,
-    pub(super) chain: String,
-    /// Symbol of the chain's coin, in which all values are.
-    pub(super) native: String,
-    pub(super) native_decimals: u8,
-    pub(super) method: Method,
-    pub(super) trades: u64,
-    pub(super) first_trade: Option<String>,
-    pub(super) totals: Totals,
-    pub(super) tokens: Vec<TokenReport>,
+type CountOf = fn(&Position) -> u64;
+
+/// A report and, by a second pass, its disposals.
+pub(super) struct Output<C> {
+    subject: Subject,
+    report: Report,
+    count: C,
 }
 
-pub(super) struct TokenReport {
-    pub(super) symbol: String,
-    pub(super) mint: String,
-    /// Of the quantities.
-    pub(super) decimals: u8,
-    pub(super) position: Position,
-}
-
-type Number = Box<RawValue>;
-type Count = fn(&Position) -> u64;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Body<'a> {
-    wallet: &'a str,
-    chain: &'a str,
-    native: &'a str,
-    method: &'a str,
-    trades: u64,
-    first_trade: Option<&'a str>,
-    totals: Sums,
-    tokens: Vec<TokenBody<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TokenBody<'a> {
-    token: &'a str,
-    token_mint: &'a str,
-    bought: Number,
-    sold: Number,
-    open: Number,
-    open_unvalued: Number,
-    average_cost: Option<Number>,
-    unmatched: Number,
-    #[serde(flatten)]
-    sums: Sums,
-}
-
-/// What a token and all of them have in common.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Sums {
-    buys: u64,
-    sells: u64,
-    without_amount: u64,
-    without_value: u64,
-    spent: Number,
-    received: Number,
-    realised: Number,
-    realised_cost: Number,
-    open_cost: Number,
-    unmatched_proceeds: Number,
-    unvalued_proceeds: Number,
-    unvalued_cost: Number,
-    judged_sells: u64,
-    wins: u64,
-    win_rate: Option<Number>,
-}
-
-fn raw(text: &impl ToString) -> Result<Number, CliError> {
-    RawValue::from_string(text.to_string())
-        .map_err(|error| CliError::failed("a number cannot be written", error))
-}
-
-fn rate(wins: u64, judged: u64) -> Option<Decimal> {
-    let scaled = wins.saturating_mul(10_u64.pow(u32::from(RATE_DECIMALS)));
-    let units = Units::from(scaled.checked_div(judged)?);
-    Some(Decimal { units, decimals: RATE_DECIMALS })
-}
-
-impl Report {
-    fn value(&self, units: Units) -> Decimal {
-        Decimal { units, decimals: self.native_decimals }
+impl<C: Fn() -> Count> Output<C> {
+    pub(super) fn new(subject: Subject, report: Report, count: C) -> Self {
+        Self { subject, report, count }
     }
 
-    fn method(&self) -> &'static str {
-        match self.method {
-            Method::Fifo => "fifo",
-            Method::Average => "average",
+    fn value(&self, units: Units) -> Decimal {
+        Decimal { units, decimals: self.subject.native_decimals }
+    }
+
+    /// Hands on each sale of the period, oldest first.
+    fn each_disposal(&self, mut take: impl FnMut(&Disposal) -> io::Result<()>) -> io::Result<()> {
+        let mut count = (self.count)();
+        loop {
+            match count.step() {
+                Counted::Row => {}
+                Counted::Sale(disposal) => take(&disposal)?,
+                Counted::All => return Ok(()),
+            }
         }
     }
 
-    pub(super) fn json(&self) -> Result<String, CliError> {
-        let tokens = self.tokens.iter().map(|token| self.token(token));
-        let body = Body {
-            wallet: &self.wallet,
-            chain: &self.chain,
-            native: &self.native,
-            method: self.method(),
-            trades: self.trades,
-            first_trade: self.first_trade.as_deref(),
-            totals: self.sums(&self.totals)?,
-            tokens: tokens.collect::<Result<_, _>>()?,
-        };
-        let text = serde_json::to_string_pretty(&body)
-            .map_err(|error| CliError::failed("the result cannot be written", error))?;
-        Ok(text + "\n")
-    }
-
-    fn token<'a>(&self, token: &'a TokenReport) -> Result<TokenBody<'a>, CliError> {
-        let position = &token.position;
-        let quantity = |units| raw(&Decimal { units, decimals: token.decimals });
-        let mut sums = Totals::default();
-        sums.add(position);
-        let average = position.average_cost(token.decimals);
-        Ok(TokenBody {
-            token: &token.symbol,
-            token_mint: &token.mint,
-            bought: quantity(position.bought)?,
-            sold: quantity(position.sold)?,
-            open: quantity(position.open)?,
-            open_unvalued: quantity(position.open_unvalued)?,
-            average_cost: average.map(|cost| raw(&self.value(cost))).transpose()?,
-            unmatched: quantity(position.unmatched)?,
-            sums: self.sums(&sums)?,
-        })
-    }
-
-    fn sums(&self, totals: &Totals) -> Result<Sums, CliError> {
-        let value = |units| raw(&self.value(units));
-        Ok(Sums {
-            buys: totals.buys,
-            sells: totals.sells,
-            without_amount: totals.untold,
-            without_value: totals.unvalued,
-            spent: value(totals.spent)?,
-            received: value(totals.received)?,
-            realised: raw(&totals.realised.decimal(self.native_decimals))?,
-            realised_cost: value(totals.cost)?,
-            open_cost: value(totals.open_cost)?,
-            unmatched_proceeds: value(totals.unmatched_proceeds)?,
-            unvalued_proceeds: value(totals.unvalued_proceeds)?,
-            unvalued_cost: value(totals.unvalued_cost)?,
-            judged_sells: totals.judged,
-            wins: totals.wins,
-            win_rate: rate(totals.wins, totals.judged).as_ref().map(raw).transpose()?,
-        })
+    /// What the API answers, byte by byte.
+    pub(super) fn json(&self, disposals: bool, out: &mut dyn io::Write) -> io::Result<()> {
+        let writer = Writer { subject: self.subject.clone(), numbers: Numbers::Literal };
+        let mut text = Vec::new();
+        writer.head(&self.report, &mut text);
+        for (at, token) in self.report.tokens.iter().enumerate() {
+            writer.token(at, token, &mut text);
+        }
+        writer.tokens_end(disposals, &mut text);
+        out.write_all(&text)?;
+        if !disposals {
+            return Ok(());
+        }
+        let mut at = 0;
+        self.each_disposal(|disposal| {
+            text.clear();
+            writer.disposal(at, disposal, &mut text);
+            at += 1;
+            out.write_all(&text)
+        })?;
+        text.clear();
+        writer.disposals_end(&mut text);
+        out.write_all(&text)
     }
 
     pub(super) fn csv(&self) -> String {
         let mut text = String::from(
             "token,tokenMint,buys,sells,bought,sold,open,openUnvalued,averageCost,unmatched,\
              withoutAmount,withoutValue,spent,received,realised,realisedCost,openCost,\
-             unmatchedProceeds,unvaluedProceeds,unvaluedCost,judgedSells,wins\n",
+             unmatchedProceeds,unvaluedProceeds,unvaluedCost,judgedSells,wins,opening,openingCost\n",
         );
-        for token in &self.tokens {
-            let p = &token.position;
-            let quantity = |units| Decimal { units, decimals: token.decimals }.to_string();
-            let value = |units| self.value(units).to_string();
-            let average = p.average_cost(token.decimals).map(value).unwrap_or_default();
-            let cells = [
-                csv_text(&token.symbol),
-                csv_text(&token.mint),
-                p.buys.to_string(),
-                p.sells.to_string(),
-                quantity(p.bought),
-                quantity(p.sold),
-                quantity(p.open),
-                quantity(p.open_unvalued),
-                average,
-                quantity(p.unmatched),
-                p.untold.to_string(),
-                p.unvalued.to_string(),
-                value(p.spent),
-                value(p.received),
-                p.realised.decimal(self.native_decimals).to_string(),
-                value(p.cost),
-                value(p.open_cost),
-                value(p.unmatched_proceeds),
-                value(p.unvalued_proceeds),
-                value(p.unvalued_cost),
-                p.judged.to_string(),
-                p.wins.to_string(),
-            ];
-            text.push_str(&cells.join(","));
+        for token in &self.report.tokens {
+            text.push_str(&self.csv_cells(token).join(","));
             text.push('\n');
         }
         text
+    }
+
+    fn csv_cells(&self, token: &TokenReport) -> Vec<String> {
+        let p = &token.position;
+        let quantity = |units| Decimal { units, decimals: token.decimals }.to_string();
+        let value = |units| self.value(units).to_string();
+        vec![
+            csv_text(&token.symbol),
+            token.mint.to_string(),
+            p.buys.to_string(),
+            p.sells.to_string(),
+            quantity(p.bought),
+            quantity(p.sold),
+            quantity(p.open),
+            quantity(p.open_unvalued),
+            p.average_cost(token.decimals).map(value).unwrap_or_default(),
+            quantity(p.unmatched),
+            p.untold.to_string(),
+            p.unvalued.to_string(),
+            value(p.spent),
+            value(p.received),
+            p.realised.decimal(self.subject.native_decimals).to_string(),
+            value(p.cost),
+            value(p.open_cost),
+            value(p.unmatched_proceeds),
+            value(p.unvalued_proceeds),
+            value(p.unvalued_cost),
+            p.judged.to_string(),
+            p.wins.to_string(),
+            quantity(p.opening),
+            value(p.opening_cost),
+        ]
+    }
+
+    /// One line for each lot of each sale.
+    pub(super) fn disposals_csv(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        out.write_all(
+            b"token,tokenMint,soldAt,signature,acquiredAt,acquiredBy,heldDays,matched,quantity,\
+              proceeds,cost,realised\n",
+        )?;
+        self.each_disposal(|disposal| {
+            for line in self.disposal_cells(disposal) {
+                out.write_all(line.join(",").as_bytes())?;
+                out.write_all(b"\n")?;
+            }
+            Ok(())
+        })
+    }
+
+    fn disposal_cells(&self, disposal: &Disposal) -> Vec<[String; 12]> {
+        let optional = |units: Option<Units>| {
+            units.map(|units| self.value(units).to_string()).unwrap_or_default()
+        };
+        let parts = disposal.sale.parts.iter().zip(&disposal.bought).map(|(part, bought)| {
+            let gain = part.gain().map(|gain| gain.realised());
+            let gain = gain.map(|gain| gain.decimal(self.subject.native_decimals).to_string());
+            let quantity = Decimal { units: part.quantity, decimals: disposal.decimals };
+            [
+                csv_text(&disposal.symbol),
+                disposal.mint.to_string(),
+                disposal.time.to_string(),
+                disposal.tx.as_ref().map(TxId::to_string).unwrap_or_default(),
+                bought.map(|(time, _)| time.to_string()).unwrap_or_default(),
+                bought.and_then(|(_, tx)| tx).map(|tx| tx.to_string()).unwrap_or_default(),
+                bought.map(|(time, _)| days(disposal.time, time)).unwrap_or_default(),
+                (part.origin != Origin::Unmatched).to_string(),
+                quantity.to_string(),
+                optional(part.proceeds),
+                optional(part.cost),
+                gain.unwrap_or_default(),
+            ]
+        });
+        parts.collect()
+    }
+
+    pub(super) fn disposals_table(&self) -> String {
+        let columns = [
+            ("SOLD", Align::Left),
+            ("TOKEN", Align::Left),
+            ("ACQUIRED", Align::Left),
+            ("DAYS", Align::Right),
+            ("QUANTITY", Align::Right),
+            ("PROCEEDS", Align::Right),
+            ("COST", Align::Right),
+            ("REALISED", Align::Right),
+        ];
+        let mut rows = Vec::new();
+        // Nothing here fails.
+        let _ = self.each_disposal(|disposal| {
+            for line in self.disposal_cells(disposal) {
+                let [_, _, sold, _, acquired, _, days, _, quantity, proceeds, cost, gain] = line;
+                let token = printable(&disposal.symbol);
+                rows.push(vec![sold, token, acquired, days, quantity, proceeds, cost, gain]);
+            }
+            Ok(())
+        });
+        table::format(&columns, &rows)
     }
 
     pub(super) fn table(&self, colour: bool) -> String {
@@ -223,10 +193,11 @@ impl Report {
             ("REALISED", Align::Right),
             ("MINT", Align::Left),
         ];
-        let rows: Vec<Vec<String>> = self.tokens.iter().map(|token| self.cells(token)).collect();
+        let rows: Vec<Vec<String>> =
+            self.report.tokens.iter().map(|token| self.cells(token)).collect();
         let text = table::format(&columns, &rows);
-        let signs =
-            std::iter::once(Signed::ZERO).chain(self.tokens.iter().map(|t| t.position.realised));
+        let signs = std::iter::once(Signed::ZERO)
+            .chain(self.report.tokens.iter().map(|t| t.position.realised));
         let mut coloured = String::with_capacity(text.len());
         for (line, sign) in text.lines().zip(signs) {
             let paint = match (colour, sign.is_positive(), sign.is_negative()) {
@@ -252,32 +223,46 @@ impl Report {
             quantity(p.sold),
             quantity(p.open),
             self.value(p.open_cost).to_string(),
-            p.realised.decimal(self.native_decimals).to_string(),
-            printable(&token.mint),
+            p.realised.decimal(self.subject.native_decimals).to_string(),
+            token.mint.to_string(),
         ]
     }
 
     /// What stands below the table; lines about nothing are left out.
     fn summary(&self) -> String {
-        let totals = &self.totals;
+        let totals = &self.report.totals;
         let mut text = String::from("\n");
         let mut line = |name: &str, value: String| {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{name:<22} {value}");
         };
-        let value = |units: Units| format!("{} {}", self.value(units), self.native);
+        let value = |units: Units| format!("{} {}", self.value(units), self.subject.native);
         line(
             "trades",
-            format!("{} in {} tokens, {}", self.trades, self.tokens.len(), self.method()),
+            format!(
+                "{} in {} tokens, {}",
+                self.report.trades,
+                self.report.tokens.len(),
+                self.report.method.name()
+            ),
         );
+        let moment = |time: Option<UnixSeconds>, open: &str| {
+            time.map_or_else(|| open.to_owned(), |time| time.to_string())
+        };
+        let period = self.report.period;
+        if period != Period::default() {
+            let (from, to) = (moment(period.from, "the start"), moment(period.to, "now"));
+            line("period", format!("{from} to before {to}"));
+            line("open before, at cost", value(totals.opening_cost));
+        }
         line("spent", value(totals.spent));
         line("received", value(totals.received));
-        let realised = totals.realised.decimal(self.native_decimals);
-        line("realised", format!("{realised} {}", self.native));
+        let realised = totals.realised.decimal(self.subject.native_decimals);
+        line("realised", format!("{realised} {}", self.subject.native));
         line("open, at cost", value(totals.open_cost));
         if let Some(rate) = rate(totals.wins, totals.judged) {
             // Hundredths of a percent.
-            let percent = Decimal { units: rate.units, decimals: RATE_DECIMALS - 2 };
+            let percent = Decimal { units: rate.units, decimals: rate.decimals.saturating_sub(2) };
             line("win rate", format!("{percent} % ({} of {} sells)", totals.wins, totals.judged));
         }
         for (name, units) in [
@@ -289,17 +274,18 @@ impl Report {
                 line(name, value(units));
             }
         }
-        let counts: [(&str, Count); 2] =
+        let counts: [(&str, CountOf); 2] =
             [("trades without value", |p| p.unvalued), ("trades without amount", |p| p.untold)];
         for (name, count) in counts {
             let named: Vec<String> = self
+                .report
                 .tokens
                 .iter()
                 .filter(|token| count(&token.position) > 0)
                 .map(|token| format!("{} ({})", printable(&token.symbol), count(&token.position)))
                 .collect();
             if !named.is_empty() {
-                let all: u64 = self.tokens.iter().map(|token| count(&token.position)).sum();
+                let all: u64 = self.report.tokens.iter().map(|token| count(&token.position)).sum();
                 let shown = named.get(..NAMED_MAX).unwrap_or(&named).join(", ");
                 let more = match named.len().saturating_sub(NAMED_MAX) {
                     0 => String::new(),
@@ -310,4 +296,9 @@ impl Report {
         }
         text
     }
+}
+
+/// Whole days between two times.
+fn days(sold: UnixSeconds, bought: UnixSeconds) -> String {
+    (sold.0.saturating_sub(bought.0) / DAY_SECONDS).to_string()
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::args::{SourceArgs, WalletArgs};
 use super::client::{self, Asked};
 use super::config::Config;
+use super::coverage_note::CoverageNote;
 use super::engine::Engine;
 use super::environment::Environment;
 use super::errors::CliError;
@@ -15,6 +16,7 @@ use super::keys::unknown_chain;
 use super::output::{Ending, TradeLine};
 use super::progress::Progress;
 use super::signals;
+use crate::api::coverage_json;
 use crate::domain::{Address, Cursor, Family, Filter, KeyId, Wallet};
 use crate::history::{End, History, HistoryError, Step, Walk, WalkRequest, Want};
 use crate::registry::{Chain, Registry};
@@ -37,6 +39,8 @@ pub(super) struct Outcome {
     pub(super) ending: Ending,
     /// Why what was asked for is not all there.
     pub(super) short: Option<CliError>,
+    /// What is read and proved of it, where that is known.
+    pub(super) coverage: Option<CoverageNote>,
 }
 
 /// What the commands that read a wallet share.
@@ -114,6 +118,11 @@ impl<'a> Reading<'a> {
         Ok(Self { context, chain, wallet, limit: None, asked: None })
     }
 
+    /// A running server is asked, and no data folder opened.
+    pub(super) fn is_remote(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// Whether a cursor of an earlier call can be gone on from.
     pub(super) fn accepts(&self, cursor: &str) -> bool {
         Cursor::decode(cursor, &self.wallet).is_ok()
@@ -131,10 +140,17 @@ impl<'a> Reading<'a> {
         }
         let engine = self.context.engine().await?;
         let outcome = self.read_here(&engine.history, sink, progress, resume).await;
+        let coverage = self.coverage_note(&engine.history).await;
         let closed = engine.close().await;
         let outcome = outcome?;
         closed?;
-        Ok(outcome)
+        Ok(Outcome { coverage, ..outcome })
+    }
+
+    async fn coverage_note(&self, history: &History) -> Option<CoverageNote> {
+        let report = history.coverage(self.wallet).await.ok().flatten();
+        let json = coverage_json(report.as_ref(), &self.wallet, &self.chain).ok()?;
+        CoverageNote::read(json.as_bytes())
     }
 
     async fn read_here(
@@ -233,5 +249,5 @@ fn outcome(end: End, cursor: String, limit: Option<u64>, written: u64) -> Outcom
         first_trade: end.first_trade.map(|time| time.to_string()),
         cursor: Some(cursor).filter(|_| end.more || !end.complete),
     };
-    Outcome { ending, short }
+    Outcome { ending, short, coverage: None }
 }

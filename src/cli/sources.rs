@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::clock::SystemClock;
 use super::config::Config;
-use super::config_chains::Endpoint;
+use super::config_chains::{Endpoint, FindBy};
 use super::engine::random_seed;
 use super::errors::CliError;
 use super::secret::SecretUrl;
@@ -71,7 +71,13 @@ pub(super) fn sources(
                     limits: EvmLimits::default(),
                 }))
             }
-            Family::Tron => Source::Tron(TronSource::new(rpc, chain, TronLimits::default())),
+            Family::Tron => {
+                let settings = config.chains.get(&chain.slug);
+                let named = settings.and_then(|settings| settings.discovery.as_deref());
+                let discovery = FindBy::tron(named.unwrap_or_default());
+                let limits = TronLimits { discovery, ..TronLimits::default() };
+                Source::Tron(TronSource::new(rpc, chain, limits))
+            }
         };
         sources.insert(chain.id, source);
     }
@@ -110,10 +116,12 @@ impl Lists {
     fn of(config: &Config, chain: &Chain) -> Result<Self, CliError> {
         let settings = config.chains.get(&chain.slug);
         let named = settings.and_then(|settings| settings.discovery.as_deref());
+        let named: Option<Vec<Discovery>> =
+            named.map(|named| named.iter().filter_map(|way| way.evm()).collect());
         let own = settings.is_some_and(|settings| {
             settings.rpc.is_some() || settings.explorer.is_some() || settings.portal.is_some()
         });
-        let by_table = |kind: Discovery| match named {
+        let by_table = |kind: Discovery| match &named {
             Some(named) => named.contains(&kind),
             None => !own,
         };
@@ -136,7 +144,7 @@ impl Lists {
             Discovery::Explorer => explorer.is_some(),
             Discovery::Alchemy | Discovery::Logs => true,
         };
-        let order = match named {
+        let order = match &named {
             None => DISCOVERY.into_iter().filter(|kind| is_there(*kind)).collect(),
             Some(named) => {
                 if let Some(missing) = named.iter().find(|kind| !is_there(**kind)) {
@@ -145,7 +153,7 @@ impl Lists {
                         chain.slug
                     )));
                 }
-                named.to_vec()
+                named.clone()
             }
         };
         Ok(Self { explorer, portal, order })

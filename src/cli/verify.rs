@@ -10,14 +10,17 @@ use std::io::Write;
 use tokio::runtime::Runtime;
 
 use super::args::VerifyArgs;
+use super::coverage_note::CoverageNote;
 use super::errors::CliError;
 use super::progress::Progress;
 use super::reading::{Context, Reading};
+use super::serve;
 use super::verify_against::{against, node};
 use super::verify_moves::Asking;
 use super::verify_report::{Report, TokenReport, note};
 use super::verify_rows::Rows;
 use crate::domain::{Address, Family};
+use crate::history::Repaired;
 
 pub(super) fn run(
     args: &VerifyArgs,
@@ -26,6 +29,10 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let reading = Reading::new(context, &args.wallet, None)?;
+    if args.repair {
+        let repaired = runtime.block_on(repair(&reading, context))?;
+        serve::tell(&repaired);
+    }
     let other = args.against.as_deref().map(|url| node(url, args)).transpose()?;
     let rows = read(&reading, context, runtime, args.against.is_some())?;
     let (transactions, tokens) = runtime.block_on(checked(&reading, context, &rows))?;
@@ -33,12 +40,15 @@ pub(super) fn run(
         Some(node) => Some(against(node, args, context, runtime, &rows)?),
         None => None,
     };
+    let doubts = rows.coverage.iter().flat_map(CoverageNote::doubts);
     let report = Report {
         wallet: reading.wallet.address.to_string(),
         chain: reading.chain.slug.clone(),
         trades: rows.count,
         transactions,
         tokens,
+        complete: rows.coverage.as_ref().map(CoverageNote::is_complete),
+        doubts: doubts.map(str::to_owned).collect(),
         note: note(reading.chain.family),
         differences,
     };
@@ -50,10 +60,30 @@ pub(super) fn run(
         report.table(args.all)
     };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)?;
+    let open = rows.coverage.iter().filter(|note| !note.is_complete() && !args.json);
+    open.flat_map(CoverageNote::lines).for_each(|line| serve::tell(&line));
     match report.differences.as_ref().map_or(0, Vec::len) {
-        0 => Ok(()),
-        count => Err(CliError::plain(format!("the other node tells {count} rows otherwise"))),
+        0 => rows.short.map_or(Ok(()), Err),
+        count => Err(CliError::plain(format!("the other node returns {count} rows otherwise"))),
     }
+}
+
+/// Reads all finished heights again.
+async fn repair(reading: &Reading<'_>, context: &Context<'_>) -> Result<String, CliError> {
+    if reading.is_remote() {
+        return Err(CliError::Usage(
+            "--repair works on the data folder: leave out --url and BLOTTER_URL".to_owned(),
+        ));
+    }
+    let engine = context.engine().await?;
+    let repaired = engine.history.repair(reading.wallet).await;
+    engine.close().await?;
+    let Repaired { heights, missing, unseen } = repaired
+        .map_err(|error| CliError::failed("the finished heights cannot be read again", error))?;
+    Ok(format!(
+        "read {heights} heights again: {missing} missing transactions stored, {unseen} stored \
+         transactions were not seen again"
+    ))
 }
 
 /// `each`: keeps every row, so that it can be compared.
@@ -66,9 +96,15 @@ pub(super) fn read(
     let mut rows = Rows { facts: each.then(BTreeMap::new), ..Rows::default() };
     let progress = Progress::start(context.quiet);
     let outcome = runtime.block_on(reading.read(&mut rows, &progress, None))?;
+    rows.coverage = outcome.coverage;
+    // Rows of heights that were all read can be checked, whatever is still to be proved of them.
+    let is_read = rows.coverage.as_ref().is_some_and(CoverageNote::is_read);
     match outcome.short {
-        Some(short) => Err(short),
-        None => Ok(rows),
+        Some(short) if !is_read => Err(short),
+        short => {
+            rows.short = short;
+            Ok(rows)
+        }
     }
 }
 

@@ -57,7 +57,10 @@ pub(super) fn against(
     let mut wallet = args.wallet.clone();
     wallet.source.url = None;
     let reading = Reading::of_nodes(&context, &wallet)?;
-    let others = verify::read(&reading, &context, runtime, true)?;
+    let mut others = verify::read(&reading, &context, runtime, true)?;
+    if let Some(short) = others.short.take() {
+        return Err(short);
+    }
     let (here, there) = (rows.facts.as_ref(), others.facts.as_ref());
     Ok(here.zip(there).map(|(here, there)| compare(here, there)).unwrap_or_default())
 }

@@ -27,6 +27,10 @@ pub(super) struct Report {
     /// Read anew for the transfers.
     pub(super) transactions: u64,
     pub(super) tokens: Vec<TokenReport>,
+    /// Every height is read and proved; null where that is not known.
+    pub(super) complete: Option<bool>,
+    /// What the reads of some heights did not establish, as `coverage` names it.
+    pub(super) doubts: Vec<String>,
     /// What of this chain's transfers is not read; null where all are.
     pub(super) note: Option<&'static str>,
     /// Null where no second node was asked.

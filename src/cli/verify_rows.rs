@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+use super::coverage_note::CoverageNote;
 use super::errors::CliError;
 use super::numbers::Number;
 use super::output::TradeLine;
@@ -18,6 +19,9 @@ pub(super) struct Rows {
     pub(super) count: u64,
     pub(super) tokens: BTreeMap<String, RowSums>,
     pub(super) facts: Option<BTreeMap<Name, Fact>>,
+    pub(super) coverage: Option<CoverageNote>,
+    /// Why they may not be all, where all heights were read.
+    pub(super) short: Option<CliError>,
 }
 
 /// The rows of one token.

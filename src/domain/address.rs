@@ -54,6 +54,17 @@ impl Address {
         }
     }
 
+    /// Reads a token as rows show it: an address, or the number of a TRC-10 token.
+    pub fn parse_token(family: Family, text: &str) -> Result<Self, AddressError> {
+        if family == Family::Tron
+            && let Ok(number) = text.parse()
+            && Self::is_tron_asset(number)
+        {
+            return Ok(Self::tron_asset(number));
+        }
+        Self::parse(family, text)
+    }
+
     pub fn from_bytes(family: Family, bytes: &[u8]) -> Option<Self> {
         Some(match family {
             Family::Solana => Self::Solana(bytes.try_into().ok()?),

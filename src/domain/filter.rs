@@ -11,7 +11,8 @@ use super::{Address, Family, FilterTag, RowRef, Side, TradeKey, TxId, UnixSecond
 pub struct Filter {
     pub token: Option<Address>,
     pub side: Option<Side>,
-    /// A venue's name in lower case: rows are compared without regard to case.
+    /// A venue's name in lower case, or its first words, as in `raydium` for all of that family:
+    /// rows are compared without regard to case.
     pub venue: Option<Arc<str>>,
     /// Rows of this time and later ones.
     pub from: Option<UnixSeconds>,
@@ -83,8 +84,22 @@ impl Filter {
     }
 }
 
+/// Whether a name is the wanted one, or begins with it as whole words.
 fn is_venue(name: &str, lower: &str) -> bool {
-    name.eq_ignore_ascii_case(lower) || (!name.is_ascii() && name.to_lowercase() == lower)
+    if !name.is_ascii() {
+        return is_family(&name.to_lowercase(), lower);
+    }
+    match name.as_bytes().split_at_checked(lower.len()) {
+        Some((first, rest)) => {
+            first.eq_ignore_ascii_case(lower.as_bytes())
+                && matches!(rest.first(), None | Some(b' '))
+        }
+        None => false,
+    }
+}
+
+fn is_family(name: &str, wanted: &str) -> bool {
+    name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
 #[cfg(test)]
@@ -135,6 +150,23 @@ mod tests {
         assert_eq!(at(100, Side::Buy, "PumpSwap"), [1, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
         assert_eq!(at(99, Side::Sell, "ÖL"), [1, 1, 0, 0, 1, 0, 1, 0, 1, 1]);
         assert_eq!(at(101, Side::Sell, "Orca"), [1, 1, 0, 0, 1, 0, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_familys_name_is_that_of_its_venues() {
+        for (name, wanted, expected) in [
+            ("Raydium CLMM", "raydium", true),
+            ("Raydium", "raydium", true),
+            ("Raydium CLMM", "raydium clmm", true),
+            ("Raydium CLMM", "raydium c", false),
+            ("Raydiumx", "raydium", false),
+            ("Raydium", "raydium clmm", false),
+            ("Öl Börse", "öl", true),
+            ("Öl Börse", "ö", false),
+            ("Orca", "", false),
+        ] {
+            assert_eq!(is_venue(name, wanted), expected, "{name} {wanted}");
+        }
     }
 
     #[test]

@@ -81,16 +81,36 @@ impl Doubts {
     /// Solana: transactions that name only token accounts of the wallet, as no endpoint lists those.
     pub const TOKEN_ACCOUNTS: Self = Self(1 << 8);
 
-    const NAMES: [(Self, &'static str); 9] = [
-        (Self::UNRECORDED, "unrecorded"),
-        (Self::UNCONFIRMED, "unconfirmed"),
-        (Self::DEPTH, "depth"),
-        (Self::INDEXED, "indexed"),
-        (Self::INNER_CALLS, "inner_calls"),
-        (Self::TRC10, "trc10"),
-        (Self::MISSING, "missing_transaction"),
-        (Self::SENT_COUNT, "sent_count"),
-        (Self::TOKEN_ACCOUNTS, "token_accounts"),
+    /// Each with its name and what it means to people; README.md has the same table.
+    const NAMES: [(Self, &'static str, &'static str); 9] = [
+        (
+            Self::UNCONFIRMED,
+            "unconfirmed",
+            "an empty or short answer that neither a sentinel in the same call nor a second answer \
+             confirmed",
+        ),
+        (Self::DEPTH, "depth", "the endpoint is not known to keep entries that are this old"),
+        (Self::INDEXED, "indexed", "the list is not known to have indexed these heights"),
+        (
+            Self::INNER_CALLS,
+            "inner_calls",
+            "native coin that inner calls moved to or from the wallet in transactions of other \
+             senders",
+        ),
+        (Self::TRC10, "trc10", "TRC-10 tokens, which leave no events"),
+        (Self::MISSING, "missing_transaction", "a listed transaction that no endpoint gives"),
+        (
+            Self::SENT_COUNT,
+            "sent_count",
+            "the chain counts another number of sent transactions than the list holds",
+        ),
+        (
+            Self::TOKEN_ACCOUNTS,
+            "token_accounts",
+            "Solana: transactions that name only token accounts of the wallet, as no endpoint \
+             lists those",
+        ),
+        (Self::UNRECORDED, "unrecorded", "stored by a version that recorded no proof"),
     ];
 
     pub fn is_empty(self) -> bool {
@@ -123,13 +143,19 @@ impl Doubts {
 
     /// `None` for a bit that this version does not know.
     pub fn from_bits(bits: u16) -> Option<Self> {
-        let known = Self::NAMES.iter().fold(0, |all, (doubt, _)| all | doubt.0);
+        let known = Self::NAMES.iter().fold(0, |all, (doubt, ..)| all | doubt.0);
         (bits & !known == 0).then_some(Self(bits))
     }
 
     /// In the order of the list above.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES.iter().filter(move |(doubt, _)| self.contains(*doubt)).map(|(_, name)| *name)
+        self.meanings().map(|(name, _)| name)
+    }
+
+    /// Names with what they mean, in the order of the list above.
+    pub fn meanings(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let contained = Self::NAMES.iter().filter(move |(doubt, ..)| self.contains(*doubt));
+        contained.map(|(_, name, meaning)| (*name, *meaning))
     }
 }
 
@@ -172,6 +198,8 @@ impl Proof {
 mod tests {
     use super::*;
 
+    const README: &str = include_str!("../../README.md");
+
     #[test]
     fn numbers_and_names_are_distinct_and_come_back() {
         for (way, number, name) in Way::ALL {
@@ -181,9 +209,11 @@ mod tests {
             );
         }
         assert_eq!(Way::from_number(9), None);
-        for (doubt, name) in Doubts::NAMES {
+        for (doubt, name, meaning) in Doubts::NAMES {
             assert_eq!(Doubts::from_bits(doubt.bits()), Some(doubt));
             assert_eq!(doubt.names().collect::<Vec<_>>(), [name]);
+            let row = format!("| `{name}` | {meaning} |");
+            assert!(README.contains(&row), "{name} has no such row in README.md");
         }
         assert_eq!(Doubts::from_bits(1 << 15), None);
     }

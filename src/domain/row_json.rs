@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crate::domain::{Decimal, RowRef, Rows, Side, TimeText, Token};
+use crate::domain::{Decimal, Numbers, RowRef, Rows, Side, TimeText, Token};
 
 /// A row takes about this much.
 pub const ROW_BYTES_TYPICAL: usize = 320;
 
 /// Adds rows to a text, as streams and pages write them: the elements of an array, without its
 /// brackets.
-pub fn rows_json(rows: &Rows, native_decimals: u8, out: &mut Vec<u8>) {
+pub fn rows_json(rows: &Rows, native_decimals: u8, numbers: Numbers, out: &mut Vec<u8>) {
     out.reserve(rows.len() * ROW_BYTES_TYPICAL);
     let venues: Vec<Vec<u8>> = rows.venues().iter().map(|name| venue(name)).collect();
     let mut times = TimeText::default();
@@ -18,14 +18,20 @@ pub fn rows_json(rows: &Rows, native_decimals: u8, out: &mut Vec<u8>) {
             out.push(b',');
         }
         let venue = venues.get(row.bare.venue).map(Vec::as_slice).unwrap_or_default();
-        row_json(row, venue, native_decimals, out);
+        row_json(row, venue, native_decimals, numbers, out);
         out.extend_from_slice(times.of(row.bare.key.time));
         out.extend_from_slice(b"\"}");
     }
 }
 
 /// Up to the time.
-fn row_json(row: RowRef<'_>, venue: &[u8], native_decimals: u8, out: &mut Vec<u8>) {
+fn row_json(
+    row: RowRef<'_>,
+    venue: &[u8],
+    native_decimals: u8,
+    numbers: Numbers,
+    out: &mut Vec<u8>,
+) {
     let bare = row.bare;
     out.extend_from_slice(b"{\"signature\":\"");
     bare.key.tx.push_text(out);
@@ -35,9 +41,9 @@ fn row_json(row: RowRef<'_>, venue: &[u8], native_decimals: u8, out: &mut Vec<u8
     });
     out.extend_from_slice(row.token.written(token));
     out.extend_from_slice(b",\"amountSol\":");
-    number(out, bare.native.map(|units| Decimal { units, decimals: native_decimals }));
+    numbers.push(bare.native.map(|units| Decimal { units, decimals: native_decimals }), out);
     out.extend_from_slice(b",\"amount\":");
-    number(out, row.amount());
+    numbers.push(row.amount(), out);
     out.extend_from_slice(venue);
 }
 
@@ -58,13 +64,6 @@ fn venue(name: &str) -> Vec<u8> {
     string(&mut out, name);
     out.extend_from_slice(b",\"blockTime\":\"");
     out
-}
-
-fn number(out: &mut Vec<u8>, value: Option<Decimal>) {
-    match value {
-        Some(value) => value.push_text(out),
-        None => out.extend_from_slice(b"null"),
-    }
 }
 
 /// The first and last four characters of a mint, in place of a symbol that no one knows.
@@ -158,9 +157,28 @@ mod tests {
     }
 
     fn encode(row: Row) -> String {
+        encode_as(row, Numbers::Literal)
+    }
+
+    fn encode_as(row: Row, numbers: Numbers) -> String {
         let mut out = Vec::new();
-        rows_json(&[row].into_iter().collect(), 9, &mut out);
+        rows_json(&[row].into_iter().collect(), 9, numbers, &mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn numbers_as_text_are_the_same_digits_in_quotes() {
+        let text = |units, native| {
+            let row = row(Some("BONK"), "Orca", units, native);
+            (encode_as(row.clone(), Numbers::Literal), encode_as(row, Numbers::Text))
+        };
+        let (literal, quoted) = text(Some(u64::MAX), Some(1));
+        assert!(literal.contains("\"amountSol\":0.000000001,\"amount\":184467440737095.51615,"));
+        assert!(
+            quoted.contains("\"amountSol\":\"0.000000001\",\"amount\":\"184467440737095.51615\",")
+        );
+        let (literal, quoted) = text(None, None);
+        assert_eq!(literal, quoted);
     }
 
     #[test]

@@ -12,10 +12,10 @@ pub enum HistoryError {
     NotAWallet { detail: String },
     #[error("this chain is not enabled on this server")]
     ChainDisabled,
-    /// The nodes do not keep the beginning of the history.
+    /// No endpoint is known to keep what lies below this height.
     #[error(
-        "the configured nodes keep blocks only from height {first}: what is older is not known; \
-         configure a node with full history"
+        "the configured nodes keep the history only from height {first}: what is older is not \
+         known; configure a node with full history"
     )]
     HistoryCut { first: Height },
     /// All heights were read, some in a way that leaves a doubt: they are read again.
@@ -43,6 +43,13 @@ pub enum HistoryError {
     Store { detail: String },
     #[error("loading this wallet failed inside the server; it was logged")]
     Internal,
+}
+
+impl HistoryError {
+    /// The first height that the nodes keep, where the history is cut.
+    pub fn history_cut(&self) -> Option<Height> {
+        if let Self::HistoryCut { first } = self { Some(*first) } else { None }
+    }
 }
 
 impl From<StoreError> for HistoryError {

@@ -276,6 +276,13 @@ fn decode_one(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> (Option<Fact>
     }
 }
 
+/// Height and id of a transaction that has rows.
+pub(super) fn traded(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> Option<(Height, TxId)> {
+    let (fact, decoded) = decode_one(registry, wallet, tx);
+    let (id, _, height, _) = fact.filter(|_| !decoded.trades.is_empty())?;
+    Some((height, id))
+}
+
 impl Traded {
     fn into_rows(self) -> impl Iterator<Item = Trade> {
         let Self { tx, time, height, index, decoded } = self;

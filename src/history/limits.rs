@@ -62,6 +62,14 @@ pub struct HistoryLimits {
     /// First and longest pause between re-reads of spans whose proof is not accepted.
     pub reread_pause_min: Duration,
     pub reread_pause_max: Duration,
+    /// Calls an hour for second looks at finished spans; 0 switches them off.
+    pub audit_calls_per_hour: u32,
+    /// Shortest pause between two such looks.
+    pub audit_pause_min: Duration,
+    /// A wallet whose spans were all looked at is looked at again after this long.
+    pub audit_again_after: Duration,
+    /// Wallets asked for lately that are looked at in turn.
+    pub audit_wallets_max: usize,
     /// Spans of one wallet; above it the topmost gap is closed before a new span begins.
     pub spans_max: usize,
     /// Hashes kept per wallet to notice a reorganisation.
@@ -110,6 +118,11 @@ impl Default for HistoryLimits {
             proof_wait_max: Duration::from_secs(20),
             reread_pause_min: Duration::from_secs(2),
             reread_pause_max: Duration::from_secs(600),
+            // The configuration switches it on.
+            audit_calls_per_hour: 0,
+            audit_pause_min: Duration::from_secs(10),
+            audit_again_after: Duration::from_secs(24 * 3600),
+            audit_wallets_max: 256,
             spans_max: 64,
             anchors_max: 64,
             tallies_kept_max: 256,

@@ -19,6 +19,12 @@ pub struct HistoryMetrics {
     pub load_failures: Counter,
     pub worker_panics: Counter,
     pub reorganisations: Counter,
+    /// Heights of finished spans that were looked at again.
+    pub audited_heights: Counter,
+    /// Transactions that such looks found and that were not stored, and stored ones that two of them
+    /// did not show.
+    pub audit_missing: Counter,
+    pub audit_unseen: Counter,
     /// Rows stored or filled, by how their native value was found.
     pub values: Values,
     /// Gauge: wallets with a worker.
@@ -53,7 +59,11 @@ impl Counter {
     }
 
     pub(super) fn add(&self, count: usize) {
-        self.0.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.add_count(u64::try_from(count).unwrap_or(u64::MAX));
+    }
+
+    pub(super) fn add_count(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
     }
 
     pub(super) fn subtract_one(&self) {

@@ -3,6 +3,7 @@
 //! The only door for `api` and `cli`. Nothing is told that was not stored first.
 
 mod anchors;
+mod audit;
 mod board;
 mod error;
 mod estimate;
@@ -37,6 +38,7 @@ use tokio::time::Instant;
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use crate::store::StoreStats;
+pub use audit::Repaired;
 pub use error::HistoryError;
 pub use estimate::Estimate;
 pub use explain::Explained;
@@ -89,6 +91,7 @@ struct Inner {
     tallies: walk::Tallies,
     rooms: walk::Rooms,
     rereads: proven::Rereads,
+    audits: audit::Audits,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
@@ -117,6 +120,7 @@ impl History {
             tallies: walk::Tallies::default(),
             rooms: walk::Rooms::default(),
             rereads: proven::Rereads::default(),
+            audits: audit::Audits::default(),
             boards: Mutex::default(),
             prices_rest: Mutex::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),
@@ -132,6 +136,7 @@ impl History {
         inner.tasks.spawn(async move { flusher.flush_usage().await });
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
         inner.tasks.spawn(Arc::clone(&inner).complete_values());
+        inner.tasks.spawn(Arc::clone(&inner).audit_regularly());
         inner.start_sharing();
         for source in inner.sources.values() {
             let (source, tasks) = (source.clone(), inner.tasks.clone());
@@ -153,6 +158,7 @@ impl History {
         if !self.inner.sources.contains_key(&request.wallet.chain) {
             return Err(HistoryError::ChainDisabled);
         }
+        self.inner.audits.note(request.wallet, &self.inner.limits);
         let all_below = (request.want == Want::All)
             .then(|| request.resume.as_ref().and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
         let demand = Demand { fresh: false, all_below, edge: None };

@@ -153,6 +153,7 @@ impl Moves {
                 accounts: accounts.values().copied().collect(),
                 lane: lane.clone(),
                 first: high.is_none(),
+                another: None,
             });
             let pump = Pump::start(tasks, reader, 0, *high);
             pump.set_eager(true);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::error::HistoryError;
-use crate::domain::{Height, Span, Wallet};
+use crate::domain::{Doubts, Height, Span, Wallet};
 use crate::store::WalletRecord;
 
 /// Wallets whose next re-read is remembered; above it all are due again.
@@ -19,7 +19,7 @@ const REMEMBERED_MAX: usize = 4096;
 pub(super) enum Completeness {
     /// Some heights were not read.
     Gap,
-    /// All were read, some in a way that leaves a doubt.
+    /// All were read, some in a way that leaves a doubt: read again, whichever error that is.
     Unproved(HistoryError),
     Complete,
 }
@@ -37,7 +37,37 @@ impl Inner {
         let floor = record.coverage.run_low(from)?;
         let span = self.unproved(record, from).next().filter(|span| span.high >= floor)?;
         let (doubts, low, high) = (span.proof.doubts, span.low, span.high);
-        Some(HistoryError::Unproved { doubts, low, high })
+        Some(match self.depth_cut(record).filter(|first| high < *first) {
+            Some(first) => HistoryError::HistoryCut { first },
+            None => HistoryError::Unproved { doubts, low, high },
+        })
+    }
+
+    /// The lowest height that endpoints are known to keep, where all below it was read with no doubt
+    /// but that. `None` where that is so of every height: then nothing shows where they begin.
+    fn depth_cut(&self, record: &WalletRecord) -> Option<Height> {
+        let blind_spots = self.sources.get(&record.wallet.chain)?.blind_spots();
+        let mut first = 0;
+        for span in record.coverage.spans() {
+            let is_cut = span.low == first
+                && span.missing.is_empty()
+                && span.proof.doubts.without(blind_spots) == Doubts::DEPTH;
+            if !is_cut {
+                break;
+            }
+            first = span.high.saturating_add(1);
+        }
+        let top = record.coverage.top()?;
+        (1..=top).contains(&first).then_some(first)
+    }
+
+    /// The first height that endpoints keep, as far as is known, where what lies below is missing or
+    /// in doubt because of it.
+    pub(super) fn cut(&self, record: &WalletRecord) -> Option<Height> {
+        let is_open = |first: &Height| {
+            first.checked_sub(1).is_some_and(|below| !record.coverage.covers(below))
+        };
+        record.cut.filter(is_open).or_else(|| self.depth_cut(record))
     }
 
     pub(super) fn is_complete(&self, record: &WalletRecord, head: Height) -> bool {

@@ -19,7 +19,7 @@ pub struct CoverageReport {
     pub checked_at: Option<UnixMillis>,
     /// Stored rows.
     pub rows: u64,
-    /// The first height that the nodes keep, where history is cut.
+    /// The first height that the nodes keep, where what lies below is missing or in doubt.
     pub cut: Option<Height>,
     /// What no configured way of this chain can see.
     pub blind_spots: Doubts,
@@ -64,7 +64,7 @@ impl Inner {
             top,
             checked_at: record.checked_at,
             rows: record.count,
-            cut: record.cut,
+            cut: self.cut(record),
             blind_spots: source.map_or(Doubts::NONE, Source::blind_spots),
             spans: spans
                 .map(|span| SpanReport { span: span.clone(), accepted: accepted(span) })

@@ -351,6 +351,7 @@ impl Worker {
             accounts: self.inner.view()?.accounts(record.id).await?,
             lane: self.lane.clone(),
             first: record.coverage.top().is_none(),
+            another: None,
         });
         self.pumps.push(Pump::start(&self.inner.tasks, reader, gap.low, high));
         Ok(self.pumps.len() - 1)

@@ -4,8 +4,7 @@ use super::Method;
 use super::lots::{Lots, Taken};
 use super::pool::Pool;
 use super::position::Position;
-use super::share::share;
-use super::signed::Signed;
+use super::sale::{Origin, Sale};
 use crate::domain::{Side, Units};
 
 /// One row.
@@ -16,25 +15,17 @@ pub struct Entry {
     pub quantity: Option<Units>,
     /// Base units of native coin.
     pub native: Option<Units>,
-}
-
-/// What a sell realised on the part that was bought at a known price.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gain {
-    pub proceeds: Units,
-    pub cost: Units,
-}
-
-impl Gain {
-    pub fn realised(&self) -> Signed {
-        Signed::difference(self.proceeds, self.cost)
-    }
+    /// The caller's number of the row; a sale names the rows of its lots.
+    pub row: usize,
 }
 
 #[derive(Debug)]
 pub struct Book {
     held: Held,
     position: Position,
+    /// Of all entries, also of those before the period.
+    bought: Units,
+    sold: Units,
 }
 
 #[derive(Debug)]
@@ -44,9 +35,9 @@ enum Held {
 }
 
 impl Held {
-    fn add(&mut self, quantity: Units, cost: Option<Units>) {
+    fn add(&mut self, quantity: Units, cost: Option<Units>, row: usize) {
         match self {
-            Self::Lots(lots) => lots.add(quantity, cost),
+            Self::Lots(lots) => lots.add(quantity, cost, row),
             Self::Pool(pool) => pool.add(quantity, cost),
         }
     }
@@ -62,47 +53,66 @@ impl Held {
 impl Book {
     pub fn new(method: Method) -> Self {
         let held = match method {
-            Method::Fifo => Held::Lots(Lots::default()),
+            Method::Fifo => Held::Lots(Lots::oldest_first()),
+            Method::Lifo => Held::Lots(Lots::newest_first()),
+            Method::Hifo => Held::Lots(Lots::dearest_first()),
             Method::Average => Held::Pool(Pool::default()),
         };
-        Self { held, position: Position::default() }
+        let position = Position::default();
+        Self { held, position, bought: Units::ZERO, sold: Units::ZERO }
     }
 
     pub fn position(&self) -> &Position {
         &self.position
     }
 
-    /// Enters the next row; a sell tells what it realised, where it did.
-    pub fn enter(&mut self, entry: Entry) -> Option<Gain> {
+    /// Begins the period that the position is about: what is held is carried over, and all that the
+    /// entries so far added up to is left out.
+    pub fn begin_period(&mut self) {
+        let Position { open, open_unvalued, open_cost, .. } = self.position;
+        self.position = Position {
+            open,
+            open_unvalued,
+            open_cost,
+            opening: open,
+            opening_cost: open_cost,
+            ..Position::default()
+        };
+    }
+
+    /// Enters the next row; a sell with an amount returns its parts.
+    pub fn enter(&mut self, entry: Entry) -> Option<Sale> {
         let position = &mut self.position;
-        let total = match entry.side {
+        let (total, ever) = match entry.side {
             Side::Buy => {
                 position.buys += 1;
-                &mut position.bought
+                (&mut position.bought, &mut self.bought)
             }
             Side::Sell => {
                 position.sells += 1;
-                &mut position.sold
+                (&mut position.sold, &mut self.sold)
             }
         };
-        // More than the integer holds is what no token has: such an amount counts as not told.
-        let told = entry.quantity.filter(|quantity| !quantity.is_zero());
-        let Some((quantity, sum)) = told.and_then(|q| Some((q, total.checked_add(q)?))) else {
+        // No token has more than the integer holds: such an amount counts as unknown.
+        let known = entry.quantity.filter(|quantity| !quantity.is_zero());
+        let Some((quantity, sum)) = known.and_then(|q| Some((q, ever.checked_add(q)?))) else {
             position.untold += 1;
             return None;
         };
-        *total = sum;
+        *ever = sum;
+        // Not above the sum of all entries.
+        *total = total.saturating_add(quantity);
         position.unvalued += u64::from(entry.native.is_none());
         match entry.side {
             Side::Buy => {
-                self.buy(quantity, entry.native);
+                self.buy(quantity, entry.native, entry.row);
                 None
             }
-            Side::Sell => self.sell(quantity, entry.native),
+            Side::Sell => Some(self.sell(quantity, entry.native)),
         }
     }
 
-    fn buy(&mut self, quantity: Units, cost: Option<Units>) {
+    fn buy(&mut self, quantity: Units, cost: Option<Units>, row: usize) {
         let position = &mut self.position;
         // Not above what was bought in all.
         position.open = position.open.saturating_add(quantity);
@@ -113,31 +123,16 @@ impl Book {
             }
             None => position.open_unvalued = position.open_unvalued.saturating_add(quantity),
         }
-        self.held.add(quantity, cost);
+        self.held.add(quantity, cost, row);
     }
 
-    fn sell(&mut self, quantity: Units, value: Option<Units>) -> Option<Gain> {
+    fn sell(&mut self, quantity: Units, value: Option<Units>) -> Sale {
         let matched = quantity.min(self.position.open);
         let taken = self.held.take(matched);
         self.let_go(matched, &taken);
-        let position = &mut self.position;
-        position.unmatched = position.unmatched.saturating_add(quantity.saturating_sub(matched));
-        let Some(value) = value else {
-            let cost = taken.iter().filter_map(|part| part.cost).fold(Units::ZERO, plus);
-            position.unvalued_cost = position.unvalued_cost.saturating_add(cost);
-            return None;
-        };
-        position.received = position.received.saturating_add(value);
-        let proceeds = share(value, matched, quantity);
-        position.unmatched_proceeds =
-            position.unmatched_proceeds.saturating_add(value.saturating_sub(proceeds));
-        let gain = self.realise(quantity, value, proceeds, &taken)?;
-        let position = &mut self.position;
-        position.cost = position.cost.saturating_add(gain.cost);
-        position.realised += gain.realised();
-        position.judged += 1;
-        position.wins += u64::from(gain.realised().is_positive());
-        Some(gain)
+        let sale = Sale::new(quantity, value, &taken);
+        self.add_up(&sale);
+        sale
     }
 
     fn let_go(&mut self, matched: Units, taken: &[Taken]) {
@@ -153,33 +148,25 @@ impl Book {
         }
     }
 
-    /// Gives each part its proceeds: rounded down, and the rest to the last one.
-    fn realise(
-        &mut self,
-        quantity: Units,
-        value: Units,
-        proceeds: Units,
-        taken: &[Taken],
-    ) -> Option<Gain> {
-        let mut left = proceeds;
-        let mut gain: Option<Gain> = None;
-        for (at, part) in taken.iter().enumerate() {
-            let is_last = at + 1 == taken.len();
-            let got = if is_last { left } else { share(value, part.quantity, quantity).min(left) };
-            left = left.saturating_sub(got);
-            let Some(cost) = part.cost else {
-                let sum = &mut self.position.unvalued_proceeds;
-                *sum = sum.saturating_add(got);
-                continue;
-            };
-            let before = gain.unwrap_or(Gain { proceeds: Units::ZERO, cost: Units::ZERO });
-            gain =
-                Some(Gain { proceeds: plus(before.proceeds, got), cost: plus(before.cost, cost) });
+    fn add_up(&mut self, sale: &Sale) {
+        let position = &mut self.position;
+        let add = |sum: &mut Units, part: Units| *sum = sum.saturating_add(part);
+        add(&mut position.received, sale.value.unwrap_or_default());
+        for part in &sale.parts {
+            match (part.proceeds, part.cost, part.origin) {
+                (proceeds, _, Origin::Unmatched) => {
+                    add(&mut position.unmatched, part.quantity);
+                    add(&mut position.unmatched_proceeds, proceeds.unwrap_or_default());
+                }
+                (Some(proceeds), None, _) => add(&mut position.unvalued_proceeds, proceeds),
+                (None, Some(cost), _) => add(&mut position.unvalued_cost, cost),
+                (Some(_), Some(_), _) | (None, None, _) => {}
+            }
         }
-        gain
+        let Some(gain) = sale.gain() else { return };
+        add(&mut position.cost, gain.cost);
+        position.realised += gain.realised();
+        position.judged += 1;
+        position.wins += u64::from(gain.realised().is_positive());
     }
-}
-
-fn plus(one: Units, other: Units) -> Units {
-    one.saturating_add(other)
 }

@@ -1,16 +1,35 @@
-//! First in, first out.
+//! What is held, lot by lot, in the order in which a method sells it.
 
-use std::collections::VecDeque;
+use std::cmp::Ordering;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
 
-use super::share::share;
+use super::sale::Origin;
+use super::share::{compare_ratios, share};
 use crate::domain::Units;
 
 /// What was bought at once, as far as it is not sold.
 #[derive(Debug, Clone, Copy)]
 struct Lot {
     quantity: Units,
-    /// `None`: it is not told what was paid.
+    /// `None`: the price is unknown.
     cost: Option<Units>,
+    row: usize,
+}
+
+impl Lot {
+    /// Takes so many, or all there are. The cost is rounded down; the rest stays in the lot.
+    fn give(&mut self, most: Units) -> Taken {
+        let quantity = most.min(self.quantity);
+        let cost = self.cost.map(|cost| share(cost, quantity, self.quantity));
+        self.quantity = self.quantity.saturating_sub(quantity);
+        self.cost = self.cost.zip(cost).map(|(all, taken)| all.saturating_sub(taken));
+        Taken { quantity, cost, origin: Origin::Lot(self.row) }
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.quantity.is_zero()
+    }
 }
 
 /// A part of a sell that one lot, or one pool, gave.
@@ -18,33 +37,113 @@ struct Lot {
 pub(super) struct Taken {
     pub(super) quantity: Units,
     pub(super) cost: Option<Units>,
+    pub(super) origin: Origin,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Lots(VecDeque<Lot>);
+/// A lot ordered by its cost per unit when it was bought: rounding does not move it.
+#[derive(Debug, Clone, Copy)]
+struct Priced {
+    lot: Lot,
+    price: Option<(Units, Units)>,
+    /// Lots bought before.
+    number: u64,
+}
+
+impl Ord for Priced {
+    /// The greatest is sold first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_price = match (self.price, other.price) {
+            (Some(one), Some(other)) => compare_ratios(one, other),
+            (one, other) => one.is_some().cmp(&other.is_some()),
+        };
+        by_price.then(other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Priced {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Priced {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Priced {}
+
+#[derive(Debug)]
+pub(super) struct Lots(Order);
+
+#[derive(Debug)]
+enum Order {
+    Fifo(VecDeque<Lot>),
+    Lifo(Vec<Lot>),
+    Hifo { lots: BinaryHeap<Priced>, bought: u64 },
+}
 
 impl Lots {
-    pub(super) fn add(&mut self, quantity: Units, cost: Option<Units>) {
-        self.0.push_back(Lot { quantity, cost });
+    pub(super) fn oldest_first() -> Self {
+        Self(Order::Fifo(VecDeque::new()))
     }
 
-    /// Takes so many, or all there are, oldest first.
-    pub(super) fn take(&mut self, quantity: Units) -> Vec<Taken> {
-        let mut left = quantity;
-        let mut taken = Vec::new();
-        while !left.is_zero()
-            && let Some(lot) = self.0.front_mut()
-        {
-            let part = left.min(lot.quantity);
-            let cost = lot.cost.map(|cost| share(cost, part, lot.quantity));
-            taken.push(Taken { quantity: part, cost });
-            left = left.saturating_sub(part);
-            lot.quantity = lot.quantity.saturating_sub(part);
-            lot.cost = lot.cost.zip(cost).map(|(all, taken)| all.saturating_sub(taken));
-            if lot.quantity.is_zero() {
-                self.0.pop_front();
+    pub(super) fn newest_first() -> Self {
+        Self(Order::Lifo(Vec::new()))
+    }
+
+    pub(super) fn dearest_first() -> Self {
+        Self(Order::Hifo { lots: BinaryHeap::new(), bought: 0 })
+    }
+
+    pub(super) fn add(&mut self, quantity: Units, cost: Option<Units>, row: usize) {
+        let lot = Lot { quantity, cost, row };
+        match &mut self.0 {
+            Order::Fifo(lots) => lots.push_back(lot),
+            Order::Lifo(lots) => lots.push(lot),
+            Order::Hifo { lots, bought } => {
+                let price = cost.map(|cost| (cost, quantity));
+                lots.push(Priced { lot, price, number: *bought });
+                *bought += 1;
             }
         }
+    }
+
+    /// Takes so many, or all there are, in the method's order.
+    pub(super) fn take(&mut self, quantity: Units) -> Vec<Taken> {
+        let (mut left, mut taken) = (quantity, Vec::new());
+        while !left.is_zero()
+            && let Some(part) = self.take_from_next(left)
+        {
+            left = left.saturating_sub(part.quantity);
+            taken.push(part);
+        }
         taken
+    }
+
+    fn take_from_next(&mut self, most: Units) -> Option<Taken> {
+        match &mut self.0 {
+            Order::Fifo(lots) => {
+                let part = lots.front_mut()?.give(most);
+                if lots.front().is_some_and(Lot::is_used_up) {
+                    lots.pop_front();
+                }
+                Some(part)
+            }
+            Order::Lifo(lots) => {
+                let part = lots.last_mut()?.give(most);
+                lots.pop_if(|lot| lot.is_used_up());
+                Some(part)
+            }
+            Order::Hifo { lots, .. } => {
+                let mut first = lots.peek_mut()?;
+                let part = first.lot.give(most);
+                if first.lot.is_used_up() {
+                    PeekMut::pop(first);
+                }
+                Some(part)
+            }
+        }
     }
 }

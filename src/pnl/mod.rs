@@ -1,25 +1,31 @@
-//! From a wallet's rows to its positions and gains. Pure: exact integers in, exact integers out.
+//! From a wallet's rows to its positions, realised gains and disposals. Pure: exact integers in,
+//! exact integers out.
 //!
-//! One [`Book`] holds one token. Rows are entered oldest first, by the first-in-first-out rule or at
-//! the average cost; what the rows do not tell is kept apart and never guessed. Token quantities
+//! One [`Book`] holds one token; a [`Ledger`] holds a wallet's rows, and a [`Count`] enters them into
+//! books, oldest first. What the rows do not hold is kept apart and never guessed. Token quantities
 //! may be in any unit, if it is the same for all rows of a token: only their ratios matter.
 
 mod book;
+mod count;
+mod json;
+mod ledger;
 mod lots;
+mod method;
+mod period;
 mod pool;
 mod position;
+mod report;
+mod sale;
 mod share;
 mod signed;
 
-pub use book::{Book, Entry, Gain};
+pub use book::{Book, Entry};
+pub use count::{Count, Counted, Disposal};
+pub use json::{Subject, Writer};
+pub use ledger::{Ledger, LedgerRow};
+pub use method::Method;
+pub use period::Period;
 pub use position::{Position, Totals};
+pub use report::{Report, TokenReport, rate};
+pub use sale::{Gain, Origin, Part, Sale};
 pub use signed::Signed;
-
-/// Which units are sold first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// The oldest ones.
-    Fifo,
-    /// None in particular: each costs the average.
-    Average,
-}

@@ -1,6 +1,7 @@
 //! Average cost: what was bought at a known price is one pool, the rest another.
 
 use super::lots::Taken;
+use super::sale::Origin;
 use super::share::share;
 use crate::domain::Units;
 
@@ -31,12 +32,12 @@ impl Pool {
             let cost = share(self.cost, valued, self.valued);
             self.valued = self.valued.saturating_sub(valued);
             self.cost = self.cost.saturating_sub(cost);
-            taken.push(Taken { quantity: valued, cost: Some(cost) });
+            taken.push(Taken { quantity: valued, cost: Some(cost), origin: Origin::Pool });
         }
         let unvalued = quantity.saturating_sub(valued).min(self.unvalued);
         if !unvalued.is_zero() {
             self.unvalued = self.unvalued.saturating_sub(unvalued);
-            taken.push(Taken { quantity: unvalued, cost: None });
+            taken.push(Taken { quantity: unvalued, cost: None, origin: Origin::Pool });
         }
         taken
     }

@@ -9,13 +9,13 @@ use crate::domain::Units;
 pub struct Position {
     pub buys: u64,
     pub sells: u64,
-    /// Rows without an amount: nothing else here holds anything of them.
+    /// Rows without an amount: no other field holds anything of them.
     pub untold: u64,
     /// Rows with an amount and without a native value.
     pub unvalued: u64,
     pub bought: Units,
     pub sold: Units,
-    /// Paid in buys, got in sells, where that is told.
+    /// Paid in buys, got in sells, where that is known.
     pub spent: Units,
     pub received: Units,
     /// Of what was sold with a value and had been bought with one: proceeds less cost.
@@ -29,6 +29,9 @@ pub struct Position {
     /// Sold without having been bought before, and what was got for it.
     pub unmatched: Units,
     pub unmatched_proceeds: Units,
+    /// Held when the period began, and the known cost of it.
+    pub opening: Units,
+    pub opening_cost: Units,
     /// Still held by the rows; of it, bought without a value.
     pub open: Units,
     pub open_unvalued: Units,
@@ -39,6 +42,11 @@ pub struct Position {
 }
 
 impl Position {
+    /// No row of the period, and nothing carried over into it.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.buys == 0 && self.sells == 0 && self.opening.is_zero()
+    }
+
     /// What one whole token still held at a known cost was bought for, rounded down to a base unit
     /// of native coin. `decimals` are those of the quantities.
     pub fn average_cost(&self, decimals: u8) -> Option<Units> {
@@ -62,6 +70,7 @@ pub struct Totals {
     pub unvalued_proceeds: Units,
     pub unvalued_cost: Units,
     pub unmatched_proceeds: Units,
+    pub opening_cost: Units,
     pub open_cost: Units,
     pub judged: u64,
     pub wins: u64,
@@ -82,6 +91,7 @@ impl Totals {
         sum(&mut self.unvalued_proceeds, position.unvalued_proceeds);
         sum(&mut self.unvalued_cost, position.unvalued_cost);
         sum(&mut self.unmatched_proceeds, position.unmatched_proceeds);
+        sum(&mut self.opening_cost, position.opening_cost);
         sum(&mut self.open_cost, position.open_cost);
         self.judged += position.judged;
         self.wins += position.wins;

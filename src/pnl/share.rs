@@ -1,5 +1,7 @@
 //! Parts of an amount, rounded down.
 
+use std::cmp::Ordering;
+
 use crate::domain::Units;
 
 type Wide = ruint::Uint<512, 8>;
@@ -17,4 +19,10 @@ pub(super) fn share(amount: Units, part: Units, whole: Units) -> Units {
 pub(super) fn multiply_divide(one: Units, other: Units, by: Units) -> Option<Units> {
     let product: Wide = one.widening_mul(other);
     Units::checked_from_limbs_slice(product.checked_div(Wide::from(by))?.as_limbs())
+}
+
+/// Compares two quotients, each as dividend and divisor, without rounding.
+pub(super) fn compare_ratios(one: (Units, Units), other: (Units, Units)) -> Ordering {
+    let wide = |a: Units, b: Units| -> Wide { a.widening_mul(b) };
+    wide(one.0, other.1).cmp(&wide(other.0, one.1))
 }

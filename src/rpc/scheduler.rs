@@ -6,7 +6,7 @@
 //! goes first.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,25 +18,33 @@ use super::error::UpstreamError;
 use super::limits::PoolLimits;
 use super::selection;
 
-/// Whether somebody waits for a wallet's answers; may change while requests wait.
+/// Whether a caller waits for a wallet's answers, which may change while requests wait; and how many
+/// calls its requests made.
 #[derive(Debug, Default)]
-pub struct Priority(AtomicBool);
+pub struct Priority {
+    interactive: AtomicBool,
+    calls: AtomicU32,
+}
 
 impl Priority {
     pub fn background() -> Self {
-        Self(AtomicBool::new(false))
+        Self::default()
     }
 
     pub fn interactive() -> Self {
-        Self(AtomicBool::new(true))
+        Self { interactive: AtomicBool::new(true), ..Self::default() }
     }
 
     pub fn set_interactive(&self, interactive: bool) {
-        self.0.store(interactive, Ordering::Relaxed);
+        self.interactive.store(interactive, Ordering::Relaxed);
     }
 
     fn is_interactive(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.interactive.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, calls: usize) {
+        self.calls.fetch_add(u32::try_from(calls).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 }
 
@@ -51,6 +59,11 @@ pub struct Lane {
 impl Lane {
     pub fn new(id: u64, priority: Arc<Priority>) -> Self {
         Self { id, priority, rank: 0 }
+    }
+
+    /// Calls that were given a turn so far.
+    pub fn calls_sent(&self) -> u32 {
+        self.priority.calls.load(Ordering::Relaxed)
     }
 
     /// For what is delivered after all of a lower rank. What holds up everything has rank 0.
@@ -365,6 +378,7 @@ impl Admission {
                 return next;
             };
             let (lease, calls) = state.endpoints.get_mut(at)?.begin(waiter.needs.calls, now, until);
+            waiter.needs.lane.priority.count(calls);
             let (share, credit) = (self.limits.hedge_share, state.hedge_credit);
             state.hedge_credit = if waiter.needs.is_second {
                 credit.saturating_sub(share)

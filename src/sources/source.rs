@@ -12,6 +12,7 @@ use crate::decode::solana;
 use crate::decode::tron;
 use crate::domain::{
     Address, Doubts, Height, Moment, Price, Proof, Resume, SourceAccount, TxId, Units, UnixSeconds,
+    Way,
 };
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::EndpointStatus;
@@ -32,6 +33,8 @@ pub struct GapRequest {
     pub lane: Lane,
     /// Nothing is known of the address yet: it is looked at before it is read.
     pub first: bool,
+    /// Not by this way, where there is another one: for a second opinion.
+    pub another: Option<Way>,
 }
 
 /// Some of the asked heights with all the wallet's successful transactions in them.

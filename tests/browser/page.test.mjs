@@ -219,7 +219,7 @@ test("progress is told where the server knows about how much there is", async ()
     const lines = (await response.text()).split("\n").filter((line) => !line.includes("complete"));
     if (held) return route.continue();
     held = lines.length;
-    return route.fulfill({ status: 200, contentType: "application/x-ndjson", body: `${lines.slice(0, held - 1).join("\n")}\n{"complete":false,"cursor":"c","error":{"code":"QUOTA_EXCEEDED","message":"used up"}}\n` });
+    return route.fulfill({ status: 200, contentType: "application/x-ndjson", body: `${lines.slice(0, held - 1).join("\n")}\n{"complete":false,"cursor":"c","error":{"code":"QUOTA_EXCEEDED","message":"used up","type":"/errors/quota_exceeded","retryable":false}}\n` });
   });
   await ask(page, wallet());
   await waitState(page, "Failed");
@@ -289,6 +289,9 @@ test("the key stays in the browser: for the tab, or for longer where asked", asy
   assert.equal(await page.inputValue("#address"), wallet().address);
   assert.equal(await page.inputValue("#key"), demo.key);
   assert.ok(!page.url().includes(demo.key));
+  // Unticked, it is forgotten at once, not with the next wallet.
+  await page.uncheck("#remember");
+  assert.equal((await stored())[0], null, "nothing outlives the tab");
   await opened.context.close();
 });
 
@@ -394,13 +397,13 @@ function assertAsProgram(told, total, found) {
   });
 }
 
-for (const [chain, symbol, decimals] of [["sol", "SOL", 9], ["eth", "ETH", 18]]) {
+for (const [chain, symbol, decimals] of [["sol", "SOL", 9], ["eth", "ETH", 18], ["tron", "TRX", 6]]) {
   test(`gains are a second count's, and the program's, to the last digit: ${chain}`, async (context) => {
     const own = chain === "sol" ? rows : (await apiRows(demo, demo.wallets[chain].wallet, chain)).map(members);
     const { page, context: window } = await openPage(browser, demo.url);
     await ask(page, { address: demo.wallets[chain].wallet, key: demo.key, chain });
     await waitState(page, "Complete");
-    for (const method of ["fifo", "average"]) {
+    for (const method of ["fifo", "lifo", "hifo", "average"]) {
       await page.check(`input[name=method][value=${method}]`, { force: true });
       const wanted = reference(own, decimals, method);
       const total = (name) => toText([...wanted.values()].reduce((sum, one) => sum + one[name], 0n), decimals);
@@ -478,6 +481,12 @@ test("without a mouse: from the first key to a transaction on its explorer", asy
   await page.keyboard.press("ArrowDown");
   const active = await page.evaluate(() => document.getElementById(document.activeElement.getAttribute("aria-activedescendant"))?.getAttribute("aria-rowindex"));
   assert.equal(active, "4");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.getAttribute("#panel", "open"), "", "the row's panel");
+  const explorer = page.locator("#panel a").last();
+  for (let step = 0; step < 12 && !(await explorer.evaluate((link) => link === document.activeElement)); step += 1) {
+    await page.keyboard.press("Tab");
+  }
   const [popup] = await Promise.all([context.waitForEvent("page"), page.keyboard.press("Enter")]);
   const request = await popup.waitForEvent("requestfailed").catch(() => null);
   const url = request?.url() ?? popup.url();

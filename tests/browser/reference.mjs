@@ -11,16 +11,26 @@ const smaller = (a, b) => (a < b ? a : b);
 
 /** What leaves the lots for a sell: `[quantity, cost or null]` a part. */
 function take(lots, wanted, method) {
-  const order = method === "fifo"
-    ? lots.map((_, at) => at)
-    : lots.map((_, at) => at).sort((a, b) => Number(lots[a][1] === null) - Number(lots[b][1] === null));
+  const all = lots.map((_, at) => at);
+  const isFree = (at) => Number(lots[at][1] === null);
+  // Prices as they were bought, compared crosswise: `[quantity, cost]`.
+  const dearer = (a, b) => {
+    const [[q, c], [r, d]] = [lots[a][2], lots[b][2]];
+    return c * r > d * q ? -1 : c * r < d * q ? 1 : a - b;
+  };
+  const order = {
+    fifo: () => all,
+    lifo: () => all.reverse(),
+    hifo: () => all.sort((a, b) => isFree(a) - isFree(b) || (isFree(a) ? a - b : dearer(a, b))),
+    average: () => all.sort((a, b) => isFree(a) - isFree(b)),
+  }[method]();
   const parts = [];
   for (const at of order) {
     const [held, cost] = lots[at];
     const part = smaller(held, wanted);
     if (part === 0n) continue;
     const share = cost === null ? null : part === held ? cost : (cost * part) / held;
-    lots[at] = [held - part, cost === null ? null : cost - share];
+    lots[at] = [held - part, cost === null ? null : cost - share, lots[at][2]];
     parts.push([part, share]);
     wanted -= part;
   }
@@ -54,13 +64,13 @@ function one(rows, nativeDecimals, method) {
     if (side === "buy") {
       figures.bought += quantity;
       const pool = lots.findIndex(([, cost]) => (cost === null) === (value === null));
-      if (method === "fifo" || pool < 0) lots.push([quantity, value]);
-      else lots[pool] = [lots[pool][0] + quantity, value === null ? null : lots[pool][1] + value];
+      if (method !== "average" || pool < 0) lots.push([quantity, value, [quantity, value ?? 0n]]);
+      else lots[pool] = [lots[pool][0] + quantity, value === null ? null : lots[pool][1] + value, null];
       continue;
     }
     figures.sold += quantity;
     const parts = take(lots, quantity, method);
-    lots = method === "fifo" ? lots.filter(([held]) => held > 0n) : lots;
+    lots = method === "average" ? lots : lots.filter(([held]) => held > 0n);
     const matched = parts.reduce((sum, [part]) => sum + part, 0n);
     figures.unmatched += quantity - matched;
     if (value === null) {

@@ -109,7 +109,7 @@ export function chromiumPath() {
 }
 
 /** A page that notes all it asks for and all that goes wrong in it. */
-export async function openPage(browser, base, options = {}) {
+export async function openPage(browser, base, { path = "", ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, acceptDownloads: true, ...options });
   const page = await context.newPage();
   const seen = { requests: [], troubles: [], outside: [] };
@@ -130,7 +130,7 @@ export async function openPage(browser, base, options = {}) {
     document.addEventListener("securitypolicyviolation", (event) =>
       window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
   });
-  const answer = await page.goto(base);
+  const answer = await page.goto(base + (path && `/${path}`));
   await page.waitForFunction(() => document.querySelectorAll("#chain option").length > 1);
   return { context, page, seen, answer };
 }
@@ -157,11 +157,14 @@ export async function count(page) {
 }
 
 /** What an export holds. */
-export async function exported(page, format) {
-  const [download] = await Promise.all([page.waitForEvent("download"), page.click(`#export-${format}`)]);
+export const exported = (page, format) => download(page, `#export-${format}`);
+
+/** The file that a button gives. */
+export async function download(page, button) {
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click(button)]);
   const chunks = [];
-  for await (const chunk of await download.createReadStream()) chunks.push(chunk);
-  return { name: download.suggestedFilename(), text: Buffer.concat(chunks).toString() };
+  for await (const chunk of await file.createReadStream()) chunks.push(chunk);
+  return { name: file.suggestedFilename(), text: Buffer.concat(chunks).toString() };
 }
 
 /** The rows in the document, by their place. */

@@ -10,10 +10,12 @@ const { readJson } = await load("json.js");
 const { compareDecimals, decimalsOf, priceText, toText, toUnits } = await load("decimal.js");
 const { familyOf } = await load("address.js");
 const { gains } = await load("pnl.js");
-const { Rows } = await load("rows.js");
+const { Rows, isVenue } = await load("rows.js");
+const { fragment, readPlace } = await load("place.js");
 const { FORMATS, toBlob } = await load("export.js");
 const { transactionLink } = await load("explorer.js");
 const { percent, shorten } = await load("format.js");
+const { coverageText } = await load("coverage.js");
 
 const SOL = 9;
 const coin = (text) => toUnits(text, SOL);
@@ -102,8 +104,8 @@ test("average cost: every unit costs the same", () => {
 
 test("cut shares stay in the lot until it is used up", () => {
   // 3 for 0.000000010: a third is 3 units, then half of 7 is 3, then the rest, 4.
-  const { events, positions: [a] } = book(["buy 3 0.00000001", "sell 1 0.000000005", "sell 1 0.000000003", "sell 1 0.000000001"]);
-  assert.deepEqual(events.map(({ gain }) => gain), [2n, 0n, -3n]);
+  const { sales, positions: [a] } = book(["buy 3 0.00000001", "sell 1 0.000000005", "sell 1 0.000000003", "sell 1 0.000000001"]);
+  assert.deepEqual(sales.map(({ gain }) => gain), [2n, 0n, -3n]);
   assert.deepEqual([a.realised, a.openCost, a.wins, a.judgedSells], [-1n, 0n, 1, 3]);
 });
 
@@ -130,8 +132,8 @@ test("a buy without a value has no cost, and its proceeds are no gain", () => {
 });
 
 test("a sell without a value takes lots and realises nothing", () => {
-  const { positions: [a], events } = book(["buy 4 2", "sell 1 ?", "sell 3 3"]);
-  assert.deepEqual([a.unvaluedCost, a.realised, a.withoutValue, events.length], [coin("0.5"), coin("1.5"), 1, 1]);
+  const { positions: [a], sales } = book(["buy 4 2", "sell 1 ?", "sell 3 3"]);
+  assert.deepEqual([a.unvaluedCost, a.realised, a.withoutValue, sales.map(({ gain }) => gain)], [coin("0.5"), coin("1.5"), 1, [null, coin("1.5")]]);
 });
 
 test("rows without an amount are counted and nothing else", () => {
@@ -170,7 +172,7 @@ test("a second way of counting agrees on made-up histories", () => {
       const row = rows[last - at];
       return { side: row.side, mint: row.tokenMint, token: row.token, amount: row.amount, native: row.amountSol };
     };
-    for (const method of ["fifo", "average"]) {
+    for (const method of ["fifo", "lifo", "hifo", "average"]) {
       const { positions } = gains(rows.length, rowAt, SOL, method);
       for (const [mint, wanted] of reference(rows, SOL, method)) {
         const found = positions.find((position) => position.mint === mint);
@@ -236,7 +238,54 @@ test("files hold the rows as they came", async () => {
     "s4,buy,TB,B,2,,X,2026-01-24T00:00:00+00:00\r\n");
   const lines = await toBlob("ndjson", rows.all, [1]).text();
   assert.equal(lines, `${JSON.stringify(TRADES[3]).replace('"2"', "2")}\n`);
-  assert.deepEqual(Object.keys(FORMATS), ["csv", "ndjson"]);
+  assert.deepEqual(Object.keys(FORMATS), ["csv", "ndjson", "koinly", "cointracking"]);
+});
+
+test("new rows stand above the others, and keep the order", () => {
+  const rows = new Rows();
+  rows.add(TRADES.slice(2));
+  rows.addNew([TRADES[1], TRADES[0]]);
+  assert.equal(shown(rows), "s1 s2 s3 s4");
+  assert.deepEqual(rows.all.map(({ isNew }) => isNew), [true, true, false, false]);
+  assert.deepEqual(rows.years(), ["2026"]);
+  rows.setFilter({ side: "buy" });
+  rows.addNew([{ ...TRADES[1], signature: "s0" }]);
+  assert.equal(shown(rows), "s0 s2 s3 s4");
+});
+
+test("a venue's family is its first words", () => {
+  assert.ok(isVenue("Raydium CLMM", "raydium") && isVenue("Orca", "Orca"));
+  assert.ok(!isVenue("Raydiumx", "Raydium") && !isVenue("Orca", "Orca v2") && !isVenue("Raydium CLMM", "Raydium C"));
+});
+
+test("figures are of the filter's rows, lots of all before its end", () => {
+  const at = (year, side, amount, native, venue = "X") =>
+    ({ side, mint: "A", token: "A", amount, native, venue, time: `${year}-06-01T00:00:00+00:00`, signature: `${year}${side}` });
+  const list = [at(2023, "buy", "10", "10"), at(2024, "buy", "10", "30"), at(2024, "sell", "5", "20", "Y"), at(2025, "sell", "10", "50"), at(2026, "buy", "1", "9")];
+  const rows = new Rows();
+  rows.all = [...list].reverse();
+  const count = (filter) => {
+    rows.setFilter({ mint: "", side: "", venue: "", from: null, to: null, ...filter });
+    return gains(list.length, (place) => list[place], SOL, "fifo", { ...rows.filter, passes: rows.passing() });
+  };
+  const year = (of) => count({ from: `${of}-01-01T00:00:00+00:00`, to: `${of + 1}-01-01T00:00:00+00:00` });
+  const { totals: { realised, openingCost, openCost, spent }, sales } = year(2025);
+  assert.deepEqual([realised, openingCost, openCost, spent], [coin("30"), coin("35"), coin("15"), 0n]);
+  assert.deepEqual(sales[0].parts.map(({ row, quantity }) => [row, quantity]), [[0, 5n], [1, 5n]]);
+  const all = count({});
+  assert.equal(all.totals.realised, [2023, 2024, 2025, 2026].reduce((sum, of) => sum + year(of).totals.realised, 0n));
+  const { totals } = count({ venue: "Y" });
+  assert.deepEqual([totals.realised, totals.buys, totals.sells], [coin("15"), 0, 1]);
+  assert.equal(year(2030).totals.openingCost, all.totals.openCost);
+});
+
+test("what the address bar says is read back, and never the key", () => {
+  const place = { chain: "eth", address: "0xab", token: "0xc d", from: "2025-01-01", method: "hifo", key: "blt_x" };
+  const hash = fragment(place);
+  assert.ok(!hash.includes("blt_x"));
+  const { key, ...rest } = place;
+  assert.deepEqual(readPlace(hash), rest);
+  assert.deepEqual(readPlace("#key=blt_x&nonsense"), {});
 });
 
 test("links lead to the chain's explorer only", () => {
@@ -245,4 +294,24 @@ test("links lead to the chain's explorer only", () => {
   assert.equal(transactionLink({ family: "tron", explorer: "https://tronscan.org" }, "ab"), "https://tronscan.org/#/transaction/ab");
   assert.equal(transactionLink({ family: "evm", explorer: "javascript:alert(1)" }, "x"), null);
   assert.equal(transactionLink({ family: "evm", explorer: null }, "x"), null);
+});
+
+test("coverage names what is open, and opens by itself only then", () => {
+  const span = { low: "9", high: "1000", way: "logs", doubts: ["depth"], accepted: false, missing: ["0xa"] };
+  const coverage = {
+    complete: false, height: "1200", historyCut: "1001", blindSpots: ["inner_calls"],
+    meanings: { depth: "too old" }, spans: [{ ...span, low: "1001", accepted: true }, span], gaps: [{ low: "0", high: "8" }],
+  };
+  assert.deepEqual(coverageText(coverage), {
+    title: "Coverage: heights 0 to 1,200, not all read and proved",
+    lines: [
+      "The nodes keep the history only from height 1,001.",
+      "Heights 9 to 1,000, read by logs: depth: too old (0xa).",
+      "Heights 0 to 8: not read.",
+      "Not seen by any configured way: inner_calls.",
+    ],
+  });
+  assert.deepEqual(coverageText({ ...coverage, height: null }).lines, []);
+  const many = coverageText({ ...coverage, gaps: Array(20).fill({ low: "1", high: "2" }) }).lines;
+  assert.ok(many.includes("… and 13 more ranges."));
 });

@@ -293,6 +293,14 @@ async fn a_cut_history_is_never_told_complete() {
     assert_eq!(end.error, Some(HistoryError::HistoryCut { first: kept }));
     same(&rows, &truth[..rows.len()]);
     assert!(rows.len() >= 99);
+    let report = world.history.coverage(wallet).await.unwrap().unwrap();
+    assert_eq!((report.cut, report.complete), (Some(kept), false));
+    let mut page = world.walk(wallet, Want::Rows(1000), None);
+    let (paged, end) = finish(&mut page).await;
+    assert_eq!((paged.len(), end.complete), (rows.len(), false), "what lies above is served");
+    let (paged, end) = finish(&mut world.walk(wallet, Want::Rows(7), Some(page.cursor()))).await;
+    assert!(paged.is_empty(), "{}", paged.len());
+    assert_eq!(end.error, Some(HistoryError::HistoryCut { first: kept }));
 }
 
 #[tokio::test(start_paused = true)]

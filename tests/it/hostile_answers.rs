@@ -64,6 +64,7 @@ async fn read(registry: &Registry, chain: &str, source: &Source, wallet: Address
         accounts: Vec::new(),
         lane: lane.clone(),
         first: true,
+        another: None,
     };
     let mut reader = source.read(request);
     reader.set_eager(true);

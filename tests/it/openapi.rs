@@ -243,6 +243,53 @@ async fn the_coverage_of_a_wallet_is_what_is_described() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn gains_are_what_is_described() {
+    const ROUTE: &str = "/v1/wallets/{address}/pnl";
+    let document = document();
+    let keys = [
+        ("poor", key(2, |key| key.quota = Some(0))),
+        ("slow", key(3, |key| key.rate_millis = Some(1))),
+        ("narrow", key(4, |key| key.chains = Some(vec![ChainId(2)]))),
+    ];
+    let limits = ApiLimits { pnl_rows_max: 1000, ..ApiLimits::default() };
+    let world = World::with(limits, &keys);
+    let (few, many) = (wallet(1), wallet(2));
+    world.fill(&few, 0, trades(300), vec![]).await;
+    world.fill(&many, 0, trades(1500), vec![]).await;
+    let path = |wallet: &blotter::domain::Wallet| path(wallet).replace("/history", "/pnl");
+    let mut seen = BTreeSet::new();
+    let mut pnl = |response: &Response<Bytes>| {
+        described(&document, ROUTE, "get", response);
+        seen.insert(response.status().as_u16());
+    };
+    for query in ["", "?method=hifo&disposals=1", "?year=2023&numbers=string", "?method=x"] {
+        pnl(&world.get(&format!("{}{query}", path(&few))).await);
+    }
+    pnl(&world.get(&path(&many)).await);
+    pnl(&world.get(&path(&wallet(9))).await);
+    pnl(&world.send("GET", &path(&few), &[]).await);
+    pnl(&world.send("PUT", &path(&few), &[]).await);
+    pnl(&world.get_as("poor", &path(&few)).await);
+    pnl(&world.get_as("narrow", &path(&few)).await);
+    pnl(&world.get_as("slow", &path(&few)).await);
+    pnl(&world.get_as("slow", &path(&few)).await);
+    world.history.stop();
+    pnl(&world.get(&path(&few)).await);
+    assert_eq!(seen, BTreeSet::from([200, 400, 401, 402, 403, 405, 422, 429, 503]));
+}
+
+#[test]
+fn the_documents_version_is_the_builds() {
+    assert_eq!(document()["info"]["version"], env!("CARGO_PKG_VERSION"));
+}
+
+/// A generated client sends every default: it must not choose the mode.
+#[test]
+fn no_default_selects_pages() {
+    assert!(document()["components"]["parameters"]["limit"]["schema"].get("default").is_none());
+}
+
 /// Each code of an error that the sources can give is in the document, and no other one.
 #[test]
 fn every_code_of_an_error_is_described() {

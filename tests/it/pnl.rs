@@ -13,10 +13,10 @@ use serde_json::Value;
 use crate::support::loops::with_nodes;
 use crate::support::program::Place;
 
-const METHODS: [Method; 2] = [Method::Fifo, Method::Average];
+const METHODS: [Method; 4] = Method::ALL;
 
 fn entry(side: Side, quantity: Option<u64>, native: Option<u64>) -> Entry {
-    Entry { side, quantity: quantity.map(Units::from), native: native.map(Units::from) }
+    Entry { side, quantity: quantity.map(Units::from), native: native.map(Units::from), row: 0 }
 }
 
 fn buy(quantity: u64, cost: u64) -> Entry {
@@ -52,6 +52,22 @@ fn lots_are_sold_oldest_first_and_rounding_loses_nothing() {
     // The rest takes what is left of the lot: 151.
     let p = position(Method::Fifo, &[buy(10, 100), buy(10, 301), sell(15, 300), sell(5, 150)]);
     assert_eq!((realised(&p), whole(p.open_cost), p.judged, p.wins), (49, 0, 2, 1));
+}
+
+#[test]
+fn the_newest_or_the_dearest_lots_go_first_where_the_method_says_so() {
+    let entries = [buy(10, 300), buy(10, 100), buy(10, 200), sell(15, 400)];
+    // The lot of 200, and half of that of 100.
+    let p = position(Method::Lifo, &entries);
+    assert_eq!((realised(&p), whole(p.cost), whole(p.open_cost)), (150, 250, 350));
+    // The lot of 300, and half of that of 200.
+    let p = position(Method::Hifo, &entries);
+    assert_eq!((realised(&p), whole(p.cost), whole(p.open_cost)), (0, 400, 200));
+    // Of equal prices the oldest goes, and what has no price goes last.
+    let free = entry(Side::Buy, Some(5), None);
+    let p = position(Method::Hifo, &[free, buy(2, 4), buy(3, 6), sell(2, 10), sell(4, 40)]);
+    assert_eq!((whole(p.unvalued_proceeds), whole(p.open_unvalued)), (10, 4));
+    assert_eq!((realised(&p), p.judged), (30, 2));
 }
 
 #[test]
@@ -103,6 +119,7 @@ fn the_widest_amounts_do_not_overflow() {
         side,
         quantity: Some(Units::MAX),
         native: Some(Units::from(native)),
+        row: 0,
     };
     for method in METHODS {
         let p = position(method, &[huge(Side::Buy, u128::MAX), huge(Side::Buy, 1)]);
@@ -148,8 +165,8 @@ const ZERO: Fraction = Fraction(0, 1);
 #[derive(Debug)]
 struct Model {
     method: Method,
-    /// Quantity and cost of one unit, oldest first; at the average at most one with a price, and
-    /// it stands first.
+    /// Quantity and cost of one unit, in the order of selling; at the average at most one with a
+    /// price, and it stands first.
     lots: VecDeque<(i128, Option<Fraction>)>,
     realised: Fraction,
     unvalued_proceeds: Fraction,
@@ -185,10 +202,23 @@ impl Model {
 
     fn buy(&mut self, quantity: i128, cost: Option<i128>) {
         let lot = (quantity, cost.map(|cost| Fraction::new(cost, quantity)));
-        self.lots.push_back(lot);
-        if self.method == Method::Fifo {
-            return;
+        match self.method {
+            Method::Fifo => self.lots.push_back(lot),
+            Method::Lifo => self.lots.push_front(lot),
+            Method::Hifo => {
+                let is_dearer = |other: &(i128, Option<Fraction>)| match (other.1, lot.1) {
+                    (Some(other), Some(own)) => other.0 * own.1 >= own.0 * other.1,
+                    (other, own) => other.is_some() || own.is_none(),
+                };
+                let at = self.lots.iter().take_while(|other| is_dearer(other)).count();
+                self.lots.insert(at, lot);
+            }
+            Method::Average => self.pool(lot),
         }
+    }
+
+    fn pool(&mut self, lot: (i128, Option<Fraction>)) {
+        self.lots.push_back(lot);
         let (mut valued, mut cost, mut unvalued) = (0, ZERO, 0);
         for (quantity, unit) in self.lots.drain(..) {
             match unit {
@@ -282,7 +312,7 @@ proptest! {
     }
 
     #[test]
-    fn both_ways_agree_once_all_is_sold(
+    fn all_methods_agree_once_all_is_sold(
         trades in proptest::collection::vec((any::<bool>(), 1_u64..=1_000, 0_u64..=1_000_000), 1..40),
         last in 0_u64..=1_000_000,
     ) {
@@ -297,8 +327,10 @@ proptest! {
         if held > 0 {
             entries.push(sell(held, last));
         }
-        let [fifo, average] = METHODS.map(|method| position(method, &entries));
-        prop_assert_eq!(fifo.realised, average.realised);
+        let [fifo, others @ ..] = METHODS.map(|method| position(method, &entries));
+        for other in others {
+            prop_assert_eq!(fifo.realised, other.realised);
+        }
         prop_assert_eq!(realised(&fifo), whole(fifo.received) - whole(fifo.spent));
         prop_assert!(fifo.open.is_zero() && fifo.open_cost.is_zero());
     }

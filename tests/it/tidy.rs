@@ -35,7 +35,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "api",
-        imports: &["domain", "registry", "history"],
+        imports: &["domain", "registry", "pnl", "history"],
         crates: &["warp", "hyper", "hyper_util"],
     },
     Layer {

@@ -52,12 +52,26 @@ impl Walk {
         });
         let end = self.with_silence(end);
         // A page loads nothing beyond its rows, but what was read with a doubt is read again.
-        let is_unproved = matches!(end.error, Some(HistoryError::Unproved { .. }));
+        let is_unproved = Box::pin(self.ends_unproved(&end)).await.unwrap_or(false);
         let wants_more = self.request.want == Want::All || is_unproved;
         if wants_more && !end.complete && !self.live {
-            self.inner.go_on_in_background(&self.request, end.error.as_ref());
+            let error = end.error.as_ref().filter(|_| !is_unproved);
+            self.inner.go_on_in_background(&self.request, error);
         }
         Step::End(end)
+    }
+
+    /// Whether all heights are stored and the error is the doubt that is left about some.
+    async fn ends_unproved(&self, end: &End) -> Result<bool, HistoryError> {
+        match (&end.error, self.head) {
+            (Some(HistoryError::Unproved { .. }), _) => Ok(true),
+            (Some(HistoryError::HistoryCut { .. }), Some(head)) => {
+                let record = self.record(&self.inner.view()?).await?;
+                let completeness = record.map(|record| self.inner.completeness(&record, head));
+                Ok(matches!(completeness, Some(Completeness::Unproved(_))))
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Where nothing is stored and every endpoint failed since the walk began, none of them with a

@@ -52,7 +52,7 @@ use super::known_pools::KnownPools;
 use super::reference::Pool as ReferencePool;
 use super::source::{GapRequest, SourceStatus, TokenMeta};
 use crate::decode::evm::Account;
-use crate::domain::{Address, Doubts, Height, Proof};
+use crate::domain::{Address, Doubts, Height, Proof, Way};
 use crate::registry::{Chain, Registry};
 use crate::rpc::chain_check::ChainChecks;
 use crate::rpc::endpoint::EndpointId;
@@ -152,6 +152,13 @@ impl EvmSource {
     /// Whether a span that was read so counts towards a complete history.
     pub(super) fn accepts(&self, proof: Proof) -> bool {
         self.blind_spots().contains(proof.doubts)
+    }
+
+    /// The ways that are left out for a second opinion on what this one found.
+    fn second_opinion(&self, of: Option<Way>) -> Vec<Discovery> {
+        let (same, others): (Vec<Discovery>, Vec<Discovery>) =
+            self.inner.discovery.iter().partition(|kind| Some(kind.way()) == of);
+        if others.is_empty() { Vec::new() } else { same }
     }
 
     /// What the strongest configured way cannot see.

@@ -84,7 +84,7 @@ impl EvmReader {
             listing: if wallet.is_some() { Listing::Closed(request.high) } else { Listing::Done },
             wallet: wallet.unwrap_or_default(),
             listed_to: None,
-            failed: Vec::new(),
+            failed: source.second_opinion(request.another),
             waiting: VecDeque::new(),
             fetches: FuturesOrdered::new(),
             ready: VecDeque::new(),

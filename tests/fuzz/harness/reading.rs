@@ -50,6 +50,7 @@ async fn read(chain: &Chain, source: &Source, wallet: Address, low: Height) {
         accounts: Vec::new(),
         lane: lane.clone(),
         first: true,
+        another: None,
     };
     let mut reader = source.read(request);
     reader.set_eager(true);

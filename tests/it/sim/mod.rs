@@ -9,15 +9,18 @@
 //! that fails ends the run, and with `BLOTTER_SIM_SHOW` what is wrong with each endpoint is printed.
 #![expect(clippy::print_stderr, reason = "a seed that failed is told at once")]
 
+mod audit;
 mod chain;
 mod checks;
 mod client;
 mod clock;
+mod cut;
 mod dice;
 mod evm;
 mod named;
 mod peer;
 mod red;
+mod reorgs;
 mod seeds;
 mod solana;
 mod trouble;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blotter::demo::{DemoTransport, Faults};
-use blotter::domain::{Clock, KeyId, TxId, Wallet};
+use blotter::domain::{Clock, Height, KeyId, TxId, Wallet};
 use blotter::history::{History, HistoryLimits, HistoryParts, Tasks};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
@@ -169,7 +169,18 @@ impl World {
     pub(super) fn reorganise(&mut self, dice: &mut Dice) {
         let wallet = dice.pick(&self.wallets);
         let deep = usize::try_from(dice.range(0, 30)).unwrap();
-        let Some(height) = self.chain.trade_height(wallet.address, deep) else { return };
+        if let Some(height) = self.chain.trade_height(wallet.address, deep) {
+            self.fork_at(height);
+        }
+    }
+
+    /// Replaces the chain from a trade of a wallet on, by how many newer ones it has.
+    pub(super) fn reorganise_at(&mut self, wallet: usize, depth: usize) -> bool {
+        let height = self.chain.trade_height(self.wallets[wallet].address, depth);
+        height.inspect(|height| self.fork_at(*height)).is_some()
+    }
+
+    fn fork_at(&mut self, height: Height) {
         self.chain.reorg(height);
         self.forked = true;
         for (truth, wallet) in self.truths.borrow_mut().iter_mut().zip(&self.wallets) {

@@ -20,5 +20,6 @@ pub(crate) fn all_of(wallet: Address) -> GapRequest {
         accounts: Vec::new(),
         lane: lane(),
         first: true,
+        another: None,
     }
 }

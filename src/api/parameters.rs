@@ -1,0 +1,145 @@
+//! The query string and the address segment, parsed here so that an error names its parameter.
+//!
+//! Parameters that are not known are ignored, so that clients written for a later version work,
+//! but a misspelt one is refused: without it the answer would be another one. A known one that
+//! stands twice is refused, because either value could be meant.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use super::error::ApiError;
+
+/// From here on two letters may be wrong.
+const LONG_NAME_CHARS: usize = 6;
+/// Up to here a name is near words that mean something else.
+const SHORT_NAME_CHARS: usize = 3;
+
+/// One parameter's value; an error where it is no text.
+pub(super) type Value = Result<Option<String>, ApiError>;
+
+/// The values of the known names, in their order.
+pub(super) fn parameters<const N: usize>(
+    query: &str,
+    names: [&'static str; N],
+) -> Result<[Value; N], ApiError> {
+    let mut raw = names.map(|name| (name, None));
+    for pair in query.split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let name = decode(name);
+        let known = raw.iter_mut().find(|(known, _)| *name == *known.as_bytes());
+        let Some((name, slot)) = known else {
+            refuse_misspelt(&name, &names)?;
+            continue;
+        };
+        if slot.replace(decode(value)).is_some() {
+            return Err(ApiError::InvalidParameter { name, rule: "it may stand once only" });
+        }
+    }
+    Ok(raw.map(|(name, value)| value.map(|value| text(name, value)).transpose()))
+}
+
+/// Refuses a name that is nearly a known one.
+fn refuse_misspelt(name: &[u8], names: &[&'static str]) -> Result<(), ApiError> {
+    let Ok(name) = std::str::from_utf8(name) else { return Ok(()) };
+    match names.iter().copied().find(|known| is_near(name, known)) {
+        Some(known) => Err(ApiError::MisspeltParameter { name: name.to_owned(), known }),
+        None => Ok(()),
+    }
+}
+
+/// One change apart, or two of a long name. Many words are near a short one: there only what is
+/// put behind or between its letters counts.
+fn is_near(name: &str, known: &str) -> bool {
+    let most = if known.len() >= LONG_NAME_CHARS { 2 } else { 1 };
+    if name.len().abs_diff(known.len()) > most {
+        return false;
+    }
+    let name = name.to_ascii_lowercase();
+    let kept = if known.len() < SHORT_NAME_CHARS { known } else { known.get(..1).unwrap_or(known) };
+    let is_other =
+        known.len() <= SHORT_NAME_CHARS && (name.len() < known.len() || !name.starts_with(kept));
+    !is_other && distance(&name, known) <= most
+}
+
+/// Letters put in, left out or put for others, and neighbours that changed places.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
+    let at = |rows: &[Vec<usize>], row: usize, column: usize| {
+        rows.get(row).and_then(|row| row.get(column)).copied().unwrap_or(usize::MAX - 1)
+    };
+    for (i, a) in one.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, b) in other.iter().enumerate() {
+            let left = row.last().copied().unwrap_or_default() + 1;
+            let mut least =
+                left.min(at(&rows, i, j + 1) + 1).min(at(&rows, i, j) + usize::from(a != b));
+            let swapped =
+                i > 0 && j > 0 && one.get(i - 1) == Some(b) && other.get(j - 1) == Some(a);
+            if swapped {
+                least = least.min(at(&rows, i - 1, j - 1) + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    at(&rows, one.len(), other.len())
+}
+
+fn text(name: &'static str, bytes: Cow<'_, [u8]>) -> Result<String, ApiError> {
+    let rule = "its percent-encoding is not valid UTF-8";
+    String::from_utf8(bytes.into_owned()).map_err(|_| ApiError::InvalidParameter { name, rule })
+}
+
+/// The address of the path.
+pub(super) fn decode_segment(segment: &str) -> Result<String, ApiError> {
+    String::from_utf8(unescape(segment, false).into_owned())
+        .map_err(|_| ApiError::UnreadableAddress)
+}
+
+/// Percent-encoding of everything that could mean something in a URL.
+pub(super) fn escape(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+        out
+    })
+}
+
+fn decode(text: &str) -> Cow<'_, [u8]> {
+    unescape(text, true)
+}
+
+/// Percent-decoding; a `%` without two hex digits stands for itself.
+fn unescape(text: &str, plus_is_space: bool) -> Cow<'_, [u8]> {
+    // To the end in any case: a loop without a way out is quicker, and cursors are long.
+    if !text.bytes().fold(false, |found, byte| found | matches!(byte, b'%' | b'+')) {
+        return text.as_bytes().into();
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        out.push(match first {
+            b'%' => match tail.split_first_chunk::<2>().and_then(|(hex, _)| byte(*hex)) {
+                Some(byte) => {
+                    rest = tail.get(2..).unwrap_or_default();
+                    byte
+                }
+                None => b'%',
+            },
+            b'+' if plus_is_space => b' ',
+            other => *other,
+        });
+    }
+    out.into()
+}
+
+fn byte(hex: [u8; 2]) -> Option<u8> {
+    let [high, low] = hex.map(|digit| char::from(digit).to_digit(16));
+    u8::try_from(high? * 16 + low?).ok()
+}

@@ -1,0 +1,152 @@
+//! What a history's coverage leaves open, as lines for people: cut, doubts and gaps by height, blind
+//! spots. Read from the JSON of `GET …/coverage`, whichever engine gave it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// Spans and gaps that are named; more are counted.
+const SHOWN_MAX: usize = 8;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CoverageNote {
+    complete: bool,
+    height: Option<u64>,
+    history_cut: Option<u64>,
+    blind_spots: Vec<String>,
+    meanings: BTreeMap<String, String>,
+    spans: Vec<Span>,
+    gaps: Vec<Gap>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Span {
+    low: u64,
+    high: u64,
+    way: String,
+    doubts: Vec<String>,
+    accepted: bool,
+    missing: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Gap {
+    low: u64,
+    high: u64,
+}
+
+impl CoverageNote {
+    /// `None` for another answer, as servers of an earlier version give it.
+    pub(super) fn read(json: &[u8]) -> Option<Self> {
+        serde_json::from_slice(json).ok()
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Every height is read, proved or not.
+    pub(super) fn is_read(&self) -> bool {
+        self.height.is_some() && self.gaps.is_empty()
+    }
+
+    /// Doubts of spans that do not count towards a complete history, each once.
+    pub(super) fn doubts(&self) -> Vec<&str> {
+        let open = self.spans.iter().filter(|span| !span.accepted);
+        let mut doubts: Vec<&str> =
+            open.flat_map(|span| span.doubts.iter().map(String::as_str)).collect();
+        doubts.sort_unstable();
+        doubts.dedup();
+        doubts
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        let Some(top) = self.height else { return vec!["coverage: no height was read".to_owned()] };
+        let state = if self.complete { "read and proved" } else { "not all read and proved" };
+        let mut lines = vec![format!("coverage: heights 0 to {top}, {state}")];
+        if let Some(first) = self.history_cut {
+            lines.push(format!("  cut: the nodes keep the history only from height {first}"));
+        }
+        let open: Vec<&Span> = self.spans.iter().filter(|span| !span.accepted).collect();
+        let spans = open.iter().map(|span| self.span(span));
+        let gaps =
+            self.gaps.iter().map(|gap| format!("  heights {} to {}: not read", gap.low, gap.high));
+        lines.extend(spans.chain(gaps).take(SHOWN_MAX));
+        let more = (open.len() + self.gaps.len()).saturating_sub(SHOWN_MAX);
+        if more > 0 {
+            lines.push(format!("  … and {more} more ranges"));
+        }
+        let blind = self.blind_spots.iter();
+        lines.extend(
+            blind.map(|name| format!("  not seen by any configured way: {}", self.meaning(name))),
+        );
+        lines
+    }
+
+    fn span(&self, span: &Span) -> String {
+        let Span { low, high, way, doubts, missing, .. } = span;
+        let doubts: Vec<String> = doubts.iter().map(|name| self.meaning(name)).collect();
+        let missing = match missing.first() {
+            Some(first) if missing.len() > 1 => {
+                format!(" ({first} and {} more)", missing.len() - 1)
+            }
+            Some(first) => format!(" ({first})"),
+            None => String::new(),
+        };
+        format!("  heights {low} to {high}, read by {way}: {}{missing}", doubts.join("; "))
+    }
+
+    fn meaning(&self, name: &str) -> String {
+        match self.meanings.get(name) {
+            Some(meaning) => format!("{name} ({meaning})"),
+            None => name.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(complete: bool, spans: &str, gaps: &str) -> CoverageNote {
+        let json = format!(
+            r#"{{"wallet":"w","chain":"eth","complete":{complete},"rows":3,"height":90,"asOf":null,
+            "historyCut":null,"blindSpots":["inner_calls"],
+            "meanings":{{"inner_calls":"coin","depth":"too old"}},"spans":[{spans}],"gaps":[{gaps}]}}"#
+        );
+        CoverageNote::read(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_is_open_is_named_with_its_heights_and_meaning() {
+        let proved = r#"{"low":50,"high":90,"way":"logs","doubts":["inner_calls"],"accepted":true,"missing":[]}"#;
+        let all = note(true, proved, "");
+        let blind = "  not seen by any configured way: inner_calls (coin)";
+        assert_eq!(all.lines(), ["coverage: heights 0 to 90, read and proved", blind]);
+        assert!(all.doubts().is_empty());
+        let doubtful = r#"{"low":9,"high":49,"way":"logs","doubts":["depth","inner_calls"],"accepted":false,"missing":["0xa","0xb"]}"#;
+        let open = note(false, &format!("{proved},{doubtful}"), r#"{"low":0,"high":8}"#);
+        let expected = [
+            "coverage: heights 0 to 90, not all read and proved",
+            "  heights 9 to 49, read by logs: depth (too old); inner_calls (coin) (0xa and 1 more)",
+            "  heights 0 to 8: not read",
+            blind,
+        ];
+        assert_eq!(open.lines(), expected);
+        assert_eq!(open.doubts(), ["depth", "inner_calls"]);
+    }
+
+    #[test]
+    fn other_answers_are_no_coverage() {
+        assert!(CoverageNote::read(br#"{"trades":[],"complete":true}"#).is_none());
+        assert!(CoverageNote::read(b"<html>").is_none());
+    }
+
+    #[test]
+    fn many_ranges_are_counted() {
+        let gaps = [r#"{"low":1,"high":2}"#; SHOWN_MAX + 3].join(",");
+        let lines = note(false, "", &gaps).lines();
+        assert!(lines.contains(&"  … and 3 more ranges".to_owned()), "{lines:?}");
+    }
+}

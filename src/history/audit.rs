@@ -1,0 +1,421 @@
+//! Second looks at finished spans: heights that were read and accepted are read again, by another
+//! way where there is one, and held against the stored rows.
+//!
+//! One answer decides nothing: a difference counts where a second read shows it too. Rows that are
+//! missing are then stored, and their heights are in doubt until they are read once more. No row is
+//! deleted.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::error::HistoryError;
+use super::ingest::{Ingest, IngestError, traded};
+use super::limits::HistoryLimits;
+use super::{History, Inner, walk};
+use crate::decode;
+use crate::domain::{Doubts, Height, KeyId, Position, Span, TxId, UnixMillis, Wallet, Way};
+use crate::rpc::{Lane, Priority};
+use crate::sources::{GapRequest, RawChunk, Source};
+use crate::store::{Pending, WalletRecord, Written};
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// Stored rows that are read at once.
+const ROWS_AT_ONCE: usize = 1000;
+/// Failures in a row after which [`History::repair`] ends.
+const FAILURES_MAX: u32 = 3;
+
+/// What came of looking at a wallet's finished spans again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Repaired {
+    /// Heights that were looked at.
+    pub heights: u64,
+    /// Transactions that were missing and are stored now.
+    pub missing: usize,
+    /// Stored transactions that two reads did not show. They stay.
+    pub unseen: usize,
+}
+
+/// A transaction with rows. What a weaker way makes of one that is stored is no difference.
+type Traded = (Height, TxId);
+
+/// What a second look at some heights showed.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Difference {
+    missing: BTreeSet<Traded>,
+    unseen: BTreeSet<Traded>,
+}
+
+impl Difference {
+    /// `is_whole`: what the second look did not show is not there.
+    fn between(stored: &BTreeSet<Traded>, found: &BTreeSet<Traded>, is_whole: bool) -> Self {
+        let unseen = stored.difference(found).filter(|_| is_whole).copied().collect();
+        Self { missing: found.difference(stored).copied().collect(), unseen }
+    }
+
+    /// What both show.
+    fn confirmed_by(&self, other: &Self) -> Self {
+        Self {
+            missing: self.missing.intersection(&other.missing).copied().collect(),
+            unseen: self.unseen.intersection(&other.unseen).copied().collect(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.missing.is_empty() && self.unseen.is_empty()
+    }
+}
+
+/// How far down a wallet's audit has come.
+#[derive(Debug, Clone, Copy)]
+struct Progress {
+    /// What is looked at next begins here or lower; `None`: all was.
+    next_high: Option<Height>,
+    /// Behind the rows of higher heights.
+    position: Position,
+    /// Not looked at before.
+    due: Instant,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self { next_high: Some(Height::MAX), position: Position::Start, due: Instant::now() }
+    }
+}
+
+/// Wallets that were asked for lately, and how far their audits have come.
+#[derive(Debug, Default)]
+pub(super) struct Audits(Mutex<HashMap<Wallet, Progress>>);
+
+impl Audits {
+    fn all(&self) -> MutexGuard<'_, HashMap<Wallet, Progress>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A client asked for the wallet.
+    pub(super) fn note(&self, wallet: Wallet, limits: &HistoryLimits) {
+        let mut all = self.all();
+        if limits.audit_calls_per_hour == 0 || all.contains_key(&wallet) {
+            return;
+        }
+        if all.len() >= limits.audit_wallets_max {
+            let latest = all.iter().max_by_key(|(_, progress)| progress.due);
+            let Some(latest) = latest.map(|(wallet, _)| *wallet) else { return };
+            all.remove(&latest);
+        }
+        all.insert(wallet, Progress::new());
+    }
+
+    /// The wallet that has waited longest.
+    fn next(&self) -> Option<(Wallet, Progress)> {
+        let all = self.all();
+        let due = all.iter().filter(|(_, progress)| progress.due <= Instant::now());
+        due.min_by_key(|(_, progress)| progress.due).map(|(wallet, at)| (*wallet, *at))
+    }
+
+    fn put(&self, wallet: Wallet, progress: Progress) {
+        if let Some(known) = self.all().get_mut(&wallet) {
+            *known = progress;
+        }
+    }
+}
+
+impl History {
+    /// Looks at all finished spans of a wallet again, at once.
+    pub async fn repair(&self, wallet: Wallet) -> Result<Repaired, HistoryError> {
+        let audit = self.inner.audit(wallet, Priority::interactive())?;
+        let (mut all, mut progress) = (Repaired::default(), Progress::new());
+        let mut failures = 0;
+        loop {
+            match audit.step(&mut progress).await {
+                Ok(Some(step)) => {
+                    all.heights = all.heights.saturating_add(step.heights);
+                    all.missing += step.missing;
+                    all.unseen += step.unseen;
+                    failures = 0;
+                }
+                Ok(None) => return Ok(all),
+                Err(IngestError::History(error)) => return Err(error),
+                Err(IngestError::Upstream(error)) => {
+                    failures += 1;
+                    if error.is_final() || failures >= FAILURES_MAX {
+                        let detail = error.to_string();
+                        return Err(HistoryError::UpstreamUnavailable { detail });
+                    }
+                    sleep(self.inner.limits.retry_pause_min * failures).await;
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Audits the wallets that were asked for lately, a step at a time, within the budget of calls.
+    pub(super) async fn audit_regularly(self: Arc<Self>) {
+        if self.limits.audit_calls_per_hour == 0 {
+            return;
+        }
+        let mut pause = self.limits.audit_pause_min;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.tasks.cancelled() => return,
+                () = sleep(pause) => {}
+            }
+            pause = self.limits.audit_pause_min;
+            let Some((wallet, progress)) = self.audits.next() else { continue };
+            let spent = tokio::select! {
+                biased;
+                () = self.tasks.cancelled() => return,
+                spent = self.audit_next(wallet, progress) => spent,
+            };
+            let earned = HOUR.saturating_mul(spent) / self.limits.audit_calls_per_hour;
+            pause = pause.max(earned);
+        }
+    }
+
+    /// One step; the calls that it took.
+    async fn audit_next(self: &Arc<Self>, wallet: Wallet, mut progress: Progress) -> u32 {
+        let Ok(audit) = self.audit(wallet, Priority::background()) else { return 0 };
+        let pause = match audit.step(&mut progress).await {
+            Ok(Some(_)) => Duration::ZERO,
+            Ok(None) => {
+                progress = Progress::new();
+                self.limits.audit_again_after
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a finished span could not be read again");
+                self.limits.retry_pause_max
+            }
+        };
+        progress.due = Instant::now() + pause;
+        self.audits.put(wallet, progress);
+        audit.lane.calls_sent()
+    }
+
+    fn audit(self: &Arc<Self>, wallet: Wallet, by: Priority) -> Result<Audit, HistoryError> {
+        let source = self.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?.clone();
+        let lane = self.lanes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(Audit { inner: Arc::clone(self), wallet, source, lane: Lane::new(lane, Arc::new(by)) })
+    }
+}
+
+/// The audit of one wallet.
+struct Audit {
+    inner: Arc<Inner>,
+    wallet: Wallet,
+    source: Source,
+    lane: Lane,
+}
+
+impl Audit {
+    /// Looks at the next heights; `None` at the end of a round.
+    async fn step(&self, progress: &mut Progress) -> Result<Option<Repaired>, IngestError> {
+        let Some(record) = self.inner.view()?.wallet(&self.wallet).await? else { return Ok(None) };
+        let Some((span, high)) = progress.next_high.and_then(|from| self.span(&record, from))
+        else {
+            return Ok(None);
+        };
+        let another = Some(span.proof.way);
+        let first = match self.read(&record, (span.low, high), another).await {
+            Ok(chunk) => chunk,
+            // The other ways do not work.
+            Err(_) => self.read(&record, (span.low, high), None).await?,
+        };
+        let low = first.as_ref().map_or(span.low, |chunk| chunk.low);
+        let (stored, behind) = self.stored(&record, progress.position, (low, high)).await?;
+        let difference = self.difference(&stored, first.as_ref());
+        let mut found = Repaired { heights: high - low + 1, ..Repaired::default() };
+        if !difference.is_empty() {
+            self.confirm(&record, (low, high), another, &stored, &difference, &mut found).await?;
+        }
+        self.inner.metrics.audited_heights.add_count(found.heights);
+        (progress.next_high, progress.position) = (low.checked_sub(1), behind);
+        Ok(Some(found))
+    }
+
+    /// The highest finished heights from one down, read by the present decoder.
+    fn span<'a>(&self, record: &'a WalletRecord, from: Height) -> Option<(&'a Span, Height)> {
+        let decoder = decode::version(self.wallet.address.family());
+        let fits = |span: &&Span| {
+            span.low <= from && span.decoder == decoder && self.source.accepts(span.proof)
+        };
+        let span = record.coverage.spans().iter().rev().find(fits)?;
+        Some((span, span.high.min(from)))
+    }
+
+    /// The highest chunk of some heights.
+    async fn read(
+        &self,
+        record: &WalletRecord,
+        (low, high): (Height, Height),
+        another: Option<Way>,
+    ) -> Result<Option<RawChunk>, IngestError> {
+        let request = GapRequest {
+            wallet: self.wallet.address,
+            low,
+            high: Some(high),
+            resume: None,
+            accounts: self.inner.view()?.accounts(record.id).await?,
+            lane: self.lane.clone(),
+            first: false,
+            another,
+        };
+        Ok(self.source.read(request).next().await?)
+    }
+
+    /// Stored rows of some heights, and the place behind them.
+    async fn stored(
+        &self,
+        record: &WalletRecord,
+        mut behind: Position,
+        (low, high): (Height, Height),
+    ) -> Result<(BTreeSet<Traded>, Position), IngestError> {
+        let (view, mut traded) = (self.inner.view()?, BTreeSet::new());
+        loop {
+            let rows = view.rows(record.id, behind, low, ROWS_AT_ONCE).await?;
+            let Some(last) = rows.last_key() else { return Ok((traded, behind)) };
+            behind = Position::After(last);
+            let within = rows.bare().iter().map(|row| row.key).filter(|key| key.height <= high);
+            traded.extend(within.map(|key| (key.height, key.tx)));
+        }
+    }
+
+    fn difference(&self, stored: &BTreeSet<Traded>, chunk: Option<&RawChunk>) -> Difference {
+        let found = chunk.map(|chunk| self.traded(chunk)).unwrap_or_default();
+        let is_whole =
+            chunk.is_none_or(|chunk| chunk.missing.is_empty() && self.source.accepts(chunk.proof));
+        Difference::between(stored, &found, is_whole)
+    }
+
+    fn traded(&self, chunk: &RawChunk) -> BTreeSet<Traded> {
+        let (registry, wallet) = (&self.inner.registry, &self.wallet);
+        chunk.txs.iter().filter_map(|tx| traded(registry, wallet, tx)).collect()
+    }
+
+    /// Reads heights that differ once more; what differs again counts.
+    async fn confirm(
+        &self,
+        record: &WalletRecord,
+        (low, high): (Height, Height),
+        another: Option<Way>,
+        stored: &BTreeSet<Traded>,
+        difference: &Difference,
+        found: &mut Repaired,
+    ) -> Result<(), IngestError> {
+        let again = match self.read(record, (low, high), another).await {
+            Ok(chunk) => chunk,
+            Err(_) => self.read(record, (low, high), None).await?,
+        };
+        // A shorter chunk shows nothing of what lies below it.
+        let reached = again.as_ref().map_or(low, |chunk| chunk.low);
+        let stored = stored.iter().filter(|(height, ..)| *height >= reached).copied().collect();
+        let confirmed = difference.confirmed_by(&self.difference(&stored, again.as_ref()));
+        (found.missing, found.unseen) = (confirmed.missing.len(), confirmed.unseen.len());
+        self.inner.metrics.audit_missing.add(found.missing);
+        self.inner.metrics.audit_unseen.add(found.unseen);
+        if found.unseen > 0 {
+            let (wallet, count) = (self.wallet.address, found.unseen);
+            tracing::warn!(%wallet, count, low, high, "two reads do not show stored transactions; their rows stay");
+        }
+        match again.filter(|_| found.missing > 0) {
+            Some(chunk) => self.reopen(record, chunk, &confirmed.missing).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Stores what was missing, and nothing else of the chunk; its heights are in doubt until they are
+    /// read once more.
+    async fn reopen(
+        &self,
+        record: &WalletRecord,
+        raw: RawChunk,
+        missing: &BTreeSet<Traded>,
+    ) -> Result<(), IngestError> {
+        let (wallet, low, high) = (self.wallet, raw.low, raw.high);
+        tracing::warn!(
+            wallet = %wallet.address, count = missing.len(), low, high,
+            "two reads show transactions that are not stored; these heights are read again"
+        );
+        let Self { inner, source, lane, .. } = self;
+        let mut chunk = Ingest { inner, source, lane, record }.chunk(raw, None).await?;
+        let brought: HashSet<TxId> = missing.iter().map(|(_, tx)| *tx).collect();
+        chunk.trades.retain(|trade| brought.contains(&trade.key.tx));
+        chunk.reread = Some(brought);
+        chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
+        if matches!(inner.store.write_chunk(chunk).await?, Written::Stored { .. }) {
+            inner.read_again(wallet)?;
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Has a wallet's worker read in the background what is in doubt.
+    fn read_again(self: &Arc<Self>, wallet: Wallet) -> Result<(), HistoryError> {
+        let lapse = walk::millis(self.limits.background_lapse);
+        let until = UnixMillis(self.clock.now().0.saturating_add(lapse));
+        self.rereads.succeeded(&wallet);
+        self.attend(wallet, false, |board| {
+            board.tell_news();
+            if board.background().is_none() {
+                board.set_background(Some(Pending { key: KeyId::LOCAL, until }));
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Address, ChainId};
+
+    fn facts(heights: &[Height]) -> BTreeSet<Traded> {
+        heights.iter().map(|height| (*height, TxId::Evm([1; 32]))).collect()
+    }
+
+    #[test]
+    fn a_difference_counts_where_two_reads_show_it() {
+        let stored = facts(&[1, 2, 3]);
+        let first = Difference::between(&stored, &facts(&[2, 3, 4, 5]), true);
+        assert_eq!(first, Difference { missing: facts(&[4, 5]), unseen: facts(&[1]) });
+        let second = Difference::between(&stored, &facts(&[1, 2, 3, 5]), true);
+        let both = first.confirmed_by(&second);
+        assert_eq!(both, Difference { missing: facts(&[5]), unseen: facts(&[]) });
+        assert!(Difference::between(&stored, &stored, true).is_empty());
+    }
+
+    #[test]
+    fn a_weaker_read_misses_nothing() {
+        let seen = Difference::between(&facts(&[1, 2]), &facts(&[3]), false);
+        assert_eq!(seen, Difference { missing: facts(&[3]), unseen: facts(&[]) });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wallets_take_turns_and_the_latest_gives_way() {
+        let wallet = |number| Wallet { chain: ChainId(1), address: Address::Evm([number; 20]) };
+        let limits = HistoryLimits {
+            audit_wallets_max: 2,
+            audit_calls_per_hour: 1,
+            ..HistoryLimits::default()
+        };
+        let audits = Audits::default();
+        audits.note(
+            wallet(1),
+            &HistoryLimits { audit_calls_per_hour: 0, ..HistoryLimits::default() },
+        );
+        assert!(audits.next().is_none(), "switched off");
+        audits.note(wallet(1), &limits);
+        let (first, mut progress) = audits.next().unwrap();
+        assert_eq!(first, wallet(1));
+        progress.due += HOUR;
+        audits.put(first, progress);
+        assert!(audits.next().is_none());
+        audits.note(wallet(2), &limits);
+        audits.note(wallet(3), &limits);
+        assert_eq!(audits.all().len(), 2);
+        assert_eq!(audits.next().map(|(wallet, _)| wallet), Some(wallet(2)));
+    }
+}

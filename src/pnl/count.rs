@@ -1,0 +1,121 @@
+//! Enters a ledger's rows into books, oldest first, a row at a time: a caller can pause between any
+//! two, and read the disposals as they come.
+
+use std::sync::Arc;
+
+use super::book::{Book, Entry};
+use super::ledger::{Held, Ledger, LedgerToken};
+use super::method::Method;
+use super::period::Period;
+use super::report::{Report, TokenReport};
+use super::sale::{Origin, Sale};
+use crate::domain::{Address, TxId, UnixSeconds};
+
+/// One pass over a ledger. A second pass gives the same disposals, so that none need be kept.
+#[derive(Debug)]
+pub struct Count {
+    ledger: Arc<Ledger>,
+    method: Method,
+    period: Period,
+    books: Vec<Book>,
+    /// Rows not yet entered: the oldest stands last.
+    left: usize,
+    has_begun: bool,
+    trades: u64,
+}
+
+/// What entering a row gave.
+#[derive(Debug)]
+pub enum Counted {
+    Row,
+    /// A sell of the period.
+    Sale(Box<Disposal>),
+    /// No row of the period is left.
+    All,
+}
+
+/// A sell with what is known of its lots.
+#[derive(Debug)]
+pub struct Disposal {
+    pub symbol: String,
+    pub mint: Address,
+    /// Of the quantities.
+    pub decimals: u8,
+    pub time: UnixSeconds,
+    pub tx: Option<TxId>,
+    pub sale: Sale,
+    /// When and by what the units of each part were bought; `None` for a pool and beyond the lots.
+    pub bought: Vec<Option<(UnixSeconds, Option<TxId>)>>,
+}
+
+impl Count {
+    pub fn new(ledger: Arc<Ledger>, method: Method, period: Period) -> Self {
+        let books = ledger.tokens().iter().map(|_| Book::new(method)).collect();
+        let left = ledger.len();
+        Self { ledger, method, period, books, left, has_begun: false, trades: 0 }
+    }
+
+    /// Enters the next row.
+    pub fn step(&mut self) -> Counted {
+        let Some(at) = self.left.checked_sub(1) else { return Counted::All };
+        let ledger = Arc::clone(&self.ledger);
+        let Some(row) = ledger.row(at).filter(|row| !self.period.is_after(row.time)) else {
+            return Counted::All;
+        };
+        self.left = at;
+        if !self.period.is_before(row.time) {
+            self.begin_period();
+            self.trades += 1;
+        }
+        let (Some(book), Some(token)) =
+            (self.books.get_mut(row.token), ledger.tokens().get(row.token))
+        else {
+            return Counted::Row;
+        };
+        let quantity = row.quantity(token.decimals);
+        let entry = Entry { side: row.side, quantity, native: row.native, row: at };
+        match book.enter(entry) {
+            Some(sale) if self.has_begun => {
+                Counted::Sale(Box::new(disposal(&ledger, at, row, token, sale)))
+            }
+            Some(_) | None => Counted::Row,
+        }
+    }
+
+    fn begin_period(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true) && self.period.from.is_some() {
+            self.books.iter_mut().for_each(Book::begin_period);
+        }
+    }
+
+    /// What the rows entered so far come to.
+    pub fn report(mut self) -> Report {
+        // A period after the last row holds what was carried over.
+        self.begin_period();
+        let tokens = self.ledger.tokens().iter().zip(&self.books);
+        let tokens = tokens.filter(|(_, book)| !book.position().is_untouched());
+        let tokens = tokens.map(|(token, book)| TokenReport {
+            symbol: token.symbol.clone(),
+            mint: token.mint,
+            decimals: token.decimals,
+            position: *book.position(),
+        });
+        Report::new(self.method, self.period, self.trades, tokens.collect())
+    }
+}
+
+fn disposal(ledger: &Ledger, at: usize, row: &Held, token: &LedgerToken, sale: Sale) -> Disposal {
+    let bought = sale.parts.iter().map(|part| match part.origin {
+        Origin::Lot(at) => Some((ledger.row(at)?.time, ledger.transaction(at))),
+        Origin::Pool | Origin::Unmatched => None,
+    });
+    Disposal {
+        symbol: token.symbol.clone(),
+        mint: token.mint,
+        decimals: token.decimals,
+        time: row.time,
+        tx: ledger.transaction(at),
+        bought: bought.collect(),
+        sale,
+    }
+}

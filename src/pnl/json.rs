@@ -1,0 +1,234 @@
+//! Reports and disposals as JSON, piece by piece: an answer of any length needs no more memory than
+//! one of its elements. The API and the command line write the same bytes.
+
+use std::fmt::Display;
+
+use super::count::Disposal;
+use super::position::{Position, Totals};
+use super::report::{Report, TokenReport, rate};
+use super::sale::{Origin, Part};
+use crate::domain::row_json::string;
+use crate::domain::{Decimal, Numbers, TxId, Units, UnixSeconds};
+
+type QuantityOf = fn(&Position) -> Units;
+
+/// What a report is of.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    pub wallet: String,
+    pub chain: String,
+    /// Symbol of the chain's coin, in which all values are.
+    pub native: String,
+    pub native_decimals: u8,
+    pub first_trade: Option<UnixSeconds>,
+}
+
+/// Writes the parts of one JSON object, in order: `head`, `token` each, `tokens_end`, then either
+/// `disposal` each and `disposals_end`, or `end`.
+#[derive(Debug, Clone)]
+pub struct Writer {
+    pub subject: Subject,
+    pub numbers: Numbers,
+}
+
+impl Writer {
+    /// Up to the first token.
+    pub fn head(&self, report: &Report, out: &mut Vec<u8>) {
+        let subject = &self.subject;
+        let mut object = self.object(out);
+        object.text("wallet", &subject.wallet);
+        object.text("chain", &subject.chain);
+        object.word("complete", "true");
+        object.text("native", &subject.native);
+        object.text("method", report.method.name());
+        object.time("from", report.period.from);
+        object.time("to", report.period.to);
+        object.count("trades", report.trades);
+        object.time("firstTrade", subject.first_trade);
+        object.name("totals");
+        let mut totals = self.object(object.out);
+        totals.sums(&report.totals, subject.native_decimals);
+        totals.end();
+        object.name("tokens");
+        object.out.extend_from_slice(b"[");
+    }
+
+    pub fn token(&self, at: usize, token: &TokenReport, out: &mut Vec<u8>) {
+        next_element(at, out);
+        let p = &token.position;
+        let mut object = self.object(out);
+        object.text("token", &token.symbol);
+        object.text("tokenMint", &token.mint.to_string());
+        let quantities: [(&str, QuantityOf); 6] = [
+            ("bought", |p| p.bought),
+            ("sold", |p| p.sold),
+            ("opening", |p| p.opening),
+            ("open", |p| p.open),
+            ("openUnvalued", |p| p.open_unvalued),
+            ("unmatched", |p| p.unmatched),
+        ];
+        for (name, quantity) in quantities {
+            object.number(name, Some(Decimal { units: quantity(p), decimals: token.decimals }));
+        }
+        let native = self.subject.native_decimals;
+        let average = p.average_cost(token.decimals);
+        object.number("averageCost", average.map(|units| Decimal { units, decimals: native }));
+        let mut sums = Totals::default();
+        sums.add(p);
+        object.sums(&sums, native);
+        object.end();
+    }
+
+    /// Behind the last token; `disposals`: they follow.
+    pub fn tokens_end(&self, disposals: bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(if disposals { b"\n],\"disposals\":[" } else { b"\n]}\n" });
+    }
+
+    pub fn disposal(&self, at: usize, disposal: &Disposal, out: &mut Vec<u8>) {
+        next_element(at, out);
+        let native = self.subject.native_decimals;
+        let value = |units| Decimal { units, decimals: native };
+        let sale = &disposal.sale;
+        let mut object = self.object(out);
+        object.transaction("signature", disposal.tx);
+        object.text("token", &disposal.symbol);
+        object.text("tokenMint", &disposal.mint.to_string());
+        object.time("soldAt", Some(disposal.time));
+        let quantity = Decimal { units: sale.quantity, decimals: disposal.decimals };
+        object.number("quantity", Some(quantity));
+        object.number("proceeds", sale.value.map(value));
+        object.number("realised", sale.gain().map(|gain| gain.realised().decimal(native)));
+        object.name("lots");
+        object.out.push(b'[');
+        for (at, (part, bought)) in sale.parts.iter().zip(&disposal.bought).enumerate() {
+            if at > 0 {
+                object.out.push(b',');
+            }
+            self.part(part, *bought, disposal, object.out);
+        }
+        object.out.push(b']');
+        object.end();
+    }
+
+    fn part(
+        &self,
+        part: &Part,
+        bought: Option<(UnixSeconds, Option<TxId>)>,
+        disposal: &Disposal,
+        out: &mut Vec<u8>,
+    ) {
+        let native = self.subject.native_decimals;
+        let value = |units| Decimal { units, decimals: native };
+        let quantity = Decimal { units: part.quantity, decimals: disposal.decimals };
+        let mut object = self.object(out);
+        object.word("matched", if part.origin == Origin::Unmatched { "false" } else { "true" });
+        object.transaction("signature", bought.and_then(|(_, tx)| tx));
+        object.time("acquiredAt", bought.map(|(time, _)| time));
+        let held = bought.map(|(time, _)| disposal.time.0.saturating_sub(time.0).to_string());
+        object.word("heldSeconds", held.as_deref().unwrap_or("null"));
+        object.number("quantity", Some(quantity));
+        object.number("proceeds", part.proceeds.map(value));
+        object.number("cost", part.cost.map(value));
+        object.number("realised", part.gain().map(|gain| gain.realised().decimal(native)));
+        object.end();
+    }
+
+    /// Behind the last disposal.
+    pub fn disposals_end(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\n]}\n");
+    }
+
+    fn object<'a>(&self, out: &'a mut Vec<u8>) -> Object<'a> {
+        out.push(b'{');
+        Object { out, is_empty: true, numbers: self.numbers }
+    }
+}
+
+fn next_element(at: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(if at > 0 { b",\n" } else { b"\n" });
+}
+
+struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    is_empty: bool,
+    numbers: Numbers,
+}
+
+impl Object<'_> {
+    fn name(&mut self, name: &str) {
+        if !std::mem::replace(&mut self.is_empty, false) {
+            self.out.push(b',');
+        }
+        string(self.out, name);
+        self.out.push(b':');
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.name(name);
+        string(self.out, text);
+    }
+
+    /// As it stands: a literal.
+    fn word(&mut self, name: &str, word: &str) {
+        self.name(name);
+        self.out.extend_from_slice(word.as_bytes());
+    }
+
+    fn count(&mut self, name: &str, count: u64) {
+        self.word(name, &count.to_string());
+    }
+
+    fn time(&mut self, name: &str, time: Option<UnixSeconds>) {
+        match time {
+            Some(time) => self.text(name, &time.to_string()),
+            None => self.word(name, "null"),
+        }
+    }
+
+    fn transaction(&mut self, name: &str, tx: Option<TxId>) {
+        match tx {
+            Some(tx) => self.text(name, &tx.to_string()),
+            None => self.word(name, "null"),
+        }
+    }
+
+    fn number(&mut self, name: &str, number: Option<impl Display>) {
+        match (number, self.numbers) {
+            (None, _) => self.word(name, "null"),
+            (Some(number), Numbers::Literal) => self.word(name, &number.to_string()),
+            (Some(number), Numbers::Text) => self.text(name, &number.to_string()),
+        }
+    }
+
+    /// What a token and all of them have in common.
+    fn sums(&mut self, totals: &Totals, native_decimals: u8) {
+        self.count("buys", totals.buys);
+        self.count("sells", totals.sells);
+        self.count("withoutAmount", totals.untold);
+        self.count("withoutValue", totals.unvalued);
+        let realised = totals.realised.decimal(native_decimals);
+        let before = [("spent", totals.spent), ("received", totals.received)];
+        let after = [
+            ("realisedCost", totals.cost),
+            ("openingCost", totals.opening_cost),
+            ("openCost", totals.open_cost),
+            ("unmatchedProceeds", totals.unmatched_proceeds),
+            ("unvaluedProceeds", totals.unvalued_proceeds),
+            ("unvaluedCost", totals.unvalued_cost),
+        ];
+        for (name, units) in before {
+            self.number(name, Some(Decimal { units, decimals: native_decimals }));
+        }
+        self.number("realised", Some(realised));
+        for (name, units) in after {
+            self.number(name, Some(Decimal { units, decimals: native_decimals }));
+        }
+        self.count("judgedSells", totals.judged);
+        self.count("wins", totals.wins);
+        self.number("winRate", rate(totals.wins, totals.judged));
+    }
+
+    fn end(self) {
+        self.out.push(b'}');
+    }
+}

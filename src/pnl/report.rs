@@ -1,0 +1,51 @@
+//! What a wallet's rows come to in a period.
+
+use super::method::Method;
+use super::period::Period;
+use super::position::{Position, Totals};
+use crate::domain::{Address, Decimal, Units};
+
+/// Digits of a win rate.
+const RATE_DECIMALS: u8 = 4;
+
+#[derive(Debug)]
+pub struct Report {
+    pub method: Method,
+    pub period: Period,
+    /// Rows of the period.
+    pub trades: u64,
+    pub totals: Totals,
+    /// Tokens with rows in the period or held when it began; the one traded last stands first.
+    pub tokens: Vec<TokenReport>,
+}
+
+#[derive(Debug)]
+pub struct TokenReport {
+    pub symbol: String,
+    pub mint: Address,
+    /// Of the quantities.
+    pub decimals: u8,
+    pub position: Position,
+}
+
+impl Report {
+    pub(super) fn new(
+        method: Method,
+        period: Period,
+        trades: u64,
+        tokens: Vec<TokenReport>,
+    ) -> Self {
+        let mut totals = Totals::default();
+        for token in &tokens {
+            totals.add(&token.position);
+        }
+        Self { method, period, trades, totals, tokens }
+    }
+}
+
+/// Wins out of judged sells, four digits after the point, cut; `None` where none was judged.
+pub fn rate(wins: u64, judged: u64) -> Option<Decimal> {
+    let scaled = wins.saturating_mul(10_u64.pow(u32::from(RATE_DECIMALS)));
+    let units = Units::from(scaled.checked_div(judged)?);
+    Some(Decimal { units, decimals: RATE_DECIMALS })
+}
