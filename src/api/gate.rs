@@ -77,8 +77,8 @@ pub(super) fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// Counted places.
-#[derive(Debug, Default)]
+/// Counted places; clones share them.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Places(Arc<AtomicUsize>);
 
 /// One taken place; dropping it gives it back.

@@ -9,6 +9,7 @@ use warp::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use warp::reply::Response;
 
 use super::App;
+use super::access::{self, Access};
 use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
 use super::coding::Coding;
@@ -21,6 +22,7 @@ use super::gate::{Place, Rate, RateState};
 use super::guarded::Guarded;
 use super::limits::MetricsAccess;
 use super::query::{HistoryQuery, decode_segment};
+use super::visitors::{Peer, client};
 use super::{cors, coverage, explain, gains, page, reference, reply, stream};
 use crate::domain::{Address, ChainId, Cursor, Filter, Numbers, UnixMillis, Wallet};
 use crate::history::{WalkRequest, Want};
@@ -114,6 +116,31 @@ impl Call {
         self.app.keys.caller(&self.headers, self.now()).ok_or(ApiError::Unauthorized)
     }
 
+    /// What the access log holds of it.
+    fn access(
+        &self,
+        endpoint: &Endpoint,
+        peer: Option<Peer>,
+        status: u16,
+        started: Instant,
+    ) -> Access {
+        let (limits, began) = (&self.app.limits, started.elapsed());
+        let ago = u64::try_from(began.as_millis()).unwrap_or_default();
+        Access {
+            time: UnixMillis(self.now().0.saturating_sub(ago)),
+            request_id: self.request_id.clone(),
+            client: client(peer, &self.headers, &limits.trusted_proxies),
+            key: self.caller().ok().map(|caller| caller.key.public_id.clone()),
+            method: known_method(&self.method),
+            route: endpoint.label(),
+            path: limits.log_paths.then(|| self.path.clone()),
+            status,
+            bytes: 0,
+            began,
+            ended: began,
+        }
+    }
+
     /// Takes one request off the caller's rate; `None` for a key without one.
     pub(super) fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
         let Some(millis) = caller.key.rate_millis else { return Ok(None) };
@@ -135,7 +162,7 @@ pub(super) async fn answer(
     received: Received,
     app: Arc<App>,
 ) -> Response {
-    let started = Instant::now();
+    let (started, peer) = (Instant::now(), received.peer);
     let request_id = app.request_id(headers.get(REQUEST_ID));
     let call = Call { app, method, path, headers, query, request_id };
     let is_shared = received.refused.is_none() && is_shared(&endpoint, &call);
@@ -168,7 +195,13 @@ pub(super) async fn answer(
     let status = response.status().as_u16();
     let method = known_method(&call.method);
     call.app.metrics.answered(endpoint.label(), method, status, started.elapsed());
-    response
+    match call.app.access.get() {
+        Some(log) => {
+            let entry = call.access(&endpoint, peer, status, started);
+            access::follow(Arc::clone(log), entry, started, response)
+        }
+        None => response,
+    }
 }
 
 /// Whether pages of other sites may read the answer. Without a key they could find out from

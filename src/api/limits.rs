@@ -91,6 +91,8 @@ pub struct ApiLimits {
     pub estimate_burst: Duration,
     /// Addresses whose rate is remembered.
     pub visitors_max: usize,
+    /// Whether the access log holds paths, which may name wallets.
+    pub log_paths: bool,
 }
 
 impl ApiLimits {
@@ -142,6 +144,7 @@ impl Default for ApiLimits {
             estimate_calls_millis: 4000,
             estimate_burst: Duration::from_secs(10),
             visitors_max: 10_000,
+            log_paths: false,
         }
     }
 }

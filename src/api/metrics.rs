@@ -131,6 +131,7 @@ impl Collector for Collected {
             ("load_failures", "Failed loads", &metrics.load_failures),
             ("worker_panics", "Workers that panicked", &metrics.worker_panics),
             ("reorganisations", "Histories cut back", &metrics.reorganisations),
+            ("wallets_evicted", "Wallets deleted to make room", &metrics.wallets_evicted),
             ("audited_heights", "Finished heights read a second time", &metrics.audited_heights),
             (
                 "audit_missing",
@@ -162,6 +163,7 @@ impl Collector for Collected {
             let help = "Calls to the shared store that failed, most of them repeated";
             counter(&mut encoder, "store_failed_calls", help, sharing.failed_calls)?;
         }
+        self.capacity(&mut encoder)?;
         self.upstream(&mut encoder)
     }
 }
@@ -179,6 +181,22 @@ impl Collected {
     async fn refresh(&self) {
         let sizes = self.history.store_stats().await.ok();
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = sizes;
+    }
+
+    /// Room of a store that is a file, and whether background work is paused.
+    fn capacity(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let history = &self.history;
+        gauge(encoder, "paused", "1 while background work is paused", history.is_paused().into())?;
+        let Some(size) = history.store_size().ok().flatten() else { return Ok(()) };
+        let help = "What the store takes of its disk";
+        gauge(encoder, "store_disk_bytes", help, size.disk_bytes)?;
+        if let Some(free) = size.disk_free_bytes {
+            gauge(encoder, "disk_free_bytes", "Free on the disk of the store", free)?;
+        }
+        match history.capacity().max_bytes {
+            Some(max) => gauge(encoder, "store_max_bytes", "storage.max_size", max),
+            None => Ok(()),
+        }
     }
 
     fn values(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {

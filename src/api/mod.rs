@@ -7,11 +7,13 @@
 //! - A key's text is never kept, logged or shown.
 //! - What the store says about itself never reaches a client.
 
+mod access;
 mod arrival;
 mod auth;
 mod coding;
 mod cors;
 mod coverage;
+mod current;
 mod dto;
 mod error;
 mod estimate;
@@ -37,13 +39,14 @@ mod stream;
 mod visitors;
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 use tokio::net::TcpListener;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+pub use access::{Access, AccessLog};
 pub use arrival::Hosts;
 pub use auth::{KeyInfo, KeyRing, Keys};
 pub use coverage::coverage_json;
@@ -54,6 +57,7 @@ pub use server::Drained;
 pub use visitors::Proxies;
 
 use crate::history::History;
+use current::Current;
 use gate::{Bucket, Places};
 use metrics::Metrics;
 use visitors::Visitors;
@@ -72,33 +76,35 @@ pub struct ApiParts {
 /// The HTTP interface of a history. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Api {
-    app: Arc<App>,
+    current: Current,
 }
 
-#[derive(Debug)]
+/// What requests share. At a reload of the limits a new one with the same parts takes its place.
+#[derive(Debug, Clone)]
 struct App {
     history: History,
     keys: Keys,
     limits: ApiLimits,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
     streams: Places,
     /// Gains that are being worked out.
     gains: Places,
-    visitors: Visitors,
+    visitors: Arc<Visitors>,
     /// The calls to nodes that estimates may make.
-    estimates: Bucket,
+    estimates: Arc<Bucket>,
     /// The reference page.
-    reference: String,
+    reference: Arc<str>,
     seed: u64,
-    requests: AtomicU64,
-    draining: AtomicBool,
-    site: site::Site,
+    requests: Arc<AtomicU64>,
+    draining: Arc<AtomicBool>,
+    site: Arc<site::Site>,
+    access: Arc<OnceLock<Arc<dyn AccessLog>>>,
 }
 
 impl Api {
     pub fn new(parts: ApiParts) -> Self {
         let ApiParts { history, keys, limits, seed } = parts;
-        let metrics = Metrics::new(history.clone());
+        let metrics = Arc::new(Metrics::new(history.clone()));
         let app = App {
             history,
             keys,
@@ -106,20 +112,34 @@ impl Api {
             metrics,
             streams: Places::default(),
             gains: Places::default(),
-            visitors: Visitors::default(),
-            estimates: Bucket::default(),
-            reference: reference::page(),
+            visitors: Arc::default(),
+            estimates: Arc::default(),
+            reference: Arc::from(reference::page()),
             seed,
-            requests: AtomicU64::new(1),
-            draining: AtomicBool::new(false),
-            site: site::Site::new(),
+            requests: Arc::new(AtomicU64::new(1)),
+            draining: Arc::default(),
+            site: Arc::new(site::Site::new()),
+            access: Arc::default(),
         };
-        Self { app: Arc::new(app) }
+        Self { current: Current::new(app) }
+    }
+
+    /// Reports each request to a log from now on; the first log stays.
+    pub fn log_access(&self, log: Arc<dyn AccessLog>) {
+        if self.current.get().access.set(log).is_err() {
+            tracing::debug!("an access log was set before");
+        }
+    }
+
+    /// Puts other limits in force for requests that begin from now on; answers that have begun keep
+    /// theirs. The number of connections in all stays as it was at the start.
+    pub fn set_limits(&self, limits: ApiLimits) {
+        self.current.replace(limits);
     }
 
     /// The routes as a filter that answers every request.
     pub fn routes(&self) -> BoxedFilter<(Response,)> {
-        routes::routes(&self.app)
+        routes::routes(&self.current)
     }
 
     /// Serves until `stop` is ready, then ends the history's walks and drains. Shutting down the
@@ -129,8 +149,8 @@ impl Api {
         listener: TcpListener,
         stop: impl Future<Output = ()> + Send,
     ) -> Drained {
-        let routes = routes::routes(&self.app);
-        server::serve(Arc::clone(&self.app), routes, listener, stop).await
+        let routes = routes::routes(&self.current);
+        server::serve(self.current.clone(), routes, listener, stop).await
     }
 
     /// Serves the metrics and the probes alone, until `stop` is ready.
@@ -139,7 +159,7 @@ impl Api {
         listener: TcpListener,
         stop: impl Future<Output = ()> + Send,
     ) -> Drained {
-        let routes = routes::metrics_routes(&self.app);
-        server::serve(Arc::clone(&self.app), routes, listener, stop).await
+        let routes = routes::metrics_routes(&self.current);
+        server::serve(self.current.clone(), routes, listener, stop).await
     }
 }

@@ -1,24 +1,23 @@
 //! Which path leads to what: routing only.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use warp::filters::BoxedFilter;
 use warp::path::FullPath;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
-use super::App;
+use super::current::Current;
 use super::estimate::Received;
 use super::handlers::{Endpoint, answer};
 
 /// Every request is answered; nothing is rejected.
-pub(super) fn routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
-    answered(app, endpoint())
+pub(super) fn routes(current: &Current) -> BoxedFilter<(Response,)> {
+    answered(current, endpoint())
 }
 
 /// The metrics at an address of their own, and the probes.
-pub(super) fn metrics_routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
+pub(super) fn metrics_routes(current: &Current) -> BoxedFilter<(Response,)> {
     let only = |name: &'static str| warp::path(name).and(warp::path::end());
     let endpoint = only("metrics")
         .map(|| Endpoint::MetricsApart)
@@ -28,21 +27,21 @@ pub(super) fn metrics_routes(app: &Arc<App>) -> BoxedFilter<(Response,)> {
         .unify()
         .or(warp::any().map(|| Endpoint::Unknown))
         .unify();
-    answered(app, endpoint)
+    answered(current, endpoint)
 }
 
 fn answered(
-    app: &Arc<App>,
+    current: &Current,
     endpoint: impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone + Send + Sync + 'static,
 ) -> BoxedFilter<(Response,)> {
-    let app = Arc::clone(app);
+    let current = current.clone();
     endpoint
         .and(warp::method())
         .and(warp::path::full().map(|path: FullPath| path.as_str().to_owned()))
         .and(warp::header::headers_cloned())
         .and(warp::query::raw().or(warp::any().map(String::new)).unify())
         .and(received())
-        .and(warp::any().map(move || Arc::clone(&app)))
+        .and(warp::any().map(move || current.get()))
         .then(answer)
         .boxed()
 }

@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,7 @@ use warp::reply::Response as Answer;
 
 use super::App;
 use super::arrival::{Arrivals, Refused};
+use super::current::Current;
 use super::framing::{Counter, Framing};
 use super::stall::StallGuard;
 use super::visitors::{Crowd, Peer, Seat};
@@ -53,16 +55,18 @@ enum Phase {
 /// Serves until `stop` is ready, then drains: the readiness probe fails, nothing more is accepted,
 /// streams end with a line to resume from, and what is left after `drain_wait_max` is cut.
 pub(super) async fn serve(
-    app: Arc<App>,
+    current: Current,
     routes: BoxedFilter<(Answer,)>,
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send,
 ) -> Drained {
-    let places = Arc::new(Semaphore::new(places(app.limits.connections_max)));
+    let connections_max = current.get().limits.connections_max;
+    let places = Arc::new(Semaphore::new(places(connections_max)));
     let phase = watch::Sender::new(Phase::Open);
     let (crowd, half_open) = (Crowd::default(), Crowd::default());
-    let arrivals = Arrivals::at(listener.local_addr().ok(), &app.limits.allowed_hosts);
-    let server = Server { app, routes, places, crowd, half_open, arrivals, phase };
+    let address = listener.local_addr().ok();
+    let server =
+        Server { current, routes, connections_max, places, crowd, half_open, address, phase };
     let mut stop = pin!(stop);
     let mut pause = ACCEPT_PAUSE_MIN;
     loop {
@@ -80,7 +84,7 @@ pub(super) async fn serve(
             Err(error) => {
                 tracing::warn!(%error, "no connection can be accepted");
                 let _ = timeout(pause, &mut stop).await;
-                pause = (pause * 2).min(server.app.limits.accept_pause_max);
+                pause = (pause * 2).min(server.current.get().limits.accept_pause_max);
             }
         }
     }
@@ -100,45 +104,49 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 struct Server {
-    app: Arc<App>,
+    current: Current,
     routes: BoxedFilter<(Answer,)>,
+    /// As it was at the start.
+    connections_max: u32,
     places: Arc<Semaphore>,
     crowd: Crowd,
     /// Of those, connections whose first request is still to come.
     half_open: Crowd,
-    arrivals: Arrivals,
+    /// Where it listens.
+    address: Option<SocketAddr>,
     phase: watch::Sender<Phase>,
 }
 
 impl Server {
     fn take_in(&self, stream: TcpStream, peer: Peer) {
+        let app = self.current.get();
         let place = Arc::clone(&self.places).try_acquire_owned().ok();
-        let Some((place, seat)) = place.zip(self.seat(peer)) else {
-            self.app.metrics.connections_refused.inc();
+        let Some((place, seat)) = place.zip(self.seat(&app, peer)) else {
+            app.metrics.connections_refused.inc();
             let _ = stream.try_write(NO_ROOM);
             return;
         };
-        let app = Arc::clone(&self.app);
         app.metrics.connections.inc();
-        let (routes, arrivals) = (self.routes.clone(), self.arrivals.clone());
+        let arrivals = Arrivals::at(self.address, &app.limits.allowed_hosts);
+        let (routes, tasks) = (self.routes.clone(), app.history.tasks().clone());
         let half_open = HalfOpen { crowd: self.half_open.clone(), seat: Mutex::default() };
         let connection =
             Connection { app, routes, arrivals, peer, half_open, _place: place, _seat: seat };
-        self.app.history.tasks().spawn(connection.serve(stream, self.phase.subscribe()));
+        tasks.spawn(connection.serve(stream, self.phase.subscribe()));
     }
 
     /// `None` where the address has too many connections.
-    fn seat(&self, peer: Peer) -> Option<Seat> {
-        let max = self.app.limits.connections_per_address_max;
-        self.crowd.seat(peer, if self.app.limits.is_counted(peer) { max } else { u32::MAX })
+    fn seat(&self, app: &App, peer: Peer) -> Option<Seat> {
+        let max = app.limits.connections_per_address_max;
+        self.crowd.seat(peer, if app.limits.is_counted(peer) { max } else { u32::MAX })
     }
 
     async fn drain(self) -> Drained {
-        let app = &self.app;
+        let app = self.current.get();
         app.draining.store(true, Ordering::Relaxed);
         self.phase.send_replace(Phase::Draining);
         app.history.stop();
-        let all = app.limits.connections_max;
+        let all = self.connections_max;
         let drained = timeout(app.limits.drain_wait_max, self.places.acquire_many(all)).await;
         if drained.is_ok() {
             return Drained { cut: 0 };

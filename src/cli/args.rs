@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::config::{Flags, Listen};
 use super::keys_file::ShownId;
 use super::units::Rate;
+use super::version::VERSION;
 use crate::api::{read_time, read_year};
 use crate::demo::{LARGE_TRADES, LARGE_TRADES_MAX};
 use crate::domain::UnixSeconds;
@@ -16,7 +17,7 @@ use crate::pnl::{Method, Period};
 
 /// Every buy and sell of a wallet, from ordinary chain nodes.
 #[derive(Debug, Parser)]
-#[command(name = "blotter", version, propagate_version = true)]
+#[command(name = "blotter", version = VERSION, propagate_version = true)]
 #[command(
     after_help = "Each setting of the configuration also has a variable BLOTTER_<SECTION>_<KEY>; \
 flag before variable before file before default.\n\
@@ -101,6 +102,8 @@ pub(super) enum Command {
     Forget(ForgetArgs),
     /// Move a store between a data folder and a database
     Storage(StorageArgs),
+    /// Look after a running server, by the socket in its data folder
+    Admin(AdminArgs),
     /// Print the completions for a shell
     Completions(CompletionsArgs),
     /// Print the manual page
@@ -316,6 +319,37 @@ pub(super) struct ForgetArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(super) struct AdminArgs {
+    #[command(subcommand)]
+    pub(super) command: AdminCommand,
+    /// The answer as JSON
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AdminCommand {
+    /// Copy trades and keys while all goes on
+    Backup(BackupArgs),
+    /// Delete all that is stored of a wallet
+    Forget(ForgetArgs),
+    /// Give the data folder's free space back while all goes on
+    Compact,
+    /// Make, list and revoke API keys, in force at once
+    Keys(KeysArgs),
+    /// Show the store, the chains and the last reload
+    Status,
+    /// List what is loading, how far, and by which endpoints
+    Loads,
+    /// Stop background work until it is resumed or the server starts again
+    Pause,
+    /// Go on with background work
+    Resume,
+    /// Read the configuration again, as SIGHUP does
+    Reload,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(super) struct CompletionsArgs {
     /// For which shell
     pub(super) shell: clap_complete::Shell,
@@ -396,6 +430,7 @@ impl Args {
             | Command::Backup(_)
             | Command::Compact
             | Command::Forget(_)
+            | Command::Admin(_)
             | Command::Completions(_)
             | Command::Man
             | Command::Keys(_)

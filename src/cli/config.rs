@@ -17,7 +17,7 @@ use super::config_estimates::Estimates;
 use super::environment::Environment;
 use super::secret::{OptionalSecret, OptionalUrl};
 use super::storage::StorageEngine;
-use super::units::{Rate, Size, Wait, serde_as_text};
+use super::units::{OptionalSize, Rate, Size, Wait, serde_as_text};
 use crate::api::{Hosts, Proxies};
 use crate::registry::{OwnChain, Registry};
 
@@ -92,6 +92,14 @@ section!(Storage, StorageLayer, "storage", {
     engine: StorageEngine,
     url: OptionalSecret,
     connections: u32,
+    max_size: OptionalSize,
+    min_free: Size,
+});
+
+section!(Log, LogLayer, "log", {
+    access: String,
+    paths: bool,
+    audit: bool,
 });
 
 section!(Prices, PricesLayer, "prices", {
@@ -162,6 +170,7 @@ pub(super) struct Config {
     pub(super) server: Server,
     pub(super) storage: Storage,
     pub(super) prices: Prices,
+    pub(super) log: Log,
     pub(super) audit: Audit,
     /// By slug, only those that were configured.
     pub(super) chains: BTreeMap<String, ChainLayer>,
@@ -189,6 +198,7 @@ struct Layer {
     #[serde(default)]
     prices: PricesLayer,
     #[serde(default)]
+    log: LogLayer,
     audit: AuditLayer,
     #[serde(default)]
     chains: BTreeMap<toml::Spanned<String>, ChainLayer>,
@@ -219,6 +229,7 @@ impl Layer {
             server: self.server.over(below.server),
             storage: self.storage.over(below.storage),
             prices: self.prices.over(below.prices),
+            log: self.log.over(below.log),
             audit: self.audit.over(below.audit),
             chains,
         }
@@ -278,6 +289,7 @@ pub(super) fn load(
         server: merged.server.finish()?,
         storage: merged.storage.finish()?,
         prices: merged.prices.finish()?,
+        log: merged.log.finish()?,
         audit: merged.audit.finish()?,
         chains,
         file,
@@ -310,6 +322,7 @@ fn flag_layer(flags: &Flags) -> Layer {
             ..StorageLayer::default()
         },
         prices: PricesLayer::default(),
+        log: LogLayer::default(),
         audit: AuditLayer::default(),
         chains: BTreeMap::new(),
     }

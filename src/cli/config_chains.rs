@@ -18,7 +18,7 @@ use crate::sources::{Discovery, TronDiscovery};
 const ENDPOINTS_MAX: usize = 64;
 
 /// What is configured for one chain. Absent values are the chain table's.
-#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChainLayer {
     pub(super) enabled: Option<bool>,
@@ -83,7 +83,7 @@ impl FindBy {
 }
 
 /// An index with account lists.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Explorer {
     pub(super) url: SecretUrl,
@@ -123,7 +123,7 @@ impl Explorer {
 }
 
 /// A node: its address alone, or a table with limits.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Endpoint {
     pub(super) url: SecretUrl,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::config::{Audit, Config, Prices, Server, Storage};
+use super::config::{Audit, Config, Log, Prices, Server, Storage};
 use super::config_chains::{ChainLayer, Endpoint};
 use super::engine::history_limits;
 use super::errors::CliError;
@@ -22,6 +22,7 @@ struct Shown<'a> {
     storage: &'a Storage,
     prices: &'a Prices,
     audit: &'a Audit,
+    log: &'a Log,
     chains: BTreeMap<&'a str, ChainLayer>,
 }
 
@@ -40,8 +41,8 @@ pub(super) fn run(
             shown.rpc = Some(urls.map(Endpoint::plain).collect());
         }
     }
-    let Config { server, storage, prices, audit, .. } = config;
-    let shown = Shown { server, storage, prices, audit, chains };
+    let Config { server, storage, prices, audit, log, .. } = config;
+    let shown = Shown { server, storage, prices, audit, log, chains };
     let text = toml::to_string(&shown)
         .map_err(|error| CliError::failed("cannot write the configuration", error))?;
     let head = match &config.file {

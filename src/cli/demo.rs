@@ -1,6 +1,8 @@
 //! `blotter demo`: the server on a chain that exists only here.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,30 +34,62 @@ const SAMPLE_NAME: &str = "sample";
 /// How often the chain's head follows the clock.
 const HEAD_EVERY: Duration = Duration::from_secs(1);
 
-/// A folder that goes when the demo ends.
-pub(super) struct Scratch(PathBuf);
+/// Of the demo's folders and locks in the system's folder for temporary files.
+const SCRATCH_PREFIX: &str = "blotter-demo-";
+const LOCK_SUFFIX: &str = ".lock";
+
+/// A folder that goes when the demo ends. The locked file next to it outlives a kill without its
+/// lock, by which a later demo finds the folder and removes it.
+pub(super) struct Scratch {
+    path: PathBuf,
+    lock: PathBuf,
+    _locked: File,
+}
 
 impl Scratch {
     pub(super) fn new() -> Result<Self, CliError> {
-        let path = std::env::temp_dir().join(format!("blotter-demo-{:016x}", random_seed()?));
-        create_private_folder(&path).map_err(|source| CliError::File {
-            action: "create",
-            path: path.clone(),
-            source,
-        })?;
-        Ok(Self(path))
+        let folder = std::env::temp_dir();
+        remove_left_over(&folder);
+        let path = folder.join(format!("{SCRATCH_PREFIX}{:016x}", random_seed()?));
+        let lock = PathBuf::from([path.as_os_str(), OsStr::new(LOCK_SUFFIX)].join(OsStr::new("")));
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| CliError::File { action: "create", path, source }
+        };
+        let locked = File::create_new(&lock).map_err(failed(&lock))?;
+        locked.lock().map_err(failed(&lock))?;
+        create_private_folder(&path).map_err(failed(&path))?;
+        Ok(Self { path, lock, _locked: locked })
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+}
+
+/// Removes the folders of demos that were killed: those whose lock no process holds. What cannot be
+/// removed, as it belongs to another user, stays.
+fn remove_left_over(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for lock in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let name = lock.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let Some(name) = name.strip_suffix(LOCK_SUFFIX).filter(|n| n.starts_with(SCRATCH_PREFIX))
+        else {
+            continue;
+        };
+        if File::open(&lock).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = std::fs::remove_dir_all(folder.join(name));
+            let _ = std::fs::remove_file(&lock);
+        }
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
             tracing::warn!(%error, "the demo's folder could not be removed");
         }
+        let _ = std::fs::remove_file(&self.lock);
     }
 }
 
@@ -81,7 +115,7 @@ pub(super) async fn run(
     let keys = KeyStore::open(&config).await?;
     let key = keys.create(terms, SystemClock.now()).await?.key;
     drop(keys);
-    let serving = Serving::open(&config, registry, &transport).await?;
+    let serving = Serving::open(&config, registry, &transport, None).await?;
     serving.tasks().spawn(move_heads(chains.clone(), serving.tasks().clone()));
     if let Some(listen) = args.node {
         offer_nodes(listen, &chains, serving.tasks()).await?;
@@ -164,8 +198,9 @@ fn introduce(url: &str, key: &str, wallets: &[DemoWallet]) {
     ));
     for DemoWallet { chain, name, trades, address } in wallets {
         let label = if *name == SAMPLE_NAME { "wallet" } else { name };
-        tell(&format!("{label:<7} {address} ({chain}, {trades} trades)"));
+        tell(&format!("{label:<7} {address} ({chain}, {trades} swaps)"));
     }
+    tell("A swap of two tokens is two trades, so that a wallet has more trades than swaps.");
     if let Some(DemoWallet { chain, address, .. }) = wallets.first() {
         tell(&format!(
             "\ncurl -N -H \"Authorization: Bearer {key}\" \

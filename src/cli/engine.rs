@@ -9,7 +9,7 @@ use super::errors::CliError;
 use super::key_store::KeyStore;
 use super::sources::{candles, sources};
 use super::storage;
-use crate::history::{History, HistoryLimits, HistoryParts, Tasks};
+use crate::history::{Capacity, History, HistoryLimits, HistoryParts, Tasks};
 use crate::registry::Registry;
 use crate::rpc::Transport;
 
@@ -42,6 +42,7 @@ impl Engine {
             limits: history_limits(config),
             tasks: tasks.clone(),
         });
+        history.set_capacity(capacity(config));
         Ok(Self { history, keys, tasks, stop_wait_max: config.server.shutdown_wait.0 })
     }
 
@@ -62,6 +63,13 @@ pub(super) fn history_limits(config: &Config) -> HistoryLimits {
         head_wait_max: config.server.head_wait.0,
         audit_calls_per_hour: config.audit.calls_per_hour,
         ..HistoryLimits::default()
+    }
+}
+
+pub(super) fn capacity(config: &Config) -> Capacity {
+    Capacity {
+        max_bytes: config.storage.max_size.0.map(|size| size.0),
+        min_free_bytes: config.storage.min_free.0,
     }
 }
 

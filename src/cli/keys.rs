@@ -5,6 +5,7 @@ use std::io::Write;
 use serde_json::json;
 
 use super::args::{CreateArgs, KeysCommand};
+use super::audit::Audit;
 use super::config::Config;
 use super::errors::CliError;
 use super::key_store::KeyStore;
@@ -23,11 +24,13 @@ pub(super) async fn run(
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let file = KeyStore::open(config).await?;
+    let audit = Audit::new(&config.storage.path, config.log.audit);
     match command {
-        KeysCommand::Create(args) => create(args, &file, registry, now, out).await,
+        KeysCommand::Create(args) => create(args, &file, registry, now, &audit, out).await,
         KeysCommand::List { json } => list(*json, &file, now, out).await,
         KeysCommand::Revoke { id, json } => {
             file.revoke(*id, now).await?;
+            audit.record("key revoked", &json!({ "key": id }));
             let line = if *json {
                 json!({"id": id, "revoked": true}).to_string()
             } else {
@@ -43,6 +46,7 @@ async fn create(
     file: &KeyStore,
     registry: &Registry,
     now: UnixMillis,
+    audit: &Audit,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
     let mut chains = Vec::with_capacity(args.chains.len());
@@ -56,6 +60,7 @@ async fn create(
     let created = file
         .create(Terms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)
         .await?;
+    audit.record("key created", &json!({ "key": created.id, "name": args.name }));
     let written = if args.json {
         writeln!(out, "{}", json!({"id": created.id, "key": created.key}))
     } else {

@@ -1,6 +1,6 @@
 //! Keeps a running server's keys equal to the keys of its store.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::key_store::KeyStore;
@@ -17,9 +17,8 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct KeysWatch {
     file: KeyStore,
     registry: Arc<Registry>,
-    text: String,
-    /// Processes among which what a key may do at a time is shared.
-    processes: u32,
+    /// With the processes among which what a key may do at a time is shared.
+    known: Mutex<(String, u32)>,
     pub(super) keys: Keys,
 }
 
@@ -29,11 +28,11 @@ impl KeysWatch {
         let text = file.text().await?;
         let processes = file.processes();
         let keys = Keys::new(ring(&file.parse(&text)?, &registry, processes));
-        Ok(Self { file, registry, text, processes, keys })
+        Ok(Self { file, registry, known: Mutex::new((text, processes)), keys })
     }
 
     /// Follows the file until the tasks are asked to end.
-    pub(super) async fn run(mut self, tasks: Tasks) {
+    pub(super) async fn run(self: Arc<Self>, tasks: Tasks) {
         loop {
             tokio::select! {
                 () = tasks.cancelled() => return,
@@ -45,13 +44,15 @@ impl KeysWatch {
         }
     }
 
-    async fn follow(&mut self) -> Result<(), KeysError> {
+    /// Puts the keys in force where they, or the number of processes, have changed.
+    pub(super) async fn follow(&self) -> Result<(), KeysError> {
         // The whole text is compared: times and sizes of files can stay the same over a change.
-        let text = self.file.text().await?;
-        let processes = self.file.processes();
-        if text != self.text || processes != self.processes {
-            let entries = self.file.parse(&text);
-            (self.text, self.processes) = (text, processes);
+        let now = (self.file.text().await?, self.file.processes());
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if now != *known {
+            let entries = self.file.parse(&now.0);
+            let processes = now.1;
+            *known = now;
             let entries = entries?;
             tracing::info!(keys = entries.len(), processes, "the keys have changed");
             self.keys.replace(ring(&entries, &self.registry, processes));

@@ -1,7 +1,11 @@
 //! The program's commands. Only this layer reads flags, environment, files and the wall clock, and
 //! only it prints.
 
+mod access_log;
+#[cfg(unix)]
+mod admin;
 mod args;
+mod audit;
 mod chains;
 mod check;
 mod client;
@@ -36,6 +40,7 @@ mod probe;
 mod probe_tron;
 mod progress;
 mod reading;
+mod reload;
 mod secret;
 mod serve;
 mod shell;
@@ -54,6 +59,7 @@ mod verify_against;
 mod verify_moves;
 mod verify_report;
 mod verify_rows;
+mod version;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -96,10 +102,8 @@ fn run_with(arguments: impl Iterator<Item = OsString>, environment: &Environment
 }
 
 fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
-    let mut registry = Registry::embedded()
-        .map_err(|error| CliError::failed("the built-in tables cannot be used", error))?;
-    let read = |path: &std::path::Path| std::fs::read_to_string(path);
-    let config = config::load(&args.flags(), environment, &registry, read)?;
+    let mut registry = tables()?;
+    let config = read_config(&args.flags(), environment, &registry)?;
     for own in config.own_chains(&registry) {
         registry.add(own).map_err(|error| CliError::failed("a configured chain", error))?;
     }
@@ -112,7 +116,10 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
     let registry = Arc::new(registry);
     let mut out = std::io::stdout();
     match &args.command {
-        Command::Serve(_) => runtime()?.block_on(serve::run(&config, registry, &http()?)),
+        Command::Serve(_) => {
+            let load = loader(args.flags(), environment.clone());
+            runtime()?.block_on(serve::run(&config, registry, &http()?, load))
+        }
         Command::Demo(demo) => {
             let keep_data =
                 args.common.data_dir.is_some() || environment.get("BLOTTER_DATA_DIR").is_some();
@@ -135,12 +142,32 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
         Command::Storage(args) => {
             runtime()?.block_on(storage_copy::run(&args.command, &config, &registry, &mut out))
         }
+        Command::Admin(args) => admin::run(args, &config, &registry, &mut out),
         Command::Backup(args) => upkeep::backup(args, &config, &mut out),
         Command::Compact => upkeep::compact(&config, &mut out),
         Command::Completions(args) => shell::completions(args.shell, &mut out),
         Command::Man => shell::man(&mut out),
         Command::Config => config_cmd::run(&config, &registry, &mut out),
     }
+}
+
+fn tables() -> Result<Registry, CliError> {
+    Registry::embedded()
+        .map_err(|error| CliError::failed("the built-in tables cannot be used", error))
+}
+
+fn read_config(
+    flags: &config::Flags,
+    environment: &Environment,
+    registry: &Registry,
+) -> Result<config::Config, CliError> {
+    let read = |path: &std::path::Path| std::fs::read_to_string(path);
+    Ok(config::load(flags, environment, registry, read)?)
+}
+
+/// Reads the configuration again, by the same flags and variables.
+fn loader(flags: config::Flags, environment: Environment) -> reload::Load {
+    Box::new(move || read_config(&flags, &environment, &tables()?))
 }
 
 /// The commands that read wallets.
@@ -167,6 +194,7 @@ fn read_wallet(
         | Command::Backup(_)
         | Command::Storage(_)
         | Command::Compact
+        | Command::Admin(_)
         | Command::Completions(_)
         | Command::Man
         | Command::Config => Ok(()),

@@ -2,12 +2,15 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
+use super::access_log::AccessFile;
+use super::admin::{AdminSocket, Operator};
+use super::audit::Audit;
 use super::clock::SystemClock;
 use super::config::{Config, Listen};
 use super::descriptors::{fit, raise};
@@ -15,7 +18,8 @@ use super::engine::{Engine, random_seed};
 use super::errors::CliError;
 use super::keys_file::Created;
 use super::keys_watch::KeysWatch;
-use super::signals;
+use super::reload::{Load, Reload};
+use super::signals::{self, Hangups};
 use crate::api::{Api, ApiLimits, ApiParts, MetricsAccess};
 use crate::domain::Clock as _;
 use crate::history::Tasks;
@@ -42,16 +46,22 @@ impl Serving {
         config: &Config,
         registry: Arc<Registry>,
         transport: &Arc<dyn Transport>,
+        load: Option<Load>,
     ) -> Result<Self, CliError> {
         let engine = Engine::open(config, Arc::clone(&registry), transport).await?;
         let first_key = engine.keys.create_first(SystemClock.now()).await?;
-        let watch = KeysWatch::new(engine.keys.clone(), registry).await?;
+        let watch = KeysWatch::new(engine.keys.clone(), Arc::clone(&registry)).await?;
+        let watch = Arc::new(watch);
         let api = Api::new(ApiParts {
             history: engine.history.clone(),
             keys: watch.keys.clone(),
             limits: fit(api_limits(config), raise()),
             seed: random_seed()?,
         });
+        let access = access_file(config)?;
+        if let Some(access) = &access {
+            api.log_access(Arc::<AccessFile>::clone(access));
+        }
         let stop = signals::stop()?.boxed();
         let metrics = match config.server.metrics_listen.0 {
             Some(listen) => Some(bind(listen).await?.0),
@@ -59,7 +69,25 @@ impl Serving {
         };
         let (listener, address) = bind(config.server.listen).await?;
         let url = format!("http://{address}");
-        engine.tasks.spawn(watch.run(engine.tasks.clone()));
+        engine.tasks.spawn(Arc::clone(&watch).run(engine.tasks.clone()));
+        let operator = Arc::new(Operator {
+            history: engine.history.clone(),
+            folder: config.storage.path.clone(),
+            keys: watch,
+            audit: Audit::new(&config.storage.path, config.log.audit),
+            started: SystemClock.now(),
+            reload: load.map(|load| Reload {
+                load,
+                running: Mutex::new(config.clone()),
+                registry,
+                transport: Arc::clone(transport),
+                history: engine.history.clone(),
+                api: api.clone(),
+                access,
+            }),
+            reloaded: Mutex::default(),
+        });
+        offer(&operator, &engine.tasks)?;
         Ok(Self { engine, api, listener, metrics, stop, first_key, url })
     }
 
@@ -105,6 +133,38 @@ impl Serving {
     }
 }
 
+/// Reloads at each SIGHUP, and answers at the admin socket. A folder that takes no socket (read-only,
+/// or a path too long for one) is served without.
+#[cfg(unix)]
+fn offer(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliError> {
+    if operator.reload.is_some() {
+        let (mut hangups, stopping) = (Hangups::watch()?, tasks.clone());
+        let operator = Arc::clone(operator);
+        tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stopping.cancelled() => return,
+                    // What came of it is in the log.
+                    () = hangups.next() => drop(operator.reload("SIGHUP")),
+                }
+            }
+        });
+    }
+    match AdminSocket::bind(&operator.folder) {
+        Ok(socket) => drop(tasks.spawn(socket.serve(Arc::clone(operator), tasks.clone()))),
+        Err(error) => {
+            tracing::warn!(%error, "there is no admin socket: `blotter admin` cannot ask this server");
+        }
+    }
+    Ok(())
+}
+
+fn access_file(config: &Config) -> Result<Option<Arc<AccessFile>>, CliError> {
+    let path = &config.log.access;
+    let error = |source| CliError::File { action: "open", path: path.into(), source };
+    Ok(AccessFile::start(path).map_err(error)?.map(Arc::new))
+}
+
 async fn bind(listen: Listen) -> Result<(TcpListener, SocketAddr), CliError> {
     let cannot = |error| CliError::failed(format!("cannot listen on {listen}"), error);
     let listener = TcpListener::bind(listen.0).await.map_err(cannot)?;
@@ -131,6 +191,7 @@ pub(super) fn api_limits(config: &Config) -> ApiLimits {
             (None, true) => MetricsAccess::Key,
             (None, false) => MetricsAccess::Open,
         },
+        log_paths: config.log.paths,
         ..ApiLimits::default()
     }
 }
@@ -139,8 +200,9 @@ pub(super) async fn run(
     config: &Config,
     registry: Arc<Registry>,
     transport: &Arc<dyn Transport>,
+    load: Load,
 ) -> Result<(), CliError> {
-    let serving = Serving::open(config, registry, transport).await?;
+    let serving = Serving::open(config, registry, transport, Some(load)).await?;
     if let Some(created) = &serving.first_key {
         tell(&format!(
             "There was no API key yet, so one was made (id {}). It is shown only now:\n{}",

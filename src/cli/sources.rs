@@ -18,13 +18,6 @@ use crate::sources::{
     TronLimits, TronSource,
 };
 
-/// The chains that the configuration does not switch off.
-fn enabled_chains<'a>(config: &Config, registry: &'a Registry) -> impl Iterator<Item = &'a Chain> {
-    let off =
-        |slug: &str| config.chains.get(slug).is_some_and(|chain| chain.enabled == Some(false));
-    registry.chains().iter().filter(move |chain| !off(&chain.slug))
-}
-
 /// The configured endpoints of a chain, else those of the table.
 pub(super) fn endpoints(config: &Config, chain: &Chain) -> Result<Vec<Endpoint>, CliError> {
     if let Some(endpoints) = config.chains.get(&chain.slug).and_then(|chain| chain.rpc.clone()) {
@@ -47,41 +40,56 @@ pub(super) fn sources(
     transport: &Arc<dyn Transport>,
 ) -> Result<HashMap<ChainId, Source>, CliError> {
     let mut sources = HashMap::new();
-    for chain in enabled_chains(config, registry) {
-        let endpoints = endpoints(config, chain)?;
-        let rpc = pool(&endpoints, transport, PoolLimits::default())?;
-        let source = match chain.family {
-            Family::Solana => {
-                let genesis_hash = chain.genesis_hash.clone();
-                let source = SolanaSource::new(rpc, genesis_hash, SolanaLimits::default());
-                Source::Solana(source.with_references(chain))
-            }
-            Family::Evm => {
-                let lists = Lists::of(config, chain)?;
-                let list_pool = |list: Option<Endpoint>| {
-                    list.map(|list| pool(&[list], transport, PoolLimits::default())).transpose()
-                };
-                Source::Evm(EvmSource::new(EvmParts {
-                    chain: chain.clone(),
-                    registry: Arc::clone(registry),
-                    rpc,
-                    explorer: list_pool(lists.explorer)?,
-                    portal: list_pool(lists.portal)?,
-                    discovery: lists.order,
-                    limits: EvmLimits::default(),
-                }))
-            }
-            Family::Tron => {
-                let settings = config.chains.get(&chain.slug);
-                let named = settings.and_then(|settings| settings.discovery.as_deref());
-                let discovery = FindBy::tron(named.unwrap_or_default());
-                let limits = TronLimits { discovery, ..TronLimits::default() };
-                Source::Tron(TronSource::new(rpc, chain, limits))
-            }
-        };
-        sources.insert(chain.id, source);
+    for chain in registry.chains() {
+        if let Some(source) = source(config, chain, registry, transport)? {
+            sources.insert(chain.id, source);
+        }
     }
     Ok(sources)
+}
+
+/// The source of a chain; `None` where the configuration switches it off.
+pub(super) fn source(
+    config: &Config,
+    chain: &Chain,
+    registry: &Arc<Registry>,
+    transport: &Arc<dyn Transport>,
+) -> Result<Option<Source>, CliError> {
+    let is_off = config.chains.get(&chain.slug).is_some_and(|chain| chain.enabled == Some(false));
+    if is_off {
+        return Ok(None);
+    }
+    let endpoints = endpoints(config, chain)?;
+    let rpc = pool(&endpoints, transport, PoolLimits::default())?;
+    Ok(Some(match chain.family {
+        Family::Solana => {
+            let genesis_hash = chain.genesis_hash.clone();
+            let source = SolanaSource::new(rpc, genesis_hash, SolanaLimits::default());
+            Source::Solana(source.with_references(chain))
+        }
+        Family::Evm => {
+            let lists = Lists::of(config, chain)?;
+            let list_pool = |list: Option<Endpoint>| {
+                list.map(|list| pool(&[list], transport, PoolLimits::default())).transpose()
+            };
+            Source::Evm(EvmSource::new(EvmParts {
+                chain: chain.clone(),
+                registry: Arc::clone(registry),
+                rpc,
+                explorer: list_pool(lists.explorer)?,
+                portal: list_pool(lists.portal)?,
+                discovery: lists.order,
+                limits: EvmLimits::default(),
+            }))
+        }
+        Family::Tron => {
+            let settings = config.chains.get(&chain.slug);
+            let named = settings.and_then(|settings| settings.discovery.as_deref());
+            let discovery = FindBy::tron(named.unwrap_or_default());
+            let limits = TronLimits { discovery, ..TronLimits::default() };
+            Source::Tron(TronSource::new(rpc, chain, limits))
+        }
+    }))
 }
 
 /// The price service, where one is configured.

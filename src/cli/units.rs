@@ -15,6 +15,10 @@ pub(super) struct Wait(pub(super) Duration);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Size(pub(super) u64);
 
+/// The same, or nothing where the text is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OptionalSize(pub(super) Option<Size>);
+
 /// Events in a second, kept in thousandths so that `0.5` is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rate {
@@ -80,6 +84,20 @@ impl fmt::Display for Size {
     }
 }
 
+impl FromStr for OptionalSize {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(Some).map(Self) }
+    }
+}
+
+impl fmt::Display for OptionalSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |size| size.fmt(f))
+    }
+}
+
 impl FromStr for Rate {
     type Err = NotAValue;
 
@@ -124,6 +142,7 @@ pub(super) use serde_as_text;
 
 serde_as_text!(Wait);
 serde_as_text!(Size);
+serde_as_text!(OptionalSize);
 
 /// A number in the file, text on the command line.
 impl<'de> Deserialize<'de> for Rate {

@@ -34,7 +34,7 @@ fn refuse_shared(config: &Config) -> Result<(), CliError> {
 fn failed(folder: &Path, error: StoreError) -> CliError {
     let is_missing = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
     let what = if let StoreError::Locked { .. } = &error {
-        "a server has the data folder open: stop it first".to_owned()
+        "a server has the data folder open: `blotter admin` asks it to do the same".to_owned()
     } else if let StoreError::Io(source) = &error
         && is_missing(source)
     {
@@ -62,15 +62,21 @@ pub(super) fn backup(
     let folder = &config.storage.path;
     let bytes = upkeep::copy(folder, &args.path, options(config))
         .map_err(|error| existing(&args.path, &error).unwrap_or_else(|| failed(folder, error)))?;
+    copy_keys(folder, &args.path)?;
+    let path = args.path.display();
+    writeln!(out, "copied {bytes} bytes to {path}; `--data-dir {path}` opens it")
+        .map_err(CliError::Output)
+}
+
+/// Copies the keys file into a backup.
+pub(super) fn copy_keys(folder: &Path, to: &Path) -> Result<(), CliError> {
     let keys = folder.join(KEYS_FILE);
     let error = |source| CliError::File { action: "copy", path: keys.clone(), source };
     if keys.exists() {
         // Its owner alone may read it, and a copy keeps that.
-        fs::copy(&keys, args.path.join(KEYS_FILE)).map_err(error)?;
+        fs::copy(&keys, to.join(KEYS_FILE)).map_err(error)?;
     }
-    let path = args.path.display();
-    writeln!(out, "copied {bytes} bytes to {path}; `--data-dir {path}` opens it")
-        .map_err(CliError::Output)
+    Ok(())
 }
 
 pub(super) fn compact(config: &Config, out: &mut dyn Write) -> Result<(), CliError> {
@@ -96,7 +102,7 @@ pub(super) async fn forget(
     }
     let rows = if storage::shared_url(context.config)?.is_some() {
         let store = storage::open(context.config).await?;
-        let forgotten = store.forget(&wallet, seed).await;
+        let forgotten = store.forget(wallet, seed).await;
         forgotten.map_err(|error| CliError::failed("the store cannot be used", error))?
     } else {
         upkeep::forget(folder, options(context.config), &wallet, seed)

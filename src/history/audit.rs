@@ -165,6 +165,9 @@ impl Inner {
                 () = sleep(pause) => {}
             }
             pause = self.limits.audit_pause_min;
+            if self.is_paused() {
+                continue;
+            }
             let Some((wallet, progress)) = self.audits.next() else { continue };
             let spent = tokio::select! {
                 biased;
@@ -196,7 +199,7 @@ impl Inner {
     }
 
     fn audit(self: &Arc<Self>, wallet: Wallet, by: Priority) -> Result<Audit, HistoryError> {
-        let source = self.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?.clone();
+        let source = self.sources.get(&wallet.chain).ok_or(HistoryError::ChainDisabled)?;
         let lane = self.lanes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(Audit { inner: Arc::clone(self), wallet, source, lane: Lane::new(lane, Arc::new(by)) })
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::error::HistoryError;
 use super::plan::Demand;
@@ -38,6 +39,7 @@ pub(super) struct Board {
     demands: Mutex<Demands>,
     changed: Notify,
     progress: watch::Sender<Progress>,
+    closed: CancellationToken,
 }
 
 /// A reader's demand; dropping it withdraws it, which stops what it alone asked for.
@@ -55,6 +57,7 @@ impl Board {
             demands: Mutex::default(),
             changed: Notify::new(),
             progress: watch::Sender::default(),
+            closed: CancellationToken::new(),
         }
     }
 
@@ -101,6 +104,34 @@ impl Board {
         let everything = Demand { fresh: false, all_below: Some(Height::MAX), edge: None };
         let background = demands.background.as_ref().map(|_| everything);
         demands.readers.values().copied().chain(background).collect()
+    }
+
+    /// Ends the worker, and every walk with an error: the wallet is being forgotten.
+    pub(super) fn close(&self) {
+        self.closed.cancel();
+        self.tell_failure(HistoryError::Changed);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.is_cancelled()
+    }
+
+    /// Ready once it is closed.
+    pub(super) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    pub(super) fn readers(&self) -> usize {
+        self.demands().readers.len()
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        self.progress.borrow().clone()
+    }
+
+    /// Makes the worker look again at what it does.
+    pub(super) fn wake(&self) {
+        self.changed.notify_one();
     }
 
     /// Ready when a demand changed since the last call.

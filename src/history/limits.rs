@@ -62,6 +62,18 @@ pub struct HistoryLimits {
     /// First and longest pause between re-reads of spans whose proof is not accepted.
     pub reread_pause_min: Duration,
     pub reread_pause_max: Duration,
+    /// Where the size of the store is limited: the shares of that size, in percent, at which wallets
+    /// are evicted, down to which, and at which nothing more is loaded.
+    pub evict_from_percent: u64,
+    pub evict_to_percent: u64,
+    pub full_percent: u64,
+    /// Rows that one write of an eviction deletes.
+    pub evict_rows_max: usize,
+    /// Wallets that one search finds for eviction, and how many records it reads at a time.
+    pub evict_wallets_max: usize,
+    pub evict_records_max: usize,
+    /// Wallets whose last use is remembered apart from their last check.
+    pub used_wallets_max: usize,
     /// Calls an hour for second looks at finished spans; 0 switches them off.
     pub audit_calls_per_hour: u32,
     /// Shortest pause between two such looks.
@@ -118,6 +130,13 @@ impl Default for HistoryLimits {
             proof_wait_max: Duration::from_secs(20),
             reread_pause_min: Duration::from_secs(2),
             reread_pause_max: Duration::from_secs(600),
+            evict_from_percent: 85,
+            evict_to_percent: 70,
+            full_percent: 95,
+            evict_rows_max: 5_000,
+            evict_wallets_max: 64,
+            evict_records_max: 1_000,
+            used_wallets_max: 100_000,
             // The configuration switches it on.
             audit_calls_per_hour: 0,
             audit_pause_min: Duration::from_secs(10),

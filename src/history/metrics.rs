@@ -19,6 +19,8 @@ pub struct HistoryMetrics {
     pub load_failures: Counter,
     pub worker_panics: Counter,
     pub reorganisations: Counter,
+    /// Wallets whose rows were deleted to make room.
+    pub wallets_evicted: Counter,
     /// Heights of finished spans that were looked at again.
     pub audited_heights: Counter,
     /// Transactions that such looks found and that were not stored, and stored ones that two of them

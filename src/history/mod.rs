@@ -5,6 +5,9 @@
 mod anchors;
 mod audit;
 mod board;
+mod capacity;
+mod care;
+mod chains;
 mod error;
 mod estimate;
 mod explain;
@@ -28,17 +31,19 @@ mod valuing;
 mod walk;
 mod worker;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use crate::store::StoreStats;
 pub use audit::Repaired;
+pub use capacity::Capacity;
+pub use care::{Load, Status};
 pub use error::HistoryError;
 pub use estimate::Estimate;
 pub use explain::Explained;
@@ -55,6 +60,8 @@ use crate::registry::Registry;
 use crate::sources::{Candles, Source, SourceStatus};
 use crate::store::{Store, View};
 use board::Board;
+use capacity::Keeper;
+use chains::Chains;
 use plan::Demand;
 use usage::Usage;
 
@@ -81,7 +88,7 @@ pub struct History {
 struct Inner {
     store: Store,
     registry: Arc<Registry>,
-    sources: HashMap<ChainId, Source>,
+    sources: Chains,
     candles: Option<Candles>,
     clock: Arc<dyn Clock>,
     limits: HistoryLimits,
@@ -93,6 +100,10 @@ struct Inner {
     rereads: proven::Rereads,
     audits: audit::Audits,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
+    /// Wallets that are being forgotten: they take no reader.
+    held: Mutex<HashSet<Wallet>>,
+    keeper: Keeper,
+    paused: watch::Sender<bool>,
     lanes: std::sync::atomic::AtomicU64,
     background_places: Arc<Semaphore>,
     /// Chains whose prices were waited for in vain, until when.
@@ -122,11 +133,14 @@ impl History {
             rereads: proven::Rereads::default(),
             audits: audit::Audits::default(),
             boards: Mutex::default(),
+            held: Mutex::default(),
+            keeper: Keeper::default(),
+            paused: watch::Sender::default(),
             prices_rest: Mutex::default(),
             lanes: std::sync::atomic::AtomicU64::new(1),
             store,
             registry,
-            sources,
+            sources: Chains::new(sources, &tasks),
             candles,
             clock,
             limits,
@@ -138,15 +152,6 @@ impl History {
         inner.tasks.spawn(Arc::clone(&inner).complete_values());
         inner.tasks.spawn(Arc::clone(&inner).audit_regularly());
         inner.start_sharing();
-        for source in inner.sources.values() {
-            let (source, tasks) = (source.clone(), inner.tasks.clone());
-            inner.tasks.spawn(async move {
-                tokio::select! {
-                    () = tasks.cancelled() => {}
-                    never = source.tend() => match never {},
-                }
-            });
-        }
         Self { inner }
     }
 
@@ -179,7 +184,7 @@ impl History {
     /// State of each chain's endpoints.
     pub fn chains_status(&self) -> Vec<(ChainId, SourceStatus)> {
         let mut all: Vec<_> =
-            self.inner.sources.iter().map(|(chain, source)| (*chain, source.status())).collect();
+            self.inner.sources.all().iter().map(|(chain, one)| (*chain, one.status())).collect();
         all.sort_by_key(|(chain, _)| *chain);
         all
     }

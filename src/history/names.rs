@@ -22,7 +22,10 @@ impl Inner {
                 () = self.tasks.cancelled() => return,
                 () = tokio::time::sleep(self.limits.tokens_check_every) => {}
             }
-            for (chain, source) in &self.sources {
+            if self.is_paused() {
+                continue;
+            }
+            for (chain, source) in &self.sources.all() {
                 if !self.has_duty("tokens", *chain).await {
                     continue;
                 }

@@ -81,7 +81,7 @@ impl Inner {
         height: Height,
     ) -> impl Iterator<Item = &'a Span> {
         let source = self.sources.get(&record.wallet.chain);
-        let accepts = move |proof| source.is_none_or(|source| source.accepts(proof));
+        let accepts = move |proof| source.as_ref().is_none_or(|source| source.accepts(proof));
         record.coverage.unproved(height, accepts)
     }
 }

@@ -44,7 +44,10 @@ impl Inner {
                 () = self.tasks.cancelled() => return,
                 () = tokio::time::sleep(self.limits.values_check_every) => {}
             }
-            for (id, source) in &self.sources {
+            if self.is_paused() {
+                continue;
+            }
+            for (id, source) in &self.sources.all() {
                 let Some(chain) = self.registry.chain(*id) else { continue };
                 if !self.has_duty("values", *id).await {
                     continue;

@@ -49,7 +49,7 @@ impl History {
 
     /// What no configured way of a chain can see.
     pub fn blind_spots(&self, chain: crate::domain::ChainId) -> Doubts {
-        self.inner.sources.get(&chain).map_or(Doubts::NONE, Source::blind_spots)
+        self.inner.sources.get(&chain).map_or(Doubts::NONE, |source| source.blind_spots())
     }
 }
 
@@ -57,7 +57,8 @@ impl Inner {
     fn coverage_report(&self, record: &WalletRecord) -> CoverageReport {
         let top = record.coverage.top();
         let source = self.sources.get(&record.wallet.chain);
-        let accepted = |span: &Span| source.is_some_and(|source| source.accepts(span.proof));
+        let accepted =
+            |span: &Span| source.as_ref().is_some_and(|source| source.accepts(span.proof));
         let spans = record.coverage.spans().iter().rev().take(SPANS_MAX);
         CoverageReport {
             complete: top.is_some_and(|top| self.is_complete(record, top)),
@@ -65,7 +66,7 @@ impl Inner {
             checked_at: record.checked_at,
             rows: record.count,
             cut: self.cut(record),
-            blind_spots: source.map_or(Doubts::NONE, Source::blind_spots),
+            blind_spots: source.as_ref().map_or(Doubts::NONE, Source::blind_spots),
             spans: spans
                 .map(|span| SpanReport { span: span.clone(), accepted: accepted(span) })
                 .collect(),

@@ -22,7 +22,13 @@ impl Inner {
         is_reader: bool,
         demand: impl FnOnce(&Arc<Board>) -> T,
     ) -> Result<T, HistoryError> {
+        if is_reader {
+            self.keeper.used(wallet, self.clock.now());
+        }
         let mut boards = self.boards();
+        if self.is_held(&wallet) {
+            return Err(HistoryError::Overloaded);
+        }
         if let Some(board) = boards.get(&wallet) {
             return Ok(demand(board));
         }
@@ -41,7 +47,7 @@ impl Inner {
 
     /// Runs a wallet's worker; a panic fails this wallet only, is told, and the work begins anew.
     async fn work(self: Arc<Self>, board: Arc<Board>) {
-        let Some(source) = self.sources.get(&board.wallet.chain).cloned() else { return };
+        let Some(source) = self.sources.get(&board.wallet.chain) else { return };
         self.metrics.workers.add(1);
         loop {
             let lane = self.lanes.fetch_add(1, Ordering::Relaxed);
@@ -63,8 +69,9 @@ impl Inner {
     /// Takes the board away where nobody wants the wallet any more.
     pub(super) fn dismiss(&self, board: &Board) -> bool {
         let mut boards = self.boards();
-        let unwanted = !board.is_wanted();
-        if unwanted {
+        // One that was closed may have a successor.
+        let unwanted = board.is_closed() || !board.is_wanted();
+        if unwanted && !board.is_closed() {
             boards.remove(&board.wallet);
         }
         unwanted

@@ -161,6 +161,15 @@ impl Usage {
         written
     }
 
+    /// Leaves out what is in memory of a wallet that was forgotten.
+    pub(super) fn forget(&self, wallet: WalletId) {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        for usage in keys.values_mut() {
+            usage.wallets.remove(&wallet);
+            usage.dirty.remove(&wallet);
+        }
+    }
+
     fn take_dirty(&self) -> Vec<UsageUpdate> {
         let mut keys = self.keys();
         let mut updates = Vec::new();

@@ -249,6 +249,9 @@ impl Walk {
         if self.inner.tasks.is_cancelled() {
             return Err(HistoryError::ShuttingDown);
         }
+        if self.demand.board().is_closed() {
+            return Err(HistoryError::Changed);
+        }
         // What a wait keeps in memory is not made larger by what a look or a delivery needs.
         let look = Box::pin(self.look()).await?;
         match look {

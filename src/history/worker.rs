@@ -33,6 +33,8 @@ pub(super) struct Worker {
     turns: usize,
     pause: Duration,
     background: Option<(OwnedSemaphorePermit, Instant)>,
+    /// Of the chain's endpoints, as they were configured when `source` was taken.
+    generation: u64,
     /// When the nodes were last found to have cut the history, in this run.
     cut_found: Option<Instant>,
     holding: Holding,
@@ -58,19 +60,33 @@ impl Worker {
     pub(super) fn new(inner: Arc<Inner>, board: Arc<Board>, source: Source, lane: u64) -> Self {
         let lane = Lane::new(lane, Arc::clone(&board.priority));
         let pause = inner.limits.retry_pause_min;
+        let generation = inner.sources.generation();
         let (pumps, turns, background, cut_found) = (Vec::new(), 0, None, None);
         let holding = Holding::new(&inner.store);
-        Self { inner, board, source, lane, pumps, turns, pause, background, cut_found, holding }
+        Self {
+            inner,
+            board,
+            source,
+            lane,
+            pumps,
+            turns,
+            pause,
+            background,
+            generation,
+            cut_found,
+            holding,
+        }
     }
 
     /// Works until nobody wants the wallet any more.
     pub(super) async fn run(mut self) {
-        let tasks = self.inner.tasks.clone();
+        let (tasks, board) = (self.inner.tasks.clone(), Arc::clone(&self.board));
         loop {
             // Wherever a step waits: what was sent to the store is written all the same.
             let flow = tokio::select! {
                 biased;
                 () = tasks.cancelled() => return,
+                () = board.closed() => return,
                 flow = self.turn() => flow,
             };
             if matches!(flow, Flow::Exit) {
@@ -87,6 +103,7 @@ impl Worker {
     }
 
     async fn step(&mut self) -> Result<Flow, IngestError> {
+        self.follow_configuration();
         self.lapse().await?;
         let record = self.record().await?;
         let demands = self.board.snapshot();
@@ -109,6 +126,19 @@ impl Worker {
         }
         self.turns = self.turns.wrapping_add(1);
         Ok(Flow::Again)
+    }
+
+    /// After a reload the next reads go to the endpoints that are configured now.
+    fn follow_configuration(&mut self) {
+        let generation = self.inner.sources.generation();
+        if generation == self.generation {
+            return;
+        }
+        self.generation = generation;
+        if let Some(source) = self.inner.sources.get(&self.board.wallet.chain) {
+            self.source = source;
+            self.pumps.clear();
+        }
     }
 
     async fn record(&self) -> Result<WalletRecord, HistoryError> {
@@ -157,6 +187,11 @@ impl Worker {
             return true;
         }
         self.background = None;
+        if self.inner.is_paused() {
+            self.pumps.clear();
+            self.resumed().await;
+            return false;
+        }
         let places = Arc::clone(&self.inner.background_places);
         if places.available_permits() == 0 {
             self.pumps.clear();
@@ -174,7 +209,19 @@ impl Worker {
         }
     }
 
-    /// Ends a background load that nobody asked about for long.
+    /// Ready once background work goes on, or is no longer all that wants the wallet.
+    async fn resumed(&self) {
+        let (lapse, mut paused) = (self.lapses_in(), self.inner.paused.subscribe());
+        tokio::select! {
+            biased;
+            () = self.inner.tasks.cancelled() => {}
+            () = self.board.changed() => {}
+            () = after(lapse) => {}
+            _ = paused.wait_for(|paused| !paused) => {}
+        }
+    }
+
+    /// Ends a background load that no reader asked about for long.
     async fn lapse(&self) -> Result<(), HistoryError> {
         let now = self.inner.clock.now();
         match self.board.background() {
@@ -411,6 +458,7 @@ impl Worker {
             chunk.anchors = Some(anchors::add(&kept, anchor, max));
         }
         let is_proved = source.accepts(chunk.proof) && chunk.missing.is_empty();
+        inner.make_room().await?;
         let written = inner.store.write_chunk(chunk).await?;
         if matches!(written, Written::Stale) {
             inner.metrics.chunks_stale.add(1);

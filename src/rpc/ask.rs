@@ -11,6 +11,7 @@ use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::policy::{Failure, RetryDecision};
 use super::pool::{CallOptions, Pool};
+use super::refusals::MethodResult;
 use super::retry::{Observation, Open};
 use super::secret::mask;
 use super::send::Received;
@@ -84,7 +85,7 @@ impl Pool {
             self.count(sent.endpoint, ask.name, reading.is_err());
             let Refusal { decision, failure, rest } = match reading {
                 Ok(Response { status, body, .. }) => {
-                    self.learn(sent, &[ask.name], &[]);
+                    self.learn(sent, &[(ask.name, MethodResult::Value)], &[]);
                     return Ok(Reply { status, body, endpoint: sent.endpoint });
                 }
                 Err(refusal) => refusal,

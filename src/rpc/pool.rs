@@ -21,6 +21,7 @@ use super::error::UpstreamError;
 use super::jsonrpc::{self, Whole};
 use super::limits::PoolLimits;
 use super::policy::Failure;
+use super::refusals::MethodResult;
 use super::retry::{Observation, Open, Sent};
 use super::scheduler::{Admission, Lane};
 use super::secret::mask;
@@ -274,7 +275,11 @@ impl Pool {
             let method = calls.get(open.at).map_or("", |call| call.method);
             match outcome {
                 Ok(result) => {
-                    worked.push(method);
+                    let is_null = result.get().trim() == "null";
+                    worked.push((
+                        method,
+                        if is_null { MethodResult::Null } else { MethodResult::Value },
+                    ));
                     set(results, open.at, Ok(Answer { result, endpoint: sent.endpoint }));
                 }
                 Err(failure) => {

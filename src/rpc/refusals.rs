@@ -16,6 +16,13 @@ pub(super) enum RefusalKind {
     Denied,
 }
 
+/// A result of a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MethodResult {
+    Value,
+    Null,
+}
+
 /// What is logged of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Logged {
@@ -113,9 +120,12 @@ impl Refusals {
         }
     }
 
-    /// It gave a result to a request that was sent at `began`.
-    pub(super) fn worked(&mut self, method: &'static str, began: Instant) {
-        self.worked.insert(method);
+    /// It gave a result to a request that was sent at `began`. A null ends a pause and proves no
+    /// ability: servers return it for methods that they lack.
+    pub(super) fn worked(&mut self, method: &'static str, result: MethodResult, began: Instant) {
+        if result == MethodResult::Value {
+            self.worked.insert(method);
+        }
         if self.methods.get(method).is_some_and(|streak| began >= streak.counted_at) {
             self.methods.remove(method);
         }

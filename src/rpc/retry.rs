@@ -9,7 +9,7 @@ use super::error::UpstreamError;
 use super::limits::PoolLimits;
 use super::policy::{self, Failure, RetryDecision};
 use super::pool::{CallOptions, Pool};
-use super::refusals::{Logged, RefusalKind};
+use super::refusals::{Logged, MethodResult, RefusalKind};
 use super::scheduler::Needs;
 
 /// A call that has no result yet.
@@ -183,14 +183,19 @@ impl Pool {
     }
 
     /// Remembers what a request showed of its endpoint; `worked`: methods that gave a result.
-    pub(super) fn learn(&self, sent: Sent, worked: &[&'static str], observations: &[Observation]) {
+    pub(super) fn learn(
+        &self,
+        sent: Sent,
+        worked: &[(&'static str, MethodResult)],
+        observations: &[Observation],
+    ) {
         let (limits, now, jitter) = (&self.inner.limits, Instant::now(), self.random());
         self.inner.admission.with(sent.endpoint, |endpoint| {
             for observation in observations {
                 remember(endpoint, sent, observation, limits, now);
             }
-            for method in worked {
-                endpoint.refusals.worked(method, sent.began);
+            for (method, result) in worked {
+                endpoint.refusals.worked(method, *result, sent.began);
             }
             let of = |wanted: fn(RetryDecision) -> bool| {
                 observations.iter().rfind(|observation| wanted(observation.decision))

@@ -6,6 +6,7 @@ mod activity;
 mod candles;
 mod evm;
 mod known_pools;
+mod pager;
 mod reference;
 mod solana;
 mod source;

@@ -5,12 +5,14 @@ use std::io;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use redb::backends::FileBackend;
 use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _, StorageBackend};
 
+use super::disk;
 use super::file_view::FileView;
+use super::journal::Journal;
 use super::memo::Memo;
 use super::read_only::{ReadOnly, is_refusal};
 use super::schema::{self, Found};
@@ -27,10 +29,13 @@ const CREATION_BYTES_MAX: u64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Shared {
     /// `None` once closed, and while a failed file could not be opened again.
-    database: RwLock<Option<Database>>,
+    database: RwLock<Option<Opened>>,
+    /// What another file took the place of, until no snapshot reads from it.
+    retired: Mutex<Option<Opened>>,
+    pub(super) journal: Journal,
     pub(super) memo: Memo,
     pub(super) latest: Latest,
-    backend: SharedBackend,
+    backend: RwLock<SharedBackend>,
     options: StoreOptions,
     /// How often the file was opened.
     opened: AtomicU64,
@@ -44,10 +49,12 @@ impl Shared {
     pub(super) fn open(backend: SharedBackend, options: StoreOptions) -> Result<Self, StoreError> {
         let database = open_database(&backend, options)?;
         Ok(Self {
-            database: RwLock::new(Some(database)),
+            database: RwLock::new(Some(Opened::new(database))),
+            retired: Mutex::default(),
+            journal: Journal::default(),
             memo: Memo::default(),
             latest: Latest::default(),
-            backend,
+            backend: RwLock::new(backend),
             options,
             opened: AtomicU64::new(1),
             failed: AtomicU64::new(0),
@@ -65,10 +72,16 @@ impl Shared {
         Ok(FileView::new(snapshot, Arc::clone(self)))
     }
 
+    /// What is stored now, apart from what other readers share.
+    pub(super) fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        self.begin()
+    }
+
     fn begin(&self) -> Result<Snapshot, StoreError> {
         let (edition, opened) = (self.memo.edition(), self.opened());
-        let txn = self.noted(opened, self.with(|database| Ok(database.begin_read()?)))?;
-        Ok(Snapshot::new(txn, edition, opened))
+        let (txn, pin) =
+            self.noted(opened, self.with_pin(|database| Ok(database.begin_read()?)))?;
+        Ok(Snapshot::new(txn, edition, opened, pin))
     }
 
     /// Runs against the open database.
@@ -76,8 +89,15 @@ impl Shared {
         &self,
         run: impl FnOnce(&Database) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.with_pin(run).map(|(result, _)| result)
+    }
+
+    fn with_pin<T>(
+        &self,
+        run: impl FnOnce(&Database) -> Result<T, StoreError>,
+    ) -> Result<(T, Arc<()>), StoreError> {
         match &*self.database.read().unwrap_or_else(PoisonError::into_inner) {
-            Some(database) => run(database),
+            Some(opened) => Ok((run(&opened.database)?, Arc::clone(&opened.pin))),
             None if self.is_closed() => Err(StoreError::Closed),
             None => Err(io::Error::other("the file failed and could not be opened again").into()),
         }
@@ -117,7 +137,7 @@ impl Shared {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
         // First out, then in: the old one holds the lock on the file.
         self.let_go(&mut database);
-        *database = Some(open_database(&self.backend, self.options)?);
+        *database = Some(Opened::new(open_database(&self.backend(), self.options)?));
         // What a failed commit changed may be there after all.
         self.memo.forget_all();
         self.opened.fetch_add(1, Ordering::AcqRel);
@@ -128,17 +148,78 @@ impl Shared {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.let_go(&mut self.database.write().unwrap_or_else(PoisonError::into_inner));
+        drop(self.retired().take());
+    }
+
+    /// Puts another file in the place of this one. Snapshots go on with
+    /// the old one, which stays open until [`Shared::release_retired`]. Only the writer may call
+    /// it, between its transactions.
+    pub(super) fn replace(&self, backend: SharedBackend, database: Database) {
+        let mut current = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        self.latest.forget();
+        *self.retired() = current.replace(Opened::new(database));
+        *self.backend.write().unwrap_or_else(PoisonError::into_inner) = backend;
+        self.opened.fetch_add(1, Ordering::AcqRel);
+        self.latest.forget();
+    }
+
+    /// Closes the file that another one took the place of. False while a snapshot reads from it.
+    pub(super) fn release_retired(&self) -> bool {
+        let mut retired = self.retired();
+        if retired.as_ref().is_some_and(|old| Arc::strong_count(&old.pin) > 1) {
+            return false;
+        }
+        drop(retired.take());
+        true
+    }
+
+    fn retired(&self) -> MutexGuard<'_, Option<Opened>> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn backend(&self) -> SharedBackend {
+        self.backend.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn options(&self) -> StoreOptions {
+        self.options
     }
 
     /// A database that no snapshot holds on to ends in order; one may be begun until it is out.
-    fn let_go(&self, database: &mut Option<Database>) {
+    fn let_go(&self, database: &mut Option<Opened>) {
         self.latest.forget();
         drop(database.take());
         self.latest.forget();
     }
 
     pub(super) fn file_bytes(&self) -> Result<u64, StoreError> {
-        Ok(self.backend.len()?)
+        Ok(self.backend().len()?)
+    }
+
+    /// What the file takes of its disk.
+    pub(super) fn disk_bytes(&self) -> Result<u64, StoreError> {
+        let backend = self.backend();
+        Ok(match backend.path.as_deref() {
+            Some(path) => disk::used_bytes(path)?,
+            None => backend.len()?,
+        })
+    }
+
+    pub(super) fn disk_free_bytes(&self) -> Option<u64> {
+        self.backend().path.as_deref().and_then(disk::free_bytes)
+    }
+}
+
+/// An open database, and the count of snapshots that read from it.
+#[derive(Debug)]
+struct Opened {
+    database: Database,
+    pin: Arc<()>,
+}
+
+impl Opened {
+    fn new(database: Database) -> Self {
+        Self { database, pin: Arc::default() }
     }
 }
 
@@ -149,17 +230,30 @@ pub(super) struct SharedBackend {
     /// The same, where the file cannot be written.
     read_only: Option<Arc<ReadOnly>>,
     name: Arc<str>,
+    /// Where it is a file.
+    pub(super) path: Option<Arc<Path>>,
 }
 
 impl SharedBackend {
     pub(super) fn new(backend: impl StorageBackend, name: &str) -> Self {
-        Self { backend: Arc::new(backend), read_only: None, name: Arc::from(name) }
+        Self { backend: Arc::new(backend), read_only: None, name: Arc::from(name), path: None }
+    }
+
+    fn of_file(backend: FileBackend, path: &Path) -> Self {
+        let name = path.display().to_string();
+        Self { path: Some(Arc::from(path)), ..Self::new(backend, &name) }
+    }
+
+    /// The same under another name.
+    pub(super) fn moved_to(self, path: &Path) -> Self {
+        Self { name: path.display().to_string().into(), path: Some(Arc::from(path)), ..self }
     }
 
     fn read_only(path: &Path, name: &str) -> Result<Self, StoreError> {
         let backend = Arc::new(ReadOnly::open(path).map_err(|error| refuse(error, name))?);
         let read_only = Some(Arc::clone(&backend));
-        Ok(Self { backend, read_only, name: Arc::from(name) })
+        let (name, path) = (Arc::from(name), Some(Arc::from(path)));
+        Ok(Self { backend, read_only, name, path })
     }
 }
 
@@ -240,7 +334,7 @@ pub(super) fn open_file(path: &Path, options: StoreOptions) -> Result<SharedBack
     } else {
         sync_folders(path);
     }
-    Ok(SharedBackend::new(backend, &name))
+    Ok(SharedBackend::of_file(backend, path))
 }
 
 /// Makes the entries of a new file and its folder durable, where the system can: a commit syncs
@@ -338,6 +432,15 @@ fn open_and_complete(
         Found::Current | Found::NotOurs => schema::complete(&database)?,
     }
     Ok(database)
+}
+
+/// A database without any table.
+pub(super) fn create_plain(
+    backend: &SharedBackend,
+    options: StoreOptions,
+) -> Result<Database, StoreError> {
+    let created = builder(options).create_with_backend(backend.clone());
+    created.map_err(|error| refuse(error, &backend.name))
 }
 
 fn builder(options: StoreOptions) -> Builder {

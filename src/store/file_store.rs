@@ -20,16 +20,16 @@ use crate::domain::{Height, Wallet};
 /// file, which blocks for the time of a commit.
 #[derive(Debug, Clone)]
 pub(super) struct FileStore {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    shared: Arc<Shared>,
+pub(super) struct Inner {
+    pub(super) shared: Arc<Shared>,
     /// Writes block their caller; see [`FileStore::in_step`].
     in_step: bool,
     /// `None` only while dropping.
-    jobs: Option<mpsc::Sender<Job>>,
+    pub(super) jobs: Option<mpsc::Sender<Job>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -42,6 +42,11 @@ impl FileStore {
     /// program must not touch, `Io` for the rest.
     pub(super) fn open(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options, false)
+    }
+
+    /// Like [`FileStore::in_step`], on a file.
+    pub(super) fn open_in_step(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        Self::start(file::open_file(&folder.join(FILE_NAME), options)?, options, true)
     }
 
     /// Opens the store on something else than a file, as tests of crashes and faults do.
@@ -192,7 +197,7 @@ impl FileStore {
         }
     }
 
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         job: Job,
         answer: oneshot::Receiver<Result<T, StoreError>>,

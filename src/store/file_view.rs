@@ -245,7 +245,11 @@ impl FileView {
         }
     }
 
-    fn read_state(&self, id: WalletId, wallet: Wallet) -> Result<WalletRecord, StoreError> {
+    pub(super) fn read_state(
+        &self,
+        id: WalletId,
+        wallet: Wallet,
+    ) -> Result<WalletRecord, StoreError> {
         let state = match self.snapshot.states()?.get(id.0)? {
             Some(bytes) => codec::decode_state(STATES, bytes.value())?,
             None => return Err(corrupt(STATES, format_args!("no state of wallet {}", id.0))),

@@ -15,10 +15,14 @@
 
 mod answer;
 mod apply;
+mod backup;
+mod care;
 mod codec;
 #[cfg(test)]
 mod codec_properties;
+mod compaction;
 mod credit;
+mod disk;
 mod error;
 mod file;
 mod file_store;
@@ -26,6 +30,7 @@ mod file_view;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod intern;
+mod journal;
 mod key;
 mod listing;
 mod memo;
@@ -34,6 +39,7 @@ mod postgres;
 mod prices;
 mod read_only;
 mod record;
+mod records;
 mod rows;
 mod schema;
 mod sharing;
@@ -47,12 +53,14 @@ mod view;
 mod writer;
 
 use std::path::Path;
+use std::time::Duration;
 
 use redb::StorageBackend;
 
 use crate::domain::{Height, Wallet};
 
 pub use answer::Reading;
+pub use care::StoreSize;
 pub use credit::Credit;
 pub use error::StoreError;
 #[cfg(feature = "postgres")]
@@ -94,6 +102,12 @@ pub struct StoreLimits {
     price_minutes: u64,
     /// Learned prices of one minute.
     prices_per_minute: usize,
+    /// Records that wait to be written to a compacted copy as well; above it the copy is given up.
+    journal_records: usize,
+    /// With fewer of them the copy takes the place of the file, which holds up writes meanwhile.
+    journal_records_last: usize,
+    /// Longest that a file is kept open for snapshots after another took its place.
+    retired_wait: Duration,
 }
 
 pub const LIMITS: StoreLimits = StoreLimits {
@@ -106,6 +120,9 @@ pub const LIMITS: StoreLimits = StoreLimits {
     slice_rows: 1_024,
     price_minutes: 100_000,
     prices_per_minute: 8,
+    journal_records: 2_000_000,
+    journal_records_last: 2_000,
+    retired_wait: Duration::from_secs(60),
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -145,7 +162,10 @@ impl Store {
     /// `Locked` while another process has it, `NewerFormat` and `Foreign` for a file that this
     /// program must not touch, `Io` for the rest.
     pub fn open(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        FileStore::open(folder, options).map(Arm::File).map(Self)
+        let store = FileStore::open(folder, options)?;
+        // Not before the store is open: it may be another server's copy.
+        compaction::remove_leftover(folder);
+        Ok(Self(Arm::File(store)))
     }
 
     /// Opens the store on something else than a file, as tests of crashes and faults do.
@@ -163,6 +183,11 @@ impl Store {
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
         FileStore::in_step(backend, options).map(Arm::File).map(Self)
+    }
+
+    /// Opens the store in a data folder, with writes that block their caller's thread.
+    pub fn open_in_step(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        FileStore::open_in_step(folder, options).map(Arm::File).map(Self)
     }
 
     /// Connects to a database that several processes may share, and brings its schema up to date.

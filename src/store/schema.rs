@@ -36,7 +36,7 @@ pub(super) const CREDIT: TableDefinition<'_, (u64, u128), u64> =
     TableDefinition::new("forgotten_to_credit");
 /// The secret part of those hashes.
 pub(super) const HASH_KEY: TableDefinition<'_, &str, u64> = TableDefinition::new("hash_key");
-const NAME_TO_NUMBER: TableDefinition<'_, &str, u64> = TableDefinition::new("blotter");
+pub(super) const NAME_TO_NUMBER: TableDefinition<'_, &str, u64> = TableDefinition::new("blotter");
 
 /// Chain and address to number.
 pub(super) const WALLET_TO_ID: TableDefinition<'_, &[u8], u32> =

@@ -4,7 +4,7 @@
 use tokio::sync::watch;
 
 use super::{Arm, Store, StoreError, UsageUpdate, View, WalletId};
-use crate::domain::{KeyId, Position, Wallet};
+use crate::domain::{KeyId, Position};
 use crate::store::{Credit, DeliveredRange};
 
 /// What a key has counted in all and of one wallet.
@@ -130,21 +130,6 @@ impl Store {
             }
             #[cfg(feature = "postgres")]
             Arm::Shared(store) => Box::pin(store.take_duty(name)).await,
-        }
-    }
-
-    /// Deletes all that is stored of a wallet while others read and write: how many rows there
-    /// were, `None` where the wallet is not known. `seed` becomes the secret of the hash under which
-    /// counted usage stays, where there is none. For an embedded store see
-    /// [`upkeep::forget`](super::upkeep::forget).
-    pub async fn forget(&self, wallet: &Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
-        match &self.0 {
-            Arm::File(_) => {
-                let _ = (wallet, seed);
-                Err(NOT_SHARED)
-            }
-            #[cfg(feature = "postgres")]
-            Arm::Shared(store) => Box::pin(store.forget(wallet, seed)).await,
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Snapshot {
     pub(super) edition: u64,
     /// Which opening of the file it reads from.
     pub(super) opened: u64,
+    /// Keeps the database open that it reads from, should another file take its place.
+    _pin: Arc<()>,
     wallet_ids: Opened<&'static [u8], u32>,
     states: Opened<u32, &'static [u8]>,
     trades: Opened<&'static [u8], &'static [u8]>,
@@ -56,11 +58,12 @@ impl<K: Eq + Hash, V: Clone> Kept<K, V> {
 }
 
 impl Snapshot {
-    pub(super) fn new(txn: ReadTransaction, edition: u64, opened: u64) -> Self {
+    pub(super) fn new(txn: ReadTransaction, edition: u64, opened: u64, pin: Arc<()>) -> Self {
         Self {
             txn,
             edition,
             opened,
+            _pin: pin,
             wallet_ids: OnceLock::new(),
             states: OnceLock::new(),
             trades: OnceLock::new(),
@@ -175,7 +178,7 @@ mod tests {
     #[test]
     fn a_snapshot_is_kept_until_it_is_forgotten_and_never_where_it_began_before_that() {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
-        let begin = || Ok(Snapshot::new(database.begin_read().unwrap(), 0, 1));
+        let begin = || Ok(Snapshot::new(database.begin_read().unwrap(), 0, 1, Arc::default()));
         let latest = Latest::default();
         let first = latest.get_or(begin).unwrap();
         assert!(Arc::ptr_eq(&first, &latest.get_or(begin).unwrap()), "shared");

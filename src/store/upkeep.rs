@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Bound;
 use std::path::Path;
 
-use redb::{BackendError, CompactionError, StorageBackend as _};
+use redb::{BackendError, CompactionError, Database, StorageBackend as _};
 
 use super::credit;
 use super::file::{self, SharedBackend};
@@ -89,7 +89,15 @@ pub fn forget(
     seed: [u64; 4],
 ) -> Result<Option<u64>, StoreError> {
     let backend = existing(folder, options)?;
-    let database = file::open_database(&backend, options)?;
+    forget_in(&file::open_database(&backend, options)?, wallet, seed)
+}
+
+/// The same in a database that is open. Only the writer may call it, between its transactions.
+pub(super) fn forget_in(
+    database: &Database,
+    wallet: &Wallet,
+    seed: [u64; 4],
+) -> Result<Option<u64>, StoreError> {
     let mut txn = database.begin_write()?;
     txn.set_quick_repair(true);
     let key = address_key(wallet.chain, &wallet.address);

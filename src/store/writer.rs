@@ -1,6 +1,7 @@
 //! The one thread that writes: it commits at once when idle, and joins what arrived during the
 //! previous commit into the next one.
 
+use std::fmt;
 use std::sync::Arc;
 
 use redb::Durability;
@@ -11,6 +12,7 @@ use crate::domain::{Height, Wallet};
 use super::apply::Tables;
 use super::file::Shared;
 use super::intern::Known;
+use super::journal::Entry;
 use super::{
     Chunk, LIMITS, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
     WalletPatch, Written,
@@ -27,10 +29,29 @@ pub(super) enum Job {
     Usage(Vec<UsageUpdate>, Reply<()>),
     Tokens(Vec<TokenRecord>, Reply<()>),
     Values(WalletId, u64, Box<(Vec<NewValue>, Vec<PriceRecord>)>, Reply<Written>),
+    /// Has the file to itself, between two transactions.
+    Alone(Alone),
     /// Only wakes the writer, which opens a failed file again.
     Mend,
     /// Answered when all that came before is durable and the file is closed.
     Close(oneshot::Sender<()>),
+}
+
+/// Work on the whole file, which answers its caller itself.
+pub(super) struct Alone(Work);
+
+type Work = Box<dyn FnOnce(&Arc<Shared>) + Send>;
+
+impl Alone {
+    pub(super) fn new(work: impl FnOnce(&Arc<Shared>) + Send + 'static) -> Self {
+        Self(Box::new(work))
+    }
+}
+
+impl fmt::Debug for Alone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Alone").finish_non_exhaustive()
+    }
 }
 
 /// An outcome waits here for the commit that makes it true.
@@ -54,7 +75,11 @@ impl<T> Reply<T> {
 }
 
 impl Job {
-    fn apply(&mut self, tables: &mut Tables<'_>, known: &mut Known) -> Result<(), StoreError> {
+    pub(super) fn apply(
+        &mut self,
+        tables: &mut Tables<'_>,
+        known: &mut Known,
+    ) -> Result<(), StoreError> {
         match self {
             Self::Intern(wallet, reply) => reply.outcome = Some(tables.intern(wallet)?),
             Self::Chunk(chunk, reply) => reply.outcome = Some(tables.chunk(known, chunk)?),
@@ -73,9 +98,27 @@ impl Job {
             Self::Values(id, epoch, new, reply) => {
                 reply.outcome = Some(tables.values(*id, *epoch, &new.0, &new.1)?);
             }
-            Self::Mend | Self::Close(_) => {}
+            Self::Alone(_) | Self::Mend | Self::Close(_) => {}
         }
         Ok(())
+    }
+
+    /// The same request for another file, whose caller has gone.
+    fn repeated(&self) -> Option<Self> {
+        Some(match self {
+            Self::Intern(wallet, _) => Self::Intern(*wallet, Reply::new().0),
+            Self::Chunk(chunk, _) => Self::Chunk(chunk.clone(), Reply::new().0),
+            Self::Patch(id, epoch, patch, _) => {
+                Self::Patch(*id, *epoch, patch.clone(), Reply::new().0)
+            }
+            Self::CutBack(id, above, _) => Self::CutBack(*id, *above, Reply::new().0),
+            Self::Usage(updates, _) => Self::Usage(updates.clone(), Reply::new().0),
+            Self::Tokens(tokens, _) => Self::Tokens(tokens.clone(), Reply::new().0),
+            Self::Values(id, epoch, new, _) => {
+                Self::Values(*id, *epoch, new.clone(), Reply::new().0)
+            }
+            Self::Alone(_) | Self::Mend | Self::Close(_) => return None,
+        })
     }
 
     fn settle(self, committed: Result<(), StoreError>) {
@@ -86,7 +129,7 @@ impl Job {
             }
             Self::CutBack(.., reply) => reply.settle(committed),
             Self::Usage(_, reply) | Self::Tokens(_, reply) => reply.settle(committed),
-            Self::Mend | Self::Close(_) => {}
+            Self::Alone(_) | Self::Mend | Self::Close(_) => {}
         }
     }
 
@@ -95,14 +138,17 @@ impl Job {
         match self {
             Self::Chunk(chunk, _) => Some(chunk.id),
             Self::Patch(id, ..) | Self::CutBack(id, ..) | Self::Values(id, ..) => Some(*id),
-            Self::Intern(..) | Self::Usage(..) | Self::Tokens(..) | Self::Mend | Self::Close(_) => {
-                None
-            }
+            Self::Intern(..)
+            | Self::Usage(..)
+            | Self::Tokens(..)
+            | Self::Alone(_)
+            | Self::Mend
+            | Self::Close(_) => None,
         }
     }
 
     /// Roughly how many records it writes.
-    fn weight(&self) -> usize {
+    pub(super) fn weight(&self) -> usize {
         match self {
             Self::Chunk(chunk, _) => 1 + chunk.trades.len(),
             Self::Usage(updates, _) => 1 + updates.len(),
@@ -111,6 +157,7 @@ impl Job {
             Self::Intern(..)
             | Self::Patch(..)
             | Self::CutBack(..)
+            | Self::Alone(_)
             | Self::Mend
             | Self::Close(_) => 1,
         }
@@ -146,11 +193,12 @@ impl Writer {
         let mut closing = Vec::new();
         while let Some(first) = self.jobs.blocking_recv() {
             let mut batch = Vec::new();
-            let (mut weight, mut next) = (0, Some(first));
+            let (mut weight, mut next, mut alone) = (0, Some(first), None);
             while let Some(job) = next {
                 weight += job.weight();
                 match job {
                     Job::Mend => {}
+                    Job::Alone(work) => alone = Some(work),
                     Job::Close(done) => {
                         self.jobs.close();
                         closing.push(done);
@@ -163,10 +211,15 @@ impl Writer {
                     | Job::Tokens(..)
                     | Job::Values(..) => batch.push(job),
                 }
-                let room = weight < LIMITS.joined_records;
+                let room = weight < LIMITS.joined_records && alone.is_none();
                 next = if room { self.jobs.try_recv().ok() } else { None };
             }
             self.write(batch);
+            if let Some(Alone(work)) = alone {
+                self.shared.latest.forget();
+                work(&self.shared);
+                self.shared.latest.forget();
+            }
         }
         self.shared.close();
         for done in closing {
@@ -207,6 +260,11 @@ impl Writer {
         let result = self.try_commit(batch);
         if let Err(Failure { job: None, .. }) = &result {
             self.shared.fail(opened);
+            self.shared.journal.abandon("a commit failed");
+        }
+        if result.is_ok() {
+            let committed = batch.iter().filter_map(Job::repeated).map(Entry::Job);
+            self.shared.journal.add(committed);
         }
         match &result {
             Ok(()) => self.shared.memo.forget_tokens(&self.known.changed),

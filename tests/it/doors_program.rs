@@ -21,9 +21,11 @@ use crate::support::program::{PATIENCE, Place, Server};
 /// An address that the demo's chain gives a history of its own.
 const SMALL: &str = "7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU";
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"];
-const PAGE: &str = "{\"wallet\":\"W\",\"pageSize\":10000,\"trades\":[{\"signature\":\"S1\",\"side\":\"buy\",\
-    \"token\":\"BONK\",\"tokenMint\":\"M\",\"amountSol\":1.5,\"amount\":2,\"dex\":\"Orca\",\
-    \"blockTime\":\"2026-01-01T00:00:00+00:00\"}],\"complete\":true,\"tradeCount\":1,\"totalPages\":1}";
+const PAGE: &str = "{\"wallet\":\"W\",\"pageSize\":10000,\"trades\":[{\"signature\":\
+    \"1111111111111111111111111111111111111111111111111111111111111111\",\"side\":\"buy\",\
+    \"token\":\"BONK\",\"tokenMint\":\"DezXAZ8z7PnrnRJjz3wXBoRgixCa6xjnB7YaB1pPB263\",\
+    \"amountSol\":1.5,\"amount\":2,\"dex\":\"Orca\",\"blockTime\":\"2026-01-01T00:00:00+00:00\"}],\
+    \"complete\":true,\"tradeCount\":1,\"totalPages\":1}";
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))

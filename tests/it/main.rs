@@ -8,8 +8,12 @@
     reason = "a test that cannot go on says so by panicking"
 )]
 
+#[cfg(unix)]
+mod admin;
 mod api;
 mod api_live;
+mod capacity;
+mod care_store;
 mod corpus;
 mod crash;
 mod decode;

@@ -298,3 +298,35 @@ fn a_history_that_is_not_complete_says_so_and_leaves_no_file() {
     let sol = &json(&ran.stdout)["endpoints"][0];
     assert_eq!((&sol["chain"], &sol["usable"]), (&"sol".into(), &false.into()));
 }
+
+/// A demo that is killed cannot tidy up; the next one does it.
+#[cfg(unix)]
+#[test]
+fn what_a_killed_demo_left_goes_with_the_next_one() {
+    let place = Place::new();
+    let temporary = place.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let place = place.variable("TMPDIR", temporary.to_str().unwrap());
+    let demo = || place.serve(&["demo", "--listen", "127.0.0.1:0", "--large", "10"]);
+    let left = || {
+        let entries = std::fs::read_dir(&temporary).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let mut killed = demo();
+    killed.signal("KILL");
+    killed.wait();
+    let old = left();
+    assert_eq!(old.len(), 2, "a folder and its lock: {old:?}");
+    // Two at once leave each other alone.
+    let (mut one, mut other) = (demo(), demo());
+    let names = left();
+    assert!(names.len() == 4 && old.iter().all(|name| !names.contains(name)), "{names:?}");
+    for demo in [&mut one, &mut other] {
+        demo.signal("TERM");
+        assert_eq!(demo.wait(), Some(0));
+    }
+    assert_eq!(left(), Vec::<String>::new());
+}

@@ -159,6 +159,20 @@ async fn a_method_that_worked_is_unavailable_not_absent() {
     assert!(matches!(error, UpstreamError::Unavailable { .. }), "{error:?}");
 }
 
+/// Servers return null for what they lack: it is no sign that a method is offered.
+#[tokio::test(start_paused = true)]
+async fn a_method_that_gave_null_once_is_absent_by_later_answers() {
+    let null = r#"{"id":0,"result":null}"#;
+    let absent = r#"{"id":0,"error":{"code":-32601,"message":"Method not found"}}"#;
+    let acts = [Act::Body(null), Act::Body(absent)];
+    let script = Arc::new(Script::default().host("one", 1, acts));
+    let pool = pool(&script, vec![single("one")]);
+    let first = pool.call("echo", json!([1]), &lane(1)).await;
+    assert_eq!(first.map(|answer| answer.result.get().to_owned()), Ok("null".to_owned()));
+    let error = pool.call("echo", json!([1]), &lane(1)).await.unwrap_err();
+    assert_eq!(error, UpstreamError::NotSupported { method: "echo".to_owned() });
+}
+
 /// A key that is refused: a few tries, then pauses that grow, and the provider's words in the error.
 #[tokio::test(start_paused = true)]
 async fn a_refused_key_ends_a_call_soon_with_its_reason_and_is_seldom_tried_again() {

@@ -24,7 +24,7 @@ fn keeps_to_the_model(disorder: i8) {
     let outcome = runner.run(&cases, |(ops, floor, skip, limit)| {
         runtime.block_on(async {
             for seed in 0..WALLETS {
-                store.forget(&wallet(seed), [1; 4]).await.unwrap();
+                store.forget(wallet(seed), [1; 4]).await.unwrap();
             }
             check_model_on(&store, &ops, (floor, skip, limit)).await;
         });
@@ -194,8 +194,8 @@ async fn a_wallet_is_forgotten_while_others_serve() {
     let ranges = vec![DeliveredRange { from: trades[8].key, to: trades[5].key }];
     let update = UsageUpdate { key: KeyId(3), wallet: id, ranges, total: 4, credit: None };
     one.write_usage(vec![update]).await.unwrap();
-    assert_eq!(two.forget(&wallet(1), [5; 4]).await.unwrap(), Some(9));
-    assert_eq!(two.forget(&wallet(1), [6; 4]).await.unwrap(), None);
+    assert_eq!(two.forget(wallet(1), [5; 4]).await.unwrap(), Some(9));
+    assert_eq!(two.forget(wallet(1), [6; 4]).await.unwrap(), None);
     assert!(one.view().unwrap().wallet(&wallet(1)).await.unwrap().is_none());
     let again = one.intern(&wallet(1)).await.unwrap().id;
     assert_ne!(again, id);

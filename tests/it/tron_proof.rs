@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::reading::{all_of, lane};
 use crate::support::script::Epoch;
-use crate::support::tron_node::{Chain, Hosts, Net, WALLET, Ways};
+use crate::support::tron_node::{Chain, Hosts, Net, WALLET, Ways, millis};
 
 /// Blocks below the head that lists are not trusted with.
 const LAG: Height = 40;
@@ -220,6 +220,56 @@ async fn an_empty_search_for_events_is_no_proof() {
         let source = source(&[("node", &net)]);
         read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
     }
+}
+
+/// What endpoints have once indexed is no proof of a page that one of them gives later.
+#[tokio::test(start_paused = true)]
+async fn lists_that_fall_behind_end_no_read() {
+    let net = net(mixed(300), Ways { busy_index: true, ..Ways::default() });
+    let source = source(&[("node", &net)]);
+    let truth = net.chain.truth(0, u64::MAX);
+    read(&source, all()).await.is_proof_of(&source, &truth);
+    net.set_lists_behind(500);
+    let got = read(&source, all()).await;
+    assert!(got.error.is_some_and(|error| !error.is_final()));
+    let is_accepted = |height: &Height| {
+        let mut spans = got.spans.iter().filter(|(.., proof)| source.accepts(*proof));
+        spans.any(|(low, high, _)| (low..=high).contains(&height))
+    };
+    let lost = truth.iter().find(|one| is_accepted(&one.0) && !got.found.contains(one));
+    assert_eq!(lost, None);
+    net.set_lists_behind(0);
+    sleep(Duration::from_secs(700)).await;
+    read(&source, all()).await.is_proof_of(&source, &truth);
+}
+
+/// An account that exists has entries: lists without any are not believed, whoever gives them.
+#[tokio::test(start_paused = true)]
+async fn an_existing_account_with_empty_lists_is_in_doubt() {
+    let is_accepted = async |account_made, empty_pages| {
+        let net = net(mixed(10), Ways { empty_pages, account_made, ..Ways::default() });
+        let source = source(&[("node", &net)]);
+        let got = read(&source, all()).await;
+        assert_eq!(got.error, None);
+        got.spans.iter().all(|(.., proof)| source.accepts(*proof))
+    };
+    assert!(is_accepted(None, 1_000).await);
+    assert!(!is_accepted(Some(millis(100)), 1_000).await);
+    assert!(!is_accepted(Some(0), 1_000).await, "of the first block");
+    assert!(is_accepted(Some(millis(100)), 0).await);
+    assert!(is_accepted(Some(millis(1_000_000)), 1_000).await, "made later");
+}
+
+/// That events were seen down to where one read ended is no sign that there are none below.
+#[tokio::test(start_paused = true)]
+async fn events_below_those_of_an_earlier_read_are_searched_for() {
+    let net = net(shown(60), Ways { no_index: true, ..Ways::default() });
+    let source = source(&[("node", &net)]);
+    let above = read(&source, GapRequest { low: 100_000, ..all() }).await;
+    assert_eq!((above.error, above.spans.last().map(|(low, ..)| *low)), (None, Some(100_000)));
+    let below = read(&source, GapRequest { low: 50_000, high: Some(99_999), ..all() }).await;
+    assert_eq!(below.error, None);
+    assert!(below.found == net.chain.truth(50_000, 99_999));
 }
 
 /// A node whose events are gone below some height answers `[]` there.

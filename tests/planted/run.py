@@ -7,7 +7,7 @@ All plants, or those whose name holds one of the words. Every plant of plants.to
 one file, made in a copy of the tree (under target/planted). One build there holds nearly all of
 them, each behind a choice at run time; with none chosen all named tests must pass, with one chosen
 the test that it names must FAIL. With --sim, the plants that say `sim = true` are held against the
-simulation alone instead, up to the first seed that fails: the plant's own seed, then LIST (0..500).
+simulation alone instead (that of the way that they name, else Solana's), up to the first seed that fails: the plant's own seed, then LIST (0..500).
 --both does both.
 Prints a line a plant and a table's end, writes it all to FILE where asked, and exits 1 when a
 defect was not caught.
@@ -66,7 +66,7 @@ def verdict(status, output):
         return "no such test", ""
     if not status:
         return "NOT CAUGHT", ""
-    seed = re.search(r"seed (\d+) failed", output)
+    seed = re.search(r"(\d+) failed; BLOTTER", output)
     said = re.search(r"panicked at [^\n]*\n([^\n]*)", output)
     why = f"seed {seed[1]}: " if seed else ""
     return "caught", why + (said[1].strip()[:110] if said else output.strip()[-110:])
@@ -137,7 +137,8 @@ def judge(copy, row, modes, seeds, binaries, **settings):
     if "sim" in modes:
         first = [str(row["seed"])] if "seed" in row else []
         told = ",".join([*first, seeds])
-        found["sim"] = verdict(*run(copy, binaries["it"], [SIMULATION], BLOTTER_SIM_SEEDS=told, **settings))
+        test = row.get("simulation", SIMULATION)
+        found["sim"] = verdict(*run(copy, binaries["it"], [test], BLOTTER_SIM_SEEDS=told, **settings))
     return found
 
 
@@ -160,13 +161,21 @@ def targets_of(plans):
 
 
 def check_sound(copy, plans, binaries):
-    """With no plant chosen, what the plants name passes."""
+    """With no plant chosen, what the plants name passes, tests and seeds."""
     rows = [row for row, modes in plans if "test" in modes]
     for target in sorted({row.get("target", "it") for row in rows}):
         tests = sorted({row["test"] for row in rows if row.get("target", "it") == target})
         status, output = run(copy, binaries[target], tests)
         if status:
             sys.exit(f"the tests fail without any plant:\n{output[-3000:]}")
+    seeds = {}
+    for row, modes in plans:
+        if "sim" in modes and "seed" in row:
+            seeds.setdefault(row.get("simulation", SIMULATION), set()).add(str(row["seed"]))
+    for test, named in seeds.items():
+        status, output = run(copy, binaries["it"], [test], BLOTTER_SIM_SEEDS=",".join(sorted(named)))
+        if status:
+            sys.exit(f"seeds of {test} fail without any plant:\n{output[-3000:]}")
 
 
 def work(copy, todo, done, attempt):

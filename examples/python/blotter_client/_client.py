@@ -49,9 +49,11 @@ class Blotter:
         self._failures_max = failures_max
         self._sleep = sleep
 
-    def stream(self, wallet: str, chain: str = "sol", **parameters: str | int | None) -> Iterator[Trade]:
+    def stream(
+        self, wallet: str, chain: str = "sol", *, cursor: str | None = None, **parameters: str | int | None
+    ) -> Iterator[Trade]:
         """Every trade once, newest first. With ``follow=1`` it goes on with new ones, and never ends."""
-        for batch in self.batches(wallet, chain, **parameters):
+        for batch in self.batches(wallet, chain, cursor=cursor, **parameters):
             yield from batch.trades
 
     def batches(

@@ -5,14 +5,19 @@
 //! with it; paging goes on AT the lowest block seen, and that page must hold what is known of it.
 //! A list has ended only when two pages agree that nothing follows.
 
-use std::collections::HashSet;
-
 use super::merge::Row;
 use crate::decode::evm::Word;
 use crate::domain::Height;
+use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
 
-/// Answers without the known entry after which a list is given up.
-const MISSES_MAX: u8 = 4;
+/// Each page is an answer that two agree on: below known rows one is enough.
+const RULES: PagerRules = PagerRules {
+    quorum: Quorum { of_several: 1, of_one: 1 },
+    quorum_of_nothing: Quorum { of_several: 2, of_one: 2 },
+    short_page_votes: false,
+    misses_max: 4,
+    pages_inside_max: u32::MAX,
+};
 /// Rows in a row that may repeat the page before: equal transfers in one transaction look alike.
 const REPEATS_MAX: usize = 64;
 
@@ -52,17 +57,11 @@ pub(super) enum Fault {
 #[derive(Debug)]
 pub(super) struct Descent {
     low: Height,
-    /// All rows above are known.
-    end: Height,
+    pager: Pager<Height, Word>,
     /// Known rows, newest first.
     rows: Vec<Row>,
-    /// Rows of the block `end` on pages that it fills by itself.
+    /// Rows of the block at the edge on pages that it fills by itself.
     inside: Option<Inside>,
-    /// Transactions of the block `end` on the page before.
-    overlap: HashSet<Word>,
-    end_answers: u8,
-    misses: u8,
-    ended: bool,
 }
 
 #[derive(Debug)]
@@ -77,44 +76,39 @@ struct Inside {
 
 impl Descent {
     pub(super) fn new(low: Height, high: Height) -> Self {
-        Self {
-            low,
-            end: high,
-            rows: Vec::new(),
-            inside: None,
-            overlap: HashSet::new(),
-            end_answers: 0,
-            misses: 0,
-            ended: high < low,
+        let mut pager = Pager::new(RULES, high);
+        if high < low {
+            pager.end();
         }
+        Self { low, pager, rows: Vec::new(), inside: None }
     }
 
     /// The lowest height that is known with all above it; `None` while nothing is.
     pub(super) fn known_from(&self) -> Option<Height> {
-        if self.ended { Some(self.low) } else { self.end.checked_add(1) }
+        if self.is_ended() { Some(self.low) } else { self.pager.edge().checked_add(1) }
     }
 
     pub(super) fn is_ended(&self) -> bool {
-        self.ended
+        self.pager.has_ended()
     }
 
     /// What to ask for next; `None` when there is nothing more.
     pub(super) fn ask(&self) -> Option<PageAsk> {
-        if self.ended {
+        if self.is_ended() {
             return None;
         }
         let (page, rows) = match &self.inside {
             Some(inside) => (inside.page, Some(inside.size)),
             None => (1, None),
         };
-        Some(PageAsk { low: self.low, end: self.end, page, rows })
+        Some(PageAsk { low: self.low, end: self.pager.edge(), page, rows })
     }
 
     /// Nothing more is wanted of it.
     pub(super) fn give_up(&mut self) {
         self.rows.clear();
         self.inside = None;
-        self.ended = true;
+        self.pager.end();
     }
 
     /// Goes back to the first page of the block, where the next ones cannot be had.
@@ -145,45 +139,37 @@ impl Descent {
             [above, below] => above.block >= below.block,
             _ => true,
         });
-        falling && page.iter().all(|row| (self.low..=self.end).contains(&row.block))
+        falling && page.iter().all(|row| (self.low..=self.pager.edge()).contains(&row.block))
     }
 
     fn absorb_first(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
-        if !self.holds_overlap(&page, is_whole) {
-            self.misses += 1;
-            return if self.misses > MISSES_MAX {
-                Err(Fault::Misses)
-            } else {
-                Ok(Absorbed::Missed)
-            };
-        }
-        self.misses = 0;
-        let Some(lowest) = page.last().map(|row| row.block) else {
-            self.end_answer();
-            return Ok(Absorbed::Taken);
+        let edge = self.pager.edge();
+        // One that is cut inside of the edge's block may hold a part of what is known of it.
+        let is_cut = !is_whole && page.last().is_some_and(|row| row.block == edge);
+        let view = PageView {
+            entries: page.iter().map(|row| (row.block, row.hash)).collect(),
+            overlap: if is_cut { Overlap::Any } else { Overlap::All },
+            has_more: is_cut,
+            by: None,
         };
-        if lowest < self.end {
-            self.go_on_at(lowest, page);
-        } else if is_whole {
-            // The page before ended with this block too: two answers.
-            let is_last = !self.overlap.is_empty();
-            self.rows.extend(page);
-            self.step_below();
-            self.ended |= is_last;
-        } else {
-            let (size, rows) = (page.len(), page.clone());
-            self.inside = Some(Inside { page: 2, size, rows, last: page, repeats: 0 });
+        match self.pager.absorb(&view) {
+            Step::Miss => return Ok(Absorbed::Missed),
+            Step::Lost => return Err(Fault::Misses),
+            Step::Lower(lowest) => {
+                let above = page.partition_point(|row| row.block > lowest);
+                self.rows.extend(page.into_iter().take(above));
+            }
+            Step::Inside { .. } => {
+                let (size, rows) = (page.len(), page.clone());
+                self.inside = Some(Inside { page: 2, size, rows, last: page, repeats: 0 });
+            }
+            Step::Nothing if page.is_empty() => {}
+            Step::Nothing => {
+                self.rows.extend(page);
+                self.step_below();
+            }
         }
         Ok(Absorbed::Taken)
-    }
-
-    /// Whether a page holds what the one before ended with. One that is cut inside that block may
-    /// hold a part of it.
-    fn holds_overlap(&self, page: &[Row], is_whole: bool) -> bool {
-        let hashes: HashSet<&Word> = page.iter().map(|row| &row.hash).collect();
-        let is_cut = !is_whole && page.last().is_some_and(|row| row.block == self.end);
-        let mut known = self.overlap.iter().map(|hash| hashes.contains(hash));
-        if is_cut { self.overlap.is_empty() || known.any(|is| is) } else { known.all(|is| is) }
     }
 
     fn absorb_inside(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
@@ -194,7 +180,7 @@ impl Descent {
                 self.rows.append(&mut inside.rows);
                 self.step_below();
             }
-            Some(lowest) if lowest < self.end => {
+            Some(lowest) if lowest < self.pager.edge() => {
                 self.rows.append(&mut inside.rows);
                 self.go_on_at(lowest, page);
             }
@@ -220,25 +206,17 @@ impl Descent {
     /// The page may have been cut in its lowest block, which is asked for again.
     fn go_on_at(&mut self, lowest: Height, page: Vec<Row>) {
         let above = page.partition_point(|row| row.block > lowest);
-        self.overlap = page.iter().skip(above).map(|row| row.hash).collect();
+        self.pager.move_to(lowest, page.iter().skip(above).map(|row| row.hash));
         self.rows.extend(page.into_iter().take(above));
-        self.end = lowest;
-        self.end_answers = 0;
     }
 
-    /// The block is known, and this answer told of nothing below it.
+    /// The block is known, and this answer has nothing below it.
     fn step_below(&mut self) {
-        self.overlap.clear();
-        self.end_answers = 1;
-        match self.end.checked_sub(1) {
-            Some(below) if below >= self.low => self.end = below,
-            Some(_) | None => self.ended = true,
+        match self.pager.edge().checked_sub(1).filter(|below| *below >= self.low) {
+            Some(below) if !self.pager.has_ended() => self.pager.pass_edge(below, None),
+            Some(_) => {}
+            None => self.pager.end(),
         }
-    }
-
-    fn end_answer(&mut self) {
-        self.end_answers += 1;
-        self.ended |= self.end_answers >= 2;
     }
 }
 
@@ -319,7 +297,7 @@ mod tests {
     fn a_page_without_the_known_entry_ends_nothing() {
         let mut list = Descent::new(0, 20);
         list.absorb(vec![row(9, 1), row(7, 2)], false).unwrap();
-        for _ in 0..MISSES_MAX {
+        for _ in 0..RULES.misses_max {
             assert_eq!(list.absorb(vec![], false), Ok(Absorbed::Missed));
             assert_eq!(list.known_from(), Some(8));
         }

@@ -21,6 +21,9 @@ pub struct EvmLimits {
     pub log_windows_small: u32,
     /// Log queries of one window where an endpoint takes no larger ones.
     pub log_queries_max: usize,
+    /// Blocks below an endpoint's newest known head that it is asked about without its head in the same
+    /// request: another server behind its address may not have come so far.
+    pub log_head_margin: u64,
     /// Tries for a transaction that no node gives, and the pause before each, times its number.
     pub missing_tries_max: u32,
     pub missing_pause: Duration,
@@ -51,6 +54,7 @@ impl Default for EvmLimits {
             log_few: 500,
             log_windows_small: 16,
             log_queries_max: 64,
+            log_head_margin: 4_096,
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(500),
             list_rest_first: Duration::from_secs(2),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::log_depth::Kept;
-use super::{EvmSource, lock};
+use super::{EvmLimits, EvmSource, lock};
 use crate::domain::Height;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::selection::SLOWER_MAX;
@@ -70,7 +70,7 @@ impl LogNodes {
 pub(super) struct LogChoice {
     pub(super) on: EndpointId,
     pub(super) blocks_max: u64,
-    /// It is not known to have come so far: the answer counts once it says so.
+    /// Some server behind it may not have come so far: the answer counts with a head that has.
     pub(super) asks_head: bool,
     /// It is known to lack the lowest of the blocks.
     pub(super) lacks: bool,
@@ -89,7 +89,7 @@ impl EvmSource {
         let checked = self.inner.chain_checks.known();
         let nodes = lock(&self.inner.log_nodes);
         let now = Instant::now();
-        let most = self.inner.limits.log_blocks_max;
+        let limits = &self.inner.limits;
         let offers = |absent: &[String]| !absent.iter().any(|method| method == "eth_getLogs");
         let all = self.inner.pool.endpoints();
         let measured = all.iter().map(|endpoint| endpoint.latency).filter(|time| !time.is_zero());
@@ -102,7 +102,7 @@ impl EvmSource {
         let choices = endpoints.map(|endpoint| {
             let node = nodes.0.get(&endpoint.id);
             let is_checked = checked.contains_key(&endpoint.id);
-            let choice = choice(&endpoint, node, (low, high), (is_checked, most, now));
+            let choice = choice(&endpoint, node, (low, high), (is_checked, limits, now));
             let is_slow = bearable.is_some_and(|bearable| endpoint.latency > bearable);
             let LogChoice { lacks, is_doubtful, blocks_max, .. } = choice;
             let order = (lacks, is_doubtful, Reverse(blocks_max), is_slow, endpoint.in_flight);
@@ -174,13 +174,15 @@ fn choice(
     endpoint: &EndpointStatus,
     node: Option<&LogNode>,
     (low, high): (Height, Height),
-    (is_checked, most, now): (bool, u64, Instant),
+    (is_checked, limits, now): (bool, &EvmLimits, Instant),
 ) -> LogChoice {
+    let most = limits.log_blocks_max;
+    let certain = high.saturating_add(limits.log_head_margin);
     let fails = node.and_then(|node| node.failed_until).is_some_and(|until| until > now);
     LogChoice {
         on: endpoint.id,
         blocks_max: node.and_then(|node| node.blocks_max(now)).unwrap_or(most).min(most),
-        asks_head: node.is_none_or(|node| node.head < high),
+        asks_head: node.is_none_or(|node| node.head < certain),
         lacks: node.and_then(|node| node.depth(low, now)) == Some(Kept::No),
         is_doubtful: endpoint.resting || fails || !is_checked,
     }

@@ -6,19 +6,20 @@
 //! answers agree that nothing follows. A page that is merely short says so only once: nodes give up
 //! early, or give fewer than was asked for.
 
-use std::collections::HashSet;
-
 use crate::domain::{Height, TxId};
+use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
 
 /// Signatures in a page: the most that nodes give.
 pub(super) const PAGE_MAX: usize = 1000;
-/// Answers without the known entry after which a list is given up.
-const MISSES_MAX: u8 = 4;
-/// Answers in a row that nothing follows after which that is believed.
-const END_ANSWERS: u8 = 2;
-/// The same for a list without any entry: an account that is there was once made, and an address is
-/// seldom asked for that was never used, so that this is a lie or the node has thrown blocks away.
-const EMPTY_ANSWERS: u8 = 4;
+const RULES: PagerRules = PagerRules {
+    quorum: Quorum { of_several: 2, of_one: 2 },
+    // Of a list without any entry: an account that is there was once made, and an address is seldom
+    // asked for that was never used, so that this is a lie or the node has pruned the blocks.
+    quorum_of_nothing: Quorum { of_several: 4, of_one: 4 },
+    short_page_votes: true,
+    misses_max: 4,
+    pages_inside_max: u32::MAX,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
@@ -39,6 +40,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct List {
     pub(super) kind: Kind,
+    pager: Pager<Height, TxId>,
     /// Entry of the slot right above the lowest one.
     above: Option<TxId>,
     /// Entry of a slot above that: where the next page is asked from, so that the entry which a
@@ -46,21 +48,15 @@ pub(super) struct List {
     cursor: Option<TxId>,
     /// The cursor is no entry of this list: a node that does not know it answers `[]`.
     is_anchored: bool,
-    /// Entries of the lowest slot seen.
-    tail: Vec<TxId>,
+    /// The last entries that were seen of the lowest slot.
+    tail: [Option<TxId>; 2],
     lowest: Option<Height>,
-    /// Entries at or below this slot may exist that are not known yet.
-    frontier: Height,
     /// Heights above this one are not wanted.
     high: Height,
     /// Heights below this one are not wanted.
     low: Height,
     /// The lowest slot fills pages by itself: go on inside it.
     inside: bool,
-    /// Answers in a row that nothing follows.
-    end_answers: u8,
-    misses: u8,
-    pub(super) ended: bool,
 }
 
 /// What came of a page.
@@ -79,25 +75,23 @@ impl List {
     pub(super) fn new(kind: Kind, low: Height, high: Height) -> Self {
         Self {
             kind,
+            // Entries above what is wanted come first.
+            pager: Pager::new(RULES, Height::MAX),
             above: None,
             cursor: None,
             is_anchored: false,
-            tail: Vec::new(),
+            tail: [None; 2],
             lowest: None,
-            frontier: high,
             high,
             low,
             inside: false,
-            end_answers: 0,
-            misses: 0,
-            ended: false,
         }
     }
 
     /// Goes on where an earlier reading stopped: `tail` is its lowest entry, `above` the one over it.
-    pub(super) fn resumed(self, above: TxId, tail: (Height, TxId)) -> Self {
-        let (lowest, tail) = (Some(tail.0), vec![tail.1]);
-        Self { cursor: Some(above), tail, lowest, ..self }
+    pub(super) fn resumed(mut self, above: TxId, tail: (Height, TxId)) -> Self {
+        self.pager.move_to(tail.0, [tail.1]);
+        Self { cursor: Some(above), tail: [None, Some(tail.1)], lowest: Some(tail.0), ..self }
     }
 
     /// From a signature of the chain that stands right above what is wanted.
@@ -107,7 +101,11 @@ impl List {
 
     /// Slots above this one are known; `None`: all that is wanted is.
     pub(super) fn frontier(&self) -> Option<Height> {
-        (!self.ended).then_some(self.frontier)
+        (!self.has_ended()).then_some(self.pager.edge().min(self.high))
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.pager.has_ended()
     }
 
     /// The lowest slot seen.
@@ -127,14 +125,14 @@ impl List {
 
     /// Its end was told by a node that cannot know: it is asked for once more.
     pub(super) fn reopen(&mut self) {
-        self.ended = false;
-        self.end_answers = 1;
+        self.pager.reopen();
     }
 
     /// The signature that the next page is asked from.
     pub(super) fn before(&self) -> Option<TxId> {
         if self.inside {
-            return self.tail.len().checked_sub(2).and_then(|at| self.tail.get(at)).copied();
+            let [above_last, _] = self.tail;
+            return above_last;
         }
         self.cursor
     }
@@ -147,75 +145,70 @@ impl List {
 
     /// The end was told, and not often enough: the next answer is asked of another endpoint.
     pub(super) fn wants_second_answer(&self) -> bool {
-        (1..self.answers_wanted()).contains(&self.end_answers)
+        self.pager.wants_more_votes()
     }
 
     /// The last page lacked what is known: another endpoint may do better.
     pub(super) fn missed(&self) -> bool {
-        self.misses > 0
+        self.pager.misses() > 0
     }
 
     /// A page that cannot be understood is no answer.
     pub(super) fn miss(&mut self) -> Absorbed {
-        self.misses += 1;
-        if self.misses > MISSES_MAX { Absorbed::Lost } else { Absorbed::Miss }
+        absorbed(self.pager.miss())
     }
 
     pub(super) fn absorb(&mut self, page: &[Entry]) -> Absorbed {
-        if page.is_empty() && self.tail.is_empty() && self.is_anchored {
+        let [_, last] = self.tail;
+        if page.is_empty() && last.is_none() && self.is_anchored {
             return Absorbed::Lost;
         }
-        let expected = self.tail.last();
-        if expected.is_some_and(|id| !page.iter().any(|entry| entry.id == *id)) {
-            return self.miss();
+        let is_full = page.len() >= PAGE_MAX;
+        let step = self.pager.absorb(&PageView {
+            entries: page.iter().map(|entry| (entry.slot, entry.id)).collect(),
+            overlap: last.map_or(Overlap::Nothing, Overlap::Entry),
+            has_more: is_full,
+            by: None,
+        });
+        if matches!(step, Step::Miss | Step::Lost) {
+            return absorbed(step);
         }
-        self.misses = 0;
-        let known: HashSet<TxId> = self.tail.iter().copied().collect();
-        let is_new = |entry: &&Entry| {
-            !known.contains(&entry.id) && self.lowest.is_none_or(|lowest| entry.slot <= lowest)
-        };
-        let new = page.iter().filter(is_new).count();
-        let full = page.len() >= PAGE_MAX;
-        self.inside = full && new == 0;
-        self.note_end(full, new);
+        self.inside = matches!(step, Step::Inside { new: 0 });
         for entry in page {
             self.note(entry);
         }
-        self.frontier = self.frontier.min(self.lowest.unwrap_or(self.frontier));
-        self.ended |= self.is_passed();
+        if self.is_passed() {
+            self.pager.end();
+        }
         Absorbed::Entries
     }
 
-    fn note_end(&mut self, full: bool, new: usize) {
-        self.end_answers = match (full, new) {
-            (true, _) => 0,
-            (false, 0) => self.end_answers + 1,
-            (false, _) => 1,
-        };
-        self.ended |= self.end_answers >= self.answers_wanted();
-    }
-
-    fn answers_wanted(&self) -> u8 {
-        if self.lowest.is_none() { EMPTY_ANSWERS } else { END_ANSWERS }
-    }
-
     fn note(&mut self, entry: &Entry) {
+        let [_, last] = self.tail;
         match self.lowest {
             Some(lowest) if entry.slot > lowest => {}
             Some(lowest) if entry.slot == lowest => {
-                if !self.tail.contains(&entry.id) {
-                    self.tail.push(entry.id);
+                if !self.tail.contains(&Some(entry.id)) {
+                    self.tail = [last, Some(entry.id)];
                 }
             }
             Some(_) | None => {
-                if let Some(last) = self.tail.last() {
+                if last.is_some() {
                     self.cursor = self.above.or(self.cursor);
-                    self.above = Some(*last);
+                    self.above = last;
                 }
-                self.tail = vec![entry.id];
+                self.tail = [None, Some(entry.id)];
                 self.lowest = Some(entry.slot);
             }
         }
+    }
+}
+
+fn absorbed(step: Step<Height>) -> Absorbed {
+    match step {
+        Step::Miss => Absorbed::Miss,
+        Step::Lost => Absorbed::Lost,
+        Step::Lower(_) | Step::Inside { .. } | Step::Nothing => Absorbed::Entries,
     }
 }
 
@@ -273,7 +266,7 @@ mod tests {
             let mut seen = BTreeSet::new();
             let mut lied = 0;
             for (flip, limit, mood) in moods {
-                if list.ended { break; }
+                if list.has_ended() { break; }
                 // Short pages must at least reach below what is known of the lowest slot.
                 let limit = limit + slots.len() / 2;
                 let lies = mood == 0 && lied < 3;
@@ -289,7 +282,7 @@ mod tests {
                     prop_assert!(seen.contains(&e.id));
                 }
             }
-            prop_assert!(list.ended);
+            prop_assert!(list.has_ended());
             prop_assert_eq!(seen.len(), entries.len());
         }
     }
@@ -299,9 +292,9 @@ mod tests {
         for kind in [Kind::Wallet, Kind::Account] {
             let mut list = List::new(kind, 0, 100);
             list.absorb(&[entry(9, 1)]);
-            assert!(!list.ended && list.wants_second_answer());
+            assert!(!list.has_ended() && list.wants_second_answer());
             list.absorb(&[entry(9, 1)]);
-            assert!(list.ended);
+            assert!(list.has_ended());
         }
     }
 
@@ -309,19 +302,19 @@ mod tests {
     fn a_list_without_entries_is_asked_for_more_often() {
         for kind in [Kind::Wallet, Kind::Account] {
             let mut list = List::new(kind, 0, 100);
-            for _ in 1..EMPTY_ANSWERS {
+            for _ in 1..RULES.quorum_of_nothing.of_one {
                 list.absorb(&[]);
-                assert!(!list.ended && list.wants_second_answer());
+                assert!(!list.has_ended() && list.wants_second_answer());
             }
             list.absorb(&[entry(9, 1)]);
-            assert!(!list.ended && list.wants_second_answer());
+            assert!(!list.has_ended() && list.wants_second_answer());
             list.absorb(&[entry(9, 1)]);
-            assert!(list.ended);
+            assert!(list.has_ended());
             let mut list = List::new(kind, 0, 100);
-            for _ in 0..EMPTY_ANSWERS {
+            for _ in 0..RULES.quorum_of_nothing.of_one {
                 list.absorb(&[]);
             }
-            assert!(list.ended);
+            assert!(list.has_ended());
         }
     }
 
@@ -330,7 +323,7 @@ mod tests {
         for kind in [Kind::Wallet, Kind::Account] {
             let mut list = List::new(kind, 5, 100);
             list.absorb(&[entry(9, 1), entry(4, 2)]);
-            assert!(list.ended);
+            assert!(list.has_ended());
         }
     }
 
@@ -338,11 +331,11 @@ mod tests {
     fn an_empty_answer_to_a_known_cursor_is_none() {
         let mut list = List::new(Kind::Wallet, 0, 100);
         list.absorb(&[entry(9, 1), entry(8, 2)]);
-        for _ in 0..MISSES_MAX {
+        for _ in 0..RULES.misses_max {
             assert_eq!(list.absorb(&[]), Absorbed::Miss);
         }
         assert_eq!(list.absorb(&[]), Absorbed::Lost);
-        assert!(!list.ended);
+        assert!(!list.has_ended());
     }
 
     #[test]

@@ -442,7 +442,7 @@ impl ListReader {
             let is_early = listing.list.kind == Kind::Wallet || self.delivered > 0;
             let is_end =
                 is_early && listing.list.wants_second_answer() && listing.state == PageState::Paged;
-            if listing.list.ended || !(due || is_end) {
+            if listing.list.has_ended() || !(due || is_end) {
                 continue;
             }
             listing.state = PageState::Asked { is_first };

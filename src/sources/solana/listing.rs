@@ -75,7 +75,7 @@ impl Listing {
     /// The slot at and below which no node that was asked keeps what is wanted.
     pub(super) fn cut(&self, low: Height) -> Option<Height> {
         match self.proof {
-            EndProof::Kept(first) if self.list.ended && !self.list.is_passed() => {
+            EndProof::Kept(first) if self.list.has_ended() && !self.list.is_passed() => {
                 (first > low.max(FIRST_HEIGHTS)).then(|| self.list.end().min(first - 1))
             }
             EndProof::Open | EndProof::Asked | EndProof::Kept(_) => None,
@@ -83,7 +83,7 @@ impl Listing {
     }
 
     pub(super) fn wants_proof(&self) -> bool {
-        self.list.ended && !self.list.is_passed() && self.proof == EndProof::Open
+        self.list.has_ended() && !self.list.is_passed() && self.proof == EndProof::Open
     }
 
     /// Who said that nothing follows.
@@ -107,6 +107,6 @@ impl Listing {
     /// Read to its very end, from nodes that keep the whole chain.
     pub(super) fn is_whole(&self) -> bool {
         let all_kept = matches!(self.proof, EndProof::Kept(first) if first <= FIRST_HEIGHTS);
-        self.list.ended && !self.list.is_passed() && all_kept
+        self.list.has_ended() && !self.list.is_passed() && all_kept
     }
 }

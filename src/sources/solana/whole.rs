@@ -12,20 +12,27 @@ use serde_json::{Map, Value, json};
 use super::SolanaSource;
 use super::listing::FIRST_HEIGHTS;
 use crate::decode::solana::{self as decoder, Transaction};
-use crate::domain::{Address, Height, UnixSeconds};
+use crate::domain::{Address, Height, TxId, UnixSeconds};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
 
 pub(super) const METHOD: &str = "getTransactionsForAddress";
 /// Below this slot the method knows nothing of token accounts: lists are read there.
 pub(super) const FIRST_SLOT: Height = 111_491_819;
 /// Whole transactions in a page: the most that every version of the method gives.
 const PAGE_MAX: usize = 100;
-/// Answers in a row that nothing follows after which that is believed.
-const END_ANSWERS: u8 = 2;
 /// Pages in a row that bring nothing on, after which lists are read.
-const MISSES_MAX: u8 = 4;
+const MISSES_MAX: u32 = 4;
+const END: Quorum = Quorum { of_several: 2, of_one: 2 };
+const RULES: PagerRules = PagerRules {
+    quorum: END,
+    quorum_of_nothing: END,
+    short_page_votes: true,
+    misses_max: MISSES_MAX,
+    pages_inside_max: u32::MAX,
+};
 
 /// A page of whole transactions.
 #[derive(Debug)]
@@ -55,13 +62,13 @@ pub(super) struct Whole {
     token: Option<String>,
     /// Known and not delivered, newest first.
     held: Vec<(Box<Transaction>, UnixSeconds)>,
-    /// Answers in a row that nothing follows.
-    end_answers: u8,
+    pager: Pager<Height, TxId>,
     /// Who gave the last page, and the last two that held what they must.
     last_by: Option<EndpointId>,
     answered_by: [Option<EndpointId>; 2],
-    /// Pages in a row that lack what is known, or name a further one and hold nothing new.
-    misses: u8,
+    /// Pages in a row that name a further one and hold nothing new.
+    idle_pages: u32,
+    is_lost: bool,
     /// Those who told the end keep what lies below it.
     proved: bool,
 }
@@ -83,10 +90,11 @@ impl Whole {
             top: high,
             token: None,
             held: Vec::new(),
-            end_answers: 0,
+            pager: Pager::new(RULES, high),
             last_by: None,
             answered_by: [None; 2],
-            misses: 0,
+            idle_pages: 0,
+            is_lost: false,
             proved: false,
         }
     }
@@ -96,17 +104,17 @@ impl Whole {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.end_answers >= END_ANSWERS
+        self.pager.has_ended()
     }
 
     /// Whether pages bring nothing on any more.
     pub(super) fn is_lost(&self) -> bool {
-        self.misses > MISSES_MAX
+        self.is_lost
     }
 
     /// Whom the next page is better not asked of: who told the end is not the one to confirm it.
     pub(super) fn avoid(&self) -> Option<EndpointId> {
-        let is_doubted = self.end_answers > 0 || self.misses > 0;
+        let is_doubted = self.pager.votes() > 0 || self.pager.misses() > 0;
         self.last_by.filter(|_| is_doubted && self.token.is_none())
     }
 
@@ -146,32 +154,36 @@ impl Whole {
     }
 
     pub(super) fn absorb(&mut self, page: WholePage) {
-        self.last_by = Some(page.by);
-        if self.token.is_none() && !self.holds_what_is_known(&page) {
-            self.misses += 1;
-            return;
+        let WholePage { txs, token, by } = page;
+        self.last_by = Some(by);
+        let wanted = self.low..=self.next_high;
+        let is_held = |id| self.held.iter().any(|(held, _)| held.id() == id);
+        let has_new = txs.iter().any(|(tx, _)| wanted.contains(&tx.slot()) && !is_held(tx.id()));
+        if has_new {
+            self.pager.clear_votes();
         }
-        let [_, previous] = self.answered_by;
-        self.answered_by = [previous, Some(page.by)];
-        let before = self.held.len();
-        for (tx, time) in page.txs {
-            let slot = tx.slot();
-            let is_new = slot <= self.next_high
-                && slot >= self.low
-                && !self.held.iter().any(|(held, _)| held.id() == tx.id());
-            if is_new {
-                self.held.push((tx, time));
+        let entry = |(tx, _): &(Box<Transaction>, UnixSeconds)| Some((tx.slot(), tx.id()?));
+        let step = self.pager.absorb(&PageView {
+            entries: txs.iter().filter_map(entry).filter(|(at, _)| wanted.contains(at)).collect(),
+            // From its lowest slot, the page holds something of that one.
+            overlap: if self.token.is_none() { Overlap::Any } else { Overlap::Nothing },
+            has_more: token.is_some(),
+            by: Some(by),
+        });
+        match step {
+            Step::Miss => return,
+            Step::Lost => {
+                self.is_lost = true;
+                return;
             }
+            Step::Inside { .. } if !has_new => self.idle_pages += 1,
+            Step::Inside { .. } | Step::Lower(_) | Step::Nothing => self.idle_pages = 0,
         }
-        self.held.sort_by_key(|(tx, _)| std::cmp::Reverse(tx.slot()));
-        self.token = page.token;
-        let is_new = self.held.len() > before;
-        self.misses = if is_new || self.token.is_none() { 0 } else { self.misses + 1 };
-        self.end_answers = match (&self.token, is_new) {
-            (Some(_), _) => 0,
-            (None, true) => 1,
-            (None, false) => self.end_answers + 1,
-        };
+        self.is_lost |= self.idle_pages > MISSES_MAX;
+        let [_, previous] = self.answered_by;
+        self.answered_by = [previous, Some(by)];
+        self.hold(txs);
+        self.token = token;
         if self.token.is_none()
             && let Some((oldest, _)) = self.held.last()
         {
@@ -180,11 +192,14 @@ impl Whole {
         }
     }
 
-    /// Something of the lowest slot that is known, from which the page was asked.
-    fn holds_what_is_known(&self, page: &WholePage) -> bool {
-        let Some((lowest, _)) = self.held.last() else { return true };
-        let mut known = self.held.iter().rev().take_while(|(tx, _)| tx.slot() == lowest.slot());
-        known.any(|(known, _)| page.txs.iter().any(|(tx, _)| tx.id() == known.id()))
+    fn hold(&mut self, txs: Vec<(Box<Transaction>, UnixSeconds)>) {
+        for (tx, time) in txs {
+            let is_wanted = (self.low..=self.next_high).contains(&tx.slot());
+            if is_wanted && !self.held.iter().any(|(held, _)| held.id() == tx.id()) {
+                self.held.push((tx, time));
+            }
+        }
+        self.held.sort_by_key(|(tx, _)| std::cmp::Reverse(tx.slot()));
     }
 
     /// All but the lowest slot, or all at the end; `None` where nothing new is known.

@@ -29,22 +29,51 @@ const VOTES: usize = 2;
 const VOTES_OF_UNSTEADY: usize = 4;
 /// Blocks of a search where a node takes too long for more.
 const FEW_BLOCKS: u64 = 10;
+/// That an endpoint shows no events is believed for so long.
+const NONE_AGE_MAX: Duration = Duration::from_secs(30);
 /// An endpoint that gave no answer is passed over for so long.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
 /// What is known of an endpoint's events.
 #[derive(Debug, Clone, Copy)]
 enum Depth {
-    /// They are kept from this height on; `None`: none were seen.
+    /// They are kept from this height on, and further down as far as is known; `None`: none were
+    /// seen.
     From(Option<Height>),
     /// It does not offer them.
     NotOffered,
 }
 
+/// The result of one search for an endpoint's depth.
+#[derive(Debug, Clone, Copy)]
+struct Searched {
+    depth: Depth,
+    /// The lowest height that was looked at.
+    low: Height,
+    at: Instant,
+}
+
+impl Searched {
+    /// Whether it answers for a height: it was seen to be kept, or something above it was seen to be
+    /// missing of late.
+    fn answers(&self, low: Height, age_max: Duration) -> bool {
+        let is_boundary = match self.depth {
+            Depth::From(Some(from)) if from <= low => return true,
+            Depth::From(Some(from)) => from > self.low,
+            Depth::From(None) => low >= self.low,
+            Depth::NotOffered => true,
+        };
+        let age_max = match self.depth {
+            Depth::From(None) => age_max.min(NONE_AGE_MAX),
+            Depth::From(Some(_)) | Depth::NotOffered => age_max,
+        };
+        is_boundary && self.at.elapsed() < age_max
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
-    /// With when it was learned.
-    depth: Option<(Depth, Instant)>,
+    searched: Option<Searched>,
     /// It gave no answer to a search.
     failed_at: Option<Instant>,
     /// Of two answers to one search, one lacked events.
@@ -57,7 +86,7 @@ impl Known {
     }
 
     fn depth(self) -> Option<Depth> {
-        self.depth.map(|(depth, _)| depth)
+        self.searched.map(|searched| searched.depth)
     }
 }
 
@@ -83,6 +112,32 @@ pub(super) struct Deep {
     pub(super) votes: usize,
 }
 
+/// Where events are looked for that show what an endpoint keeps.
+#[derive(Debug, Clone, Copy)]
+struct Sight {
+    height: Height,
+    /// Below this height no contract ran, or no block is kept.
+    lowest: Height,
+    high: Height,
+}
+
+impl Sight {
+    /// Events at or below a height show that it is kept, as nodes drop the oldest first; events above
+    /// it where nothing lies below.
+    fn new(height: Height, lowest: Height, high: Height) -> Self {
+        Self { height, lowest, high }
+    }
+
+    fn range(&self, blocks: u64) -> (Height, Height) {
+        let more = blocks.saturating_sub(1);
+        if self.height <= self.lowest {
+            (self.height, self.high.min(self.height.saturating_add(more)))
+        } else {
+            (self.lowest.max(self.height.saturating_sub(more)), self.height)
+        }
+    }
+}
+
 impl TronSource {
     /// Down to where events from `low` to `high` can be read; `None` where no block is kept.
     pub(super) async fn events_kept(
@@ -91,9 +146,12 @@ impl TronSource {
         high: Height,
         options: &CallOptions,
     ) -> Result<Option<Kept>, UpstreamError> {
+        let wanted = low;
         let Some(low) = self.first_kept(low, high, options).await? else { return Ok(None) };
+        // Where blocks begin, nothing can be seen of events below.
+        let floor = if low > wanted { low } else { 0 };
         let ids = self.endpoint_ids();
-        let depths = ids.iter().map(|id| self.learn_depth(*id, low, high, options));
+        let depths = ids.iter().map(|id| self.learn_depth(*id, (low, high), floor, options));
         let depths = join_all(depths).await;
         let froms = depths.iter().filter_map(|depth| match depth {
             Ok(Depth::From(from)) => Some(*from),
@@ -155,63 +213,60 @@ impl TronSource {
     async fn learn_depth(
         &self,
         id: EndpointId,
-        low: Height,
-        high: Height,
+        (low, high): (Height, Height),
+        floor: Height,
         options: &CallOptions,
     ) -> Result<Depth, UpstreamError> {
-        let known = self.depths().by.get(&id).and_then(|known| known.depth);
-        if let Some((depth, at)) = known {
-            let is_deep = matches!(depth, Depth::From(Some(from)) if from <= low);
-            if is_deep || at.elapsed() < self.inner.limits.depth_age_max {
-                return Ok(depth);
-            }
+        let known = self.depths().by.get(&id).and_then(|known| known.searched);
+        let age_max = self.inner.limits.depth_age_max;
+        if let Some(searched) = known.filter(|searched| searched.answers(low, age_max)) {
+            return Ok(searched.depth);
         }
         let options = CallOptions { on: Some(id), ..options.clone() };
-        let depth = match self.search_depth(low, high, &options).await {
+        let depth = match self.search_depth((low, high), floor, &options).await {
             Ok(from) => Depth::From(from),
             Err(UpstreamError::NotSupported { .. }) => Depth::NotOffered,
             Err(error) => return Err(error),
         };
-        self.depths().by.entry(id).or_default().depth = Some((depth, Instant::now()));
+        let searched = Searched { depth, low, at: Instant::now() };
+        self.depths().by.entry(id).or_default().searched = Some(searched);
         Ok(depth)
     }
 
     /// The lowest height from `low` on at which the endpoint shows events.
     async fn search_depth(
         &self,
-        low: Height,
-        high: Height,
+        (low, high): (Height, Height),
+        floor: Height,
         options: &CallOptions,
     ) -> Result<Option<Height>, UpstreamError> {
         let limits = &self.inner.limits;
         let has_none_below = high / 2 > limits.events_from;
         let first = if has_none_below { limits.events_from } else { 0 };
         let bottom = low.max(first);
-        if self.shows_events(bottom, high, options).await? {
+        let lowest = first.max(floor);
+        if self.shows_events(Sight::new(bottom, lowest, high), options).await? {
             return Ok(Some(if bottom <= first { 0 } else { bottom }));
         }
-        let top = high.saturating_sub(limits.sentinel_blocks).max(bottom);
-        if !self.shows_events(top, high, options).await? {
+        if bottom >= high || !self.shows_events(Sight::new(high, lowest, high), options).await? {
             return Ok(None);
         }
-        let (mut missing, mut shown) = (bottom, top);
+        let (mut missing, mut shown) = (bottom, high);
         while shown - missing > limits.sentinel_blocks {
             let middle = missing.midpoint(shown);
-            if self.shows_events(middle, high, options).await? {
+            if self.shows_events(Sight::new(middle, lowest, high), options).await? {
                 shown = middle;
             } else {
                 missing = middle;
             }
         }
-        // Where in that range they begin is not known.
-        Ok(Some((shown + limits.sentinel_blocks).min(high)))
+        Ok(Some(shown))
     }
 
-    /// Whether the endpoint has events at a height and shortly above.
+    /// Whether the endpoint has events at a height or near it.
     async fn shows_events(
         &self,
-        low: Height,
-        high: Height,
+        sight: Sight,
         options: &CallOptions,
     ) -> Result<bool, UpstreamError> {
         let limits = &self.inner.limits;
@@ -222,9 +277,9 @@ impl TronSource {
             if emitters.is_empty() {
                 break;
             }
-            let to = high.min(low + blocks.saturating_sub(1));
+            let (from, to) = sight.range(blocks);
             let filter = json!({
-                "fromBlock": format!("{low:#x}"),
+                "fromBlock": format!("{from:#x}"),
                 "toBlock": format!("{to:#x}"),
                 "address": emitters,
                 "topics": [TOPICS],
@@ -240,7 +295,8 @@ impl TronSource {
                 Err(error) => return Err(error),
             }
         }
-        for height in low..=high.min(low + limits.sample_blocks.saturating_sub(1)) {
+        let (from, to) = sight.range(limits.sample_blocks);
+        for height in from..=to {
             if self.block_has_events(height, options).await? {
                 let at = format!("{height:#x}");
                 let filter = json!({"fromBlock": at, "toBlock": at});

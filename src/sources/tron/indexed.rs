@@ -1,6 +1,6 @@
 //! How far the account lists have indexed, learned from the lists: by the newest entries of
-//! accounts that have some in nearly every block. A head that is reported next to them says nothing
-//! of what they hold.
+//! accounts that have some in nearly every block. A head that is reported next to them proves
+//! nothing of what they hold, and neither does one list of the other.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
@@ -11,54 +11,100 @@ use tokio::time::{Instant, timeout};
 
 use super::blocks::{BLOCK_MILLIS, Head};
 use super::list::List;
-use super::lister::{LATEST, ListKind};
+use super::lister::{LATEST, ListError, ListKind};
 use super::{TronLimits, TronSource};
 use crate::domain::{Address, Height};
 use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
 /// Entries of a busy account that are looked at.
 const BUSY: usize = 50;
-/// Answers that count: the one that is furthest behind decides, as several servers may answer.
-const ANSWERS_MAX: usize = 8;
-const ANSWER_AGE_MAX: Duration = Duration::from_secs(600);
+/// Rounds that count: several servers may answer for one endpoint, and one may be behind.
+const ROUNDS_MAX: usize = 8;
+const ROUND_AGE_MAX: Duration = Duration::from_secs(600);
+/// Answers of the first round of an endpoint, and of each later one.
+const FIRST_ANSWERS: u64 = 4;
+const ANSWERS: u64 = 1;
+/// Questions for the reach of an endpoint that gave a page.
+const REACH_TRIES: u32 = 3;
 
-/// How far the newest entries of each endpoint were behind the head, by when that was seen.
+/// The newest and the oldest of the newest entries in the answers of one round, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    at: Instant,
+    newest: u64,
+    oldest: u64,
+}
+
+/// What an endpoint's list has shown in the last rounds.
+#[derive(Debug, Default)]
+struct Reach {
+    rounds: VecDeque<Round>,
+}
+
+impl Reach {
+    fn note(&mut self, round: Round) {
+        self.rounds.push_back(round);
+        while self.rounds.len() > ROUNDS_MAX {
+            self.rounds.pop_front();
+        }
+    }
+
+    /// The time up to which every server that answers for the endpoint is expected to have indexed:
+    /// the newest entry seen, less the most by which an answer was behind an earlier one.
+    fn time(&self, now: Instant) -> Option<u64> {
+        let mut newest = 0;
+        let mut behind = 0;
+        for round in &self.rounds {
+            newest = newest.max(round.newest);
+            if now.duration_since(round.at) < ROUND_AGE_MAX {
+                behind = behind.max(newest - round.oldest.min(newest));
+            }
+        }
+        (newest > 0).then(|| newest - behind)
+    }
+}
+
+/// How far the lists of each endpoint have come, by when that was seen.
 #[derive(Debug, Default)]
 pub(super) struct Indexed {
     asked_at: Option<Instant>,
-    /// The time of the newest solid block, and when it was learned.
-    head: Option<(Instant, u64)>,
-    behind: HashMap<EndpointId, VecDeque<(Instant, u64)>>,
+    by: HashMap<(EndpointId, ListKind), Reach>,
 }
-
-/// The time of the newest entry that an endpoint shows, and whether the account is one that has
-/// entries all the time, by what else it shows.
-pub(super) type Newest = Vec<(EndpointId, u64, bool)>;
 
 impl Indexed {
     fn is_known(&self, now: Instant, limits: &TronLimits) -> bool {
         self.asked_at.is_some_and(|at| now.duration_since(at) < limits.indexed_age_max)
     }
 
-    fn note(&mut self, now: Instant, id: EndpointId, behind: u64) {
-        let answers = self.behind.entry(id).or_default();
-        answers.push_back((now, behind));
-        while answers.len() > ANSWERS_MAX {
-            answers.pop_front();
-        }
+    fn reach(&self, id: EndpointId, kind: ListKind, now: Instant) -> Option<u64> {
+        self.by.get(&(id, kind))?.time(now)
     }
 
-    /// Milliseconds, of one endpoint; `None` where it is not known.
-    fn behind(&self, now: Instant, id: EndpointId) -> Option<u64> {
-        let answers = self.behind.get(&id).into_iter().flatten();
-        let of_late = answers.filter(|(at, _)| now.duration_since(*at) < ANSWER_AGE_MAX);
-        of_late.map(|(_, behind)| *behind).max()
+    /// The time up to which some endpoint has indexed a list.
+    fn farthest(&self, kind: ListKind, now: Instant) -> Option<u64> {
+        let of_kind = self.by.iter().filter(|((_, of), _)| *of == kind);
+        of_kind.filter_map(|(_, reach)| reach.time(now)).max()
     }
 }
 
+/// What one endpoint's list shows of a busy account.
+#[derive(Debug)]
+pub(super) enum Shown {
+    /// The newest entry and the oldest of the page, and whether the page was full.
+    Entries { newest: u64, oldest: u64, is_full: bool },
+    /// An account without entries, or a list that is not offered.
+    Nothing,
+    /// No answer.
+    Failed,
+}
+
+/// The answers about each list of one round.
+pub(super) type Newest = Vec<(EndpointId, ListKind, Vec<Shown>)>;
+
 impl TronSource {
-    /// Times of the newest entries that the lists show; nothing where that was asked lately.
+    /// The newest entries that the lists show; `None` where that was asked lately.
     pub(super) async fn newest_listed(&self, options: &CallOptions) -> Option<Newest> {
         let limits = &self.inner.limits;
         if self.has_no_lists() || self.indexed().is_known(Instant::now(), limits) {
@@ -66,59 +112,163 @@ impl TronSource {
         }
         let all = self.inner.pool.endpoints().into_iter();
         let awake: Vec<EndpointId> = all.filter(|one| !one.resting).map(|one| one.id).collect();
-        let all = self.offers().open(&awake, Instant::now());
-        let accounts = [self.inner.references.stables.first(), self.inner.references.pools.first()];
-        let of_kinds = ListKind::BOTH.into_iter().zip(accounts);
-        let asked = of_kinds.flat_map(|(kind, account)| {
-            all.iter().filter_map(move |id| Some((*id, kind, Address::Tron(*account?))))
-        });
-        let newest = asked.map(|(id, kind, account)| async move {
-            let options = CallOptions { on: Some(id), ..options.clone() };
-            let list = List::new(LATEST);
+        let open = self.offers().open(&awake, Instant::now());
+        let of_kinds = |id: EndpointId| ListKind::BOTH.map(|kind| (id, kind));
+        let asked = open
+            .into_iter()
+            .flat_map(of_kinds)
+            .filter_map(|(id, kind)| Some(self.show(id, kind, self.busy_account(kind)?, options)));
+        Some(join_all(asked).await)
+    }
+
+    async fn show(
+        &self,
+        id: EndpointId,
+        kind: ListKind,
+        account: Address,
+        options: &CallOptions,
+    ) -> (EndpointId, ListKind, Vec<Shown>) {
+        let is_new = !self.indexed().by.contains_key(&(id, kind));
+        let answers = if is_new { FIRST_ANSWERS } else { ANSWERS };
+        (id, kind, self.show_often((id, kind), account, answers, options).await)
+    }
+
+    async fn show_often(
+        &self,
+        (id, kind): (EndpointId, ListKind),
+        account: Address,
+        answers: u64,
+        options: &CallOptions,
+    ) -> Vec<Shown> {
+        let options = CallOptions { on: Some(id), ..options.clone() };
+        let mut shown = Vec::new();
+        for nudge in 0..answers {
+            // Each is another question with the same answer, so that no cache gives it.
+            let list = List::new(LATEST + nudge);
             let page = self.page(account, kind, list.cursor(), BUSY, &options);
-            let page = timeout(limits.indexed_wait, page).await.ok()?;
-            let times: Vec<u64> = page.ok()?.0.rows.iter().map(|row| row.at).collect();
-            let (newest, oldest) = (times.iter().max()?, times.iter().min()?);
-            let span = Duration::from_millis(newest - oldest);
-            Some((id, *newest, times.len() >= BUSY && span <= limits.indexed_span_max))
-        });
-        Some(join_all(newest).await.into_iter().flatten().collect())
+            shown.push(match timeout(self.inner.limits.indexed_wait, page).await {
+                Ok(Ok((page, _))) => {
+                    let times = || page.rows.iter().map(|row| row.at);
+                    match (times().max(), times().min()) {
+                        (Some(newest), Some(oldest)) => {
+                            Shown::Entries { newest, oldest, is_full: page.rows.len() >= BUSY }
+                        }
+                        _ => Shown::Nothing,
+                    }
+                }
+                Ok(Err(ListError::Refused(_))) => Shown::Nothing,
+                Ok(Err(ListError::Failed(_))) | Err(_) => Shown::Failed,
+            });
+            if !matches!(shown.last(), Some(Shown::Entries { .. })) {
+                break;
+            }
+        }
+        shown
+    }
+
+    /// An account that has entries of a kind all the time.
+    fn busy_account(&self, kind: ListKind) -> Option<Address> {
+        let references = &self.inner.references;
+        let account = match kind {
+            ListKind::Transactions => references.stables.first(),
+            ListKind::Transfers => references.pools.first(),
+        };
+        account.copied().map(Address::Tron)
+    }
+
+    /// Fails where endpoints that gave pages have not come as far as a time by now: a server that fell
+    /// behind meanwhile left out the newest entries without a sign.
+    pub(super) async fn check_reach(
+        &self,
+        given_by: &[(EndpointId, ListKind)],
+        at: u64,
+        options: &CallOptions,
+    ) -> Result<(), UpstreamError> {
+        let checked =
+            given_by.iter().map(|(id, kind)| self.check_one_reach(*id, *kind, at, options));
+        let all = join_all(checked).await;
+        if all.into_iter().all(|has_come| has_come) {
+            return Ok(());
+        }
+        let last = "lists are not known to have come so far".to_owned();
+        Err(UpstreamError::Unavailable { attempts: 1, last })
+    }
+
+    async fn check_one_reach(
+        &self,
+        id: EndpointId,
+        kind: ListKind,
+        at: u64,
+        options: &CallOptions,
+    ) -> bool {
+        let limits = &self.inner.limits;
+        let (known, now) = (self.indexed().farthest(kind, Instant::now()), Instant::now());
+        // Nothing is known of accounts that are busy, or the read begins far below.
+        let is_far_below =
+            |known: u64| known.saturating_sub(at) > millis(limits.indexed_entry_age_max);
+        let (Some(account), Some(known)) = (self.busy_account(kind), known) else { return true };
+        if is_far_below(known) {
+            return true;
+        }
+        for _ in 0..REACH_TRIES {
+            let shown = self.show_often((id, kind), account, ANSWERS, options).await;
+            if let Some(round) = round(&shown, known, now, limits) {
+                self.indexed().by.entry((id, kind)).or_default().note(round);
+                return round.oldest >= at;
+            }
+        }
+        false
     }
 
     /// The height up to which some endpoint's lists are complete: what they have shown, and not so
     /// far up as lists may lack blocks where they show nothing.
-    pub(super) fn indexed_to(&self, head: &Head, newest: Option<Newest>) -> Height {
+    pub(super) fn indexed_to(
+        &self,
+        head: &Head,
+        newest: Option<Newest>,
+    ) -> Result<Height, UpstreamError> {
         let now = Instant::now();
         let mut indexed = self.indexed();
-        indexed.head = Some((now, head.millis));
+        let mut silent = Vec::new();
         if let Some(newest) = newest {
-            indexed.asked_at = Some(now);
-            let age_max = millis(self.inner.limits.indexed_entry_age_max);
-            for (id, at, is_busy) in newest {
-                let behind = head.millis.saturating_sub(at);
-                // An account without an entry for long, and that is not busy, shows nothing.
-                if is_busy || behind <= age_max {
-                    indexed.note(now, id, behind);
+            for (id, kind, answers) in newest {
+                if answers.iter().any(|shown| matches!(shown, Shown::Failed)) {
+                    silent.push(kind);
+                }
+                if let Some(round) = round(&answers, head.millis, now, &self.inner.limits) {
+                    indexed.by.entry((id, kind)).or_default().note(round);
                 }
             }
+            let is_answered =
+                |kind: ListKind| !silent.contains(&kind) || indexed.farthest(kind, now).is_some();
+            if !ListKind::BOTH.into_iter().all(is_answered) {
+                let last = "no endpoint shows how far its lists have come".to_owned();
+                return Err(UpstreamError::Unavailable { attempts: 1, last });
+            }
+            indexed.asked_at = Some(now);
         }
-        let known = indexed.behind.keys().filter_map(|id| indexed.behind(now, *id));
-        let behind = known.min().unwrap_or(0).div_ceil(BLOCK_MILLIS);
-        head.height.saturating_sub(behind.max(self.inner.index_lag))
+        let known = ListKind::BOTH.into_iter().filter_map(|kind| indexed.farthest(kind, now));
+        let behind = known.min().map_or(0, |known| head.millis.saturating_sub(known));
+        let behind = behind.div_ceil(BLOCK_MILLIS);
+        Ok(head.height.saturating_sub(behind.max(self.inner.index_lag)))
     }
 
-    /// Those of some endpoints whose lists are known to have come as far as a time; where that is
+    /// Those of some endpoints whose list is known to have come as far as a time; where that is
     /// known of none, all.
-    pub(super) fn indexed_at(&self, ids: &[EndpointId], at: u64) -> Vec<EndpointId> {
+    pub(super) fn indexed_at(
+        &self,
+        ids: &[EndpointId],
+        kind: ListKind,
+        at: u64,
+    ) -> Vec<EndpointId> {
         let now = Instant::now();
         let indexed = self.indexed();
-        let head = indexed.head.map(|(seen, head)| head + millis(now.duration_since(seen)));
-        let reach = |id: &EndpointId| Some(head?.saturating_sub(indexed.behind(now, *id)?));
-        let is_known = self.endpoint_ids().iter().any(|id| reach(id).is_some());
-        if at >= LATEST || !is_known {
+        if at >= LATEST || indexed.farthest(kind, now).is_none() {
             return ids.to_vec();
         }
-        ids.iter().filter(|id| reach(id).is_some_and(|reach| reach >= at)).copied().collect()
+        let has_come =
+            |id: &&EndpointId| indexed.reach(**id, kind, now).is_some_and(|reach| reach >= at);
+        ids.iter().filter(has_come).copied().collect()
     }
 
     fn indexed(&self) -> MutexGuard<'_, Indexed> {
@@ -126,6 +276,56 @@ impl TronSource {
     }
 }
 
+/// What the answers of a round show. An account without an entry for long, and that is not busy,
+/// shows nothing.
+fn round(answers: &[Shown], head: u64, now: Instant, limits: &TronLimits) -> Option<Round> {
+    let age_max = millis(limits.indexed_entry_age_max);
+    let span_max = millis(limits.indexed_span_max);
+    let shows = |shown: &Shown| match shown {
+        Shown::Entries { newest, oldest, is_full } => {
+            let is_busy = *is_full && newest - oldest <= span_max;
+            (is_busy || head.saturating_sub(*newest) <= age_max).then_some(*newest)
+        }
+        Shown::Nothing | Shown::Failed => None,
+    };
+    let times = || answers.iter().filter_map(shows);
+    Some(Round { at: now, newest: times().max()?, oldest: times().min()? })
+}
+
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(newest: u64, oldest: u64) -> Round {
+        Round { at: Instant::now(), newest, oldest }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_behind_counts_against_its_endpoint() {
+        let mut reach = Reach::default();
+        assert_eq!(reach.time(Instant::now()), None);
+        reach.note(round(1_000, 1_000));
+        assert_eq!(reach.time(Instant::now()), Some(1_000));
+        // One of two servers lacks the last 300.
+        reach.note(round(1_100, 800));
+        assert_eq!(reach.time(Instant::now()), Some(800));
+        // What was once shown stays so: a later answer of the one behind lowers nothing further.
+        reach.note(round(900, 900));
+        assert_eq!(reach.time(Instant::now()), Some(800));
+        tokio::time::advance(ROUND_AGE_MAX).await;
+        assert_eq!(reach.time(Instant::now()), Some(1_100));
+    }
+
+    #[test]
+    fn one_list_says_nothing_of_the_other() {
+        let mut indexed = Indexed::default();
+        let (id, now) = (EndpointId(0), Instant::now());
+        indexed.by.entry((id, ListKind::Transfers)).or_default().note(round(1_000, 1_000));
+        assert_eq!(indexed.farthest(ListKind::Transfers, now), Some(1_000));
+        assert_eq!(indexed.farthest(ListKind::Transactions, now), None);
+    }
 }

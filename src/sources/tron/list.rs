@@ -6,21 +6,24 @@
 //! below it: the end is taken for known when answers to the same question, each with the overlap,
 //! agree that there is nothing more: two of different endpoints, or three of one.
 
-use std::collections::HashSet;
-
 use super::wire::Page;
 use crate::decode::evm::Word;
 use crate::rpc::endpoint::EndpointId;
+use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
 
 /// Items on a page; the index gives no more (`TronGrid` documentation).
 pub(super) const PAGE_MAX: usize = 200;
-/// Answers that must agree that nothing is left: of different endpoints, and of one endpoint.
-const VOTES_OF_SEVERAL: u8 = 2;
-const VOTES_OF_ONE: u8 = 3;
 /// Answers for the newest entries.
 const TOPS: u8 = 2;
-/// Pages of one moment that are followed.
-const FOLLOWED_MAX: u32 = 1000;
+const END: Quorum = Quorum { of_several: 2, of_one: 3 };
+const RULES: PagerRules = PagerRules {
+    quorum: END,
+    quorum_of_nothing: END,
+    short_page_votes: false,
+    // The reader gives a list up by a limit of its own.
+    misses_max: u32::MAX,
+    pages_inside_max: 1000,
+};
 
 /// What to ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,21 +47,11 @@ impl Cursor {
 
 #[derive(Debug)]
 pub(super) struct List {
+    pager: Pager<u64, Word>,
     cursor: Cursor,
-    /// All entries above this moment are shown.
-    shown_above: u64,
-    /// What is known to stand at the moment asked for.
-    edge: HashSet<Word>,
     /// Answers for the newest entries, and where the shortest of them ended.
     tops: u8,
     top_end: u64,
-    votes: u8,
-    /// Who gave the last of them, and whether others did.
-    voter: Option<EndpointId>,
-    is_of_several: bool,
-    followed: u32,
-    misses: u32,
-    ended: bool,
 }
 
 /// What became of a page.
@@ -72,19 +65,8 @@ pub(super) enum Absorbed {
 impl List {
     /// From a moment downwards.
     pub(super) fn new(top: u64) -> Self {
-        Self {
-            cursor: Cursor { is_first: true, ..Cursor::at(top) },
-            shown_above: top.saturating_add(1),
-            edge: HashSet::new(),
-            tops: 0,
-            top_end: 0,
-            votes: 0,
-            voter: None,
-            is_of_several: false,
-            followed: 0,
-            misses: 0,
-            ended: false,
-        }
+        let cursor = Cursor { is_first: true, ..Cursor::at(top) };
+        Self { pager: Pager::new(RULES, top), cursor, tops: 0, top_end: 0 }
     }
 
     pub(super) fn cursor(&self) -> &Cursor {
@@ -92,86 +74,89 @@ impl List {
     }
 
     pub(super) fn misses(&self) -> u32 {
-        self.misses
+        self.pager.misses()
     }
 
     /// Whether the next answer is to confirm the last one.
     pub(super) fn is_second_look(&self) -> bool {
-        self.votes > 0 || self.misses > 0 || self.tops == 1
+        self.pager.votes() > 0 || self.pager.misses() > 0 || self.tops == 1
+    }
+
+    /// Whether the newest page is known.
+    pub(super) fn is_begun(&self) -> bool {
+        self.pager.has_ended() || !self.cursor.is_first
     }
 
     /// The moment at and below which something may be unknown; `None`: all above `floor` is known.
     pub(super) fn frontier(&self, floor: u64) -> Option<u64> {
-        let below = self.shown_above.saturating_sub(1);
-        (!self.ended && below > floor).then_some(below)
+        let below = self.pager.edge();
+        (!self.pager.has_ended() && below > floor).then_some(below)
     }
 
     pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> Absorbed {
         if self.is_wrong(page) {
-            self.misses += 1;
-            // What was known to stand there may have been taken for final too early.
-            self.cursor.fingerprint = None;
-            return Absorbed::Miss;
+            return self.missed();
         }
-        self.misses = 0;
         let lowest = page.rows.iter().map(|row| row.at).min().filter(|at| *at < self.cursor.max);
-        match (lowest, &page.fingerprint) {
-            (Some(lowest), _) if self.is_top_open(lowest) => {}
-            (Some(lowest), _) => {
-                let lowest = lowest.max(self.top_end);
-                self.top_end = 0;
-                let at_lowest = page.rows.iter().filter(|row| row.at == lowest);
-                self.edge = at_lowest.map(|row| row.id).collect();
-                // Of the moment itself there may be more.
-                self.shown_above = lowest.saturating_add(1);
-                self.cursor = Cursor::at(lowest);
-                self.forget_votes();
-                self.followed = 0;
+        if let Some(lowest) = lowest.filter(|_| self.cursor.is_first) {
+            self.absorb_top(page, lowest);
+            return Absorbed::Rows;
+        }
+        let view = PageView {
+            entries: page.rows.iter().map(|row| (row.at, row.id)).collect(),
+            overlap: if self.is_overlapped(page) { Overlap::Any } else { Overlap::Nothing },
+            has_more: lowest.is_none() && page.fingerprint.is_some(),
+            by: Some(by),
+        };
+        match self.pager.absorb(&view) {
+            Step::Lower(lowest) => self.cursor = Cursor::at(lowest),
+            Step::Inside { .. } => self.cursor.fingerprint.clone_from(&page.fingerprint),
+            Step::Nothing => {
+                // An index's own cursor goes with the very question that it came with.
+                let is_followed = self.cursor.fingerprint.is_some();
+                self.cursor.nudge = if is_followed { 0 } else { u64::from(self.pager.votes()) };
             }
-            (None, Some(more)) => {
-                self.edge.extend(page.rows.iter().map(|row| row.id));
-                self.cursor.fingerprint = Some(more.clone());
-                self.forget_votes();
-                self.followed += 1;
+            Step::Miss => {
+                self.cursor.fingerprint = None;
+                return Absorbed::Miss;
             }
-            (None, None) => self.nothing_more(page, by),
+            Step::Lost => return self.missed(),
         }
         Absorbed::Rows
     }
 
+    /// What was known to stand at the cursor may have been taken for final too early.
+    fn missed(&mut self) -> Absorbed {
+        self.pager.miss();
+        self.cursor.fingerprint = None;
+        Absorbed::Miss
+    }
+
     /// The newest entries are asked for twice: a server that is behind lacks some without a sign.
     /// It goes on from where the shorter answer ended.
-    fn is_top_open(&mut self, lowest: u64) -> bool {
-        if !self.cursor.is_first {
-            return false;
-        }
+    fn absorb_top(&mut self, page: &Page, lowest: u64) {
         self.tops += 1;
         self.top_end = self.top_end.max(lowest);
-        self.forget_votes();
-        self.cursor.nudge = u64::from(self.tops);
-        self.tops < TOPS
-    }
-
-    fn forget_votes(&mut self) {
-        (self.votes, self.voter, self.is_of_several) = (0, None, false);
-    }
-
-    /// The moment asked for has no more entries, and below it none are shown.
-    fn nothing_more(&mut self, page: &Page, by: EndpointId) {
-        let known = self.edge.len();
-        self.edge.extend(page.rows.iter().map(|row| row.id));
-        // The answers so far lacked entries of this moment.
-        if self.edge.len() > known {
-            self.forget_votes();
+        if self.tops < TOPS {
+            self.pager.move_to(self.cursor.max, []);
+            self.cursor.nudge = u64::from(self.tops);
+            return;
         }
-        self.votes += 1;
-        self.is_of_several |= self.voter.is_some_and(|voter| voter != by);
-        self.voter = Some(by);
-        let needed = if self.is_of_several { VOTES_OF_SEVERAL } else { VOTES_OF_ONE };
-        self.ended = self.votes >= needed;
-        // An index's own cursor goes with the very question that it came with.
-        let is_followed = self.cursor.fingerprint.is_some();
-        self.cursor.nudge = if is_followed { 0 } else { u64::from(self.votes) };
+        let end = self.top_end;
+        let at_end = page.rows.iter().filter(|row| row.at == end);
+        self.pager.move_to(end, at_end.map(|row| row.id));
+        self.cursor = Cursor::at(end);
+    }
+
+    /// Whether the page must show something of the moment that it begins with: one that goes on from
+    /// the index's cursor need not, nor one that this moment fills, where others may come first.
+    fn is_overlapped(&self, page: &Page) -> bool {
+        let fills = page.fingerprint.is_some() && self.is_of_one_moment(page);
+        self.cursor.fingerprint.is_none() && !fills
+    }
+
+    fn is_of_one_moment(&self, page: &Page) -> bool {
+        page.rows.iter().all(|row| row.at == self.cursor.max)
     }
 
     fn is_wrong(&self, page: &Page) -> bool {
@@ -179,26 +164,12 @@ impl List {
         let unordered = !page.rows.is_sorted_by(|one, next| one.at >= next.at);
         let above = page.rows.iter().any(|row| row.at > *max);
         let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
-        // The overlap is missing; of a moment that fills the page, others may be shown first.
-        let is_first = fingerprint.is_none();
-        let fills = page.rows.iter().all(|row| row.at == *max) && page.fingerprint.is_some();
-        let lost = is_first
-            && !self.edge.is_empty()
-            && !fills
-            && !page.rows.iter().any(|row| self.edge.contains(&row.id));
         // A full page of one moment that names no cursor.
-        let cut = page.items >= PAGE_MAX
-            && page.fingerprint.is_none()
-            && page.rows.iter().all(|row| row.at == *max);
+        let cut =
+            page.items >= PAGE_MAX && page.fingerprint.is_none() && self.is_of_one_moment(page);
         // The newest entries were shown before.
         let vanished = self.tops > 0 && self.cursor.is_first && page.rows.is_empty();
-        unordered
-            || vanished
-            || above
-            || circles
-            || lost
-            || (cut && self.misses == 0)
-            || self.followed >= FOLLOWED_MAX
+        unordered || vanished || above || circles || (cut && self.pager.misses() == 0)
     }
 }
 

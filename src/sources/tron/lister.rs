@@ -16,7 +16,7 @@ use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 
 /// The index's lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ListKind {
     /// What the wallet sent, got as TRX or was called by.
     Transactions,
@@ -104,7 +104,7 @@ impl TronSource {
         options: &CallOptions,
     ) -> Result<(Page, EndpointId), ListError> {
         let ask = question(wallet, kind, cursor, limit);
-        let reply = self.ask_list(&ask, cursor.max, options).await?;
+        let reply = self.ask_list(&ask, (kind, cursor.max), options).await?;
         let account = account(wallet);
         let page = match kind {
             ListKind::Transactions => wire::transactions(&reply.body, &account),
@@ -121,13 +121,13 @@ impl TronSource {
     async fn ask_list(
         &self,
         ask: &Ask,
-        until: u64,
+        (kind, until): (ListKind, u64),
         options: &CallOptions,
     ) -> Result<Reply, ListError> {
         let all = self.endpoint_ids();
         let mut last = "they were refused of late".to_owned();
         let open = self.offers().open(&all, Instant::now());
-        let mut left = self.indexed_at(&open, until);
+        let mut left = self.indexed_at(&open, kind, until);
         if left.is_empty() && !open.is_empty() {
             let last = "no endpoint's lists are known to have come so far".to_owned();
             return Err(ListError::Failed(UpstreamError::Unavailable { attempts: 1, last }));

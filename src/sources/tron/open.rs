@@ -65,7 +65,7 @@ impl TronSource {
         }
         let (head, newest) = join(self.solid_head(options), self.newest_listed(options)).await;
         let head = head?;
-        let settled = self.indexed_to(&head, newest);
+        let settled = self.indexed_to(&head, newest)?;
         let Head { height, millis, hash } = head;
         let tip = high.is_none().then_some(Tip { height, hash });
         let high = high.map_or(settled, |high| high.min(settled));

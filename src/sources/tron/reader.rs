@@ -14,6 +14,7 @@ use super::TronSource;
 use super::depth::Kept;
 use super::fetch::{Fetched, want_found, want_listed};
 use super::list::{Absorbed, PAGE_MAX};
+use super::list_proof::{Confirmed, ListProof};
 use super::lister::{ListError, Lister, account};
 use super::logs::{Found, Window};
 use super::open::Opening;
@@ -35,6 +36,8 @@ enum Event {
     Page(usize, Result<(Page, EndpointId), ListError>),
     /// Whether an endpoint gave a list, while events are read.
     Probed(bool),
+    /// What the lists rest on.
+    Confirmed(Result<Confirmed, UpstreamError>),
     Searched(Vec<Window>, Result<Vec<(Found, bool)>, UpstreamError>),
     Fetched(Key, Result<Fetched, UpstreamError>),
 }
@@ -60,6 +63,7 @@ pub(crate) struct TronReader {
     /// What was not established of all that is read by events, and windows without two answers.
     doubts: Doubts,
     unconfirmed: Vec<Window>,
+    list_proof: ListProof,
     /// Questions so far whether an endpoint has lists after all; `None`: that is not asked.
     probes: Option<u32>,
     /// Listed transactions that no endpoint gave.
@@ -98,6 +102,7 @@ impl TronReader {
             cut: None,
             doubts: Doubts::NONE,
             unconfirmed: Vec::new(),
+            list_proof: ListProof::new(0),
             probes: None,
             missing: 0,
             delivered: 0,
@@ -175,7 +180,7 @@ impl TronReader {
         match event {
             Event::Opened(opening) => {
                 let Opening { high, top_at, low_at, tip } = opening?;
-                self.tip = tip;
+                (self.tip, self.list_proof) = (tip, ListProof::new(top_at));
                 if high < self.request.low {
                     self.ended = true;
                     return Ok(());
@@ -192,6 +197,10 @@ impl TronReader {
             Event::Page(number, page) => self.page(number, page),
             Event::Probed(has_lists) => {
                 self.probed(has_lists);
+                Ok(())
+            }
+            Event::Confirmed(confirmed) => {
+                self.list_proof.confirm(confirmed?);
                 Ok(())
             }
             Event::Searched(windows, found) => self.searched(windows, found),
@@ -218,12 +227,14 @@ impl TronReader {
             // Lists that have worked are waited for: events do not show all that they do.
             Err(error) => return Err(self.source.list_error(error)),
         };
+        let is_top = !listing.list.is_begun();
         if listing.absorb(&page, by) == Absorbed::Miss {
             if listing.list.misses() >= self.source.inner.limits.misses_max {
                 return Err(self.source.malformed(by, "a list that lacks what it held before"));
             }
             return Ok(());
         }
+        self.list_proof.note(listing.kind, by, page.items, is_top);
         page.rows.retain(|row| row.at >= low_at);
         self.timeline.add(page.rows);
         Ok(())
@@ -377,6 +388,28 @@ impl TronReader {
             self.ask_lists(frontier);
         }
         self.ask_transactions(is_stuck);
+        self.ask_proof();
+    }
+
+    fn ask_proof(&mut self) {
+        let Some(Lister::Index { listings, .. }) = &self.lister else { return };
+        let is_begun = listings.iter().all(|listing| listing.list.is_begun());
+        let has_ended = self.frontier().is_none();
+        let Some(question) = self.list_proof.question(is_begun, has_ended) else { return };
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let about = (self.request.wallet, self.list_proof.top_at());
+        self.flights.push(Box::pin(async move {
+            Event::Confirmed(source.confirm(question, about, &options).await)
+        }));
+    }
+
+    /// Nothing may be delivered yet.
+    fn is_unproved(&self) -> bool {
+        match &self.lister {
+            Some(Lister::Index { .. }) => self.list_proof.is_open(self.frontier().is_none()),
+            Some(Lister::Events { .. }) => false,
+            None => true,
+        }
     }
 
     fn ask_lists(&mut self, frontier: Option<u64>) {
@@ -465,7 +498,9 @@ impl TronReader {
     }
 
     fn deliver(&mut self) -> Option<RawChunk> {
-        self.lister.as_ref()?;
+        if self.is_unproved() {
+            return None;
+        }
         let limits = &self.source.inner.limits;
         let sizes = Sizes {
             chunk_min: self.chunk_min,
@@ -478,7 +513,7 @@ impl TronReader {
         self.delivered += txs.len();
         self.chunk_min = (self.chunk_min * 2).min(limits.chunk_max / 2).max(1);
         let by_time = matches!(self.lister, Some(Lister::Index { .. }));
-        let proof = if by_time { Proof::of(Way::Lists) } else { self.proof_by_events(low, high) };
+        let proof = if by_time { self.list_proof.proof() } else { self.proof_by_events(low, high) };
         Some(RawChunk {
             low,
             high,

@@ -110,6 +110,20 @@ fn suspension(text: &str) -> Option<Duration> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
+#[derive(Deserialize)]
+struct AccountState<'a> {
+    #[serde(borrow)]
+    address: Option<Text<'a>>,
+    #[serde(default)]
+    create_time: u64,
+}
+
+/// When an account was made, in milliseconds; `None` where the node does not have it.
+pub(super) fn account_made(body: &[u8]) -> Option<u64> {
+    let state: AccountState<'_> = serde_json::from_slice(body).ok()?;
+    state.address.map(|_| state.create_time)
+}
+
 /// A page of one of the index's lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {

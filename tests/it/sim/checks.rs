@@ -21,7 +21,11 @@ impl World {
         let mut handed = self.handed.borrow_mut();
         let handed = handed.entry(client.key).or_default();
         let wallet = self.wallets[client.wallet].address;
-        handed.extend(rows.iter().map(|row| (wallet, row.trade.key.tx, row.trade.key.leg)));
+        let mark = |row: &Row| {
+            let key = row.trade.key;
+            (wallet, key.tx, key.leg, key.index)
+        };
+        handed.extend(rows.iter().map(mark));
         let truth = &self.truths.borrow()[client.wallet];
         if self.forked || self.way.has_doubts() {
             assert!(rows.is_sorted_by_key(|row| row.trade.key), "not in order");
@@ -76,6 +80,11 @@ impl World {
         }
     }
 
+    /// Whether a walk holds all rows that nodes let one know of.
+    pub(super) fn is_whole(&self, client: &Client, head: Height) -> bool {
+        self.forked || client.walk.rows >= self.wanted(client.wallet, head)
+    }
+
     /// Rows that nodes let one know of, all in all.
     fn wanted(&self, wallet: usize, head: Height) -> usize {
         let truths = self.truths.borrow();
@@ -87,14 +96,6 @@ impl World {
     pub(super) fn is_poisoned(&self, wallet: usize) -> bool {
         let truths = self.truths.borrow();
         truths[wallet].all().iter().any(|fact| Some(fact.tx) == self.poison)
-    }
-
-    /// Whether all rows are stored that nodes let one know of.
-    pub(super) fn has_all(&self, wallet: usize, head: Height) -> bool {
-        let view = self.store.view().unwrap();
-        let record = now(view.wallet(&self.wallets[wallet])).unwrap();
-        let wanted = u64::try_from(self.wanted(wallet, head)).unwrap();
-        record.is_some_and(|record| record.count >= wanted)
     }
 
     /// What the wallet's stored rows lack of the truth.
@@ -201,12 +202,13 @@ impl World {
         assert_eq!(known.next(), None, "covered and not stored");
     }
 
-    /// Each trade that a key was handed counts once; a crash may forget some.
+    /// Each trade that a key was handed counts once; a crash may forget some, and what comes late
+    /// into heights that were handed out is not counted.
     pub(super) fn check_usage(&self, key: KeyId) {
         let Ok(used) = now(self.history.usage(key)) else { return };
         let handed = self.handed.borrow().get(&key).map_or(0, HashSet::len);
         let handed = u64::try_from(handed).unwrap();
-        if self.forgot || self.forked {
+        if self.forgot || self.forked || self.way.has_doubts() {
             assert!(used <= handed, "{used} counted, {handed} handed out");
         } else {
             assert_eq!(used, handed, "counted and handed out");

@@ -34,7 +34,7 @@ use std::time::Duration;
 use blotter::demo::Faults;
 use blotter::demo::solana::NodeOptions;
 use blotter::domain::Height;
-use blotter::history::HistoryError;
+use blotter::history::{End, HistoryError};
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 
@@ -278,24 +278,30 @@ async fn finish(world: &World, client: &mut Client, target: Height, strict: bool
 /// One transaction is given by no node, and never will be: all others come, and the end says that it
 /// is not complete.
 async fn finish_poisoned(world: &World, client: &mut Client, target: Height) {
-    let mut tries = 0;
-    let mut last = client.ask(world, false).await.unwrap();
-    while (!last.complete || last.more) && !world.has_all(client.wallet, target) {
-        tries += 1;
-        let lacks = || world.lacks(client.wallet);
-        assert!(tries <= CALM_TRIES, "one missing transaction hides others; {last:?}; {}", lacks());
-        sleep(FRESHNESS).await;
+    for tries in 0.. {
         // A walk that cannot end keeps its head: only a new one asks for newer heights.
         client.walk = client::Trail::default();
-        last = client.ask(world, false).await.unwrap();
+        let last = walk_on(world, client).await;
+        let head = client.walk.cursor.and_then(|cursor| cursor.head);
+        let has_all = last.complete && !last.more && head >= Some(target);
+        if has_all || world.is_whole(client, target) {
+            return world.check_whole(client, target);
+        }
+        let lacks = || world.lacks(client.wallet);
+        assert!(tries < CALM_TRIES, "one missing transaction hides others; {last:?}; {}", lacks());
+        sleep(FRESHNESS).await;
     }
-    client.walk = client::Trail::default();
-    let mut before = None;
-    while before != Some(client.walk.rows) {
-        before = Some(client.walk.rows);
-        client.ask(world, false).await.unwrap();
+}
+
+/// Asks as long as rows come: a page loads about as much as it shows.
+async fn walk_on(world: &World, client: &mut Client) -> End {
+    loop {
+        let before = client.walk.rows;
+        let end = client.ask(world, false).await.unwrap();
+        if client.walk.rows == before {
+            return end;
+        }
     }
-    world.check_whole(client, target);
 }
 
 /// Waits until nobody works any more.

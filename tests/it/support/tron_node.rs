@@ -198,6 +198,8 @@ pub(crate) struct Ways {
     pub(crate) empty_pages: u64,
     /// Blocks by which the lists are behind the node.
     pub(crate) lists_behind: Height,
+    /// When the chain's state says that the wallet's account was made; `None`: it has none.
+    pub(crate) account_made: Option<u64>,
     /// Other accounts than the wallet have an entry in each block.
     pub(crate) busy_index: bool,
     /// Every so many searches for the wallet's events find nothing.
@@ -227,6 +229,8 @@ pub(crate) struct Net {
     lists: [OnceLock<Vec<(u64, Value)>>; 2],
     /// The status that lists are refused with; 0: they are not.
     refusal: AtomicU16,
+    /// Blocks by which the lists are behind the node by now.
+    behind: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -245,7 +249,18 @@ impl Net {
     pub(crate) fn new(chain: Chain, ways: Ways) -> Self {
         let by_id = chain.txs.iter().enumerate().map(|(at, tx)| (tx.id(), at)).collect();
         let (state, lists, refusal) = (Mutex::default(), Default::default(), AtomicU16::new(0));
-        Self { chain, ways, state, by_id, lists, refusal }
+        let behind = AtomicU64::new(ways.lists_behind);
+        Self { chain, ways, state, by_id, lists, refusal, behind }
+    }
+
+    /// From now on the lists are so many blocks behind the node.
+    pub(crate) fn set_lists_behind(&self, blocks: Height) {
+        self.behind.store(blocks, Ordering::Relaxed);
+    }
+
+    /// The newest block that the lists have.
+    fn listed(&self) -> Height {
+        self.head().saturating_sub(self.behind.load(Ordering::Relaxed))
     }
 
     /// From now on lists are refused with a status, or answered again where it is 0.
@@ -302,6 +317,7 @@ impl Net {
             "wallet/gettransactioninfobyblocknum" => (200, self.infos(&body)),
             "wallet/gettransactionbyid" => (200, self.find(&body, Placed::transaction)),
             "wallet/gettransactioninfobyid" => (200, self.info(&body)),
+            "walletsolidity/getaccount" => (200, self.account()),
             "wallet/getexchangebyid" => {
                 (200, json!({"first_token_id": "31303032303030", "second_token_id": "5f"}))
             }
@@ -311,6 +327,12 @@ impl Net {
 
     fn head(&self) -> Height {
         self.chain.head.load(Ordering::Relaxed)
+    }
+
+    fn account(&self) -> Value {
+        let address = Address::Tron(WALLET).to_string();
+        let made = |at: u64| json!({"address": address, "create_time": at, "balance": 5});
+        self.ways.account_made.map_or(json!({}), made)
     }
 
     fn block(&self, height: Height) -> Value {
@@ -335,7 +357,7 @@ impl Net {
 
     /// A page of an account that has an entry in every block, or none.
     fn busy_page(&self, name: &str, query: &str) -> Value {
-        let newest = self.head().saturating_sub(self.ways.lists_behind);
+        let newest = self.listed();
         let limit = query.split_once("limit=").unwrap().1;
         let limit: String = limit.chars().take_while(char::is_ascii_digit).collect();
         let count = if self.ways.busy_index { limit.parse().unwrap() } else { 0 };
@@ -414,7 +436,7 @@ impl Net {
         let limit = usize::try_from(number("limit").unwrap()).unwrap().min(PAGE_MAX);
         let start = usize::try_from(number("fingerprint").unwrap_or(0)).unwrap();
         let all = self.rows(name);
-        let high = high.min(millis(self.head().saturating_sub(self.ways.lists_behind)));
+        let high = high.min(millis(self.listed()));
         let from = all.partition_point(|(at, _)| *at > high);
         let to = all.partition_point(|(at, _)| *at >= low);
         let fits = &all[from..to.max(from)];

@@ -16,6 +16,8 @@ use blotter::rpc::{EndpointConfig, Pool, PoolLimits, Transport};
 use blotter::sources::{Candles, SolanaLimits, SolanaSource, Source};
 use blotter::store::{Store, StoreOptions};
 
+use tempfile::TempDir;
+
 use super::paused::{Disk, TestClock};
 use super::truth::{Fact, facts};
 
@@ -27,6 +29,8 @@ pub(crate) struct World {
     pub(crate) limits: HistoryLimits,
     clock: Arc<dyn Clock>,
     disk: Disk,
+    /// Where the store is a real file.
+    folder: Option<TempDir>,
     candles: Option<Arc<dyn Transport>>,
 }
 
@@ -39,12 +43,15 @@ pub(crate) struct Build {
     pub(crate) solana: SolanaLimits,
     /// Where a price service is asked.
     pub(crate) candles: Option<Arc<dyn Transport>>,
+    /// Keeps the store in a real file.
+    pub(crate) folder: Option<TempDir>,
 }
 
 impl Default for Build {
     fn default() -> Self {
         let (limits, solana) = (HistoryLimits::default(), SolanaLimits::default());
-        Self { seed: 1, nodes: 1, batch: None, concurrency: None, limits, solana, candles: None }
+        let (candles, folder) = (None, None);
+        Self { seed: 1, nodes: 1, batch: None, concurrency: None, limits, solana, candles, folder }
     }
 }
 
@@ -57,8 +64,8 @@ impl Build {
         let clock = TestClock::start();
         let disk = Disk::default();
         let (history, store) = service(&self, &nodes, &clock, &disk);
-        let Self { limits, candles, .. } = self;
-        World { model, nodes, history, store, limits, clock, disk, candles }
+        let Self { limits, candles, folder, .. } = self;
+        World { model, nodes, history, store, limits, clock, disk, folder, candles }
     }
 }
 
@@ -87,7 +94,11 @@ fn service(
         let pool = Pool::new(endpoints, Arc::clone(transport), limits, Arc::clone(clock), 7);
         Candles::new(pool, &registry)
     });
-    let store = Store::in_step(disk.clone(), StoreOptions { cache_bytes: 4 << 20 }).unwrap();
+    let options = StoreOptions { cache_bytes: 4 << 20 };
+    let store = match &build.folder {
+        Some(folder) => Store::open_in_step(folder.path(), options).unwrap(),
+        None => Store::in_step(disk.clone(), options).unwrap(),
+    };
     let history = History::new(HistoryParts {
         store: store.clone(),
         registry,
@@ -121,14 +132,16 @@ impl World {
 
     /// Stops the service as a shutdown would and starts another one on the same disk and nodes.
     pub(crate) async fn restart(self) -> Self {
-        let Self { model, nodes, history, store, limits, clock, disk, candles } = self;
+        let Self { model, nodes, history, store, limits, clock, disk, folder, candles } = self;
         history.stop();
         assert!(history.tasks().shutdown(Duration::from_secs(5)).await, "tasks end in time");
         history.close().await.unwrap();
         drop((history, store));
-        let build = Build { limits: limits.clone(), candles: candles.clone(), ..Build::default() };
+        let (limits, candles) = (limits.clone(), candles.clone());
+        let build = Build { limits, candles, folder, ..Build::default() };
         let (history, store) = service(&build, &nodes, &clock, &disk);
-        Self { model, nodes, history, store, limits, clock, disk, candles }
+        let Build { limits, candles, folder, .. } = build;
+        Self { model, nodes, history, store, limits, clock, disk, folder, candles }
     }
 
     pub(crate) fn request(wallet: Wallet, want: Want) -> WalkRequest {

@@ -253,6 +253,7 @@ impl Desk<'_> {
                 let info = |found: Found| wire::info(model, &found, self.options.inner_calls);
                 self.found(solid).map_or_else(empty, info)
             }
+            "getaccount" => self.account(solid).unwrap_or_else(empty),
             "getexchangebyid" => {
                 let id = self.text("id").and_then(|text| text.parse().ok());
                 id.map_or_else(empty, wire::exchange)
@@ -279,6 +280,15 @@ impl Desk<'_> {
         let mut word: Word = [0; 32];
         hex::decode_to_slice(self.text("value")?, &mut word).ok()?;
         self.model.find(&word).filter(|found| self.knows(found.spot.height, solid))
+    }
+
+    /// An account that some transaction names.
+    fn account(&self, solid: bool) -> Option<Value> {
+        let account = account_of(&self.text("address")?)?;
+        let wallet = self.model.wallet(&account)?;
+        let first = self.model.transactions(&wallet, (0, self.head(solid))).next()?;
+        let made = wire::millis(self.model, first.spot.height);
+        Some(json!({"address": wire::text(&account), "balance": 1_000_000, "create_time": made}))
     }
 
     /// A token without a contract.

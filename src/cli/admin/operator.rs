@@ -1,0 +1,189 @@
+//! What a running server does for its operator.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::{Request, Response};
+use crate::cli::audit::Audit;
+use crate::cli::clock::SystemClock;
+use crate::cli::engine::random_seed;
+use crate::cli::errors::CliError;
+use crate::cli::keys_watch::KeysWatch;
+use crate::cli::reload::{Reload, Reloaded};
+use crate::cli::upkeep::copy_keys;
+use crate::cli::version::VERSION;
+use crate::domain::{Address, Clock as _, UnixMillis, Wallet};
+use crate::history::{History, HistoryError, Load, Status};
+use crate::registry::Chain;
+
+pub(in crate::cli) struct Operator {
+    pub(in crate::cli) history: History,
+    pub(in crate::cli) folder: PathBuf,
+    pub(in crate::cli) keys: Arc<KeysWatch>,
+    pub(in crate::cli) audit: Audit,
+    pub(in crate::cli) started: UnixMillis,
+    /// `None` for a server without a configuration of its own.
+    pub(in crate::cli) reload: Option<Reload>,
+    /// When the last reload was, and how it ended.
+    pub(in crate::cli) reloaded: Mutex<Option<Value>>,
+}
+
+/// The history says what went wrong in words for clients.
+fn failed(error: &HistoryError) -> CliError {
+    CliError::plain(error.to_string())
+}
+
+impl Operator {
+    pub(super) async fn answer(&self, request: Request, user: u32) -> Response {
+        let by = format!("admin, uid {user}");
+        let done = match request {
+            Request::Backup { path } => self.backup(&path).await,
+            Request::Forget { chain, address } => self.forget(&chain, &address, &by).await,
+            Request::Compact => self.compact().await,
+            Request::Keys => self.keys.follow().await.map(|()| Value::Null).map_err(CliError::from),
+            Request::Status => self.status().await,
+            Request::Loads => self.loads().await,
+            Request::Pause => Ok(self.pause(true)),
+            Request::Resume => Ok(self.pause(false)),
+            Request::Reload => self.reload(&by).map(|reloaded| json!(reloaded)),
+        };
+        match done {
+            Ok(value) => Response::Ok(value),
+            Err(error) => Response::Error(error.report().replacen("error: ", "", 1)),
+        }
+    }
+
+    async fn backup(&self, to: &Path) -> Result<Value, CliError> {
+        if !to.is_absolute() {
+            return Err(CliError::plain("a backup needs an absolute path"));
+        }
+        tracing::info!(to = %to.display(), "a backup begins");
+        let bytes = self.history.backup(to).await.map_err(|error| failed(&error))?;
+        copy_keys(&self.folder, to)?;
+        tracing::info!(to = %to.display(), bytes, "a backup is whole");
+        Ok(json!({ "bytes": bytes }))
+    }
+
+    async fn forget(&self, slug: &str, address: &str, by: &str) -> Result<Value, CliError> {
+        let registry = self.history.registry();
+        let unknown = || CliError::plain(format!("there is no chain {slug}"));
+        let chain = registry.chain_named(slug).ok_or_else(unknown)?;
+        let address = Address::parse(chain.family, address)
+            .map_err(|rule| CliError::plain(format!("the address: {rule}")))?;
+        let mut seed = [0; 4];
+        for word in &mut seed {
+            *word = random_seed()?;
+        }
+        let wallet = Wallet { chain: chain.id, address };
+        let rows = self.history.forget(wallet, seed).await.map_err(|error| failed(&error))?;
+        // Not which one: it is to be forgotten.
+        self.audit.record("forget", &json!({ "chain": chain.slug, "rows": rows, "by": by }));
+        Ok(json!({ "rows": rows }))
+    }
+
+    async fn compact(&self) -> Result<Value, CliError> {
+        let (before, after) = self.history.compact().await.map_err(|error| failed(&error))?;
+        tracing::info!(before, after, "the store is compact");
+        Ok(json!({ "before": before, "after": after }))
+    }
+
+    fn pause(&self, paused: bool) -> Value {
+        self.history.set_paused(paused);
+        tracing::info!(paused, "background work was paused or continued by an operator");
+        json!({ "paused": paused })
+    }
+
+    /// Reads the configuration again; what came of it is logged.
+    pub(in crate::cli) fn reload(&self, by: &str) -> Result<Reloaded, CliError> {
+        let done = match &self.reload {
+            Some(reload) => reload.run(),
+            None => Err(CliError::plain("this server has no configuration to read again")),
+        };
+        let outcome = match &done {
+            Ok(Reloaded { changed, restart }) => {
+                tracing::info!(?changed, ?restart, by, "the configuration was read again");
+                json!({ "changed": changed, "restart": restart, "by": by })
+            }
+            Err(error) => {
+                let error = error.report();
+                tracing::warn!(%error, by, "the configuration stays as it was");
+                json!({ "error": error, "by": by })
+            }
+        };
+        self.audit.record("reload", &outcome);
+        let time = SystemClock.now().seconds().to_string();
+        *self.reloaded.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(json!({ "time": time, "outcome": outcome }));
+        done
+    }
+
+    async fn status(&self) -> Result<Value, CliError> {
+        let Status { size, stats, capacity, paused } =
+            self.history.status().await.map_err(|error| failed(&error))?;
+        let metrics = self.history.metrics();
+        let chains: Vec<Value> = self
+            .history
+            .chains_status()
+            .into_iter()
+            .map(|(id, status)| {
+                let resting = status.endpoints.iter().filter(|one| one.resting).count();
+                let in_flight: usize = status.endpoints.iter().map(|one| one.in_flight).sum();
+                json!({
+                    "chain": self.chain(id).map(|chain| &chain.slug),
+                    "endpoints": status.endpoints.len(), "resting": resting, "inFlight": in_flight,
+                })
+            })
+            .collect();
+        let reloaded = self.reloaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(json!({
+            "version": VERSION,
+            "process": std::process::id(),
+            "started": self.started.seconds().to_string(),
+            "uptimeSeconds": SystemClock.now().since(self.started).as_secs(),
+            "folder": self.folder,
+            "paused": paused,
+            "store": {
+                "fileBytes": size.map(|size| size.file_bytes),
+                "diskBytes": size.map(|size| size.disk_bytes),
+                "maxBytes": capacity.max_bytes,
+                "diskFreeBytes": size.and_then(|size| size.disk_free_bytes),
+                "trades": stats.rows, "wallets": stats.wallets, "tokens": stats.tokens,
+                "evicted": metrics.wallets_evicted.get(),
+            },
+            "walks": metrics.walks.get(),
+            "workers": metrics.workers.get(),
+            "lastReload": reloaded,
+            "chains": chains,
+        }))
+    }
+
+    async fn loads(&self) -> Result<Value, CliError> {
+        let loads = self.history.loads().await.map_err(|error| failed(&error))?;
+        let statuses = self.history.chains_status();
+        let endpoints = |load: &Load| -> Vec<String> {
+            let of_chain = statuses.iter().filter(|(chain, _)| *chain == load.wallet.chain);
+            let all = of_chain.flat_map(|(_, status)| &status.endpoints);
+            all.filter(|one| one.in_flight > 0).map(|one| one.label.clone()).collect()
+        };
+        let rows = loads.iter().map(|load| {
+            json!({
+                "chain": self.chain(load.wallet.chain).map(|chain| &chain.slug),
+                "wallet": load.wallet.address.to_string(),
+                "readers": load.readers, "background": load.background,
+                "trades": load.rows, "complete": load.complete,
+                "top": load.top, "reached": load.reached,
+                "reachedTime": load.reached_time.map(|time| time.to_string()),
+                "failures": load.failures, "lastError": load.last_error,
+                // Which of them a call is for is not kept: those that the chain asks now.
+                "endpoints": endpoints(load),
+            })
+        });
+        Ok(Value::Array(rows.collect()))
+    }
+
+    fn chain(&self, id: crate::domain::ChainId) -> Option<&Chain> {
+        self.history.registry().chain(id)
+    }
+}

@@ -1,0 +1,252 @@
+//! Keeps the store below its size: the rows of wallets that were not asked for longest go first.
+//! They load again when they are asked for; cursors stay valid, and usage is kept.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::error::HistoryError;
+use super::{History, Inner};
+use crate::domain::{Height, Position, UnixMillis, Wallet};
+use crate::store::{StoreSize, WalletId, WalletPatch, WalletRecord, Written};
+
+/// How large the store may become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capacity {
+    /// Bytes of the disk that the file may take; `None` is without limit.
+    pub max_bytes: Option<u64>,
+    /// Bytes that are left free on the disk: with less than these nothing more is loaded, or where
+    /// the size is limited, wallets are evicted.
+    pub min_free_bytes: u64,
+}
+
+/// Which part of the file holds rows. redb reuses freed pages before the file grows, so the file is
+/// taken to be full of rows each time it grows; what is deleted later counts as free.
+#[derive(Debug, Default)]
+struct Gauge {
+    bytes: u64,
+    rows: u64,
+}
+
+impl Gauge {
+    /// Bytes in use.
+    fn used(&mut self, size: StoreSize) -> u64 {
+        if size.disk_bytes != self.bytes {
+            (self.bytes, self.rows) = (size.disk_bytes, size.rows);
+        }
+        self.rows = self.rows.max(size.rows);
+        let used = u128::from(self.bytes) * u128::from(size.rows) / u128::from(self.rows.max(1));
+        u64::try_from(used).unwrap_or(u64::MAX)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Keeper {
+    capacity: Mutex<Capacity>,
+    gauge: Mutex<Gauge>,
+    /// When wallets were last asked for, since the start.
+    used: Mutex<HashMap<Wallet, UnixMillis>>,
+    /// Held by the one who evicts.
+    turn: tokio::sync::Mutex<()>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Keeper {
+    pub(super) fn capacity(&self) -> Capacity {
+        *locked(&self.capacity)
+    }
+
+    pub(super) fn used(&self, wallet: Wallet, now: UnixMillis) {
+        // Without a limit no order is needed.
+        if self.capacity().max_bytes.is_some() {
+            locked(&self.used).insert(wallet, now);
+        }
+    }
+
+    /// Forgets the older half where there are too many.
+    fn bound(&self, max: usize) {
+        let mut used = locked(&self.used);
+        if used.len() > max {
+            let mut times: Vec<UnixMillis> = used.values().copied().collect();
+            let middle = times.len() / 2;
+            let (_, median, _) = times.select_nth_unstable(middle);
+            let median = *median;
+            used.retain(|_, at| *at >= median);
+        }
+    }
+
+    fn last_use(&self, record: &WalletRecord) -> UnixMillis {
+        let used = locked(&self.used).get(&record.wallet).copied();
+        used.max(record.checked_at).unwrap_or(UnixMillis(0))
+    }
+}
+
+impl History {
+    /// Limits the store from now on.
+    pub fn set_capacity(&self, capacity: Capacity) {
+        *locked(&self.inner.keeper.capacity) = capacity;
+    }
+}
+
+impl Inner {
+    /// Makes room for one more chunk, where the store has a limit.
+    ///
+    /// # Errors
+    /// `Store` where the store is full and every wallet with rows is in use.
+    pub(super) async fn make_room(&self) -> Result<(), HistoryError> {
+        let Some(state) = self.fill_state()? else { return Ok(()) };
+        if !state.is_above(self.limits.evict_from_percent) {
+            return Ok(());
+        }
+        let _turn = self.keeper.turn.lock().await;
+        self.keeper.bound(self.limits.used_wallets_max);
+        loop {
+            let Some(state) = self.fill_state()? else { return Ok(()) };
+            if !state.is_above(self.limits.evict_to_percent) {
+                return Ok(());
+            }
+            let mut evicted = 0;
+            for (id, wallet) in self.evictable()? {
+                evicted += u64::from(self.evict(id, wallet).await?);
+                let state = self.fill_state()?;
+                if state.is_none_or(|state| !state.is_above(self.limits.evict_to_percent)) {
+                    return Ok(());
+                }
+            }
+            if evicted == 0 {
+                return state.check(self.limits.full_percent);
+            }
+        }
+    }
+
+    /// `None` where nothing limits the store now.
+    fn fill_state(&self) -> Result<Option<FillState>, HistoryError> {
+        let capacity = self.keeper.capacity();
+        if capacity == Capacity::default() {
+            return Ok(None);
+        }
+        let Some(size) = self.store.size()? else { return Ok(None) };
+        let used = locked(&self.keeper.gauge).used(size);
+        let free = size.disk_free_bytes.unwrap_or(u64::MAX);
+        if capacity.max_bytes.is_none() && free >= capacity.min_free_bytes {
+            return Ok(None);
+        }
+        let left = free.saturating_sub(capacity.min_free_bytes);
+        let by_disk = size.disk_bytes.saturating_add(left);
+        let max = capacity.max_bytes.unwrap_or(0).min(by_disk);
+        Ok(Some(FillState { used, max, may_evict: capacity.max_bytes.is_some() }))
+    }
+
+    /// Wallets with rows that neither a reader nor a load has, the one that was not asked for longest
+    /// first.
+    fn evictable(&self) -> Result<Vec<(WalletId, Wallet)>, HistoryError> {
+        let max = self.limits.evict_wallets_max;
+        let mut found: Vec<(UnixMillis, WalletId, Wallet)> = Vec::new();
+        let mut behind = None;
+        loop {
+            let records = self.store.records(behind, self.limits.evict_records_max)?;
+            let Some(last) = records.last() else { break };
+            behind = Some(last.id);
+            let idle = records.iter().filter(|one| one.count > 0 && !self.is_attended(&one.wallet));
+            found.extend(idle.map(|one| (self.keeper.last_use(one), one.id, one.wallet)));
+            if found.len() > 2 * max {
+                found.sort_unstable_by_key(|(at, id, _)| (*at, *id));
+                found.truncate(max);
+            }
+        }
+        found.sort_unstable_by_key(|(at, id, _)| (*at, *id));
+        found.truncate(max);
+        Ok(found.into_iter().map(|(_, id, wallet)| (id, wallet)).collect())
+    }
+
+    fn is_attended(&self, wallet: &Wallet) -> bool {
+        self.boards().contains_key(wallet)
+    }
+
+    /// Deletes rows and coverage of a wallet, the oldest first, in writes of bounded size. False
+    /// where it has come into use: what is left of it stays.
+    async fn evict(&self, id: WalletId, wallet: Wallet) -> Result<bool, HistoryError> {
+        let Some(record) = self.view()?.wallet(&wallet).await?.filter(|record| record.id == id)
+        else {
+            return Ok(false);
+        };
+        let Some(top) = record.coverage.top().filter(|_| !self.is_attended(&wallet)) else {
+            return Ok(false);
+        };
+        // Removes no row. What the source remembers goes, because it holds only together with the
+        // coverage; a chunk that was read with it is stale by the new epoch.
+        let epoch = self.store.cut_back(id, top).await?;
+        tracing::info!(rows = record.count, "the rows of a wallet are deleted to make room");
+        self.metrics.wallets_evicted.add(1);
+        loop {
+            if self.is_attended(&wallet) {
+                return Ok(false);
+            }
+            let max = self.limits.evict_rows_max;
+            let rows = self.view()?.newer_rows(id, Position::Start, max).await?;
+            let is_last = rows.len() < max;
+            let newest = rows.bare().last().map(|row| row.key.height).filter(|_| !is_last);
+            let patch = WalletPatch {
+                reopen: vec![(0, newest.unwrap_or(Height::MAX))],
+                anchors: is_last.then(Vec::new),
+                cut: Some(None),
+                ..WalletPatch::default()
+            };
+            if let Written::Stale = self.store.update_wallet(id, epoch, patch).await? {
+                return Ok(false);
+            }
+            if is_last {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// How full the store is.
+#[derive(Debug, Clone, Copy)]
+struct FillState {
+    used: u64,
+    max: u64,
+    may_evict: bool,
+}
+
+impl FillState {
+    fn is_above(self, percent: u64) -> bool {
+        !self.may_evict || u128::from(self.used) * 100 >= u128::from(self.max) * u128::from(percent)
+    }
+
+    fn check(self, percent: u64) -> Result<(), HistoryError> {
+        if !self.is_above(percent) {
+            return Ok(());
+        }
+        let detail = if self.may_evict {
+            "the store has reached storage.max_size and every stored wallet is in use"
+        } else {
+            "the disk has less than storage.min_free left"
+        };
+        Err(HistoryError::Store { detail: detail.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(disk_bytes: u64, rows: u64) -> StoreSize {
+        StoreSize { file_bytes: disk_bytes, disk_bytes, rows, disk_free_bytes: None }
+    }
+
+    #[test]
+    fn deleted_rows_count_as_free_until_the_file_grows() {
+        let mut gauge = Gauge::default();
+        assert_eq!(gauge.used(size(1000, 10)), 1000);
+        assert_eq!(gauge.used(size(1000, 5)), 500);
+        assert_eq!(gauge.used(size(1000, 8)), 800);
+        assert_eq!(gauge.used(size(1000, 20)), 1000, "it holds more rows than was known");
+        assert_eq!(gauge.used(size(1100, 21)), 1100);
+        assert_eq!(gauge.used(size(400, 7)), 400, "it was compacted");
+        assert_eq!(Gauge::default().used(size(0, 0)), 0);
+    }
+}

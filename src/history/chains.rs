@@ -1,0 +1,75 @@
+//! The chains that can be read, each with its source. A reload replaces sources while readers and
+//! workers go on.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::tasks::{AbortOnDrop, Tasks};
+use crate::domain::ChainId;
+use crate::sources::Source;
+
+/// A source, and the task that runs its periodic checks while it is in use.
+#[derive(Debug)]
+struct Tended {
+    source: Source,
+    _task: AbortOnDrop,
+}
+
+#[derive(Debug)]
+pub(super) struct Chains {
+    sources: RwLock<HashMap<ChainId, Arc<Tended>>>,
+    /// Counts replacements.
+    generation: AtomicU64,
+}
+
+impl Chains {
+    pub(super) fn new(sources: HashMap<ChainId, Source>, tasks: &Tasks) -> Self {
+        let sources =
+            sources.into_iter().map(|(chain, source)| (chain, tended(source, tasks))).collect();
+        Self { sources: RwLock::new(sources), generation: AtomicU64::new(0) }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as a map of them is asked")]
+    pub(super) fn get(&self, chain: &ChainId) -> Option<Source> {
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        sources.get(chain).map(|tended| tended.source.clone())
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as a map of them is asked")]
+    pub(super) fn contains_key(&self, chain: &ChainId) -> bool {
+        self.sources.read().unwrap_or_else(PoisonError::into_inner).contains_key(chain)
+    }
+
+    pub(super) fn all(&self) -> Vec<(ChainId, Source)> {
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        sources.iter().map(|(chain, tended)| (*chain, tended.source.clone())).collect()
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Puts sources in the place of those that these chains had; `None` takes a chain out.
+    pub(super) fn replace(&self, changed: HashMap<ChainId, Option<Source>>, tasks: &Tasks) {
+        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        for (chain, source) in changed {
+            match source {
+                Some(source) => drop(sources.insert(chain, tended(source, tasks))),
+                None => drop(sources.remove(&chain)),
+            }
+        }
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+fn tended(source: Source, tasks: &Tasks) -> Arc<Tended> {
+    let (checked, stopping) = (source.clone(), tasks.clone());
+    let task = tasks.spawn_owned(async move {
+        tokio::select! {
+            () = stopping.cancelled() => {}
+            never = checked.tend() => match never {},
+        }
+    });
+    Arc::new(Tended { source, _task: task })
+}

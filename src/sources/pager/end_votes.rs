@@ -1,0 +1,38 @@
+//! Pure: the answers that agree that a list has ended.
+
+use crate::rpc::endpoint::EndpointId;
+
+/// Answers that are enough: of several endpoints, or of one alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sources) struct Quorum {
+    pub(in crate::sources) of_several: u8,
+    pub(in crate::sources) of_one: u8,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct EndVotes {
+    count: u8,
+    last_by: Option<EndpointId>,
+    is_of_several: bool,
+}
+
+impl EndVotes {
+    pub(super) fn count(&self) -> u8 {
+        self.count
+    }
+
+    pub(super) fn add(&mut self, by: Option<EndpointId>) {
+        self.count = self.count.saturating_add(1);
+        self.is_of_several |= self.last_by.zip(by).is_some_and(|(last, by)| last != by);
+        self.last_by = by.or(self.last_by);
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn reach(&self, quorum: Quorum) -> bool {
+        let needed = if self.is_of_several { quorum.of_several } else { quorum.of_one };
+        self.count >= needed
+    }
+}

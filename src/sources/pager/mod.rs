@@ -1,0 +1,322 @@
+//! Pure: one list of a wallet that is read downwards, page by page. The same for every family.
+//!
+//! A page overlaps the one before: it must hold what is known of the lowest position seen, the edge,
+//! else it is a miss and counts for nothing. A page that is short ends no list: the end is believed
+//! when a quorum of answers agrees that nothing follows.
+
+mod end_votes;
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use end_votes::EndVotes;
+pub(super) use end_votes::Quorum;
+
+use crate::rpc::endpoint::EndpointId;
+
+/// How a list is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PagerRules {
+    /// Answers that end a list of which entries at the edge are known, and one of which none are.
+    pub(super) quorum: Quorum,
+    pub(super) quorum_of_nothing: Quorum,
+    /// A page with new entries and no sign of more counts as the first of these answers.
+    pub(super) short_page_votes: bool,
+    /// Misses in a row after which the list is given up.
+    pub(super) misses_max: u32,
+    /// Pages in a row that go on inside of the edge.
+    pub(super) pages_inside_max: u32,
+}
+
+/// What a page must hold of the edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overlap<K> {
+    /// It goes on from the server's own cursor.
+    Nothing,
+    Any,
+    All,
+    Entry(K),
+}
+
+/// A page as far as the pager needs it.
+#[derive(Debug)]
+pub(super) struct PageView<P, K> {
+    /// Positions and keys, in any order.
+    pub(super) entries: Vec<(P, K)>,
+    pub(super) overlap: Overlap<K>,
+    /// The page may have been cut: more may follow.
+    pub(super) has_more: bool,
+    pub(super) by: Option<EndpointId>,
+}
+
+/// What became of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step<P> {
+    /// It lacks what is known: to be asked for again, of another endpoint where there is one.
+    Miss,
+    /// The list is given up.
+    Lost,
+    /// All above this position is known.
+    Lower(P),
+    /// The edge goes on: so many of its entries are new.
+    Inside { new: usize },
+    /// Nothing lies below the edge, as far as this answer goes.
+    Nothing,
+}
+
+/// The state of one list.
+#[derive(Debug)]
+pub(super) struct Pager<P, K> {
+    rules: PagerRules,
+    /// The lowest position seen, or the top of the list. Not all of its entries may be known.
+    edge: P,
+    known: HashSet<K>,
+    votes: EndVotes,
+    misses: u32,
+    pages_inside: u32,
+    has_ended: bool,
+}
+
+impl<P: Ord + Copy, K: Eq + Hash + Copy> Pager<P, K> {
+    /// A list down from a position.
+    pub(super) fn new(rules: PagerRules, top: P) -> Self {
+        Self {
+            rules,
+            edge: top,
+            known: HashSet::new(),
+            votes: EndVotes::default(),
+            misses: 0,
+            pages_inside: 0,
+            has_ended: false,
+        }
+    }
+
+    pub(super) fn edge(&self) -> P {
+        self.edge
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Misses in a row.
+    pub(super) fn misses(&self) -> u32 {
+        self.misses
+    }
+
+    pub(super) fn votes(&self) -> u8 {
+        self.votes.count()
+    }
+
+    /// Some answers agree that nothing follows, and not enough.
+    pub(super) fn wants_more_votes(&self) -> bool {
+        self.votes.count() > 0 && !self.votes.reach(self.quorum())
+    }
+
+    /// An answer that cannot be right.
+    pub(super) fn miss(&mut self) -> Step<P> {
+        self.misses = self.misses.saturating_add(1);
+        if self.misses > self.rules.misses_max { Step::Lost } else { Step::Miss }
+    }
+
+    pub(super) fn absorb(&mut self, page: &PageView<P, K>) -> Step<P> {
+        if !self.overlaps(page) {
+            return self.miss();
+        }
+        let lowest = page.entries.iter().map(|(at, _)| *at).min();
+        let step = match lowest.filter(|lowest| *lowest < self.edge) {
+            Some(lowest) => self.go_lower(lowest, page),
+            None => self.stay(page),
+        };
+        if !matches!(step, Step::Lost) {
+            self.misses = 0;
+        }
+        step
+    }
+
+    /// Goes on at a position of which these entries are known.
+    pub(super) fn move_to(&mut self, edge: P, known: impl IntoIterator<Item = K>) {
+        (self.edge, self.known) = (edge, known.into_iter().collect());
+        (self.pages_inside, self.misses) = (0, 0);
+        self.votes.clear();
+    }
+
+    /// All of the edge is known, and one answer has shown nothing below it: goes on at a position
+    /// further down.
+    pub(super) fn pass_edge(&mut self, below: P, by: Option<EndpointId>) {
+        self.move_to(below, []);
+        self.votes.add(by);
+    }
+
+    /// The answers about the end so far count for nothing.
+    pub(super) fn clear_votes(&mut self) {
+        self.votes.clear();
+    }
+
+    /// Nothing more is wanted.
+    pub(super) fn end(&mut self) {
+        self.has_ended = true;
+    }
+
+    /// The end proved to be told by an endpoint that cannot know: one more answer is wanted.
+    pub(super) fn reopen(&mut self) {
+        self.has_ended = false;
+        self.votes.clear();
+        self.votes.add(None);
+    }
+
+    fn overlaps(&self, page: &PageView<P, K>) -> bool {
+        let holds = |key: &K| page.entries.iter().any(|(_, of)| of == key);
+        match page.overlap {
+            Overlap::Nothing => true,
+            Overlap::Any => self.known.is_empty() || self.known.iter().any(holds),
+            Overlap::All => {
+                let keys: HashSet<K> = page.entries.iter().map(|(_, key)| *key).collect();
+                self.known.is_subset(&keys)
+            }
+            Overlap::Entry(key) => holds(&key),
+        }
+    }
+
+    fn go_lower(&mut self, lowest: P, page: &PageView<P, K>) -> Step<P> {
+        let at_lowest = page.entries.iter().filter(|(at, _)| *at == lowest);
+        self.move_to(lowest, at_lowest.map(|(_, key)| *key));
+        if self.rules.short_page_votes && !page.has_more {
+            self.votes.add(page.by);
+        }
+        Step::Lower(lowest)
+    }
+
+    fn stay(&mut self, page: &PageView<P, K>) -> Step<P> {
+        let quorum = self.quorum();
+        let known = self.known.len();
+        let at_edge = page.entries.iter().filter(|(at, _)| *at == self.edge);
+        self.known.extend(at_edge.map(|(_, key)| *key));
+        let new = self.known.len() - known;
+        // The answers so far lacked these entries.
+        if new > 0 || page.has_more {
+            self.votes.clear();
+        }
+        if page.has_more {
+            self.pages_inside += 1;
+            let is_endless = self.pages_inside > self.rules.pages_inside_max;
+            return if is_endless { Step::Lost } else { Step::Inside { new } };
+        }
+        self.votes.add(page.by);
+        self.has_ended |= self.votes.reach(quorum);
+        Step::Nothing
+    }
+
+    fn quorum(&self) -> Quorum {
+        if self.known.is_empty() { self.rules.quorum_of_nothing } else { self.rules.quorum }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: PagerRules = PagerRules {
+        quorum: Quorum { of_several: 2, of_one: 3 },
+        quorum_of_nothing: Quorum { of_several: 4, of_one: 4 },
+        short_page_votes: false,
+        misses_max: 2,
+        pages_inside_max: 3,
+    };
+    const ONE: EndpointId = EndpointId(0);
+    const OTHER: EndpointId = EndpointId(1);
+
+    fn page(entries: &[(u64, u8)], has_more: bool, by: EndpointId) -> PageView<u64, u8> {
+        PageView { entries: entries.to_vec(), overlap: Overlap::Any, has_more, by: Some(by) }
+    }
+
+    #[test]
+    fn pages_overlap_and_a_quorum_ends_the_list() {
+        let mut pager = Pager::new(RULES, 100);
+        assert_eq!(pager.absorb(&page(&[(90, 1), (80, 2)], false, ONE)), Step::Lower(80));
+        assert_eq!((pager.edge(), pager.votes()), (80, 0), "a short page is no vote here");
+        assert_eq!(pager.absorb(&page(&[(80, 2)], false, ONE)), Step::Nothing);
+        assert!(pager.wants_more_votes() && !pager.has_ended());
+        assert_eq!(pager.absorb(&page(&[(80, 2)], false, OTHER)), Step::Nothing);
+        assert!(pager.has_ended() && !pager.wants_more_votes());
+    }
+
+    #[test]
+    fn one_endpoint_gives_more_votes_and_an_empty_list_takes_most() {
+        let mut some = Pager::new(RULES, 100);
+        some.absorb(&page(&[(80, 2)], false, ONE));
+        let mut none = Pager::new(RULES, 100);
+        for votes in 1..=4 {
+            some.absorb(&page(&[(80, 2)], false, ONE));
+            assert_eq!(some.has_ended(), votes >= 3);
+            none.absorb(&page(&[], false, if votes == 2 { OTHER } else { ONE }));
+            assert_eq!(none.has_ended(), votes == 4);
+        }
+    }
+
+    #[test]
+    fn a_new_entry_of_the_edge_takes_the_votes_back() {
+        let mut pager = Pager::new(RULES, 100);
+        pager.absorb(&page(&[(80, 2)], false, ONE));
+        pager.absorb(&page(&[(80, 2)], false, ONE));
+        pager.absorb(&page(&[(80, 2), (80, 3)], false, OTHER));
+        assert_eq!((pager.votes(), pager.has_ended()), (1, false));
+    }
+
+    #[test]
+    fn a_page_without_the_overlap_counts_for_nothing_and_some_lose_the_list() {
+        let mut pager = Pager::new(RULES, 100);
+        pager.absorb(&page(&[(80, 2)], false, ONE));
+        assert_eq!(pager.absorb(&page(&[], false, ONE)), Step::Miss);
+        assert_eq!(pager.absorb(&page(&[(70, 3)], false, ONE)), Step::Miss);
+        assert_eq!((pager.edge(), pager.votes(), pager.misses()), (80, 0, 2));
+        assert_eq!(pager.absorb(&page(&[(80, 2), (70, 3)], false, ONE)), Step::Lower(70));
+        assert_eq!(pager.misses(), 0);
+        for left in [false, false, true] {
+            assert_eq!(pager.miss() == Step::Lost, left);
+        }
+    }
+
+    #[test]
+    fn the_overlap_is_what_the_caller_asks_for() {
+        let begun = || {
+            let mut pager = Pager::new(RULES, 100);
+            pager.absorb(&page(&[(80, 2), (80, 3)], true, ONE));
+            pager
+        };
+        let with = |overlap, entries: &[(u64, u8)]| {
+            begun().absorb(&PageView { overlap, ..page(entries, false, ONE) })
+        };
+        assert_eq!(with(Overlap::All, &[(80, 2), (70, 4)]), Step::Miss);
+        assert_eq!(with(Overlap::All, &[(80, 2), (80, 3), (70, 4)]), Step::Lower(70));
+        assert_eq!(with(Overlap::Entry(3), &[(80, 2)]), Step::Miss);
+        assert_eq!(with(Overlap::Entry(3), &[(80, 3)]), Step::Nothing);
+        assert_eq!(with(Overlap::Nothing, &[(70, 4)]), Step::Lower(70));
+    }
+
+    #[test]
+    fn pages_inside_of_an_edge_end_somewhere() {
+        let mut pager = Pager::new(RULES, 100);
+        pager.absorb(&page(&[(80, 2)], true, ONE));
+        for number in 3..6 {
+            assert_eq!(
+                pager.absorb(&page(&[(80, 2), (80, number)], true, ONE)),
+                Step::Inside { new: 1 }
+            );
+        }
+        assert_eq!(pager.absorb(&page(&[(80, 2)], true, ONE)), Step::Lost);
+    }
+
+    #[test]
+    fn a_short_page_is_a_vote_where_the_rules_say_so() {
+        let mut pager = Pager::new(PagerRules { short_page_votes: true, ..RULES }, 100);
+        pager.absorb(&page(&[(80, 2)], false, ONE));
+        assert!(pager.votes() == 1 && pager.wants_more_votes());
+        pager.absorb(&page(&[(80, 2)], false, OTHER));
+        assert!(pager.has_ended());
+        pager.reopen();
+        assert!(!pager.has_ended() && pager.votes() == 1);
+        pager.pass_edge(79, Some(ONE));
+        assert_eq!((pager.edge(), pager.votes()), (79, 1));
+    }
+}

@@ -1,0 +1,160 @@
+//! What a read by account lists rests on: that the endpoints which gave the newest pages had indexed
+//! so far when they gave them, and that an account without entries does not exist.
+
+use super::TronSource;
+use super::lister::ListKind;
+use crate::domain::{Address, Doubts, Proof, Way};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+
+/// How far a question has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check<T> {
+    Open,
+    Requested,
+    Done(T),
+}
+
+/// A question that the read depends on.
+#[derive(Debug, Clone)]
+pub(super) enum Question {
+    /// Whether these endpoints' lists have come as far as the read begins.
+    Reach(Vec<(EndpointId, ListKind)>),
+    /// Whether the chain has an account of which the lists show nothing.
+    Existence,
+}
+
+/// The answer to a question.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Confirmed {
+    Reach,
+    Existence(Doubts),
+}
+
+#[derive(Debug)]
+pub(super) struct ListProof {
+    /// Milliseconds: where the lists begin.
+    top_at: u64,
+    /// Some list has shown an entry, at whatever height.
+    has_entries: bool,
+    /// The endpoints that gave the newest pages.
+    given_by: Vec<(EndpointId, ListKind)>,
+    reach: Check<()>,
+    existence: Check<Doubts>,
+}
+
+impl ListProof {
+    pub(super) fn new(top_at: u64) -> Self {
+        let given_by = Vec::new();
+        Self { top_at, has_entries: false, given_by, reach: Check::Open, existence: Check::Open }
+    }
+
+    /// A page was taken; `is_top`: it begins where the read begins.
+    pub(super) fn note(&mut self, kind: ListKind, by: EndpointId, items: usize, is_top: bool) {
+        self.has_entries |= items > 0;
+        if is_top && !self.given_by.contains(&(by, kind)) {
+            self.given_by.push((by, kind));
+            // Another endpoint's newest page counts as well.
+            self.reach = Check::Open;
+        }
+    }
+
+    /// The question to send now. `is_begun`: the newest pages of all lists are known; `has_ended`:
+    /// so are all others.
+    pub(super) fn question(&mut self, is_begun: bool, has_ended: bool) -> Option<Question> {
+        if is_begun && self.reach == Check::Open {
+            self.reach = Check::Requested;
+            return Some(Question::Reach(self.given_by.clone()));
+        }
+        if has_ended && !self.has_entries && self.existence == Check::Open {
+            self.existence = Check::Requested;
+            return Some(Question::Existence);
+        }
+        None
+    }
+
+    pub(super) fn confirm(&mut self, confirmed: Confirmed) {
+        match confirmed {
+            Confirmed::Reach => self.reach = Check::Done(()),
+            Confirmed::Existence(doubts) => self.existence = Check::Done(doubts),
+        }
+    }
+
+    /// Nothing may be delivered before.
+    pub(super) fn is_open(&self, has_ended: bool) -> bool {
+        let is_known = self.has_entries || matches!(self.existence, Check::Done(_));
+        !matches!(self.reach, Check::Done(())) || (has_ended && !is_known)
+    }
+
+    pub(super) fn proof(&self) -> Proof {
+        let doubts = match self.existence {
+            Check::Done(doubts) if !self.has_entries => doubts,
+            Check::Done(_) | Check::Open | Check::Requested => Doubts::NONE,
+        };
+        Proof::of(Way::Lists).with(doubts)
+    }
+
+    pub(super) fn top_at(&self) -> u64 {
+        self.top_at
+    }
+}
+
+impl TronSource {
+    /// Answers a question about a read that begins at a time in milliseconds.
+    pub(super) async fn confirm(
+        &self,
+        question: Question,
+        (wallet, top_at): (Address, u64),
+        options: &CallOptions,
+    ) -> Result<Confirmed, UpstreamError> {
+        match question {
+            Question::Reach(given_by) => {
+                self.check_reach(&given_by, top_at, options).await?;
+                Ok(Confirmed::Reach)
+            }
+            Question::Existence => {
+                let doubts = self.doubts_of_nothing(wallet, top_at, options).await?;
+                Ok(Confirmed::Existence(doubts))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: EndpointId = EndpointId(0);
+    const OTHER: EndpointId = EndpointId(1);
+
+    #[test]
+    fn the_newest_pages_count_with_the_reach_of_those_who_gave_them() {
+        let mut proof = ListProof::new(100);
+        proof.note(ListKind::Transfers, ONE, 3, true);
+        assert!(proof.question(false, false).is_none() && proof.is_open(false));
+        let asked = proof.question(true, false);
+        assert!(matches!(asked, Some(Question::Reach(by)) if by == [(ONE, ListKind::Transfers)]));
+        assert!(proof.question(true, true).is_none() && proof.is_open(false));
+        proof.confirm(Confirmed::Reach);
+        assert!(!proof.is_open(false) && !proof.is_open(true));
+        // Pages further down need no such answer, another newest page does.
+        proof.note(ListKind::Transfers, OTHER, 3, false);
+        assert!(!proof.is_open(false));
+        proof.note(ListKind::Transfers, OTHER, 3, true);
+        assert!(proof.is_open(false) && proof.question(true, false).is_some());
+    }
+
+    #[test]
+    fn empty_lists_wait_for_the_account() {
+        let mut proof = ListProof::new(100);
+        proof.note(ListKind::Transfers, ONE, 0, true);
+        assert!(proof.question(true, false).is_some());
+        proof.confirm(Confirmed::Reach);
+        assert!(!proof.is_open(false) && proof.is_open(true));
+        assert!(matches!(proof.question(true, true), Some(Question::Existence)));
+        proof.confirm(Confirmed::Existence(Doubts::UNCONFIRMED));
+        assert!(!proof.is_open(true));
+        assert_eq!(proof.proof().doubts, Doubts::UNCONFIRMED);
+    }
+}

@@ -1,0 +1,124 @@
+//! Care of a store that is in use: copy it, forget a wallet, know its size.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use tokio::sync::oneshot;
+
+use super::file_store::FileStore;
+use super::journal::Entry;
+use super::writer::{Alone, Job};
+use super::{Arm, Store, StoreError, WalletId, WalletRecord, backup, upkeep};
+use crate::domain::Wallet;
+
+/// What the store takes of its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreSize {
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// What it takes of its disk: the part of the length that was written, where the file system keeps
+    /// sparse files.
+    pub disk_bytes: u64,
+    /// Stored rows of all wallets.
+    pub rows: u64,
+    /// What is free on the file system, where the store is a file.
+    pub disk_free_bytes: Option<u64>,
+}
+
+impl Store {
+    /// # Errors
+    /// `Invalid` for a store that several processes share.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(clippy::unnecessary_wraps, reason = "a shared store is none")
+    )]
+    fn file(&self) -> Result<&FileStore, StoreError> {
+        match &self.0 {
+            Arm::File(store) => Ok(store),
+            #[cfg(feature = "postgres")]
+            Arm::Shared(_) => Err(StoreError::Invalid("work on a file, of a shared database")),
+        }
+    }
+
+    /// Writes a copy of what is stored now into a folder, while reads and writes go on: its bytes.
+    /// The file cannot reuse pages that are freed meanwhile, so it may grow until the copy is done.
+    ///
+    /// # Errors
+    /// `Io` with `AlreadyExists` where the folder holds a store; nothing is overwritten.
+    pub async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
+        self.file()?.backup(to).await
+    }
+
+    /// Gives free space of the file back while reads and writes go on: bytes before and after. The
+    /// disk has to have room for a copy.
+    ///
+    /// # Errors
+    /// `Invalid` where the store is no file on a disk, another compaction runs, or too much is
+    /// written for the copy to follow; the file stays as it was.
+    pub async fn compact(&self) -> Result<(u64, u64), StoreError> {
+        self.file()?.compact().await
+    }
+
+    /// Deletes all that is stored of a wallet, as [`upkeep::forget`] does.
+    pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
+        match &self.0 {
+            Arm::File(store) => store.forget(wallet, seed).await,
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Box::pin(store.forget(&wallet, seed)).await,
+        }
+    }
+
+    /// Records of up to `limit` wallets behind a number, by number.
+    pub fn records(
+        &self,
+        behind: Option<WalletId>,
+        limit: usize,
+    ) -> Result<Vec<WalletRecord>, StoreError> {
+        self.file()?.view()?.records(behind, limit)
+    }
+
+    /// `None` for a store that is no file of this process.
+    pub fn size(&self) -> Result<Option<StoreSize>, StoreError> {
+        self.file().ok().map(FileStore::size).transpose()
+    }
+}
+
+impl FileStore {
+    async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
+        let (snapshot, to) = (self.inner.shared.snapshot()?, PathBuf::from(to));
+        let (reply, copied) = oneshot::channel();
+        let copy = move || {
+            let copied = backup::copy_to(&snapshot.txn, &to);
+            // Before the answer: who has it may close the store.
+            drop(snapshot);
+            let _ = reply.send(copied);
+        };
+        thread::Builder::new().name("store-backup".to_owned()).spawn(copy)?;
+        copied.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Alone(Alone::new(move |shared| {
+            let (opened, forget) =
+                (shared.opened(), |database: &_| upkeep::forget_in(database, &wallet, seed));
+            let forgotten = shared.noted(opened, shared.with(forget));
+            if forgotten.is_ok() {
+                shared.journal.add([Entry::Forget(wallet, seed)]);
+            }
+            let _ = reply.send(forgotten);
+        }));
+        self.ask(job, answer).await
+    }
+
+    fn size(&self) -> Result<StoreSize, StoreError> {
+        let shared = &self.inner.shared;
+        let stats = self.stats()?;
+        Ok(StoreSize {
+            file_bytes: stats.file_bytes,
+            disk_bytes: shared.disk_bytes()?,
+            rows: stats.rows,
+            disk_free_bytes: shared.disk_free_bytes(),
+        })
+    }
+}

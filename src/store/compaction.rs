@@ -1,0 +1,149 @@
+//! Gives free space back while the store is in use: a copy without free pages is made next to
+//! the file, what is committed meanwhile is committed to the copy as well, and the copy takes the place
+//! of the file. Readers keep the file that they began with; writes wait for the last step alone.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redb::Database;
+use tokio::sync::oneshot;
+
+use super::file::{self, Shared, SharedBackend};
+use super::file_store::FileStore;
+use super::intern::Known;
+use super::snapshot::Snapshot;
+use super::writer::{Alone, Job};
+use super::{FILE_NAME, LIMITS, StoreError, backup, journal};
+
+/// What the copy is called until it takes the place of the file.
+const COPY_NAME: &str = "trades.redb.compact";
+/// How often it is looked whether the old file is still read.
+const RETIRED_POLL: Duration = Duration::from_millis(20);
+
+/// Removes a copy that a crash left before it took the place of the file.
+pub(super) fn remove_leftover(folder: &Path) {
+    match fs::remove_file(folder.join(COPY_NAME)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::debug!(%error, "what a compaction left cannot be removed");
+        }
+        Ok(()) | Err(_) => {}
+    }
+}
+
+impl FileStore {
+    /// Gives free space of the file back while reads and writes go on: bytes before and after. The
+    /// disk has to have room for the copy.
+    ///
+    /// # Errors
+    /// `Invalid` where the store is no file on a disk, another compaction runs, or too much is written for
+    /// the copy to follow; the file stays as it was.
+    pub(super) async fn compact(&self) -> Result<(u64, u64), StoreError> {
+        let shared = Arc::clone(&self.inner.shared);
+        let path = shared.backend().path.clone();
+        let folder = path.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+        let folder = folder.ok_or(StoreError::Invalid("a compaction of what is no file"))?;
+        let (reply, begun) = oneshot::channel();
+        let begin = Alone::new(move |shared| drop(reply.send(begin(shared))));
+        let snapshot = self.ask(Job::Alone(begin), begun).await?;
+        let jobs = self.inner.jobs.clone().ok_or(StoreError::Closed)?;
+        let (reply, done) = oneshot::channel();
+        let work = move || {
+            let copy = Copy { shared, folder };
+            let compacted = copy.run(snapshot, |last| {
+                let (sender, outcome) = mpsc::channel();
+                let last = Alone::new(move |shared| drop(sender.send(last(shared))));
+                jobs.blocking_send(Job::Alone(last)).map_err(|_| StoreError::Closed)?;
+                outcome.recv().map_err(|_| StoreError::WriterGone)?
+            });
+            copy.shared.journal.end();
+            if compacted.is_err() {
+                remove_leftover(&copy.folder);
+            }
+            // A store that is being closed waits for no sender.
+            drop(jobs);
+            copy.release();
+            let _ = reply.send(compacted);
+        };
+        thread::Builder::new().name("store-compact".to_owned()).spawn(work)?;
+        done.await.unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+/// Between two transactions: what is in the snapshot is not in the journal, and the other way round.
+fn begin(shared: &Arc<Shared>) -> Result<Snapshot, StoreError> {
+    shared.journal.begin()?;
+    shared.snapshot().inspect_err(|_| shared.journal.end())
+}
+
+type Last = Box<dyn FnOnce(&Arc<Shared>) -> Result<(), StoreError> + Send>;
+
+struct Copy {
+    shared: Arc<Shared>,
+    folder: PathBuf,
+}
+
+impl Copy {
+    fn run(
+        &self,
+        snapshot: Snapshot,
+        alone: impl FnOnce(Last) -> Result<(), StoreError>,
+    ) -> Result<(u64, u64), StoreError> {
+        let before = self.shared.file_bytes()?;
+        let path = self.folder.join(COPY_NAME);
+        self.check_room(self.shared.disk_bytes()?)?;
+        backup::write_copy(&snapshot.txn, &path)?;
+        // From here on the file may reuse the pages that were freed since.
+        drop(snapshot);
+        let options = self.shared.options();
+        let backend = file::open_file(&path, options)?.moved_to(&self.folder.join(FILE_NAME));
+        let (database, mut known) = (file::open_database(&backend, options)?, Known::default());
+        loop {
+            let (entries, records) = self.shared.journal.take()?;
+            journal::replay(entries, &database, &mut known)?;
+            if records <= LIMITS.journal_records_last {
+                break;
+            }
+        }
+        let folder = self.folder.clone();
+        alone(Box::new(move |shared| take_place(shared, &folder, backend, database, &mut known)))?;
+        Ok((before, self.shared.file_bytes()?))
+    }
+
+    /// Better no copy than a disk that it fills up.
+    fn check_room(&self, bytes: u64) -> Result<(), StoreError> {
+        if self.shared.disk_free_bytes().is_some_and(|free| free < bytes) {
+            let text = "the disk has too little room for the copy that a compaction makes";
+            return Err(io::Error::new(io::ErrorKind::StorageFull, text).into());
+        }
+        Ok(())
+    }
+
+    /// Closes the old file, which frees its room, as soon as no snapshot reads from it.
+    fn release(&self) {
+        let started = Instant::now();
+        while !self.shared.release_retired() && started.elapsed() < LIMITS.retired_wait {
+            thread::sleep(RETIRED_POLL);
+        }
+    }
+}
+
+/// The last step, by the writer: nothing is committed to the file meanwhile.
+fn take_place(
+    shared: &Arc<Shared>,
+    folder: &Path,
+    backend: SharedBackend,
+    database: Database,
+    known: &mut Known,
+) -> Result<(), StoreError> {
+    let (entries, _) = shared.journal.take()?;
+    journal::replay(entries, &database, known)?;
+    fs::rename(folder.join(COPY_NAME), folder.join(FILE_NAME))?;
+    // From here on the name leads to the copy, so later commits have to go there.
+    shared.replace(backend, database);
+    fs::File::open(folder)?.sync_all()?;
+    Ok(())
+}

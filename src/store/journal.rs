@@ -1,0 +1,131 @@
+//! What is committed while a copy of the file is made, to be committed to the copy as well.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use redb::{Database, Durability};
+
+use super::apply::Tables;
+use super::intern::Known;
+use super::writer::Job;
+use super::{LIMITS, StoreError, upkeep};
+use crate::domain::Wallet;
+
+/// One committed change.
+#[derive(Debug)]
+pub(super) enum Entry {
+    Job(Job),
+    Forget(Wallet, [u64; 4]),
+}
+
+impl Entry {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Job(job) => job.weight(),
+            Self::Forget(..) => 1,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// No copy is being made.
+    #[default]
+    Off,
+    On {
+        entries: Vec<Entry>,
+        weight: usize,
+    },
+    /// The copy can no longer be brought up to date.
+    Abandoned(&'static str),
+}
+
+/// Written by the writer alone, and read by the one who makes the copy.
+#[derive(Debug, Default)]
+pub(super) struct Journal(Mutex<State>);
+
+impl Journal {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// # Errors
+    /// `Invalid` while another copy is being made.
+    pub(super) fn begin(&self) -> Result<(), StoreError> {
+        let mut state = self.state();
+        if let State::On { .. } = *state {
+            return Err(StoreError::Invalid("a second compaction at the same time"));
+        }
+        *state = State::On { entries: Vec::new(), weight: 0 };
+        Ok(())
+    }
+
+    pub(super) fn end(&self) {
+        *self.state() = State::Off;
+    }
+
+    pub(super) fn add(&self, new: impl IntoIterator<Item = Entry>) {
+        let mut state = self.state();
+        let State::On { entries, weight } = &mut *state else { return };
+        for entry in new {
+            *weight += entry.weight();
+            entries.push(entry);
+        }
+        if *weight > LIMITS.journal_records {
+            *state = State::Abandoned("more is written than the copy can take");
+        }
+    }
+
+    pub(super) fn abandon(&self, reason: &'static str) {
+        let mut state = self.state();
+        if let State::On { .. } = *state {
+            *state = State::Abandoned(reason);
+        }
+    }
+
+    /// Takes what was added since the last call, with the count of its records.
+    pub(super) fn take(&self) -> Result<(Vec<Entry>, usize), StoreError> {
+        match &mut *self.state() {
+            State::On { entries, weight } => Ok((std::mem::take(entries), std::mem::take(weight))),
+            State::Abandoned(reason) => Err(StoreError::Invalid(reason)),
+            State::Off => Err(StoreError::Invalid("a journal that was ended")),
+        }
+    }
+}
+
+/// Commits entries to a copy. The same changes in the same order give the same rows and numbers.
+pub(super) fn replay(
+    entries: Vec<Entry>,
+    to: &Database,
+    known: &mut Known,
+) -> Result<(), StoreError> {
+    let mut jobs = Vec::new();
+    for entry in entries {
+        match entry {
+            Entry::Job(job) => jobs.push(job),
+            Entry::Forget(wallet, seed) => {
+                commit(std::mem::take(&mut jobs), to, known)?;
+                upkeep::forget_in(to, &wallet, seed)?;
+            }
+        }
+    }
+    commit(jobs, to, known)
+}
+
+fn commit(jobs: Vec<Job>, to: &Database, known: &mut Known) -> Result<(), StoreError> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    known.changed.clear();
+    let mut txn = to.begin_write()?;
+    txn.set_durability(Durability::Immediate)
+        .map_err(|error| StoreError::Engine(error.to_string()))?;
+    txn.set_quick_repair(true);
+    {
+        let mut tables = Tables::open(&txn)?;
+        for mut job in jobs {
+            job.apply(&mut tables, known)?;
+        }
+    }
+    txn.commit()?;
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! A store with a size: what was not asked for longest makes room, and comes back when asked for.
+
+use std::time::Duration;
+
+use blotter::demo::solana::WalletPlan;
+use blotter::domain::{KeyId, Wallet};
+use blotter::history::{Capacity, HistoryError, Step, WalkRequest, Want};
+
+use crate::support::truth::same;
+use crate::support::world::{Build, World, finish, pages};
+
+const TRADES: u64 = 2_000;
+/// Room for about seven of these wallets, and for the megabyte that an empty store takes.
+const CAP: u64 = 3 << 20;
+
+fn on_file() -> World {
+    let folder = Some(tempfile::tempdir().unwrap());
+    Build { folder, ..Build::default() }.world()
+}
+
+fn limited(world: &World, max_bytes: u64) {
+    world.history.set_capacity(Capacity { max_bytes: Some(max_bytes), min_free_bytes: 0 });
+}
+
+fn written(world: &World) -> u64 {
+    world.store.size().unwrap().unwrap().disk_bytes
+}
+
+async fn stored_rows(world: &World, wallet: Wallet) -> u64 {
+    let view = world.store.view().unwrap();
+    view.wallet(&wallet).await.unwrap().map_or(0, |record| record.count)
+}
+
+/// Reads a wallet to its end, on from each cut, and lets its worker go.
+async fn read(world: &World, wallet: Wallet) {
+    let (mut rows, mut resume, mut ends) = (Vec::new(), None, Vec::new());
+    for _ in 0..20 {
+        let mut walk = world.walk(wallet, Want::All, resume);
+        let (more, end) = finish(&mut walk).await;
+        rows.extend(more);
+        assert!(written(world) <= CAP, "{} bytes are written", written(world));
+        if end.complete && !end.more {
+            same(&rows, &world.truth(wallet));
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            return;
+        }
+        ends.push((end, world.store.size().unwrap()));
+        resume = Some(walk.cursor());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    panic!("the wallet never ended: {ends:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_large_wallets_under_a_cap_are_all_answered_and_never_above_it() {
+    let world = on_file();
+    limited(&world, CAP);
+    let wallets: Vec<Wallet> =
+        (0..10).map(|at| world.add(&format!("w{at}"), WalletPlan::trades(TRADES))).collect();
+    for wallet in &wallets {
+        read(&world, *wallet).await;
+    }
+    let evicted = world.history.metrics().wallets_evicted.get();
+    assert!(evicted >= 3, "{evicted} wallets made room");
+    assert_eq!(stored_rows(&world, wallets[0]).await, 0, "the oldest went first");
+    assert!(stored_rows(&world, wallets[9]).await > 0);
+    // Again, in another order, by pages too.
+    for wallet in wallets.iter().rev().step_by(2) {
+        read(&world, *wallet).await;
+    }
+    same(&pages(&world, wallets[2], 700).await, &world.truth(wallets[2]));
+    assert!(written(&world) <= CAP);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cursor_and_the_usage_outlive_an_eviction() {
+    let world = on_file();
+    let wallet = world.add("first", WalletPlan::trades(TRADES));
+    let mut walk = world.walk(wallet, Want::Rows(500), None);
+    let (mut rows, _) = finish(&mut walk).await;
+    let cursor = walk.cursor();
+    drop(walk);
+    read(&world, wallet).await;
+    let counted = world.history.usage(KeyId(1)).await.unwrap();
+    assert_eq!(counted, u64::try_from(world.truth(wallet).len()).unwrap());
+    limited(&world, CAP);
+    for at in 0..7 {
+        read(&world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
+    }
+    assert_eq!(stored_rows(&world, wallet).await, 0, "it was evicted");
+    let counted = world.history.usage(KeyId(1)).await.unwrap();
+    let mut walk = world.walk(wallet, Want::All, Some(cursor));
+    let (more, end) = finish(&mut walk).await;
+    assert!(end.complete, "{end:?}");
+    rows.extend(more);
+    same(&rows, &world.truth(wallet));
+    assert_eq!(world.history.usage(KeyId(1)).await.unwrap(), counted, "read again, not counted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_followed_wallet_is_never_evicted() {
+    let world = on_file();
+    let followed = world.add("followed", WalletPlan::trades(TRADES));
+    let request = WalkRequest { follow: true, ..World::request(followed, Want::All) };
+    let mut walk = world.history.walk(request).unwrap();
+    let count = u64::try_from(world.truth(followed).len()).unwrap();
+    while !walk.is_live() {
+        assert!(matches!(walk.next().await, Step::Rows(_)));
+    }
+    limited(&world, CAP);
+    for at in 0..7 {
+        read(&world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
+    }
+    assert_eq!(stored_rows(&world, followed).await, count);
+    assert!(world.history.metrics().wallets_evicted.get() > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wallet_larger_than_the_cap_ends_with_a_reason_and_leaves_room_for_others() {
+    let world = on_file();
+    limited(&world, CAP);
+    let (small, huge) = (
+        world.add("small", WalletPlan::trades(300)),
+        world.add("huge", WalletPlan::trades(25_000)),
+    );
+    let (rows, end) = finish(&mut world.walk(huge, Want::All, None)).await;
+    assert!(!end.complete && !rows.is_empty());
+    let Some(HistoryError::Store { detail }) = end.error else { panic!("{:?}", end.error) };
+    assert!(detail.contains("max_size"), "{detail}");
+    assert!(written(&world) <= CAP);
+    // Its own background load has to end first.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    world.history.set_paused(true);
+    let rows = pages(&world, small, 1_000).await;
+    same(&rows, &world.truth(small));
+}
