@@ -547,7 +547,7 @@ impl Worker {
             return self.note_cut(first).await;
         }
         tracing::warn!(%error, "loading a wallet failed");
-        self.board.tell_failure(public(error));
+        self.board.tell_failure(HistoryError::from(error));
         let pause = self.pause;
         self.pause = (pause * 2).min(self.inner.limits.retry_pause_max);
         // A new demand is worth an early try, but not a storm of them.
@@ -594,23 +594,6 @@ impl Inner {
 
 /// Ready after that time; never without one.
 async fn after(time: Option<Duration>) {
-    match time {
-        Some(time) => sleep(time).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn public(error: IngestError) -> HistoryError {
-    match error {
-        IngestError::History(error) => error,
-        IngestError::Upstream(UpstreamError::HistoryCut { first }) => {
-            HistoryError::HistoryCut { first }
-        }
-        IngestError::Upstream(UpstreamError::NotAWallet { reason }) => {
-            HistoryError::NotAWallet { detail: reason }
-        }
-        IngestError::Upstream(error) => {
-            HistoryError::UpstreamUnavailable { detail: error.to_string() }
-        }
-    }
+    let Some(time) = time else { return std::future::pending().await };
+    sleep(time).await;
 }

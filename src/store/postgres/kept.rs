@@ -7,12 +7,12 @@ use foldhash::HashMap;
 
 /// Entries up to a number; one too many begins anew.
 #[derive(Debug)]
-pub(super) struct Kept<K, V> {
+pub(super) struct CachedState<K, V> {
     entries: Mutex<HashMap<K, V>>,
     max: usize,
 }
 
-impl<K: Eq + Hash, V: Clone> Kept<K, V> {
+impl<K: Eq + Hash, V: Clone> CachedState<K, V> {
     pub(super) fn new(max: usize) -> Self {
         Self { entries: Mutex::default(), max }
     }

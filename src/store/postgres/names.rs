@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::LIMITS;
 use super::call::{CallError, Connection};
-use super::kept::Kept;
+use super::kept::CachedState;
 use super::store::{Inner, signed, small, unsigned};
 use crate::domain::{Address, ChainId, Family, Token, UnixMillis};
 use crate::store::codec::corrupt;
@@ -17,11 +17,11 @@ use crate::store::{StoreError, TokenRecord};
 /// Names do not change but that a token learns its symbol or decimals: one that lacks them is asked
 /// for again.
 #[derive(Debug)]
-pub(super) struct Names {
-    tokens: Kept<u32, (Arc<Token>, Option<Instant>)>,
-    records: Kept<(ChainId, Address), (u32, TokenRecord)>,
-    venues: Kept<u32, Arc<str>>,
-    venue_ids: Kept<Arc<str>, u32>,
+pub(super) struct NameCache {
+    tokens: CachedState<u32, (Arc<Token>, Option<Instant>)>,
+    records: CachedState<(ChainId, Address), (u32, TokenRecord)>,
+    venues: CachedState<u32, Arc<str>>,
+    venue_ids: CachedState<Arc<str>, u32>,
 }
 
 /// The names of one slice, by number.
@@ -70,14 +70,14 @@ fn read_token(row: &tokio_postgres::Row) -> Result<(u32, TokenRecord), CallError
     Ok((id, record))
 }
 
-impl Names {
+impl NameCache {
     pub(super) fn new() -> Self {
         let max = LIMITS.names_known;
         Self {
-            tokens: Kept::new(max),
-            records: Kept::new(max),
-            venues: Kept::new(max),
-            venue_ids: Kept::new(max),
+            tokens: CachedState::new(max),
+            records: CachedState::new(max),
+            venues: CachedState::new(max),
+            venue_ids: CachedState::new(max),
         }
     }
 

@@ -17,7 +17,7 @@ struct Migration {
 
 const MIGRATIONS: &[Migration] = &[Migration { compatible: 1, sql: include_str!("schema_1.sql") }];
 
-/// One process migrates at a time: whoever comes second finds it done.
+/// One process migrates at a time; the second one finds it done.
 const PREPARE: &str = "
 CREATE SCHEMA IF NOT EXISTS blotter;
 CREATE TABLE IF NOT EXISTS blotter.schema_version (

@@ -35,7 +35,7 @@ CREATE TABLE blotter.wanted_value (
     chain integer NOT NULL,
     wallet bigint NOT NULL,
     key bytea NOT NULL,
-    beside bytea,
+    side_payment bytea,
     PRIMARY KEY (chain, wallet, key)
 );
 CREATE INDEX wanted_value_key ON blotter.wanted_value (chain, key);

@@ -7,9 +7,9 @@ use deadpool_postgres::Pool;
 use tokio_postgres::Row;
 
 use super::call::{CallError, Connection, repeated};
-use super::kept::Kept;
+use super::kept::CachedState;
 use super::lease::Lease;
-use super::names::Names;
+use super::names::NameCache;
 use super::view::PgView;
 use super::{LIMITS, SharedOptions, connect, schema};
 use crate::domain::Wallet;
@@ -26,14 +26,14 @@ pub(in crate::store) struct PgStore {
 #[derive(Debug)]
 pub(super) struct Inner {
     pool: Pool,
-    pub(super) names: Names,
+    pub(super) names: NameCache,
     pub(super) lease: Lease,
     /// Numbers of wallets by address.
-    pub(super) ids: Kept<Wallet, WalletId>,
+    pub(super) ids: CachedState<Wallet, WalletId>,
     /// What each number stands for; that never changes.
-    pub(super) wallets: Kept<WalletId, Wallet>,
+    pub(super) wallets: CachedState<WalletId, Wallet>,
     /// Of wallets that this process wrote last.
-    pub(super) states: Kept<WalletId, Stored>,
+    pub(super) states: CachedState<WalletId, Stored>,
     pub(super) failures: Failures,
     closed: AtomicBool,
 }
@@ -100,11 +100,11 @@ impl PgStore {
         repeated!(failures, schema::migrate(&pool))?;
         let inner = Arc::new(Inner {
             pool,
-            names: Names::new(),
+            names: NameCache::new(),
             lease: Lease::default(),
-            ids: Kept::new(LIMITS.wallets_known),
-            wallets: Kept::new(LIMITS.wallets_known),
-            states: Kept::new(LIMITS.states_known),
+            ids: CachedState::new(LIMITS.wallets_known),
+            wallets: CachedState::new(LIMITS.wallets_known),
+            states: CachedState::new(LIMITS.states_known),
             failures,
             closed: AtomicBool::new(false),
         });

@@ -18,7 +18,7 @@ pub(super) struct Waiting {
     pub(super) epoch: u64,
     pub(super) start: Vec<u8>,
     pub(super) end: Vec<u8>,
-    pub(super) beside: Units,
+    pub(super) side_payment: Units,
     pub(super) place: WantedPlace,
 }
 
@@ -41,7 +41,7 @@ impl Inner {
         behind: &WantedPlace,
         limit: usize,
     ) -> Result<Vec<Waiting>, CallError> {
-        let sql = "SELECT wanted.wallet, epoch, key, beside
+        let sql = "SELECT wanted.wallet, epoch, key, side_payment
                    FROM blotter.wanted_value wanted JOIN blotter.wallet_state state
                        ON state.wallet = wanted.wallet
                    WHERE chain = $1 AND key > $2 ORDER BY key LIMIT $3";
@@ -53,13 +53,13 @@ impl Inner {
             let key: Vec<u8> = row.try_get(2)?;
             let (_, start, end) =
                 rows_of_wanted(&key).ok_or_else(|| corrupt(WANTED_VALUES, "a short key"))?;
-            let beside: Option<&[u8]> = row.try_get(3)?;
+            let side_payment: Option<&[u8]> = row.try_get(3)?;
             Ok(Waiting {
                 id: wallet_id(row.try_get(0)?)?,
                 epoch: unsigned(row.try_get(1)?),
                 start,
                 end,
-                beside: beside.and_then(Units::try_from_be_slice).unwrap_or_default(),
+                side_payment: side_payment.and_then(Units::try_from_be_slice).unwrap_or_default(),
                 place: WantedPlace(key),
             })
         };

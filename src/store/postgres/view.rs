@@ -423,7 +423,7 @@ impl PgView {
                 id: place.id,
                 epoch: place.epoch,
                 trades: rows.into_iter().map(|row| row.trade).collect(),
-                side_payment: place.beside,
+                side_payment: place.side_payment,
                 place: place.place,
             });
         }

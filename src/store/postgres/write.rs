@@ -316,7 +316,7 @@ impl Inner {
     }
 
     /// Deletes the rows between the heights of a chunk. Returns those whose value, or whose lack of
-    /// one, their transactions do not tell, and those that a second read leaves where they are.
+    /// one, does not come from their transactions, and those that a second read leaves where they are.
     async fn clear(
         &self,
         connection: &Connection,
@@ -498,9 +498,10 @@ impl Inner {
         let waits = |row: &StoredTrade| row.valued == ValueSource::Pending;
         let mut wanted: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::new();
         for ((key, _), trade) in rows.iter().zip(trades).filter(|((_, row), _)| waits(row)) {
-            let beside = chunk.side_payment.get(&trade.key.tx).filter(|units| !units.is_zero());
-            let beside = beside.map(|units| units.to_be_bytes::<32>().to_vec());
-            wanted.push((wanted_value_key(wallet.chain, key.bytes()), beside));
+            let side_payment =
+                chunk.side_payment.get(&trade.key.tx).filter(|units| !units.is_zero());
+            let side_payment = side_payment.map(|units| units.to_be_bytes::<32>().to_vec());
+            wanted.push((wanted_value_key(wallet.chain, key.bytes()), side_payment));
         }
         for (key, _) in unseen.iter().filter(|(_, row)| waits(row)) {
             wanted.push((wanted_value_key(wallet.chain, key.bytes()), None));
@@ -509,14 +510,14 @@ impl Inner {
         if wanted.is_empty() {
             return Ok(());
         }
-        let (keys, besides): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
-        let sql = "INSERT INTO blotter.wanted_value (chain, wallet, key, beside)
+        let (keys, side_payments): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
+        let sql = "INSERT INTO blotter.wanted_value (chain, wallet, key, side_payment)
                    SELECT DISTINCT ON (k) $1::integer, $2::bigint, k, b
                    FROM unnest($3::bytea[], $4::bytea[]) AS new(k, b) ORDER BY k, b
                    ON CONFLICT (chain, wallet, key)
-                   DO UPDATE SET beside = coalesce(EXCLUDED.beside, wanted_value.beside)";
+                   DO UPDATE SET side_payment = coalesce(EXCLUDED.side_payment, wanted_value.side_payment)";
         let args: &super::call::Arguments<'_> =
-            &[&names::chain(wallet.chain), &number(chunk.id), &keys, &besides];
+            &[&names::chain(wallet.chain), &number(chunk.id), &keys, &side_payments];
         connection.execute(sql, args).await?;
         Ok(())
     }
@@ -569,7 +570,7 @@ impl Prepared<'_> {
     }
 }
 
-/// Prices alone, whatever becomes of the rows.
+/// Prices alone; the rows are written apart from them.
 impl Inner {
     pub(super) async fn prices_of(
         &self,
