@@ -40,6 +40,11 @@ impl Guarded {
         self.walk.is_live()
     }
 
+    /// See [`Walk::is_prompt`].
+    pub(super) fn is_prompt(&self) -> bool {
+        self.walk.is_prompt()
+    }
+
     pub(super) async fn as_of(&self) -> Option<AsOf> {
         self.walk.as_of().await
     }

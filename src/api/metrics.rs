@@ -157,6 +157,12 @@ impl Collector for Collected {
             gauge(&mut encoder, "store_wallets", "Wallets stored", stats.wallets)?;
             gauge(&mut encoder, "store_tokens", "Tokens stored", stats.tokens)?;
         }
+        if let Some(sharing) = self.history.sharing() {
+            let help = "Processes that share the store";
+            gauge(&mut encoder, "store_processes", help, sharing.processes.into())?;
+            let help = "Calls to the shared store that failed, most of them repeated";
+            counter(&mut encoder, "store_failed_calls", help, sharing.failed_calls)?;
+        }
         self.capacity(&mut encoder)?;
         self.upstream(&mut encoder)
     }

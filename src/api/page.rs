@@ -98,7 +98,8 @@ impl Page {
     async fn next_frame(&mut self) -> Option<Bytes> {
         while !self.ended && self.out.len() < self.app.limits.frame_bytes {
             // What is written goes out before the walk is waited for.
-            let step = match self.walk.next().now_or_never() {
+            let prompt = if self.walk.is_prompt() { self.walk.next().now_or_never() } else { None };
+            let step = match prompt {
                 Some(step) => step,
                 None if self.out.is_empty() => self.walk.next().await,
                 None => break,

@@ -86,7 +86,8 @@ impl Lines {
         };
         let mut frame = Vec::new();
         self.write(&mut frame, &step);
-        while !self.ended && frame.len() < self.app.limits.frame_bytes {
+        let is_prompt = self.walk.is_prompt();
+        while is_prompt && !self.ended && frame.len() < self.app.limits.frame_bytes {
             match self.walk.next().now_or_never() {
                 Some(step) => self.write(&mut frame, &step),
                 None => break,

@@ -39,12 +39,39 @@ pub(super) struct Common {
     /// Folder of trades, keys and usage [variable: BLOTTER_DATA_DIR] [default: blotter-data]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) data_dir: Option<PathBuf>,
+    /// A PostgreSQL database to use as the store in place of the folder, by its address; better by
+    /// the variable, as others see flags [variable: BLOTTER_STORAGE_URL]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(super) storage_url: Option<String>,
     /// Logs as JSON lines; what is logged: BLOTTER_LOG, e.g. "info" or "blotter=debug"
     #[arg(long, global = true)]
     pub(super) log_json: bool,
     /// Nothing but results and errors: no progress
     #[arg(long, short, global = true)]
     pub(super) quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct StorageArgs {
+    #[command(subcommand)]
+    pub(super) command: StorageCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum StorageCommand {
+    /// Copy all wallets, usage and keys from one store into another, and hold the copies against
+    /// what they were made from; run again, it goes on where it stopped
+    Copy(CopyArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct CopyArgs {
+    /// A data folder, or the address of a database (postgres://…)
+    #[arg(long, value_name = "STORE")]
+    pub(super) from: String,
+    /// The same; what it holds of other wallets stays
+    #[arg(long, value_name = "STORE")]
+    pub(super) to: String,
 }
 
 #[derive(Debug, Subcommand)]
@@ -73,6 +100,8 @@ pub(super) enum Command {
     Compact,
     /// Delete all that is stored of a wallet, while no server has the data folder open
     Forget(ForgetArgs),
+    /// Move a store between a data folder and a database
+    Storage(StorageArgs),
     /// Look after a running server, by the socket in its data folder
     Admin(AdminArgs),
     /// Print the completions for a shell
@@ -406,8 +435,11 @@ impl Args {
             | Command::Man
             | Command::Keys(_)
             | Command::Chains(_)
+            | Command::Storage(_)
             | Command::Config => None,
         };
-        Flags { config: self.common.config.clone(), data_dir: self.common.data_dir.clone(), listen }
+        let storage_url = self.common.storage_url.as_deref().and_then(|url| url.parse().ok());
+        let (config, data_dir) = (self.common.config.clone(), self.common.data_dir.clone());
+        Flags { config, data_dir, storage_url, listen }
     }
 }

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::config_chains::{ChainLayer, check_chain, own_chain};
 use super::config_estimates::Estimates;
 use super::environment::Environment;
-use super::secret::OptionalUrl;
+use super::secret::{OptionalSecret, OptionalUrl};
+use super::storage::StorageEngine;
 use super::units::{OptionalSize, Rate, Size, Wait, serde_as_text};
 use crate::api::{Hosts, Proxies};
 use crate::registry::{OwnChain, Registry};
@@ -88,6 +89,9 @@ section!(Server, ServerLayer, "server", {
 section!(Storage, StorageLayer, "storage", {
     path: PathBuf,
     cache: Size,
+    engine: StorageEngine,
+    url: OptionalSecret,
+    connections: u32,
     max_size: OptionalSize,
     min_free: Size,
 });
@@ -156,6 +160,7 @@ serde_as_text!(OptionalListen);
 pub(super) struct Flags {
     pub(super) config: Option<PathBuf>,
     pub(super) data_dir: Option<PathBuf>,
+    pub(super) storage_url: Option<OptionalSecret>,
     pub(super) listen: Option<Listen>,
 }
 
@@ -312,7 +317,11 @@ fn file_text(
 fn flag_layer(flags: &Flags) -> Layer {
     Layer {
         server: ServerLayer { listen: flags.listen, ..ServerLayer::default() },
-        storage: StorageLayer { path: flags.data_dir.clone(), ..StorageLayer::default() },
+        storage: StorageLayer {
+            path: flags.data_dir.clone(),
+            url: flags.storage_url.clone(),
+            ..StorageLayer::default()
+        },
         prices: PricesLayer::default(),
         log: LogLayer::default(),
         audit: AuditLayer::default(),

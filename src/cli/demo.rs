@@ -14,7 +14,8 @@ use super::config::{Config, Listen};
 use super::config_chains::{ChainLayer, Endpoint, Explorer};
 use super::engine::random_seed;
 use super::errors::CliError;
-use super::keys_file::{KeyTerms, KeysFile, create_private_folder};
+use super::key_store::KeyStore;
+use super::keys_file::{KeyTerms, create_private_folder};
 use super::secret::SecretUrl;
 use super::serve::{Serving, announce, tell};
 use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
@@ -111,7 +112,9 @@ pub(super) async fn run(
     // What is configured is about real chains.
     config.chains = layers(&chains, &registry)?;
     let terms = KeyTerms { name: Some("demo".to_owned()), ..KeyTerms::default() };
-    let key = KeysFile::new(&config.storage.path).create(terms, SystemClock.now())?.key;
+    let keys = KeyStore::open(&config).await?;
+    let key = keys.create(terms, SystemClock.now()).await?.key;
+    drop(keys);
     let serving = Serving::open(&config, registry, &transport, None).await?;
     serving.tasks().spawn(move_heads(chains.clone(), serving.tasks().clone()));
     if let Some(listen) = args.node {

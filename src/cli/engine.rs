@@ -6,36 +6,30 @@ use std::time::Duration;
 use super::clock::SystemClock;
 use super::config::Config;
 use super::errors::CliError;
+use super::key_store::KeyStore;
 use super::sources::{candles, sources};
+use super::storage;
 use crate::history::{Capacity, History, HistoryLimits, HistoryParts, Tasks};
 use crate::registry::Registry;
 use crate::rpc::Transport;
-use crate::store::{Store, StoreError, StoreOptions};
 
 /// The running parts, from the store up to the history.
 pub(super) struct Engine {
     pub(super) history: History,
+    pub(super) keys: KeyStore,
     pub(super) tasks: Tasks,
     stop_wait_max: Duration,
 }
 
 impl Engine {
     /// Opens the store and makes a source for each chain that is enabled. Needs a runtime.
-    pub(super) fn open(
+    pub(super) async fn open(
         config: &Config,
         registry: Arc<Registry>,
         transport: &Arc<dyn Transport>,
     ) -> Result<Self, CliError> {
-        let cache_bytes = usize::try_from(config.storage.cache.0).unwrap_or(usize::MAX);
-        let opened = Store::open(&config.storage.path, StoreOptions { cache_bytes });
-        let store = opened.map_err(|error| {
-            let what = if matches!(error, StoreError::Locked { .. }) {
-                "the data folder is in use; `blotter history --url URL --key KEY` asks the running server"
-            } else {
-                "the data folder cannot be used"
-            };
-            CliError::failed(what, error)
-        })?;
+        let store = storage::open(config).await?;
+        let keys = KeyStore::of(config, &store);
         let candles = candles(config, &registry, transport)?;
         let sources = sources(config, &registry, transport)?;
         let tasks = Tasks::new();
@@ -49,7 +43,7 @@ impl Engine {
             tasks: tasks.clone(),
         });
         history.set_capacity(capacity(config));
-        Ok(Self { history, tasks, stop_wait_max: config.server.shutdown_wait.0 })
+        Ok(Self { history, keys, tasks, stop_wait_max: config.server.shutdown_wait.0 })
     }
 
     /// Ends all work and closes the store.

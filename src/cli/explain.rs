@@ -107,7 +107,7 @@ async fn here(
     wallet: Wallet,
     tx: TxId,
 ) -> Result<String, CliError> {
-    let engine = context.engine()?;
+    let engine = context.engine().await?;
     let explained = engine.history.explain(wallet, tx).await;
     engine.close().await?;
     let explained =

@@ -8,27 +8,28 @@ use super::args::{CreateArgs, KeysCommand};
 use super::audit::Audit;
 use super::config::Config;
 use super::errors::CliError;
-use super::keys_file::{KeyTerms, KeysFile, Moment};
+use super::key_store::KeyStore;
+use super::keys_file::{KeyTerms, Moment};
 use super::table::{Align, format};
 use super::units::Wait;
 use crate::api::read_time;
 use crate::domain::{UnixMillis, UnixSeconds};
 use crate::registry::Registry;
 
-pub(super) fn run(
+pub(super) async fn run(
     command: &KeysCommand,
     config: &Config,
     registry: &Registry,
     now: UnixMillis,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let file = KeysFile::new(&config.storage.path);
+    let file = KeyStore::open(config).await?;
     let audit = Audit::new(&config.storage.path, config.log.audit);
     match command {
-        KeysCommand::Create(args) => create(args, &file, registry, now, &audit, out),
-        KeysCommand::List { json } => list(*json, &file, now, out),
+        KeysCommand::Create(args) => create(args, &file, registry, now, &audit, out).await,
+        KeysCommand::List { json } => list(*json, &file, now, out).await,
         KeysCommand::Revoke { id, json } => {
-            file.revoke(*id, now)?;
+            file.revoke(*id, now).await?;
             audit.record("key revoked", &json!({ "key": id }));
             let line = if *json {
                 json!({"id": id, "revoked": true}).to_string()
@@ -40,9 +41,9 @@ pub(super) fn run(
     }
 }
 
-fn create(
+async fn create(
     args: &CreateArgs,
-    file: &KeysFile,
+    file: &KeyStore,
     registry: &Registry,
     now: UnixMillis,
     audit: &Audit,
@@ -57,7 +58,8 @@ fn create(
     let expires = args.expires.as_deref().map(|text| expiry(text, now)).transpose()?;
     let (rate, quota, streams) = (args.rate, args.quota, args.streams);
     let created = file
-        .create(KeyTerms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)?;
+        .create(KeyTerms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)
+        .await?;
     audit.record("key created", &json!({ "key": created.id, "name": args.name }));
     let written = if args.json {
         writeln!(out, "{}", json!({"id": created.id, "key": created.key}))
@@ -68,13 +70,13 @@ fn create(
     written.map_err(CliError::Output)
 }
 
-fn list(
+async fn list(
     as_json: bool,
-    file: &KeysFile,
+    file: &KeyStore,
     now: UnixMillis,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let keys = file.list()?;
+    let keys = file.list().await?;
     if as_json {
         let keys: Vec<_> = keys
             .iter()

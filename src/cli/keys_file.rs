@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::units::{Rate, serde_as_text};
 use crate::domain::{KeyId, UnixMillis, UnixSeconds};
+use crate::store::StoreError;
 
 const FILE_NAME: &str = "keys.toml";
 const NEW_NAME: &str = "keys.toml.new";
@@ -39,6 +40,10 @@ pub(super) enum KeysError {
     Random(String),
     #[error("there is no key {0}; `blotter keys list` shows them")]
     NoSuchKey(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("other processes keep changing the keys; try again")]
+    Contended,
 }
 
 /// A key's id as people see it: 12 hex digits.
@@ -197,11 +202,7 @@ impl KeysFile {
     }
 
     pub(super) fn parse(&self, text: &str) -> Result<Vec<KeyEntry>, KeysError> {
-        let document: Document = toml::from_str(text).map_err(|error| KeysError::Wrong {
-            path: self.folder.join(FILE_NAME),
-            reason: error.message().to_owned(),
-        })?;
-        Ok(document.key)
+        parse(&self.folder.join(FILE_NAME), text)
     }
 
     pub(super) fn list(&self) -> Result<Vec<KeyEntry>, KeysError> {
@@ -226,15 +227,10 @@ impl KeysFile {
 
     /// Ends a key; one that was revoked stays as it is.
     pub(super) fn revoke(&self, id: ShownId, now: UnixMillis) -> Result<(), KeysError> {
-        self.change(|keys| {
-            let key = keys.iter_mut().find(|key| key.id == id);
-            let key = key.ok_or_else(|| KeysError::NoSuchKey(id.to_string()))?;
-            key.revoked.get_or_insert(Moment(now.seconds()));
-            Ok(())
-        })
+        self.change(|keys| revoke(keys, id, now))
     }
 
-    fn change<T>(
+    pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
     ) -> Result<T, KeysError> {
@@ -245,12 +241,8 @@ impl KeysFile {
         let lock = lock.map_err(|source| self.file_error("open", &lock_path, source))?;
         lock.lock().map_err(|source| self.file_error("lock", &lock_path, source))?;
         let before = self.text()?;
-        let mut keys = self.parse(&before)?;
-        let result = change(&mut keys)?;
         let path = self.folder.join(FILE_NAME);
-        let text = toml::to_string(&Document { key: keys })
-            .map_err(|error| KeysError::Wrong { path: path.clone(), reason: error.to_string() })?;
-        let text = format!("{HEAD}{text}");
+        let (text, result) = edited(&path, &before, change)?;
         if text != before {
             self.replace(&path, &text).map_err(|source| self.file_error("write", &path, source))?;
         }
@@ -273,7 +265,40 @@ impl KeysFile {
     }
 }
 
-fn add(keys: &mut Vec<KeyEntry>, terms: KeyTerms, now: UnixMillis) -> Result<Created, KeysError> {
+/// The keys of a text; `path` is where it stands.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<KeyEntry>, KeysError> {
+    let wrong = |error: toml::de::Error| KeysError::Wrong {
+        path: path.to_owned(),
+        reason: error.message().to_owned(),
+    };
+    toml::from_str(text).map(|document: Document| document.key).map_err(wrong)
+}
+
+/// The text with a change to its keys.
+pub(super) fn edited<T>(
+    path: &Path,
+    before: &str,
+    change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
+) -> Result<(String, T), KeysError> {
+    let mut keys = parse(path, before)?;
+    let outcome = change(&mut keys)?;
+    let text = toml::to_string(&Document { key: keys })
+        .map_err(|error| KeysError::Wrong { path: path.to_owned(), reason: error.to_string() })?;
+    Ok((format!("{HEAD}{text}"), outcome))
+}
+
+pub(super) fn revoke(keys: &mut [KeyEntry], id: ShownId, now: UnixMillis) -> Result<(), KeysError> {
+    let key = keys.iter_mut().find(|key| key.id == id);
+    let key = key.ok_or_else(|| KeysError::NoSuchKey(id.to_string()))?;
+    key.revoked.get_or_insert(Moment(now.seconds()));
+    Ok(())
+}
+
+pub(super) fn add(
+    keys: &mut Vec<KeyEntry>,
+    terms: KeyTerms,
+    now: UnixMillis,
+) -> Result<Created, KeysError> {
     let mut secret = [0; KEY_BYTES];
     let mut id = [0; 8];
     let random = |error: getrandom::Error| KeysError::Random(error.to_string());

@@ -1,9 +1,10 @@
-//! Keeps a running server's keys equal to the keys file.
+//! Keeps a running server's keys equal to the keys of its store.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::keys_file::{KeyEntry, KeysError, KeysFile};
+use super::key_store::KeyStore;
+use super::keys_file::{KeyEntry, KeysError};
 use crate::api::{KeyInfo, KeyRing, Keys};
 use crate::domain::UnixMillis;
 use crate::history::Tasks;
@@ -14,18 +15,20 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// The keys of the file, and the text that they were read from.
 pub(super) struct KeysWatch {
-    file: KeysFile,
+    file: KeyStore,
     registry: Arc<Registry>,
-    text: Mutex<String>,
+    /// With the processes among which what a key may do at a time is shared.
+    known: Mutex<(String, u32)>,
     pub(super) keys: Keys,
 }
 
 impl KeysWatch {
     /// Reads the keys once; a file that cannot be used is an error only here.
-    pub(super) fn new(file: KeysFile, registry: Arc<Registry>) -> Result<Self, KeysError> {
-        let text = file.text()?;
-        let keys = Keys::new(ring(&file.parse(&text)?, &registry));
-        Ok(Self { file, registry, text: Mutex::new(text), keys })
+    pub(super) async fn new(file: KeyStore, registry: Arc<Registry>) -> Result<Self, KeysError> {
+        let text = file.text().await?;
+        let processes = file.processes();
+        let keys = Keys::new(ring(&file.parse(&text)?, &registry, processes));
+        Ok(Self { file, registry, known: Mutex::new((text, processes)), keys })
     }
 
     /// Follows the file until the tasks are asked to end.
@@ -35,33 +38,36 @@ impl KeysWatch {
                 () = tasks.cancelled() => return,
                 () = tokio::time::sleep(POLL_EVERY) => {}
             }
-            if let Err(error) = self.follow() {
+            if let Err(error) = self.follow().await {
                 tracing::warn!(%error, "the keys file cannot be used; the keys stay as they were");
             }
         }
     }
 
-    /// Puts the file's keys in force where it has changed.
-    pub(super) fn follow(&self) -> Result<(), KeysError> {
+    /// Puts the keys in force where they, or the number of processes, have changed.
+    pub(super) async fn follow(&self) -> Result<(), KeysError> {
         // The whole text is compared: times and sizes of files can stay the same over a change.
-        let text = self.file.text()?;
-        let mut known = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-        if text != *known {
-            let entries = self.file.parse(&text);
-            *known = text;
+        let now = (self.file.text().await?, self.file.processes());
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if now != *known {
+            let entries = self.file.parse(&now.0);
+            let processes = now.1;
+            *known = now;
             let entries = entries?;
-            tracing::info!(keys = entries.len(), "the keys have changed");
-            self.keys.replace(ring(&entries, &self.registry));
+            tracing::info!(keys = entries.len(), processes, "the keys have changed");
+            self.keys.replace(ring(&entries, &self.registry, processes));
         }
         Ok(())
     }
 }
 
-fn ring(entries: &[KeyEntry], registry: &Registry) -> KeyRing {
-    entries.iter().map(|entry| (entry.hash.0, info(entry, registry))).collect()
+fn ring(entries: &[KeyEntry], registry: &Registry, processes: u32) -> KeyRing {
+    entries.iter().map(|entry| (entry.hash.0, info(entry, registry, processes))).collect()
 }
 
-fn info(entry: &KeyEntry, registry: &Registry) -> KeyInfo {
+/// Each of several processes allows its share of a key's rate and streams; the quota is counted over
+/// all of them.
+fn info(entry: &KeyEntry, registry: &Registry, processes: u32) -> KeyInfo {
     let known = |slug: &String| registry.chain_named(slug).map(|chain| chain.id);
     // No key can read a chain that the table no longer has, so leaving it out widens nothing.
     let chains = || entry.chains.iter().filter_map(known).collect();
@@ -69,9 +75,9 @@ fn info(entry: &KeyEntry, registry: &Registry) -> KeyInfo {
         id: entry.id.0,
         public_id: entry.id.to_string(),
         name: entry.name.clone(),
-        rate_millis: entry.rate.map(|rate| rate.millis),
+        rate_millis: entry.rate.map(|rate| (rate.millis / u64::from(processes)).max(1)),
         quota: entry.quota,
-        streams: entry.streams,
+        streams: entry.streams.map(|streams| streams.div_ceil(processes)),
         chains: (!entry.chains.is_empty()).then(chains),
         expires: entry.expires.map(|at| UnixMillis(u64::from(at.0.0) * 1000)),
         revoked: entry.revoked.is_some(),

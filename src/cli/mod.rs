@@ -26,6 +26,7 @@ mod export;
 pub mod fuzzing;
 mod history;
 mod http_get;
+mod key_store;
 mod keys;
 mod keys_file;
 mod keys_watch;
@@ -45,6 +46,8 @@ mod serve;
 mod shell;
 mod signals;
 mod sources;
+mod storage;
+mod storage_copy;
 mod table;
 mod target;
 mod tax;
@@ -129,13 +132,17 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
         | Command::Verify(_)
         | Command::Forget(_) => read_wallet(args, &config, &registry, environment, &mut out),
         Command::Keys(args) => {
-            keys::run(&args.command, &config, &registry, SystemClock.now(), &mut out)
+            let now = SystemClock.now();
+            runtime()?.block_on(keys::run(&args.command, &config, &registry, now, &mut out))
         }
         Command::Chains(args) if args.check => {
             let transport = http()?;
             runtime()?.block_on(check::run(args.json, &config, &registry, &transport, &mut out))
         }
         Command::Chains(args) => chains::run(args.json, &config, &registry, &mut out),
+        Command::Storage(args) => {
+            runtime()?.block_on(storage_copy::run(&args.command, &config, &registry, &mut out))
+        }
         Command::Admin(args) => admin::run(args, &config, &registry, &mut out),
         Command::Backup(args) => upkeep::backup(args, &config, &mut out),
         Command::Compact => upkeep::compact(&config, &mut out),
@@ -180,12 +187,13 @@ fn read_wallet(
         Command::Pnl(args) => pnl::run(args, &context, &runtime()?, out),
         Command::Explain(args) => explain::run(args, &context, &runtime()?, out),
         Command::Verify(args) => verify::run(args, &context, &runtime()?, out),
-        Command::Forget(args) => upkeep::forget(args, &context, out),
+        Command::Forget(args) => runtime()?.block_on(upkeep::forget(args, &context, out)),
         Command::Demo(_)
         | Command::Serve(_)
         | Command::Keys(_)
         | Command::Chains(_)
         | Command::Backup(_)
+        | Command::Storage(_)
         | Command::Compact
         | Command::Admin(_)
         | Command::Completions(_)

@@ -85,8 +85,8 @@ impl Context<'_> {
         std::io::stdout().is_terminal() && self.environment.get("NO_COLOR").is_none()
     }
 
-    pub(super) fn engine(&self) -> Result<Engine, CliError> {
-        Engine::open(self.config, Arc::clone(self.registry), self.transport)
+    pub(super) async fn engine(&self) -> Result<Engine, CliError> {
+        Engine::open(self.config, Arc::clone(self.registry), self.transport).await
     }
 }
 
@@ -139,7 +139,7 @@ impl<'a> Reading<'a> {
         if let Some(asked) = &self.asked {
             return client::read(asked, sink, progress, resume).await;
         }
-        let engine = self.context.engine()?;
+        let engine = self.context.engine().await?;
         let outcome = self.read_here(&engine.history, sink, progress, resume).await;
         let coverage = self.coverage_note(&engine.history).await;
         let closed = engine.close().await;

@@ -25,7 +25,7 @@ use crate::sources::Source;
 pub(super) type Load = Box<dyn Fn() -> Result<Config, CliError> + Send + Sync>;
 
 /// Settings that are read once, at the start.
-const AT_START: [&str; 12] = [
+const AT_START: [&str; 15] = [
     "server.listen",
     "server.metrics_listen",
     "server.connections",
@@ -34,6 +34,9 @@ const AT_START: [&str; 12] = [
     "server.shutdown_wait",
     "storage.path",
     "storage.cache",
+    "storage.engine",
+    "storage.url",
+    "storage.connections",
     "log.access",
     "log.audit",
     "audit.calls_per_hour",
@@ -154,7 +157,14 @@ fn in_force(running: &Config, wanted: Config) -> Config {
             shutdown_wait: server.shutdown_wait,
             ..wanted.server
         },
-        storage: Storage { path: storage.path.clone(), cache: storage.cache, ..wanted.storage },
+        storage: Storage {
+            path: storage.path.clone(),
+            cache: storage.cache,
+            engine: storage.engine,
+            url: storage.url.clone(),
+            connections: storage.connections,
+            ..wanted.storage
+        },
         log: Log { access: running.log.access.clone(), audit: running.log.audit, ..wanted.log },
         prices: running.prices.clone(),
         audit: running.audit.clone(),

@@ -29,6 +29,10 @@ pub(super) struct OptionalUrl(pub(super) Option<SecretUrl>);
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct SecretText(String);
 
+/// The address of a database, or nothing where the text is empty. Nothing of it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OptionalSecret(pub(super) Option<SecretText>);
+
 impl SecretUrl {
     /// Refuses what is no `http` or `https` address with a host.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
@@ -97,6 +101,22 @@ fn is_key_like(segment: &str) -> bool {
     };
     !segment.split('-').all(is_plain) || segment.split('-').count() > WORDS_MAX
 }
+
+impl std::str::FromStr for OptionalSecret {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self((!text.is_empty()).then(|| SecretText(text.to_owned()))))
+    }
+}
+
+impl fmt::Display for OptionalSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { HIDDEN } else { "" })
+    }
+}
+
+super::units::serde_as_text!(OptionalSecret);
 
 impl std::str::FromStr for OptionalUrl {
     type Err = &'static str;

@@ -16,7 +16,7 @@ use super::config::{Config, Listen};
 use super::descriptors::{fit, raise};
 use super::engine::{Engine, random_seed};
 use super::errors::CliError;
-use super::keys_file::{Created, KeysFile};
+use super::keys_file::Created;
 use super::keys_watch::KeysWatch;
 use super::reload::{Load, Reload};
 use super::signals::{self, Hangups};
@@ -48,10 +48,10 @@ impl Serving {
         transport: &Arc<dyn Transport>,
         load: Option<Load>,
     ) -> Result<Self, CliError> {
-        let keys_file = KeysFile::new(&config.storage.path);
-        let engine = Engine::open(config, Arc::clone(&registry), transport)?;
-        let first_key = keys_file.create_first(SystemClock.now())?;
-        let watch = Arc::new(KeysWatch::new(keys_file, Arc::clone(&registry))?);
+        let engine = Engine::open(config, Arc::clone(&registry), transport).await?;
+        let first_key = engine.keys.create_first(SystemClock.now()).await?;
+        let watch = KeysWatch::new(engine.keys.clone(), Arc::clone(&registry)).await?;
+        let watch = Arc::new(watch);
         let api = Api::new(ApiParts {
             history: engine.history.clone(),
             keys: watch.keys.clone(),

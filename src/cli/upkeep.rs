@@ -9,6 +9,7 @@ use super::config::Config;
 use super::engine::random_seed;
 use super::errors::CliError;
 use super::reading::{Context, parse_address};
+use super::storage;
 use crate::domain::Wallet;
 use crate::store::{FILE_NAME, StoreError, StoreOptions, upkeep};
 
@@ -17,6 +18,16 @@ const KEYS_FILE: &str = "keys.toml";
 fn options(config: &Config) -> StoreOptions {
     let cache_bytes = usize::try_from(config.storage.cache.0).unwrap_or(usize::MAX);
     StoreOptions { cache_bytes }
+}
+
+/// A database is kept by its own tools.
+fn refuse_shared(config: &Config) -> Result<(), CliError> {
+    match storage::shared_url(config)? {
+        Some(_) => Err(CliError::plain(
+            "the store is a database: use its own tools, such as pg_dump and vacuum".to_owned(),
+        )),
+        None => Ok(()),
+    }
 }
 
 /// What to do next stands in the text.
@@ -47,6 +58,7 @@ pub(super) fn backup(
     config: &Config,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
+    refuse_shared(config)?;
     let folder = &config.storage.path;
     let bytes = upkeep::copy(folder, &args.path, options(config))
         .map_err(|error| existing(&args.path, &error).unwrap_or_else(|| failed(folder, error)))?;
@@ -68,13 +80,14 @@ pub(super) fn copy_keys(folder: &Path, to: &Path) -> Result<(), CliError> {
 }
 
 pub(super) fn compact(config: &Config, out: &mut dyn Write) -> Result<(), CliError> {
+    refuse_shared(config)?;
     let folder = &config.storage.path;
     let (before, after) =
         upkeep::compact(folder, options(config)).map_err(|error| failed(folder, error))?;
     writeln!(out, "{before} bytes before, {after} after").map_err(CliError::Output)
 }
 
-pub(super) fn forget(
+pub(super) async fn forget(
     args: &ForgetArgs,
     context: &Context<'_>,
     out: &mut dyn Write,
@@ -87,8 +100,14 @@ pub(super) fn forget(
     for word in &mut seed {
         *word = random_seed()?;
     }
-    let rows = upkeep::forget(folder, options(context.config), &wallet, seed)
-        .map_err(|error| failed(folder, error))?;
+    let rows = if storage::shared_url(context.config)?.is_some() {
+        let store = storage::open(context.config).await?;
+        let forgotten = store.forget(wallet, seed).await;
+        forgotten.map_err(|error| CliError::failed("the store cannot be used", error))?
+    } else {
+        upkeep::forget(folder, options(context.config), &wallet, seed)
+            .map_err(|error| failed(folder, error))?
+    };
     let text = match rows {
         Some(rows) => format!("forgot {address} on {} with {rows} rows", chain.slug),
         None => format!("nothing is stored of {address} on {}", chain.slug),

@@ -75,7 +75,7 @@ async fn repair(reading: &Reading<'_>, context: &Context<'_>) -> Result<String, 
             "--repair works on the data folder: leave out --url and BLOTTER_URL".to_owned(),
         ));
     }
-    let engine = context.engine()?;
+    let engine = context.engine().await?;
     let repaired = engine.history.repair(reading.wallet).await;
     engine.close().await?;
     let Repaired { heights, missing, unseen } = repaired

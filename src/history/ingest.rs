@@ -340,6 +340,21 @@ pub(super) enum IngestError {
     History(#[from] HistoryError),
 }
 
+impl From<IngestError> for HistoryError {
+    fn from(error: IngestError) -> Self {
+        match error {
+            IngestError::History(error) => error,
+            IngestError::Upstream(UpstreamError::HistoryCut { first }) => {
+                Self::HistoryCut { first }
+            }
+            IngestError::Upstream(UpstreamError::NotAWallet { reason }) => {
+                Self::NotAWallet { detail: reason }
+            }
+            IngestError::Upstream(error) => Self::UpstreamUnavailable { detail: error.to_string() },
+        }
+    }
+}
+
 impl From<StoreError> for IngestError {
     fn from(error: StoreError) -> Self {
         Self::History(error.into())

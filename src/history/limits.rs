@@ -25,6 +25,10 @@ pub struct HistoryLimits {
     pub background_slice: Duration,
     /// A worker without work keeps its readers this long.
     pub idle_grace: Duration,
+    /// How often a wallet is looked at that another process loads, and how often loads are looked for
+    /// that a process has left.
+    pub follow_every: Duration,
+    pub adopt_every: Duration,
     /// First and longest pause after a failed load.
     pub retry_pause_min: Duration,
     pub retry_pause_max: Duration,
@@ -107,6 +111,8 @@ impl Default for HistoryLimits {
             background_lapse: Duration::from_secs(24 * 3600),
             background_slice: Duration::from_secs(30),
             idle_grace: Duration::from_secs(2),
+            follow_every: Duration::from_millis(200),
+            adopt_every: Duration::from_secs(10),
             retry_pause_min: Duration::from_secs(1),
             retry_pause_max: Duration::from_secs(30),
             token_wait_max: Duration::from_secs(3),

@@ -11,6 +11,7 @@ mod chains;
 mod error;
 mod estimate;
 mod explain;
+mod holding;
 mod ingest;
 mod limits;
 mod metrics;
@@ -23,6 +24,7 @@ mod pump;
 mod refill;
 mod report;
 mod roster;
+mod sharing;
 mod tasks;
 mod usage;
 mod valuing;
@@ -50,6 +52,7 @@ pub use limits::HistoryLimits;
 pub use metrics::{Counter, HistoryMetrics, Values};
 pub use moves::{Moved, Moves, Sum};
 pub use report::{CoverageReport, SpanReport};
+pub use sharing::Sharing;
 pub use tasks::Tasks;
 pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
@@ -149,6 +152,7 @@ impl History {
         inner.tasks.spawn(Arc::clone(&inner).complete_tokens());
         inner.tasks.spawn(Arc::clone(&inner).complete_values());
         inner.tasks.spawn(Arc::clone(&inner).audit_regularly());
+        inner.start_sharing();
         Self { inner }
     }
 
@@ -170,16 +174,7 @@ impl History {
 
     /// After a start: goes on with the background loads that an earlier run left.
     pub async fn resume_pending(&self) -> Result<usize, HistoryError> {
-        let now = self.inner.clock.now();
-        let pending = self.inner.view()?.pending().await?;
-        let mut resumed = 0;
-        for (_, wallet, pending) in pending {
-            if pending.until > now && self.inner.sources.contains_key(&wallet.chain) {
-                self.inner.attend(wallet, false, |board| board.set_background(Some(pending)))?;
-                resumed += 1;
-            }
-        }
-        Ok(resumed)
+        self.inner.resume_pending().await
     }
 
     /// Trades counted for a key so far.
@@ -202,6 +197,14 @@ impl History {
 
     pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {
         Ok(self.inner.store.stats().await?)
+    }
+
+    /// Whether several processes may use the store, how many do, and how many calls to it failed.
+    pub fn sharing(&self) -> Option<Sharing> {
+        let store = &self.inner.store;
+        let sharing =
+            || Sharing { processes: store.processes(), failed_calls: store.failed_calls() };
+        store.is_shared().then(sharing)
     }
 
     pub fn metrics(&self) -> &HistoryMetrics {

@@ -26,6 +26,9 @@ impl Inner {
                 continue;
             }
             for (chain, source) in &self.sources.all() {
+                if !self.has_duty("tokens", *chain).await {
+                    continue;
+                }
                 tokio::select! {
                     biased;
                     () = self.tasks.cancelled() => return,

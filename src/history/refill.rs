@@ -49,6 +49,9 @@ impl Inner {
             }
             for (id, source) in &self.sources.all() {
                 let Some(chain) = self.registry.chain(*id) else { continue };
+                if !self.has_duty("values", *id).await {
+                    continue;
+                }
                 let pause = self.limits.values_check_every;
                 let fresh = State { behind: WantedPlace::default(), pause, until: None };
                 let state = states.entry(*id).or_insert(fresh);

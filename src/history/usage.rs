@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::{KeyId, Position, TradeKey};
-use crate::store::{Credit, DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
+use crate::store::{Counted, Credit, DeliveredRange, Store, StoreError, UsageUpdate, WalletId};
 
 #[derive(Debug, Default)]
 struct KeyUsage {
@@ -49,12 +49,15 @@ impl Usage {
     }
 
     /// Counts a delivery and returns how many of its rows the quota allows.
-    pub(super) async fn deliver<K: AsRef<TradeKey>>(
+    pub(super) async fn deliver<K: AsRef<TradeKey> + Sync>(
         &self,
         delivery: &Delivery<'_, K>,
     ) -> Result<usize, StoreError> {
         if delivery.key == KeyId::LOCAL {
             return Ok(delivery.rows.len());
+        }
+        if self.store.is_shared() {
+            return Box::pin(self.deliver_shared(delivery)).await;
         }
         loop {
             if let Some(allowed) = self.count_loaded(delivery) {
@@ -62,6 +65,50 @@ impl Usage {
             }
             self.load(delivery.key, delivery.wallet).await?;
         }
+    }
+
+    /// The same under the key's row, which all processes count in. Ranges only grow, so that what
+    /// memory holds as delivered needs no count.
+    async fn deliver_shared<K: AsRef<TradeKey> + Sync>(
+        &self,
+        delivery: &Delivery<'_, K>,
+    ) -> Result<usize, StoreError> {
+        let Delivery { key, quota, wallet, after, rows } = *delivery;
+        if self.is_delivered(delivery) {
+            return Ok(rows.len());
+        }
+        let change = |Counted { total, mut ranges, mut credit }: Counted| {
+            let credited = credit.map_or(0, |credit| credit.left);
+            let left = quota.map_or(u64::MAX, |quota| quota.saturating_sub(total));
+            let (allowed, counted) = allowance(&ranges, rows, left.saturating_add(credited));
+            let delivered = rows.get(..allowed).unwrap_or_default();
+            if delivered.is_empty() || !join(&mut ranges, after, delivered) {
+                return (None, (allowed, ranges));
+            }
+            bound(&mut ranges, self.ranges_max);
+            if let Some(credit) = &mut credit {
+                credit.left = credit.left.saturating_sub(counted);
+            }
+            let total = total.saturating_add(counted.saturating_sub(credited));
+            let update = UsageUpdate { key, wallet, ranges: ranges.clone(), total, credit };
+            (Some(update), (allowed, ranges))
+        };
+        let (allowed, ranges) = self.store.recount(key, wallet, &change).await?;
+        self.make_room();
+        let mut keys = self.keys();
+        let known = keys.entry(key).or_default();
+        known.wallets.insert(wallet, Delivered { ranges, credit: None });
+        Ok(allowed)
+    }
+
+    /// Whether memory knows that all of the rows were delivered before.
+    fn is_delivered<K: AsRef<TradeKey>>(&self, delivery: &Delivery<'_, K>) -> bool {
+        let keys = self.keys();
+        let known = keys.get(&delivery.key).and_then(|usage| usage.wallets.get(&delivery.wallet));
+        let ends = delivery.rows.first().zip(delivery.rows.last());
+        known.zip(ends).is_some_and(|(known, (first, last))| {
+            range_of(&known.ranges, first.as_ref()).is_some_and(|range| range.to >= *last.as_ref())
+        })
     }
 
     /// The same by what is in memory; `None` where that lacks the key or the wallet.
@@ -88,7 +135,9 @@ impl Usage {
 
     /// Trades counted for a key so far.
     pub(super) async fn total(&self, key: KeyId) -> Result<u64, StoreError> {
+        // Memory is ahead of a file, and behind a store that others count in too.
         let known = self.keys().get(&key).map(|usage| usage.total);
+        let known = known.filter(|_| !self.store.is_shared());
         match known {
             Some(total) => Ok(total),
             None => self.store.view()?.usage_total(key).await,

@@ -22,7 +22,7 @@ use crate::domain::{
     BareRow, Cursor, Filter, FilterTag, Height, KeyId, Position, Rows, TradeKey, UnixMillis,
     UnixSeconds, Wallet,
 };
-use crate::store::{View, WalletId, WalletRecord};
+use crate::store::{StoreError, View, WalletId, WalletRecord};
 use tally::Tally;
 
 pub(super) use room::Rooms;
@@ -298,7 +298,8 @@ impl Walk {
         if self.left == 0 && self.found.is_some() {
             return Ok(Look::Bottom);
         }
-        let view = self.inner.view()?;
+        let (limit, is_last) = self.slice();
+        let view = self.inner.store.view_at(self.position, limit)?;
         let Some(record) = view.wallet(&self.request.wallet).await? else {
             return Ok(Look::Edge(None));
         };
@@ -315,14 +316,14 @@ impl Walk {
             Position::After(key) => key.height.min(head),
         };
         let Some(floor) = record.coverage.run_low(from) else { return Ok(Look::Edge(Some(from))) };
-        let most = self.inner.limits.rows_per_step_max;
-        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let is_last = self.request.filter.is_none() && left <= most;
-        let limit = if is_last { left } else { most };
         let part = (self.from(&view, &record, head).await?, floor);
-        let (mut rows, more) = view.rows_in_room(record.id, part, limit, self.room()).await?;
+        let (mut rows, more) = match view.rows_in_room(record.id, part, limit, self.room()).await {
+            // Another process has removed rows since the record was read: look again.
+            Err(StoreError::Overtaken) => return Ok(Look::Rows(Rows::default())),
+            read => read?,
+        };
         self.page_end = None;
-        if is_last && rows.len() >= left {
+        if is_last && rows.len() >= limit {
             self.page_end = self.page_end(&view, &record, head, more).await?.map(Box::new);
         }
         let is_cut = self.cut_at_from(&mut rows);
@@ -342,6 +343,19 @@ impl Walk {
             _ if self.from_reached => Look::Bottom,
             _ => Look::Edge(Some(floor)),
         })
+    }
+
+    /// How many rows the next look reads, and whether no more can follow on this walk.
+    fn slice(&self) -> (usize, bool) {
+        let most = self.inner.limits.rows_per_step_max;
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let is_last = self.request.filter.is_none() && left <= most;
+        (if is_last { left } else { most }, is_last)
+    }
+
+    /// A step that is not ready at once is under way elsewhere: giving it up costs a repeat.
+    pub fn is_prompt(&self) -> bool {
+        !self.inner.store.is_shared()
     }
 
     /// A walk without a filter gives its rows away, and the room with them.

@@ -11,6 +11,7 @@ use super::Inner;
 use super::anchors::{self, Verdict};
 use super::board::Board;
 use super::error::HistoryError;
+use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
 use super::plan::{Demand, Known, Next, plan, reachable_gap};
 use super::pump::Pump;
@@ -36,6 +37,7 @@ pub(super) struct Worker {
     generation: u64,
     /// When the nodes were last found to have cut the history, in this run.
     cut_found: Option<Instant>,
+    holding: Holding,
 }
 
 /// What a chunk is to the wallet's coverage.
@@ -60,7 +62,20 @@ impl Worker {
         let pause = inner.limits.retry_pause_min;
         let generation = inner.sources.generation();
         let (pumps, turns, background, cut_found) = (Vec::new(), 0, None, None);
-        Self { inner, board, source, lane, pumps, turns, pause, background, generation, cut_found }
+        let holding = Holding::new(&inner.store);
+        Self {
+            inner,
+            board,
+            source,
+            lane,
+            pumps,
+            turns,
+            pause,
+            background,
+            generation,
+            cut_found,
+            holding,
+        }
     }
 
     /// Works until no reader needs the wallet.
@@ -75,7 +90,7 @@ impl Worker {
                 flow = self.turn() => flow,
             };
             if matches!(flow, Flow::Exit) {
-                return;
+                return self.holding.let_go(&self.inner.store).await;
             }
         }
     }
@@ -93,8 +108,15 @@ impl Worker {
         let record = self.record().await?;
         let demands = self.board.snapshot();
         let next = plan(&demands, self.known(&record), self.turns);
-        if !matches!(next, Next::Idle) && !self.may_work().await {
-            return Ok(Flow::Again);
+        if !matches!(next, Next::Idle) {
+            match self.holding.take(&self.inner.store, record.id).await? {
+                Held::Yes => {}
+                Held::Now => return Ok(Flow::Again),
+                Held::ByAnother => return self.follow(&record).await,
+            }
+            if !self.may_work().await {
+                return Ok(Flow::Again);
+            }
         }
         match next {
             Next::Idle => return self.idle(&record, &demands).await,
@@ -223,6 +245,7 @@ impl Worker {
             self.inner.clear_background(&self.board).await?;
         }
         self.background = None;
+        self.holding.let_go(&self.inner.store).await;
         let grace = self.inner.limits.idle_grace;
         tokio::select! {
             biased;
@@ -231,6 +254,24 @@ impl Worker {
             () = sleep(grace) => {}
         }
         self.pumps.clear();
+        Ok(if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again })
+    }
+
+    /// Another process loads the wallet: its readers here hear of what it stores. What only the
+    /// background wants is left to that process.
+    async fn follow(&mut self, record: &WalletRecord) -> Result<Flow, IngestError> {
+        self.pumps.clear();
+        if !self.board.has_readers() {
+            self.board.set_background(None);
+        }
+        tokio::select! {
+            biased;
+            () = self.inner.tasks.cancelled() => return Ok(Flow::Exit),
+            () = sleep(self.inner.limits.follow_every) => {}
+        }
+        if self.record().await? != *record {
+            self.board.tell_news();
+        }
         Ok(if self.inner.dismiss(&self.board) { Flow::Exit } else { Flow::Again })
     }
 
@@ -370,6 +411,10 @@ impl Worker {
         tokio::select! {
             biased;
             () = self.inner.tasks.cancelled() => Ok(None),
+            () = self.holding.lost() => {
+                self.pumps.clear();
+                Ok(None)
+            }
             fetched = pump.next() => match fetched {
                 Ok(fetched) => Ok(Some(fetched)),
                 Err(error) => {
@@ -502,7 +547,7 @@ impl Worker {
             return self.note_cut(first).await;
         }
         tracing::warn!(%error, "loading a wallet failed");
-        self.board.tell_failure(public(error));
+        self.board.tell_failure(HistoryError::from(error));
         let pause = self.pause;
         self.pause = (pause * 2).min(self.inner.limits.retry_pause_max);
         // A new demand is worth an early try, but not a storm of them.
@@ -549,23 +594,6 @@ impl Inner {
 
 /// Ready after that time; never without one.
 async fn after(time: Option<Duration>) {
-    match time {
-        Some(time) => sleep(time).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn public(error: IngestError) -> HistoryError {
-    match error {
-        IngestError::History(error) => error,
-        IngestError::Upstream(UpstreamError::HistoryCut { first }) => {
-            HistoryError::HistoryCut { first }
-        }
-        IngestError::Upstream(UpstreamError::NotAWallet { reason }) => {
-            HistoryError::NotAWallet { detail: reason }
-        }
-        IngestError::Upstream(error) => {
-            HistoryError::UpstreamUnavailable { detail: error.to_string() }
-        }
-    }
+    let Some(time) = time else { return std::future::pending().await };
+    sleep(time).await;
 }

@@ -22,7 +22,7 @@ use super::{
 };
 
 /// Spans of one wallet that are kept apart by their proof alone.
-const SPANS_KEPT_MAX: usize = 512;
+pub(super) const SPANS_KEPT_MAX: usize = 512;
 
 /// All tables of one write transaction.
 pub(super) struct Tables<'txn> {
@@ -293,7 +293,7 @@ impl<'txn> Tables<'txn> {
 }
 
 /// The spans that a chunk makes.
-fn spans(chunk: &Chunk) -> Vec<Span> {
+pub(super) fn spans(chunk: &Chunk) -> Vec<Span> {
     let span = Span {
         low: chunk.low,
         high: chunk.high,
@@ -307,7 +307,10 @@ fn spans(chunk: &Chunk) -> Vec<Span> {
 
 /// The trades of a chunk by their keys, the last one of each, checked against what the chunk says
 /// of itself.
-fn in_order<'a>(chunk: &'a Chunk, wallet: &Wallet) -> Result<Vec<&'a Trade>, StoreError> {
+pub(super) fn in_order<'a>(
+    chunk: &'a Chunk,
+    wallet: &Wallet,
+) -> Result<Vec<&'a Trade>, StoreError> {
     if chunk.low > chunk.high {
         return Err(StoreError::Invalid("a chunk that ends before it begins"));
     }

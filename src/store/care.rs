@@ -61,7 +61,11 @@ impl Store {
 
     /// Deletes all that is stored of a wallet, as [`upkeep::forget`] does.
     pub async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
-        self.file()?.forget(wallet, seed).await
+        match &self.0 {
+            Arm::File(store) => store.forget(wallet, seed).await,
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Box::pin(store.forget(&wallet, seed)).await,
+        }
     }
 
     /// Records of up to `limit` wallets behind a number, by number.

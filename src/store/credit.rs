@@ -22,7 +22,7 @@ pub struct Credit {
     pub left: u64,
 }
 
-fn mark(secret: [u64; 4], wallet: &Wallet) -> u128 {
+pub(super) fn mark(secret: [u64; 4], wallet: &Wallet) -> u128 {
     let secret = secret.map(u64::to_be_bytes);
     let hash = Sha256::new()
         .chain_update(secret.as_flattened())

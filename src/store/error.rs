@@ -35,6 +35,16 @@ pub enum StoreError {
     /// The database reported a state that no other variant names.
     #[error("the store failed: {0}")]
     Engine(String),
+    /// The database that holds the store does not answer, or takes no writes. A write that ends so
+    /// may or may not have been made, but never in part; it can be given again.
+    #[error("the shared store cannot be reached: {0}")]
+    Unreachable(String),
+    /// The settings of the shared store cannot be used.
+    #[error("the shared store cannot be used: {0}")]
+    Unusable(String),
+    /// Rows were removed between two reads of one view: take another view.
+    #[error("rows were removed while they were read")]
+    Overtaken,
     #[error("the store was closed")]
     Closed,
     /// The writer thread ended by a panic; reading goes on, writing needs a restart.
@@ -49,12 +59,15 @@ impl StoreError {
             Self::Corrupt { .. }
             | Self::NewerRecord { .. }
             | Self::UnknownWallet(_)
-            | Self::Invalid(_) => true,
+            | Self::Invalid(_)
+            | Self::Overtaken => true,
             Self::Locked { .. }
             | Self::NewerFormat { .. }
             | Self::Foreign { .. }
             | Self::Io(_)
             | Self::Engine(_)
+            | Self::Unreachable(_)
+            | Self::Unusable(_)
             | Self::Closed
             | Self::WriterGone => false,
         }

@@ -272,7 +272,7 @@ impl FileView {
         }
     }
 
-    fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>, StoreError> {
+    pub(super) fn plain_wallet(&self, id: WalletId) -> Result<Option<Wallet>, StoreError> {
         match self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?.get(id.0)? {
             Some(bytes) => codec::decode_wallet(WALLETS, bytes.value()).map(Some),
             None => Ok(None),

@@ -32,6 +32,7 @@ pub mod fuzzing;
 mod intern;
 mod journal;
 mod key;
+mod listing;
 mod memo;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -41,8 +42,10 @@ mod record;
 mod records;
 mod rows;
 mod schema;
+mod sharing;
 mod snapshot;
 mod trade_codec;
+pub mod transfer;
 mod upgrade;
 pub mod upkeep;
 mod values;
@@ -67,6 +70,7 @@ pub use record::{
     TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, WantedPlace, WantedValue,
     Written,
 };
+pub use sharing::Counted;
 pub use view::View;
 
 use answer::Answer;

@@ -79,6 +79,30 @@ pub struct Chunk {
     pub checked_at: Option<UnixMillis>,
 }
 
+impl Chunk {
+    /// Height 0 without anything.
+    pub(super) fn empty(id: WalletId, epoch: u64) -> Self {
+        Self {
+            id,
+            epoch,
+            low: 0,
+            high: 0,
+            decoder: 0,
+            resume: None,
+            proof: Proof::default(),
+            missing: Vec::new(),
+            reread: None,
+            trades: Vec::new(),
+            tokens: Vec::new(),
+            accounts: Vec::new(),
+            anchors: None,
+            prices: Vec::new(),
+            side_payment: HashMap::new(),
+            checked_at: None,
+        }
+    }
+}
+
 /// A price of a chain's native coin to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceRecord {

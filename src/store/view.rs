@@ -28,7 +28,7 @@ pub struct View(Arm);
 enum Arm {
     File(FileView),
     #[cfg(feature = "postgres")]
-    Shared(PgView),
+    Shared(Box<PgView>),
 }
 
 /// One read by the arm that there is.
@@ -49,7 +49,7 @@ impl View {
 
     #[cfg(feature = "postgres")]
     pub(super) fn of_shared(view: PgView) -> Self {
-        Self(Arm::Shared(view))
+        Self(Arm::Shared(Box::new(view)))
     }
 
     /// `None` where the wallet was never interned.
@@ -176,6 +176,20 @@ impl View {
     /// Wallets with a background demand, by number.
     pub fn pending(&self) -> Reading<'_, Vec<(WalletId, Wallet, Pending)>> {
         by_arm!(self.pending())
+    }
+
+    /// Up to `limit` wallets behind a number, in the order of their numbers.
+    pub fn wallets(
+        &self,
+        behind: Option<WalletId>,
+        limit: usize,
+    ) -> Reading<'_, Vec<(WalletId, Wallet)>> {
+        by_arm!(self.wallets(behind, limit))
+    }
+
+    /// The ranges of all keys and wallets.
+    pub fn all_usage(&self) -> Reading<'_, Vec<(KeyId, WalletId, Vec<DeliveredRange>)>> {
+        by_arm!(self.all_usage())
     }
 
     /// Trades that a key has read, each once.

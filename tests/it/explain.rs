@@ -251,7 +251,7 @@ fn the_store_is_kept_up_and_the_shell_is_served() {
     for args in [&["backup", "copy"][..], &["compact"], &["forget", wallet]] {
         let ran = place.run(args);
         assert_eq!(ran.code, Some(1), "{args:?}");
-        assert!(ran.stderr.contains("stop it first"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("blotter admin"), "{}", ran.stderr);
     }
     drop(server);
     let ran = place.run(&["backup", "copy"]);

@@ -72,6 +72,8 @@ mod rpc_ask;
 mod rpc_refusals;
 mod rpc_selection;
 mod rpc_trouble;
+#[cfg(feature = "postgres")]
+mod shared;
 mod sim;
 mod site;
 mod solana_source;

@@ -13,27 +13,38 @@ use blotter::store::{
     WalletPatch, Written,
 };
 use proptest::prelude::*;
-use redb::backends::InMemoryBackend;
 
+use crate::support::arms::{self, both_arms};
 use crate::support::disk::Disk;
 use crate::support::ready::now;
 use crate::support::trades::{Model, OPTIONS, chunk, stored, trade, wallet};
-
-fn store() -> Store {
-    Store::on_backend(InMemoryBackend::new(), OPTIONS).unwrap()
-}
 
 async fn id_of(store: &Store, seed: u8) -> WalletId {
     store.intern(&wallet(seed)).await.unwrap().id
 }
 
+both_arms! {
+    a_second_read_removes_no_row_of_a_transaction_that_it_did_not_bring,
+    rows_that_are_packed_once_more_stay_as_they_are,
+    a_row_with_a_time_of_its_own_is_found_and_replaced,
+    each_family_keeps_its_ids_and_256_bit_amounts,
+    a_wallet_has_one_number_per_chain,
+    a_write_of_another_epoch_changes_nothing,
+    a_patch_changes_what_it_names,
+    what_is_known_of_a_token_only_grows_and_rows_show_it,
+    tokens_that_lack_something_wait_by_when_they_were_asked_for,
+    accounts_are_kept_per_wallet_until_a_cut_back,
+    usage_is_kept_per_key_and_wallet,
+    a_wrong_request_is_refused_and_spoils_no_other,
+}
+
 // Against the model.
 
-const HEIGHTS: Height = 40;
-const WALLETS: u8 = 2;
+pub(crate) const HEIGHTS: Height = 40;
+pub(crate) const WALLETS: u8 = 2;
 
 #[derive(Debug, Clone)]
-enum Op {
+pub(crate) enum Op {
     /// Heights, decoder, how late the epoch is, and for each trade its height, id and the offset of
     /// its time from that of its height.
     Chunk(Height, Height, u16, u64, Vec<(Height, u8, i8)>),
@@ -41,7 +52,7 @@ enum Op {
     CutBack(Height),
 }
 
-fn ops(disorder: i8) -> impl Strategy<Value = Vec<(u8, Op)>> {
+pub(crate) fn ops(disorder: i8) -> impl Strategy<Value = Vec<(u8, Op)>> {
     let range = (0..HEIGHTS, 0..HEIGHTS).prop_map(|(a, b)| (a.min(b), a.max(b)));
     let one = (0..HEIGHTS, 0..200_u8, -disorder..=disorder);
     // Long chunks go in as a run.
@@ -99,9 +110,7 @@ async fn take(store: &Store, models: &mut [Model], seed: u8, op: &Op) {
 }
 
 /// Rows of transactions that a second read did not bring stay, those that it brought are replaced.
-#[tokio::test]
-async fn a_second_read_removes_no_row_of_a_transaction_that_it_did_not_bring() {
-    let store = store();
+async fn a_second_read_removes_no_row_of_a_transaction_that_it_did_not_bring(store: Store) {
     let id = id_of(&store, 0).await;
     let [one, two, three] = [1_u8, 2, 3].map(|at| trade(100 + u32::from(at), u64::from(at), at));
     let first = vec![one.clone(), two.clone(), three.clone()];
@@ -150,10 +159,10 @@ async fn check_reads(
 
 fn check_model(ops: &[(u8, Op)], floor: Height, skip: usize, limit: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(check_model_on(&store(), ops, (floor, skip, limit)));
+    runtime.block_on(check_model_on(&arms::embedded(), ops, (floor, skip, limit)));
 }
 
-async fn check_model_on(
+pub(crate) async fn check_model_on(
     store: &Store,
     ops: &[(u8, Op)],
     (floor, skip, limit): (Height, usize, usize),
@@ -190,9 +199,7 @@ proptest! {
 /// The case that the property finds last: a late time comes with the chunk below, and the row must
 /// still be found when its own height is replaced. More rows at both ends than are packed at once,
 /// next to another wallet.
-#[tokio::test]
-async fn rows_that_are_packed_once_more_stay_as_they_are() {
-    let store = store();
+async fn rows_that_are_packed_once_more_stay_as_they_are(store: Store) {
     let mut models = vec![Model::default(); usize::from(WALLETS)];
     let ids = [id_of(&store, 0).await, id_of(&store, 1).await];
     let (middle, step) = (1_520, 40);
@@ -215,9 +222,7 @@ async fn rows_that_are_packed_once_more_stay_as_they_are() {
     }
 }
 
-#[tokio::test]
-async fn a_row_with_a_time_of_its_own_is_found_and_replaced() {
-    let store = store();
+async fn a_row_with_a_time_of_its_own_is_found_and_replaced(store: Store) {
     let id = id_of(&store, 1).await;
     store.write_chunk(chunk(id, 20, 29, vec![trade(200, 20, 1)])).await.unwrap();
     store.write_chunk(chunk(id, 10, 19, vec![trade(900, 15, 2), trade(150, 14, 3)])).await.unwrap();
@@ -231,9 +236,7 @@ async fn a_row_with_a_time_of_its_own_is_found_and_replaced() {
 
 // Case by case.
 
-#[tokio::test]
-async fn each_family_keeps_its_ids_and_256_bit_amounts() {
-    let store = store();
+async fn each_family_keeps_its_ids_and_256_bit_amounts(store: Store) {
     for (chain, address, tx) in [
         (1, Address::Solana([1; 32]), TxId::solana(&[2; 64])),
         (2, Address::Evm([1; 20]), TxId::Evm([2; 32])),
@@ -266,9 +269,7 @@ async fn each_family_keeps_its_ids_and_256_bit_amounts() {
     }
 }
 
-#[tokio::test]
-async fn a_wallet_has_one_number_per_chain() {
-    let store = store();
+async fn a_wallet_has_one_number_per_chain(store: Store) {
     let first = wallet(1);
     let elsewhere = Wallet { chain: ChainId(2), ..first };
     assert!(store.view().unwrap().wallet(&first).await.unwrap().is_none());
@@ -282,9 +283,7 @@ async fn a_wallet_has_one_number_per_chain() {
     assert!(store.view().unwrap().wallet_by_id(WalletId(7)).await.unwrap().is_none());
 }
 
-#[tokio::test]
-async fn a_write_of_another_epoch_changes_nothing() {
-    let store = store();
+async fn a_write_of_another_epoch_changes_nothing(store: Store) {
     let id = id_of(&store, 1).await;
     store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
     assert_eq!(store.cut_back(id, 50).await.unwrap(), 1);
@@ -306,9 +305,7 @@ async fn a_write_of_another_epoch_changes_nothing() {
     assert!(view.accounts(id).await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn a_patch_changes_what_it_names() {
-    let store = store();
+async fn a_patch_changes_what_it_names(store: Store) {
     let id = id_of(&store, 1).await;
     id_of(&store, 2).await;
     let pending = Pending { key: KeyId(4), until: UnixMillis(5) };
@@ -349,32 +346,28 @@ fn token(mint: u8, symbol: Option<&str>, decimals: Option<u8>, asked: Option<u64
     }
 }
 
-#[tokio::test]
-async fn what_is_known_of_a_token_only_grows_and_rows_show_it() {
-    let store = store();
+async fn what_is_known_of_a_token_only_grows_and_rows_show_it(store: Store) {
     let id = id_of(&store, 1).await;
     // The mint of this trade is token 1.
     store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
-    let shown = || {
-        let rows = now(store.view().unwrap().rows(id, Position::Start, 0, 10)).unwrap().to_vec();
+    let shown = async || {
+        let rows = store.view().unwrap().rows(id, Position::Start, 0, 10).await.unwrap().to_vec();
         (rows[0].token.symbol.clone(), rows[0].token.decimals)
     };
-    assert_eq!(shown(), (None, None));
+    assert_eq!(shown().await, (None, None));
     let learn = |news: TokenRecord| {
         store.write_chunk(Chunk { tokens: vec![news], ..chunk(id, 20, 20, vec![]) })
     };
     learn(token(1, None, Some(5), Some(100))).await.unwrap();
-    assert_eq!(shown(), (None, Some(5)));
+    assert_eq!(shown().await, (None, Some(5)));
     learn(token(1, Some("BONK"), None, None)).await.unwrap();
-    assert_eq!(shown(), (Some("BONK".into()), Some(5)));
+    assert_eq!(shown().await, (Some("BONK".into()), Some(5)));
     learn(token(1, None, None, Some(50))).await.unwrap();
     let known = store.view().unwrap().token(ChainId(1), &Address::Solana([1; 32])).await.unwrap();
     assert_eq!(known, Some(token(1, Some("BONK"), Some(5), Some(100))));
 }
 
-#[tokio::test]
-async fn tokens_that_lack_something_wait_by_when_they_were_asked_for() {
-    let store = store();
+async fn tokens_that_lack_something_wait_by_when_they_were_asked_for(store: Store) {
     let id = id_of(&store, 1).await;
     let tokens = vec![
         token(1, None, Some(5), Some(300)),
@@ -383,14 +376,14 @@ async fn tokens_that_lack_something_wait_by_when_they_were_asked_for() {
         token(4, None, None, None),
     ];
     store.write_chunk(Chunk { tokens, ..chunk(id, 0, 0, vec![]) }).await.unwrap();
-    let wanted = |before, limit| -> Vec<u8> {
+    let wanted = async |before, limit| -> Vec<u8> {
         let view = store.view().unwrap();
-        let tokens = now(view.tokens_wanting_symbols(ChainId(1), UnixMillis(before), limit));
+        let tokens = view.tokens_wanting_symbols(ChainId(1), UnixMillis(before), limit).await;
         tokens.unwrap().iter().map(|token| token.mint.bytes()[0]).collect()
     };
-    assert_eq!(wanted(1_000, 10), [4, 3, 1]);
-    assert_eq!(wanted(300, 10), [4, 3]);
-    assert_eq!(wanted(1_000, 1), [4]);
+    assert_eq!(wanted(1_000, 10).await, [4, 3, 1]);
+    assert_eq!(wanted(300, 10).await, [4, 3]);
+    assert_eq!(wanted(1_000, 1).await, [4]);
     let view = store.view().unwrap();
     assert!(
         view.tokens_wanting_symbols(ChainId(2), UnixMillis(1_000), 10).await.unwrap().is_empty()
@@ -398,12 +391,10 @@ async fn tokens_that_lack_something_wait_by_when_they_were_asked_for() {
 
     let tokens = vec![token(4, None, None, Some(400)), token(3, None, Some(9), Some(401))];
     store.write_chunk(Chunk { tokens, ..chunk(id, 1, 1, vec![]) }).await.unwrap();
-    assert_eq!(wanted(1_000, 10), [1, 4]);
+    assert_eq!(wanted(1_000, 10).await, [1, 4]);
 }
 
-#[tokio::test]
-async fn accounts_are_kept_per_wallet_until_a_cut_back() {
-    let store = store();
+async fn accounts_are_kept_per_wallet_until_a_cut_back(store: Store) {
     let (one, two) = (id_of(&store, 1).await, id_of(&store, 2).await);
     let account =
         |account, amount, oldest| SourceAccount { account: [account; 32], amount, oldest };
@@ -420,9 +411,7 @@ async fn accounts_are_kept_per_wallet_until_a_cut_back() {
     assert_eq!(view.accounts(two).await.unwrap(), [account(0, Some(1), None)]);
 }
 
-#[tokio::test]
-async fn usage_is_kept_per_key_and_wallet() {
-    let store = store();
+async fn usage_is_kept_per_key_and_wallet(store: Store) {
     let (one, two) = (id_of(&store, 1).await, id_of(&store, 2).await);
     let range = |newest: u8, oldest: u8| DeliveredRange {
         from: trade(9, 9, newest).key,
@@ -449,13 +438,12 @@ async fn usage_is_kept_per_key_and_wallet() {
     assert_eq!(view.usage(KeyId(1), two).await.unwrap(), [range(3, 4), range(5, 6)]);
     assert!(view.usage(KeyId(2), one).await.unwrap().is_empty());
     assert!(view.usage(KeyId(3), one).await.unwrap().is_empty());
-    let totals = [1, 2, 3].map(|key| now(view.usage_total(KeyId(key))).unwrap());
-    assert_eq!(totals, [31, 5, 0]);
+    for (key, total) in [(1, 31), (2, 5), (3, 0)] {
+        assert_eq!(view.usage_total(KeyId(key)).await.unwrap(), total);
+    }
 }
 
-#[tokio::test]
-async fn a_wrong_request_is_refused_and_spoils_no_other() {
-    let store = store();
+async fn a_wrong_request_is_refused_and_spoils_no_other(store: Store) {
     let (one, two) = (id_of(&store, 1).await, id_of(&store, 2).await);
     let evm = Trade { mint: Address::Evm([1; 20]), ..trade(1, 1, 1) };
     let wrong = [
@@ -479,7 +467,7 @@ async fn a_wrong_request_is_refused_and_spoils_no_other() {
 
 #[tokio::test]
 async fn a_view_stays_as_it_was_while_others_write() {
-    let store = store();
+    let store = arms::embedded();
     let id = id_of(&store, 1).await;
     store.write_chunk(chunk(id, 0, 9, vec![trade(1, 1, 1)])).await.unwrap();
     let before = store.view().unwrap();
@@ -492,7 +480,7 @@ async fn a_view_stays_as_it_was_while_others_write() {
 /// At any moment, a reader's rows, count and coverage belong together.
 #[tokio::test]
 async fn readers_beside_the_writer_see_whole_chunks() {
-    let store = store();
+    let store = arms::embedded();
     let id = id_of(&store, 1).await;
     let done = Arc::new(AtomicBool::new(false));
     let read = |store: Store, done: Arc<AtomicBool>| {
@@ -546,7 +534,7 @@ async fn what_arrives_during_a_commit_joins_the_next() {
 
 #[tokio::test]
 async fn requests_of_a_wallet_keep_their_order_in_a_joined_commit() {
-    let store = store();
+    let store = arms::embedded();
     let (one, two) = (id_of(&store, 1).await, id_of(&store, 2).await);
     let writes = (0..100_u8).map(|round| {
         let id = if round.is_multiple_of(3) { two } else { one };

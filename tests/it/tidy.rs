@@ -21,7 +21,11 @@ const LAYERS: &[Layer] = &[
     Layer { name: "registry", imports: &["domain"], crates: &["toml"] },
     Layer { name: "pnl", imports: &["domain"], crates: &[] },
     Layer { name: "decode", imports: &["domain", "registry"], crates: &[] },
-    Layer { name: "store", imports: &["domain"], crates: &["redb", "bincode"] },
+    Layer {
+        name: "store",
+        imports: &["domain"],
+        crates: &["redb", "bincode", "rustls", "tokio_postgres", "deadpool_postgres"],
+    },
     Layer { name: "rpc", imports: &["domain"], crates: &["reqwest", "rustls"] },
     Layer { name: "sources", imports: &["domain", "registry", "decode", "rpc"], crates: &[] },
     Layer {

@@ -15,6 +15,7 @@ const CIRCLES_LEFT: &[(&str, usize)] = &[
     ("sources/evm", 2),
     ("sources/tron", 1),
     ("store", 2),
+    ("store/postgres", 1),
 ];
 /// Names of public types that stand in more than one file: parallels of the families.
 const TWIN_NAMES_MAX: usize = 77;

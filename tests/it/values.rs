@@ -19,7 +19,7 @@ use blotter::store::{
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use crate::support::ready::now;
+use crate::support::arms::{self, both_arms};
 use crate::support::trades::{OPTIONS, chunk, trade, wallet};
 use crate::support::world::{Build, World, finish, pages};
 
@@ -218,8 +218,11 @@ async fn a_silent_service_holds_a_stream_up_once_and_not_for_long() {
     assert_eq!(check(&after), (learned + pending, 0, told));
 }
 
-fn store() -> Store {
-    Store::on_backend(redb::backends::InMemoryBackend::new(), OPTIONS).unwrap()
+both_arms! {
+    a_row_that_is_read_otherwise_keeps_nothing,
+    rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows,
+    what_came_beside_waits_with_the_rows_and_goes_with_them,
+    prices_of_a_chunk_are_kept_by_chain_and_minute,
 }
 
 async fn rows(store: &Store, id: WalletId) -> Vec<Trade> {
@@ -256,7 +259,7 @@ async fn a_row_that_is_read_again_keeps_the_value_that_it_was_given() {
         (ReferencePool, (Some(9), Direct), (Some(9), Direct)),
         (Direct, (None, Unknown), (None, Unknown)),
     ] {
-        let store = store();
+        let store = arms::embedded();
         let id = store.intern(&wallet(1)).await.unwrap().id;
         store.write_chunk(chunk(id, 10, 20, pair(15, Some(5), given))).await.unwrap();
         store.write_chunk(chunk(id, 14, 16, pair(15, read.0, read.1))).await.unwrap();
@@ -267,9 +270,7 @@ async fn a_row_that_is_read_again_keeps_the_value_that_it_was_given() {
     }
 }
 
-#[tokio::test]
-async fn a_row_that_is_read_otherwise_keeps_nothing() {
-    let store = store();
+async fn a_row_that_is_read_otherwise_keeps_nothing(store: Store) {
     let id = store.intern(&wallet(1)).await.unwrap().id;
     let given = pair(15, Some(5), ValueSource::ReferencePool);
     let mut other = pair(15, None, ValueSource::Pending);
@@ -280,9 +281,7 @@ async fn a_row_that_is_read_otherwise_keeps_nothing() {
     assert_eq!(wanted(&store).await, 1);
 }
 
-#[tokio::test]
-async fn rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows() {
-    let store = store();
+async fn rows_that_wait_are_found_filled_once_and_forgotten_with_their_rows(store: Store) {
     let id = store.intern(&wallet(1)).await.unwrap().id;
     let waiting = |height| pair(height, None, ValueSource::Pending);
     store.write_chunk(chunk(id, 10, 20, waiting(15))).await.unwrap();
@@ -370,9 +369,7 @@ async fn what_came_beside_the_dollars_is_known_when_the_price_comes() {
     }
 }
 
-#[tokio::test]
-async fn what_came_beside_waits_with_the_rows_and_goes_with_them() {
-    let store = store();
+async fn what_came_beside_waits_with_the_rows_and_goes_with_them(store: Store) {
     let id = store.intern(&wallet(1)).await.unwrap().id;
     let write = async |how, side_payment: u64| {
         let rows = pair(15, None, how);
@@ -408,9 +405,7 @@ async fn rows_of_a_forgotten_wallet_wait_for_nothing() {
     store.close().await;
 }
 
-#[tokio::test]
-async fn prices_of_a_chunk_are_kept_by_chain_and_minute() {
-    let store = store();
+async fn prices_of_a_chunk_are_kept_by_chain_and_minute(store: Store) {
     let id = store.intern(&wallet(1)).await.unwrap().id;
     let price = |time, tag| LearnedPrice { time: UnixSeconds(time), price: Price(7), tag };
     let prices = vec![
@@ -422,13 +417,16 @@ async fn prices_of_a_chunk_are_kept_by_chain_and_minute() {
     ];
     store.write_chunk(Chunk { prices, ..chunk(id, 0, 9, vec![]) }).await.unwrap();
     let view = store.view().unwrap();
-    let learned = |chain, from, to| {
-        now(view.learned_prices(ChainId(chain), UnixSeconds(from), UnixSeconds(to))).unwrap()
+    let learned = async |chain, from, to| {
+        let part = (UnixSeconds(from), UnixSeconds(to));
+        view.learned_prices(ChainId(chain), part.0, part.1).await.unwrap()
     };
-    assert_eq!(learned(1, 0, 9999), [price(659, 1), price(600, 2), price(660, 3)]);
-    assert_eq!(learned(1, 601, 659), [price(659, 1)]);
-    assert_eq!(learned(2, 0, 9999), []);
-    let candle = |chain, minute| now(view.candle(ChainId(chain), Minute(minute))).unwrap();
-    assert_eq!((candle(1, 10), candle(1, 11)), (KeptCandle::Price(Price(8)), KeptCandle::Nothing));
-    assert_eq!((candle(1, 12), candle(2, 10)), (KeptCandle::Unasked, KeptCandle::Unasked));
+    assert_eq!(learned(1, 0, 9999).await, [price(659, 1), price(600, 2), price(660, 3)]);
+    assert_eq!(learned(1, 601, 659).await, [price(659, 1)]);
+    assert_eq!(learned(2, 0, 9999).await, []);
+    let candle = async |chain, minute| view.candle(ChainId(chain), Minute(minute)).await.unwrap();
+    assert_eq!(candle(1, 10).await, KeptCandle::Price(Price(8)));
+    assert_eq!(candle(1, 11).await, KeptCandle::Nothing);
+    assert_eq!(candle(1, 12).await, KeptCandle::Unasked);
+    assert_eq!(candle(2, 10).await, KeptCandle::Unasked);
 }

@@ -12,6 +12,7 @@ use crate::cli::clock::SystemClock;
 use crate::cli::config::Config;
 use crate::cli::errors::CliError;
 use crate::cli::keys;
+use crate::cli::runtime;
 use crate::cli::table::{Align, format};
 use crate::domain::Clock as _;
 use crate::registry::Registry;
@@ -32,7 +33,8 @@ pub(in crate::cli) fn run(
         AdminCommand::Compact => Request::Compact,
         AdminCommand::Keys(keys) => {
             // The key is shown even where no server runs: it is in the file by then.
-            keys::run(&keys.command, config, registry, SystemClock.now(), out)?;
+            let now = SystemClock.now();
+            runtime()?.block_on(keys::run(&keys.command, config, registry, now, out))?;
             return ask(folder, &Request::Keys).map(drop);
         }
         AdminCommand::Status => Request::Status,

@@ -42,7 +42,7 @@ impl Operator {
             Request::Backup { path } => self.backup(&path).await,
             Request::Forget { chain, address } => self.forget(&chain, &address, &by).await,
             Request::Compact => self.compact().await,
-            Request::Keys => self.keys.follow().map(|()| Value::Null).map_err(CliError::from),
+            Request::Keys => self.keys.follow().await.map(|()| Value::Null).map_err(CliError::from),
             Request::Status => self.status().await,
             Request::Loads => self.loads().await,
             Request::Pause => Ok(self.pause(true)),

@@ -1,1 +1,76 @@
-//! The shared arm: a PostgreSQL database that several processes use as one store.
+//! The shared arm: a `PostgreSQL` database that several processes use as one store.
+//!
+//! What holds across processes:
+//! - A wallet's rows, coverage and count change in one transaction, under the row of its state. A
+//!   write is refused as stale where the epoch is another one or another process holds the wallet.
+//! - A record and its rows are read by one statement; rows that were removed between two statements
+//!   of one view are `Overtaken`.
+//! - Each call has a deadline on this side. What failed for a passing reason is repeated; each write
+//!   may be repeated after an answer that was lost.
+//! - Every statement but those on names, prices and keys concerns one wallet.
+
+mod call;
+mod connect;
+mod documents;
+mod forget;
+mod kept;
+mod lease;
+mod listing;
+mod names;
+mod prices;
+mod schema;
+mod slice;
+mod store;
+mod usage;
+mod values;
+mod view;
+mod write;
+
+use std::time::Duration;
+
+pub use connect::SharedOptions;
+pub(super) use store::PgStore;
+pub(super) use view::PgView;
+
+/// Every limit of this arm, by name; none of them is a setting.
+#[derive(Debug)]
+struct SharedLimits {
+    /// Until a connection is made.
+    connect_wait: Duration,
+    /// Until a call is answered; a stopped server keeps its connections.
+    call_wait: Duration,
+    /// How long calls are repeated that fail for a passing reason, a failover among them.
+    patience: Duration,
+    /// First and longest pause between two of them.
+    pause_min: Duration,
+    pause_max: Duration,
+    /// Numbers of wallets kept in memory.
+    wallets_known: usize,
+    /// States of wallets that this process writes, kept for its next write.
+    states_known: usize,
+    /// Tokens and venues each, kept by number and by name.
+    names_known: usize,
+    /// How long a token that lacks a symbol or decimals is believed to lack it.
+    names_refresh: Duration,
+    /// Rows that one statement returns.
+    rows_per_statement: usize,
+    /// How long a process holds its wallets after it was last heard of.
+    lease: Duration,
+    /// How often it says that it lives.
+    heartbeat: Duration,
+}
+
+const LIMITS: SharedLimits = SharedLimits {
+    connect_wait: Duration::from_secs(3),
+    call_wait: Duration::from_secs(5),
+    patience: Duration::from_secs(20),
+    pause_min: Duration::from_millis(20),
+    pause_max: Duration::from_secs(1),
+    wallets_known: 65_536,
+    states_known: 4_096,
+    names_known: 65_536,
+    names_refresh: Duration::from_secs(2),
+    rows_per_statement: 1_000_000,
+    lease: Duration::from_secs(10),
+    heartbeat: Duration::from_secs(2),
+};

@@ -1,5 +1,6 @@
 //! What several tests build on.
 
+pub(crate) mod arms;
 pub(crate) mod bounds;
 pub(crate) mod disk;
 pub(crate) mod evm_node;

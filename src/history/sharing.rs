@@ -1,0 +1,81 @@
+//! What an engine does for the processes that share its store: it says that it lives, and takes over
+//! what a dead process has left.
+
+use std::sync::Arc;
+
+use super::Inner;
+use super::error::HistoryError;
+use crate::domain::ChainId;
+
+/// The processes that share a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sharing {
+    /// Those that are alive, this one among them.
+    pub processes: u32,
+    /// Calls to the store that failed, most of them repeated.
+    pub failed_calls: u64,
+}
+
+impl Inner {
+    pub(super) fn start_sharing(self: &Arc<Self>) {
+        if !self.store.is_shared() {
+            return;
+        }
+        let inner = Arc::clone(self);
+        self.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = inner.tasks.cancelled() => {}
+                () = inner.store.keep_lease() => {}
+            }
+        });
+        self.tasks.spawn(Arc::clone(self).adopt());
+    }
+
+    /// Loads that a process has left are gone on with, by one of the others.
+    async fn adopt(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.tasks.cancelled() => return,
+                () = tokio::time::sleep(self.limits.adopt_every) => {}
+            }
+            let adopted = tokio::select! {
+                biased;
+                () = self.tasks.cancelled() => return,
+                adopted = self.adopt_once() => adopted,
+            };
+            if let Err(error) = adopted {
+                tracing::warn!(%error, "loads of other processes could not be looked for");
+            }
+        }
+    }
+
+    async fn adopt_once(self: &Arc<Self>) -> Result<(), HistoryError> {
+        if self.store.take_duty("loads").await? {
+            self.resume_pending().await?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with the background loads that an earlier run, or another process, has left.
+    pub(super) async fn resume_pending(self: &Arc<Self>) -> Result<usize, HistoryError> {
+        let now = self.clock.now();
+        let pending = self.view()?.pending().await?;
+        let mut resumed = 0;
+        for (_, wallet, pending) in pending {
+            if pending.until > now && self.sources.contains_key(&wallet.chain) {
+                self.attend(wallet, false, |board| board.set_background(Some(pending)))?;
+                resumed += 1;
+            }
+        }
+        Ok(resumed)
+    }
+
+    /// Whether this process does the work of a chain that only one does. One that cannot ask leaves
+    /// it for now.
+    pub(super) async fn has_duty(&self, work: &str, chain: ChainId) -> bool {
+        let name = format!("{work} {}", chain.0);
+        self.store.take_duty(&name).await.unwrap_or(false)
+    }
+}

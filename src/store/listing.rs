@@ -1,0 +1,56 @@
+//! Reads of the file that go over all wallets, for copies of the store.
+
+use std::ops::Bound;
+
+use redb::ReadableTable as _;
+
+use super::codec;
+use super::file_view::FileView;
+use super::schema::names::{RANGES, WALLETS};
+use super::schema::{USAGE_TO_RANGES, WALLET_ID_TO_WALLET};
+use super::{DeliveredRange, StoreError, WalletId};
+use crate::domain::{KeyId, Wallet};
+
+impl FileView {
+    pub(super) fn wallets(
+        &self,
+        behind: Option<WalletId>,
+        limit: usize,
+    ) -> Result<Vec<(WalletId, Wallet)>, StoreError> {
+        self.noted(self.read_wallets(behind, limit))
+    }
+
+    pub(super) fn all_usage(
+        &self,
+    ) -> Result<Vec<(KeyId, WalletId, Vec<DeliveredRange>)>, StoreError> {
+        self.noted(self.read_all_usage())
+    }
+
+    fn read_wallets(
+        &self,
+        behind: Option<WalletId>,
+        limit: usize,
+    ) -> Result<Vec<(WalletId, Wallet)>, StoreError> {
+        let table = self.snapshot.txn.open_table(WALLET_ID_TO_WALLET)?;
+        let from = behind.map_or(Bound::Unbounded, |id| Bound::Excluded(id.0));
+        let mut wallets = Vec::new();
+        for entry in table.range((from, Bound::Unbounded))?.take(limit) {
+            let (id, bytes) = entry?;
+            wallets.push((WalletId(id.value()), codec::decode_wallet(WALLETS, bytes.value())?));
+        }
+        Ok(wallets)
+    }
+
+    fn read_all_usage(&self) -> Result<Vec<(KeyId, WalletId, Vec<DeliveredRange>)>, StoreError> {
+        let mut usage = Vec::new();
+        for entry in self.snapshot.txn.open_table(USAGE_TO_RANGES)?.iter()? {
+            let (place, bytes) = entry?;
+            let (key, id) = place.value();
+            let id = WalletId(id);
+            let Some(wallet) = self.plain_wallet(id)? else { continue };
+            let ranges = codec::decode_ranges(RANGES, wallet.address.family(), bytes.value())?;
+            usage.push((KeyId(key), id, ranges));
+        }
+        Ok(usage)
+    }
+}

@@ -1,0 +1,218 @@
+//! One call to the database: its deadline, the classification of its failure, and repeats.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Pool, PoolError};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+
+use super::LIMITS;
+use crate::store::StoreError;
+
+pub(super) type Arguments<'a> = [&'a (dyn ToSql + Sync)];
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(super) enum CallError {
+    Store(StoreError),
+    Database(Error),
+    Pool(PoolError),
+    /// The deadline passed.
+    Late,
+}
+
+impl From<StoreError> for CallError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Error> for CallError {
+    fn from(error: Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<PoolError> for CallError {
+    fn from(error: PoolError) -> Self {
+        Self::Pool(error)
+    }
+}
+
+impl CallError {
+    /// Another try may find another primary, a free lock or an open connection.
+    fn is_passing(&self) -> bool {
+        match self {
+            Self::Store(_) => false,
+            Self::Late | Self::Pool(PoolError::Timeout(_)) => true,
+            Self::Pool(PoolError::Backend(error)) | Self::Database(error) => is_passing(error),
+            Self::Pool(error) => matches!(error, PoolError::PostCreateHook(_)),
+        }
+    }
+
+    pub(super) fn into_store(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::Late => StoreError::Unreachable("no answer in time".to_owned()),
+            Self::Pool(PoolError::Backend(error)) | Self::Database(error) => of_database(&error),
+            Self::Pool(PoolError::Timeout(_)) => {
+                StoreError::Unreachable("no connection in time".to_owned())
+            }
+            Self::Pool(PoolError::Closed) => StoreError::Closed,
+            Self::Pool(error) => StoreError::Unreachable(error.to_string()),
+        }
+    }
+}
+
+fn is_passing(error: &Error) -> bool {
+    let Some(state) = error.code() else {
+        // Not of the server: the connection was refused, cut or never made.
+        return true;
+    };
+    // Connection failures, resources, and what an operator or a failover causes.
+    let class = state.code().get(..2).unwrap_or_default();
+    matches!(class, "08" | "53" | "57")
+        || [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::LOCK_NOT_AVAILABLE,
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+        ]
+        .contains(state)
+}
+
+/// The server's own words; the client's may hold an address.
+fn of_database(error: &Error) -> StoreError {
+    match error.as_db_error() {
+        Some(error) if is_full(error.code()) => {
+            StoreError::Unreachable("its disk is full".to_owned())
+        }
+        Some(error) if error.code() == &SqlState::READ_ONLY_SQL_TRANSACTION => {
+            StoreError::Unreachable("it takes no writes".to_owned())
+        }
+        Some(error) => StoreError::Engine(format!("{} ({})", error.message(), error.code().code())),
+        None if error.is_closed() => StoreError::Unreachable("the connection was cut".to_owned()),
+        None => StoreError::Unreachable("no connection".to_owned()),
+    }
+}
+
+fn is_full(state: &SqlState) -> bool {
+    *state == SqlState::DISK_FULL
+}
+
+/// A connection in use. Unless it is given back, it is closed: what a call left behind on it, an open
+/// transaction or an answer that is under way, ends with it.
+pub(super) struct Connection(Option<Object>);
+
+impl Connection {
+    pub(super) async fn take(pool: &Pool) -> Result<Self, CallError> {
+        Ok(Self(Some(pool.get().await?)))
+    }
+
+    pub(super) fn give_back(mut self) {
+        drop(self.0.take());
+    }
+
+    fn client(&self) -> Result<&Object, CallError> {
+        self.0.as_ref().ok_or(CallError::Store(StoreError::Closed))
+    }
+
+    pub(super) async fn query(
+        &self,
+        sql: &str,
+        args: &Arguments<'_>,
+    ) -> Result<Vec<Row>, CallError> {
+        let client = self.client()?;
+        let statement = client.prepare_cached(sql).await?;
+        Ok(client.query(&statement, args).await?)
+    }
+
+    pub(super) async fn query_opt(
+        &self,
+        sql: &str,
+        args: &Arguments<'_>,
+    ) -> Result<Option<Row>, CallError> {
+        Ok(self.query(sql, args).await?.into_iter().next())
+    }
+
+    pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Result<u64, CallError> {
+        let client = self.client()?;
+        let statement = client.prepare_cached(sql).await?;
+        Ok(client.execute(&statement, args).await?)
+    }
+
+    pub(super) async fn batch(&self, sql: &str) -> Result<(), CallError> {
+        Ok(self.client()?.batch_execute(sql).await?)
+    }
+
+    pub(super) async fn begin(&self) -> Result<(), CallError> {
+        self.batch("BEGIN").await
+    }
+
+    pub(super) async fn commit(self) -> Result<(), CallError> {
+        self.batch("COMMIT").await?;
+        self.give_back();
+        Ok(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(object) = self.0.take() {
+            drop(Object::take(object));
+        }
+    }
+}
+
+/// Repeats of one request.
+#[derive(Debug)]
+pub(super) struct Repeats {
+    until: Instant,
+    pause: Duration,
+}
+
+impl Repeats {
+    pub(super) fn new() -> Self {
+        Self { until: Instant::now() + LIMITS.patience, pause: LIMITS.pause_min }
+    }
+
+    /// Waits for the next try; the error where there is none.
+    pub(super) async fn pause(&mut self, error: CallError) -> Result<(), StoreError> {
+        if !error.is_passing() || Instant::now() + self.pause >= self.until {
+            return Err(error.into_store());
+        }
+        tracing::debug!(?error, "a call to the database is repeated");
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(LIMITS.pause_max);
+        Ok(())
+    }
+}
+
+/// The outcome of a call, by its deadline.
+pub(super) async fn in_time<T>(
+    call: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    timeout(LIMITS.call_wait, call).await.unwrap_or(Err(CallError::Late))
+}
+
+/// Makes a call by its deadline, and again while it fails for a passing reason.
+macro_rules! repeated {
+    ($metrics:expr, $call:expr) => {{
+        let mut repeats = $crate::store::postgres::call::Repeats::new();
+        loop {
+            match $crate::store::postgres::call::in_time($call).await {
+                Ok(value) => break Ok(value),
+                Err(error) => {
+                    $metrics.failed();
+                    if let Err(error) = repeats.pause(error).await {
+                        break Err(error);
+                    }
+                }
+            }
+        }
+    }};
+}
+
+pub(super) use repeated;

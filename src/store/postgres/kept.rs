@@ -1,0 +1,39 @@
+//! What this process remembers of the database, bounded.
+
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::HashMap;
+
+/// Entries up to a number; one too many begins anew.
+#[derive(Debug)]
+pub(super) struct CachedState<K, V> {
+    entries: Mutex<HashMap<K, V>>,
+    max: usize,
+}
+
+impl<K: Eq + Hash, V: Clone> CachedState<K, V> {
+    pub(super) fn new(max: usize) -> Self {
+        Self { entries: Mutex::default(), max }
+    }
+
+    pub(super) fn get(&self, key: &K) -> Option<V> {
+        self.entries().get(key).cloned()
+    }
+
+    pub(super) fn put(&self, key: K, value: V) {
+        let mut entries = self.entries();
+        if entries.len() >= self.max {
+            entries.clear();
+        }
+        entries.insert(key, value);
+    }
+
+    pub(super) fn take(&self, key: &K) -> Option<V> {
+        self.entries().remove(key)
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<K, V>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,59 @@
+//! Reads that go over all wallets, for copies of the store.
+
+use super::call::{CallError, repeated};
+use super::store::{Inner, number, unsigned, wallet_id};
+use super::view::PgView;
+use crate::domain::{KeyId, Wallet};
+use crate::store::codec;
+use crate::store::schema::names::{RANGES, WALLETS};
+use crate::store::{DeliveredRange, StoreError, WalletId};
+
+/// What a key was given of a wallet.
+type Usage = (KeyId, WalletId, Vec<DeliveredRange>);
+
+impl PgView {
+    pub(in crate::store) async fn wallets(
+        &self,
+        behind: Option<WalletId>,
+        limit: usize,
+    ) -> Result<Vec<(WalletId, Wallet)>, StoreError> {
+        repeated!(self.inner.failures, self.inner.wallets(behind, limit))
+    }
+
+    pub(in crate::store) async fn all_usage(&self) -> Result<Vec<Usage>, StoreError> {
+        repeated!(self.inner.failures, self.inner.all_usage())
+    }
+}
+
+impl Inner {
+    async fn wallets(
+        &self,
+        behind: Option<WalletId>,
+        limit: usize,
+    ) -> Result<Vec<(WalletId, Wallet)>, CallError> {
+        let connection = self.connection().await?;
+        let sql = "SELECT id, record FROM blotter.wallet WHERE id > $1 ORDER BY id LIMIT $2";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = connection.query(sql, &[&behind.map_or(-1, number), &limit]).await?;
+        connection.give_back();
+        let one = |row: &tokio_postgres::Row| {
+            let wallet = codec::decode_wallet(WALLETS, row.try_get(1)?)?;
+            Ok((wallet_id(row.try_get(0)?)?, wallet))
+        };
+        rows.iter().map(one).collect()
+    }
+
+    async fn all_usage(&self) -> Result<Vec<Usage>, CallError> {
+        let connection = self.connection().await?;
+        let sql = "SELECT key_id, wallet, ranges, record FROM blotter.usage
+                   JOIN blotter.wallet ON id = wallet ORDER BY key_id, wallet";
+        let rows = connection.query(sql, &[]).await?;
+        connection.give_back();
+        let one = |row: &tokio_postgres::Row| {
+            let wallet = codec::decode_wallet(WALLETS, row.try_get(3)?)?;
+            let ranges = codec::decode_ranges(RANGES, wallet.address.family(), row.try_get(2)?)?;
+            Ok((KeyId(unsigned(row.try_get(0)?)), wallet_id(row.try_get(1)?)?, ranges))
+        };
+        rows.iter().map(one).collect()
+    }
+}

@@ -1,0 +1,301 @@
+//! Numbers of tokens and venues, and what is known of tokens.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::LIMITS;
+use super::call::{CallError, Connection};
+use super::kept::CachedState;
+use super::store::{Inner, signed, small, unsigned};
+use crate::domain::{Address, ChainId, Family, Token, UnixMillis};
+use crate::store::codec::corrupt;
+use crate::store::schema::names::{TOKENS, VENUES};
+use crate::store::{StoreError, TokenRecord};
+
+/// Names do not change but that a token learns its symbol or decimals: one that lacks them is asked
+/// for again.
+#[derive(Debug)]
+pub(super) struct NameCache {
+    tokens: CachedState<u32, (Arc<Token>, Option<Instant>)>,
+    records: CachedState<(ChainId, Address), (u32, TokenRecord)>,
+    venues: CachedState<u32, Arc<str>>,
+    venue_ids: CachedState<Arc<str>, u32>,
+}
+
+/// The names of one slice, by number.
+#[derive(Debug, Default)]
+pub(super) struct Resolved {
+    pub(super) tokens: BTreeMap<u32, Arc<Token>>,
+    pub(super) venues: BTreeMap<u32, Arc<str>>,
+}
+
+const TOKEN_COLUMNS: &str = "id, chain, mint, family, symbol, decimals, asked_at";
+
+pub(super) fn chain(chain: ChainId) -> i32 {
+    i32::from(chain.0)
+}
+
+fn family_number(family: Family) -> i16 {
+    match family {
+        Family::Solana => 1,
+        Family::Evm => 2,
+        Family::Tron => 3,
+    }
+}
+
+fn read_token(row: &tokio_postgres::Row) -> Result<(u32, TokenRecord), CallError> {
+    let id = small(row.try_get(0)?, TOKENS)?;
+    let family = match row.try_get::<_, i16>(3)? {
+        1 => Family::Solana,
+        2 => Family::Evm,
+        3 => Family::Tron,
+        _ => return Err(corrupt(TOKENS, "an unknown family").into()),
+    };
+    let mint = Address::from_bytes(family, row.try_get(2)?)
+        .ok_or_else(|| corrupt(TOKENS, "an address of a wrong length"))?;
+    let symbol: Option<&[u8]> = row.try_get(4)?;
+    let symbol = symbol.map(std::str::from_utf8).transpose();
+    let decimals: Option<i16> = row.try_get(5)?;
+    let asked_at: Option<i64> = row.try_get(6)?;
+    let chain: i32 = row.try_get(1)?;
+    let record = TokenRecord {
+        chain: ChainId(u16::try_from(chain).map_err(|_| corrupt(TOKENS, "an unknown chain"))?),
+        mint,
+        symbol: symbol.map_err(|error| corrupt(TOKENS, error))?.map(Arc::from),
+        decimals: decimals.and_then(|decimals| u8::try_from(decimals).ok()),
+        asked_at: asked_at.map(|at| UnixMillis(unsigned(at))),
+    };
+    Ok((id, record))
+}
+
+impl NameCache {
+    pub(super) fn new() -> Self {
+        let max = LIMITS.names_known;
+        Self {
+            tokens: CachedState::new(max),
+            records: CachedState::new(max),
+            venues: CachedState::new(max),
+            venue_ids: CachedState::new(max),
+        }
+    }
+
+    fn keep(&self, id: u32, record: &TokenRecord) -> Arc<Token> {
+        let TokenRecord { chain, mint, symbol, decimals, .. } = record.clone();
+        let is_whole = symbol.is_some() && decimals.is_some();
+        let token = Arc::new(Token::new(mint, symbol, decimals));
+        let until = (!is_whole).then(|| Instant::now() + LIMITS.names_refresh);
+        self.tokens.put(id, (Arc::clone(&token), until));
+        self.records.put((chain, mint), (id, record.clone()));
+        token
+    }
+
+    fn token(&self, id: u32) -> Option<Arc<Token>> {
+        let (token, until) = self.tokens.get(&id)?;
+        until.is_none_or(|until| Instant::now() < until).then_some(token)
+    }
+
+    /// The number of a token and of a venue that were learned before.
+    pub(super) fn numbers(
+        &self,
+        chain: ChainId,
+        mint: Address,
+        venue: &Arc<str>,
+    ) -> Option<(u32, u32)> {
+        Some((self.records.get(&(chain, mint))?.0, self.venue_ids.get(venue)?))
+    }
+}
+
+impl Inner {
+    /// The names behind numbers, from memory where they are there.
+    pub(super) async fn resolve(
+        &self,
+        connection: &Connection,
+        tokens: BTreeSet<u32>,
+        venues: BTreeSet<u32>,
+    ) -> Result<Resolved, CallError> {
+        let mut found = Resolved::default();
+        let (mut lacking_tokens, mut lacking_venues): (Vec<i64>, Vec<i64>) = Default::default();
+        for id in tokens {
+            match self.names.token(id) {
+                Some(token) => drop(found.tokens.insert(id, token)),
+                None => lacking_tokens.push(id.into()),
+            }
+        }
+        for id in venues {
+            match self.names.venues.get(&id) {
+                Some(venue) => drop(found.venues.insert(id, venue)),
+                None => lacking_venues.push(id.into()),
+            }
+        }
+        if !lacking_tokens.is_empty() {
+            let sql = format!("SELECT {TOKEN_COLUMNS} FROM blotter.token WHERE id = ANY($1)");
+            for row in connection.query(&sql, &[&lacking_tokens]).await? {
+                let (id, record) = read_token(&row)?;
+                found.tokens.insert(id, self.names.keep(id, &record));
+            }
+        }
+        if !lacking_venues.is_empty() {
+            self.read_venues(connection, &lacking_venues, &mut found).await?;
+        }
+        Ok(found)
+    }
+
+    async fn read_venues(
+        &self,
+        connection: &Connection,
+        ids: &[i64],
+        found: &mut Resolved,
+    ) -> Result<(), CallError> {
+        let sql = "SELECT id, name FROM blotter.venue WHERE id = ANY($1)";
+        for row in connection.query(sql, &[&ids]).await? {
+            let id = small(row.try_get(0)?, VENUES)?;
+            let name = std::str::from_utf8(row.try_get(1)?);
+            let name: Arc<str> = name.map_err(|error| corrupt(VENUES, error))?.into();
+            self.names.venues.put(id, Arc::clone(&name));
+            self.names.venue_ids.put(Arc::clone(&name), id);
+            found.venues.insert(id, name);
+        }
+        Ok(())
+    }
+
+    /// Gives numbers to the venues that have none.
+    pub(super) async fn intern_venues(
+        &self,
+        connection: &Connection,
+        venues: &BTreeSet<&Arc<str>>,
+    ) -> Result<(), CallError> {
+        let new: Vec<&[u8]> = venues
+            .iter()
+            .filter(|name| self.names.venue_ids.get(**name).is_none())
+            .map(|name| name.as_bytes())
+            .collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let sql = "INSERT INTO blotter.venue (name) SELECT n FROM unnest($1::bytea[]) n
+                   WHERE NOT EXISTS (SELECT 1 FROM blotter.venue WHERE name = n)
+                   ON CONFLICT DO NOTHING";
+        connection.execute(sql, &[&new]).await?;
+        let sql = "SELECT array_agg(id) FROM blotter.venue WHERE name = ANY($1)";
+        let row = connection.query_opt(sql, &[&new]).await?;
+        let ids: Option<Vec<i64>> = row.map(|row| row.try_get(0)).transpose()?.flatten();
+        self.read_venues(connection, &ids.unwrap_or_default(), &mut Resolved::default()).await
+    }
+
+    /// Gives numbers to the tokens that have none, and adds what is newly known of others.
+    pub(super) async fn learn(
+        &self,
+        connection: &Connection,
+        news: &[TokenRecord],
+    ) -> Result<(), CallError> {
+        let mut changed: BTreeMap<(ChainId, Address), TokenRecord> = BTreeMap::new();
+        for news in news {
+            let known = self.names.records.get(&(news.chain, news.mint)).map(|(_, old)| old);
+            if known.as_ref().is_some_and(|old| joined(old, news) == *old) {
+                continue;
+            }
+            let entry = changed.entry((news.chain, news.mint));
+            entry.and_modify(|old| *old = joined(old, news)).or_insert_with(|| news.clone());
+        }
+        for record in changed.into_values() {
+            self.learn_one(connection, &record).await?;
+        }
+        Ok(())
+    }
+
+    async fn learn_one(
+        &self,
+        connection: &Connection,
+        news: &TokenRecord,
+    ) -> Result<(), CallError> {
+        let symbol = news.symbol.as_deref().map(str::as_bytes);
+        let decimals = news.decimals.map(i16::from);
+        let asked_at = news.asked_at.map(|at| signed(at.0));
+        let sql = format!(
+            "UPDATE blotter.token SET symbol = coalesce($3, symbol),
+                 decimals = coalesce($4, decimals), asked_at = greatest(asked_at, $5)
+             WHERE chain = $1 AND mint = $2 RETURNING {TOKEN_COLUMNS}"
+        );
+        let chain = chain(news.chain);
+        let mint = news.mint.bytes();
+        let mut row =
+            connection.query_opt(&sql, &[&chain, &mint, &symbol, &decimals, &asked_at]).await?;
+        if row.is_none() {
+            let sql = format!(
+                "INSERT INTO blotter.token (chain, mint, family, symbol, decimals, asked_at)
+                 VALUES ($1, $2, $3, $4, $5, $6)
+                 ON CONFLICT (chain, mint) DO UPDATE
+                     SET symbol = coalesce(EXCLUDED.symbol, token.symbol),
+                         decimals = coalesce(EXCLUDED.decimals, token.decimals),
+                         asked_at = greatest(token.asked_at, EXCLUDED.asked_at)
+                 RETURNING {TOKEN_COLUMNS}"
+            );
+            let family = family_number(news.mint.family());
+            row = connection
+                .query_opt(&sql, &[&chain, &mint, &family, &symbol, &decimals, &asked_at])
+                .await?;
+        }
+        let (id, record) =
+            read_token(&row.ok_or_else(|| corrupt(TOKENS, "a token that is not there"))?)?;
+        self.names.keep(id, &record);
+        Ok(())
+    }
+
+    pub(super) async fn find_token(
+        &self,
+        chain_id: ChainId,
+        mint: &Address,
+    ) -> Result<Option<TokenRecord>, CallError> {
+        let whole = |record: &TokenRecord| record.symbol.is_some() && record.decimals.is_some();
+        if let Some((_, record)) = self.names.records.get(&(chain_id, *mint))
+            && whole(&record)
+        {
+            return Ok(Some(record));
+        }
+        let connection = self.connection().await?;
+        let sql =
+            format!("SELECT {TOKEN_COLUMNS} FROM blotter.token WHERE chain = $1 AND mint = $2");
+        let row = connection.query_opt(&sql, &[&chain(chain_id), &mint.bytes()]).await?;
+        connection.give_back();
+        let Some(row) = row else { return Ok(None) };
+        let (id, record) = read_token(&row)?;
+        self.names.keep(id, &record);
+        Ok(Some(record))
+    }
+
+    pub(super) async fn lacking_tokens(
+        &self,
+        chain_id: ChainId,
+        before: UnixMillis,
+        limit: usize,
+    ) -> Result<Vec<TokenRecord>, CallError> {
+        let connection = self.connection().await?;
+        let sql = format!(
+            "SELECT {TOKEN_COLUMNS} FROM blotter.token
+             WHERE chain = $1 AND (symbol IS NULL OR decimals IS NULL)
+                 AND COALESCE(asked_at, 0) < $2
+             ORDER BY COALESCE(asked_at, 0), id LIMIT $3"
+        );
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = connection.query(&sql, &[&chain(chain_id), &signed(before.0), &limit]).await?;
+        connection.give_back();
+        rows.iter().map(|row| Ok(read_token(row)?.1)).collect()
+    }
+}
+
+/// What is known after news: they add, and take nothing away.
+fn joined(old: &TokenRecord, news: &TokenRecord) -> TokenRecord {
+    TokenRecord {
+        symbol: news.symbol.clone().or_else(|| old.symbol.clone()),
+        decimals: news.decimals.or(old.decimals),
+        asked_at: news.asked_at.max(old.asked_at),
+        ..*news
+    }
+}
+
+/// The lack of a number that was given right before.
+pub(super) fn unnumbered() -> StoreError {
+    corrupt(TOKENS, "a token or a venue has no number")
+}

@@ -1,0 +1,92 @@
+//! Prices of native coins by chain and minute. The minutes that came first go first.
+
+use super::call::{CallError, Connection};
+use super::names::chain;
+use super::store::Inner;
+use crate::domain::{ChainId, LearnedPrice, Minute, UnixSeconds};
+use crate::store::schema::names::{CANDLES, LEARNED};
+use crate::store::{KeptCandle, PriceRecord, codec};
+
+impl Inner {
+    /// Keeps prices; those that are there stay.
+    pub(super) async fn put_prices(
+        &self,
+        connection: &Connection,
+        of: ChainId,
+        prices: &[PriceRecord],
+    ) -> Result<(), CallError> {
+        for price in prices {
+            match price {
+                PriceRecord::Learned(price) => {
+                    let minute = i64::from(Minute::of(price.time).0);
+                    let (tag, value) = (price.tag.to_be_bytes(), codec::encode_learned(&[*price])?);
+                    let sql = "INSERT INTO blotter.learned_price (chain, minute, tag, value)
+                               VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+                    let tag = tag.as_slice();
+                    connection.execute(sql, &[&chain(of), &minute, &tag, &value]).await?;
+                }
+                PriceRecord::Candle(minute, price) => {
+                    let value = codec::encode_candle(*price)?;
+                    let sql = "INSERT INTO blotter.candle (chain, minute, value)
+                               VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+                    let minute = i64::from(minute.0);
+                    connection.execute(sql, &[&chain(of), &minute, &value]).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away what is beyond the bound of minutes. Part of the background work.
+    pub(super) async fn trim_prices(&self, connection: &Connection) -> Result<(), CallError> {
+        let minutes = i64::try_from(crate::store::LIMITS.price_minutes).unwrap_or(i64::MAX);
+        let each = i64::try_from(crate::store::LIMITS.prices_per_minute).unwrap_or(1);
+        let sql = "DELETE FROM blotter.learned_price WHERE arrival < (
+                       SELECT max(arrival) FROM blotter.learned_price) - $1";
+        connection.execute(sql, &[&minutes.saturating_mul(each)]).await?;
+        let sql = "DELETE FROM blotter.candle WHERE arrival < (
+                       SELECT max(arrival) FROM blotter.candle) - $1";
+        connection.execute(sql, &[&minutes]).await?;
+        Ok(())
+    }
+
+    /// Of more prices than a minute keeps, those with the lowest tags.
+    pub(super) async fn learned_prices(
+        &self,
+        of: ChainId,
+        from: UnixSeconds,
+        to: UnixSeconds,
+    ) -> Result<Vec<LearnedPrice>, CallError> {
+        let (first, last) = (i64::from(Minute::of(from).0), i64::from(Minute::of(to).0));
+        let each = i64::try_from(crate::store::LIMITS.prices_per_minute).unwrap_or(1);
+        let connection = self.connection().await?;
+        let sql = "SELECT value FROM (
+                       SELECT minute, tag, value,
+                              row_number() OVER (PARTITION BY minute ORDER BY tag) AS place
+                       FROM blotter.learned_price
+                       WHERE chain = $1 AND minute BETWEEN $2 AND $3) ranked
+                   WHERE place <= $4 ORDER BY minute, tag";
+        let rows = connection.query(sql, &[&chain(of), &first, &last, &each]).await?;
+        connection.give_back();
+        let mut prices = Vec::new();
+        for row in rows {
+            let minute = codec::decode_learned(LEARNED, row.try_get(0)?)?;
+            prices.extend(minute.into_iter().filter(|p| from <= p.time && p.time <= to));
+        }
+        Ok(prices)
+    }
+
+    pub(super) async fn candle(
+        &self,
+        of: ChainId,
+        minute: Minute,
+    ) -> Result<KeptCandle, CallError> {
+        let connection = self.connection().await?;
+        let sql = "SELECT value FROM blotter.candle WHERE chain = $1 AND minute = $2";
+        let row = connection.query_opt(sql, &[&chain(of), &i64::from(minute.0)]).await?;
+        connection.give_back();
+        let Some(row) = row else { return Ok(KeptCandle::Unasked) };
+        let price = codec::decode_candle(CANDLES, row.try_get(0)?)?;
+        Ok(price.map_or(KeptCandle::Nothing, KeptCandle::Price))
+    }
+}

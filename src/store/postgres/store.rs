@@ -1,0 +1,228 @@
+//! The shared store: what its clones have in common, and the record of a wallet.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use deadpool_postgres::Pool;
+use tokio_postgres::Row;
+
+use super::call::{CallError, Connection, repeated};
+use super::kept::CachedState;
+use super::lease::Lease;
+use super::names::NameCache;
+use super::view::PgView;
+use super::{LIMITS, SharedOptions, connect, schema};
+use crate::domain::Wallet;
+use crate::store::codec::{self, WalletState, corrupt};
+use crate::store::key::address_key;
+use crate::store::schema::names::STATES;
+use crate::store::{StoreError, StoreStats, WalletId, WalletRecord};
+
+#[derive(Debug, Clone)]
+pub(in crate::store) struct PgStore {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pool: Pool,
+    pub(super) names: NameCache,
+    pub(super) lease: Lease,
+    /// Numbers of wallets by address.
+    pub(super) ids: CachedState<Wallet, WalletId>,
+    /// What each number stands for; that never changes.
+    pub(super) wallets: CachedState<WalletId, Wallet>,
+    /// Of wallets that this process wrote last.
+    pub(super) states: CachedState<WalletId, Stored>,
+    pub(super) failures: Failures,
+    closed: AtomicBool,
+}
+
+/// Calls that failed, for the metrics.
+#[derive(Debug, Default)]
+pub(super) struct Failures(AtomicU64);
+
+impl Failures {
+    pub(super) fn failed(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The row of a wallet's state.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) version: i64,
+    pub(super) state: WalletState,
+}
+
+/// Columns of a state, in the order in which [`stored`] reads them.
+pub(super) const STATE_COLUMNS: &str = "version, epoch, count, disordered, state";
+
+/// The columns count, not what the bytes repeat of them.
+pub(super) fn stored(row: &Row) -> Result<Stored, CallError> {
+    let bytes: &[u8] = row.try_get(4)?;
+    let mut state = codec::decode_state(STATES, bytes)?;
+    state.epoch = unsigned(row.try_get(1)?);
+    state.count = unsigned(row.try_get(2)?);
+    state.disordered = row.try_get(3)?;
+    Ok(Stored { version: row.try_get(0)?, state })
+}
+
+pub(super) fn unsigned(number: i64) -> u64 {
+    number.cast_unsigned()
+}
+
+pub(super) fn signed(number: u64) -> i64 {
+    number.cast_signed()
+}
+
+pub(super) fn number(id: WalletId) -> i64 {
+    i64::from(id.0)
+}
+
+pub(super) fn wallet_id(number: i64) -> Result<WalletId, StoreError> {
+    u32::try_from(number).map(WalletId).map_err(|_| StoreError::Invalid("more than 2^32 wallets"))
+}
+
+pub(super) fn record_of(id: WalletId, wallet: Wallet, state: WalletState) -> WalletRecord {
+    let WalletState { epoch, coverage, count, checked_at, cut, disordered: _ } = state;
+    WalletRecord { id, wallet, epoch, coverage, count, checked_at, cut }
+}
+
+impl PgStore {
+    pub(in crate::store) async fn connect(options: &SharedOptions) -> Result<Self, StoreError> {
+        let pool = connect::pool(options)?;
+        let failures = Failures::default();
+        repeated!(failures, schema::migrate(&pool))?;
+        let inner = Arc::new(Inner {
+            pool,
+            names: NameCache::new(),
+            lease: Lease::default(),
+            ids: CachedState::new(LIMITS.wallets_known),
+            wallets: CachedState::new(LIMITS.wallets_known),
+            states: CachedState::new(LIMITS.states_known),
+            failures,
+            closed: AtomicBool::new(false),
+        });
+        Ok(Self { inner })
+    }
+
+    pub(in crate::store) fn view(&self) -> PgView {
+        PgView::new(Arc::clone(&self.inner))
+    }
+
+    pub(in crate::store) async fn intern(
+        &self,
+        wallet: &Wallet,
+    ) -> Result<WalletRecord, StoreError> {
+        let view = self.view();
+        if let Some(record) = view.wallet(wallet).await? {
+            return Ok(WalletRecord::clone(&record));
+        }
+        repeated!(self.inner.failures, self.inner.create(wallet))?;
+        let found = view.wallet(wallet).await?;
+        found.map(|record| WalletRecord::clone(&record)).ok_or(StoreError::Overtaken)
+    }
+
+    pub(in crate::store) async fn close(&self) {
+        self.inner.closed.store(true, Ordering::Release);
+        self.release_all().await;
+        self.inner.pool.close();
+    }
+
+    /// Sizes as the database estimates them: counting would read everything.
+    pub(in crate::store) async fn stats(&self) -> Result<StoreStats, StoreError> {
+        let stats = super::call::in_time(self.inner.stats()).await;
+        stats.map_err(CallError::into_store)
+    }
+}
+
+impl Inner {
+    pub(super) async fn connection(&self) -> Result<Connection, CallError> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed.into());
+        }
+        Connection::take(&self.pool).await
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    async fn create(&self, wallet: &Wallet) -> Result<(), CallError> {
+        let connection = self.connection().await?;
+        let (key, record) =
+            (address_key(wallet.chain, &wallet.address), codec::encode_wallet(wallet)?);
+        let state = codec::encode_state(&WalletState::default())?;
+        let sql = "WITH new AS (INSERT INTO blotter.wallet (address, record) VALUES ($1, $2)
+                       ON CONFLICT DO NOTHING RETURNING id)
+                   INSERT INTO blotter.wallet_state (wallet, state) SELECT id, $3 FROM new";
+        connection.execute(sql, &[&key, &record, &state]).await?;
+        connection.give_back();
+        Ok(())
+    }
+
+    /// The number of a wallet.
+    pub(super) async fn id_of(&self, wallet: &Wallet) -> Result<Option<WalletId>, CallError> {
+        if let Some(id) = self.ids.get(wallet) {
+            return Ok(Some(id));
+        }
+        let connection = self.connection().await?;
+        let key = address_key(wallet.chain, &wallet.address);
+        let sql = "SELECT id FROM blotter.wallet WHERE address = $1";
+        let found = connection.query_opt(sql, &[&key]).await?;
+        connection.give_back();
+        let Some(row) = found else { return Ok(None) };
+        let id = wallet_id(row.try_get(0)?)?;
+        self.ids.put(*wallet, id);
+        self.wallets.put(id, *wallet);
+        Ok(Some(id))
+    }
+
+    /// What a number stands for.
+    pub(super) async fn wallet_of(&self, id: WalletId) -> Result<Option<Wallet>, CallError> {
+        if let Some(wallet) = self.wallets.get(&id) {
+            return Ok(Some(wallet));
+        }
+        let connection = self.connection().await?;
+        let sql = "SELECT record FROM blotter.wallet WHERE id = $1";
+        let found = connection.query_opt(sql, &[&number(id)]).await?;
+        connection.give_back();
+        let Some(row) = found else { return Ok(None) };
+        let wallet = codec::decode_wallet("wallet", row.try_get(0)?)?;
+        self.wallets.put(id, wallet);
+        Ok(Some(wallet))
+    }
+
+    async fn stats(&self) -> Result<StoreStats, CallError> {
+        let connection = self.connection().await?;
+        let sql = "SELECT relname::text, greatest(reltuples, 0)::bigint,
+                       pg_total_relation_size(c.oid)::bigint
+                   FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+                   WHERE nspname = 'blotter' AND relkind = 'r'";
+        let rows = connection.query(sql, &[]).await?;
+        connection.give_back();
+        let mut stats = StoreStats { file_bytes: 0, rows: 0, wallets: 0, tokens: 0 };
+        for row in rows {
+            let (name, count): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
+            let size: i64 = row.try_get(2)?;
+            stats.file_bytes = stats.file_bytes.saturating_add(unsigned(size));
+            match name {
+                "trade" => stats.rows = unsigned(count),
+                "wallet" => stats.wallets = unsigned(count),
+                "token" => stats.tokens = unsigned(count),
+                _ => {}
+            }
+        }
+        Ok(stats)
+    }
+}
+
+/// A number of the database that this program takes for an unsigned one.
+pub(super) fn small(number: i64, table: &'static str) -> Result<u32, StoreError> {
+    u32::try_from(number).map_err(|_| corrupt(table, "a number out of range"))
+}

@@ -1,0 +1,146 @@
+//! Values that rows wait for.
+
+use super::call::{CallError, Connection, repeated};
+use super::names::chain;
+use super::store::{Inner, PgStore, Stored, number, stored, unsigned, wallet_id};
+use super::write::Columns;
+use crate::domain::{ChainId, Units, ValueSource};
+use crate::store::codec::corrupt;
+use crate::store::key::{RowKey, rows_of_wanted, transaction_of, wanted_value_key};
+use crate::store::schema::names::{TRADES, WANTED_VALUES};
+use crate::store::trade_codec::{StoredTrade, decode_trade};
+use crate::store::values::Gone;
+use crate::store::{NewValue, PriceRecord, StoreError, WalletId, WantedPlace, Written};
+
+/// A transaction that waits, and the bounds of its rows.
+pub(super) struct Waiting {
+    pub(super) id: WalletId,
+    pub(super) epoch: u64,
+    pub(super) start: Vec<u8>,
+    pub(super) end: Vec<u8>,
+    pub(super) side_payment: Units,
+    pub(super) place: WantedPlace,
+}
+
+impl PgStore {
+    pub(in crate::store) async fn write_values(
+        &self,
+        id: WalletId,
+        epoch: u64,
+        values: Vec<NewValue>,
+        prices: Vec<PriceRecord>,
+    ) -> Result<Written, StoreError> {
+        repeated!(self.inner.failures, self.inner.values(id, epoch, &values, &prices))
+    }
+}
+
+impl Inner {
+    pub(super) async fn wanted_places(
+        &self,
+        of: ChainId,
+        behind: &WantedPlace,
+        limit: usize,
+    ) -> Result<Vec<Waiting>, CallError> {
+        let sql = "SELECT wanted.wallet, epoch, key, side_payment
+                   FROM blotter.wanted_value wanted JOIN blotter.wallet_state state
+                       ON state.wallet = wanted.wallet
+                   WHERE chain = $1 AND key > $2 ORDER BY key LIMIT $3";
+        let connection = self.connection().await?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = connection.query(sql, &[&chain(of), &behind.0, &limit]).await?;
+        connection.give_back();
+        let one = |row: &tokio_postgres::Row| {
+            let key: Vec<u8> = row.try_get(2)?;
+            let (_, start, end) =
+                rows_of_wanted(&key).ok_or_else(|| corrupt(WANTED_VALUES, "a short key"))?;
+            let side_payment: Option<&[u8]> = row.try_get(3)?;
+            Ok(Waiting {
+                id: wallet_id(row.try_get(0)?)?,
+                epoch: unsigned(row.try_get(1)?),
+                start,
+                end,
+                side_payment: side_payment.and_then(Units::try_from_be_slice).unwrap_or_default(),
+                place: WantedPlace(key),
+            })
+        };
+        rows.iter().map(one).collect()
+    }
+
+    /// The rows of these transactions are no more.
+    pub(super) async fn forget_wanted(
+        &self,
+        connection: &Connection,
+        (id, of): (WalletId, ChainId),
+        gone: &[Gone],
+    ) -> Result<(), CallError> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<Vec<u8>> = gone.iter().map(|(key, _)| wanted_value_key(of, key)).collect();
+        let sql = "DELETE FROM blotter.wanted_value
+                   WHERE chain = $1 AND wallet = $2 AND key = ANY($3)";
+        connection.execute(sql, &[&chain(of), &number(id), &keys]).await?;
+        Ok(())
+    }
+
+    async fn values(
+        &self,
+        id: WalletId,
+        epoch: u64,
+        new: &[NewValue],
+        prices: &[PriceRecord],
+    ) -> Result<Written, CallError> {
+        let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
+        self.prices_of(&wallet, prices).await?;
+        let connection = self.connection().await?;
+        connection.begin().await?;
+        let sql = format!(
+            "SELECT {} FROM blotter.wallet_state WHERE wallet = $1 FOR UPDATE",
+            super::store::STATE_COLUMNS
+        );
+        let row = connection.query_opt(&sql, &[&number(id)]).await?;
+        let Stored { state, .. } = stored(&row.ok_or(StoreError::UnknownWallet(id))?)?;
+        if state.epoch != epoch {
+            connection.commit().await?;
+            return Ok(Written::Stale);
+        }
+        for new in new {
+            self.value(&connection, (id, wallet.chain), new).await?;
+        }
+        connection.commit().await?;
+        Ok(Written::Stored { count: state.count, coverage: state.coverage })
+    }
+
+    /// Gives a row its value, where it is there, as it was, and waits for one.
+    async fn value(
+        &self,
+        connection: &Connection,
+        (id, of): (WalletId, ChainId),
+        new: &NewValue,
+    ) -> Result<(), CallError> {
+        let key = RowKey::new(id, &new.key);
+        let start = transaction_of(key.bytes());
+        let end = [start, &[0xFF; 3]].concat();
+        let sql = "SELECT key, value FROM blotter.trade
+                   WHERE wallet = $1 AND key >= $2 AND key < $3";
+        let mut is_waiting = false;
+        for row in connection.query(sql, &[&number(id), &start, &end]).await? {
+            let (found, value): (&[u8], &[u8]) = (row.try_get(0)?, row.try_get(1)?);
+            let old = decode_trade(TRADES, value)?;
+            let waits = old.valued == ValueSource::Pending;
+            if waits && found == key.bytes() && old.units == new.units {
+                let row = StoredTrade { native: new.native, valued: new.valued, ..old };
+                let Columns { values, .. } = Columns::of(&[(key, row)]);
+                let sql = "UPDATE blotter.trade SET value = $3 WHERE wallet = $1 AND key = $2";
+                connection.execute(sql, &[&number(id), &found, &values.first()]).await?;
+                is_waiting |= new.valued == ValueSource::Pending;
+            } else {
+                is_waiting |= waits;
+            }
+        }
+        if is_waiting {
+            return Ok(());
+        }
+        self.forget_wanted(connection, (id, of), &[(key.bytes().to_vec(), Vec::new())]).await
+    }
+}

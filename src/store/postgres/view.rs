@@ -1,0 +1,477 @@
+//! The reading side: each read is one statement.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::LIMITS;
+use super::call::{CallError, repeated};
+use super::slice::decode;
+use super::store::{Inner, Stored, number, record_of, stored, unsigned, wallet_id};
+use crate::domain::{
+    Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
+    TradeKey, UnixMillis, UnixSeconds, Wallet,
+};
+use crate::store::codec::{self, corrupt};
+use crate::store::key::{RowKey, time_of};
+use crate::store::schema::names::{ACCOUNTS, ANCHORS, PENDING, WALLETS};
+use crate::store::trade_codec::StoredTrade;
+use crate::store::{
+    Anchor, Credit, DeliveredRange, KeptCandle, Pending, StoreError, TokenRecord, WalletId,
+    WalletRecord, WantedPlace, WantedValue,
+};
+
+/// A state and rows behind a key, in one statement and so of one moment.
+const READ: &str = "
+SELECT version, epoch, count, disordered, state, removals,
+       (SELECT key FROM blotter.trade WHERE wallet = $1 ORDER BY key DESC LIMIT 1) AS oldest,
+       NULL::bytea AS key, NULL::bytea AS value
+FROM blotter.wallet_state WHERE wallet = $1
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, key, value FROM (
+    SELECT key, value FROM blotter.trade
+    WHERE wallet = $1 AND key > $2 AND key < $3 ORDER BY key LIMIT $4
+) rows";
+
+pub(in crate::store) struct PgView {
+    pub(super) inner: Arc<Inner>,
+    /// Rows that are read together with the record of the wallet.
+    ahead: Option<(Position, usize)>,
+    seen: Mutex<Option<Seen>>,
+}
+
+/// What the view has read of its wallet.
+struct Seen {
+    id: WalletId,
+    family: Family,
+    removals: i64,
+    oldest: Option<UnixSeconds>,
+    ahead: Option<Ahead>,
+}
+
+/// Rows that were read together with the record.
+struct Ahead {
+    after: Position,
+    limit: usize,
+    rows: Vec<(TradeKey, StoredTrade)>,
+}
+
+/// What [`READ`] returned.
+struct Read {
+    stored: Stored,
+    removals: i64,
+    oldest: Option<UnixSeconds>,
+    rows: Vec<(TradeKey, StoredTrade)>,
+}
+
+impl fmt::Debug for PgView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PgView").finish_non_exhaustive()
+    }
+}
+
+pub(super) fn start_behind(id: WalletId, after: Position) -> RowKey {
+    match after {
+        Position::Start => RowKey::start(id),
+        Position::After(key) => RowKey::new(id, &key),
+    }
+}
+
+fn limited(rows: usize) -> i64 {
+    i64::try_from(rows.min(LIMITS.rows_per_statement)).unwrap_or(i64::MAX)
+}
+
+impl PgView {
+    pub(super) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, ahead: None, seen: Mutex::default() }
+    }
+
+    /// Reads rows together with the record.
+    pub(in crate::store) fn reading(self, after: Position, limit: usize) -> Self {
+        Self { ahead: Some((after, limit)), ..self }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::store) async fn wallet(
+        &self,
+        wallet: &Wallet,
+    ) -> Result<Option<Arc<WalletRecord>>, StoreError> {
+        repeated!(self.inner.failures, self.try_wallet(wallet))
+    }
+
+    async fn try_wallet(&self, wallet: &Wallet) -> Result<Option<Arc<WalletRecord>>, CallError> {
+        let Some(id) = self.inner.id_of(wallet).await? else { return Ok(None) };
+        if let Some(record) = self.try_record(id, *wallet).await? {
+            return Ok(Some(Arc::new(record)));
+        }
+        // It was forgotten since its number was looked up, and maybe loaded anew.
+        self.inner.ids.take(wallet);
+        let Some(id) = self.inner.id_of(wallet).await? else { return Ok(None) };
+        Ok(self.try_record(id, *wallet).await?.map(Arc::new))
+    }
+
+    async fn try_record(
+        &self,
+        id: WalletId,
+        wallet: Wallet,
+    ) -> Result<Option<WalletRecord>, CallError> {
+        let family = wallet.address.family();
+        let (after, limit) = self.ahead.unwrap_or((Position::Start, 0));
+        // One row more says whether others follow.
+        let most = self.ahead.map_or(0, |_| limit.saturating_add(1));
+        let Some(read) = self.read(id, family, after, most).await? else { return Ok(None) };
+        let Read { stored, removals, oldest, rows } = read;
+        let ahead = self.ahead.map(|_| Ahead { after, limit, rows });
+        *self.seen() = Some(Seen { id, family, removals, oldest, ahead });
+        Ok(Some(record_of(id, wallet, stored.state)))
+    }
+
+    async fn read(
+        &self,
+        id: WalletId,
+        family: Family,
+        after: Position,
+        most: usize,
+    ) -> Result<Option<Read>, CallError> {
+        let connection = self.inner.connection().await?;
+        let (start, end) = (start_behind(id, after), RowKey::end(id));
+        let args: &super::call::Arguments<'_> =
+            &[&number(id), &start.bytes(), &end.bytes(), &limited(most)];
+        let all = connection.query(READ, args).await?;
+        connection.give_back();
+        let is_state =
+            |row: &tokio_postgres::Row| matches!(row.try_get::<_, Option<i64>>(0), Ok(Some(_)));
+        let (head, body): (Vec<_>, Vec<_>) = all.into_iter().partition(is_state);
+        let Some(head) = head.first() else { return Ok(None) };
+        let mut rows = decode(&body, (7, 8), family)?;
+        if !rows.is_sorted_by_key(|(key, _)| *key) {
+            rows.sort_by_key(|(key, _)| *key);
+        }
+        let oldest: Option<&[u8]> = head.try_get(6)?;
+        let (removals, oldest) = (head.try_get(5)?, oldest.and_then(time_of));
+        Ok(Some(Read { stored: stored(head)?, removals, oldest, rows }))
+    }
+
+    pub(in crate::store) async fn wallet_by_id(
+        &self,
+        id: WalletId,
+    ) -> Result<Option<WalletRecord>, StoreError> {
+        repeated!(self.inner.failures, async {
+            match self.inner.wallet_of(id).await? {
+                Some(wallet) => self.try_record(id, wallet).await,
+                None => Ok(None),
+            }
+        })
+    }
+
+    pub(in crate::store) async fn rows_in_room(
+        &self,
+        id: WalletId,
+        (after, floor): (Position, Height),
+        limit: usize,
+        room: Rows,
+    ) -> Result<(Rows, bool), StoreError> {
+        let mut trades = match self.take_ahead(id, after, limit) {
+            Some(trades) => trades,
+            None => self.read_behind(id, after, limit.saturating_add(1)).await?,
+        };
+        let inside = trades.iter().take_while(|(key, _)| key.height >= floor).count();
+        trades.truncate(inside);
+        let more = trades.len() > limit;
+        trades.truncate(limit);
+        Ok((self.named(&trades, room).await?, more))
+    }
+
+    fn take_ahead(
+        &self,
+        id: WalletId,
+        after: Position,
+        limit: usize,
+    ) -> Option<Vec<(TradeKey, StoredTrade)>> {
+        let mut seen = self.seen();
+        let seen = seen.as_mut().filter(|seen| seen.id == id)?;
+        let fits = |ahead: &Ahead| ahead.after == after && limit <= ahead.limit;
+        seen.ahead.take_if(|ahead| fits(ahead)).map(|ahead| ahead.rows)
+    }
+
+    async fn read_behind(
+        &self,
+        id: WalletId,
+        after: Position,
+        most: usize,
+    ) -> Result<Vec<(TradeKey, StoredTrade)>, StoreError> {
+        let family = self.family(id).await?;
+        let read = repeated!(self.inner.failures, self.read(id, family, after, most))?;
+        let read = read.ok_or(StoreError::UnknownWallet(id))?;
+        let is_overtaken = self
+            .seen()
+            .as_ref()
+            .is_some_and(|seen| seen.id == id && seen.removals != read.removals);
+        if is_overtaken { Err(StoreError::Overtaken) } else { Ok(read.rows) }
+    }
+
+    pub(super) async fn family(&self, id: WalletId) -> Result<Family, StoreError> {
+        let seen = self.seen().as_ref().filter(|seen| seen.id == id).map(|seen| seen.family);
+        if let Some(family) = seen {
+            return Ok(family);
+        }
+        let wallet = repeated!(self.inner.failures, self.inner.wallet_of(id))?;
+        Ok(wallet.ok_or(StoreError::UnknownWallet(id))?.address.family())
+    }
+
+    async fn named(
+        &self,
+        trades: &[(TradeKey, StoredTrade)],
+        room: Rows,
+    ) -> Result<Rows, StoreError> {
+        if trades.is_empty() {
+            return Ok(Rows::default());
+        }
+        drop(room);
+        repeated!(self.inner.failures, async {
+            let connection = self.inner.connection().await?;
+            let rows = self.inner.named(&connection, trades, Rows::default()).await?;
+            connection.give_back();
+            Ok(rows)
+        })
+    }
+
+    /// Rows between two bounds, the first inclusive, newest first or last.
+    async fn rows_in(
+        &self,
+        id: WalletId,
+        (start, end): (&[u8], &[u8]),
+        limit: usize,
+        newest_first: bool,
+    ) -> Result<Rows, StoreError> {
+        let family = self.family(id).await?;
+        let direction = if newest_first { "ASC" } else { "DESC" };
+        let sql = format!(
+            "SELECT key, value FROM blotter.trade WHERE wallet = $1 AND key >= $2 AND key < $3
+             ORDER BY key {direction} LIMIT $4"
+        );
+        let trades = repeated!(self.inner.failures, async {
+            let connection = self.inner.connection().await?;
+            let args: &super::call::Arguments<'_> = &[&number(id), &start, &end, &limited(limit)];
+            let rows = connection.query(&sql, args).await?;
+            connection.give_back();
+            decode(&rows, (0, 1), family)
+        })?;
+        self.named(&trades, Rows::default()).await
+    }
+
+    pub(in crate::store) async fn newer_rows(
+        &self,
+        id: WalletId,
+        than: Position,
+        limit: usize,
+    ) -> Result<Rows, StoreError> {
+        let end = match than {
+            Position::Start => RowKey::end(id),
+            Position::After(key) => RowKey::new(id, &key),
+        };
+        self.rows_in(id, (RowKey::start(id).bytes(), end.bytes()), limit, false).await
+    }
+
+    pub(in crate::store) async fn rows_between(
+        &self,
+        id: WalletId,
+        newest: UnixSeconds,
+        oldest: UnixSeconds,
+        limit: usize,
+    ) -> Result<Rows, StoreError> {
+        let start = RowKey::at(id, newest, Height::MAX);
+        let end = match oldest.0.checked_sub(1) {
+            Some(before) => RowKey::at(id, UnixSeconds(before), Height::MAX),
+            None => RowKey::end(id),
+        };
+        self.rows_in(id, (start.bytes(), end.bytes()), limit, true).await
+    }
+
+    pub(in crate::store) async fn count_above(
+        &self,
+        id: WalletId,
+        height: Height,
+        limit: u64,
+    ) -> Result<u64, StoreError> {
+        let sql = "SELECT count(*) FROM (
+                SELECT 1 FROM blotter.trade WHERE wallet = $1 AND key < coalesce(
+                    (SELECT key FROM blotter.trade
+                     WHERE wallet = $1 AND substring(key FROM 9 FOR 8) >= $2
+                     ORDER BY key LIMIT 1), $3)
+                LIMIT $4) above";
+        let (below, end) = (height_bytes(height), RowKey::end(id));
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let below = below.as_slice();
+        repeated!(self.inner.failures, async {
+            let connection = self.inner.connection().await?;
+            let args: &super::call::Arguments<'_> = &[&number(id), &below, &end.bytes(), &limit];
+            let row = connection.query_opt(sql, args).await?;
+            connection.give_back();
+            Ok(row.map(|row| row.try_get(0)).transpose()?.map_or(0, unsigned))
+        })
+    }
+
+    pub(in crate::store) async fn first_time(
+        &self,
+        id: WalletId,
+    ) -> Result<Option<UnixSeconds>, StoreError> {
+        let seen = self.seen().as_ref().filter(|seen| seen.id == id).map(|seen| seen.oldest);
+        if let Some(oldest) = seen {
+            return Ok(oldest);
+        }
+        let (start, end) = (RowKey::start(id), RowKey::end(id));
+        let rows = self.rows_in(id, (start.bytes(), end.bytes()), 1, false).await?;
+        Ok(rows.last_key().map(|key| key.time))
+    }
+
+    /// One column of a wallet's state.
+    async fn column(&self, id: WalletId, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = format!("SELECT {name} FROM blotter.wallet_state WHERE wallet = $1");
+        repeated!(self.inner.failures, async {
+            let connection = self.inner.connection().await?;
+            let row = connection.query_opt(&sql, &[&number(id)]).await?;
+            connection.give_back();
+            let bytes: Option<Option<Vec<u8>>> = row.map(|row| row.try_get(0)).transpose()?;
+            Ok(bytes.flatten())
+        })
+    }
+
+    pub(in crate::store) async fn anchors(&self, id: WalletId) -> Result<Vec<Anchor>, StoreError> {
+        let bytes = self.column(id, "anchors").await?;
+        bytes.map_or(Ok(Vec::new()), |bytes| codec::decode_anchors(ANCHORS, &bytes))
+    }
+
+    pub(in crate::store) async fn pending_of(
+        &self,
+        id: WalletId,
+    ) -> Result<Option<Pending>, StoreError> {
+        let bytes = self.column(id, "pending").await?;
+        bytes.map(|bytes| codec::decode_pending(PENDING, &bytes)).transpose()
+    }
+
+    pub(in crate::store) async fn pending(
+        &self,
+    ) -> Result<Vec<(WalletId, Wallet, Pending)>, StoreError> {
+        let sql = "SELECT id, record, pending FROM blotter.wallet_state
+                   JOIN blotter.wallet ON id = wallet WHERE pending IS NOT NULL ORDER BY id";
+        repeated!(self.inner.failures, async {
+            let connection = self.inner.connection().await?;
+            let rows = connection.query(sql, &[]).await?;
+            connection.give_back();
+            let one = |row: &tokio_postgres::Row| {
+                let wallet = codec::decode_wallet(WALLETS, row.try_get(1)?)?;
+                let pending = codec::decode_pending(PENDING, row.try_get(2)?)?;
+                Ok((wallet_id(row.try_get(0)?)?, wallet, pending))
+            };
+            rows.iter().map(one).collect()
+        })
+    }
+
+    pub(in crate::store) async fn accounts(
+        &self,
+        id: WalletId,
+    ) -> Result<Vec<SourceAccount>, StoreError> {
+        let sql = "SELECT account, value FROM blotter.account WHERE wallet = $1 ORDER BY account";
+        repeated!(self.inner.failures, async {
+            let connection = self.inner.connection().await?;
+            let rows = connection.query(sql, &[&number(id)]).await?;
+            connection.give_back();
+            let one = |row: &tokio_postgres::Row| {
+                let account: &[u8] = row.try_get(0)?;
+                let account = account.try_into();
+                let account =
+                    account.map_err(|_| corrupt(ACCOUNTS, "an account of a wrong length"));
+                Ok(codec::decode_account(ACCOUNTS, account?, row.try_get(1)?)?)
+            };
+            rows.iter().map(one).collect()
+        })
+    }
+
+    pub(in crate::store) async fn token(
+        &self,
+        chain: ChainId,
+        mint: &Address,
+    ) -> Result<Option<TokenRecord>, StoreError> {
+        repeated!(self.inner.failures, self.inner.find_token(chain, mint))
+    }
+
+    pub(in crate::store) async fn tokens_wanting_symbols(
+        &self,
+        chain: ChainId,
+        before: UnixMillis,
+        limit: usize,
+    ) -> Result<Vec<TokenRecord>, StoreError> {
+        repeated!(self.inner.failures, self.inner.lacking_tokens(chain, before, limit))
+    }
+
+    pub(in crate::store) async fn wanted_values(
+        &self,
+        chain: ChainId,
+        behind: &WantedPlace,
+        limit: usize,
+    ) -> Result<Vec<WantedValue>, StoreError> {
+        let places =
+            repeated!(self.inner.failures, self.inner.wanted_places(chain, behind, limit))?;
+        let mut wanted = Vec::new();
+        for place in places {
+            let bounds = (place.start.as_slice(), place.end.as_slice());
+            let rows = self.rows_in(place.id, bounds, usize::MAX, true).await?;
+            wanted.push(WantedValue {
+                id: place.id,
+                epoch: place.epoch,
+                trades: rows.into_iter().map(|row| row.trade).collect(),
+                side_payment: place.side_payment,
+                place: place.place,
+            });
+        }
+        Ok(wanted)
+    }
+
+    pub(in crate::store) async fn learned_prices(
+        &self,
+        chain: ChainId,
+        from: UnixSeconds,
+        to: UnixSeconds,
+    ) -> Result<Vec<LearnedPrice>, StoreError> {
+        repeated!(self.inner.failures, self.inner.learned_prices(chain, from, to))
+    }
+
+    pub(in crate::store) async fn candle(
+        &self,
+        chain: ChainId,
+        minute: Minute,
+    ) -> Result<KeptCandle, StoreError> {
+        repeated!(self.inner.failures, self.inner.candle(chain, minute))
+    }
+
+    pub(in crate::store) async fn usage_total(&self, key: KeyId) -> Result<u64, StoreError> {
+        repeated!(self.inner.failures, self.inner.usage_total(key))
+    }
+
+    pub(in crate::store) async fn usage(
+        &self,
+        key: KeyId,
+        id: WalletId,
+    ) -> Result<Vec<DeliveredRange>, StoreError> {
+        let family = self.family(id).await?;
+        repeated!(self.inner.failures, self.inner.usage_ranges(key, id, family))
+    }
+
+    pub(in crate::store) async fn credit(
+        &self,
+        key: KeyId,
+        id: WalletId,
+    ) -> Result<Option<Credit>, StoreError> {
+        let wallet = repeated!(self.inner.failures, self.inner.wallet_of(id))?;
+        let wallet = wallet.ok_or(StoreError::UnknownWallet(id))?;
+        repeated!(self.inner.failures, self.inner.credit(key, &wallet))
+    }
+}
+
+/// A height as it stands in keys: higher ones sort first.
+pub(super) fn height_bytes(height: Height) -> [u8; 8] {
+    (!height).to_be_bytes()
+}

@@ -1,0 +1,588 @@
+//! Writes of one wallet, under the row of its state.
+//!
+//! Filling a gap, the usual write, is one statement; all else is a transaction that holds the row.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::call::{CallError, Connection, repeated};
+use super::names::{self, unnumbered};
+use super::store::{Inner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
+use super::view::height_bytes;
+use crate::domain::{Height, Trade, ValueSource, Wallet};
+use crate::store::apply::{SPANS_KEPT_MAX, in_order, spans};
+use crate::store::codec::{self, WalletState};
+use crate::store::key::{RowKey, height_of, read_row_key, wanted_value_key};
+use crate::store::schema::names::{ANCHORS, TRADES};
+use crate::store::trade_codec::{StoredTrade, decode_trade, encode_trade, is_valued_beside};
+use crate::store::values::{self, Gone};
+use crate::store::{Chunk, PriceRecord, StoreError, TokenRecord, WalletId, WalletPatch, Written};
+
+/// Rows with their keys, in order.
+type Keyed = Vec<(RowKey, StoredTrade)>;
+
+/// Rows as the database takes them.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    pub(super) keys: Vec<Vec<u8>>,
+    pub(super) values: Vec<Vec<u8>>,
+}
+
+impl Columns {
+    pub(super) fn of(rows: &[(RowKey, StoredTrade)]) -> Self {
+        let mut columns = Self::default();
+        for (key, trade) in rows {
+            let mut value = Vec::new();
+            encode_trade(trade, &mut value);
+            columns.keys.push(key.bytes().to_vec());
+            columns.values.push(value);
+        }
+        columns
+    }
+}
+
+/// The state after a write that changed it from a version.
+const PUT_STATE: &str = "
+UPDATE blotter.wallet_state SET version = version + 1, epoch = $3, count = $4, state = $5,
+    disordered = $6, removals = removals + $7, anchors = coalesce($8, anchors)
+WHERE wallet = $1 AND version = $2";
+
+/// A gap is filled: the state changes if it is still the one that the write was made for, and the
+/// rows come with it. Whether heights still fall along the keys is seen by the rows next to theirs.
+const FILL: &str = "
+WITH changed AS (
+    UPDATE blotter.wallet_state SET version = version + 1, count = $5, state = $6,
+        anchors = coalesce($7, anchors),
+        disordered = disordered OR $8 OR EXISTS (
+            SELECT 1 FROM (SELECT key FROM blotter.trade WHERE wallet = $1 AND key < $9
+                           ORDER BY key DESC LIMIT 1) newer
+            WHERE substring(key FROM 9 FOR 8) >= substring($9 FROM 9 FOR 8)
+        ) OR EXISTS (
+            SELECT 1 FROM (SELECT key FROM blotter.trade WHERE wallet = $1 AND key >= $9
+                           ORDER BY key LIMIT 1) older
+            WHERE key <= $10 OR substring(key FROM 9 FOR 8) <= substring($10 FROM 9 FOR 8)
+        )
+    WHERE wallet = $1 AND version = $2 AND epoch = $3 AND (holder IS NULL OR holder = $4)
+    RETURNING disordered
+), added AS (
+    INSERT INTO blotter.trade (wallet, key, value)
+    SELECT $1, k, v FROM unnest($11::bytea[], $12::bytea[]) AS new(k, v)
+    WHERE EXISTS (SELECT 1 FROM changed)
+)
+SELECT disordered FROM changed";
+
+impl PgStore {
+    pub(in crate::store) async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
+        repeated!(self.inner.failures, self.inner.chunk(&chunk))
+    }
+
+    pub(in crate::store) async fn update_wallet(
+        &self,
+        id: WalletId,
+        epoch: u64,
+        patch: WalletPatch,
+    ) -> Result<Written, StoreError> {
+        repeated!(self.inner.failures, self.inner.patch(id, epoch, &patch))
+    }
+
+    pub(in crate::store) async fn cut_back(
+        &self,
+        id: WalletId,
+        above: Height,
+    ) -> Result<u64, StoreError> {
+        repeated!(self.inner.failures, self.inner.cut_back(id, above))
+    }
+
+    pub(in crate::store) async fn write_tokens(
+        &self,
+        tokens: Vec<TokenRecord>,
+    ) -> Result<(), StoreError> {
+        repeated!(self.inner.failures, async {
+            let connection = self.inner.connection().await?;
+            self.inner.learn(&connection, &tokens).await?;
+            connection.give_back();
+            Ok(())
+        })
+    }
+}
+
+/// A chunk made ready to be written.
+struct Prepared<'a> {
+    chunk: &'a Chunk,
+    wallet: Wallet,
+    trades: Vec<&'a Trade>,
+    rows: Keyed,
+    anchors: Option<Vec<u8>>,
+}
+
+impl Inner {
+    async fn chunk(&self, chunk: &Chunk) -> Result<Written, CallError> {
+        let wallet = self.wallet_of(chunk.id).await?.ok_or(StoreError::UnknownWallet(chunk.id))?;
+        let trades = in_order(chunk, &wallet)?;
+        let connection = self.connection().await?;
+        if self.is_stale(&connection, chunk).await? {
+            connection.give_back();
+            return Ok(Written::Stale);
+        }
+        let rows = self.numbered(&connection, chunk, &wallet, &trades).await?;
+        let anchors = chunk.anchors.as_deref().map(codec::encode_anchors).transpose()?;
+        let prepared = Prepared { chunk, wallet, trades, rows, anchors };
+        if let Some(known) = self.states.take(&chunk.id)
+            && prepared.is_fill(&known.state)
+            && let Some(written) = self.fill(&connection, &prepared, known).await?
+        {
+            connection.give_back();
+            return Ok(written);
+        }
+        self.replace(connection, &prepared).await
+    }
+
+    /// Whether a chunk is of another epoch: seen before anything of it is kept. The write itself asks
+    /// again.
+    async fn is_stale(&self, connection: &Connection, chunk: &Chunk) -> Result<bool, CallError> {
+        if self.states.get(&chunk.id).is_some_and(|known| known.state.epoch == chunk.epoch) {
+            return Ok(false);
+        }
+        let sql = "SELECT epoch FROM blotter.wallet_state WHERE wallet = $1";
+        let row = connection.query_opt(sql, &[&number(chunk.id)]).await?;
+        let epoch: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
+        Ok(epoch.is_some_and(|epoch| epoch != signed(chunk.epoch)))
+    }
+
+    /// The rows of a chunk, with numbers for their names.
+    async fn numbered(
+        &self,
+        connection: &Connection,
+        chunk: &Chunk,
+        wallet: &Wallet,
+        trades: &[&Trade],
+    ) -> Result<Keyed, CallError> {
+        let venues: BTreeSet<&Arc<str>> = trades.iter().map(|trade| &trade.venue).collect();
+        self.intern_venues(connection, &venues).await?;
+        let named: BTreeSet<_> = trades.iter().map(|trade| trade.mint).collect();
+        let bare = named.into_iter().map(|mint| TokenRecord {
+            chain: wallet.chain,
+            mint,
+            symbol: None,
+            decimals: None,
+            asked_at: None,
+        });
+        let tokens: Vec<TokenRecord> = chunk.tokens.iter().cloned().chain(bare).collect();
+        self.learn(connection, &tokens).await?;
+        let row = |trade: &&Trade| {
+            let numbers = self.names.numbers(wallet.chain, trade.mint, &trade.venue);
+            let (token, venue) = numbers.ok_or_else(unnumbered)?;
+            let row = StoredTrade {
+                side: trade.side,
+                token,
+                venue,
+                units: trade.units,
+                native: trade.native,
+                valued: trade.valued,
+            };
+            Ok((RowKey::new(chunk.id, &trade.key), row))
+        };
+        trades.iter().map(row).collect::<Result<_, CallError>>()
+    }
+
+    /// One statement, where the state is still what this process knows of it; else `None`.
+    async fn fill(
+        &self,
+        connection: &Connection,
+        prepared: &Prepared<'_>,
+        Stored { version, mut state }: Stored,
+    ) -> Result<Option<Written>, CallError> {
+        let Prepared { chunk, rows, anchors, .. } = prepared;
+        state.count += u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        prepared.cover(&mut state);
+        let Columns { keys, values } = Columns::of(rows);
+        let is_mixed = !falls(rows);
+        let (id, version_now) = (number(chunk.id), version);
+        let (epoch, node) = (signed(chunk.epoch), self.lease.node());
+        let (count, bytes) = (signed(state.count), codec::encode_state(&state)?);
+        let mut args: Vec<&(dyn ToSql + Sync)> =
+            vec![&id, &version_now, &epoch, &node, &count, &bytes, anchors];
+        let ends = rows.first().zip(rows.last());
+        let ends = ends.map(|((first, _), (last, _))| (first.bytes(), last.bytes()));
+        let sql = if let Some((first, last)) = &ends {
+            let rows: [&(dyn ToSql + Sync); 5] = [&is_mixed, first, last, &keys, &values];
+            args.extend(rows);
+            FILL
+        } else {
+            FILL_NOTHING
+        };
+        let changed = connection.query_opt(sql, &args).await?;
+        let Some(row) = changed else { return Ok(None) };
+        state.disordered = row.try_get(0)?;
+        let written = Written::Stored { count: state.count, coverage: state.coverage.clone() };
+        self.states.put(chunk.id, Stored { version: version + 1, state });
+        Ok(Some(written))
+    }
+
+    /// The state of a wallet, locked until the transaction ends. `None` for another epoch, or where
+    /// another process holds the wallet and this is no write `by_any`.
+    pub(super) async fn lock(
+        &self,
+        connection: &Connection,
+        id: WalletId,
+        epoch: Option<u64>,
+        by_any: bool,
+    ) -> Result<Option<Stored>, CallError> {
+        let sql = format!(
+            "SELECT {STATE_COLUMNS}, holder FROM blotter.wallet_state WHERE wallet = $1 FOR UPDATE"
+        );
+        let row = connection.query_opt(&sql, &[&number(id)]).await?;
+        let row: Row = row.ok_or(StoreError::UnknownWallet(id))?;
+        let found = stored(&row)?;
+        let holder: Option<i64> = row.try_get(5)?;
+        let is_others = !by_any && holder.is_some_and(|holder| Some(holder) != self.lease.node());
+        let is_stale = is_others || epoch.is_some_and(|epoch| epoch != found.state.epoch);
+        Ok((!is_stale).then_some(found))
+    }
+
+    async fn put_state(
+        &self,
+        connection: &Connection,
+        id: WalletId,
+        Stored { version, state }: &Stored,
+        (removed, anchors): (bool, &Option<Vec<u8>>),
+    ) -> Result<(), CallError> {
+        let bytes = codec::encode_state(state)?;
+        let args: &super::call::Arguments<'_> = &[
+            &number(id),
+            version,
+            &signed(state.epoch),
+            &signed(state.count),
+            &bytes,
+            &state.disordered,
+            &i64::from(removed),
+            anchors,
+        ];
+        connection.execute(PUT_STATE, args).await?;
+        Ok(())
+    }
+
+    /// Replaces what is stored between the heights of a chunk.
+    async fn replace(
+        &self,
+        connection: Connection,
+        prepared: &Prepared<'_>,
+    ) -> Result<Written, CallError> {
+        let Prepared { chunk, wallet, .. } = prepared;
+        let (id, chain) = (chunk.id, wallet.chain);
+        connection.begin().await?;
+        let Some(mut found) = self.lock(&connection, id, Some(chunk.epoch), false).await? else {
+            connection.batch("ROLLBACK").await?;
+            connection.give_back();
+            return Ok(Written::Stale);
+        };
+        let (gone, mut unseen) =
+            self.clear(&connection, (id, wallet), &mut found.state, prepared).await?;
+        let mut rows = prepared.rows.clone();
+        values::keep(&gone, &mut rows)?;
+        self.put_wanted(&connection, prepared, &rows, &unseen).await?;
+        rows.append(&mut unseen);
+        rows.sort_by(|(one, _), (other, _)| one.bytes().cmp(other.bytes()));
+        found.state.disordered |= !self.keeps_order(&connection, id, &rows).await?;
+        self.put_prices(&connection, chain, &chunk.prices).await?;
+        found.state.count += u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        insert(&connection, id, &rows).await?;
+        prepared.cover(&mut found.state);
+        for account in &chunk.accounts {
+            let sql = "INSERT INTO blotter.account (wallet, account, value) VALUES ($1, $2, $3)
+                       ON CONFLICT (wallet, account) DO UPDATE SET value = EXCLUDED.value";
+            let (key, value) = (account.account.as_slice(), codec::encode_account(account)?);
+            connection.execute(sql, &[&number(id), &key, &value]).await?;
+        }
+        // What a second read leaves out is gone for a reader between two statements.
+        self.put_state(&connection, id, &found, (false, &prepared.anchors)).await?;
+        self.finish(connection, id, found).await
+    }
+
+    /// Commits, and remembers the state for the next write.
+    async fn finish(
+        &self,
+        connection: Connection,
+        id: WalletId,
+        Stored { version, state }: Stored,
+    ) -> Result<Written, CallError> {
+        connection.commit().await?;
+        let written = Written::Stored { count: state.count, coverage: state.coverage.clone() };
+        self.states.put(id, Stored { version: version + 1, state });
+        Ok(written)
+    }
+
+    /// Deletes the rows between the heights of a chunk. Returns those whose value, or whose lack of
+    /// one, does not come from their transactions, and those that a second read leaves where they are.
+    async fn clear(
+        &self,
+        connection: &Connection,
+        (id, wallet): (WalletId, &Wallet),
+        state: &mut WalletState,
+        Prepared { chunk, .. }: &Prepared<'_>,
+    ) -> Result<(Vec<Gone>, Keyed), CallError> {
+        let (mut gone, mut unseen) = (Vec::new(), Vec::new());
+        let all = self.delete_rows(connection, id, state, (chunk.low, chunk.high)).await?;
+        for (key, value) in all {
+            if let Some(seen) = &chunk.reread
+                && let Some(key) = read_row_key(&key, wallet.address.family())
+                && !seen.contains(&key.tx)
+            {
+                unseen.push((RowKey::new(id, &key), decode_trade(TRADES, &value)?));
+            }
+            if is_valued_beside(&value) {
+                gone.push((key, value));
+            }
+        }
+        self.forget_wanted(connection, (id, wallet.chain), &gone).await?;
+        Ok((gone, unseen))
+    }
+
+    /// Deletes a wallet's rows between two inclusive heights, as far as they are covered.
+    async fn delete_rows(
+        &self,
+        connection: &Connection,
+        id: WalletId,
+        state: &mut WalletState,
+        (low, high): (Height, Height),
+    ) -> Result<Vec<Gone>, CallError> {
+        let is_covered =
+            state.coverage.spans().iter().any(|span| low <= span.high && span.low <= high);
+        if state.count == 0 || !is_covered {
+            return Ok(Vec::new());
+        }
+        // Heights fall along the keys: the rows stand together, behind the first one that is not
+        // above `high` and before the first one that is below `low`.
+        let sql = if state.disordered {
+            "DELETE FROM blotter.trade
+             WHERE wallet = $1 AND substring(key FROM 9 FOR 8) BETWEEN $2 AND $3
+             RETURNING key, value"
+        } else {
+            "DELETE FROM blotter.trade WHERE wallet = $1
+                AND key >= (SELECT key FROM blotter.trade
+                            WHERE wallet = $1 AND substring(key FROM 9 FOR 8) >= $2
+                            ORDER BY key LIMIT 1)
+                AND substring(key FROM 9 FOR 8) BETWEEN $2 AND $3
+             RETURNING key, value"
+        };
+        let (first, last) = (height_bytes(high), height_bytes(low));
+        let args: &super::call::Arguments<'_> = &[&number(id), &first.as_slice(), &last.as_slice()];
+        let mut deleted = Vec::new();
+        for row in connection.query(sql, args).await? {
+            deleted.push((row.try_get(0)?, row.try_get(1)?));
+        }
+        state.count = state.count.saturating_sub(u64::try_from(deleted.len()).unwrap_or(u64::MAX));
+        state.disordered &= state.count > 0;
+        Ok(deleted)
+    }
+
+    /// Whether heights still fall along the keys with these rows between the stored ones.
+    async fn keeps_order(
+        &self,
+        connection: &Connection,
+        id: WalletId,
+        rows: &[(RowKey, StoredTrade)],
+    ) -> Result<bool, CallError> {
+        let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else {
+            return Ok(true);
+        };
+        if !falls(rows) {
+            return Ok(false);
+        }
+        let sql = "SELECT (SELECT key FROM blotter.trade WHERE wallet = $1 AND key < $2
+                           ORDER BY key DESC LIMIT 1),
+                          (SELECT key FROM blotter.trade WHERE wallet = $1 AND key >= $2
+                           ORDER BY key LIMIT 1)";
+        let row = connection.query_opt(sql, &[&number(id), &first.bytes()]).await?;
+        let Some(row) = row else { return Ok(true) };
+        let (newer, older): (Option<&[u8]>, Option<&[u8]>) = (row.try_get(0)?, row.try_get(1)?);
+        let height = |key: &[u8]| height_of(key).unwrap_or_default();
+        let is_newer = newer.is_none_or(|key| height(key) > height(first.bytes()));
+        let is_older = |key: &[u8]| key > last.bytes() && height(key) < height(last.bytes());
+        Ok(is_newer && older.is_none_or(is_older))
+    }
+
+    async fn patch(
+        &self,
+        id: WalletId,
+        epoch: u64,
+        patch: &WalletPatch,
+    ) -> Result<Written, CallError> {
+        if patch.reopen.iter().any(|(low, high)| low > high) {
+            let reason = "a range of heights that ends before it begins";
+            return Err(StoreError::Invalid(reason).into());
+        }
+        let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
+        let connection = self.connection().await?;
+        connection.begin().await?;
+        // Any process may note what is to be loaded.
+        let by_any = patch.reopen.is_empty()
+            && (&patch.anchors, patch.cut, patch.checked_at) == (&None, None, None);
+        let Some(mut found) = self.lock(&connection, id, Some(epoch), by_any).await? else {
+            connection.batch("ROLLBACK").await?;
+            connection.give_back();
+            return Ok(Written::Stale);
+        };
+        for &(low, high) in &patch.reopen {
+            let gone = self.delete_rows(&connection, id, &mut found.state, (low, high)).await?;
+            let valued: Vec<Gone> =
+                gone.into_iter().filter(|(_, value)| is_valued_beside(value)).collect();
+            self.forget_wanted(&connection, (id, wallet.chain), &valued).await?;
+            found.state.coverage.remove(low, high);
+        }
+        found.state.cut = patch.cut.unwrap_or(found.state.cut);
+        found.state.checked_at = patch.checked_at.or(found.state.checked_at);
+        if let Some(pending) = patch.pending {
+            let pending = pending.as_ref().map(codec::encode_pending).transpose()?;
+            let sql = "UPDATE blotter.wallet_state SET pending = $2 WHERE wallet = $1";
+            connection.execute(sql, &[&number(id), &pending]).await?;
+        }
+        let anchors = patch.anchors.as_deref().map(codec::encode_anchors).transpose()?;
+        let removed = !patch.reopen.is_empty();
+        self.put_state(&connection, id, &found, (removed, &anchors)).await?;
+        self.finish(connection, id, found).await
+    }
+
+    async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, CallError> {
+        let wallet = self.wallet_of(id).await?.ok_or(StoreError::UnknownWallet(id))?;
+        let connection = self.connection().await?;
+        connection.begin().await?;
+        let found = self.lock(&connection, id, None, false).await?;
+        // Another process holds the wallet, and will see for itself.
+        let mut found = found.ok_or(StoreError::Overtaken)?;
+        if let Some(low) = above.checked_add(1) {
+            let part = (low, Height::MAX);
+            let gone = self.delete_rows(&connection, id, &mut found.state, part).await?;
+            let valued: Vec<Gone> =
+                gone.into_iter().filter(|(_, value)| is_valued_beside(value)).collect();
+            self.forget_wanted(&connection, (id, wallet.chain), &valued).await?;
+        }
+        found.state.coverage.cut_above(above);
+        found.state.epoch += 1;
+        found.state.checked_at = None;
+        let kept = self.kept_anchors(&connection, id, above).await?;
+        let sql = "DELETE FROM blotter.account WHERE wallet = $1";
+        connection.execute(sql, &[&number(id)]).await?;
+        self.put_state(&connection, id, &found, (true, &kept)).await?;
+        let epoch = found.state.epoch;
+        self.finish(connection, id, found).await?;
+        Ok(epoch)
+    }
+
+    async fn kept_anchors(
+        &self,
+        connection: &Connection,
+        id: WalletId,
+        above: Height,
+    ) -> Result<Option<Vec<u8>>, CallError> {
+        let sql = "SELECT anchors FROM blotter.wallet_state WHERE wallet = $1";
+        let row = connection.query_opt(sql, &[&number(id)]).await?;
+        let bytes: Option<Option<&[u8]>> = row.as_ref().map(|row| row.try_get(0)).transpose()?;
+        let Some(bytes) = bytes.flatten() else { return Ok(None) };
+        let mut anchors = codec::decode_anchors(ANCHORS, bytes)?;
+        anchors.retain(|anchor| anchor.height <= above);
+        Ok(Some(codec::encode_anchors(&anchors)?))
+    }
+
+    /// Transactions that wait for values, after rows were replaced.
+    async fn put_wanted(
+        &self,
+        connection: &Connection,
+        Prepared { chunk, wallet, trades, .. }: &Prepared<'_>,
+        rows: &[(RowKey, StoredTrade)],
+        unseen: &[(RowKey, StoredTrade)],
+    ) -> Result<(), CallError> {
+        let waits = |row: &StoredTrade| row.valued == ValueSource::Pending;
+        let mut wanted: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::new();
+        for ((key, _), trade) in rows.iter().zip(trades).filter(|((_, row), _)| waits(row)) {
+            let side_payment =
+                chunk.side_payment.get(&trade.key.tx).filter(|units| !units.is_zero());
+            let side_payment = side_payment.map(|units| units.to_be_bytes::<32>().to_vec());
+            wanted.push((wanted_value_key(wallet.chain, key.bytes()), side_payment));
+        }
+        for (key, _) in unseen.iter().filter(|(_, row)| waits(row)) {
+            wanted.push((wanted_value_key(wallet.chain, key.bytes()), None));
+        }
+        wanted.dedup_by(|later, kept| later.0 == kept.0);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let (keys, side_payments): (Vec<_>, Vec<_>) = wanted.into_iter().unzip();
+        let sql = "INSERT INTO blotter.wanted_value (chain, wallet, key, side_payment)
+                   SELECT DISTINCT ON (k) $1::integer, $2::bigint, k, b
+                   FROM unnest($3::bytea[], $4::bytea[]) AS new(k, b) ORDER BY k, b
+                   ON CONFLICT (chain, wallet, key)
+                   DO UPDATE SET side_payment = coalesce(EXCLUDED.side_payment, wanted_value.side_payment)";
+        let args: &super::call::Arguments<'_> =
+            &[&names::chain(wallet.chain), &number(chunk.id), &keys, &side_payments];
+        connection.execute(sql, args).await?;
+        Ok(())
+    }
+}
+
+/// The state alone changes.
+const FILL_NOTHING: &str = "
+UPDATE blotter.wallet_state SET version = version + 1, count = $5, state = $6,
+    anchors = coalesce($7, anchors)
+WHERE wallet = $1 AND version = $2 AND epoch = $3 AND (holder IS NULL OR holder = $4)
+RETURNING disordered";
+
+async fn insert(connection: &Connection, id: WalletId, rows: &Keyed) -> Result<(), CallError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let Columns { keys, values } = Columns::of(rows);
+    let sql = "INSERT INTO blotter.trade (wallet, key, value)
+               SELECT $1, k, v FROM unnest($2::bytea[], $3::bytea[]) AS new(k, v)";
+    let args: &super::call::Arguments<'_> = &[&number(id), &keys, &values];
+    connection.execute(sql, args).await?;
+    Ok(())
+}
+
+/// Whether heights fall along the keys of sorted rows.
+fn falls(rows: &[(RowKey, StoredTrade)]) -> bool {
+    let height = |key: &RowKey| height_of(key.bytes()).unwrap_or_default();
+    rows.is_sorted_by(|(newer, _), (older, _)| height(newer) >= height(older))
+}
+
+impl Prepared<'_> {
+    /// Whether nothing but the state and the rows changes, at heights that hold nothing yet.
+    fn is_fill(&self, state: &WalletState) -> bool {
+        let Chunk { low, high, .. } = *self.chunk;
+        let mut spans = state.coverage.spans().iter();
+        let is_new = !spans.any(|span| low <= span.high && span.low <= high);
+        let is_plain = self.chunk.reread.is_none()
+            && self.chunk.accounts.is_empty()
+            && self.chunk.prices.is_empty();
+        let waits = |(_, row): &(RowKey, StoredTrade)| row.valued == ValueSource::Pending;
+        is_new && is_plain && self.chunk.epoch == state.epoch && !self.rows.iter().any(waits)
+    }
+
+    fn cover(&self, state: &mut WalletState) {
+        for span in spans(self.chunk) {
+            state.coverage.insert(span);
+        }
+        state.coverage.coarsen(SPANS_KEPT_MAX);
+        state.checked_at = self.chunk.checked_at.or(state.checked_at);
+    }
+}
+
+/// Prices alone; the rows are written apart from them.
+impl Inner {
+    pub(super) async fn prices_of(
+        &self,
+        wallet: &Wallet,
+        prices: &[PriceRecord],
+    ) -> Result<(), CallError> {
+        if prices.is_empty() {
+            return Ok(());
+        }
+        let connection = self.connection().await?;
+        self.put_prices(&connection, wallet.chain, prices).await?;
+        connection.give_back();
+        Ok(())
+    }
+}

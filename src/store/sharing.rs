@@ -1,0 +1,164 @@
+//! What processes that share a store owe each other. An embedded store has one process: it holds
+//! every wallet, and does every duty.
+
+use tokio::sync::watch;
+
+use super::{Arm, Store, StoreError, UsageUpdate, View, WalletId};
+use crate::domain::{KeyId, Position};
+use crate::store::{Credit, DeliveredRange};
+
+/// What a key has counted in all and of one wallet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    pub total: u64,
+    pub ranges: Vec<DeliveredRange>,
+    pub credit: Option<Credit>,
+}
+
+/// Asked of an embedded store what only a shared one has.
+#[cfg_attr(not(feature = "postgres"), expect(unused, reason = "of the shared arm"))]
+const NOT_SHARED: StoreError = StoreError::Invalid("a request of shared stores");
+
+impl Store {
+    /// Several processes may use it.
+    pub fn is_shared(&self) -> bool {
+        match &self.0 {
+            Arm::File(_) => false,
+            #[cfg(feature = "postgres")]
+            Arm::Shared(_) => true,
+        }
+    }
+
+    /// A view that reads rows behind a position together with the record of a wallet, so that both
+    /// are of one moment.
+    pub fn view_at(&self, after: Position, limit: usize) -> Result<View, StoreError> {
+        match &self.0 {
+            Arm::File(store) => {
+                let _ = (after, limit);
+                store.view().map(View::of_file)
+            }
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Ok(View::of_shared(store.view().reading(after, limit))),
+        }
+    }
+
+    /// Changes what a key has counted, in one transaction over all processes. `change` returns what
+    /// is written, where anything is; it may be called again after a failure.
+    pub async fn recount<T: Send>(
+        &self,
+        key: KeyId,
+        wallet: WalletId,
+        change: &(dyn Fn(Counted) -> (Option<UsageUpdate>, T) + Sync),
+    ) -> Result<T, StoreError> {
+        match &self.0 {
+            Arm::File(_) => {
+                let _ = (key, wallet, change);
+                Err(NOT_SHARED)
+            }
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Box::pin(store.recount(key, wallet, change)).await,
+        }
+    }
+
+    /// Says that this process lives, until it is dropped.
+    pub async fn keep_lease(&self) {
+        match &self.0 {
+            Arm::File(_) => std::future::pending().await,
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => store.keep_lease().await,
+        }
+    }
+
+    /// Counts how often this process may have lost its wallets. `None` for an embedded store.
+    pub fn losses(&self) -> Option<watch::Receiver<u64>> {
+        match &self.0 {
+            Arm::File(_) => None,
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Some(store.losses()),
+        }
+    }
+
+    /// Processes that are alive, this one among them.
+    pub fn processes(&self) -> u32 {
+        match &self.0 {
+            Arm::File(_) => 1,
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => store.live(),
+        }
+    }
+
+    /// Calls that failed so far; most of them were repeated.
+    pub fn failed_calls(&self) -> u64 {
+        match &self.0 {
+            Arm::File(_) => 0,
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => store.failed_calls(),
+        }
+    }
+
+    /// Takes a wallet that no living process holds; true where this one holds it now. Taking over a
+    /// dead process's wallet raises its epoch.
+    pub async fn hold(&self, id: WalletId) -> Result<bool, StoreError> {
+        match &self.0 {
+            Arm::File(_) => {
+                let _ = id;
+                Ok(true)
+            }
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Box::pin(store.hold(id)).await,
+        }
+    }
+
+    /// Gives a wallet back.
+    pub async fn release(&self, id: WalletId) -> Result<(), StoreError> {
+        match &self.0 {
+            Arm::File(_) => {
+                let _ = id;
+                Ok(())
+            }
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Box::pin(store.release(id)).await,
+        }
+    }
+
+    /// Work that one process at a time does, by name; true where it is this one's.
+    pub async fn take_duty(&self, name: &str) -> Result<bool, StoreError> {
+        match &self.0 {
+            Arm::File(_) => {
+                let _ = name;
+                Ok(true)
+            }
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Box::pin(store.take_duty(name)).await,
+        }
+    }
+
+    /// A text that the processes share; empty where there is none.
+    pub async fn document(&self, name: &str) -> Result<String, StoreError> {
+        match &self.0 {
+            Arm::File(_) => {
+                let _ = name;
+                Err(NOT_SHARED)
+            }
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Box::pin(store.document(name)).await,
+        }
+    }
+
+    /// Replaces a shared text where it is still as it was before; false where it is not.
+    pub async fn put_document(
+        &self,
+        name: &str,
+        before: &str,
+        after: &str,
+    ) -> Result<bool, StoreError> {
+        match &self.0 {
+            Arm::File(_) => {
+                let _ = (name, before, after);
+                Err(NOT_SHARED)
+            }
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => Box::pin(store.put_document(name, before, after)).await,
+        }
+    }
+}

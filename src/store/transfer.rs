@@ -1,0 +1,281 @@
+//! Copies one store into another, wallet by wallet, between the arms. What is there already and is
+//! the same is left as it is, so that a copy that was cut off goes on where it stopped.
+//!
+//! Prices that are kept for later look-ups, and what keys have counted of forgotten wallets, stay
+//! behind.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    Chunk, Store, StoreError, TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord,
+    WantedPlace, Written,
+};
+use crate::domain::{
+    ChainId, Height, KeyId, Position, Row, SourceAccount, Span, TxId, Units, ValueSource, Wallet,
+};
+
+/// Rows that are read and written at a time.
+const SLICE_ROWS: usize = 2_000;
+/// Wallets that are listed at a time, and places of rows that wait for values.
+const LISTED_MAX: usize = 500;
+
+/// A store's wallet by its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Digest {
+    pub rows: u64,
+    pub hash: [u8; 32],
+}
+
+/// What became of a wallet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copied {
+    /// It was the same already.
+    Same(Digest),
+    Written(Digest),
+    /// It is not the same after it was written: another process writes it.
+    Differs,
+}
+
+/// Native coin that moved next to tokens, of transactions that wait for values.
+type Beside = HashMap<(WalletId, TxId), Units>;
+
+/// A copy under way.
+#[derive(Debug)]
+pub struct Transfer<'a> {
+    from: &'a Store,
+    to: &'a Store,
+    beside: Beside,
+    /// Numbers of the wallets in both stores.
+    ids: BTreeMap<WalletId, WalletId>,
+}
+
+impl<'a> Transfer<'a> {
+    /// `chains` are those whose rows may wait for values.
+    pub async fn new(
+        from: &'a Store,
+        to: &'a Store,
+        chains: &[ChainId],
+    ) -> Result<Self, StoreError> {
+        let mut beside = Beside::new();
+        for chain in chains {
+            let mut behind = WantedPlace::default();
+            loop {
+                let view = from.view()?;
+                let wanted = view.wanted_values(*chain, &behind, LISTED_MAX).await?;
+                let Some(last) = wanted.last() else { break };
+                behind = last.place.clone();
+                for one in &wanted {
+                    let tx = one.trades.first().map(|trade| trade.key.tx);
+                    beside.extend(tx.map(|tx| ((one.id, tx), one.side_payment)));
+                }
+            }
+        }
+        Ok(Self { from, to, beside, ids: BTreeMap::new() })
+    }
+
+    /// Wallets of the source behind a number, in their order.
+    pub async fn wallets(
+        &self,
+        behind: Option<WalletId>,
+    ) -> Result<Vec<(WalletId, Wallet)>, StoreError> {
+        self.from.view()?.wallets(behind, LISTED_MAX).await
+    }
+
+    /// Copies a wallet, and holds the copy against it.
+    pub async fn wallet(&mut self, wallet: &Wallet) -> Result<Copied, StoreError> {
+        let view = self.from.view()?;
+        let Some(source) = view.wallet(wallet).await? else { return Ok(Copied::Differs) };
+        drop(view);
+        let target = self.to.intern(wallet).await?;
+        self.ids.insert(source.id, target.id);
+        let wanted = digest(self.from, &source).await?;
+        if is_like(&source, &target) && digest(self.to, &target).await? == wanted {
+            return Ok(Copied::Same(wanted));
+        }
+        if !self.write(&source, &target).await? {
+            return Ok(Copied::Differs);
+        }
+        let view = self.to.view()?;
+        let Some(written) = view.wallet(wallet).await? else { return Ok(Copied::Differs) };
+        drop(view);
+        let is_same = is_like(&source, &written) && digest(self.to, &written).await? == wanted;
+        Ok(if is_same { Copied::Written(wanted) } else { Copied::Differs })
+    }
+
+    /// False where another process writes the wallet.
+    async fn write(
+        &self,
+        source: &WalletRecord,
+        target: &WalletRecord,
+    ) -> Result<bool, StoreError> {
+        let epoch = target.epoch;
+        let reopen = WalletPatch { reopen: vec![(0, Height::MAX)], ..WalletPatch::default() };
+        if self.to.update_wallet(target.id, epoch, reopen).await? == Written::Stale {
+            return Ok(false);
+        }
+        let mut accounts = self.from.view()?.accounts(source.id).await?;
+        for span in source.coverage.spans() {
+            // What the source remembers comes with the first chunk that is written.
+            let with = std::mem::take(&mut accounts);
+            if !self.write_span(source, (target.id, epoch), span, with).await? {
+                return Ok(false);
+            }
+        }
+        let view = self.from.view()?;
+        let patch = WalletPatch {
+            pending: Some(view.pending_of(source.id).await?),
+            anchors: Some(view.anchors(source.id).await?),
+            cut: Some(source.cut),
+            checked_at: source.checked_at,
+            reopen: Vec::new(),
+        };
+        drop(view);
+        Ok(self.to.update_wallet(target.id, epoch, patch).await? != Written::Stale)
+    }
+
+    /// Writes the rows of a span from its top down, in parts that end at whole heights.
+    async fn write_span(
+        &self,
+        source: &WalletRecord,
+        target: (WalletId, u64),
+        span: &Span,
+        mut accounts: Vec<SourceAccount>,
+    ) -> Result<bool, StoreError> {
+        let mut rows = span_rows(self.from, source, span).await?;
+        rows.sort_by_key(|row| std::cmp::Reverse(row.trade.key.height));
+        let mut high = span.high;
+        let mut rest = rows.into_iter().peekable();
+        loop {
+            let mut part: Vec<Row> = Vec::new();
+            while let Some(row) = rest.next_if(|row| {
+                let last = part.last().map(|last: &Row| last.trade.key.height);
+                part.len() < SLICE_ROWS || last == Some(row.trade.key.height)
+            }) {
+                part.push(row);
+            }
+            let low = match rest.peek() {
+                Some(next) => next.trade.key.height.saturating_add(1),
+                None => span.low,
+            };
+            let mut chunk = chunk_of(span, (low, high), target);
+            self.fill(&mut chunk, source, part);
+            chunk.accounts = std::mem::take(&mut accounts);
+            if self.to.write_chunk(chunk).await? == Written::Stale {
+                return Ok(false);
+            }
+            if low == span.low {
+                return Ok(true);
+            }
+            high = low - 1;
+        }
+    }
+
+    /// Rows, with what is known of their tokens, and of what those that wait need.
+    fn fill(&self, chunk: &mut Chunk, source: &WalletRecord, rows: Vec<Row>) {
+        let chain = source.wallet.chain;
+        let mut tokens = BTreeMap::new();
+        for row in rows {
+            if row.trade.valued == ValueSource::Pending
+                && let Some(beside) = self.beside.get(&(source.id, row.trade.key.tx))
+            {
+                chunk.side_payment.insert(row.trade.key.tx, *beside);
+            }
+            let record = TokenRecord {
+                chain,
+                mint: row.token.mint,
+                symbol: row.token.symbol.clone(),
+                decimals: row.token.decimals,
+                asked_at: None,
+            };
+            tokens.insert(row.token.mint, record);
+            chunk.trades.push(row.trade);
+        }
+        chunk.tokens = tokens.into_values().collect();
+    }
+
+    /// Copies what keys have counted of the wallets that were copied.
+    pub async fn usage(&self) -> Result<usize, StoreError> {
+        let all = self.from.view()?.all_usage().await?;
+        let mut totals: HashMap<KeyId, u64> = HashMap::new();
+        let mut updates = Vec::new();
+        for (key, wallet, ranges) in all {
+            let Some(id) = self.ids.get(&wallet) else { continue };
+            let mut total = totals.get(&key).copied();
+            if total.is_none() {
+                total = Some(self.from.view()?.usage_total(key).await?);
+            }
+            let total = total.unwrap_or_default();
+            totals.insert(key, total);
+            updates.push(UsageUpdate { key, wallet: *id, ranges, total, credit: None });
+        }
+        let count = updates.len();
+        if count > 0 {
+            self.to.write_usage(updates).await?;
+        }
+        Ok(count)
+    }
+}
+
+fn chunk_of(span: &Span, (low, high): (Height, Height), (id, epoch): (WalletId, u64)) -> Chunk {
+    let is_lowest = low == span.low;
+    Chunk {
+        low,
+        high,
+        decoder: span.decoder,
+        resume: span.resume.clone().filter(|_| is_lowest),
+        proof: span.proof,
+        missing: span.missing.iter().map(|tx| (span.low, *tx)).filter(|_| is_lowest).collect(),
+        ..Chunk::empty(id, epoch)
+    }
+}
+
+/// Whether two records say the same, but for their numbers.
+fn is_like(one: &WalletRecord, other: &WalletRecord) -> bool {
+    let what = |record: &WalletRecord| {
+        (record.coverage.clone(), record.count, record.checked_at, record.cut)
+    };
+    what(one) == what(other)
+}
+
+async fn span_rows(
+    store: &Store,
+    record: &WalletRecord,
+    span: &Span,
+) -> Result<Vec<Row>, StoreError> {
+    let mut inside = Vec::new();
+    each_slice(store, record, |rows| {
+        let fits = |row: &Row| (span.low..=span.high).contains(&row.trade.key.height);
+        inside.extend(rows.into_iter().filter(fits));
+    })
+    .await?;
+    Ok(inside)
+}
+
+async fn each_slice(
+    store: &Store,
+    record: &WalletRecord,
+    mut take: impl FnMut(Vec<Row>),
+) -> Result<(), StoreError> {
+    let mut after = Position::Start;
+    loop {
+        let rows = store.view()?.rows(record.id, after, 0, SLICE_ROWS).await?;
+        let Some(last) = rows.last_key() else { return Ok(()) };
+        after = Position::After(last);
+        take(rows.to_vec());
+    }
+}
+
+/// A wallet's rows in their order, with their values and names.
+pub async fn digest(store: &Store, record: &WalletRecord) -> Result<Digest, StoreError> {
+    let (mut hash, mut count) = (Sha256::new(), 0_u64);
+    each_slice(store, record, |rows| {
+        for Row { trade, token } in rows {
+            count += 1;
+            hash.update(format!("{trade:?}{:?}{:?}", token.symbol, token.decimals));
+        }
+    })
+    .await?;
+    Ok(Digest { rows: count, hash: hash.finalize().into() })
+}

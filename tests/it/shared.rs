@@ -1,0 +1,205 @@
+//! The shared store: the model, and several processes on one database, each with connections of its
+//! own.
+
+use std::time::Duration;
+
+use blotter::domain::{KeyId, Position};
+use blotter::history::Tasks;
+use blotter::store::{DeliveredRange, Store, UsageUpdate, Written};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use crate::store::{HEIGHTS, WALLETS, check_model_on, ops};
+use crate::support::arms;
+use crate::support::trades::{chunk, stored, trade, wallet};
+
+/// Until a process is taken for dead, and some.
+const LEASE: Duration = Duration::from_secs(12);
+
+fn keeps_to_the_model(disorder: i8) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let Some(store) = runtime.block_on(arms::shared()) else { return };
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(48));
+    let cases = (ops(disorder), 0..HEIGHTS, 0..20_usize, 0..20_usize);
+    let outcome = runner.run(&cases, |(ops, floor, skip, limit)| {
+        runtime.block_on(async {
+            for seed in 0..WALLETS {
+                store.forget(wallet(seed), [1; 4]).await.unwrap();
+            }
+            check_model_on(&store, &ops, (floor, skip, limit)).await;
+        });
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn it_holds_what_a_map_holds() {
+    keeps_to_the_model(0);
+}
+
+#[test]
+fn it_does_so_when_times_and_heights_disagree() {
+    keeps_to_the_model(4);
+}
+
+/// Says that a process lives until it is dropped.
+struct Process {
+    store: Store,
+    beating: tokio::task::JoinHandle<()>,
+}
+
+impl Process {
+    async fn start(url: &str) -> Self {
+        let store = arms::connect(url).await;
+        let beating = store.clone();
+        let beating = Tasks::new().spawn(async move { beating.keep_lease().await });
+        let known = store.clone();
+        // Its first heartbeat is under way.
+        while !known.take_duty(&format!("start {url} {}", getrandom::u64().unwrap())).await.unwrap()
+        {
+            tokio::task::yield_now().await;
+        }
+        Self { store, beating }
+    }
+
+    /// Dies without a word: its lease ends by itself.
+    fn kill(self) {
+        self.beating.abort();
+    }
+}
+
+/// Waits until a process holds a wallet.
+async fn held(store: &Store, id: blotter::store::WalletId, within: Duration) -> bool {
+    let until = tokio::time::Instant::now() + within;
+    while tokio::time::Instant::now() < until {
+        if store.hold(id).await.unwrap() {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    false
+}
+
+#[tokio::test]
+async fn one_process_writes_a_wallet_and_a_dead_ones_wallet_is_taken_over() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (Process::start(&url).await, Process::start(&url).await);
+    let record = one.store.intern(&wallet(1)).await.unwrap();
+    assert_eq!(two.store.intern(&wallet(1)).await.unwrap(), record, "one number everywhere");
+    assert!(held(&one.store, record.id, LEASE).await);
+    assert!(!two.store.hold(record.id).await.unwrap());
+    let first = vec![trade(105, 5, 1)];
+    let stale = two.store.write_chunk(chunk(record.id, 0, 9, first.clone())).await.unwrap();
+    assert_eq!(stale, Written::Stale, "another process holds it");
+    one.store.write_chunk(chunk(record.id, 0, 9, first)).await.unwrap();
+    // What one has stored, the other reads at once.
+    assert_eq!(stored(&two.store, &wallet(1)).await.trades.len(), 1);
+
+    let (store, id) = (one.store.clone(), record.id);
+    one.kill();
+    assert!(held(&two.store, id, LEASE).await, "a dead process's wallet is taken over");
+    let late = store.write_chunk(chunk(id, 10, 19, vec![trade(112, 12, 2)])).await.unwrap();
+    assert_eq!(late, Written::Stale, "the one that woke changes nothing");
+    let epoch = stored(&two.store, &wallet(1)).await.epoch;
+    assert_eq!(epoch, 1, "a takeover raises it");
+    let next = blotter::store::Chunk { epoch, ..chunk(id, 10, 19, vec![trade(112, 12, 2)]) };
+    assert!(matches!(two.store.write_chunk(next).await.unwrap(), Written::Stored { count: 2, .. }));
+
+    // One that ends in order gives its wallets back.
+    two.store.release(id).await.unwrap();
+    let three = Process::start(&url).await;
+    assert!(held(&three.store, id, Duration::from_secs(5)).await);
+    assert_eq!(stored(&three.store, &wallet(1)).await.epoch, 1);
+}
+
+#[tokio::test]
+async fn usage_over_processes_is_exact_and_stops_at_the_quota() {
+    let Some(url) = arms::database().await else { return };
+    let stores = [arms::connect(&url).await, arms::connect(&url).await, arms::connect(&url).await];
+    let id = stores[0].intern(&wallet(1)).await.unwrap().id;
+    let (key, quota) = (KeyId(7), 150_u64);
+    let count = |store: Store, from: u32| async move {
+        let mut counted = 0;
+        for at in from..from + 100 {
+            let row = trade(1_000 - at, u64::from(1_000 - at), 1).key;
+            let change = |now: blotter::store::Counted| {
+                if now.total >= quota {
+                    return (None, 0);
+                }
+                let mut ranges = now.ranges;
+                ranges.push(DeliveredRange { from: row, to: row });
+                let update = UsageUpdate {
+                    key,
+                    wallet: id,
+                    ranges,
+                    total: now.total + 1,
+                    credit: now.credit,
+                };
+                (Some(update), 1)
+            };
+            counted += store.recount(key, id, &change).await.unwrap();
+        }
+        counted
+    };
+    let [one, two, three] = stores.clone();
+    let (a, b, c) = tokio::join!(count(one, 0), count(two, 100), count(three, 200));
+    assert_eq!(a + b + c, quota);
+    let view = stores[1].view().unwrap();
+    assert_eq!(view.usage_total(key).await.unwrap(), quota);
+    assert_eq!(view.usage(key, id).await.unwrap().len(), usize::try_from(quota).unwrap());
+}
+
+#[tokio::test]
+async fn rows_removed_between_two_reads_of_a_view_are_an_error_and_never_a_gap() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (arms::connect(&url).await, arms::connect(&url).await);
+    let id = one.intern(&wallet(1)).await.unwrap().id;
+    let trades = (1..=9_u8).map(|at| trade(100 + u32::from(at), u64::from(at), at)).collect();
+    one.write_chunk(chunk(id, 0, 9, trades)).await.unwrap();
+
+    let apart = two.view().unwrap();
+    let together = two.view_at(Position::Start, 5).unwrap();
+    for view in [&apart, &together] {
+        assert!(view.wallet(&wallet(1)).await.unwrap().is_some());
+    }
+    one.cut_back(id, 4).await.unwrap();
+    let overtaken = apart.rows(id, Position::Start, 0, 5).await;
+    assert!(matches!(overtaken, Err(blotter::store::StoreError::Overtaken)), "{overtaken:?}");
+    let rows = together.rows(id, Position::Start, 0, 5).await.unwrap();
+    assert_eq!(rows.len(), 5, "read with the record");
+}
+
+#[tokio::test]
+async fn texts_are_replaced_by_one_process_at_a_time() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (arms::connect(&url).await, arms::connect(&url).await);
+    assert_eq!(one.document("keys").await.unwrap(), "");
+    assert!(one.put_document("keys", "", "a").await.unwrap());
+    assert!(!two.put_document("keys", "", "b").await.unwrap());
+    assert!(two.put_document("keys", "a", "b").await.unwrap());
+    assert_eq!(one.document("keys").await.unwrap(), "b");
+}
+
+/// A forgotten wallet gets another number, and what a key has counted of it is not counted again.
+#[tokio::test]
+async fn a_wallet_is_forgotten_while_others_serve() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (arms::connect(&url).await, arms::connect(&url).await);
+    let id = one.intern(&wallet(1)).await.unwrap().id;
+    let trades: Vec<_> =
+        (1..=9_u8).map(|at| trade(100 + u32::from(at), u64::from(at), at)).collect();
+    one.write_chunk(chunk(id, 0, 9, trades.clone())).await.unwrap();
+    assert_eq!(stored(&two, &wallet(1)).await.trades.len(), 9);
+    let ranges = vec![DeliveredRange { from: trades[8].key, to: trades[5].key }];
+    let update = UsageUpdate { key: KeyId(3), wallet: id, ranges, total: 4, credit: None };
+    one.write_usage(vec![update]).await.unwrap();
+    assert_eq!(two.forget(wallet(1), [5; 4]).await.unwrap(), Some(9));
+    assert_eq!(two.forget(wallet(1), [6; 4]).await.unwrap(), None);
+    assert!(one.view().unwrap().wallet(&wallet(1)).await.unwrap().is_none());
+    let again = one.intern(&wallet(1)).await.unwrap().id;
+    assert_ne!(again, id);
+    let view = two.view().unwrap();
+    assert_eq!(view.credit(KeyId(3), again).await.unwrap().map(|credit| credit.left), Some(4));
+    assert_eq!(view.usage_total(KeyId(3)).await.unwrap(), 4);
+}
