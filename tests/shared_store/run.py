@@ -45,7 +45,7 @@ class Process:
         return re.search(r"key +(blt_\S+)", self.said()).group(1)
 
     def wallets(self):
-        found = re.findall(r"^(\w+) +(\S+) \((\w+), (\d+) trades\)", self.said(), re.M)
+        found = re.findall(r"^(\w+) +(\S+) \((\w+), (\d+) swaps\)", self.said(), re.M)
         return [(name, address, chain, int(count)) for name, address, chain, count in found]
 
     def get(self, path, key=None, timeout=90):
