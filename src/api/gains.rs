@@ -29,7 +29,7 @@ use super::reply;
 use crate::domain::row_json::short;
 use crate::domain::{Address, Filter, Numbers, RowRef, UnixSeconds, Wallet};
 use crate::history::{AsOf, End, Extent, Step, WalkRequest};
-use crate::pnl::{Count, Counted, Ledger, LedgerRow, Method, Period, Report, Subject, Writer};
+use crate::pnl::{Count, Counted, JsonWriter, Ledger, LedgerRow, Method, Period, Report, Subject};
 use crate::registry::Chain;
 
 const NAMES: [&str; 7] = ["chain", "method", "from", "to", "year", "disposals", "numbers"];
@@ -219,7 +219,7 @@ async fn respond(
         let count = || Count::new(Arc::clone(&ledger), query.method, query.period);
         let report = report(count(), call.app.limits.pnl_slice_rows).await;
         let count = query.disposals.then(count);
-        let writer = Writer { subject, numbers: query.numbers };
+        let writer = JsonWriter { subject, numbers: query.numbers };
         let text = Text {
             writer,
             report,
@@ -253,7 +253,7 @@ async fn report(mut count: Count, slice: usize) -> Report {
 /// The body, written piece by piece.
 struct Text {
     app: Arc<App>,
-    writer: Writer,
+    writer: JsonWriter,
     report: Report,
     /// A second pass, where the disposals are wanted.
     count: Option<Count>,

@@ -7,8 +7,8 @@ use super::output::{csv_text, printable};
 use super::table::{self, Align};
 use crate::domain::{Decimal, Numbers, TxId, Units, UnixSeconds};
 use crate::pnl::{
-    Count, Counted, Disposal, Origin, Period, Position, Report, Signed, Subject, TokenReport,
-    Writer, rate,
+    Count, Counted, Disposal, JsonWriter, Origin, Period, Position, Report, Signed, Subject,
+    TokenReport, rate,
 };
 
 /// Tokens that the table's last lines name.
@@ -47,7 +47,7 @@ impl<C: Fn() -> Count> Output<C> {
 
     /// What the API answers, byte by byte.
     pub(super) fn json(&self, disposals: bool, out: &mut dyn io::Write) -> io::Result<()> {
-        let writer = Writer { subject: self.subject.clone(), numbers: Numbers::Literal };
+        let writer = JsonWriter { subject: self.subject.clone(), numbers: Numbers::Literal };
         let mut text = Vec::new();
         writer.head(&self.report, &mut text);
         for (at, token) in self.report.tokens.iter().enumerate() {

@@ -26,12 +26,12 @@ pub struct Subject {
 /// Writes the parts of one JSON object, in order: `head`, `token` each, `tokens_end`, then either
 /// `disposal` each and `disposals_end`, or `end`.
 #[derive(Debug, Clone)]
-pub struct Writer {
+pub struct JsonWriter {
     pub subject: Subject,
     pub numbers: Numbers,
 }
 
-impl Writer {
+impl JsonWriter {
     /// Up to the first token.
     pub fn head(&self, report: &Report, out: &mut Vec<u8>) {
         let subject = &self.subject;

@@ -21,7 +21,7 @@ mod signed;
 
 pub use book::{Book, Entry};
 pub use count::{Count, Counted, Disposal};
-pub use json::{Subject, Writer};
+pub use json::{JsonWriter, Subject};
 pub use ledger::{Ledger, LedgerRow};
 pub use method::Method;
 pub use period::Period;

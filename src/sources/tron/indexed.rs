@@ -141,12 +141,15 @@ impl TronSource {
         options: &CallOptions,
     ) -> Vec<Shown> {
         let options = CallOptions { on: Some(id), ..options.clone() };
+        let limits = &self.inner.limits;
+        let is_new = !self.indexed().by.contains_key(&(id, kind));
+        let wait = if is_new { limits.indexed_first_wait } else { limits.indexed_wait };
         let mut shown = Vec::new();
         for nudge in 0..answers {
             // Each is another question with the same answer, so that no cache gives it.
             let list = List::new(LATEST + nudge);
             let page = self.page(account, kind, list.cursor(), BUSY, &options);
-            shown.push(match timeout(self.inner.limits.indexed_wait, page).await {
+            shown.push(match timeout(wait, page).await {
                 Ok(Ok((page, _))) => {
                     let times = || page.rows.iter().map(|row| row.at);
                     match (times().max(), times().min()) {

@@ -62,6 +62,8 @@ pub struct TronLimits {
     pub indexed_entry_age_max: Duration,
     /// It is not waited for longer.
     pub indexed_wait: Duration,
+    /// The same of a list that has shown nothing yet: longer than a provider suspends a client.
+    pub indexed_first_wait: Duration,
     /// Blocks of one search for events; java-tron allows 5,000 where nothing else is set.
     pub logs_range_max: u64,
     /// Searches for events in one request.
@@ -118,6 +120,7 @@ impl Default for TronLimits {
             indexed_span_max: Duration::from_secs(600),
             indexed_entry_age_max: Duration::from_secs(3600),
             indexed_wait: Duration::from_secs(3),
+            indexed_first_wait: Duration::from_secs(8),
             logs_range_max: 5000,
             logs_batch_max: 10,
             logs_ahead_max: 4,
