@@ -538,6 +538,27 @@ async fn what_is_no_wallet_is_refused() {
     }
 }
 
+/// The head is one endpoint's, the lists are asked for there first: one that has none must not end
+/// the read while another has them.
+#[tokio::test(start_paused = true)]
+async fn a_node_without_lists_next_to_a_full_one_ends_no_read() {
+    for without in 0..2 {
+        let mut chain = Chain::new(10_000);
+        for slot in 0..50 {
+            chain.add(100 + slot * 100, &[WALLET]);
+        }
+        let mut nodes = vec![Ways::default(), Ways::default()];
+        nodes[without].without = Some("getSignaturesForAddress");
+        let net = Net::new(chain, nodes);
+        let source = source_with(&net, 2, 10);
+        for round in 0..8 {
+            let got = read(&source, all()).await;
+            assert_eq!(got.error, None, "node {without} has no lists, round {round}");
+            got.is(truth(&net, &[WALLET], 0, 10_000));
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn nodes_that_list_no_token_accounts_still_give_the_wallets_own() {
     let mut chain = Chain::new(1000);

@@ -97,8 +97,9 @@ fn texts() -> Vec<(String, String)> {
         let end = path.extension()?.to_str()?;
         let name = path.strip_prefix(root()).unwrap().to_string_lossy().replace('\\', "/");
         let is_text = ends.contains(&end) || name == "data/openapi.json";
-        let is_ours =
-            !["/target/", "fixtures/", "plants.toml"].iter().any(|not| name.contains(not));
+        let is_ours = !["/target/", "/node_modules/", "fixtures/", "plants.toml"]
+            .iter()
+            .any(|not| name.contains(not));
         (is_text && is_ours).then(|| Some((name, fs::read_to_string(&path).ok()?)))?
     });
     read.collect()

@@ -15,7 +15,7 @@ use super::SolanaSource;
 use super::fetch::{Fetched, Page, PageRequest};
 use super::hint::{hint, resume};
 use super::list::{Absorbed, Entry, Kind, List};
-use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState};
+use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
 use super::timeline::{Ready, Sizes, Timeline};
 use super::wire::Balance;
@@ -38,14 +38,6 @@ enum Event {
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// Waits for what must be known before anything is listed.
-    Opening,
-    Reading,
-    Ended,
-}
-
 /// Reads one gap.
 pub(super) struct ListReader {
     source: SolanaSource,
@@ -55,6 +47,8 @@ pub(super) struct ListReader {
     options: CallOptions,
     /// The endpoint that reported the head, for the first pages.
     head_by: Option<EndpointId>,
+    /// One that reports heads and does not list.
+    without_lists: Option<EndpointId>,
     /// What the reading cannot establish.
     doubts: Doubts,
     listings: Vec<Listing>,
@@ -103,6 +97,7 @@ impl ListReader {
             doubts: Doubts::NONE,
             options: CallOptions::new(request.lane.clone()),
             head_by: None,
+            without_lists: None,
             listings: Vec::new(),
             listed: HashSet::new(),
             whole: BTreeSet::new(),
@@ -169,7 +164,8 @@ impl ListReader {
 
     /// What must be known first: the head, or a place in the chain to list from.
     fn begin(&mut self) {
-        let (source, options) = (self.source.clone(), self.options.clone());
+        let source = self.source.clone();
+        let options = CallOptions { avoid: self.without_lists, ..self.options.clone() };
         let (wallet, first) = (self.request.wallet, self.request.first);
         match (self.request.high, resume(self.request.resume.as_ref())) {
             (None, _) => self.flights.push(Box::pin(async move {
@@ -228,7 +224,7 @@ impl ListReader {
                         Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
                             self.unknown_cursor(number, error)?;
                         }
-                        Err(error) => return Err(error),
+                        Err(error) => return self.open_elsewhere(error),
                     }
                 }
             }
@@ -239,6 +235,25 @@ impl ListReader {
             }
             Event::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
         }
+        Ok(())
+    }
+
+    /// The endpoint that reported the head does not list: another one's head is as good. Begins
+    /// anew, once, while nothing was delivered.
+    fn open_elsewhere(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
+        let is_refusal =
+            matches!(error, UpstreamError::NotSupported { .. } | UpstreamError::Refused { .. });
+        let may_begin = is_refusal && self.delivered == 0 && self.without_lists.is_none();
+        self.without_lists = self.head_by.filter(|_| may_begin);
+        if self.without_lists.is_none() {
+            return Err(error);
+        }
+        (self.phase, self.doubts) = (Phase::Opening, Doubts::NONE);
+        self.listings.clear();
+        self.listed.clear();
+        self.news.clear();
+        self.flights = FuturesUnordered::new();
+        self.begin();
         Ok(())
     }
 

@@ -9,6 +9,15 @@ pub(super) const FIRST_HEIGHTS: Height = 1;
 /// How often an end that no endpoint can confirm is requested again.
 const REOPENED_MAX: u8 = 3;
 
+/// How far a read has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Waits for what must be known before anything is listed.
+    Opening,
+    Reading,
+    Ended,
+}
+
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) address: [u8; 32],

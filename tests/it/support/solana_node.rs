@@ -176,6 +176,8 @@ pub(crate) struct Ways {
     /// Requests answered with status 429.
     pub(crate) too_many_every: u64,
     pub(crate) lists_token_accounts: bool,
+    /// A method that it does not support.
+    pub(crate) without: Option<&'static str>,
     /// Whether a list can be asked from a signature that is not in it.
     pub(crate) knows_foreign_cursors: bool,
     /// A transaction that is listed and never given.
@@ -199,6 +201,7 @@ impl Default for Ways {
             null_every: 0,
             too_many_every: 0,
             lists_token_accounts: true,
+            without: None,
             knows_foreign_cursors: true,
             lacks: None,
             hash_salt: 0,
@@ -335,7 +338,9 @@ fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -
                 .collect();
             Ok(json!({"context": context, "value": value}))
         }
-        "getSignaturesForAddress" => list(chain, ways, head, params, count),
+        "getSignaturesForAddress" if ways.without != Some(method) => {
+            list(chain, ways, head, params, count)
+        }
         "getTransaction" => {
             let tx = chain.find(params[0].as_str().unwrap());
             let known = tx.filter(|tx| tx.slot <= head && tx.slot >= ways.first_block);
