@@ -294,10 +294,7 @@ impl FileView {
         room: Rows,
     ) -> Result<(Rows, bool), StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let start = match after {
-            Position::Start => RowKey::start(id),
-            Position::After(key) => RowKey::new(id, &key),
-        };
+        let start = RowKey::behind(id, after);
         let table = self.snapshot.trades()?;
         let mut slice = Slice::new(self, limit, room);
         let end = RowKey::end(id);
@@ -322,10 +319,7 @@ impl FileView {
         limit: usize,
     ) -> Result<Rows, StoreError> {
         let family = self.family(id)?.ok_or(StoreError::UnknownWallet(id))?;
-        let end = match than {
-            Position::Start => RowKey::end(id),
-            Position::After(key) => RowKey::new(id, &key),
-        };
+        let end = RowKey::above(id, than);
         let table = self.snapshot.trades()?;
         let mut slice = Slice::new(self, limit, Rows::default());
         let newer = table.range(RowKey::start(id).bytes()..end.bytes())?.rev().take(limit);
@@ -438,11 +432,7 @@ impl FileView {
         oldest: UnixSeconds,
         limit: usize,
     ) -> Result<Rows, StoreError> {
-        let start = RowKey::at(id, newest, Height::MAX);
-        let end = match oldest.0.checked_sub(1) {
-            Some(before) => RowKey::at(id, UnixSeconds(before), Height::MAX),
-            None => RowKey::end(id),
-        };
+        let (start, end) = RowKey::between(id, newest, oldest);
         self.rows_in(id, start.bytes(), end.bytes(), limit)
     }
 

@@ -8,7 +8,7 @@
 //! arrives newest first, appends at the right edge of a wallet's part of the tree.
 
 use crate::domain::{
-    Address, ChainId, Family, Height, KeyId, Signature, TradeKey, TxId, UnixSeconds,
+    Address, ChainId, Family, Height, KeyId, Position, Signature, TradeKey, TxId, UnixSeconds,
 };
 
 use super::WalletId;
@@ -65,6 +65,31 @@ impl RowKey {
         row.push(&(!time.0).to_be_bytes());
         row.push(&(!height).to_be_bytes());
         row
+    }
+
+    /// Rows behind a position begin after this key.
+    pub(super) fn behind(id: WalletId, after: Position) -> Self {
+        match after {
+            Position::Start => Self::start(id),
+            Position::After(key) => Self::new(id, &key),
+        }
+    }
+
+    /// Rows newer than a position end before this key.
+    pub(super) fn above(id: WalletId, than: Position) -> Self {
+        match than {
+            Position::Start => Self::end(id),
+            Position::After(key) => Self::new(id, &key),
+        }
+    }
+
+    /// Bounds of the rows between two times, both inclusive; the second bound is exclusive.
+    pub(super) fn between(id: WalletId, newest: UnixSeconds, oldest: UnixSeconds) -> (Self, Self) {
+        let end = match oldest.0.checked_sub(1) {
+            Some(before) => Self::at(id, UnixSeconds(before), Height::MAX),
+            None => Self::end(id),
+        };
+        (Self::at(id, newest, Height::MAX), end)
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

@@ -69,13 +69,6 @@ impl fmt::Debug for PgView {
     }
 }
 
-pub(super) fn start_behind(id: WalletId, after: Position) -> RowKey {
-    match after {
-        Position::Start => RowKey::start(id),
-        Position::After(key) => RowKey::new(id, &key),
-    }
-}
-
 fn limited(rows: usize) -> i64 {
     i64::try_from(rows.min(LIMITS.rows_per_statement)).unwrap_or(i64::MAX)
 }
@@ -136,7 +129,7 @@ impl PgView {
         most: usize,
     ) -> Result<Option<Read>, CallError> {
         let connection = self.inner.connection().await?;
-        let (start, end) = (start_behind(id, after), RowKey::end(id));
+        let (start, end) = (RowKey::behind(id, after), RowKey::end(id));
         let args: &super::call::Arguments<'_> =
             &[&number(id), &start.bytes(), &end.bytes(), &limited(most)];
         let all = connection.query(READ, args).await?;
@@ -268,10 +261,7 @@ impl PgView {
         than: Position,
         limit: usize,
     ) -> Result<Rows, StoreError> {
-        let end = match than {
-            Position::Start => RowKey::end(id),
-            Position::After(key) => RowKey::new(id, &key),
-        };
+        let end = RowKey::above(id, than);
         self.rows_in(id, (RowKey::start(id).bytes(), end.bytes()), limit, false).await
     }
 
@@ -282,11 +272,7 @@ impl PgView {
         oldest: UnixSeconds,
         limit: usize,
     ) -> Result<Rows, StoreError> {
-        let start = RowKey::at(id, newest, Height::MAX);
-        let end = match oldest.0.checked_sub(1) {
-            Some(before) => RowKey::at(id, UnixSeconds(before), Height::MAX),
-            None => RowKey::end(id),
-        };
+        let (start, end) = RowKey::between(id, newest, oldest);
         self.rows_in(id, (start.bytes(), end.bytes()), limit, true).await
     }
 
