@@ -15,7 +15,7 @@ use crate::domain::{Address, Height, Proof, Resume};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::prefetch::{
-    Demand, Fetch, PrefetchReader, Prefetcher, ReorderBuffer, drive, next_chunk,
+    Fetch, PrefetchReader, Prefetcher, ReorderBuffer, Urgency, drive, next_chunk,
 };
 use crate::sources::source::{GapRequest, RawChunk, Tip};
 
@@ -285,7 +285,7 @@ impl PrefetchReader for Reading {
     }
 
     /// Fetches what is listed and asks the list for more, while there is room.
-    fn request_more(&mut self, _: Demand) {
+    fn request_more(&mut self, _: Urgency) {
         let limits = &self.source.inner.limits;
         let room = if self.prefetcher.is_eager() { limits.run_ahead_max } else { self.run_ahead };
         self.request_chunks(room);

@@ -20,12 +20,12 @@ use crate::rpc::error::UpstreamError;
 
 /// Why more is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Demand {
+pub(super) enum Urgency {
     /// No reader takes chunks now.
     Ahead,
     /// A reader waits for the next chunk.
     Next,
-    /// It waits, and nothing is in flight: what is next is requested whatever room is left, so that
+    /// It waits, and nothing is in flight: what is next is requested although no room is left, so that
     /// a read never waits for room that only its next transactions would make.
     Stalled,
 }
@@ -94,11 +94,11 @@ impl<E> Prefetcher<E> {
     }
 
     /// How many transactions may be in flight or wait now; `under_way` of them are.
-    pub(super) fn window(&self, depth: Depth, under_way: usize, demand: Demand) -> usize {
+    pub(super) fn window(&self, depth: Depth, under_way: usize, urgency: Urgency) -> usize {
         let readers = self.readers.load(Ordering::Relaxed).max(1);
         let share = (depth.total_max / readers).min(depth.max).max(depth.min);
         let window = if self.is_eager { share } else { self.delivered.clamp(depth.min, share) };
-        if demand == Demand::Stalled { window.max(under_way + depth.min) } else { window }
+        if urgency == Urgency::Stalled { window.max(under_way + depth.min) } else { window }
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) trait PrefetchReader {
     }
 
     /// Requests as much as there is room for.
-    fn request_more(&mut self, demand: Demand);
+    fn request_more(&mut self, urgency: Urgency);
 
     fn absorb(&mut self, event: Self::Event) -> Result<(), UpstreamError>;
 
@@ -143,9 +143,9 @@ pub(super) async fn next_chunk<R: PrefetchReader>(
         if reader.has_ended() {
             return reader.finish().map(|()| None);
         }
-        reader.request_more(Demand::Next);
+        reader.request_more(Urgency::Next);
         if reader.prefetcher().is_idle() {
-            reader.request_more(Demand::Stalled);
+            reader.request_more(Urgency::Stalled);
         }
         if let Some(chunk) = reader.deliver()? {
             return Ok(Some(chunk));
@@ -171,7 +171,7 @@ pub(super) async fn drive<R: PrefetchReader>(reader: &mut R) -> Infallible {
         if reader.has_ended() || reader.prefetcher().failure.is_some() {
             return std::future::pending().await;
         }
-        reader.request_more(Demand::Ahead);
+        reader.request_more(Urgency::Ahead);
         match reader.prefetcher().in_flight.next().await {
             Some(event) => {
                 let failure = reader.absorb(event).err();

@@ -19,13 +19,13 @@ use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, TxId, UnixSec
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::sources::prefetch::{Demand, Depth, PrefetchReader, Prefetcher};
+use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, Urgency};
 use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
 
 /// Agave's code for a `before` that the node does not know; older ones answer `[]`.
 const UNKNOWN_BEFORE: i64 = -32020;
 
-pub(super) enum Event {
+pub(super) enum ListEvent {
     Opened(Result<Opening, UpstreamError>),
     Anchored(Result<Option<TxId>, UpstreamError>),
     Pages(Vec<(usize, Page)>),
@@ -52,7 +52,7 @@ pub(super) struct ListReader {
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
-    prefetcher: Prefetcher<Event>,
+    prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
     /// Delivered with the first chunk.
@@ -105,7 +105,7 @@ impl ListReader {
         let (wallet, first) = (self.request.wallet, self.request.first);
         match (self.request.high, resume(self.request.resume.as_ref())) {
             (None, _) => self.prefetcher.push(Box::pin(async move {
-                Event::Opened(source.open(wallet, first, &options).await)
+                ListEvent::Opened(source.open(wallet, first, &options).await)
             })),
             (Some(high), Some(hint)) => {
                 self.timeline.remember(hint.0, hint.1);
@@ -113,7 +113,7 @@ impl ListReader {
                 self.start(high, list.resumed(hint.0.1, hint.1));
             }
             (Some(high), None) => self.prefetcher.push(Box::pin(async move {
-                Event::Anchored(source.anchor_above(high, &options).await)
+                ListEvent::Anchored(source.anchor_above(high, &options).await)
             })),
         }
     }
@@ -309,7 +309,7 @@ impl ListReader {
         for (by, numbers) in asked {
             let (source, options) = (self.source.clone(), self.options.clone());
             self.prefetcher.push(Box::pin(async move {
-                Event::FirstKept(numbers, source.first_kept(by, &options).await)
+                ListEvent::FirstKept(numbers, source.first_kept(by, &options).await)
             }));
         }
     }
@@ -328,11 +328,11 @@ impl ListReader {
     }
 
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
-    fn ask_pages(&mut self, demand: Demand) {
+    fn ask_pages(&mut self, urgency: Urgency) {
         let frontier = self.frontier();
         let ahead =
             if self.prefetcher.is_eager() { self.source.inner.limits.list_ahead_max } else { 1 };
-        let room = demand == Demand::Stalled || self.timeline.wants_entries(frontier, ahead);
+        let room = urgency == Urgency::Stalled || self.timeline.wants_entries(frontier, ahead);
         let size = self.source.inner.pool.batch_size();
         let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
         for (number, listing) in self.listings.iter_mut().enumerate() {
@@ -376,12 +376,12 @@ impl ListReader {
         }
     }
 
-    fn ask_transactions(&mut self, demand: Demand) {
+    fn ask_transactions(&mut self, urgency: Urgency) {
         let limits = &self.source.inner.limits;
         let batch = self.source.inner.pool.batch_size();
         let (max, total_max) = (limits.run_ahead_max, limits.run_ahead_total_max);
         let depth = Depth { min: batch, max, total_max };
-        let window = self.prefetcher.window(depth, self.timeline.under_way(), demand);
+        let window = self.prefetcher.window(depth, self.timeline.under_way(), urgency);
         while self.timeline.under_way() < window && self.timeline.waiting() > 0 {
             let room = window - self.timeline.under_way();
             let (entries, tries) = self.timeline.take(batch.min(room));
@@ -397,7 +397,7 @@ impl ListReader {
                 if !pause.is_zero() {
                     sleep(pause).await;
                 }
-                Event::Fetched(source.transactions(entries, options).await)
+                ListEvent::Fetched(source.transactions(entries, options).await)
             }));
         }
     }
@@ -447,10 +447,10 @@ impl ListReader {
 }
 
 impl PrefetchReader for ListReader {
-    type Event = Event;
+    type Event = ListEvent;
     type Chunk = RawChunk;
 
-    fn prefetcher(&mut self) -> &mut Prefetcher<Event> {
+    fn prefetcher(&mut self) -> &mut Prefetcher<ListEvent> {
         &mut self.prefetcher
     }
 
@@ -458,20 +458,20 @@ impl PrefetchReader for ListReader {
         self.phase == Phase::Ended
     }
 
-    fn request_more(&mut self, demand: Demand) {
-        let is_early = demand == Demand::Ahead && !self.prefetcher.is_eager();
+    fn request_more(&mut self, urgency: Urgency) {
+        let is_early = urgency == Urgency::Ahead && !self.prefetcher.is_eager();
         if is_early || matches!(self.phase, Phase::Opening | Phase::Ended) {
             return;
         }
-        self.ask_pages(demand);
-        self.ask_transactions(demand);
+        self.ask_pages(urgency);
+        self.ask_transactions(urgency);
         self.ask_proofs();
     }
 
-    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
+    fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
         match event {
-            Event::Opened(opening) => self.opened(opening?),
-            Event::Anchored(anchor) => {
+            ListEvent::Opened(opening) => self.opened(opening?),
+            ListEvent::Anchored(anchor) => {
                 let high = self.request.high.unwrap_or_default();
                 let list = List::new(Kind::Wallet, self.request.low, high);
                 match anchor? {
@@ -479,7 +479,7 @@ impl PrefetchReader for ListReader {
                     None => self.start(high, list),
                 }
             }
-            Event::Pages(pages) => {
+            ListEvent::Pages(pages) => {
                 for (number, page) in pages {
                     match page {
                         Ok((entries, by)) => self.page(number, &entries, by)?,
@@ -491,12 +491,12 @@ impl PrefetchReader for ListReader {
                     }
                 }
             }
-            Event::Fetched(fetched) => {
+            ListEvent::Fetched(fetched) => {
                 for (entry, tx) in fetched? {
                     self.fetched(entry, tx)?;
                 }
             }
-            Event::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
+            ListEvent::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
         }
         Ok(())
     }
@@ -531,6 +531,6 @@ fn pages(
     source: SolanaSource,
     asked: Vec<PageRequest>,
     options: CallOptions,
-) -> BoxFuture<'static, Event> {
-    Box::pin(async move { Event::Pages(source.pages(asked, options).await) })
+) -> BoxFuture<'static, ListEvent> {
+    Box::pin(async move { ListEvent::Pages(source.pages(asked, options).await) })
 }

@@ -20,7 +20,7 @@ use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::sources::prefetch::{Demand, Depth, PrefetchReader, Prefetcher, drive, next_chunk};
+use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, Urgency, drive, next_chunk};
 use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
 
 enum Event {
@@ -354,14 +354,14 @@ impl Reading {
         }
     }
 
-    fn ask_transactions(&mut self, demand: Demand) {
+    fn ask_transactions(&mut self, urgency: Urgency) {
         let limits = &self.source.inner.limits;
         let depth = Depth {
             min: limits.run_ahead_min,
             max: limits.run_ahead_max,
             total_max: limits.run_ahead_total_max,
         };
-        let window = self.prefetcher.window(depth, self.timeline.under_way(), demand);
+        let window = self.prefetcher.window(depth, self.timeline.under_way(), urgency);
         while self.timeline.under_way() < window {
             let Some(taken) = self.timeline.take() else { return };
             let (source, wallet, mut options) =
@@ -410,8 +410,8 @@ impl PrefetchReader for Reading {
         self.cut.take().map_or(Ok(()), |first| Err(UpstreamError::HistoryCut { first }))
     }
 
-    fn request_more(&mut self, demand: Demand) {
-        if demand == Demand::Ahead && !self.prefetcher.is_eager() {
+    fn request_more(&mut self, urgency: Urgency) {
+        if urgency == Urgency::Ahead && !self.prefetcher.is_eager() {
             return;
         }
         let frontier = self.frontier();
@@ -424,10 +424,10 @@ impl PrefetchReader for Reading {
         let want = if by_events { want_found } else { want_listed };
         self.timeline.decide(frontier, limits.passed_max, want);
         let ahead = if self.prefetcher.is_eager() { limits.list_ahead_max } else { 1 };
-        if demand == Demand::Stalled || self.timeline.waiting(ahead) < ahead {
+        if urgency == Urgency::Stalled || self.timeline.waiting(ahead) < ahead {
             self.ask_lists(frontier);
         }
-        self.ask_transactions(demand);
+        self.ask_transactions(urgency);
         self.ask_proof();
     }
 
