@@ -27,6 +27,7 @@ mod demo_evm;
 mod demo_evm_decode;
 mod demo_evm_source;
 mod demo_faults;
+mod demo_prices;
 mod demo_tron;
 mod demo_tron_source;
 mod doors;
