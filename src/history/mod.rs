@@ -18,6 +18,7 @@ mod metrics;
 mod moves;
 mod names;
 mod plan;
+mod pools;
 mod pricing;
 mod proven;
 mod pump;
@@ -100,6 +101,7 @@ struct Inner {
     rooms: walk::Rooms,
     rereads: proven::Rereads,
     audits: audit::Audits,
+    pool_names: pools::PoolNames,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     /// Wallets that are being forgotten: they take no reader.
     held: Mutex<HashSet<Wallet>>,
@@ -133,6 +135,7 @@ impl History {
             rooms: walk::Rooms::default(),
             rereads: proven::Rereads::default(),
             audits: audit::Audits::default(),
+            pool_names: pools::PoolNames::default(),
             boards: Mutex::default(),
             held: Mutex::default(),
             keeper: Keeper::default(),
