@@ -36,6 +36,7 @@ mod dropin;
 mod endurance;
 mod evm_corpus;
 mod evm_decode;
+mod evm_explain;
 mod evm_long_tail;
 mod evm_proof;
 mod evm_source;
