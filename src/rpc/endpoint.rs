@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::limits::PoolLimits;
+use super::named_rate::named_rate;
 use super::refusals::Refusals;
 use super::secret::{SecretText, SecretUrl};
 use super::selection::Offer;
@@ -86,6 +87,9 @@ pub struct CallCounts {
 /// How far an endpoint may run ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
 
+/// Share of a named rate that is used, in per cent: requests do not arrive evenly spaced.
+const NAMED_SHARE: u32 = 85;
+
 /// A booked request.
 #[derive(Debug, Clone, Copy)]
 struct Lease {
@@ -118,6 +122,9 @@ pub(super) struct Endpoint {
     breaker_failures: u32,
     slow_downs: u32,
     slowed_at: Instant,
+    /// Calls in 1,000 seconds that its last refusals named, and until when that counts.
+    named_rate: Option<(u32, Instant)>,
+    named_rate_age: Duration,
     latency: Duration,
     /// When its latency was last measured.
     measured_at: Instant,
@@ -154,6 +161,8 @@ impl Endpoint {
             breaker_failures: limits.breaker_failures,
             slow_downs: 0,
             slowed_at: now,
+            named_rate: None,
+            named_rate_age: limits.named_rate_age,
             latency: Duration::ZERO,
             measured_at: now,
             remeasure_after: limits.remeasure_after,
@@ -179,7 +188,9 @@ impl Endpoint {
 
     /// When its rate and its cooldown allow a request.
     fn free_at(&self, now: Instant) -> Instant {
-        self.rests_until(None).max(self.paid_until.checked_sub(BURST).unwrap_or(now))
+        // What names its rate may suspend a caller that is a moment early.
+        let burst = if self.named_rate.is_some() { Duration::ZERO } else { BURST };
+        self.rests_until(None).max(self.paid_until.checked_sub(burst).unwrap_or(now))
     }
 
     /// For a method, else as a whole.
@@ -255,7 +266,9 @@ impl Endpoint {
 
     fn cost(&self, calls: usize) -> Duration {
         let count = u32::try_from(calls).unwrap_or(u32::MAX);
-        let rate = self.config.rate_millihertz.filter(|rate| *rate > 0);
+        let named = self.named_rate.map(|(rate, _)| rate * NAMED_SHARE / 100);
+        let rate = self.config.rate_millihertz.into_iter().chain(named).min();
+        let rate = rate.filter(|rate| *rate > 0);
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1000) * count / rate)
     }
 
@@ -289,6 +302,7 @@ impl Endpoint {
     pub(super) fn succeeded(&mut self, began: Instant, took: Duration) {
         self.failures = 0;
         self.answered_at = Some(Instant::now());
+        self.named_rate = self.named_rate.filter(|(_, until)| Instant::now() < *until);
         self.took(took);
         // A request sent before the slow-down says nothing about the pause since.
         if began >= self.slowed_at {
@@ -331,6 +345,9 @@ impl Endpoint {
     /// Records a request to slow down; returns how many in a row. Requests that were sent before it
     /// belong to the same burst.
     pub(super) fn slowed_down(&mut self, error: String, began: Instant, now: Instant) -> u32 {
+        if let Some(rate) = named_rate(&error) {
+            self.named_rate = Some((rate, now + self.named_rate_age));
+        }
         self.last_error = Some(error);
         if began >= self.slowed_at {
             self.slow_downs = self.slow_downs.saturating_add(1);
@@ -406,6 +423,22 @@ mod tests {
         assert!(endpoint.ready(now + SECOND * 2).is_err(), "the end of a lapsed one ends no other");
         endpoint.end(second);
         assert_eq!(endpoint.ready(now + SECOND * 2), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_that_a_refusal_names_is_kept_to_for_a_while() {
+        let limits = PoolLimits::default();
+        let now = Instant::now();
+        let mut endpoint = Endpoint::new(EndpointConfig::new("http://one"), &limits);
+        endpoint.slowed_down("exceeded the allowed_rps(1)".to_owned(), now, now);
+        endpoint.begin(1, now, now + SECOND);
+        let next = endpoint.ready(now).unwrap_err();
+        assert!(next > now + SECOND && next < now + SECOND * 2);
+        tokio::time::advance(limits.named_rate_age + SECOND).await;
+        let now = Instant::now();
+        endpoint.succeeded(now, SECOND);
+        endpoint.begin(1, now, now + SECOND);
+        assert_eq!(endpoint.ready(now), Ok(()), "it may have been raised");
     }
 
     #[tokio::test(start_paused = true)]
