@@ -160,6 +160,14 @@ impl Pool {
         self.inner.admission.look_again();
     }
 
+    /// Calls that fit one request by the lowest rate that an endpoint's refusals named of late: some
+    /// providers count each call of a batch.
+    pub fn calls_at_once(&self) -> usize {
+        let now = Instant::now();
+        let named = self.inner.admission.each(|_, endpoint| endpoint.calls_at_once(now));
+        named.into_iter().flatten().min().unwrap_or(usize::MAX)
+    }
+
     pub fn label(&self, id: EndpointId) -> String {
         self.inner.admission.with(id, |endpoint| endpoint.label.clone()).unwrap_or_default()
     }
