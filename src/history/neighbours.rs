@@ -78,7 +78,7 @@ mod tests {
         assert!(!wants_neighbour(chain, &swap(Some(5), Some(5), other)));
         assert!(!wants_neighbour(chain, &swap(None, None, other)[..1]));
         // The reference pools price it.
-        let dollar = *chain.stablecoins.iter().next().unwrap();
+        let dollar = *chain.stablecoins.first().unwrap();
         assert!(!chain.reference_pools.is_empty());
         assert!(!wants_neighbour(chain, &swap(None, None, dollar)));
     }
