@@ -9,7 +9,7 @@ answered, for tests/it/upgrade.rs.
 import argparse, contextlib, json, os, pathlib, re, shutil, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 CHAINS = ["sol", "eth", "tron"]
-TRADES = 60
+TRADES = 40
 PATIENCE = 120
 
 
@@ -126,9 +126,10 @@ def main():
         if given.fixture:
             kept = pathlib.Path(given.fixture)
             kept.mkdir(parents=True, exist_ok=True)
+            subprocess.run([old, "compact", "--data-dir", "data"], cwd=folder, check=True, capture_output=True)
             for name in ("trades.redb", "keys.toml"):
                 shutil.copy(folder / "data" / name, kept / name)
-            (kept / "answers.json").write_text(json.dumps(answers, indent=1) + "\n")
+            (kept / "answers.json").write_text(json.dumps(answers) + "\n")
         with running(new, folder, "serve", "--data-dir", "data", config=alone()) as server:
             holds(server, answers, "new program, no node")
             server.stop()
