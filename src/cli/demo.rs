@@ -117,6 +117,11 @@ pub(super) async fn run(
     drop(keys);
     let serving = Serving::open(&config, registry, &transport, None).await?;
     serving.tasks().spawn(move_heads(chains.clone(), serving.tasks().clone()));
+    if let Some(seconds) = args.trade_every {
+        let large = wallets.iter().filter(|wallet| wallet.name != SAMPLE_NAME).cloned().collect();
+        let every = Duration::from_secs(seconds);
+        serving.tasks().spawn(trade_on(chains.clone(), large, every, serving.tasks().clone()));
+    }
     if let Some(listen) = args.node {
         offer_nodes(listen, &chains, serving.tasks()).await?;
     }
@@ -161,6 +166,18 @@ async fn move_heads(chains: DemoChains, tasks: Tasks) {
         tokio::select! {
             () = tasks.cancelled() => return,
             () = tokio::time::sleep(HEAD_EVERY) => follow_clock(&chains),
+        }
+    }
+}
+
+/// New trades of wallets until the demo stops; a restarted demo does not have them.
+async fn trade_on(chains: DemoChains, wallets: Vec<DemoWallet>, every: Duration, tasks: Tasks) {
+    loop {
+        tokio::select! {
+            () = tasks.cancelled() => return,
+            () = tokio::time::sleep(every) => {
+                wallets.iter().for_each(|wallet| chains.arrive(wallet, 1));
+            }
         }
     }
 }

@@ -115,6 +115,15 @@ impl DemoChains {
         }
     }
 
+    /// Adds trades of a sample wallet right above its chain's head.
+    pub fn arrive(&self, wallet: &DemoWallet, trades: u64) {
+        if wallet.chain == SOLANA {
+            self.solana.arrive(wallet.address, trades);
+        } else if let Some(model) = self.evm(&wallet.chain) {
+            model.arrive(wallet.address, trades);
+        }
+    }
+
     /// Registers a small wallet on each chain, and a large one of so many trades, at most
     /// [`LARGE_TRADES_MAX`].
     pub fn add_samples(&self, large: u64) -> Vec<DemoWallet> {

@@ -86,6 +86,7 @@ mod tidy_words;
 mod tron_decode;
 mod tron_proof;
 mod tron_source;
+mod upgrade;
 mod values;
 mod values_shares;
 mod verify;
