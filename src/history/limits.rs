@@ -39,6 +39,8 @@ pub struct HistoryLimits {
     /// How often unknown tokens are looked up again, and how many at a time.
     pub tokens_check_every: Duration,
     pub tokens_check_max: usize,
+    /// Names of pools that are kept in memory.
+    pub pool_names_max: usize,
     /// A token without a symbol is asked for again after this long.
     pub token_retry_after: Duration,
     /// Longest wait of a chunk for the prices that its rows need; what lacks one then is stored
@@ -123,6 +125,7 @@ impl Default for HistoryLimits {
             decimals_wait_max: Duration::from_secs(30),
             tokens_check_every: Duration::from_secs(10),
             tokens_check_max: 200,
+            pool_names_max: 4_096,
             token_retry_after: Duration::from_secs(3600),
             value_wait_max: Duration::from_secs(3),
             values_rest: Duration::from_secs(30),

@@ -20,6 +20,7 @@ mod moves;
 mod names;
 mod neighbours;
 mod plan;
+mod pools;
 mod pricing;
 mod proven;
 mod pump;
@@ -102,6 +103,7 @@ struct Inner {
     rooms: walk::Rooms,
     rereads: proven::Rereads,
     audits: audit::Audits,
+    pool_names: pools::PoolNames,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     /// Wallets that are being forgotten: they take no reader.
     held: Mutex<HashSet<Wallet>>,
@@ -135,6 +137,7 @@ impl History {
             rooms: walk::Rooms::default(),
             rereads: proven::Rereads::default(),
             audits: audit::Audits::default(),
+            pool_names: pools::PoolNames::default(),
             boards: Mutex::default(),
             held: Mutex::default(),
             keeper: Keeper::default(),
