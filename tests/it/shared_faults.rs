@@ -269,14 +269,8 @@ async fn finish(walk: &mut Walk) -> (usize, End) {
     }
 }
 
-#[tokio::test]
-async fn a_stream_over_a_database_that_stays_away_ends_with_an_error_and_a_cursor() {
-    let Some(url) = arms::database().await else { return };
-    let wire = Wire::to(&url).await;
-    let world = world(arms::connect(&wire.url).await).await;
-    let wallet = served::wallet(1);
-    world.fill(&wallet, 0, (0..3_000).rev().map(served::trade).collect(), vec![]).await;
-    let request = WalkRequest {
+fn request(wallet: Wallet) -> WalkRequest {
+    WalkRequest {
         wallet,
         key: KeyId(1),
         quota: None,
@@ -285,7 +279,17 @@ async fn a_stream_over_a_database_that_stays_away_ends_with_an_error_and_a_curso
         follow: false,
         want: Extent::All,
         window: Duration::from_secs(3_600),
-    };
+    }
+}
+
+#[tokio::test]
+async fn a_stream_over_a_database_that_stays_away_ends_with_an_error_and_a_cursor() {
+    let Some(url) = arms::database().await else { return };
+    let wire = Wire::to(&url).await;
+    let world = world(arms::connect(&wire.url).await).await;
+    let wallet = served::wallet(1);
+    world.fill(&wallet, 0, (0..3_000).rev().map(served::trade).collect(), vec![]).await;
+    let request = request(wallet);
     let mut walk = world.history.walk(request.clone()).unwrap();
     let Step::Rows(first) = walk.next().await else { panic!("no rows") };
     wire.silence();
@@ -321,4 +325,50 @@ async fn a_lost_answer_makes_no_stale_write_good() {
         assert_eq!(store.write_chunk(late(id)).await.unwrap(), Written::Stale);
         wire.has_lost();
     }
+}
+
+/// Until a read that is under way has ended.
+const SHORTLY: Duration = Duration::from_millis(200);
+
+#[tokio::test]
+async fn the_next_rows_are_read_while_the_last_ones_are_delivered() {
+    let Some(url) = arms::database().await else { return };
+    let wire = Wire::to(&url).await;
+    let world = world(arms::connect(&wire.url).await).await;
+    let wallet = served::wallet(1);
+    world.fill(&wallet, 0, (0..3_000).rev().map(served::trade).collect(), vec![]).await;
+    // All rows are counted by then: their delivery asks the database for nothing.
+    let (rows, end) = finish(&mut world.history.walk(request(wallet)).unwrap()).await;
+    assert!(rows == 3_000 && end.complete, "{rows} {end:?}");
+    let mut walk = world.history.walk(request(wallet)).unwrap();
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    tokio::time::sleep(SHORTLY).await;
+    wire.silence();
+    let ahead = tokio::time::timeout(SHORTLY, walk.next()).await;
+    assert!(matches!(ahead, Ok(Step::Rows(_))), "{ahead:?}");
+    wire.open();
+    let (rest, end) = finish(&mut walk).await;
+    assert!(rest == 1_000 && end.complete, "{rest} {end:?}");
+    drop(walk);
+    world.close().await;
+}
+
+#[tokio::test]
+async fn rows_that_were_read_ahead_long_ago_are_read_again() {
+    let Some(url) = arms::database().await else { return };
+    let world = world(arms::connect(&url).await).await;
+    let wallet = served::wallet(1);
+    world.fill(&wallet, 0, (0..3_000).rev().map(served::trade).collect(), vec![]).await;
+    let mut walk = world.history.walk(request(wallet)).unwrap();
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    tokio::time::sleep(SHORTLY).await;
+    let other = arms::connect(&url).await;
+    assert_eq!(other.forget(wallet, [1; 4]).await.unwrap(), Some(3_000));
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(2)).await;
+    tokio::time::resume();
+    let next = tokio::time::timeout(SHORTLY, walk.next()).await;
+    assert!(!matches!(next, Ok(Step::Rows(_))), "rows of a wallet that was forgotten");
+    drop(walk);
+    world.close().await;
 }
