@@ -6,6 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use deadpool_postgres::{Pool, PoolError};
+use rustls::CertificateError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -144,19 +145,19 @@ fn distrust(error: &Error) -> Option<&'static str> {
         None if is_without_tls(error) => return Some("the database offers no TLS"),
         None => return None,
     };
-    Some(match reason {
-        rustls::CertificateError::UnknownIssuer => {
-            "the certificate of the database is of an authority that is not trusted: name its file by \
-             sslrootcert in the address"
-        }
-        rustls::CertificateError::NotValidForName
-        | rustls::CertificateError::NotValidForNameContext { .. } => {
-            "the certificate of the database is of another host name"
-        }
-        rustls::CertificateError::Expired | rustls::CertificateError::ExpiredContext { .. } => {
-            "the certificate of the database has expired"
-        }
-        _ => "the certificate of the database cannot be used",
+    Some(if matches!(reason, CertificateError::UnknownIssuer) {
+        "the certificate of the database is of an authority that is not trusted: name its file by \
+         sslrootcert in the address"
+    } else if matches!(
+        reason,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
+    ) {
+        "the certificate of the database is of another host name"
+    } else if matches!(reason, CertificateError::Expired | CertificateError::ExpiredContext { .. })
+    {
+        "the certificate of the database has expired"
+    } else {
+        "the certificate of the database cannot be used"
     })
 }
 
