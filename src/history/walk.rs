@@ -24,7 +24,7 @@ use crate::domain::{
     UnixSeconds, Wallet,
 };
 use crate::store::{StoreError, View, WalletId, WalletRecord};
-use ahead::Ahead;
+use ahead::ReadAhead;
 use tally::Tally;
 
 pub(super) use room::Rooms;
@@ -121,7 +121,7 @@ pub struct Walk {
     /// Boxed, as streams have none.
     page_end: Option<Box<End>>,
     /// The next rows, where they are read ahead. Boxed, as it is of shared stores alone.
-    ahead: Option<Box<Ahead>>,
+    ahead: Option<Box<ReadAhead>>,
     /// It was settled how the walk ends.
     ending: Option<Ending>,
 }

@@ -15,7 +15,7 @@ type Here = Option<(View, Arc<WalletRecord>)>;
 
 /// A read that is under way.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(super) struct ReadAhead {
     after: Position,
     limit: usize,
     began: Instant,
@@ -27,7 +27,7 @@ impl Walk {
     /// What is stored behind the position.
     pub(super) async fn here(&mut self, limit: usize) -> Result<Here, StoreError> {
         let age_max = self.inner.limits.ahead_age_max;
-        let is_due = |ahead: &Ahead| {
+        let is_due = |ahead: &ReadAhead| {
             (ahead.after, ahead.limit) == (self.position, limit) && ahead.began.elapsed() <= age_max
         };
         if let Some(ahead) = self.ahead.take().filter(|ahead| is_due(ahead))
@@ -65,6 +65,6 @@ impl Walk {
             drop(reply.send(here.await));
         });
         let began = Instant::now();
-        self.ahead = Some(Box::new(Ahead { after, limit, began, read, _task: task }));
+        self.ahead = Some(Box::new(ReadAhead { after, limit, began, read, _task: task }));
     }
 }

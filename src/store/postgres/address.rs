@@ -11,14 +11,14 @@ use crate::store::StoreError;
 
 /// A parsed address.
 #[derive(Debug)]
-pub(super) struct Address {
+pub(super) struct DatabaseAddress {
     /// One for each host that it names.
     pub(super) hosts: Vec<Config>,
     /// A file of certificates that are trusted instead of the system's.
     pub(super) roots: Option<PathBuf>,
 }
 
-impl Address {
+impl DatabaseAddress {
     /// Parses without connecting. The reason never holds a part of the address.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
         let (url, roots) = without_roots(url);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn each_host_has_settings_of_its_own() {
-        let address = Address::parse("postgres://me:sesame@one,two:5433/x?sslmode=disable");
+        let address = DatabaseAddress::parse("postgres://me:sesame@one,two:5433/x?sslmode=disable");
         let hosts = address.unwrap().hosts;
         let named: Vec<_> = hosts.iter().map(|host| (host.get_hosts(), host.get_ports())).collect();
         let host = |name: &str| Host::Tcp(name.to_owned());
@@ -138,11 +138,14 @@ mod tests {
     #[test]
     fn certificates_are_named_by_the_address() {
         let url = "postgres://me@db/x?sslmode=verify-full&sslrootcert=%2Fetc%2Fdb%20ca.pem";
-        let Address { hosts, roots } = Address::parse(url).unwrap();
+        let DatabaseAddress { hosts, roots } = DatabaseAddress::parse(url).unwrap();
         assert_eq!(roots, Some(PathBuf::from("/etc/db ca.pem")));
         assert!(hosts.iter().all(|host| host.get_ssl_mode() == SslMode::Require));
-        assert_eq!(Address::parse("postgres://me@db/x?sslrootcert=system").unwrap().roots, None);
+        assert_eq!(
+            DatabaseAddress::parse("postgres://me@db/x?sslrootcert=system").unwrap().roots,
+            None
+        );
         // What checks less than it could is not offered.
-        assert!(Address::parse("postgres://me@db/x?sslmode=verify-ca").is_err());
+        assert!(DatabaseAddress::parse("postgres://me@db/x?sslmode=verify-ca").is_err());
     }
 }

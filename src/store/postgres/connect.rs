@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::LIMITS;
-use super::address::Address;
+use super::address::DatabaseAddress;
 use crate::store::StoreError;
 
 /// Set on each new connection: one plan for all arguments doubles small pages, and a server that has
@@ -42,7 +42,7 @@ impl fmt::Debug for SharedOptions {
 }
 
 pub(super) fn pool(options: &SharedOptions) -> Result<Pool, StoreError> {
-    let Address { hosts, roots } = Address::parse(&options.url)?;
+    let DatabaseAddress { hosts, roots } = DatabaseAddress::parse(&options.url)?;
     let tls = ConfigConnectImpl { tls: tls(roots.as_deref())? };
     let manager_config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_connect(Config::new(), Race { hosts, tls }, manager_config);
@@ -146,10 +146,12 @@ mod tests {
     fn an_address_is_never_shown() {
         let url = "postgres://me:sesame@db.example:99999999/x";
         let options = SharedOptions { url: url.to_owned(), connections: 2 };
-        let parsed = Address::parse(url);
+        let parsed = DatabaseAddress::parse(url);
         let shown = format!("{options:?} {parsed:?} {}", parsed.as_ref().unwrap_err());
         assert!(!shown.contains("sesame") && !shown.contains("db.example"), "{shown}");
-        assert!(Address::parse("postgres://me:sesame@db.example,other.example:5433/x").is_ok());
+        assert!(
+            DatabaseAddress::parse("postgres://me:sesame@db.example,other.example:5433/x").is_ok()
+        );
         let missing = "postgres://me:sesame@db.example/x?sslrootcert=/nowhere/ca.pem";
         let refused = pool(&SharedOptions { url: missing.to_owned(), connections: 2 });
         assert!(matches!(refused, Err(StoreError::Unusable(_))), "{refused:?}");
