@@ -207,7 +207,7 @@ async fn run(url: &str, statements: &[&str]) {
     driver.await.unwrap();
 }
 
-async fn world(store: Store) -> World {
+fn world(store: Store) -> World {
     World::on_store(store, Node::Silent, HistoryLimits::default(), ApiLimits::default(), &[])
 }
 
@@ -219,7 +219,7 @@ async fn readiness(world: &World) -> u16 {
 async fn a_database_that_takes_no_writes_or_is_full_is_waited_for_and_shown() {
     let Some(url) = arms::database().await else { return };
     let store = arms::connect(&url).await;
-    let world = world(store.clone()).await;
+    let world = world(store.clone());
     until("no lease", || store.takes_writes()).await;
     assert_eq!(readiness(&world).await, 200);
     let database = url.rsplit_once('/').unwrap().1;
@@ -286,7 +286,7 @@ fn request(wallet: Wallet) -> WalkRequest {
 async fn a_stream_over_a_database_that_stays_away_ends_with_an_error_and_a_cursor() {
     let Some(url) = arms::database().await else { return };
     let wire = Wire::to(&url).await;
-    let world = world(arms::connect(&wire.url).await).await;
+    let world = world(arms::connect(&wire.url).await);
     let wallet = served::wallet(1);
     world.fill(&wallet, 0, (0..3_000).rev().map(served::trade).collect(), vec![]).await;
     let request = request(wallet);
@@ -334,7 +334,7 @@ const SHORTLY: Duration = Duration::from_millis(200);
 async fn the_next_rows_are_read_while_the_last_ones_are_delivered() {
     let Some(url) = arms::database().await else { return };
     let wire = Wire::to(&url).await;
-    let world = world(arms::connect(&wire.url).await).await;
+    let world = world(arms::connect(&wire.url).await);
     let wallet = served::wallet(1);
     world.fill(&wallet, 0, (0..3_000).rev().map(served::trade).collect(), vec![]).await;
     // All rows are counted by then: their delivery asks the database for nothing.
@@ -356,7 +356,7 @@ async fn the_next_rows_are_read_while_the_last_ones_are_delivered() {
 #[tokio::test]
 async fn rows_that_were_read_ahead_long_ago_are_read_again() {
     let Some(url) = arms::database().await else { return };
-    let world = world(arms::connect(&url).await).await;
+    let world = world(arms::connect(&url).await);
     let wallet = served::wallet(1);
     world.fill(&wallet, 0, (0..3_000).rev().map(served::trade).collect(), vec![]).await;
     let mut walk = world.history.walk(request(wallet)).unwrap();

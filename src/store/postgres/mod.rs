@@ -72,7 +72,7 @@ const LIMITS: SharedLimits = SharedLimits {
     call_wait: Duration::from_secs(5),
     patience: Duration::from_secs(20),
     pause_min: Duration::from_millis(20),
-    pause_max: Duration::from_secs(1),
+    pause_max: Duration::from_millis(500),
     wallets_known: 65_536,
     states_known: 4_096,
     names_known: 65_536,
