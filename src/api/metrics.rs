@@ -13,7 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::history::{History, StoreStats};
+use crate::history::{History, StoreFailure, StoreStats};
 
 /// Seconds until an answer begins: stored pages take milliseconds, live ones up to `page_wait`.
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 5.0, 10.0, 30.0];
@@ -160,12 +160,25 @@ impl Collector for Collected {
         if let Some(sharing) = self.history.sharing() {
             let help = "Processes that share the store";
             gauge(&mut encoder, "store_processes", help, sharing.processes.into())?;
-            let help = "Calls to the shared store that failed, most of them repeated";
-            counter(&mut encoder, "store_failed_calls", help, sharing.failed_calls)?;
+            failed_calls(&mut encoder, &sharing.failed_calls)?;
         }
         self.capacity(&mut encoder)?;
         self.upstream(&mut encoder)
     }
+}
+
+fn failed_calls(
+    encoder: &mut DescriptorEncoder<'_>,
+    counts: &[(StoreFailure, u64)],
+) -> Result<(), std::fmt::Error> {
+    let help = "Calls to the shared store that failed, most of them repeated";
+    let name = "store_failed_calls";
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (kind, count) in counts {
+        let labels = [("reason", kind.name())];
+        ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
 }
 
 /// One line of the calls to nodes.

@@ -10,6 +10,8 @@ pub struct HistoryLimits {
     pub head_wait_max: Duration,
     /// Rows of one step of a walk.
     pub rows_per_step_max: usize,
+    /// Rows of a shared store that were read ahead longer ago than this are read again.
+    pub ahead_age_max: Duration,
     /// Wallets with readers or loading at one time; above it a new one is rejected with a retry
     /// hint.
     pub wallets_active_max: usize,
@@ -110,6 +112,7 @@ impl Default for HistoryLimits {
             freshness: Duration::from_secs(10),
             head_wait_max: Duration::from_secs(2),
             rows_per_step_max: 1000,
+            ahead_age_max: Duration::from_secs(1),
             wallets_active_max: 1024,
             background_loads_max: 8,
             background_per_key_max: 64,

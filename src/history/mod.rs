@@ -44,7 +44,7 @@ use tokio::time::Instant;
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use crate::sources::{Ability, AbilityKind, Offered};
-pub use crate::store::StoreStats;
+pub use crate::store::{Share, StoreFailure, StoreStats};
 pub use audit::Repaired;
 pub use capacity::Capacity;
 pub use care::{Load, Status};
@@ -61,6 +61,7 @@ pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
+use crate::rpc::RateShare;
 use crate::sources::{Candles, Source, SourceStatus};
 use crate::store::{Store, View};
 use board::Board;
@@ -198,6 +199,16 @@ impl History {
     /// What was found out about each chain's endpoints, in the order of their status.
     pub fn abilities(&self, chain: ChainId) -> Vec<Vec<Ability>> {
         self.inner.sources.get(&chain).map(|source| source.abilities()).unwrap_or_default()
+    }
+
+    /// Divides the rates of nodes among the processes that share the store.
+    pub fn share_rates(&self, rates: RateShare) {
+        self.inner.share_rates(rates);
+    }
+
+    /// Whether the store answers and takes writes.
+    pub async fn is_ready(&self) -> bool {
+        self.inner.store.takes_writes() && self.inner.store.stats().await.is_ok()
     }
 
     pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {

@@ -76,6 +76,8 @@ mod rpc_selection;
 mod rpc_trouble;
 #[cfg(feature = "postgres")]
 mod shared;
+#[cfg(feature = "postgres")]
+mod shared_faults;
 mod sim;
 mod site;
 mod solana_source;
