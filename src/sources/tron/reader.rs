@@ -154,6 +154,8 @@ impl TronReader {
     pub(crate) async fn drive(&mut self) -> std::convert::Infallible {
         loop {
             if (self.ended && self.probes.is_none()) || self.failure.is_some() {
+                // What nothing polls any more would hold its place at an endpoint until that lapses.
+                self.flights.clear();
                 return std::future::pending().await;
             }
             if self.eager {
