@@ -222,7 +222,8 @@ impl ExplorerLister {
     ) -> Result<(), UpstreamError> {
         let (count, asked) = (page.len(), ask.rows.unwrap_or(self.rows));
         let longest = self.longest.entry(endpoint).or_default();
-        let is_whole = count < asked && count < *longest;
+        // One that confirms an end is shorter than the two before it.
+        let is_whole = ask.confirms_end || (count < asked && count < *longest);
         *longest = count.max(*longest);
         if list == List::Calls {
             self.refusals = 0;

@@ -139,6 +139,13 @@ impl Clock for Epoch {
     }
 }
 
+/// The newest row of an account that is used all the time.
+fn busy(block: Height) -> ModelTx {
+    let (from, to) = (SETTLEMENT, POOL);
+    let (tokens, calls) = (vec![(from, to, 1)], vec![(from, to, 1)]);
+    ModelTx { block, index: 0, from, to, value: 0, failed: false, tokens, calls }
+}
+
 impl Model {
     pub(super) fn new(mut txs: Vec<ModelTx>, head: Height, ways: Ways) -> Arc<Self> {
         txs.sort_by_key(|tx| (tx.block, tx.index));
@@ -202,23 +209,9 @@ impl Model {
         let within = number("startblock")..=number("endblock");
         let (page, offset) = (usize::try_from(page).unwrap(), usize::try_from(offset).unwrap());
         let address = get("address");
-        let asked = self.lists_asked.fetch_add(1, Ordering::Relaxed) + 1;
-        let is_behind = self.ways.behind_every > 0 && asked.is_multiple_of(self.ways.behind_every);
-        let lag = self.ways.list_lag + if is_behind { self.ways.behind } else { 0 };
-        let listed = self.head_of(host).saturating_sub(lag);
+        let listed = self.listed(host);
         if BUSY.contains(&address.as_str()) {
-            let (from, to) = (SETTLEMENT, POOL);
-            let busy = ModelTx {
-                block: listed,
-                index: 0,
-                from,
-                to,
-                value: 0,
-                failed: false,
-                tokens: vec![(from, to, 1)],
-                calls: vec![(from, to, 1)],
-            };
-            return json!({"status": "1", "message": "OK", "result": rows(&busy, &action)});
+            return json!({"status": "1", "message": "OK", "result": rows(&busy(listed), &action)});
         }
         let number = self.pages.fetch_add(1, Ordering::Relaxed) + 1;
         let is_short = self.ways.short_every > 0 && number.is_multiple_of(self.ways.short_every);
@@ -240,6 +233,15 @@ impl Model {
             return json!({"status": "0", "message": "No transactions found", "result": []});
         }
         json!({"status": "1", "message": "OK", "result": rows})
+    }
+
+    /// How far the lists of the server that answers have come.
+    fn listed(&self, host: &str) -> Height {
+        let asked = self.lists_asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let every = self.ways.behind_every;
+        let is_behind = every > 0 && asked.is_multiple_of(every);
+        let lag = self.ways.list_lag + if is_behind { self.ways.behind } else { 0 };
+        self.head_of(host).saturating_sub(lag)
     }
 
     fn rpc(&self, host: &str, call: &Value) -> Result<Value, &'static str> {
