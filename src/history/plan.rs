@@ -27,6 +27,8 @@ pub(super) struct Known<'a> {
     pub(super) doubtful: Option<(Height, Height)>,
     /// No pause holds up second reads: after one in vain, those by another decoder wait as well.
     pub(super) may_reread: bool,
+    /// The lower end of a look for newer heights that is under way.
+    pub(super) unfinished: Option<Height>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +52,14 @@ pub(super) enum Next {
 
 /// Decides. `turn` counts up, so that several readers' gaps take turns.
 pub(super) fn plan(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
+    match (wanted(demands, known, turn), known.unfinished) {
+        (Next::Idle, Some(low)) => Next::Refresh { low },
+        (next, _) => next,
+    }
+}
+
+/// What readers and the background want next.
+fn wanted(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
     if demands.is_empty() {
         return Next::Idle;
     }
@@ -129,6 +139,7 @@ mod tests {
             spans_max: 64,
             doubtful: None,
             may_reread: true,
+            unfinished: None,
         }
     }
 
@@ -162,6 +173,16 @@ mod tests {
         let some = coverage(&[(0, 99)]);
         assert_eq!(plan(&[FRESH], known(&some, false), 0), Next::Refresh { low: 100 });
         assert_eq!(plan(&[FRESH], known(&some, true), 0), Next::Idle);
+    }
+
+    #[test]
+    fn a_look_for_newer_heights_that_began_is_finished_without_a_reader() {
+        let some = coverage(&[(0, 99)]);
+        let begun = Known { unfinished: Some(100), ..known(&some, false) };
+        assert_eq!(plan(&[], begun, 0), Next::Refresh { low: 100 });
+        let gap = coverage(&[(0, 9), (20, 99)]);
+        let behind = Known { coverage: &gap, ..begun };
+        assert_eq!(plan(&[edge(99)], behind, 0), fill(10, 19, false), "readers come first");
     }
 
     #[test]

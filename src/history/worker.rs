@@ -13,7 +13,8 @@ use super::error::HistoryError;
 use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
 use super::plan::{Demand, Known, Next, plan, reachable_gap};
-use super::pump::Pump;
+use super::pump::{self, Pump};
+use super::tasks::after;
 use super::{Inner, late_anchor, neighbours};
 use crate::decode;
 use crate::domain::{Gap, Height, Span, UnixMillis};
@@ -163,6 +164,7 @@ impl Worker {
             spans_max: self.inner.limits.spans_max,
             doubtful: self.doubtful(record),
             may_reread: self.inner.rereads.due(&record.wallet).is_some(),
+            unfinished: pump::unfinished(&self.pumps, self.inner.limits.check_linger_max),
         }
     }
 
@@ -433,10 +435,11 @@ impl Worker {
         }
     }
 
-    /// How long the background still wants the wallet, where it alone does.
+    /// How long the wallet is worked on still, where no reader waits.
     fn lapses_in(&self) -> Option<Duration> {
-        let pending = self.board.background().filter(|_| !self.board.has_readers())?;
-        Some(pending.until.since(self.inner.clock.now()))
+        let (linger, now) = (self.inner.limits.check_linger_max, self.inner.clock.now());
+        let background = self.board.background().map_or(linger, |pending| pending.until.since(now));
+        (!self.board.has_readers()).then_some(background)
     }
 
     /// Decodes and writes a chunk. False where a cut-back had overtaken it.
@@ -565,10 +568,4 @@ impl Worker {
         }
         Flow::Again
     }
-}
-
-/// Ready after that time; never without one.
-async fn after(time: Option<Duration>) {
-    let Some(time) = time else { return std::future::pending().await };
-    sleep(time).await;
 }

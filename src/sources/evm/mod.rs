@@ -14,6 +14,7 @@ mod explorer_wire;
 mod fees;
 mod fetch;
 mod limits;
+mod list_reach;
 #[cfg(test)]
 mod lists_model;
 #[cfg(test)]
