@@ -149,6 +149,11 @@ impl SolanaModel {
         UnixSeconds(u32::try_from(slots::time(slot)).unwrap_or(u32::MAX))
     }
 
+    /// The number of slots in so many seconds, at least one.
+    pub fn slots_in(seconds: u64) -> u64 {
+        slots::in_seconds(seconds).max(1)
+    }
+
     /// Whether the slot has a block; some were skipped.
     pub fn has_block(slot: Height) -> bool {
         slots::has_block(slot)
