@@ -11,6 +11,7 @@ mod chains;
 mod error;
 mod estimate;
 mod explain;
+mod following;
 mod holding;
 mod ingest;
 mod limits;
@@ -24,6 +25,7 @@ mod pump;
 mod refill;
 mod report;
 mod roster;
+mod scanning;
 mod sharing;
 mod tasks;
 mod usage;
@@ -63,6 +65,7 @@ use crate::store::{Store, View};
 use board::Board;
 use capacity::Keeper;
 use chains::Chains;
+use following::Following;
 use plan::Demand;
 use usage::Usage;
 
@@ -100,6 +103,7 @@ struct Inner {
     rooms: walk::Rooms,
     rereads: proven::Rereads,
     audits: audit::Audits,
+    following: Following,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     /// Wallets that are being forgotten: they take no reader.
     held: Mutex<HashSet<Wallet>>,
@@ -133,6 +137,7 @@ impl History {
             rooms: walk::Rooms::default(),
             rereads: proven::Rereads::default(),
             audits: audit::Audits::default(),
+            following: Following::default(),
             boards: Mutex::default(),
             held: Mutex::default(),
             keeper: Keeper::default(),
@@ -167,7 +172,7 @@ impl History {
         self.inner.audits.note(request.wallet, &self.inner.limits);
         let all_below = (request.want == Extent::All)
             .then(|| request.resume.as_ref().and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
-        let demand = Demand { fresh: false, all_below, edge: None };
+        let demand = Demand { all_below, ..Demand::default() };
         let guard = self.inner.attend(request.wallet, true, |board| board.demand(demand))?;
         Ok(Walk::new(Arc::clone(&self.inner), request, guard))
     }
@@ -205,6 +210,11 @@ impl History {
         let sharing =
             || Sharing { processes: store.processes(), failed_calls: store.failed_calls() };
         store.is_shared().then(sharing)
+    }
+
+    /// Wallets that are followed by scans of their chain.
+    pub fn followed(&self) -> u64 {
+        u64::try_from(self.inner.following.count()).unwrap_or(u64::MAX)
     }
 
     pub fn metrics(&self) -> &HistoryMetrics {
