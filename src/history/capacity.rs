@@ -107,6 +107,9 @@ impl Inner {
             if !state.is_above(self.limits.evict_to_percent) {
                 return Ok(());
             }
+            if !state.may_evict {
+                return state.check(self.limits.full_percent);
+            }
             let mut evicted = 0;
             for (id, wallet) in self.evictable()? {
                 evicted += u64::from(self.evict(id, wallet).await?);

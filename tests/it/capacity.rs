@@ -134,3 +134,26 @@ async fn a_wallet_larger_than_the_cap_ends_with_a_reason_and_leaves_room_for_oth
     let rows = pages(&world, small, 1_000).await;
     same(&rows, &world.truth(small));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_without_room_stops_loads_and_deletes_no_stored_row() {
+    let world = on_file();
+    let stored = world.add("stored", WalletPlan::trades(300));
+    let (rows, end) = finish(&mut world.walk(stored, Extent::All, None)).await;
+    assert!(end.complete, "{end:?}");
+    // Its worker ends before the next wallet is asked for.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let full = Capacity { max_bytes: None, min_free_bytes: u64::MAX };
+    world.history.set_capacity(full);
+    let other = world.add("other", WalletPlan::trades(300));
+    let (none, end) = finish(&mut world.walk(other, Extent::All, None)).await;
+    assert!(none.is_empty() && !end.complete, "{end:?}");
+    let error = end.error.map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("storage.min_free"), "{error}");
+    assert_eq!(world.history.metrics().wallets_evicted.get(), 0);
+    assert_eq!(stored_rows(&world, stored).await, u64::try_from(rows.len()).unwrap());
+    world.history.set_capacity(Capacity::default());
+    let (rows, end) = finish(&mut world.walk(other, Extent::All, None)).await;
+    assert!(end.complete, "{end:?}");
+    same(&rows, &world.truth(other));
+}
