@@ -219,6 +219,7 @@ mod tests {
     async fn a_wallet_is_due_until_its_own_read_has_come_to_what_a_scan_found() {
         let following = Following::default();
         assert_eq!(following.note(ONE, 10, None), (Standing::Unscanned, true));
+        tokio::time::advance(SECOND).await;
         assert_eq!(scan(&following, 20, &[]), []);
         assert_eq!(standing(&following, 10, None), Standing::Quiet);
         assert_eq!(scan(&following, 30, &[25]), [ONE.address]);

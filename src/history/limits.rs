@@ -15,8 +15,11 @@ pub struct HistoryLimits {
     pub wallets_active_max: usize,
     /// The same of wallets whose readers all have the history and only follow.
     pub wallets_followed_max: usize,
-    /// How often a chain is scanned for all its followed wallets, and how long one scan may take.
+    /// How often a chain is scanned for all its followed wallets, and how long one scan may take: so
+    /// long, and so long for each wallet, up to a longest time.
     pub scan_every: Duration,
+    pub scan_wait_min: Duration,
+    pub scan_wait_each: Duration,
     pub scan_wait_max: Duration,
     /// A followed wallet in which scans find nothing is read for itself after this long, so many of
     /// them between two scans.
@@ -118,7 +121,9 @@ impl Default for HistoryLimits {
             wallets_active_max: 1024,
             wallets_followed_max: 16_384,
             scan_every: Duration::from_secs(10),
-            scan_wait_max: Duration::from_secs(30),
+            scan_wait_min: Duration::from_secs(30),
+            scan_wait_each: Duration::from_millis(250),
+            scan_wait_max: Duration::from_secs(180),
             follow_read_after: Duration::from_secs(60),
             follow_reads_per_scan: 50,
             follow_lapse: Duration::from_secs(60),

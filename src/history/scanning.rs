@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Inner;
 use super::following::Standing;
+use super::limits::HistoryLimits;
 use crate::domain::{ChainId, Height, Wallet};
 use crate::rpc::{Lane, Priority, UpstreamError};
 use crate::sources::{ScanTarget, Scanned};
@@ -94,10 +95,17 @@ impl Inner {
     async fn scan(&self, chain: ChainId, targets: &[ScanTarget]) -> Result<Scanned, UpstreamError> {
         let source = self.sources.get(&chain).ok_or(UpstreamError::NoEndpoint)?;
         let lane = Lane::new(LANE, Arc::new(Priority::interactive()));
-        let wait = self.limits.scan_wait_max;
+        let wait = wait(&self.limits, targets.len());
         timeout(wait, source.scan(targets, &lane)).await.unwrap_or_else(|_| {
             let last = format!("the scan took longer than {} s", wait.as_secs());
             Err(UpstreamError::Unavailable { attempts: 1, last })
         })
     }
+}
+
+/// Lists of one wallet each take their time at endpoints with a low rate.
+fn wait(limits: &HistoryLimits, wallets: usize) -> Duration {
+    let wallets = u32::try_from(wallets).unwrap_or(u32::MAX);
+    let each = limits.scan_wait_each.saturating_mul(wallets);
+    limits.scan_wait_min.saturating_add(each).min(limits.scan_wait_max)
 }
