@@ -76,7 +76,7 @@ struct Inner {
     chain_checks: Arc<ChainChecks>,
     /// What the protocol's exchanges exchange; it never changes.
     exchanges: Mutex<HashMap<ExchangeId, [Asset; 2]>>,
-    readers: AtomicUsize,
+    readers: Arc<AtomicUsize>,
     /// The chain row's pools, and those of them that are what it says, once that was asked.
     references: References,
     known_references: KnownPools,
@@ -102,7 +102,7 @@ impl TronSource {
             chain_id: chain.chain_id,
             chain_checks: Arc::default(),
             exchanges: Mutex::default(),
-            readers: AtomicUsize::new(0),
+            readers: Arc::default(),
             references,
             known_references: KnownPools::default(),
         };
