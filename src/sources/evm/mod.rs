@@ -35,6 +35,7 @@ mod portal_wire;
 mod prices;
 mod ranges;
 mod reader;
+mod scan;
 mod single;
 mod subject;
 mod texts;
