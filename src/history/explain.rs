@@ -54,7 +54,7 @@ impl History {
             return Ok(None);
         };
         let decoded = vec![&mut explanation.decoded];
-        inner.name_pools(source, wallet.chain, &lane, decoded).await;
+        inner.name_pools(&source, wallet.chain, &lane, decoded).await;
         let height = found.raw.height();
         let mints = named(&explanation);
         let mut tokens = inner.known_tokens(&wallet, &mints, &explanation).await?;

@@ -14,6 +14,7 @@ mod explorer_wire;
 mod fees;
 mod fetch;
 mod limits;
+mod list_reach;
 #[cfg(test)]
 mod lists_model;
 #[cfg(test)]
@@ -34,6 +35,7 @@ mod portal_wire;
 mod prices;
 mod ranges;
 mod reader;
+mod scan;
 mod single;
 mod subject;
 mod texts;
