@@ -143,6 +143,13 @@ impl Collector for Collected {
                 "Stored transactions that two later reads did not show",
                 &metrics.audit_unseen,
             ),
+            ("follow_scans", "Scans of a chain for its followed wallets", &metrics.scans),
+            ("follow_scans_failed", "Such scans that failed", &metrics.scans_failed),
+            (
+                "follow_scans_found",
+                "Followed wallets that such scans found to have moved",
+                &metrics.scans_found,
+            ),
         ];
         for (name, help, value) in counters {
             counter(&mut encoder, name, help, value.get())?;
@@ -150,6 +157,8 @@ impl Collector for Collected {
         self.values(&mut encoder)?;
         gauge(&mut encoder, "workers", "Wallets with a worker", metrics.workers.get())?;
         gauge(&mut encoder, "walks", "Open walks", metrics.walks.get())?;
+        let help = "Wallets that are followed by scans of their chain";
+        gauge(&mut encoder, "wallets_followed", help, self.history.followed())?;
         let sizes = *self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stats) = sizes {
             gauge(&mut encoder, "store_file_bytes", "Length of the store", stats.file_bytes)?;

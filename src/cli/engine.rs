@@ -60,9 +60,13 @@ impl Engine {
     }
 }
 
+/// Chains are scanned for followed wallets no more often, however fresh answers have to be.
+const SCAN_EVERY_MIN: Duration = Duration::from_secs(1);
+
 pub(super) fn history_limits(config: &Config) -> HistoryLimits {
     HistoryLimits {
         freshness: config.server.freshness.0,
+        scan_every: config.server.freshness.0.max(SCAN_EVERY_MIN),
         head_wait_max: config.server.head_wait.0,
         audit_calls_per_hour: config.audit.calls_per_hour,
         ..HistoryLimits::default()

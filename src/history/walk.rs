@@ -144,6 +144,9 @@ enum Look {
     Bottom,
     /// Wait: the height whose lower neighbours are missing, where one is known.
     Edge(Option<Height>),
+    /// Wait: live, and the head is above all that is stored, as that is another store or rows were
+    /// deleted.
+    Above,
 }
 
 impl Walk {
@@ -288,6 +291,11 @@ impl Walk {
             }
             Look::Edge(edge) => {
                 self.ask(edge);
+                self.wait().await?;
+                Ok(None)
+            }
+            Look::Above => {
+                self.demand.update(|demand| demand.fresh = true);
                 self.wait().await?;
                 Ok(None)
             }
@@ -530,7 +538,8 @@ impl Walk {
     fn ask(&self, edge: Option<Height>) {
         self.demand.update(|demand| {
             demand.edge = edge;
-            demand.fresh = self.live || !self.settled || edge.is_none();
+            demand.follows = self.live;
+            demand.fresh = !self.live && (!self.settled || edge.is_none());
         });
     }
 
