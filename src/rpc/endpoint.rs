@@ -459,23 +459,6 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<< HEAD
-    async fn processes_that_share_a_store_divide_the_rate() {
-        let config =
-            EndpointConfig { rate_millihertz: Some(1_000), ..EndpointConfig::new("http://one") };
-        let share = config.share.clone();
-        let (mut endpoint, now) = (Endpoint::new(config, &PoolLimits::default()), Instant::now());
-        share.set(3);
-        endpoint.begin(1, now, now + SECOND * 9);
-        assert_eq!(endpoint.ready(now), Err(now + SECOND * 3 - BURST));
-        share.set(1);
-        endpoint.begin(1, now + SECOND * 3, now + SECOND * 9);
-        assert_eq!(endpoint.ready(now + SECOND * 3), Err(now + SECOND * 4 - BURST));
-    }
-
-    #[tokio::test(start_paused = true)]
-=======
->>>>>>> main
     async fn a_rate_that_two_refusals_name_is_kept_to_for_a_while() {
         let limits = PoolLimits::default();
         let mut endpoint = Endpoint::new(EndpointConfig::new("http://one"), &limits);
@@ -496,8 +479,6 @@ mod tests {
         let now = Instant::now();
         endpoint.begin(1, now, now + SECOND);
         assert_eq!(endpoint.ready(now), Ok(()), "it may have been raised");
-<<<<<<< HEAD
-=======
     }
 
     #[tokio::test(start_paused = true)]
@@ -512,7 +493,6 @@ mod tests {
         share.set(1);
         endpoint.begin(1, now + SECOND * 3, now + SECOND * 9);
         assert_eq!(endpoint.ready(now + SECOND * 3), Err(now + SECOND * 4 - BURST));
->>>>>>> main
     }
 
     #[tokio::test(start_paused = true)]
