@@ -343,7 +343,8 @@ impl Audit {
             "two reads show transactions that are not stored; these heights are read again"
         );
         let Self { inner, source, lane, .. } = self;
-        let mut chunk = Ingest { inner, source, lane, record }.chunk(raw, None).await?;
+        let ingest = Ingest { inner, source, lane, record };
+        let mut chunk = ingest.chunk(ingest.decode(raw).await, None).await?;
         let brought: HashSet<TxId> = missing.iter().map(|(_, tx)| *tx).collect();
         chunk.trades.retain(|trade| brought.contains(&trade.key.tx));
         chunk.reread = Some(brought);

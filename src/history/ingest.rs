@@ -9,7 +9,7 @@ use super::Inner;
 use super::error::HistoryError;
 use super::pricing::{self, Doors, SidePayments};
 use super::valuing;
-use crate::decode::{self, Decoded, NoteKind};
+use crate::decode::{self, Decoded, DecodedTrade, NoteKind};
 use crate::domain::{
     Address, Doubts, Height, Trade, TradeKey, TxId, UnixMillis, UnixSeconds, ValueSource, Wallet,
 };
@@ -33,6 +33,12 @@ pub(super) struct Ingest<'a> {
     pub(super) record: &'a WalletRecord,
 }
 
+/// A chunk with what its transactions traded.
+pub(super) struct DecodedChunk {
+    pub(super) raw: RawChunk,
+    traded: Vec<Traded>,
+}
+
 /// A decoded transaction that has trades.
 struct Traded {
     tx: TxId,
@@ -43,13 +49,12 @@ struct Traded {
 }
 
 impl Ingest<'_> {
-    /// Decodes, orders and completes a chunk; the caller writes it.
+    /// Orders and completes a chunk; the caller writes it.
     pub(super) async fn chunk(
         &self,
-        raw: RawChunk,
+        DecodedChunk { raw, mut traded }: DecodedChunk,
         checked_at: Option<UnixMillis>,
     ) -> Result<Chunk, IngestError> {
-        let mut traded = self.decode(&raw.txs).await;
         self.order(&mut traded).await?;
         let (tokens, unanswered) = self.tokens(&traded).await?;
         let side_payment: SidePayments =
@@ -101,9 +106,9 @@ impl Ingest<'_> {
         Ok((trades, prices))
     }
 
-    async fn decode(&self, txs: &[RawTx]) -> Vec<Traded> {
+    pub(super) async fn decode(&self, raw: RawChunk) -> DecodedChunk {
         let mut traded = Vec::new();
-        for (at, tx) in txs.iter().enumerate() {
+        for (at, tx) in raw.txs.iter().enumerate() {
             if at % DECODE_RUN == DECODE_RUN - 1 {
                 tokio::task::yield_now().await;
             }
@@ -117,8 +122,8 @@ impl Ingest<'_> {
                 traded.push(Traded { tx, time, height, index, decoded });
             }
         }
-        self.inner.metrics.transactions_decoded.add(txs.len());
-        traded
+        self.inner.metrics.transactions_decoded.add(raw.txs.len());
+        DecodedChunk { raw, traded }
     }
 
     /// Sets positions: the block's where the wallet traded several times in it, else 0, so that a
@@ -313,6 +318,30 @@ pub(super) fn traded(registry: &Registry, wallet: &Wallet, tx: &RawTx) -> Option
     let (fact, decoded) = decode_one(registry, wallet, tx);
     let (id, _, height, _) = fact.filter(|_| !decoded.trades.is_empty())?;
     Some((height, id))
+}
+
+impl DecodedChunk {
+    /// Its oldest transaction.
+    pub(super) fn reached(&self) -> Option<(Height, UnixSeconds)> {
+        self.raw.txs.last().map(|tx| (tx.height(), tx.time()))
+    }
+
+    /// The trades of each transaction up to a time.
+    pub(super) fn trades_until(&self, time: u32) -> impl Iterator<Item = &[DecodedTrade]> {
+        let until = self.traded.iter().filter(move |one| one.time.0 <= time);
+        until.map(|one| one.decoded.trades.as_slice())
+    }
+
+    /// Adds the chunk right below, read in the same way.
+    pub(super) fn join(&mut self, lower: Self) {
+        let raw = lower.raw;
+        self.raw.low = raw.low;
+        self.raw.resume = raw.resume;
+        self.raw.txs.extend(raw.txs);
+        self.raw.missing.extend(raw.missing);
+        self.raw.accounts.extend(raw.accounts);
+        self.traded.extend(lower.traded);
+    }
 }
 
 impl Traded {

@@ -55,6 +55,10 @@ pub struct HistoryLimits {
     pub values_pause_max: Duration,
     /// Stored rows that are looked at for what a token was worth.
     pub values_rows_around_max: usize,
+    /// How long a chunk waits for the ones below it whose trades may give its lowest rows a value,
+    /// and how many transactions are joined so.
+    pub neighbours_wait: Duration,
+    pub neighbours_max: usize,
     /// A history that the nodes have cut is tried again after this long.
     pub cut_retry_after: Duration,
     /// A stream that has delivered all rows, and a page without rows, wait so long for the proof that
@@ -127,6 +131,8 @@ impl Default for HistoryLimits {
             values_ask_max: Duration::from_secs(60),
             values_pause_max: Duration::from_secs(300),
             values_rows_around_max: 200,
+            neighbours_wait: Duration::from_secs(1),
+            neighbours_max: 64,
             cut_retry_after: Duration::from_secs(600),
             proof_wait_max: Duration::from_secs(20),
             reread_pause_min: Duration::from_secs(2),

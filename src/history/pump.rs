@@ -23,6 +23,8 @@ pub(super) struct Pump {
     /// Asks for one more chunk; an eager pump does not wait for it.
     asks: mpsc::Sender<()>,
     asked: bool,
+    /// What [`Pump::next_if`] received and left.
+    ahead: Option<Fetched>,
     eager: watch::Sender<bool>,
     _task: AbortOnDrop,
 }
@@ -38,7 +40,7 @@ impl Pump {
         let (asks, ask_receiver) = mpsc::channel(1);
         let (eager, eager_receiver) = watch::channel(false);
         let task = tasks.spawn_owned(run(reader, chunk_sender, ask_receiver, eager_receiver));
-        Self { low, next_high: high, chunks, asks, asked: false, eager, _task: task }
+        Self { low, next_high: high, chunks, asks, asked: false, ahead: None, eager, _task: task }
     }
 
     pub(super) fn set_eager(&self, eager: bool) {
@@ -47,6 +49,30 @@ impl Pump {
 
     /// The next chunk. Cancel safe.
     pub(super) async fn next(&mut self) -> Fetched {
+        match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => self.receive().await,
+        }
+    }
+
+    /// The next chunk if it fits; what does not stays the next. Cancel safe.
+    pub(super) async fn next_if(
+        &mut self,
+        fits: impl FnOnce(&RawChunk) -> bool,
+    ) -> Option<RawChunk> {
+        if self.ahead.is_none() {
+            self.ahead = Some(self.receive().await);
+        }
+        match self.ahead.take() {
+            Some(Ok(Some(chunk))) if fits(&chunk) => Some(chunk),
+            other => {
+                self.ahead = other;
+                None
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Fetched {
         if !std::mem::replace(&mut self.asked, true) {
             // Full means that an ask is waiting already.
             let _ = self.asks.try_send(());

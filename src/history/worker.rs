@@ -7,7 +7,6 @@ use futures_util::future::try_join_all;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
-use super::Inner;
 use super::anchors::{self, Verdict};
 use super::board::Board;
 use super::error::HistoryError;
@@ -15,11 +14,12 @@ use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
 use super::plan::{Demand, Known, Next, plan, reachable_gap};
 use super::pump::Pump;
+use super::{Inner, late_anchor, neighbours};
 use crate::decode;
 use crate::domain::{Gap, Height, Span, UnixMillis};
 use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{GapRequest, RawChunk, RawTx, Source};
-use crate::store::{Anchor, WalletId, WalletPatch, WalletRecord, Written};
+use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
 
 /// Readers that one worker keeps open for gaps that take turns.
 const PUMPS_MAX: usize = 3;
@@ -312,7 +312,13 @@ impl Worker {
         let anchor = anchors::of_tip(&raw).filter(|_| has_rows);
         let stored = self.store(record, raw, Stored::Checked(checked_at), at, anchor).await?;
         if let Some(height) = newest.filter(|_| stored && anchor.is_none()) {
-            self.anchor(record, height);
+            let later = late_anchor::keep(
+                Arc::clone(&self.inner),
+                (self.source.clone(), self.lane.clone()),
+                (record.id, record.epoch),
+                height,
+            );
+            self.inner.tasks.spawn(later);
         }
         Ok(())
     }
@@ -442,15 +448,19 @@ impl Worker {
         at: usize,
         anchor: Option<Anchor>,
     ) -> Result<bool, IngestError> {
-        let low = raw.low;
         let checked_at = match stored {
             Stored::Checked(at) => Some(at),
             Stored::Below | Stored::Again => None,
         };
         let reread = matches!(stored, Stored::Again).then(|| raw.ids());
-        let reached = raw.txs.last().map(|tx| (tx.height(), tx.time()));
-        let Self { inner, source, lane, .. } = &*self;
-        let mut chunk = Ingest { inner, source, lane, record }.chunk(raw, checked_at).await?;
+        let Self { inner, source, lane, pumps, .. } = &mut *self;
+        let ingest = Ingest { inner, source, lane, record };
+        let mut read = ingest.decode(raw).await;
+        if let Some(pump) = pumps.get_mut(at).filter(|_| reread.is_none()) {
+            read = neighbours::join_below(&ingest, pump, read).await;
+        }
+        let (low, reached) = (read.raw.low, read.reached());
+        let mut chunk = ingest.chunk(read, checked_at).await?;
         chunk.reread = reread;
         let max = inner.limits.anchors_max;
         if let Some(anchor) = anchor {
@@ -486,27 +496,6 @@ impl Worker {
     async fn patch(&self, record: &WalletRecord, patch: WalletPatch) -> Result<(), HistoryError> {
         let written = self.inner.store.update_wallet(record.id, record.epoch, patch).await;
         Ok(written.map(drop)?)
-    }
-
-    /// Stores the hash of a block where none was known before the rows were read: a reorg between
-    /// the two goes unnoticed. Concurrently: the next chunk does not wait for it.
-    fn anchor(&self, record: &WalletRecord, height: Height) {
-        let (inner, source, lane) =
-            (Arc::clone(&self.inner), self.source.clone(), self.lane.clone());
-        let (id, epoch) = (record.id, record.epoch);
-        self.inner.tasks.spawn(async move {
-            let asked = source.block_hash(height, &lane);
-            let hash = tokio::select! {
-                biased;
-                () = inner.tasks.cancelled() => return,
-                hash = asked => hash,
-            };
-            let Ok(Some(hash)) = hash else { return };
-            let written = inner.keep_anchor(id, epoch, Anchor { height, hash }).await;
-            if let Err(error) = written {
-                tracing::warn!(%error, "a block hash could not be kept");
-            }
-        });
     }
 
     /// Holds the kept hashes against the chain; where one differs, cuts back to the last good one.
@@ -575,20 +564,6 @@ impl Worker {
             sleep(self.inner.limits.retry_pause_min).await;
         }
         Flow::Again
-    }
-}
-
-impl Inner {
-    async fn keep_anchor(
-        &self,
-        id: WalletId,
-        epoch: u64,
-        anchor: Anchor,
-    ) -> Result<(), HistoryError> {
-        let kept = self.view()?.anchors(id).await?;
-        let anchors = Some(anchors::add(&kept, anchor, self.limits.anchors_max));
-        let patch = WalletPatch { anchors, ..WalletPatch::default() };
-        Ok(self.store.update_wallet(id, epoch, patch).await.map(drop)?)
     }
 }
 

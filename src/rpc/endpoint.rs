@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::limits::PoolLimits;
+use super::named_rate::named_rate;
 use super::refusals::Refusals;
 use super::secret::{SecretText, SecretUrl};
 use super::selection::Offer;
@@ -86,6 +87,18 @@ pub struct CallCounts {
 /// How far an endpoint may run ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
 
+/// Share of a named rate that is used, in per cent: requests do not arrive evenly spaced.
+const NAMED_SHARE: u32 = 85;
+
+/// A rate that refusals name, and until when that counts.
+#[derive(Debug, Clone, Copy)]
+struct NamedRate {
+    millihertz: u32,
+    /// Separate ones.
+    refusals: u32,
+    until: Instant,
+}
+
 /// A booked request.
 #[derive(Debug, Clone, Copy)]
 struct Lease {
@@ -118,6 +131,9 @@ pub(super) struct Endpoint {
     breaker_failures: u32,
     slow_downs: u32,
     slowed_at: Instant,
+    /// What its refusals of late named.
+    named_rate: Option<NamedRate>,
+    named_rate_age: Duration,
     latency: Duration,
     /// When its latency was last measured.
     measured_at: Instant,
@@ -154,6 +170,8 @@ impl Endpoint {
             breaker_failures: limits.breaker_failures,
             slow_downs: 0,
             slowed_at: now,
+            named_rate: None,
+            named_rate_age: limits.named_rate_age,
             latency: Duration::ZERO,
             measured_at: now,
             remeasure_after: limits.remeasure_after,
@@ -179,7 +197,9 @@ impl Endpoint {
 
     /// When its rate and its cooldown allow a request.
     fn free_at(&self, now: Instant) -> Instant {
-        self.rests_until(None).max(self.paid_until.checked_sub(BURST).unwrap_or(now))
+        // What names its rate may suspend a caller that is a moment early.
+        let burst = if self.named(now).is_some() { Duration::ZERO } else { BURST };
+        self.rests_until(None).max(self.paid_until.checked_sub(burst).unwrap_or(now))
     }
 
     /// For a method, else as a whole.
@@ -253,9 +273,22 @@ impl Endpoint {
         (self.next_lease, calls)
     }
 
+    /// Calls in 1,000 seconds that its refusals named of late: by one of them it may be an accident.
+    fn named(&self, now: Instant) -> Option<u32> {
+        let named = self.named_rate.filter(|named| named.refusals > 1 && now < named.until);
+        named.map(|named| named.millihertz)
+    }
+
+    /// Calls that fit one request by the rate that its refusals named of late.
+    pub(super) fn calls_at_once(&self, now: Instant) -> Option<usize> {
+        usize::try_from(self.named(now)? / 1_000).ok().map(|calls| calls.max(1))
+    }
+
     fn cost(&self, calls: usize) -> Duration {
         let count = u32::try_from(calls).unwrap_or(u32::MAX);
-        let rate = self.config.rate_millihertz.filter(|rate| *rate > 0);
+        let named = self.named(Instant::now()).map(|rate| rate * NAMED_SHARE / 100);
+        let rate = self.config.rate_millihertz.into_iter().chain(named).min();
+        let rate = rate.filter(|rate| *rate > 0);
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1000) * count / rate)
     }
 
@@ -331,12 +364,24 @@ impl Endpoint {
     /// Records a request to slow down; returns how many in a row. Requests that were sent before it
     /// belong to the same burst.
     pub(super) fn slowed_down(&mut self, error: String, began: Instant, now: Instant) -> u32 {
+        if let Some(millihertz) = named_rate(&error) {
+            self.note_rate(millihertz, began, now);
+        }
         self.last_error = Some(error);
         if began >= self.slowed_at {
             self.slow_downs = self.slow_downs.saturating_add(1);
             self.slowed_at = now;
         }
         self.slow_downs
+    }
+
+    fn note_rate(&mut self, millihertz: u32, began: Instant, now: Instant) {
+        let known = self.named_rate.filter(|known| now < known.until);
+        let is_another = began >= self.slowed_at;
+        let refusals = known.map_or(0, |known| known.refusals) + u32::from(is_another);
+        let until = now + self.named_rate_age;
+        self.named_rate = Some(NamedRate { millihertz, refusals, until });
+        self.batch = self.calls_at_once(now).map_or(self.batch, |calls| self.batch.min(calls));
     }
 
     pub(super) fn rest(&mut self, pause: Duration, now: Instant) {
@@ -406,6 +451,29 @@ mod tests {
         assert!(endpoint.ready(now + SECOND * 2).is_err(), "the end of a lapsed one ends no other");
         endpoint.end(second);
         assert_eq!(endpoint.ready(now + SECOND * 2), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_that_two_refusals_name_is_kept_to_for_a_while() {
+        let limits = PoolLimits::default();
+        let mut endpoint = Endpoint::new(EndpointConfig::new("http://one"), &limits);
+        let refuse = |endpoint: &mut Endpoint| {
+            let now = Instant::now();
+            endpoint.slowed_down("exceeded the allowed_rps(1)".to_owned(), now, now);
+            endpoint.begin(1, now, now + SECOND);
+        };
+        refuse(&mut endpoint);
+        assert_eq!(endpoint.ready(Instant::now()), Ok(()));
+        tokio::time::advance(SECOND).await;
+        refuse(&mut endpoint);
+        let now = Instant::now();
+        assert_eq!(endpoint.batch, 1, "more at once are never let through");
+        let next = endpoint.ready(now).unwrap_err();
+        assert!(next > now + SECOND && next < now + SECOND * 2);
+        tokio::time::advance(limits.named_rate_age).await;
+        let now = Instant::now();
+        endpoint.begin(1, now, now + SECOND);
+        assert_eq!(endpoint.ready(now), Ok(()), "it may have been raised");
     }
 
     #[tokio::test(start_paused = true)]

@@ -36,6 +36,8 @@ pub struct PoolLimits {
     pub hedge_other_after_min: Duration,
     /// A latency counts as unknown after this long without an answer.
     pub remeasure_after: Duration,
+    /// A rate that a refusal names is kept to for so long.
+    pub named_rate_age: Duration,
     /// One of this many requests may be hedged, and so many at once after a quiet time.
     pub hedge_share: u32,
     /// A permit that its waiter does not take for so long passes to the next one.
@@ -75,6 +77,7 @@ impl Default for PoolLimits {
             hedge_after_min: Duration::from_millis(500),
             hedge_other_after_min: Duration::from_secs(2),
             remeasure_after: Duration::from_secs(30),
+            named_rate_age: Duration::from_secs(600),
             hedge_share: 10,
             turn_wait_max: Duration::from_millis(500),
             unsupported_answers: 3,

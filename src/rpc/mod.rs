@@ -10,6 +10,7 @@ pub(crate) mod error;
 mod http;
 pub(crate) mod jsonrpc;
 pub(crate) mod limits;
+mod named_rate;
 mod policy;
 pub(crate) mod pool;
 mod refusals;

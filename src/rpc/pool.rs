@@ -94,8 +94,9 @@ impl Pool {
         clock: Arc<dyn Clock>,
         seed: u32,
     ) -> Self {
-        let endpoints =
+        let mut endpoints: Vec<Endpoint> =
             endpoints.into_iter().map(|config| Endpoint::new(config, &limits)).collect();
+        number_labels(&mut endpoints);
         let admission = Arc::new(Admission::new(endpoints, limits.clone()));
         // Xorshift needs a seed that is not zero.
         let random = AtomicU32::new(seed | 1);
@@ -157,6 +158,14 @@ impl Pool {
     pub(crate) fn release(&self, id: EndpointId) {
         self.inner.admission.with(id, |endpoint| endpoint.release(Instant::now()));
         self.inner.admission.look_again();
+    }
+
+    /// Calls that fit one request by the lowest rate that an endpoint's refusals named of late: some
+    /// providers count each call of a batch.
+    pub fn calls_at_once(&self) -> usize {
+        let now = Instant::now();
+        let named = self.inner.admission.each(|_, endpoint| endpoint.calls_at_once(now));
+        named.into_iter().flatten().min().unwrap_or(usize::MAX)
     }
 
     pub fn label(&self, id: EndpointId) -> String {
@@ -355,4 +364,34 @@ fn rpc_failure(status: u16, error: &jsonrpc::RpcError, secrets: &[String]) -> Fa
     let message = mask(&error.message, secrets);
     let message = message.chars().take(TEXT_MAX).collect();
     Failure::Rpc { status, code: error.code, message }
+}
+
+/// Several keys of one provider share its host: each endpoint has a label of its own, as errors and
+/// metrics name endpoints by it.
+fn number_labels(endpoints: &mut [Endpoint]) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for endpoint in endpoints {
+        let count = counts.entry(endpoint.label.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            endpoint.label = format!("{} #{count}", endpoint.label);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::limits::PoolLimits;
+
+    #[tokio::test(start_paused = true)]
+    async fn two_keys_of_one_provider_have_labels_of_their_own() {
+        let limits = PoolLimits::default();
+        let endpoint = |url: &str| Endpoint::new(EndpointConfig::new(url), &limits);
+        let mut all =
+            ["https://a.example/one", "https://b.example", "https://a.example/two"].map(endpoint);
+        number_labels(&mut all);
+        let labels: Vec<&str> = all.iter().map(|one| one.label.as_str()).collect();
+        assert_eq!(labels, ["https://a.example", "https://b.example", "https://a.example #2"]);
+    }
 }

@@ -8,6 +8,7 @@ mod candles;
 mod evm;
 mod known_pools;
 mod pager;
+mod prefetch;
 mod reference;
 mod solana;
 mod source;

@@ -40,6 +40,7 @@ mod tokens;
 pub(super) mod wire;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
@@ -107,6 +108,7 @@ struct Inner {
     /// Up to which heights no endpoint had traces and states, and until when that counts.
     pruned: Mutex<HashMap<Past, (Height, Instant)>>,
     references: KnownPools,
+    readers: Arc<AtomicUsize>,
 }
 
 /// What nodes keep of old blocks, or not.
@@ -137,6 +139,7 @@ impl EvmSource {
             plain: Mutex::default(),
             pruned: Mutex::default(),
             references: KnownPools::default(),
+            readers: Arc::default(),
         };
         Self { inner: Arc::new(inner) }
     }

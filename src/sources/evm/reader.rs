@@ -1,15 +1,10 @@
-//! One gap of a wallet, read: windows from a list, chunks fetched ahead in parallel and given in
+//! One gap of a wallet, read: windows from a list, chunks prefetched in parallel and delivered in
 //! order.
-//!
-//! All requests under way live in the reader, so that dropping a `next` loses nothing and dropping
-//! the reader stops everything.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesOrdered;
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::FutureExt as _;
 
 use super::EvmSource;
 use super::discovery::{Candidate, Discovery, Lister, Window};
@@ -19,6 +14,9 @@ use crate::decode::evm::Account;
 use crate::domain::{Address, Height, Proof, Resume};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::prefetch::{
+    Fetch, PrefetchReader, Prefetcher, ReorderBuffer, Urgency, drive, next_chunk,
+};
 use crate::sources::source::{GapRequest, RawChunk, Tip};
 
 type Chunk = Result<RawChunk, UpstreamError>;
@@ -28,13 +26,42 @@ type Listed = (Lister, Result<Option<Window>, UpstreamError>);
 enum Listing {
     /// To be opened, down from this height; `None`: from the head.
     Closed(Option<Height>),
-    Opening(BoxFuture<'static, Result<Opened, UpstreamError>>),
     Idle(Discovery, Lister),
-    Asked(Discovery, BoxFuture<'static, Listed>),
+    /// Being opened, or its next window is requested.
+    InFlight,
     Done,
 }
 
-pub(crate) struct EvmReader {
+/// Reads one gap.
+pub(crate) struct EvmReader(Reading);
+
+impl std::fmt::Debug for EvmReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EvmReader").field("listed_to", &self.0.listed_to).finish_non_exhaustive()
+    }
+}
+
+impl EvmReader {
+    pub(super) fn new(source: EvmSource, request: GapRequest) -> Self {
+        Self(Reading::new(source, request))
+    }
+
+    pub(crate) fn set_eager(&mut self, eager: bool) {
+        self.0.prefetcher.set_eager(eager);
+    }
+
+    /// The next chunk, newest first; `None` after the last one. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        next_chunk(&mut self.0).await
+    }
+
+    /// Works on what is in flight without delivering; never ready.
+    pub(crate) async fn drive(&mut self) -> Infallible {
+        drive(&mut self.0).await
+    }
+}
+
+struct Reading {
     source: EvmSource,
     request: GapRequest,
     wallet: Account,
@@ -44,36 +71,30 @@ pub(crate) struct EvmReader {
     failed: Vec<Discovery>,
     /// Cut out of windows, to be fetched when there is room.
     waiting: VecDeque<Batch>,
-    /// Each with its transactions as they count for the run-ahead.
-    fetches: FuturesOrdered<BoxFuture<'static, (usize, Chunk)>>,
-    ready: VecDeque<(usize, RawChunk)>,
-    /// Delivered after all chunks before it.
+    prefetcher: Prefetcher<Event>,
+    /// By their numbers, each with its transactions as they count for the run-ahead.
+    chunks: ReorderBuffer<u64, usize, Chunk>,
+    next_number: u64,
+    /// Reported after all chunks before it.
     failure: Option<UpstreamError>,
-    /// Transactions asked for or not yet delivered, and how many may be.
+    /// Transactions in flight or not yet delivered, and how many may be.
     under_way: usize,
     run_ahead: usize,
     chunk_size: usize,
-    eager: bool,
     /// Listed transactions so far that no endpoint gives.
     missing: usize,
     /// Delivered with the first chunk.
     tip: Option<Tip>,
 }
 
-impl std::fmt::Debug for EvmReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EvmReader").field("listed_to", &self.listed_to).finish_non_exhaustive()
-    }
-}
-
 enum Event {
     Opened(Result<Opened, UpstreamError>),
     Listed(Discovery, Listed),
-    Fetched(usize, Chunk),
+    Fetched(u64, Chunk),
 }
 
-impl EvmReader {
-    pub(super) fn new(source: EvmSource, request: GapRequest) -> Self {
+impl Reading {
+    fn new(source: EvmSource, request: GapRequest) -> Self {
         let wallet = match request.wallet {
             Address::Evm(wallet) => Some(wallet),
             Address::Solana(_) | Address::Tron(_) => None,
@@ -86,13 +107,13 @@ impl EvmReader {
             listed_to: None,
             failed: source.second_opinion(request.another),
             waiting: VecDeque::new(),
-            fetches: FuturesOrdered::new(),
-            ready: VecDeque::new(),
+            prefetcher: Prefetcher::new(&source.inner.readers),
+            chunks: ReorderBuffer::new(),
+            next_number: 0,
             failure: None,
             under_way: 0,
             run_ahead: limits.run_ahead_first,
             chunk_size: limits.chunk_first,
-            eager: false,
             missing: 0,
             tip: None,
             source,
@@ -100,65 +121,28 @@ impl EvmReader {
         }
     }
 
-    pub(crate) fn set_eager(&mut self, eager: bool) {
-        self.eager = eager;
-    }
-
-    /// The next chunk, newest first; `None` after the last one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        loop {
-            if let Some((count, mut chunk)) = self.ready.pop_front() {
-                chunk.tip = self.tip.take();
-                let limits = &self.source.inner.limits;
-                self.under_way = self.under_way.saturating_sub(count);
-                self.run_ahead = (self.run_ahead * 2).min(limits.run_ahead_max);
-                return Ok(Some(chunk));
-            }
-            self.begin_more();
-            if self.is_idle() {
-                return self.failure.take().map_or(Ok(None), Err);
-            }
-            self.step().await;
-        }
-    }
-
-    /// Works on what is under way without delivering; never ready.
-    pub(crate) async fn drive(&mut self) -> Infallible {
-        loop {
-            self.begin_more();
-            if self.is_idle() {
-                return std::future::pending().await;
-            }
-            self.step().await;
-        }
-    }
-
-    fn is_idle(&self) -> bool {
-        let lists = matches!(self.listing, Listing::Opening(_) | Listing::Asked(..));
-        !lists && self.fetches.is_empty()
-    }
-
     fn options(&self) -> CallOptions {
         CallOptions::new(self.request.lane.clone())
     }
 
-    /// Fetches what is listed and asks the list for more, while there is room.
-    fn begin_more(&mut self) {
-        let limits = &self.source.inner.limits;
-        let room = if self.eager { limits.run_ahead_max } else { self.run_ahead };
+    fn request_chunks(&mut self, room: usize) {
         while self.under_way < room {
-            let Some(batch) = self.waiting.pop_front() else { break };
+            let Some(batch) = self.waiting.pop_front() else { return };
             let count = batch.candidates.len().max(1);
             self.under_way += count;
+            let number = self.next_number;
+            self.next_number += 1;
+            self.chunks.insert_with(number, || (count, Fetch::InFlight { retries: 0 }));
             // The newest is delivered first.
             let lane = self.request.lane.ranked(u64::MAX - batch.high);
             let chunk = self.source.clone().chunk(batch, CallOptions::new(lane));
-            self.fetches.push_back(chunk.map(move |chunk| (count, chunk)).boxed());
+            self.prefetcher.push(chunk.map(move |chunk| Event::Fetched(number, chunk)).boxed());
         }
-        if self.under_way >= room || !self.waiting.is_empty() {
-            return;
-        }
-        self.listing = match std::mem::replace(&mut self.listing, Listing::Done) {
+    }
+
+    /// Opens the list, or requests its next window.
+    fn request_window(&mut self) {
+        match std::mem::replace(&mut self.listing, Listing::InFlight) {
             Listing::Closed(high) => {
                 let wanted = Wanted {
                     wallet: self.wallet,
@@ -167,84 +151,56 @@ impl EvmReader {
                     failed: self.failed.clone(),
                     options: self.options(),
                 };
-                Listing::Opening(self.source.clone().open(wanted).boxed())
+                let opened = self.source.clone().open(wanted);
+                self.prefetcher.push(opened.map(Event::Opened).boxed());
             }
-            Listing::Idle(kind, mut lister) => {
-                let asked = async move {
+            Listing::Idle(kind, mut lister) => self.prefetcher.push(
+                async move {
                     let window = lister.next().await;
-                    (lister, window)
-                };
-                Listing::Asked(kind, asked.boxed())
-            }
-            other @ (Listing::Opening(_) | Listing::Asked(..) | Listing::Done) => other,
-        };
-    }
-
-    /// Waits for one thing to happen. Cancel safe: what is under way stays.
-    async fn step(&mut self) {
-        let listing = &mut self.listing;
-        let list = async {
-            match listing {
-                Listing::Opening(opening) => Event::Opened(opening.await),
-                Listing::Asked(kind, asked) => Event::Listed(*kind, asked.await),
-                Listing::Closed(_) | Listing::Idle(..) | Listing::Done => {
-                    std::future::pending().await
+                    Event::Listed(kind, (lister, window))
                 }
-            }
-        };
-        let fetches = &mut self.fetches;
-        let fetch = async {
-            match fetches.next().await {
-                Some((count, chunk)) => Event::Fetched(count, chunk),
-                None => std::future::pending().await,
-            }
-        };
-        let event = tokio::select! {
-            biased;
-            event = fetch => event,
-            event = list => event,
-        };
-        self.handle(event);
+                .boxed(),
+            ),
+            other @ (Listing::InFlight | Listing::Done) => self.listing = other,
+        }
     }
 
-    fn handle(&mut self, event: Event) {
-        match event {
-            Event::Opened(Ok(Opened { kind, lister, high, tip })) => {
-                self.tip = tip.or(self.tip);
-                self.listing = if high < self.request.low {
-                    Listing::Done
-                } else {
-                    Listing::Idle(kind, lister)
-                };
-            }
-            Event::Opened(Err(error)) => self.fail(error),
-            Event::Listed(kind, (lister, Ok(Some(window)))) => {
+    fn opened(&mut self, Opened { kind, lister, high, tip }: Opened) {
+        self.tip = tip.or(self.tip);
+        let is_below = high < self.request.low;
+        self.listing = if is_below { Listing::Done } else { Listing::Idle(kind, lister) };
+    }
+
+    fn listed(&mut self, kind: Discovery, (lister, window): Listed) {
+        match window {
+            Ok(Some(window)) => {
                 self.take(kind, window);
                 self.listing = Listing::Idle(kind, lister);
             }
-            Event::Listed(kind, (_, Ok(None))) => {
+            Ok(None) => {
                 self.source.note_list_success(kind);
                 self.listing = Listing::Done;
             }
-            Event::Listed(kind, (_, Err(error))) => self.change_list(kind, error),
-            Event::Fetched(count, Ok(chunk)) => self.deliver(count, chunk),
-            Event::Fetched(_, Err(error)) => self.cut_off(error),
+            Err(error) => self.change_list(kind, error),
         }
     }
 
-    fn deliver(&mut self, count: usize, chunk: RawChunk) {
+    /// A chunk whose turn it is, unless more transactions are missing by now than may be.
+    fn accept(&mut self, chunk: Chunk) -> Chunk {
+        let chunk = chunk?;
         self.missing += chunk.missing.len();
         if self.missing > self.source.inner.limits.missing_max {
             let last = format!("no endpoint gives {} listed transactions", self.missing);
-            return self.cut_off(UpstreamError::Unavailable { attempts: 1, last });
+            return Err(UpstreamError::Unavailable { attempts: 1, last });
         }
-        self.ready.push_back((count, chunk));
+        Ok(chunk)
     }
 
     /// What lies below would leave a gap above it.
     fn cut_off(&mut self, error: UpstreamError) {
         self.waiting.clear();
-        self.fetches.clear();
+        self.prefetcher.cancel_all();
+        self.chunks.take_before(None);
         self.fail(error);
     }
 
@@ -308,5 +264,60 @@ impl EvmReader {
         self.chunk_size = (self.chunk_size * 2).min(limits.chunk_max);
         let wallet = self.wallet;
         self.waiting.push_back(Batch { wallet, low, high, candidates, resume, proof });
+    }
+}
+
+impl PrefetchReader for Reading {
+    type Event = Event;
+    type Chunk = RawChunk;
+
+    fn prefetcher(&mut self) -> &mut Prefetcher<Event> {
+        &mut self.prefetcher
+    }
+
+    fn has_ended(&self) -> bool {
+        let is_listed = matches!(self.listing, Listing::Done) && self.waiting.is_empty();
+        is_listed && self.chunks.len() == 0
+    }
+
+    fn finish(&mut self) -> Result<(), UpstreamError> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Fetches what is listed and asks the list for more, while there is room.
+    fn request_more(&mut self, _: Urgency) {
+        let limits = &self.source.inner.limits;
+        let room = if self.prefetcher.is_eager() { limits.run_ahead_max } else { self.run_ahead };
+        self.request_chunks(room);
+        if self.under_way < room && self.waiting.is_empty() {
+            self.request_window();
+        }
+    }
+
+    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
+        match event {
+            Event::Opened(Ok(opened)) => self.opened(opened),
+            Event::Opened(Err(error)) => self.fail(error),
+            Event::Listed(kind, listed) => self.listed(kind, listed),
+            Event::Fetched(number, chunk) => self.chunks.put(&number, chunk),
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        let Some((count, chunk)) = self.chunks.pop_ready() else { return Ok(None) };
+        match self.accept(chunk) {
+            Ok(mut chunk) => {
+                chunk.tip = self.tip.take();
+                self.under_way = self.under_way.saturating_sub(count);
+                let most = self.source.inner.limits.run_ahead_max;
+                self.run_ahead = (self.run_ahead * 2).min(most);
+                Ok(Some(chunk))
+            }
+            Err(error) => {
+                self.cut_off(error);
+                Ok(None)
+            }
+        }
     }
 }

@@ -1,14 +1,9 @@
-//! One gap of a wallet, read: decides what is asked next and what can be delivered.
-//!
-//! All requests under way live in `flights`, so that dropping a `next` loses nothing and dropping
-//! the reader stops everything.
+//! One gap of a wallet by lists of signatures: decides what is requested next and what can be
+//! delivered.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::atomic::Ordering;
 
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::sleep;
 
 use super::SolanaSource;
@@ -24,12 +19,13 @@ use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, TxId, UnixSec
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, Urgency};
 use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
 
 /// Agave's code for a `before` that the node does not know; older ones answer `[]`.
 const UNKNOWN_BEFORE: i64 = -32020;
 
-enum Event {
+pub(super) enum ListEvent {
     Opened(Result<Opening, UpstreamError>),
     Anchored(Result<Option<TxId>, UpstreamError>),
     Pages(Vec<(usize, Page)>),
@@ -56,12 +52,7 @@ pub(super) struct ListReader {
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
-    flights: FuturesUnordered<BoxFuture<'static, Event>>,
-    /// An error while no caller waited.
-    failure: Option<UpstreamError>,
-    eager: bool,
-    /// Transactions delivered so far: the run-ahead of a reader that is not eager.
-    delivered: usize,
+    prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
     /// Delivered with the first chunk.
@@ -77,15 +68,8 @@ impl std::fmt::Debug for ListReader {
     }
 }
 
-impl Drop for ListReader {
-    fn drop(&mut self) {
-        self.source.inner.readers.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl ListReader {
     pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
-        source.inner.readers.fetch_add(1, Ordering::Relaxed);
         let wallet = match request.wallet {
             Address::Solana(bytes) => bytes,
             // The registry gives a Solana source to Solana chains only.
@@ -102,10 +86,7 @@ impl ListReader {
             listed: HashSet::new(),
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
-            flights: FuturesUnordered::new(),
-            failure: None,
-            eager: false,
-            delivered: 0,
+            prefetcher: Prefetcher::new(&source.inner.readers),
             chunk_min: 1,
             tip: None,
             news: HashMap::new(),
@@ -117,67 +98,22 @@ impl ListReader {
         reader
     }
 
-    pub(super) fn set_eager(&mut self, eager: bool) {
-        self.eager = eager;
-    }
-
-    /// The next chunk, newest first; `None` after the last one. Cancel safe.
-    pub(super) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        loop {
-            if let Some(error) = self.failure.take() {
-                return Err(error);
-            }
-            if self.phase == Phase::Ended {
-                return Ok(None);
-            }
-            self.schedule();
-            if let Some(chunk) = self.deliver()? {
-                return Ok(Some(chunk));
-            }
-            match self.flights.next().await {
-                Some(event) => self.absorb(event)?,
-                None => return Err(stalled()),
-            }
-            // What came at the same time makes one chunk.
-            while let Some(Some(event)) = self.flights.next().now_or_never() {
-                self.absorb(event)?;
-            }
-        }
-    }
-
-    /// Works on what is under way, within the run-ahead, without delivering; never ready. Requests
-    /// that hold a place at an endpoint must not wait for a slow taker of chunks.
-    pub(super) async fn drive(&mut self) -> std::convert::Infallible {
-        loop {
-            if self.phase == Phase::Ended || self.failure.is_some() {
-                return std::future::pending().await;
-            }
-            if self.eager {
-                self.ask(false);
-            }
-            match self.flights.next().await {
-                Some(event) => self.failure = self.absorb(event).err(),
-                None => return std::future::pending().await,
-            }
-        }
-    }
-
     /// What must be known first: the head, or a place in the chain to list from.
     fn begin(&mut self) {
         let source = self.source.clone();
         let options = CallOptions { avoid: self.without_lists, ..self.options.clone() };
         let (wallet, first) = (self.request.wallet, self.request.first);
         match (self.request.high, resume(self.request.resume.as_ref())) {
-            (None, _) => self.flights.push(Box::pin(async move {
-                Event::Opened(source.open(wallet, first, &options).await)
+            (None, _) => self.prefetcher.push(Box::pin(async move {
+                ListEvent::Opened(source.open(wallet, first, &options).await)
             })),
             (Some(high), Some(hint)) => {
                 self.timeline.remember(hint.0, hint.1);
                 let list = List::new(Kind::Wallet, self.request.low, high);
                 self.start(high, list.resumed(hint.0.1, hint.1));
             }
-            (Some(high), None) => self.flights.push(Box::pin(async move {
-                Event::Anchored(source.anchor_above(high, &options).await)
+            (Some(high), None) => self.prefetcher.push(Box::pin(async move {
+                ListEvent::Anchored(source.anchor_above(high, &options).await)
             })),
         }
     }
@@ -205,45 +141,13 @@ impl ListReader {
         }
     }
 
-    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
-        match event {
-            Event::Opened(opening) => self.opened(opening?),
-            Event::Anchored(anchor) => {
-                let high = self.request.high.unwrap_or_default();
-                let list = List::new(Kind::Wallet, self.request.low, high);
-                match anchor? {
-                    Some(above) => self.start(high, list.from(above)),
-                    None => self.start(high, list),
-                }
-            }
-            Event::Pages(pages) => {
-                for (number, page) in pages {
-                    match page {
-                        Ok((entries, by)) => self.page(number, &entries, by)?,
-                        Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
-                        Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
-                            self.unknown_cursor(number, error)?;
-                        }
-                        Err(error) => return self.open_elsewhere(error),
-                    }
-                }
-            }
-            Event::Fetched(fetched) => {
-                for (entry, tx) in fetched? {
-                    self.fetched(entry, tx)?;
-                }
-            }
-            Event::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
-        }
-        Ok(())
-    }
-
     /// The endpoint that reported the head does not list: another one's head is as good. Begins
     /// anew, once, while nothing was delivered.
     fn open_elsewhere(&mut self, error: UpstreamError) -> Result<(), UpstreamError> {
         let is_refusal =
             matches!(error, UpstreamError::NotSupported { .. } | UpstreamError::Refused { .. });
-        let may_begin = is_refusal && self.delivered == 0 && self.without_lists.is_none();
+        let may_begin =
+            is_refusal && self.prefetcher.delivered() == 0 && self.without_lists.is_none();
         self.without_lists = self.head_by.filter(|_| may_begin);
         if self.without_lists.is_none() {
             return Err(error);
@@ -252,7 +156,7 @@ impl ListReader {
         self.listings.clear();
         self.listed.clear();
         self.news.clear();
-        self.flights = FuturesUnordered::new();
+        self.prefetcher.cancel_all();
         self.begin();
         Ok(())
     }
@@ -404,8 +308,8 @@ impl ListReader {
         }
         for (by, numbers) in asked {
             let (source, options) = (self.source.clone(), self.options.clone());
-            self.flights.push(Box::pin(async move {
-                Event::FirstKept(numbers, source.first_kept(by, &options).await)
+            self.prefetcher.push(Box::pin(async move {
+                ListEvent::FirstKept(numbers, source.first_kept(by, &options).await)
             }));
         }
     }
@@ -423,29 +327,12 @@ impl ListReader {
         }
     }
 
-    /// Requests as much as there is room for; also what is next in any case, so that a read never
-    /// waits for room that only its next transactions would make. Not while no reader takes chunks.
-    fn schedule(&mut self) {
-        self.ask(false);
-        if self.flights.is_empty() {
-            self.ask(true);
-        }
-    }
-
-    fn ask(&mut self, is_stuck: bool) {
-        if matches!(self.phase, Phase::Opening | Phase::Ended) {
-            return;
-        }
-        self.ask_pages(is_stuck);
-        self.ask_transactions(is_stuck);
-        self.ask_proofs();
-    }
-
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
-    fn ask_pages(&mut self, is_stuck: bool) {
+    fn ask_pages(&mut self, urgency: Urgency) {
         let frontier = self.frontier();
-        let ahead = if self.eager { self.source.inner.limits.list_ahead_max } else { 1 };
-        let room = is_stuck || self.timeline.wants_entries(frontier, ahead);
+        let ahead =
+            if self.prefetcher.is_eager() { self.source.inner.limits.list_ahead_max } else { 1 };
+        let room = urgency == Urgency::Stalled || self.timeline.wants_entries(frontier, ahead);
         let size = self.source.inner.pool.batch_size();
         let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
         for (number, listing) in self.listings.iter_mut().enumerate() {
@@ -454,7 +341,7 @@ impl ListReader {
             let due = is_first || (listing.state == PageState::Paged && blocks);
             // That nothing follows is asked about early, as it takes no room; of accounts, of which
             // there may be many, once the first rows are out.
-            let is_early = listing.list.kind == Kind::Wallet || self.delivered > 0;
+            let is_early = listing.list.kind == Kind::Wallet || self.prefetcher.delivered() > 0;
             let is_end =
                 is_early && listing.list.wants_second_answer() && listing.state == PageState::Paged;
             if listing.list.has_ended() || !(due || is_end) {
@@ -478,24 +365,23 @@ impl ListReader {
                 accounts.entry((on, avoid, in_time)).or_default().push(request);
             } else {
                 let options = CallOptions { on, avoid, ..self.options.clone() };
-                self.flights.push(pages(self.source.clone(), vec![request], options));
+                self.prefetcher.push(pages(self.source.clone(), vec![request], options));
             }
         }
         for ((on, avoid, in_time), requests) in accounts {
             for group in requests.chunks(size.max(1)) {
                 let options = CallOptions { on, avoid, in_time, ..self.options.clone() };
-                self.flights.push(pages(self.source.clone(), group.to_vec(), options));
+                self.prefetcher.push(pages(self.source.clone(), group.to_vec(), options));
             }
         }
     }
 
-    fn ask_transactions(&mut self, is_stuck: bool) {
+    fn ask_transactions(&mut self, urgency: Urgency) {
         let limits = &self.source.inner.limits;
         let batch = self.source.inner.pool.batch_size();
-        let readers = self.source.inner.readers.load(Ordering::Relaxed).max(1);
-        let share = (limits.run_ahead_total_max / readers).min(limits.run_ahead_max).max(batch);
-        let window = if self.eager { share } else { self.delivered.clamp(batch, share) };
-        let window = if is_stuck { self.timeline.under_way() + batch } else { window };
+        let (max, total_max) = (limits.run_ahead_max, limits.run_ahead_total_max);
+        let depth = Depth { min: batch, max, total_max };
+        let window = self.prefetcher.window(depth, self.timeline.under_way(), urgency);
         while self.timeline.under_way() < window && self.timeline.waiting() > 0 {
             let room = window - self.timeline.under_way();
             let (entries, tries) = self.timeline.take(batch.min(room));
@@ -507,38 +393,13 @@ impl ListReader {
             let (source, mut options) = (self.source.clone(), self.options.clone());
             options.lane = options.lane.ranked(rank);
             let pause = self.source.inner.limits.missing_pause * tries;
-            self.flights.push(Box::pin(async move {
+            self.prefetcher.push(Box::pin(async move {
                 if !pause.is_zero() {
                     sleep(pause).await;
                 }
-                Event::Fetched(source.transactions(entries, options).await)
+                ListEvent::Fetched(source.transactions(entries, options).await)
             }));
         }
-    }
-
-    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        let limits = &self.source.inner.limits;
-        let mut sizes = Sizes {
-            chunk_min: self.chunk_min,
-            chunk_max: limits.chunk_max,
-            skipped_max: limits.skipped_max,
-        };
-        if matches!(self.phase, Phase::Opening | Phase::Ended) {
-            return Ok(None);
-        }
-        let frontier = self.frontier();
-        if let Some(first) = self.cut_at(frontier) {
-            if self.timeline.next_high() < first {
-                return Err(UpstreamError::HistoryCut { first });
-            }
-            sizes.skipped_max = 0;
-        }
-        let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
-        self.chunk_min = (self.chunk_min * 2).min(sizes.chunk_max / 2);
-        if self.timeline.is_done() {
-            self.phase = Phase::Ended;
-        }
-        Ok(Some(self.chunk(ready)))
     }
 
     /// The first height that can be had, where lower ones are wanted and no node keeps them.
@@ -551,7 +412,7 @@ impl ListReader {
 
     fn chunk(&mut self, ready: Ready) -> RawChunk {
         let Ready { low, high, txs } = ready;
-        self.delivered += txs.len();
+        self.prefetcher.count_delivered(txs.len());
         for listing in &self.listings {
             if listing.list.kind == Kind::Account && listing.is_whole() && !listing.is_reported {
                 let known = self.known.get(&listing.address).copied();
@@ -585,15 +446,91 @@ impl ListReader {
     }
 }
 
+impl PrefetchReader for ListReader {
+    type Event = ListEvent;
+    type Chunk = RawChunk;
+
+    fn prefetcher(&mut self) -> &mut Prefetcher<ListEvent> {
+        &mut self.prefetcher
+    }
+
+    fn has_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    fn request_more(&mut self, urgency: Urgency) {
+        let is_early = urgency == Urgency::Ahead && !self.prefetcher.is_eager();
+        if is_early || matches!(self.phase, Phase::Opening | Phase::Ended) {
+            return;
+        }
+        self.ask_pages(urgency);
+        self.ask_transactions(urgency);
+        self.ask_proofs();
+    }
+
+    fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
+        match event {
+            ListEvent::Opened(opening) => self.opened(opening?),
+            ListEvent::Anchored(anchor) => {
+                let high = self.request.high.unwrap_or_default();
+                let list = List::new(Kind::Wallet, self.request.low, high);
+                match anchor? {
+                    Some(above) => self.start(high, list.from(above)),
+                    None => self.start(high, list),
+                }
+            }
+            ListEvent::Pages(pages) => {
+                for (number, page) in pages {
+                    match page {
+                        Ok((entries, by)) => self.page(number, &entries, by)?,
+                        Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
+                        Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
+                            self.unknown_cursor(number, error)?;
+                        }
+                        Err(error) => return self.open_elsewhere(error),
+                    }
+                }
+            }
+            ListEvent::Fetched(fetched) => {
+                for (entry, tx) in fetched? {
+                    self.fetched(entry, tx)?;
+                }
+            }
+            ListEvent::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        let limits = &self.source.inner.limits;
+        let mut sizes = Sizes {
+            chunk_min: self.chunk_min,
+            chunk_max: limits.chunk_max,
+            skipped_max: limits.skipped_max,
+        };
+        if matches!(self.phase, Phase::Opening | Phase::Ended) {
+            return Ok(None);
+        }
+        let frontier = self.frontier();
+        if let Some(first) = self.cut_at(frontier) {
+            if self.timeline.next_high() < first {
+                return Err(UpstreamError::HistoryCut { first });
+            }
+            sizes.skipped_max = 0;
+        }
+        let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
+        self.chunk_min = (self.chunk_min * 2).min(sizes.chunk_max / 2);
+        if self.timeline.is_done() {
+            self.phase = Phase::Ended;
+        }
+        Ok(Some(self.chunk(ready)))
+    }
+}
+
 fn pages(
     source: SolanaSource,
     asked: Vec<PageRequest>,
     options: CallOptions,
-) -> BoxFuture<'static, Event> {
-    Box::pin(async move { Event::Pages(source.pages(asked, options).await) })
-}
-
-fn stalled() -> UpstreamError {
-    let last = "the reading of this wallet stands still".to_owned();
-    UpstreamError::Unavailable { attempts: 0, last }
+) -> BoxFuture<'static, ListEvent> {
+    Box::pin(async move { ListEvent::Pages(source.pages(asked, options).await) })
 }

@@ -53,15 +53,14 @@ struct Inner {
     /// What `getGenesisHash` must answer.
     genesis_hash: Option<String>,
     chain_checks: Arc<ChainChecks>,
-    readers: AtomicUsize,
+    readers: Arc<AtomicUsize>,
     /// Whether whole transactions are offered by address; `None`: not asked yet.
     whole: Mutex<Option<bool>>,
 }
 
 impl SolanaSource {
     pub fn new(pool: Pool, genesis_hash: Option<String>, limits: SolanaLimits) -> Self {
-        let (chain_checks, readers, whole) =
-            (Arc::default(), AtomicUsize::new(0), Mutex::default());
+        let (chain_checks, readers, whole) = (Arc::default(), Arc::default(), Mutex::default());
         let inner = Inner { pool, limits, genesis_hash, chain_checks, readers, whole };
         Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
     }

@@ -12,6 +12,7 @@ use super::whole_reader::{WholeReader, WholeStep};
 use crate::domain::SourceAccount;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::prefetch::{PrefetchReader as _, drive, next_chunk};
 use crate::sources::source::{GapRequest, RawChunk, Tip};
 
 /// Reads one gap of a Solana wallet.
@@ -67,7 +68,7 @@ impl SolanaReader {
     pub(crate) fn set_eager(&mut self, eager: bool) {
         self.eager = eager;
         if let Some(lists) = &mut self.lists {
-            lists.set_eager(eager);
+            lists.prefetcher().set_eager(eager);
         }
     }
 
@@ -88,11 +89,11 @@ impl SolanaReader {
             let Self { source, request, probe, lists, eager, tip, news, .. } = self;
             let lists = lists.get_or_insert_with(|| {
                 let mut lists = Box::new(ListReader::new(source.clone(), request.clone()));
-                lists.set_eager(*eager);
+                lists.prefetcher().set_eager(*eager);
                 lists
             });
             let Some(asked) = probe else {
-                let mut chunk = lists.next().await?;
+                let mut chunk = next_chunk(&mut **lists).await?;
                 if let Some(chunk) = &mut chunk {
                     chunk.tip = chunk.tip.or_else(|| tip.take());
                     tell(chunk, news);
@@ -102,7 +103,7 @@ impl SolanaReader {
             let offered = tokio::select! {
                 biased;
                 offered = asked => offered,
-                chunk = lists.next() => {
+                chunk = next_chunk(&mut **lists) => {
                     // The lists were quicker: they go on.
                     *probe = None;
                     return chunk;
@@ -120,7 +121,7 @@ impl SolanaReader {
     pub(crate) async fn drive(&mut self) -> Infallible {
         match (&mut self.whole, &mut self.lists) {
             (Some(whole), _) => whole.drive().await,
-            (None, Some(lists)) => lists.drive().await,
+            (None, Some(lists)) => drive(&mut **lists).await,
             (None, None) => std::future::pending().await,
         }
     }

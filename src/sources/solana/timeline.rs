@@ -1,25 +1,17 @@
 //! Pure: the merged entries of all lists between what is delivered and what is known.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::list::Entry;
 use crate::decode::solana::Transaction;
 use crate::domain::{Height, TxId, UnixSeconds};
+use crate::sources::prefetch::{Fetch, ReorderBuffer};
 
-/// Where one listed transaction stands.
-#[derive(Debug)]
-enum State {
-    Waiting { tries: u32 },
-    Asked { tries: u32 },
-    Here(Box<Transaction>, UnixSeconds),
-}
-
-#[derive(Debug)]
-struct Planned {
-    time: Option<i64>,
-    state: State,
-}
+/// Newest first, then by id.
+type Key = (Reverse<Height>, TxId);
+/// A transaction with its block's time.
+type Timed = (Box<Transaction>, UnixSeconds);
 
 /// Entries that are not delivered yet, newest first.
 #[derive(Debug)]
@@ -27,9 +19,8 @@ pub(super) struct Timeline {
     low: Height,
     /// Everything above is delivered.
     next_high: Height,
-    planned: BTreeMap<(Reverse<Height>, TxId), Planned>,
-    /// Waiting or asked for or here: what occupies memory or a request.
-    under_way: usize,
+    /// With the times that the lists report.
+    planned: ReorderBuffer<Key, Option<i64>, Timed>,
     /// The wallet list's entries, for the hint of where to go on.
     marks: VecDeque<(Height, TxId)>,
     last_marks: Vec<(Height, TxId)>,
@@ -59,8 +50,7 @@ impl Timeline {
         Self {
             low,
             next_high: high,
-            planned: BTreeMap::new(),
-            under_way: 0,
+            planned: ReorderBuffer::new(),
             marks: VecDeque::new(),
             last_marks: Vec::new(),
             skipped: 0,
@@ -85,61 +75,47 @@ impl Timeline {
                 self.skipped += 1;
                 continue;
             }
-            let planned = Planned { time: entry.time, state: State::Waiting { tries: 0 } };
-            self.planned.entry((Reverse(entry.slot), entry.id)).or_insert(planned);
+            let key = (Reverse(entry.slot), entry.id);
+            self.planned.insert_with(key, || (entry.time, Fetch::Waiting { retries: 0 }));
         }
     }
 
     /// Entries that wait to be asked for.
     pub(super) fn waiting(&self) -> usize {
-        self.planned.len() - self.under_way
+        self.planned.len() - self.planned.under_way()
     }
 
     /// Whether fewer than `ahead` entries wait of those whose slots all lists have passed.
     pub(super) fn wants_entries(&self, frontier: Option<Height>, ahead: usize) -> bool {
         let passed = |slot: Height| frontier.is_none_or(|frontier| slot > frontier);
         let known = self.planned.iter().take_while(|((Reverse(slot), _), _)| passed(*slot));
-        let waiting = known.filter(|(_, planned)| matches!(planned.state, State::Waiting { .. }));
+        let waiting = known.filter(|(_, slot)| slot.is_waiting());
         waiting.take(ahead).count() < ahead
     }
 
     pub(super) fn under_way(&self) -> usize {
-        self.under_way
+        self.planned.under_way()
     }
 
     /// Takes up to `count` waiting entries, newest first, that were tried equally often.
     pub(super) fn take(&mut self, count: usize) -> (Vec<Entry>, u32) {
-        let mut taken = Vec::new();
-        let mut of_tries = None;
-        for ((Reverse(slot), id), planned) in &mut self.planned {
-            if taken.len() >= count {
-                break;
-            }
-            let State::Waiting { tries } = planned.state else { continue };
-            if *of_tries.get_or_insert(tries) != tries {
-                continue;
-            }
-            planned.state = State::Asked { tries };
-            taken.push(Entry { slot: *slot, id: *id, time: planned.time, failed: false });
-        }
-        self.under_way += taken.len();
-        (taken, of_tries.unwrap_or(0))
+        let (keys, tries) = self.planned.take_waiting(count);
+        let entry = |key: Key| {
+            let time = self.planned.get_mut(&key).and_then(|slot| slot.known);
+            let (Reverse(slot), id) = key;
+            Entry { slot, id, time, failed: false }
+        };
+        (keys.into_iter().map(entry).collect(), tries)
     }
 
     /// A transaction has come.
     pub(super) fn put(&mut self, slot: Height, id: TxId, tx: Box<Transaction>, time: UnixSeconds) {
-        if let Some(planned) = self.planned.get_mut(&(Reverse(slot), id)) {
-            planned.state = State::Here(tx, time);
-        }
+        self.planned.put(&(Reverse(slot), id), (tx, time));
     }
 
     /// No node gave it: it waits again. Returns how often it was tried.
     pub(super) fn put_back(&mut self, slot: Height, id: TxId) -> u32 {
-        let Some(planned) = self.planned.get_mut(&(Reverse(slot), id)) else { return 0 };
-        let State::Asked { tries } = planned.state else { return 0 };
-        planned.state = State::Waiting { tries: tries + 1 };
-        self.under_way -= 1;
-        tries + 1
+        self.planned.put_back(&(Reverse(slot), id))
     }
 
     /// The next chunk, given above which slot all lists are known (`None`: everywhere).
@@ -152,7 +128,7 @@ impl Timeline {
         let first_missing = self
             .planned
             .iter()
-            .find(|(_, planned)| !matches!(planned.state, State::Here(..)))
+            .find(|(_, slot)| !matches!(slot.fetch, Fetch::Ready(_)))
             .map_or(self.low, |((Reverse(slot), _), _)| slot.saturating_add(1));
         let mut low = known.max(first_missing);
         if low > self.next_high {
@@ -161,42 +137,39 @@ impl Timeline {
         if let Some(cut) = self.cut(low, sizes.chunk_max) {
             low = cut;
         }
-        let ready = self.planned.keys().take_while(|(Reverse(slot), _)| *slot >= low);
+        let ready = self.slots_down_to(low);
         let enough = match ready.take(sizes.chunk_min.max(1)).count() {
             0 => self.skipped >= sizes.skipped_max,
             // Small chunks are worth it while nothing more is on its way.
-            count => count >= sizes.chunk_min || !self.is_asked_for(),
+            count => count >= sizes.chunk_min || !self.planned.has_in_flight(),
         };
         (enough || low <= self.low).then(|| self.take_chunk(low))
     }
 
-    fn is_asked_for(&self) -> bool {
-        self.planned.values().any(|planned| matches!(planned.state, State::Asked { .. }))
+    /// The slot of each entry at and above this one.
+    fn slots_down_to(&self, low: Height) -> impl Iterator<Item = Height> {
+        let slots = self.planned.iter().map(|((Reverse(slot), _), _)| *slot);
+        slots.take_while(move |slot| *slot >= low)
     }
 
     /// The slot that fills a chunk, where more than a chunk is ready above `low`.
     fn cut(&self, low: Height, chunk_max: usize) -> Option<Height> {
-        let mut ready =
-            self.planned.keys().map(|(Reverse(slot), _)| *slot).take_while(|s| *s >= low);
+        let mut ready = self.slots_down_to(low);
         let cut = ready.nth(chunk_max.saturating_sub(1))?;
         ready.any(|slot| slot < cut).then_some(cut)
     }
 
     fn take_chunk(&mut self, low: Height) -> Ready {
         let high = self.next_high;
-        let rest = match low.checked_sub(1) {
-            Some(below) => self.planned.split_off(&(Reverse(below), TxId::solana(&[0; 64]))),
-            None => BTreeMap::new(),
+        let below = low.checked_sub(1).map(|below| (Reverse(below), TxId::solana(&[0; 64])));
+        let taken = self.planned.take_before(below.as_ref());
+        let ready = |fetch| match fetch {
+            Fetch::Ready(timed) => Some(timed),
+            Fetch::Undecided | Fetch::Waiting { .. } | Fetch::InFlight { .. } | Fetch::Passed => {
+                None
+            }
         };
-        let taken = std::mem::replace(&mut self.planned, rest);
-        let txs: Vec<_> = taken
-            .into_values()
-            .filter_map(|planned| match planned.state {
-                State::Here(tx, time) => Some((tx, time)),
-                State::Waiting { .. } | State::Asked { .. } => None,
-            })
-            .collect();
-        self.under_way -= txs.len();
+        let txs = taken.into_values().filter_map(|slot| ready(slot.fetch)).collect();
         self.pass_marks(low);
         self.skipped = 0;
         self.done = low <= self.low;

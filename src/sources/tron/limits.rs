@@ -88,6 +88,8 @@ pub struct TronLimits {
     pub token_rounds: u32,
     /// After this, the known metadata of tokens is delivered.
     pub tokens_wait: Duration,
+    /// The same while an endpoint allows few calls a second.
+    pub tokens_wait_paced: Duration,
     /// Pairs of the protocol's exchanges that are remembered.
     pub exchanges_max: usize,
     /// Cooldown of an endpoint that contradicts another one.
@@ -134,6 +136,7 @@ impl Default for TronLimits {
             tokens_parallel: 8,
             token_rounds: 4,
             tokens_wait: Duration::from_millis(2_500),
+            tokens_wait_paced: Duration::from_secs(20),
             exchanges_max: 1000,
             bench: Duration::from_secs(600),
         }

@@ -75,7 +75,7 @@ struct Inner {
     chain_checks: Arc<ChainChecks>,
     /// What the protocol's exchanges exchange; it never changes.
     exchanges: Mutex<HashMap<ExchangeId, [Asset; 2]>>,
-    readers: AtomicUsize,
+    readers: Arc<AtomicUsize>,
     /// The chain row's pools, and those of them that are what it says, once that was asked.
     references: References,
     known_references: KnownPools,
@@ -101,7 +101,7 @@ impl TronSource {
             chain_id: chain.chain_id,
             chain_checks: Arc::default(),
             exchanges: Mutex::default(),
-            readers: AtomicUsize::new(0),
+            readers: Arc::default(),
             references,
             known_references: KnownPools::default(),
         };
@@ -200,9 +200,26 @@ struct RpcAsker {
 }
 
 impl RpcAsker {
-    /// Asks for many things in one request; each has an answer of its own. Answers that do not fit
-    /// what was asked are no answer: it is asked again, elsewhere where there is such.
+    /// Asks for many things in one request, or in several of one endpoint where it allows fewer calls
+    /// a second; each has an answer of its own.
     async fn ask(
+        &self,
+        name: &'static str,
+        calls: &[(&str, Value)],
+        options: &CallOptions,
+    ) -> Result<(Vec<CallOutcome>, EndpointId), UpstreamError> {
+        let (first, rest) = calls.split_at(self.pool.calls_at_once().min(calls.len()));
+        let (mut answers, endpoint) = self.ask_at_once(name, first, options).await?;
+        let options = CallOptions { on: Some(endpoint), ..options.clone() };
+        for part in rest.chunks(first.len().max(1)) {
+            answers.extend(self.ask_at_once(name, part, &options).await?.0);
+        }
+        Ok((answers, endpoint))
+    }
+
+    /// Answers that do not fit what was asked are no answer: it is asked again, elsewhere where there
+    /// is such.
+    async fn ask_at_once(
         &self,
         name: &'static str,
         calls: &[(&str, Value)],

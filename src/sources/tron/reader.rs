@@ -1,13 +1,7 @@
-//! One gap of a wallet, read: decides what is asked next and what can be delivered.
-//!
-//! All requests under way live in `flights`, so that dropping a `next` loses nothing and dropping
-//! the reader stops everything.
+//! One gap of a wallet, read: decides what is requested next and what can be delivered.
 
-use std::sync::atomic::Ordering;
+use std::convert::Infallible;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::sleep;
 
 use super::TronSource;
@@ -26,6 +20,7 @@ use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, Urgency, drive, next_chunk};
 use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
 
 enum Event {
@@ -43,7 +38,35 @@ enum Event {
 }
 
 /// Reads one gap.
-pub(crate) struct TronReader {
+pub(crate) struct TronReader(Reading);
+
+impl std::fmt::Debug for TronReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TronReader").field("request", &self.0.request).finish_non_exhaustive()
+    }
+}
+
+impl TronReader {
+    pub(super) fn new(source: TronSource, request: GapRequest) -> Self {
+        Self(Reading::new(source, request))
+    }
+
+    pub(crate) fn set_eager(&mut self, eager: bool) {
+        self.0.prefetcher.set_eager(eager);
+    }
+
+    /// The next chunk, newest first; `None` after the last one. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        next_chunk(&mut self.0).await
+    }
+
+    /// Works on what is in flight without delivering; never ready.
+    pub(crate) async fn drive(&mut self) -> Infallible {
+        drive(&mut self.0).await
+    }
+}
+
+struct Reading {
     source: TronSource,
     request: GapRequest,
     wallet: Account,
@@ -51,10 +74,7 @@ pub(crate) struct TronReader {
     /// `None`: what must be known first is not known yet.
     lister: Option<Lister>,
     timeline: Timeline,
-    flights: FuturesUnordered<BoxFuture<'static, Event>>,
-    /// An error while no caller waited.
-    failure: Option<UpstreamError>,
-    eager: bool,
+    prefetcher: Prefetcher<Event>,
     /// Delivered with the first chunk.
     tip: Option<Tip>,
     ended: bool,
@@ -68,35 +88,18 @@ pub(crate) struct TronReader {
     probes: Option<u32>,
     /// Listed transactions that no endpoint gave.
     missing: usize,
-    /// Transactions delivered so far: the run-ahead of a reader that is not eager.
-    delivered: usize,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
 }
 
-impl std::fmt::Debug for TronReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TronReader").field("request", &self.request).finish_non_exhaustive()
-    }
-}
-
-impl Drop for TronReader {
-    fn drop(&mut self) {
-        self.source.inner.readers.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl TronReader {
-    pub(super) fn new(source: TronSource, request: GapRequest) -> Self {
-        source.inner.readers.fetch_add(1, Ordering::Relaxed);
+impl Reading {
+    fn new(source: TronSource, request: GapRequest) -> Self {
         let mut reader = Self {
             wallet: account(request.wallet),
             options: CallOptions::new(request.lane.clone()),
             lister: None,
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
-            flights: FuturesUnordered::new(),
-            failure: None,
-            eager: false,
+            prefetcher: Prefetcher::new(&source.inner.readers),
             tip: None,
             ended: false,
             cut: None,
@@ -105,7 +108,6 @@ impl TronReader {
             list_proof: ListProof::new(0),
             probes: None,
             missing: 0,
-            delivered: 0,
             chunk_min: 1,
             source,
             request,
@@ -114,98 +116,14 @@ impl TronReader {
         reader
     }
 
-    pub(crate) fn set_eager(&mut self, eager: bool) {
-        self.eager = eager;
-    }
-
-    /// The next chunk, newest first; `None` after the last one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        loop {
-            if let Some(error) = self.failure.take() {
-                return Err(error);
-            }
-            // Whether what was read counts follows from whether there are lists at all.
-            if self.ended && self.probes.is_none() {
-                return match self.cut.take() {
-                    Some(first) => Err(UpstreamError::HistoryCut { first }),
-                    None => Ok(None),
-                };
-            }
-            self.ask(false);
-            if self.flights.is_empty() {
-                self.ask(true);
-            }
-            if let Some(chunk) = self.deliver() {
-                return Ok(Some(chunk));
-            }
-            match self.flights.next().await {
-                Some(event) => self.absorb(event)?,
-                None => return Err(stalled()),
-            }
-            // What came at the same time makes one chunk.
-            while let Some(Some(event)) = self.flights.next().now_or_never() {
-                self.absorb(event)?;
-            }
-        }
-    }
-
-    /// Works on what is under way, within the run-ahead, without delivering; never ready. Requests
-    /// that hold a place at an endpoint must not wait for a slow taker of chunks.
-    pub(crate) async fn drive(&mut self) -> std::convert::Infallible {
-        loop {
-            if (self.ended && self.probes.is_none()) || self.failure.is_some() {
-                return std::future::pending().await;
-            }
-            if self.eager {
-                self.ask(false);
-            }
-            match self.flights.next().await {
-                Some(event) => self.failure = self.absorb(event).err(),
-                None => return std::future::pending().await,
-            }
-        }
-    }
-
     fn begin(&mut self, resume_at: Option<(Height, u64)>) {
         let (source, request, options) =
             (self.source.clone(), self.request.clone(), self.options.clone());
         let fits = |(height, _): &(Height, u64)| request.high == height.checked_sub(1);
         let resume_at = resume_at.filter(fits).map(|(_, at)| at);
-        self.flights.push(Box::pin(async move {
+        self.prefetcher.push(Box::pin(async move {
             Event::Opened(source.open(&request, resume_at, &options).await)
         }));
-    }
-
-    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
-        match event {
-            Event::Opened(opening) => {
-                let Opening { high, top_at, low_at, tip } = opening?;
-                (self.tip, self.list_proof) = (tip, ListProof::new(top_at));
-                if high < self.request.low {
-                    self.ended = true;
-                    return Ok(());
-                }
-                self.timeline = Timeline::new(self.request.low, high);
-                if self.source.has_no_lists() && !self.source.may_ask_lists() {
-                    self.search_events();
-                } else {
-                    self.lister = Some(Lister::index(top_at, low_at));
-                }
-                Ok(())
-            }
-            Event::Kept(kept) => self.search_from(kept?),
-            Event::Page(number, page) => self.page(number, page),
-            Event::Probed(has_lists) => {
-                self.probed(has_lists);
-                Ok(())
-            }
-            Event::Confirmed(confirmed) => {
-                self.list_proof.confirm(confirmed?);
-                Ok(())
-            }
-            Event::Searched(windows, found) => self.searched(windows, found),
-            Event::Fetched(key, fetched) => self.fetched(&key, fetched),
-        }
     }
 
     fn page(
@@ -245,7 +163,7 @@ impl TronReader {
         self.lister = None;
         let (source, options) = (self.source.clone(), self.options.clone());
         let (low, high) = (self.request.low, self.timeline.next_high());
-        self.flights.push(Box::pin(async move {
+        self.prefetcher.push(Box::pin(async move {
             Event::Kept(source.events_kept(low, high, &options).await)
         }));
     }
@@ -260,7 +178,7 @@ impl TronReader {
         self.probes = Some(asked);
         let (source, wallet, options) =
             (self.source.clone(), self.request.wallet, self.options.clone());
-        self.flights.push(Box::pin(async move {
+        self.prefetcher.push(Box::pin(async move {
             sleep(source.inner.limits.lists_probe_pause).await;
             Event::Probed(source.probe_lists(wallet, &options).await)
         }));
@@ -275,7 +193,7 @@ impl TronReader {
             return;
         }
         // What is left is read by lists; what was read by events is read again by the caller.
-        self.flights.clear();
+        self.prefetcher.cancel_all();
         (self.lister, self.cut, self.doubts) = (None, None, Doubts::NONE);
         self.request.high = Some(self.timeline.next_high());
         self.begin(None);
@@ -371,26 +289,6 @@ impl TronReader {
         lister.map_or(Some(u64::MAX), |lister| lister.frontier(self.timeline.floor()))
     }
 
-    /// Asks for what there is room for; for what is next in any case, so that a reading never
-    /// waits for room that only its next transactions would make.
-    fn ask(&mut self, is_stuck: bool) {
-        let frontier = self.frontier();
-        let limits = &self.source.inner.limits;
-        let by_events = match &self.lister {
-            Some(Lister::Index { .. }) => false,
-            Some(Lister::Events { .. }) => true,
-            None => return,
-        };
-        let want = if by_events { want_found } else { want_listed };
-        self.timeline.decide(frontier, limits.passed_max, want);
-        let ahead = if self.eager { limits.list_ahead_max } else { 1 };
-        if is_stuck || self.timeline.waiting(ahead) < ahead {
-            self.ask_lists(frontier);
-        }
-        self.ask_transactions(is_stuck);
-        self.ask_proof();
-    }
-
     fn ask_proof(&mut self) {
         let Some(Lister::Index { listings, .. }) = &self.lister else { return };
         let is_begun = listings.iter().all(|listing| listing.list.is_begun());
@@ -398,7 +296,7 @@ impl TronReader {
         let Some(question) = self.list_proof.question(is_begun, has_ended) else { return };
         let (source, options) = (self.source.clone(), self.options.clone());
         let about = (self.request.wallet, self.list_proof.top_at());
-        self.flights.push(Box::pin(async move {
+        self.prefetcher.push(Box::pin(async move {
             Event::Confirmed(source.confirm(question, about, &options).await)
         }));
     }
@@ -431,7 +329,7 @@ impl TronReader {
                     let limit = if is_short { limits.refresh_page } else { PAGE_MAX };
                     let mut options = self.options.clone();
                     options.avoid = listing.last_by.filter(|_| listing.list.is_second_look());
-                    self.flights.push(Box::pin(async move {
+                    self.prefetcher.push(Box::pin(async move {
                         let page = source.page(wallet, kind, &cursor, limit, &options).await;
                         Event::Page(number, page)
                     }));
@@ -446,7 +344,7 @@ impl TronReader {
                     *asked += 1;
                     let (source, wallet, options) =
                         (self.source.clone(), self.wallet, self.options.clone());
-                    self.flights.push(Box::pin(async move {
+                    self.prefetcher.push(Box::pin(async move {
                         let found = source.search(&wallet, &planned, &options).await;
                         Event::Searched(planned, found)
                     }));
@@ -456,17 +354,14 @@ impl TronReader {
         }
     }
 
-    fn ask_transactions(&mut self, is_stuck: bool) {
+    fn ask_transactions(&mut self, urgency: Urgency) {
         let limits = &self.source.inner.limits;
-        let readers = self.source.inner.readers.load(Ordering::Relaxed).max(1);
-        let share = (limits.run_ahead_total_max / readers)
-            .min(limits.run_ahead_max)
-            .max(limits.run_ahead_min);
-        let mut window =
-            if self.eager { share } else { self.delivered.clamp(limits.run_ahead_min, share) };
-        if is_stuck {
-            window = window.max(self.timeline.under_way() + 1);
-        }
+        let depth = Depth {
+            min: limits.run_ahead_min,
+            max: limits.run_ahead_max,
+            total_max: limits.run_ahead_total_max,
+        };
+        let window = self.prefetcher.window(depth, self.timeline.under_way(), urgency);
         while self.timeline.under_way() < window {
             let Some(taken) = self.timeline.take() else { return };
             let (source, wallet, mut options) =
@@ -475,7 +370,7 @@ impl TronReader {
             options.lane = options.lane.ranked(u64::MAX - taken.key.0.0);
             let pause = limits.missing_pause * taken.tries;
             let by_block = taken.tries >= limits.missing_tries_max;
-            self.flights.push(Box::pin(async move {
+            self.prefetcher.push(Box::pin(async move {
                 if !pause.is_zero() {
                     sleep(pause).await;
                 }
@@ -496,10 +391,81 @@ impl TronReader {
         let unconfirmed = if is_unconfirmed { Doubts::UNCONFIRMED } else { Doubts::NONE };
         Proof::of(Way::Events).with(Doubts::TRC10).with(self.doubts).with(unconfirmed)
     }
+}
 
-    fn deliver(&mut self) -> Option<RawChunk> {
+impl PrefetchReader for Reading {
+    type Event = Event;
+    type Chunk = RawChunk;
+
+    fn prefetcher(&mut self) -> &mut Prefetcher<Event> {
+        &mut self.prefetcher
+    }
+
+    /// Whether what was read counts follows from whether there are lists at all.
+    fn has_ended(&self) -> bool {
+        self.ended && self.probes.is_none()
+    }
+
+    fn finish(&mut self) -> Result<(), UpstreamError> {
+        self.cut.take().map_or(Ok(()), |first| Err(UpstreamError::HistoryCut { first }))
+    }
+
+    fn request_more(&mut self, urgency: Urgency) {
+        if urgency == Urgency::Ahead && !self.prefetcher.is_eager() {
+            return;
+        }
+        let frontier = self.frontier();
+        let limits = &self.source.inner.limits;
+        let by_events = match &self.lister {
+            Some(Lister::Index { .. }) => false,
+            Some(Lister::Events { .. }) => true,
+            None => return,
+        };
+        let want = if by_events { want_found } else { want_listed };
+        self.timeline.decide(frontier, limits.passed_max, want);
+        let ahead = if self.prefetcher.is_eager() { limits.list_ahead_max } else { 1 };
+        if urgency == Urgency::Stalled || self.timeline.waiting(ahead) < ahead {
+            self.ask_lists(frontier);
+        }
+        self.ask_transactions(urgency);
+        self.ask_proof();
+    }
+
+    fn absorb(&mut self, event: Event) -> Result<(), UpstreamError> {
+        match event {
+            Event::Opened(opening) => {
+                let Opening { high, top_at, low_at, tip } = opening?;
+                (self.tip, self.list_proof) = (tip, ListProof::new(top_at));
+                if high < self.request.low {
+                    self.ended = true;
+                    return Ok(());
+                }
+                self.timeline = Timeline::new(self.request.low, high);
+                if self.source.has_no_lists() && !self.source.may_ask_lists() {
+                    self.search_events();
+                } else {
+                    self.lister = Some(Lister::index(top_at, low_at));
+                }
+                Ok(())
+            }
+            Event::Kept(kept) => self.search_from(kept?),
+            Event::Page(number, page) => self.page(number, page),
+            Event::Probed(has_lists) => {
+                self.probed(has_lists);
+                Ok(())
+            }
+            Event::Confirmed(confirmed) => {
+                self.list_proof.confirm(confirmed?);
+                Ok(())
+            }
+            Event::Searched(windows, found) => self.searched(windows, found),
+            Event::Fetched(key, fetched) => self.fetched(&key, fetched),
+        }
+    }
+
+    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
         if self.is_unproved() {
-            return None;
+            return Ok(None);
         }
         let limits = &self.source.inner.limits;
         let sizes = Sizes {
@@ -508,13 +474,14 @@ impl TronReader {
             passed_max: limits.passed_max,
         };
         let frontier = self.frontier();
-        let Ready { low, high, txs, missing } = self.timeline.deliver(frontier, &sizes)?;
+        let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
+        let Ready { low, high, txs, missing } = ready;
         self.ended = self.timeline.is_done();
-        self.delivered += txs.len();
+        self.prefetcher.count_delivered(txs.len());
         self.chunk_min = (self.chunk_min * 2).min(limits.chunk_max / 2).max(1);
         let by_time = matches!(self.lister, Some(Lister::Index { .. }));
         let proof = if by_time { self.list_proof.proof() } else { self.proof_by_events(low, high) };
-        Some(RawChunk {
+        Ok(Some(RawChunk {
             low,
             high,
             txs: txs.into_iter().map(raw).collect(),
@@ -523,7 +490,7 @@ impl TronReader {
             missing: missing.into_iter().map(|(height, id)| (height, TxId::Tron(id))).collect(),
             accounts: Vec::new(),
             tip: self.tip.take(),
-        })
+        }))
     }
 }
 
@@ -533,11 +500,6 @@ const PROBES_MAX: u32 = 9;
 fn raw(tx: Transaction) -> RawTx {
     let time = tx.time;
     RawTx::Tron(Box::new(tx), time)
-}
-
-fn stalled() -> UpstreamError {
-    let last = "the reading of this wallet stands still".to_owned();
-    UpstreamError::Unavailable { attempts: 0, last }
 }
 
 /// The hint of where a reading goes on: the height it came to, and that block's time.

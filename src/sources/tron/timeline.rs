@@ -4,40 +4,26 @@
 //! the position in their list, and a chunk ends at an entry whose height is known.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::wire::{Row, Seen};
 use crate::decode::evm::Word;
 use crate::decode::tron::Transaction;
 use crate::domain::Height;
+use crate::sources::prefetch::{Fetch, ReorderBuffer};
 
 /// Where an entry stands: newest first, then by id.
 pub(super) type Key = (Reverse<u64>, Word);
 
-#[derive(Debug)]
-enum State {
-    /// Undecided whether it is wanted: not all lists have shown it.
-    New,
-    Waiting {
-        tries: u32,
-    },
-    Asked {
-        tries: u32,
-    },
-    Here(Box<Transaction>),
-    /// No endpoint gives it.
-    Lost,
-    /// Not wanted.
-    Passed,
-}
-
-#[derive(Debug)]
-struct Planned {
+/// What the lists show of an entry.
+#[derive(Debug, Default)]
+struct Listed {
     height: Option<Height>,
     seen: Seen,
-    state: State,
     /// Looked at only to learn how far down it stands.
     is_probe: bool,
+    /// No endpoint gives it.
+    is_lost: bool,
 }
 
 /// An entry to be asked for.
@@ -62,10 +48,8 @@ pub(super) struct Timeline {
     low: Height,
     /// Everything above is delivered.
     next_high: Height,
-    planned: BTreeMap<Key, Planned>,
+    planned: ReorderBuffer<Key, Listed, Box<Transaction>>,
     places: HashMap<Word, u64>,
-    /// Asked for or here: what occupies memory or a request.
-    under_way: usize,
     /// Entries at and above this place are delivered.
     delivered_at: Option<u64>,
     /// Passed over since an entry's height was known last.
@@ -101,9 +85,8 @@ impl Timeline {
         Self {
             low,
             next_high: high,
-            planned: BTreeMap::new(),
+            planned: ReorderBuffer::new(),
             places: HashMap::new(),
-            under_way: 0,
             delivered_at: None,
             passed: 0,
             edge: None,
@@ -127,7 +110,7 @@ impl Timeline {
     }
 
     pub(super) fn under_way(&self) -> usize {
-        self.under_way
+        self.planned.under_way()
     }
 
     /// Adds a list's rows; what is delivered already is left out.
@@ -138,15 +121,10 @@ impl Timeline {
                 continue;
             }
             let at = *self.places.entry(id).or_insert(at);
-            let new = || Planned {
-                height: None,
-                seen: Seen::default(),
-                state: State::New,
-                is_probe: false,
-            };
-            let planned = self.planned.entry((Reverse(at), id)).or_insert_with(new);
-            planned.height = planned.height.or(height);
-            planned.seen.join(seen);
+            let new = || (Listed::default(), Fetch::Undecided);
+            let listed = &mut self.planned.insert_with((Reverse(at), id), new).known;
+            listed.height = listed.height.or(height);
+            listed.seen.join(seen);
         }
     }
 
@@ -162,81 +140,74 @@ impl Timeline {
             return;
         }
         (self.has_new, self.decided_to) = (false, known_to);
-        for ((Reverse(at), _), planned) in &mut self.planned {
+        for ((Reverse(at), _), slot) in self.planned.iter_mut() {
             if frontier.is_some_and(|frontier| *at <= frontier) {
                 return;
             }
-            let State::New = planned.state else { continue };
-            let too_low = planned.height.is_some_and(|height| height < self.low);
-            let is_wanted = !too_low && want(&planned.seen) == Relevance::Fetch;
-            self.passed = if is_wanted || planned.height.is_some() { 0 } else { self.passed + 1 };
-            planned.is_probe = self.passed >= passed_max;
-            if planned.is_probe {
+            let Fetch::Undecided = slot.fetch else { continue };
+            let listed = &mut slot.known;
+            let too_low = listed.height.is_some_and(|height| height < self.low);
+            let is_wanted = !too_low && want(&listed.seen) == Relevance::Fetch;
+            self.passed = if is_wanted || listed.height.is_some() { 0 } else { self.passed + 1 };
+            listed.is_probe = self.passed >= passed_max;
+            if listed.is_probe {
                 self.passed = 0;
             }
-            planned.state = if is_wanted || planned.is_probe {
-                State::Waiting { tries: 0 }
+            slot.fetch = if is_wanted || listed.is_probe {
+                Fetch::Waiting { retries: 0 }
             } else {
-                State::Passed
+                Fetch::Passed
             };
         }
     }
 
     /// Entries that wait to be asked for, counted up to `most`.
     pub(super) fn waiting(&self, most: usize) -> usize {
-        let waits = |planned: &&Planned| matches!(planned.state, State::Waiting { .. });
-        self.planned.values().filter(waits).take(most).count()
+        self.planned.values().filter(|slot| slot.is_waiting()).take(most).count()
     }
 
     /// The next entry to ask for.
     pub(super) fn take(&mut self) -> Option<Taken> {
-        let waits = |planned: &Planned| matches!(planned.state, State::Waiting { .. });
-        let (key, planned) = self.planned.iter_mut().find(|(_, planned)| waits(planned))?;
-        let State::Waiting { tries } = planned.state else { return None };
-        planned.state = State::Asked { tries };
-        self.under_way += 1;
-        let (seen, is_probe) = (planned.seen.clone(), planned.is_probe);
-        Some(Taken { key: *key, height: planned.height, seen, tries, is_probe })
+        let (keys, tries) = self.planned.take_waiting(1);
+        let key = keys.into_iter().next()?;
+        let listed = &self.planned.get_mut(&key)?.known;
+        let (height, seen, is_probe) = (listed.height, listed.seen.clone(), listed.is_probe);
+        Some(Taken { key, height, seen, tries, is_probe })
     }
 
     /// A transaction has come.
     pub(super) fn put(&mut self, key: &Key, tx: Box<Transaction>) {
-        if let Some(planned) = self.planned.get_mut(key) {
-            planned.height = Some(tx.call.block);
-            planned.state = State::Here(tx);
+        if let Some(slot) = self.planned.get_mut(key) {
+            slot.known.height = Some(tx.call.block);
+            self.planned.put(key, tx);
         }
     }
 
     /// It proved not to be wanted.
     pub(super) fn pass(&mut self, key: &Key, height: Option<Height>) {
-        if let Some(planned) = self.planned.get_mut(key) {
-            planned.height = planned.height.or(height);
-            planned.state = State::Passed;
-            self.under_way -= 1;
+        if let Some(slot) = self.planned.get_mut(key) {
+            slot.known.height = slot.known.height.or(height);
+            self.planned.pass(key);
         }
     }
 
     /// No endpoint gives it, which is listed in the block of this height.
     pub(super) fn lose(&mut self, key: &Key, height: Height) {
-        if let Some(planned) = self.planned.get_mut(key) {
-            (planned.height, planned.state) = (Some(height), State::Lost);
-            self.under_way -= 1;
+        if let Some(slot) = self.planned.get_mut(key) {
+            (slot.known.height, slot.known.is_lost) = (Some(height), true);
+            self.planned.pass(key);
         }
     }
 
     /// No node gave it: it waits again. Returns how often it was tried.
     pub(super) fn put_back(&mut self, key: &Key) -> u32 {
-        let Some(planned) = self.planned.get_mut(key) else { return 0 };
-        let State::Asked { tries } = planned.state else { return 0 };
-        planned.state = State::Waiting { tries: tries + 1 };
-        self.under_way -= 1;
-        tries + 1
+        self.planned.put_back(key)
     }
 
     /// The highest place that is known to lie below the wanted heights; 0 where none is.
     pub(super) fn floor(&self) -> u64 {
-        let below = |planned: &Planned| planned.height.is_some_and(|height| height < self.low);
-        let found = self.planned.iter().find(|(_, planned)| below(planned));
+        let below = |listed: &Listed| listed.height.is_some_and(|height| height < self.low);
+        let found = self.planned.iter().find(|(_, slot)| below(&slot.known));
         found.map_or(0, |((Reverse(at), _), _)| *at)
     }
 
@@ -251,7 +222,7 @@ impl Timeline {
         let mut pending = None;
         let mut previous = None;
         let mut complete = frontier.is_none();
-        for ((Reverse(at), _), planned) in &self.planned {
+        for ((Reverse(at), _), slot) in self.planned.iter() {
             if previous != Some(*at) {
                 // All of one moment is settled: it may end the chunk.
                 if let Some(edge) = pending.take() {
@@ -264,25 +235,26 @@ impl Timeline {
             }
             previous = Some(*at);
             let unknown = frontier.is_some_and(|frontier| *at <= frontier);
-            match &planned.state {
+            match &slot.fetch {
                 _ if unknown => {
                     complete = false;
                     break;
                 }
-                State::Here(_) | State::Lost => here += 1,
-                State::Passed => passed += 1,
-                State::New | State::Waiting { .. } | State::Asked { .. } => {
+                Fetch::Ready(_) => here += 1,
+                Fetch::Passed if slot.known.is_lost => here += 1,
+                Fetch::Passed => passed += 1,
+                Fetch::Undecided | Fetch::Waiting { .. } | Fetch::InFlight { .. } => {
                     (complete, pending) = (false, None);
                     break;
                 }
             }
             // An entry above what is wanted ends nothing.
-            let wanted = planned.height.filter(|height| *height <= self.next_high);
+            let wanted = slot.known.height.filter(|height| *height <= self.next_high);
             pending = wanted.map(|height| (height, *at, here, passed)).or(pending);
         }
         let cut = pending.or(cut);
         if complete {
-            let lowest = self.planned.keys().next_back().map(|(Reverse(at), _)| *at);
+            let lowest = self.planned.iter().next_back().map(|((Reverse(at), _), _)| *at);
             return Some(self.take_chunk(self.low, lowest));
         }
         let (height, at, here, passed) = cut?;
@@ -291,7 +263,7 @@ impl Timeline {
         }
         let enough = match here {
             0 => passed >= sizes.passed_max,
-            count => count >= sizes.chunk_min || !self.is_asked_for(),
+            count => count >= sizes.chunk_min || !self.planned.has_in_flight(),
         };
         enough.then(|| {
             self.edge = Some((height, at));
@@ -299,32 +271,25 @@ impl Timeline {
         })
     }
 
-    fn is_asked_for(&self) -> bool {
-        self.planned.values().any(|planned| matches!(planned.state, State::Asked { .. }))
-    }
-
     /// Takes all at and above a place as the chunk that ends at a height.
     fn take_chunk(&mut self, low: Height, at: Option<u64>) -> Ready {
         let high = self.next_high;
-        let rest = match at.and_then(|at| at.checked_sub(1)) {
-            Some(below) => self.planned.split_off(&(Reverse(below), [0; 32])),
-            None => BTreeMap::new(),
-        };
-        let taken = std::mem::replace(&mut self.planned, rest);
+        let below = at.and_then(|at| at.checked_sub(1)).map(|below| (Reverse(below), [0; 32]));
         let (mut txs, mut missing) = (Vec::new(), Vec::new());
-        for ((_, id), planned) in taken {
+        for ((_, id), slot) in self.planned.take_before(below.as_ref()) {
             self.places.remove(&id);
             // Of a list ordered by time, some may stand outside.
             let is_inside = |height: &Height| (low..=high).contains(height);
-            match planned.state {
-                State::Here(tx) => {
-                    self.under_way -= 1;
-                    txs.extend(Some(*tx).filter(|tx| is_inside(&tx.call.block)));
+            match slot.fetch {
+                Fetch::Ready(tx) => txs.extend(Some(*tx).filter(|tx| is_inside(&tx.call.block))),
+                Fetch::Passed if slot.known.is_lost => {
+                    let height = slot.known.height.filter(is_inside);
+                    missing.extend(height.map(|height| (height, id)));
                 }
-                State::Lost => {
-                    missing.extend(planned.height.filter(is_inside).map(|height| (height, id)));
-                }
-                State::New | State::Waiting { .. } | State::Asked { .. } | State::Passed => {}
+                Fetch::Undecided
+                | Fetch::Waiting { .. }
+                | Fetch::InFlight { .. }
+                | Fetch::Passed => {}
             }
         }
         txs.sort_by_key(|tx| Reverse(tx.call.block));

@@ -113,7 +113,10 @@ impl TronSource {
         lane: &Lane,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
         let mut options = CallOptions::new(lane.clone());
-        let until = Instant::now() + self.inner.limits.tokens_wait;
+        let limits = &self.inner.limits;
+        let is_paced = self.inner.pool.calls_at_once() < limits.tokens_batch;
+        let until =
+            Instant::now() + if is_paced { limits.tokens_wait_paced } else { limits.tokens_wait };
         let mut all: Vec<Open> = mints.iter().copied().map(Open::new).collect();
         let mut failure = None;
         for _ in 0..self.inner.limits.token_rounds {

@@ -1,0 +1,85 @@
+//! Joins a chunk with those below it while a trade below may give its lowest rows a value.
+//!
+//! A row of one token for another may have its value by a trade of the wallet within a minute. Where
+//! a chunk ends inside that minute, the value would depend on where the source cuts its chunks.
+
+use tokio::time::{Instant, timeout_at};
+
+use super::ingest::{DecodedChunk, Ingest};
+use super::pump::Pump;
+use super::valuing::TOKEN_AGE_MAX;
+use crate::decode::DecodedTrade;
+use crate::registry::Chain;
+use crate::sources::RawChunk;
+
+/// Waits for the chunks below for a bounded time, and joins a bounded number of transactions.
+pub(super) async fn join_below(
+    ingest: &Ingest<'_>,
+    pump: &mut Pump,
+    mut upper: DecodedChunk,
+) -> DecodedChunk {
+    let limits = &ingest.inner.limits;
+    let until = Instant::now() + limits.neighbours_wait;
+    let Some(chain) = ingest.inner.registry.chain(ingest.record.wallet.chain) else { return upper };
+    while upper.raw.low > pump.low
+        && upper.raw.txs.len() < limits.neighbours_max
+        && is_open(chain, &upper)
+    {
+        let next = pump.next_if(|next| joins(&upper.raw, next));
+        let Ok(Some(lower)) = timeout_at(until, next).await else { break };
+        upper.join(ingest.decode(lower).await);
+    }
+    upper
+}
+
+/// Whether one chunk stands right below another, and was read in the same way.
+fn joins(upper: &RawChunk, lower: &RawChunk) -> bool {
+    lower.high.checked_add(1) == Some(upper.low) && lower.proof == upper.proof
+}
+
+/// Whether a trade below the chunk could be within the time that values a row without a value.
+fn is_open(chain: &Chain, chunk: &DecodedChunk) -> bool {
+    let Some((_, oldest)) = chunk.reached() else { return false };
+    let last = oldest.0.saturating_add(TOKEN_AGE_MAX);
+    chunk.trades_until(last).any(|trades| wants_neighbour(chain, trades))
+}
+
+/// One token for another without a value, where the chain's reference pools give none either.
+fn wants_neighbour(chain: &Chain, trades: &[DecodedTrade]) -> bool {
+    let [one, other] = trades else { return false };
+    let is_priced = |trade: &DecodedTrade| {
+        !chain.reference_pools.is_empty() && chain.stablecoins.contains(&trade.mint)
+    };
+    one.side != other.side
+        && trades.iter().all(|trade| trade.native.is_none() && trade.units.is_some())
+        && !trades.iter().any(is_priced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Address, Side, Units};
+    use crate::registry::Registry;
+
+    fn trade(side: Side, mint: Address, native: Option<u64>) -> DecodedTrade {
+        let native = native.map(Units::from);
+        DecodedTrade { side, mint, units: Some(Units::from(1)), native, venue: "V".into() }
+    }
+
+    #[test]
+    fn only_a_token_for_a_token_without_a_value_waits_for_the_trades_below() {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("eth").unwrap();
+        let (one, other) = (Address::Evm([1; 20]), Address::Evm([2; 20]));
+        let swap = |a: Option<u64>, b: Option<u64>, got: Address| {
+            [trade(Side::Sell, one, a), trade(Side::Buy, got, b)]
+        };
+        assert!(wants_neighbour(chain, &swap(None, None, other)));
+        assert!(!wants_neighbour(chain, &swap(Some(5), Some(5), other)));
+        assert!(!wants_neighbour(chain, &swap(None, None, other)[..1]));
+        // The reference pools price it.
+        let dollar = *chain.stablecoins.first().unwrap();
+        assert!(!chain.reference_pools.is_empty());
+        assert!(!wants_neighbour(chain, &swap(None, None, dollar)));
+    }
+}

@@ -1,0 +1,220 @@
+//! Pure: the reorder buffer of a prefetcher. Entries are requested and arrive in any order, and
+//! leave in the order of their keys.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::{Entry, Values};
+
+/// Where one entry stands.
+#[derive(Debug)]
+pub(in crate::sources) enum Fetch<T> {
+    /// Not decided whether it is requested.
+    Undecided,
+    Waiting {
+        retries: u32,
+    },
+    InFlight {
+        retries: u32,
+    },
+    Ready(T),
+    /// There is nothing to hand out of it.
+    Passed,
+}
+
+#[derive(Debug)]
+pub(in crate::sources) struct Slot<Q, T> {
+    /// What is known of it without a request.
+    pub(in crate::sources) known: Q,
+    pub(in crate::sources) fetch: Fetch<T>,
+}
+
+impl<Q, T> Slot<Q, T> {
+    pub(in crate::sources) fn is_waiting(&self) -> bool {
+        matches!(self.fetch, Fetch::Waiting { .. })
+    }
+}
+
+/// Entries that have not left, in the order of their keys.
+#[derive(Debug)]
+pub(in crate::sources) struct ReorderBuffer<K, Q, T> {
+    slots: BTreeMap<K, Slot<Q, T>>,
+    /// In flight or ready: what occupies a request or memory.
+    under_way: usize,
+}
+
+impl<K: Ord + Copy, Q, T> ReorderBuffer<K, Q, T> {
+    pub(in crate::sources) fn new() -> Self {
+        Self { slots: BTreeMap::new(), under_way: 0 }
+    }
+
+    pub(in crate::sources) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(in crate::sources) fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    pub(in crate::sources) fn has_in_flight(&self) -> bool {
+        self.slots.values().any(|slot| matches!(slot.fetch, Fetch::InFlight { .. }))
+    }
+
+    pub(in crate::sources) fn iter(&self) -> std::collections::btree_map::Iter<'_, K, Slot<Q, T>> {
+        self.slots.iter()
+    }
+
+    pub(in crate::sources) fn iter_mut(
+        &mut self,
+    ) -> std::collections::btree_map::IterMut<'_, K, Slot<Q, T>> {
+        self.slots.iter_mut()
+    }
+
+    pub(in crate::sources) fn values(&self) -> Values<'_, K, Slot<Q, T>> {
+        self.slots.values()
+    }
+
+    pub(in crate::sources) fn get_mut(&mut self, key: &K) -> Option<&mut Slot<Q, T>> {
+        self.slots.get_mut(key)
+    }
+
+    /// The entry of a key; a new one is undecided or waits.
+    pub(in crate::sources) fn insert_with(
+        &mut self,
+        key: K,
+        new: impl FnOnce() -> (Q, Fetch<T>),
+    ) -> &mut Slot<Q, T> {
+        match self.slots.entry(key) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let (known, fetch) = new();
+                let is_under_way = matches!(fetch, Fetch::InFlight { .. } | Fetch::Ready(_));
+                self.under_way += usize::from(is_under_way);
+                entry.insert(Slot { known, fetch })
+            }
+        }
+    }
+
+    /// Takes up to `count` waiting entries as in flight, in order, that were retried equally often.
+    pub(in crate::sources) fn take_waiting(&mut self, count: usize) -> (Vec<K>, u32) {
+        let (mut taken, mut of_retries) = (Vec::new(), None);
+        for (key, slot) in &mut self.slots {
+            if taken.len() >= count {
+                break;
+            }
+            let Fetch::Waiting { retries } = slot.fetch else { continue };
+            if *of_retries.get_or_insert(retries) != retries {
+                continue;
+            }
+            slot.fetch = Fetch::InFlight { retries };
+            taken.push(*key);
+        }
+        self.under_way += taken.len();
+        (taken, of_retries.unwrap_or(0))
+    }
+
+    /// The result of an entry in flight.
+    pub(in crate::sources) fn put(&mut self, key: &K, result: T) {
+        if let Some(slot) = self.slots.get_mut(key)
+            && matches!(slot.fetch, Fetch::InFlight { .. })
+        {
+            slot.fetch = Fetch::Ready(result);
+        }
+    }
+
+    /// No endpoint returned it: it waits again. Returns how often it was retried.
+    pub(in crate::sources) fn put_back(&mut self, key: &K) -> u32 {
+        let Some(slot) = self.slots.get_mut(key) else { return 0 };
+        let Fetch::InFlight { retries } = slot.fetch else { return 0 };
+        slot.fetch = Fetch::Waiting { retries: retries + 1 };
+        self.under_way -= 1;
+        retries + 1
+    }
+
+    /// An entry in flight of which there is nothing to hand out.
+    pub(in crate::sources) fn pass(&mut self, key: &K) {
+        if let Some(slot) = self.slots.get_mut(key)
+            && matches!(slot.fetch, Fetch::InFlight { .. })
+        {
+            slot.fetch = Fetch::Passed;
+            self.under_way -= 1;
+        }
+    }
+
+    /// Takes the first entry, where it is ready.
+    pub(in crate::sources) fn pop_ready(&mut self) -> Option<(Q, T)> {
+        let first = self.slots.first_entry()?;
+        matches!(first.get().fetch, Fetch::Ready(_)).then_some(())?;
+        let Slot { known, fetch } = first.remove();
+        let Fetch::Ready(result) = fetch else { return None };
+        self.under_way -= 1;
+        Some((known, result))
+    }
+
+    /// Takes all entries before this key, or all.
+    pub(in crate::sources) fn take_before(&mut self, key: Option<&K>) -> BTreeMap<K, Slot<Q, T>> {
+        let rest = key.map(|key| self.slots.split_off(key)).unwrap_or_default();
+        let taken = std::mem::replace(&mut self.slots, rest);
+        let is_under_way =
+            |slot: &&Slot<Q, T>| matches!(slot.fetch, Fetch::InFlight { .. } | Fetch::Ready(_));
+        self.under_way -= taken.values().filter(is_under_way).count();
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn buffer(count: u8) -> ReorderBuffer<u8, (), u8> {
+        let mut buffer = ReorderBuffer::new();
+        for key in 0..count {
+            buffer.insert_with(key, || ((), Fetch::Waiting { retries: 0 }));
+        }
+        buffer
+    }
+
+    #[test]
+    fn entries_leave_in_order_however_they_arrive() {
+        let mut buffer = buffer(3);
+        assert_eq!(buffer.take_waiting(2), (vec![0, 1], 0));
+        buffer.put(&1, 11);
+        assert_eq!(buffer.pop_ready(), None);
+        buffer.put(&0, 10);
+        assert_eq!((buffer.pop_ready(), buffer.pop_ready()), (Some(((), 10)), Some(((), 11))));
+        assert_eq!((buffer.pop_ready(), buffer.under_way(), buffer.len()), (None, 0, 1));
+    }
+
+    #[test]
+    fn retries_are_requested_apart_from_first_requests() {
+        let mut buffer = buffer(3);
+        buffer.take_waiting(1);
+        assert_eq!(buffer.put_back(&0), 1);
+        assert_eq!(buffer.take_waiting(3), (vec![0], 1));
+        assert_eq!(buffer.take_waiting(3), (vec![1, 2], 0));
+    }
+
+    proptest! {
+        /// What is under way is always the number of entries in flight or ready.
+        #[test]
+        fn the_depth_is_counted_exactly(
+            steps in proptest::collection::vec((0_u8..6, 0_u8..20), 0..60),
+        ) {
+            let mut buffer = buffer(20);
+            for (what, key) in steps {
+                match what {
+                    0 => drop(buffer.take_waiting(usize::from(key % 4))),
+                    1 => buffer.put(&key, key),
+                    2 => drop(buffer.put_back(&key)),
+                    3 => buffer.pass(&key),
+                    4 => drop(buffer.pop_ready()),
+                    _ => drop(buffer.take_before(Some(&(key / 8)))),
+                }
+                let counts = |slot: &&Slot<(), u8>| {
+                    matches!(slot.fetch, Fetch::InFlight { .. } | Fetch::Ready(_))
+                };
+                prop_assert_eq!(buffer.under_way(), buffer.values().filter(counts).count());
+            }
+        }
+    }
+}
