@@ -13,12 +13,11 @@ use super::descriptors::{fit, raise};
 use super::engine::capacity;
 use super::errors::CliError;
 use super::serve::api_limits;
-use super::sources::source;
+use super::sources::{Nodes, source};
 use crate::api::Api;
 use crate::domain::ChainId;
 use crate::history::History;
 use crate::registry::Registry;
-use crate::rpc::Transport;
 use crate::sources::Source;
 
 /// Reads and merges all layers of the configuration.
@@ -58,7 +57,7 @@ pub(super) struct Reload {
     /// As it is in force.
     pub(super) running: Mutex<Config>,
     pub(super) registry: Arc<Registry>,
-    pub(super) transport: Arc<dyn Transport>,
+    pub(super) nodes: Nodes,
     pub(super) history: History,
     pub(super) api: Api,
     pub(super) access: Option<Arc<AccessFile>>,
@@ -85,7 +84,7 @@ impl Reload {
         let mut sources: HashMap<ChainId, Option<Source>> = HashMap::new();
         for slug in &chains {
             let Some(chain) = self.registry.chain_named(slug) else { continue };
-            sources.insert(chain.id, source(&next, chain, &self.registry, &self.transport)?);
+            sources.insert(chain.id, source(&next, chain, &self.registry, &self.nodes)?);
             changed.push(format!("chains.{slug}"));
         }
         self.api.set_limits(fit(api_limits(&next), raise()));

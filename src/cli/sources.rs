@@ -12,11 +12,26 @@ use super::secret::SecretUrl;
 use super::units::Rate;
 use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
-use crate::rpc::{EndpointConfig, Pool, PoolLimits, SecretText, Transport};
+use crate::rpc::{EndpointConfig, Pool, PoolLimits, RateShare, SecretText, Transport};
 use crate::sources::{
     Candles, Discovery, EvmLimits, EvmParts, EvmSource, SolanaLimits, SolanaSource, Source,
     TronLimits, TronSource,
 };
+
+/// How nodes are reached.
+#[derive(Debug, Clone)]
+pub(super) struct Nodes {
+    pub(super) transport: Arc<dyn Transport>,
+    /// Among how many processes their rates are divided.
+    pub(super) share: RateShare,
+}
+
+impl Nodes {
+    /// For one process alone.
+    pub(super) fn alone(transport: &Arc<dyn Transport>) -> Self {
+        Self { transport: Arc::clone(transport), share: RateShare::default() }
+    }
+}
 
 /// The configured endpoints of a chain, else those of the table.
 pub(super) fn endpoints(config: &Config, chain: &Chain) -> Result<Vec<Endpoint>, CliError> {
@@ -37,11 +52,11 @@ pub(super) fn endpoints(config: &Config, chain: &Chain) -> Result<Vec<Endpoint>,
 pub(super) fn sources(
     config: &Config,
     registry: &Arc<Registry>,
-    transport: &Arc<dyn Transport>,
+    nodes: &Nodes,
 ) -> Result<HashMap<ChainId, Source>, CliError> {
     let mut sources = HashMap::new();
     for chain in registry.chains() {
-        if let Some(source) = source(config, chain, registry, transport)? {
+        if let Some(source) = source(config, chain, registry, nodes)? {
             sources.insert(chain.id, source);
         }
     }
@@ -53,14 +68,14 @@ pub(super) fn source(
     config: &Config,
     chain: &Chain,
     registry: &Arc<Registry>,
-    transport: &Arc<dyn Transport>,
+    nodes: &Nodes,
 ) -> Result<Option<Source>, CliError> {
     let is_off = config.chains.get(&chain.slug).is_some_and(|chain| chain.enabled == Some(false));
     if is_off {
         return Ok(None);
     }
     let endpoints = endpoints(config, chain)?;
-    let rpc = pool(&endpoints, transport, PoolLimits::default())?;
+    let rpc = pool(&endpoints, nodes, PoolLimits::default())?;
     Ok(Some(match chain.family {
         Family::Solana => {
             let genesis_hash = chain.genesis_hash.clone();
@@ -70,7 +85,7 @@ pub(super) fn source(
         Family::Evm => {
             let lists = Lists::of(config, chain)?;
             let list_pool = |list: Option<Endpoint>| {
-                list.map(|list| pool(&[list], transport, PoolLimits::default())).transpose()
+                list.map(|list| pool(&[list], nodes, PoolLimits::default())).transpose()
             };
             Source::Evm(EvmSource::new(EvmParts {
                 chain: chain.clone(),
@@ -96,12 +111,12 @@ pub(super) fn source(
 pub(super) fn candles(
     config: &Config,
     registry: &Registry,
-    transport: &Arc<dyn Transport>,
+    nodes: &Nodes,
 ) -> Result<Option<Candles>, CliError> {
     let Some(url) = &config.prices.candles.0 else { return Ok(None) };
     let rate = Some(config.prices.candles_rate);
     let endpoint = Endpoint { rate, ..Endpoint::plain(url.clone()) };
-    let pool = pool(&[endpoint], transport, PoolLimits::default())?;
+    let pool = pool(&[endpoint], nodes, PoolLimits::default())?;
     Ok(Some(Candles::new(pool, registry)))
 }
 
@@ -182,19 +197,21 @@ fn public_list(url: &str, chain: &Chain) -> Result<Endpoint, CliError> {
 
 pub(super) fn pool(
     endpoints: &[Endpoint],
-    transport: &Arc<dyn Transport>,
+    nodes: &Nodes,
     limits: PoolLimits,
 ) -> Result<Pool, CliError> {
-    let endpoints = endpoints.iter().map(endpoint_config).collect();
+    let endpoint = |endpoint| endpoint_config(endpoint, nodes.share.clone());
+    let endpoints = endpoints.iter().map(endpoint).collect();
     // The pool wants 32 bits of it.
     let seed = u32::try_from(random_seed()? >> 32).unwrap_or_default();
-    Ok(Pool::new(endpoints, Arc::clone(transport), limits, Arc::new(SystemClock), seed))
+    Ok(Pool::new(endpoints, Arc::clone(&nodes.transport), limits, Arc::new(SystemClock), seed))
 }
 
-fn endpoint_config(endpoint: &Endpoint) -> EndpointConfig {
+fn endpoint_config(endpoint: &Endpoint, share: RateShare) -> EndpointConfig {
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     EndpointConfig {
         rate_millihertz: endpoint.rate.map(|rate| u32::try_from(rate.millis).unwrap_or(u32::MAX)),
+        share,
         concurrency: endpoint.concurrency.map(count),
         batch: endpoint.batch.map(count),
         headers: endpoint

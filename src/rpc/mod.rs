@@ -19,6 +19,7 @@ pub(crate) mod scheduler;
 mod secret;
 pub(crate) mod selection;
 mod send;
+mod share;
 pub(crate) mod transport;
 
 pub use ask::{Ask, Reading, Reply};
@@ -29,4 +30,5 @@ pub use limits::PoolLimits;
 pub use pool::{Answer, Call, CallOptions, Pool};
 pub use scheduler::{Lane, Priority};
 pub use secret::{SecretText, SecretUrl};
+pub use share::RateShare;
 pub use transport::{Method, Request, Response, Transport, TransportError};

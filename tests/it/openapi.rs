@@ -305,7 +305,7 @@ fn every_code_of_an_error_is_described() {
         .map(|code| format!("/errors/{code}"))
         .collect();
     let document = document();
-    let told = &document["components"]["schemas"]["Error"]["properties"]["type"]["enum"];
+    let told = &document["components"]["schemas"]["Problem"]["properties"]["type"]["enum"];
     let told: BTreeSet<String> =
         told.as_array().unwrap().iter().map(|code| code.as_str().unwrap().to_owned()).collect();
     assert_eq!(told, codes);

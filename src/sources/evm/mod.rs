@@ -14,6 +14,7 @@ mod explorer_wire;
 mod fees;
 mod fetch;
 mod limits;
+mod list_reach;
 #[cfg(test)]
 mod lists_model;
 #[cfg(test)]
@@ -28,11 +29,13 @@ mod open;
 mod places;
 mod plain;
 mod pool_events;
+mod pool_names;
 mod portal;
 mod portal_wire;
 mod prices;
 mod ranges;
 mod reader;
+mod scan;
 mod single;
 mod subject;
 mod texts;
@@ -185,6 +188,14 @@ impl EvmSource {
         lane: &Lane,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
         tokens::tokens(&self.inner.pool, &self.inner.chain, mints, lane).await
+    }
+
+    pub(super) async fn pool_names(
+        &self,
+        pools: &[Address],
+        lane: &Lane,
+    ) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
+        pool_names::names(&self.inner.pool, pools, lane).await
     }
 
     /// Whose transactions are looked for.

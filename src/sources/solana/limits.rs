@@ -20,6 +20,12 @@ pub struct SolanaLimits {
     pub missing_pause: Duration,
     /// Lower slots that are asked for a block time where a slot has none.
     pub time_slots_max: u64,
+    /// Slots below a full first page from which an estimate asks for further pages (about 33 days, 7
+    /// months and 28 months), and the longest wait for those.
+    pub activity_depths: [u64; 3],
+    pub activity_wait: Duration,
+    /// Newest signatures that a scan asks for of each wallet.
+    pub scan_entries: usize,
     /// Cooldown of an endpoint that contradicts another one.
     pub bench: Duration,
 }
@@ -35,6 +41,9 @@ impl Default for SolanaLimits {
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(300),
             time_slots_max: 8,
+            activity_depths: [6_500_000, 40_000_000, 160_000_000],
+            activity_wait: Duration::from_secs(3),
+            scan_entries: 10,
             bench: Duration::from_secs(600),
         }
     }

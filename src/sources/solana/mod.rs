@@ -15,6 +15,7 @@ mod open;
 mod price_wire;
 mod prices;
 mod reader;
+mod scan;
 mod single;
 mod timeline;
 mod tokens;
