@@ -13,7 +13,7 @@ use super::descriptors::{fit, raise};
 use super::engine::capacity;
 use super::errors::CliError;
 use super::serve::api_limits;
-use super::sources::source;
+use super::sources::{SharedRates, source};
 use crate::api::Api;
 use crate::domain::ChainId;
 use crate::history::History;
@@ -82,10 +82,13 @@ impl Reload {
             restart.push(format!("chains.{slug}"));
             keep(&mut next.chains, slug, &running.chains);
         }
+        // Apart from the chains that stay as they are.
+        let shared = SharedRates::default();
         let mut sources: HashMap<ChainId, Option<Source>> = HashMap::new();
         for slug in &chains {
             let Some(chain) = self.registry.chain_named(slug) else { continue };
-            sources.insert(chain.id, source(&next, chain, &self.registry, &self.transport)?);
+            let outside = (&self.transport, &shared);
+            sources.insert(chain.id, source(&next, chain, &self.registry, outside)?);
             changed.push(format!("chains.{slug}"));
         }
         self.api.set_limits(fit(api_limits(&next), raise()));

@@ -1,7 +1,7 @@
 //! The sources of the chains: endpoints as configured, or as the chain table has them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::clock::SystemClock;
 use super::config::Config;
@@ -12,7 +12,7 @@ use super::secret::SecretUrl;
 use super::units::Rate;
 use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
-use crate::rpc::{EndpointConfig, Pool, PoolLimits, SecretText, Transport};
+use crate::rpc::{EndpointConfig, Pool, PoolLimits, RateAccount, SecretText, Transport};
 use crate::sources::{
     Candles, Discovery, EvmLimits, EvmParts, EvmSource, SolanaLimits, SolanaSource, Source,
     TronLimits, TronSource,
@@ -39,9 +39,9 @@ pub(super) fn sources(
     registry: &Arc<Registry>,
     transport: &Arc<dyn Transport>,
 ) -> Result<HashMap<ChainId, Source>, CliError> {
-    let mut sources = HashMap::new();
+    let (mut sources, shared) = (HashMap::new(), SharedRates::default());
     for chain in registry.chains() {
-        if let Some(source) = source(config, chain, registry, transport)? {
+        if let Some(source) = source(config, chain, registry, (transport, &shared))? {
             sources.insert(chain.id, source);
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn source(
     config: &Config,
     chain: &Chain,
     registry: &Arc<Registry>,
-    transport: &Arc<dyn Transport>,
+    (transport, shared): (&Arc<dyn Transport>, &SharedRates),
 ) -> Result<Option<Source>, CliError> {
     let is_off = config.chains.get(&chain.slug).is_some_and(|chain| chain.enabled == Some(false));
     if is_off {
@@ -70,7 +70,8 @@ pub(super) fn source(
         Family::Evm => {
             let lists = Lists::of(config, chain)?;
             let list_pool = |list: Option<Endpoint>| {
-                list.map(|list| pool(&[list], transport, PoolLimits::default())).transpose()
+                let pool = |list| shared.pool(&list, transport);
+                list.map(pool).transpose()
             };
             Source::Evm(EvmSource::new(EvmParts {
                 chain: chain.clone(),
@@ -90,6 +91,31 @@ pub(super) fn source(
             Source::Tron(TronSource::new(rpc, chain, limits))
         }
     }))
+}
+
+/// Gateways and indexes count the requests of one address, or of one key, over all chains.
+#[derive(Default)]
+pub(super) struct SharedRates(Mutex<HashMap<String, RateAccount>>);
+
+impl SharedRates {
+    /// What a list's rate is counted by: its host, and its key where it has one.
+    fn account(&self, list: &Endpoint) -> RateAccount {
+        let url = list.url.expose();
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let host = place.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        let key = query.split('&').find(|part| part.to_lowercase().starts_with("apikey="));
+        let name = format!("{host} {}", key.unwrap_or_default());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(name).or_default().clone()
+    }
+
+    fn pool(&self, list: &Endpoint, transport: &Arc<dyn Transport>) -> Result<Pool, CliError> {
+        let rate_account = Some(self.account(list));
+        let endpoint = EndpointConfig { rate_account, ..endpoint_config(list) };
+        // Answers of a gateway are cut at about 32 MB (docs/nodes.md).
+        let limits = PoolLimits { body_bytes_max: 48 << 20, ..PoolLimits::default() };
+        pool_of(vec![endpoint], transport, limits)
+    }
 }
 
 /// The price service, where one is configured.
@@ -185,7 +211,14 @@ pub(super) fn pool(
     transport: &Arc<dyn Transport>,
     limits: PoolLimits,
 ) -> Result<Pool, CliError> {
-    let endpoints = endpoints.iter().map(endpoint_config).collect();
+    pool_of(endpoints.iter().map(endpoint_config).collect(), transport, limits)
+}
+
+fn pool_of(
+    endpoints: Vec<EndpointConfig>,
+    transport: &Arc<dyn Transport>,
+    limits: PoolLimits,
+) -> Result<Pool, CliError> {
     // The pool wants 32 bits of it.
     let seed = u32::try_from(random_seed()? >> 32).unwrap_or_default();
     Ok(Pool::new(endpoints, Arc::clone(transport), limits, Arc::new(SystemClock), seed))

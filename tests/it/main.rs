@@ -76,6 +76,7 @@ mod rpc_trouble;
 mod shared;
 mod sim;
 mod site;
+mod solana_pages;
 mod solana_source;
 mod store;
 mod store_files;

@@ -24,6 +24,10 @@ pub struct EvmLimits {
     /// Blocks below an endpoint's newest known head that it is asked about without its head in the same
     /// request: another server behind its address may not have come so far.
     pub log_head_margin: u64,
+    /// Windows of a gateway that one reader reads at once, after the first.
+    pub portal_windows_max: usize,
+    /// Wanted transactions of one block from which on they are requested by the block.
+    pub block_candidates_min: usize,
     /// Tries for a transaction that no node gives, and the pause before each, times its number.
     pub missing_tries_max: u32,
     pub missing_pause: Duration,
@@ -55,6 +59,8 @@ impl Default for EvmLimits {
             log_windows_small: 16,
             log_queries_max: 64,
             log_head_margin: 4_096,
+            portal_windows_max: 3,
+            block_candidates_min: 2,
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(500),
             list_rest_first: Duration::from_secs(2),
