@@ -9,7 +9,7 @@ import { Disposals } from "./disposals.js";
 import { FORMATS, disposalsBlob, save, toBlob } from "./export.js";
 import { Figures } from "./figures.js";
 import { Filters } from "./filters.js";
-import { day, whole } from "./format.js";
+import { day, duration, whole } from "./format.js";
 import { forgetKey, isLasting, saveKey, saveTheme, savedKey, setLasting } from "./keys.js";
 import { METHODS } from "./lots.js";
 import { Panel } from "./panel.js";
@@ -215,6 +215,8 @@ function showProgress() {
   const part = session.progress();
   if (part === null && session.isReading) by("progress").removeAttribute("value");
   else by("progress").value = part ?? 0;
+  const left = session.state === "reading" ? session.secondsLeft() : null;
+  by("left").textContent = left === null ? "" : ` about ${duration(left)} left`;
   by("expected").textContent = part !== null && part < 1 ? ` of about ${whole(session.expected)}` : "";
 }
 

@@ -61,3 +61,10 @@ export function percent(part, all) {
 export function middle(text, chars) {
   return text.length <= chars * 2 + 1 ? text : `${text.slice(0, chars)}…${text.slice(-chars)}`;
 }
+
+/** Seconds as people say them, in one unit. */
+export function duration(seconds) {
+  if (seconds < 90) return `${seconds} s`;
+  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
+  return `${Math.round(seconds / 3600)} h`;
+}

@@ -152,4 +152,11 @@ export class Session {
     const [first, last] = [this.marks[0], this.marks.at(-1)];
     return Math.round(((last.count - first.count) * 1000) / Math.max(now - first.at, 1));
   }
+
+  /** About how many seconds the rest takes at the rate of late; `null` where that is not known. */
+  secondsLeft() {
+    const rate = this.rate();
+    if (this.isWhole || !rate || this.expected === null || this.rows.length >= this.expected) return null;
+    return Math.ceil((this.expected - this.rows.length) / rate);
+  }
 }

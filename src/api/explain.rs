@@ -288,6 +288,7 @@ fn why(why: Why) -> (&'static str, &'static str) {
         Why::Rent => ("rent", "put into new accounts of the wallet; it is still the wallet's"),
         Why::RentBack => ("rent given back", "it was the wallet's own before"),
         Why::Follows => ("follows", "minted or burnt in step with a token that was exchanged"),
+        Why::GasSponsor => ("gas sponsor", "a sponsor kept it for the network fee that it paid"),
         Why::NotExchanged => ("transfer", "no venue exchanged this token"),
         Why::SidePayment => (
             "beside the trade",

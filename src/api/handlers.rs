@@ -502,7 +502,7 @@ async fn ready(call: &Call) -> Response {
     let draining = call.app.draining.load(Ordering::Relaxed) || history.tasks().is_cancelled();
     let (code, status) = match draining {
         true => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
-        false if history.store_stats().await.is_err() => {
+        false if !history.is_ready().await => {
             (StatusCode::SERVICE_UNAVAILABLE, "store unavailable")
         }
         false => (StatusCode::OK, "ready"),

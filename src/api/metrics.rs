@@ -13,7 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::history::{History, StoreStats};
+use crate::history::{History, StoreFailure, StoreStats};
 
 /// Seconds until an answer begins: stored pages take milliseconds, live ones up to `page_wait`.
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 5.0, 10.0, 30.0];
@@ -143,6 +143,13 @@ impl Collector for Collected {
                 "Stored transactions that two later reads did not show",
                 &metrics.audit_unseen,
             ),
+            ("follow_scans", "Scans of a chain for its followed wallets", &metrics.scans),
+            ("follow_scans_failed", "Such scans that failed", &metrics.scans_failed),
+            (
+                "follow_scans_found",
+                "Followed wallets that such scans found to have moved",
+                &metrics.scans_found,
+            ),
         ];
         for (name, help, value) in counters {
             counter(&mut encoder, name, help, value.get())?;
@@ -150,6 +157,8 @@ impl Collector for Collected {
         self.values(&mut encoder)?;
         gauge(&mut encoder, "workers", "Wallets with a worker", metrics.workers.get())?;
         gauge(&mut encoder, "walks", "Open walks", metrics.walks.get())?;
+        let help = "Wallets that are followed by scans of their chain";
+        gauge(&mut encoder, "wallets_followed", help, self.history.followed())?;
         let sizes = *self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stats) = sizes {
             gauge(&mut encoder, "store_file_bytes", "Length of the store", stats.file_bytes)?;
@@ -160,12 +169,25 @@ impl Collector for Collected {
         if let Some(sharing) = self.history.sharing() {
             let help = "Processes that share the store";
             gauge(&mut encoder, "store_processes", help, sharing.processes.into())?;
-            let help = "Calls to the shared store that failed, most of them repeated";
-            counter(&mut encoder, "store_failed_calls", help, sharing.failed_calls)?;
+            failed_calls(&mut encoder, &sharing.failed_calls)?;
         }
         self.capacity(&mut encoder)?;
         self.upstream(&mut encoder)
     }
+}
+
+fn failed_calls(
+    encoder: &mut DescriptorEncoder<'_>,
+    counts: &[(StoreFailure, u64)],
+) -> Result<(), std::fmt::Error> {
+    let help = "Calls to the shared store that failed, most of them repeated";
+    let name = "store_failed_calls";
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (kind, count) in counts {
+        let labels = [("reason", kind.name())];
+        ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
 }
 
 /// One line of the calls to nodes.

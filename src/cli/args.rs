@@ -128,6 +128,9 @@ pub(super) struct DemoArgs {
     /// Trades of the large wallet on each chain
     #[arg(long, value_name = "TRADES", default_value_t = LARGE_TRADES, value_parser = value_parser!(u64).range(1..=LARGE_TRADES_MAX))]
     pub(super) large: u64,
+    /// Seconds between new trades of the large wallet on each chain; without it, it gets none
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..))]
+    pub(super) trade_every: Option<u64>,
     /// Also offer the demo chain's own node interface at this address
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) node: Option<Listen>,

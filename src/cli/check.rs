@@ -13,7 +13,7 @@ use super::config_chains::Endpoint;
 use super::errors::CliError;
 use super::probe::{Finding, ProbeTarget};
 use super::probe_tron::KEY_HEADER;
-use super::sources::{endpoints, pool};
+use super::sources::{Nodes, endpoints, pool};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
 
@@ -91,7 +91,7 @@ async fn check(
         unknown_rounds: 1,
         ..PoolLimits::default()
     };
-    let pool = pool(std::slice::from_ref(endpoint), transport, limits)?;
+    let pool = pool(std::slice::from_ref(endpoint), &Nodes::alone(transport), limits)?;
     let asked = ProbeTarget {
         pool,
         options: CallOptions::new(Lane::new(0, Arc::new(Priority::interactive()))),

@@ -3,10 +3,12 @@
 //! A page is asked for by the cursor of the one before, so a connection that breaks costs one page.
 //! The end is a page that says so, and nothing else is taken for it.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use http::StatusCode;
 use serde::Deserialize;
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::coverage_note::CoverageNote;
@@ -26,6 +28,8 @@ const PAGE_BYTES_MAX: usize = 64 << 20;
 const PAGE_WAIT_MAX: Duration = Duration::from_secs(90);
 /// It is asked for once, and not waited for long.
 const COVERAGE_WAIT_MAX: Duration = Duration::from_secs(5);
+const ESTIMATE_WAIT_MAX: Duration = Duration::from_secs(10);
+const ESTIMATE_BYTES_MAX: usize = 64 << 10;
 /// Failed tries in a row after which the reading ends.
 const TRIES_MAX: u32 = 6;
 const PAUSE_MIN: Duration = Duration::from_millis(500);
@@ -129,13 +133,14 @@ pub(super) async fn read(
         has_answered: false,
         news_at: Instant::now(),
     };
-    let stop = signals::stop()?;
-    tokio::pin!(stop);
+    let (stop, expected) = (signals::stop()?, expect(asked, progress));
+    tokio::pin!(stop, expected);
     let outcome = loop {
         let left = asked.limit.map_or(PAGE_ROWS, |limit| limit.saturating_sub(writer.written()));
         let url = asked.page_url(left.min(PAGE_ROWS), reading.cursor.as_deref());
         let page = tokio::select! {
             page = page(asked, &url, reading.has_answered) => page,
+            never = &mut expected => match never {},
             () = &mut stop => Err(Miss::Passing("stopped".to_owned(), Duration::ZERO)),
         };
         let page = match page {
@@ -161,6 +166,32 @@ pub(super) async fn read(
         }
     };
     Ok(Outcome { coverage: coverage(asked).await, ..outcome })
+}
+
+#[derive(Deserialize)]
+struct Estimates {
+    addresses: Vec<Estimate>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Estimate {
+    estimated_trade_count: u64,
+}
+
+/// Asks for an estimate of the size where progress is shown; never ready. A server may refuse it.
+async fn expect(asked: &ClientRequest, progress: &Progress) -> Infallible {
+    if progress.is_shown() {
+        let body = json!({"addresses": [asked.address.to_string()], "chain": asked.chain});
+        let url = format!("{}/v1/billing/estimate", asked.base.expose());
+        let body = body.to_string().into();
+        let answer = asked.client.post(&url, body, ESTIMATE_WAIT_MAX, ESTIMATE_BYTES_MAX).await;
+        let read = answer.ok().and_then(|answer| serde_json::from_slice(&answer.body).ok());
+        if let Some(Estimates { addresses }) = read {
+            addresses.iter().for_each(|one| progress.expect(one.estimated_trade_count));
+        }
+    }
+    std::future::pending().await
 }
 
 /// Servers of an earlier version have none.

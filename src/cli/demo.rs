@@ -107,6 +107,7 @@ pub(super) async fn run(
     let chains = DemoChains::new(args.seed, &registry);
     let wallets = chains.add_samples(args.large);
     follow_clock(&chains);
+    let live = chains.add_live();
     let hosted = chains.nodes().into_iter().map(|(path, node)| (format!("{HOST}/{path}"), node));
     let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(hosted));
     // What is configured is about real chains.
@@ -117,10 +118,15 @@ pub(super) async fn run(
     drop(keys);
     let serving = Serving::open(&config, registry, &transport, None).await?;
     serving.tasks().spawn(move_heads(chains.clone(), serving.tasks().clone()));
+    if let Some(seconds) = args.trade_every {
+        let large = wallets.iter().filter(|wallet| wallet.name != SAMPLE_NAME).cloned().collect();
+        let every = Duration::from_secs(seconds);
+        serving.tasks().spawn(trade_on(chains.clone(), large, every, serving.tasks().clone()));
+    }
     if let Some(listen) = args.node {
         offer_nodes(listen, &chains, serving.tasks()).await?;
     }
-    introduce(&serving.url, &key, &wallets);
+    introduce(&serving.url, &key, &wallets, &live);
     announce(&serving.url)?;
     serving.run().await
 }
@@ -165,6 +171,18 @@ async fn move_heads(chains: DemoChains, tasks: Tasks) {
     }
 }
 
+/// New trades of wallets until the demo stops; a restarted demo does not have them.
+async fn trade_on(chains: DemoChains, wallets: Vec<DemoWallet>, every: Duration, tasks: Tasks) {
+    loop {
+        tokio::select! {
+            () = tasks.cancelled() => return,
+            () = tokio::time::sleep(every) => {
+                wallets.iter().for_each(|wallet| chains.arrive(wallet, 1));
+            }
+        }
+    }
+}
+
 /// Offers the demo chains' own interfaces, so that other programs can be tried on them.
 async fn offer_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Result<(), CliError> {
     if listen.0.ip() != Ipv4Addr::LOCALHOST {
@@ -191,7 +209,7 @@ async fn offer_nodes(listen: Listen, chains: &DemoChains, tasks: &Tasks) -> Resu
     Ok(())
 }
 
-fn introduce(url: &str, key: &str, wallets: &[DemoWallet]) {
+fn introduce(url: &str, key: &str, wallets: &[DemoWallet], live: &[DemoWallet]) {
     tell(&format!(
         "Chains that exist only here, with the wire formats of real nodes and indexes.\n\
          key     {key}"
@@ -200,11 +218,17 @@ fn introduce(url: &str, key: &str, wallets: &[DemoWallet]) {
         let label = if *name == SAMPLE_NAME { "wallet" } else { name };
         tell(&format!("{label:<7} {address} ({chain}, {trades} swaps)"));
     }
+    for DemoWallet { chain, name, address, .. } in live {
+        tell(&format!("{name:<7} {address} ({chain}, trades on while the demo runs)"));
+    }
     tell("A swap of two tokens is two trades, so that a wallet has more trades than swaps.");
-    if let Some(DemoWallet { chain, address, .. }) = wallets.first() {
+    let examples = [(wallets.first(), ""), (live.first(), "&follow=1")];
+    for (wallet, query) in examples {
+        let Some(DemoWallet { chain, address, .. }) = wallet else { continue };
         tell(&format!(
             "\ncurl -N -H \"Authorization: Bearer {key}\" \
-             \"{url}/v1/wallets/{address}/history?chain={chain}\"\n"
+             \"{url}/v1/wallets/{address}/history?chain={chain}{query}\""
         ));
     }
+    tell("");
 }

@@ -7,7 +7,7 @@ use super::clock::SystemClock;
 use super::config::Config;
 use super::errors::CliError;
 use super::key_store::KeyStore;
-use super::sources::{candles, sources};
+use super::sources::{Nodes, candles, sources};
 use super::storage;
 use crate::history::{Capacity, History, HistoryLimits, HistoryParts, Tasks};
 use crate::registry::Registry;
@@ -17,6 +17,7 @@ use crate::rpc::Transport;
 pub(super) struct Engine {
     pub(super) history: History,
     pub(super) keys: KeyStore,
+    pub(super) nodes: Nodes,
     pub(super) tasks: Tasks,
     stop_wait_max: Duration,
 }
@@ -30,8 +31,9 @@ impl Engine {
     ) -> Result<Self, CliError> {
         let store = storage::open(config).await?;
         let keys = KeyStore::of(config, &store);
-        let candles = candles(config, &registry, transport)?;
-        let sources = sources(config, &registry, transport)?;
+        let nodes = Nodes::alone(transport);
+        let candles = candles(config, &registry, &nodes)?;
+        let sources = sources(config, &registry, &nodes)?;
         let tasks = Tasks::new();
         let history = History::new(HistoryParts {
             store,
@@ -43,7 +45,8 @@ impl Engine {
             tasks: tasks.clone(),
         });
         history.set_capacity(capacity(config));
-        Ok(Self { history, keys, tasks, stop_wait_max: config.server.shutdown_wait.0 })
+        history.share_rates(nodes.share.clone());
+        Ok(Self { history, keys, nodes, tasks, stop_wait_max: config.server.shutdown_wait.0 })
     }
 
     /// Ends all work and closes the store.
@@ -57,9 +60,13 @@ impl Engine {
     }
 }
 
+/// Chains are scanned for followed wallets no more often, however fresh answers have to be.
+const SCAN_EVERY_MIN: Duration = Duration::from_secs(1);
+
 pub(super) fn history_limits(config: &Config) -> HistoryLimits {
     HistoryLimits {
         freshness: config.server.freshness.0,
+        scan_every: config.server.freshness.0.max(SCAN_EVERY_MIN),
         head_wait_max: config.server.head_wait.0,
         audit_calls_per_hour: config.audit.calls_per_hour,
         ..HistoryLimits::default()

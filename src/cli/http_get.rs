@@ -1,4 +1,4 @@
-//! One HTTP GET of another blotter, over TLS where its address says so.
+//! One HTTP request to another blotter, over TLS where its address says so.
 
 use std::time::Duration;
 
@@ -47,12 +47,33 @@ impl Client {
         wait_max: Duration,
         body_bytes_max: usize,
     ) -> Result<GetAnswer, GetError> {
+        self.send(url, None, wait_max, body_bytes_max).await
+    }
+
+    /// Asks with a JSON body, as [`Client::get`].
+    pub(super) async fn post(
+        &self,
+        url: &str,
+        body: Bytes,
+        wait_max: Duration,
+        body_bytes_max: usize,
+    ) -> Result<GetAnswer, GetError> {
+        self.send(url, Some(body), wait_max, body_bytes_max).await
+    }
+
+    async fn send(
+        &self,
+        url: &str,
+        body: Option<Bytes>,
+        wait_max: Duration,
+        body_bytes_max: usize,
+    ) -> Result<GetAnswer, GetError> {
         let bearer = SecretText::new(format!("Bearer {}", self.key));
         let request = Request {
-            method: Method::Get,
+            method: if body.is_some() { Method::Post } else { Method::Get },
             url: Target::new(url),
             headers: vec![("authorization".to_owned(), bearer)],
-            body: Bytes::new(),
+            body: body.unwrap_or_default(),
             timeout: wait_max,
             body_bytes_max,
         };

@@ -7,7 +7,7 @@ use super::errors::CliError;
 use super::keys_file::{self, Created, KeyEntry, KeyTerms, KeysError, KeysFile, ShownId};
 use super::storage;
 use crate::domain::UnixMillis;
-use crate::store::Store;
+use crate::store::{Share, Store};
 
 /// The name of the shared text.
 const DOCUMENT: &str = "keys";
@@ -58,11 +58,11 @@ impl KeyStore {
         }
     }
 
-    /// Processes that are alive on the store.
-    pub(super) fn processes(&self) -> u32 {
+    /// This process's place among those that are alive on the store.
+    pub(super) fn share(&self) -> Share {
         match self {
-            Self::File(_) => 1,
-            Self::Shared(store) => store.processes(),
+            Self::File(_) => Share::default(),
+            Self::Shared(store) => store.share().map(|share| *share.borrow()).unwrap_or_default(),
         }
     }
 

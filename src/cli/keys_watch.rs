@@ -7,7 +7,7 @@ use super::key_store::KeyStore;
 use super::keys_file::{KeyEntry, KeysError};
 use crate::api::{KeyInfo, KeyRing, Keys};
 use crate::domain::UnixMillis;
-use crate::history::Tasks;
+use crate::history::{Share, Tasks};
 use crate::registry::Registry;
 
 /// A change is in force within two of these.
@@ -17,8 +17,8 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct KeysWatch {
     file: KeyStore,
     registry: Arc<Registry>,
-    /// With the processes among which what a key may do at a time is shared.
-    known: Mutex<(String, u32)>,
+    /// With this process's share of what a key may do at a time.
+    known: Mutex<(String, Share)>,
     pub(super) keys: Keys,
 }
 
@@ -26,9 +26,9 @@ impl KeysWatch {
     /// Reads the keys once; a file that cannot be used is an error only here.
     pub(super) async fn new(file: KeyStore, registry: Arc<Registry>) -> Result<Self, KeysError> {
         let text = file.text().await?;
-        let processes = file.processes();
-        let keys = Keys::new(ring(&file.parse(&text)?, &registry, processes));
-        Ok(Self { file, registry, known: Mutex::new((text, processes)), keys })
+        let share = file.share();
+        let keys = Keys::new(ring(&file.parse(&text)?, &registry, share));
+        Ok(Self { file, registry, known: Mutex::new((text, share)), keys })
     }
 
     /// Follows the file until the tasks are asked to end.
@@ -47,27 +47,27 @@ impl KeysWatch {
     /// Puts the keys in force where they, or the number of processes, have changed.
     pub(super) async fn follow(&self) -> Result<(), KeysError> {
         // The whole text is compared: times and sizes of files can stay the same over a change.
-        let now = (self.file.text().await?, self.file.processes());
+        let now = (self.file.text().await?, self.file.share());
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if now != *known {
             let entries = self.file.parse(&now.0);
-            let processes = now.1;
+            let share = now.1;
             *known = now;
-            let entries = entries?;
+            let (entries, processes) = (entries?, share.processes());
             tracing::info!(keys = entries.len(), processes, "the keys have changed");
-            self.keys.replace(ring(&entries, &self.registry, processes));
+            self.keys.replace(ring(&entries, &self.registry, share));
         }
         Ok(())
     }
 }
 
-fn ring(entries: &[KeyEntry], registry: &Registry, processes: u32) -> KeyRing {
-    entries.iter().map(|entry| (entry.hash.0, info(entry, registry, processes))).collect()
+fn ring(entries: &[KeyEntry], registry: &Registry, share: Share) -> KeyRing {
+    entries.iter().map(|entry| (entry.hash.0, info(entry, registry, share))).collect()
 }
 
 /// Each of several processes allows its share of a key's rate and streams; the quota is counted over
 /// all of them.
-fn info(entry: &KeyEntry, registry: &Registry, processes: u32) -> KeyInfo {
+fn info(entry: &KeyEntry, registry: &Registry, share: Share) -> KeyInfo {
     let known = |slug: &String| registry.chain_named(slug).map(|chain| chain.id);
     // No key can read a chain that the table no longer has, so leaving it out widens nothing.
     let chains = || entry.chains.iter().filter_map(known).collect();
@@ -75,9 +75,9 @@ fn info(entry: &KeyEntry, registry: &Registry, processes: u32) -> KeyInfo {
         id: entry.id.0,
         public_id: entry.id.to_string(),
         name: entry.name.clone(),
-        rate_millis: entry.rate.map(|rate| (rate.millis / u64::from(processes)).max(1)),
+        rate_millis: entry.rate.map(|rate| (rate.millis / u64::from(share.processes())).max(1)),
         quota: entry.quota,
-        streams: entry.streams.map(|streams| streams.div_ceil(processes)),
+        streams: entry.streams.map(|streams| share.of_places(streams)),
         chains: (!entry.chains.is_empty()).then(chains),
         expires: entry.expires.map(|at| UnixMillis(u64::from(at.0.0) * 1000)),
         revoked: entry.revoked.is_some(),

@@ -1,6 +1,7 @@
 //! What people see while they wait, on stderr and only on a terminal.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -11,17 +12,20 @@ use tokio::time::Instant;
 const TICK: Duration = Duration::from_millis(120);
 /// The total is asked for no more often.
 const TOTAL_EVERY: Duration = Duration::from_secs(1);
-/// A rate over less time is meaningless.
+/// A rate over less time is meaningless; over more it holds what was stored already, which comes much
+/// faster than what is loaded.
 const RATE_AFTER: Duration = Duration::from_secs(1);
+const RATE_OVER: Duration = Duration::from_secs(20);
 
 pub(super) struct Progress(Option<Bar>);
 
 struct Bar {
     shown: ProgressBar,
-    began: Instant,
-    /// Rows that were there when it began, from an earlier call.
-    first: Cell<Option<u64>>,
+    /// Rows of late, and when they were there.
+    marks: RefCell<VecDeque<(Instant, u64)>>,
     total: Cell<Option<u64>>,
+    /// About how many there are, by an estimate.
+    expected: Cell<Option<u64>>,
     asked_total: Cell<Option<Instant>>,
 }
 
@@ -37,17 +41,37 @@ impl Progress {
         }
         bar.set_message("asking the chain");
         bar.enable_steady_tick(TICK);
-        let (first, total, asked_total) = (Cell::default(), Cell::default(), Cell::default());
-        Self(Some(Bar { shown: bar, began: Instant::now(), first, total, asked_total }))
+        Self(Some(Bar {
+            shown: bar,
+            marks: RefCell::default(),
+            total: Cell::default(),
+            expected: Cell::default(),
+            asked_total: Cell::default(),
+        }))
+    }
+
+    pub(super) fn is_shown(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// About how many trades there are, before that is known.
+    pub(super) fn expect(&self, trades: u64) {
+        if let Some(bar) = &self.0 {
+            bar.expected.set(Some(trades));
+        }
     }
 
     /// So many trades, back to that time.
     pub(super) fn reached(&self, trades: u64, oldest: &str) {
         let Some(bar) = &self.0 else { return };
-        let first = bar.first.get().unwrap_or(trades);
-        bar.first.set(Some(first));
-        let (news, took) = (trades.saturating_sub(first), bar.began.elapsed());
-        bar.shown.set_message(message(trades, bar.total.get(), news, took, oldest));
+        let (news, took) = bar.mark(trades);
+        let expected = bar.expected.get().filter(|expected| *expected > trades);
+        let size = match (bar.total.get(), expected) {
+            (Some(total), _) => Size::Known(total),
+            (None, Some(expected)) => Size::About(expected),
+            (None, None) => Size::Unknown,
+        };
+        bar.shown.set_message(message(trades, size, news, took, oldest));
     }
 
     /// So many transactions were read anew, back to that time.
@@ -75,11 +99,40 @@ impl Progress {
     }
 }
 
+impl Bar {
+    /// Rows that came of late, and in what time.
+    fn mark(&self, trades: u64) -> (u64, Duration) {
+        let (mut marks, now) = (self.marks.borrow_mut(), Instant::now());
+        marks.push_back((now, trades));
+        while marks.len() > 2 && marks.front().is_some_and(|(at, _)| now - *at > RATE_OVER) {
+            marks.pop_front();
+        }
+        let (at, first) = marks.front().copied().unwrap_or((now, trades));
+        (trades.saturating_sub(first), now - at)
+    }
+}
+
+/// How many trades there are in all.
+#[derive(Clone, Copy)]
+enum Size {
+    Known(u64),
+    /// By an estimate.
+    About(u64),
+    Unknown,
+}
+
 /// `1,000 of 5,000 trades, back to …, 500 a second, 8 seconds left`.
-fn message(trades: u64, total: Option<u64>, news: u64, took: Duration, oldest: &str) -> String {
-    let count = HumanCount(trades);
+fn message(trades: u64, size: Size, news: u64, took: Duration, oldest: &str) -> String {
+    let (count, about) =
+        (HumanCount(trades), if let Size::About(_) = size { "about " } else { "" });
+    let total = match size {
+        Size::Known(total) | Size::About(total) => Some(total),
+        Size::Unknown => None,
+    };
     let mut text = match total {
-        Some(total) => format!("{count} of {} trades, back to {oldest}", HumanCount(total)),
+        Some(total) => {
+            format!("{count} of {about}{} trades, back to {oldest}", HumanCount(total))
+        }
         None => format!("{count} trades, back to {oldest}"),
     };
     if took < RATE_AFTER || news == 0 {
@@ -92,7 +145,7 @@ fn message(trades: u64, total: Option<u64>, news: u64, took: Duration, oldest: &
     if let Some(total) = total {
         let left = total.saturating_sub(trades);
         let millis = millis.saturating_mul(left).checked_div(news).unwrap_or_default();
-        let _ = write!(text, ", {} left", HumanDuration(Duration::from_millis(millis)));
+        let _ = write!(text, ", {about}{} left", HumanDuration(Duration::from_millis(millis)));
     }
     text
 }
@@ -111,14 +164,36 @@ mod tests {
 
     #[test]
     fn tells_rate_and_time_left_where_they_are_known() {
-        let at = |total, news, seconds| {
-            message(1_500, total, news, Duration::from_secs(seconds), "2026-11-21")
+        let at = |size, news, seconds| {
+            message(1_500, size, news, Duration::from_secs(seconds), "2026-11-21")
         };
-        assert_eq!(at(None, 1_000, 0), "1,500 trades, back to 2026-11-21");
-        assert_eq!(at(None, 1_000, 2), "1,500 trades, back to 2026-11-21, 500 a second");
+        assert_eq!(at(Size::Unknown, 1_000, 0), "1,500 trades, back to 2026-11-21");
+        assert_eq!(at(Size::Unknown, 1_000, 2), "1,500 trades, back to 2026-11-21, 500 a second");
         assert_eq!(
-            at(Some(6_500), 1_000, 2),
+            at(Size::Known(6_500), 1_000, 2),
             "1,500 of 6,500 trades, back to 2026-11-21, 500 a second, 10 seconds left"
         );
+        assert_eq!(
+            at(Size::About(6_500), 1_000, 2),
+            "1,500 of about 6,500 trades, back to 2026-11-21, 500 a second, about 10 seconds left"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_rate_is_that_of_late() {
+        let bar = Bar {
+            shown: ProgressBar::hidden(),
+            marks: RefCell::default(),
+            total: Cell::default(),
+            expected: Cell::default(),
+            asked_total: Cell::default(),
+        };
+        assert_eq!(bar.mark(100_000), (0, Duration::ZERO));
+        let mut last = (0, Duration::ZERO);
+        for second in 1..=60 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            last = bar.mark(300_000 + second * 50);
+        }
+        assert_eq!(last, (1_000, Duration::from_secs(20)), "what was stored is not of late");
     }
 }

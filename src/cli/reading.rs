@@ -1,6 +1,7 @@
 //! Reads one wallet's history for a command: from the data folder and the nodes, or through a
 //! running server.
 
+use std::convert::Infallible;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,8 @@ use crate::rpc::Transport;
 
 /// Longest that one call reads.
 const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// An estimate for the progress is waited for no longer.
+const ESTIMATE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Takes a history's rows as they come, newest first.
 pub(super) trait RowSink {
@@ -177,12 +180,13 @@ impl<'a> Reading<'a> {
         let walk = history
             .walk(request)
             .map_err(|error| CliError::failed("the history cannot be read", error))?;
-        self.follow(walk, sink, progress).await
+        self.follow(history, walk, sink, progress).await
     }
 
     /// Hands on a walk's rows until it ends or a signal comes.
     async fn follow(
         &self,
+        history: &History,
         mut walk: Walk,
         sink: &mut dyn RowSink,
         progress: &Progress,
@@ -190,9 +194,12 @@ impl<'a> Reading<'a> {
         let stop = signals::stop()?;
         tokio::pin!(stop);
         let native_decimals = self.chain.native.decimals;
+        let expected = self.expected(history, progress);
+        tokio::pin!(expected);
         loop {
             let step = tokio::select! {
                 step = walk.next() => step,
+                never = &mut expected => match never {},
                 () = &mut stop => Step::End(End {
                     complete: false,
                     more: true,
@@ -216,6 +223,18 @@ impl<'a> Reading<'a> {
                 Step::End(end) => return Ok(outcome(end, cursor, self.limit, sink.written())),
             }
         }
+    }
+}
+
+impl Reading<'_> {
+    /// Estimates the size for the progress, where it is shown; never ready.
+    async fn expected(&self, history: &History, progress: &Progress) -> Infallible {
+        if progress.is_shown()
+            && let Ok(estimate) = history.estimate(self.wallet, true, ESTIMATE_WAIT_MAX).await
+        {
+            progress.expect(estimate.trades);
+        }
+        std::future::pending().await
     }
 }
 

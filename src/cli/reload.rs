@@ -13,12 +13,11 @@ use super::descriptors::{fit, raise};
 use super::engine::capacity;
 use super::errors::CliError;
 use super::serve::api_limits;
-use super::sources::{SharedRates, source};
+use super::sources::{Nodes, source};
 use crate::api::Api;
 use crate::domain::ChainId;
 use crate::history::History;
 use crate::registry::Registry;
-use crate::rpc::Transport;
 use crate::sources::Source;
 
 /// Reads and merges all layers of the configuration.
@@ -58,7 +57,7 @@ pub(super) struct Reload {
     /// As it is in force.
     pub(super) running: Mutex<Config>,
     pub(super) registry: Arc<Registry>,
-    pub(super) transport: Arc<dyn Transport>,
+    pub(super) nodes: Nodes,
     pub(super) history: History,
     pub(super) api: Api,
     pub(super) access: Option<Arc<AccessFile>>,
@@ -82,13 +81,10 @@ impl Reload {
             restart.push(format!("chains.{slug}"));
             keep(&mut next.chains, slug, &running.chains);
         }
-        // Apart from the chains that stay as they are.
-        let shared = SharedRates::default();
         let mut sources: HashMap<ChainId, Option<Source>> = HashMap::new();
         for slug in &chains {
             let Some(chain) = self.registry.chain_named(slug) else { continue };
-            let outside = (&self.transport, &shared);
-            sources.insert(chain.id, source(&next, chain, &self.registry, outside)?);
+            sources.insert(chain.id, source(&next, chain, &self.registry, &self.nodes)?);
             changed.push(format!("chains.{slug}"));
         }
         self.api.set_limits(fit(api_limits(&next), raise()));

@@ -80,7 +80,7 @@ impl Serving {
                 load,
                 running: Mutex::new(config.clone()),
                 registry,
-                transport: Arc::clone(transport),
+                nodes: engine.nodes.clone(),
                 history: engine.history.clone(),
                 api: api.clone(),
                 access,

@@ -1,6 +1,7 @@
 //! The sources of the chains: endpoints as configured, or as the chain table has them.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::clock::SystemClock;
@@ -12,11 +13,46 @@ use super::secret::SecretUrl;
 use super::units::Rate;
 use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
-use crate::rpc::{EndpointConfig, Pool, PoolLimits, RateAccount, SecretText, Transport};
+use crate::rpc::{EndpointConfig, Pool, PoolLimits, RateAccount, RateShare, SecretText, Transport};
 use crate::sources::{
     Candles, Discovery, EvmLimits, EvmParts, EvmSource, SolanaLimits, SolanaSource, Source,
     TronLimits, TronSource,
 };
+
+/// How nodes are reached.
+#[derive(Debug, Clone)]
+pub(super) struct Nodes {
+    pub(super) transport: Arc<dyn Transport>,
+    /// Among how many processes their rates are divided.
+    pub(super) share: RateShare,
+    lists: ListRates,
+}
+
+/// The rates of gateways and indexes, by what they are counted by: an address counts the requests of
+/// all chains, and so does a key.
+#[derive(Debug, Clone, Default)]
+struct ListRates(Arc<Mutex<HashMap<u64, RateAccount>>>);
+
+impl ListRates {
+    fn account(&self, list: &Endpoint) -> RateAccount {
+        let url = list.url.expose();
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let host: Vec<&str> = place.splitn(4, '/').take(3).collect();
+        let key = query.split('&').find(|part| part.to_lowercase().starts_with("apikey="));
+        let mut hasher = DefaultHasher::new();
+        (host, key).hash(&mut hasher);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(hasher.finish()).or_default().clone()
+    }
+}
+
+impl Nodes {
+    /// For one process alone.
+    pub(super) fn alone(transport: &Arc<dyn Transport>) -> Self {
+        let (share, lists) = (RateShare::default(), ListRates::default());
+        Self { transport: Arc::clone(transport), share, lists }
+    }
+}
 
 /// The configured endpoints of a chain, else those of the table.
 pub(super) fn endpoints(config: &Config, chain: &Chain) -> Result<Vec<Endpoint>, CliError> {
@@ -37,11 +73,11 @@ pub(super) fn endpoints(config: &Config, chain: &Chain) -> Result<Vec<Endpoint>,
 pub(super) fn sources(
     config: &Config,
     registry: &Arc<Registry>,
-    transport: &Arc<dyn Transport>,
+    nodes: &Nodes,
 ) -> Result<HashMap<ChainId, Source>, CliError> {
-    let (mut sources, shared) = (HashMap::new(), SharedRates::default());
+    let mut sources = HashMap::new();
     for chain in registry.chains() {
-        if let Some(source) = source(config, chain, registry, (transport, &shared))? {
+        if let Some(source) = source(config, chain, registry, nodes)? {
             sources.insert(chain.id, source);
         }
     }
@@ -53,14 +89,14 @@ pub(super) fn source(
     config: &Config,
     chain: &Chain,
     registry: &Arc<Registry>,
-    (transport, shared): (&Arc<dyn Transport>, &SharedRates),
+    nodes: &Nodes,
 ) -> Result<Option<Source>, CliError> {
     let is_off = config.chains.get(&chain.slug).is_some_and(|chain| chain.enabled == Some(false));
     if is_off {
         return Ok(None);
     }
     let endpoints = endpoints(config, chain)?;
-    let rpc = pool(&endpoints, transport, PoolLimits::default())?;
+    let rpc = pool(&endpoints, nodes, PoolLimits::default())?;
     Ok(Some(match chain.family {
         Family::Solana => {
             let genesis_hash = chain.genesis_hash.clone();
@@ -69,16 +105,14 @@ pub(super) fn source(
         }
         Family::Evm => {
             let lists = Lists::of(config, chain)?;
-            let list_pool = |list: Option<Endpoint>| {
-                let pool = |list| shared.pool(&list, transport);
-                list.map(pool).transpose()
-            };
+            let lists_of =
+                |list: Option<Endpoint>| list.map(|list| list_pool(&list, nodes)).transpose();
             Source::Evm(EvmSource::new(EvmParts {
                 chain: chain.clone(),
                 registry: Arc::clone(registry),
                 rpc,
-                explorer: list_pool(lists.explorer)?,
-                portal: list_pool(lists.portal)?,
+                explorer: lists_of(lists.explorer)?,
+                portal: lists_of(lists.portal)?,
                 discovery: lists.order,
                 limits: EvmLimits::default(),
             }))
@@ -93,41 +127,16 @@ pub(super) fn source(
     }))
 }
 
-/// Gateways and indexes count the requests of one address, or of one key, over all chains.
-#[derive(Default)]
-pub(super) struct SharedRates(Mutex<HashMap<String, RateAccount>>);
-
-impl SharedRates {
-    /// What a list's rate is counted by: its host, and its key where it has one.
-    fn account(&self, list: &Endpoint) -> RateAccount {
-        let url = list.url.expose();
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        let host = place.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
-        let key = query.split('&').find(|part| part.to_lowercase().starts_with("apikey="));
-        let name = format!("{host} {}", key.unwrap_or_default());
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(name).or_default().clone()
-    }
-
-    fn pool(&self, list: &Endpoint, transport: &Arc<dyn Transport>) -> Result<Pool, CliError> {
-        let rate_account = Some(self.account(list));
-        let endpoint = EndpointConfig { rate_account, ..endpoint_config(list) };
-        // Answers of a gateway are cut at about 32 MB (docs/nodes.md).
-        let limits = PoolLimits { body_bytes_max: 48 << 20, ..PoolLimits::default() };
-        pool_of(vec![endpoint], transport, limits)
-    }
-}
-
 /// The price service, where one is configured.
 pub(super) fn candles(
     config: &Config,
     registry: &Registry,
-    transport: &Arc<dyn Transport>,
+    nodes: &Nodes,
 ) -> Result<Option<Candles>, CliError> {
     let Some(url) = &config.prices.candles.0 else { return Ok(None) };
     let rate = Some(config.prices.candles_rate);
     let endpoint = Endpoint { rate, ..Endpoint::plain(url.clone()) };
-    let pool = pool(&[endpoint], transport, PoolLimits::default())?;
+    let pool = pool(&[endpoint], nodes, PoolLimits::default())?;
     Ok(Some(Candles::new(pool, registry)))
 }
 
@@ -208,26 +217,38 @@ fn public_list(url: &str, chain: &Chain) -> Result<Endpoint, CliError> {
 
 pub(super) fn pool(
     endpoints: &[Endpoint],
-    transport: &Arc<dyn Transport>,
+    nodes: &Nodes,
     limits: PoolLimits,
 ) -> Result<Pool, CliError> {
-    pool_of(endpoints.iter().map(endpoint_config).collect(), transport, limits)
+    let endpoint = |endpoint| endpoint_config(endpoint, nodes.share.clone());
+    pool_of(endpoints.iter().map(endpoint).collect(), nodes, limits)
+}
+
+/// Bytes of an answer of a gateway, which cuts them at about 32 MB.
+const LIST_BYTES_MAX: usize = 48 << 20;
+
+fn list_pool(list: &Endpoint, nodes: &Nodes) -> Result<Pool, CliError> {
+    let rate_account = Some(nodes.lists.account(list));
+    let config = endpoint_config(list, nodes.share.clone());
+    let limits = PoolLimits { body_bytes_max: LIST_BYTES_MAX, ..PoolLimits::default() };
+    pool_of(vec![EndpointConfig { rate_account, ..config }], nodes, limits)
 }
 
 fn pool_of(
     endpoints: Vec<EndpointConfig>,
-    transport: &Arc<dyn Transport>,
+    nodes: &Nodes,
     limits: PoolLimits,
 ) -> Result<Pool, CliError> {
     // The pool wants 32 bits of it.
     let seed = u32::try_from(random_seed()? >> 32).unwrap_or_default();
-    Ok(Pool::new(endpoints, Arc::clone(transport), limits, Arc::new(SystemClock), seed))
+    Ok(Pool::new(endpoints, Arc::clone(&nodes.transport), limits, Arc::new(SystemClock), seed))
 }
 
-fn endpoint_config(endpoint: &Endpoint) -> EndpointConfig {
+fn endpoint_config(endpoint: &Endpoint, share: RateShare) -> EndpointConfig {
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     EndpointConfig {
         rate_millihertz: endpoint.rate.map(|rate| u32::try_from(rate.millis).unwrap_or(u32::MAX)),
+        share,
         concurrency: endpoint.concurrency.map(count),
         batch: endpoint.batch.map(count),
         headers: endpoint

@@ -20,12 +20,16 @@ fn options(config: &Config) -> StoreOptions {
     StoreOptions { cache_bytes }
 }
 
+/// What takes the place of a backup, and of a compaction, where the store is a database.
+pub(super) const BACKUP_OF_DATABASE: &str = "the store is a database, which its own tools copy: pg_dump for the \
+     schema `blotter`, pg_basebackup for the whole server";
+pub(super) const COMPACTION_OF_DATABASE: &str = "the store is a database, which gives space back by itself: \
+     autovacuum keeps it for new rows, VACUUM FULL or pg_repack return it to the disk";
+
 /// A database is kept by its own tools.
-fn refuse_shared(config: &Config) -> Result<(), CliError> {
+fn refuse_shared(config: &Config, instead: &str) -> Result<(), CliError> {
     match storage::shared_url(config)? {
-        Some(_) => Err(CliError::plain(
-            "the store is a database: use its own tools, such as pg_dump and vacuum".to_owned(),
-        )),
+        Some(_) => Err(CliError::plain(instead.to_owned())),
         None => Ok(()),
     }
 }
@@ -58,7 +62,7 @@ pub(super) fn backup(
     config: &Config,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    refuse_shared(config)?;
+    refuse_shared(config, BACKUP_OF_DATABASE)?;
     let folder = &config.storage.path;
     let bytes = upkeep::copy(folder, &args.path, options(config))
         .map_err(|error| existing(&args.path, &error).unwrap_or_else(|| failed(folder, error)))?;
@@ -80,7 +84,7 @@ pub(super) fn copy_keys(folder: &Path, to: &Path) -> Result<(), CliError> {
 }
 
 pub(super) fn compact(config: &Config, out: &mut dyn Write) -> Result<(), CliError> {
-    refuse_shared(config)?;
+    refuse_shared(config, COMPACTION_OF_DATABASE)?;
     let folder = &config.storage.path;
     let (before, after) =
         upkeep::compact(folder, options(config)).map_err(|error| failed(folder, error))?;

@@ -7,7 +7,7 @@ use super::errors::CliError;
 use super::progress::Progress;
 use super::reading::{Context, Reading};
 use super::signals;
-use super::sources::sources;
+use super::sources::{Nodes, sources};
 use crate::domain::{Address, Units};
 use crate::history::{Moved, Moves};
 use crate::rpc::{Lane, Priority, UpstreamError};
@@ -42,7 +42,8 @@ impl<'a> Asking<'a> {
         reading: &'a Reading<'a>,
         context: &'a Context<'a>,
     ) -> Result<Self, CliError> {
-        let mut all = sources(context.config, context.registry, context.transport)?;
+        let nodes = Nodes::alone(context.transport);
+        let mut all = sources(context.config, context.registry, &nodes)?;
         let source = all.remove(&reading.wallet.chain).ok_or_else(|| {
             CliError::Usage(format!("{} is switched off in the configuration", reading.chain.slug))
         })?;

@@ -72,6 +72,8 @@ pub enum Why {
     NotExchanged,
     /// A token that was minted or burnt in step with an exchanged one.
     Follows,
+    /// A token that a gas sponsor kept for the network fee.
+    GasSponsor,
     /// Native coin in addition to the trade: a transfer, a fee of a program outside the swap,
     /// change.
     SidePayment,

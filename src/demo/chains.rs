@@ -19,6 +19,11 @@ pub const LARGE_TRADES: u64 = 200_000;
 pub const LARGE_TRADES_MAX: u64 = 2_000_000;
 /// The sample wallets continue to trade about once a day of the chain's time.
 const SECONDS_BETWEEN: u64 = 86_400;
+/// The wallet to follow: its trades when it is registered, the length of that history, and how often
+/// it goes on.
+const LIVE: (&str, u64) = ("live", 60);
+const LIVE_SECONDS: u64 = 30 * 86_400;
+const LIVE_SECONDS_BETWEEN: u64 = 10;
 
 /// Solana, Tron, and the EVM chains whose contracts the models know. Cheap to clone; all clones are the same chains.
 #[derive(Debug, Clone)]
@@ -113,6 +118,42 @@ impl DemoChains {
         for model in &self.evm {
             model.set_head(model.height_at(now).max(model.head()));
         }
+    }
+
+    /// Adds trades of a sample wallet right above its chain's head.
+    pub fn arrive(&self, wallet: &DemoWallet, trades: u64) {
+        if wallet.chain == SOLANA {
+            self.solana.arrive(wallet.address, trades);
+        } else if let Some(model) = self.evm(&wallet.chain) {
+            model.arrive(wallet.address, trades);
+        }
+    }
+
+    /// Registers a wallet on each chain whose history ends at the head, and goes on every few seconds
+    /// as the head moves.
+    pub fn add_live(&self) -> Vec<DemoWallet> {
+        let (name, trades) = LIVE;
+        let head = self.solana.head();
+        let plan = solana::WalletPlan {
+            first_slot: head.saturating_sub(SolanaModel::slots_in(LIVE_SECONDS)),
+            last_slot: head,
+            live_every: Some(SolanaModel::slots_in(LIVE_SECONDS_BETWEEN)),
+            ..solana::WalletPlan::trades(trades)
+        };
+        let address = self.solana.add_named(name, plan);
+        let mut wallets = vec![DemoWallet { chain: SOLANA.to_owned(), name, trades, address }];
+        for model in &self.evm {
+            let head = model.head();
+            let plan = evm::WalletPlan {
+                first: Some(head.saturating_sub(model.blocks_in(LIVE_SECONDS))),
+                last: Some(head),
+                live_every: Some(model.blocks_in(LIVE_SECONDS_BETWEEN).max(1)),
+                ..evm::WalletPlan::trades(trades)
+            };
+            let address = model.add_named(name, plan);
+            wallets.push(DemoWallet { chain: model.slug().to_owned(), name, trades, address });
+        }
+        wallets
     }
 
     /// Registers a small wallet on each chain, and a large one of so many trades, at most

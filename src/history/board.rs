@@ -93,6 +93,13 @@ impl Board {
         !self.demands().readers.is_empty()
     }
 
+    /// All its readers have the history and wait for what is new.
+    pub(super) fn is_followed(&self) -> bool {
+        let demands = self.demands();
+        let only_follows = |demand: &Demand| demand.follows && demand.edge.is_none();
+        !demands.readers.is_empty() && demands.readers.values().all(only_follows)
+    }
+
     pub(super) fn is_wanted(&self) -> bool {
         let demands = self.demands();
         !demands.readers.is_empty() || demands.background.is_some()
@@ -101,7 +108,7 @@ impl Board {
     /// All demands; the background's is one like a reader's who wants everything.
     pub(super) fn snapshot(&self) -> Vec<Demand> {
         let demands = self.demands();
-        let everything = Demand { fresh: false, all_below: Some(Height::MAX), edge: None };
+        let everything = Demand { all_below: Some(Height::MAX), ..Demand::default() };
         let background = demands.background.as_ref().map(|_| everything);
         demands.readers.values().copied().chain(background).collect()
     }

@@ -1,4 +1,4 @@
-//! Estimates the size of a wallet before it is read: from what is stored, else by one call.
+//! Estimates the size of a wallet before it is read: from what is stored, else by few calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +29,8 @@ pub struct Estimate {
 }
 
 impl History {
-    /// What is stored of the wallet, where that may be used, and where that is not all, what one
-    /// call to a node returns; a node that does not answer in time leaves it at what is stored.
+    /// What is stored of the wallet, where that may be used, and where that is not all, what few
+    /// calls to nodes show; a node that does not answer in time leaves it at what is stored.
     pub async fn estimate(
         &self,
         wallet: Wallet,

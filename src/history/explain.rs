@@ -48,10 +48,13 @@ impl History {
             .await
             .map_err(|error| HistoryError::UpstreamUnavailable { detail: error.to_string() })?;
         let Some(found) = found else { return Ok(None) };
-        let Some((explanation, time)) = explain(&inner.registry, &wallet, &found.raw, found.fee)
+        let Some((mut explanation, time)) =
+            explain(&inner.registry, &wallet, &found.raw, found.fee)
         else {
             return Ok(None);
         };
+        let decoded = vec![&mut explanation.decoded];
+        inner.name_pools(&source, wallet.chain, &lane, decoded).await;
         let height = found.raw.height();
         let mints = named(&explanation);
         let mut tokens = inner.known_tokens(&wallet, &mints, &explanation).await?;

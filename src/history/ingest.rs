@@ -56,6 +56,9 @@ impl Ingest<'_> {
         checked_at: Option<UnixMillis>,
     ) -> Result<Chunk, IngestError> {
         self.order(&mut traded).await?;
+        let decoded = traded.iter_mut().map(|one| &mut one.decoded).collect();
+        let chain = self.record.wallet.chain;
+        self.inner.name_pools(self.source, chain, self.lane, decoded).await;
         let (tokens, unanswered) = self.tokens(&traded).await?;
         let side_payment: SidePayments =
             traded.iter().map(|one| (one.tx, one.decoded.side_payment)).collect();

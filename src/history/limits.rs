@@ -10,9 +10,25 @@ pub struct HistoryLimits {
     pub head_wait_max: Duration,
     /// Rows of one step of a walk.
     pub rows_per_step_max: usize,
+    /// Rows of a shared store that were read ahead longer ago than this are read again.
+    pub ahead_age_max: Duration,
     /// Wallets with readers or loading at one time; above it a new one is rejected with a retry
     /// hint.
     pub wallets_active_max: usize,
+    /// The same of wallets whose readers all have the history and only follow.
+    pub wallets_followed_max: usize,
+    /// How often a chain is scanned for all its followed wallets, and how long one scan may take: so
+    /// long, and so long for each wallet, up to a longest time.
+    pub scan_every: Duration,
+    pub scan_wait_min: Duration,
+    pub scan_wait_each: Duration,
+    pub scan_wait_max: Duration,
+    /// A followed wallet in which scans find nothing is read for itself after this long, so many of
+    /// them between two scans.
+    pub follow_read_after: Duration,
+    pub follow_reads_per_scan: usize,
+    /// A wallet that was not followed for this long is scanned for no more.
+    pub follow_lapse: Duration,
     /// Wallets that load in the background at one time.
     pub background_loads_max: usize,
     /// Wallets of one key that may wait for background loading.
@@ -25,6 +41,8 @@ pub struct HistoryLimits {
     pub background_slice: Duration,
     /// A worker without work keeps its readers this long.
     pub idle_grace: Duration,
+    /// A look for newer heights goes on this long after its last reader has left.
+    pub check_linger_max: Duration,
     /// How often a wallet is looked at that another process loads, and how often loads are looked for
     /// that a process has left.
     pub follow_every: Duration,
@@ -39,6 +57,8 @@ pub struct HistoryLimits {
     /// How often unknown tokens are looked up again, and how many at a time.
     pub tokens_check_every: Duration,
     pub tokens_check_max: usize,
+    /// Names of pools that are kept in memory.
+    pub pool_names_max: usize,
     /// A token without a symbol is asked for again after this long.
     pub token_retry_after: Duration,
     /// Longest wait of a chunk for the prices that its rows need; what lacks one then is stored
@@ -108,13 +128,23 @@ impl Default for HistoryLimits {
             freshness: Duration::from_secs(10),
             head_wait_max: Duration::from_secs(2),
             rows_per_step_max: 1000,
+            ahead_age_max: Duration::from_secs(1),
             wallets_active_max: 1024,
+            wallets_followed_max: 16_384,
+            scan_every: Duration::from_secs(10),
+            scan_wait_min: Duration::from_secs(30),
+            scan_wait_each: Duration::from_millis(250),
+            scan_wait_max: Duration::from_secs(180),
+            follow_read_after: Duration::from_secs(60),
+            follow_reads_per_scan: 50,
+            follow_lapse: Duration::from_secs(60),
             background_loads_max: 8,
             background_per_key_max: 64,
             background_total_max: 1024,
             background_lapse: Duration::from_secs(24 * 3600),
             background_slice: Duration::from_secs(30),
             idle_grace: Duration::from_secs(2),
+            check_linger_max: Duration::from_secs(60),
             follow_every: Duration::from_millis(200),
             adopt_every: Duration::from_secs(10),
             retry_pause_min: Duration::from_secs(1),
@@ -123,6 +153,7 @@ impl Default for HistoryLimits {
             decimals_wait_max: Duration::from_secs(30),
             tokens_check_every: Duration::from_secs(10),
             tokens_check_max: 200,
+            pool_names_max: 4_096,
             token_retry_after: Duration::from_secs(3600),
             value_wait_max: Duration::from_secs(3),
             values_rest: Duration::from_secs(30),

@@ -27,6 +27,10 @@ pub struct HistoryMetrics {
     /// did not show.
     pub audit_missing: Counter,
     pub audit_unseen: Counter,
+    /// Scans for followed wallets, those that failed, and wallets that they found to have moved.
+    pub scans: Counter,
+    pub scans_failed: Counter,
+    pub scans_found: Counter,
     /// Rows stored or filled, by how their native value was found.
     pub values: Values,
     /// Gauge: wallets with a worker.

@@ -11,21 +11,23 @@ mod chains;
 mod error;
 mod estimate;
 mod explain;
+mod following;
 mod holding;
 mod ingest;
-mod late_anchor;
 mod limits;
 mod metrics;
 mod moves;
 mod names;
 mod neighbours;
 mod plan;
+mod pools;
 mod pricing;
 mod proven;
 mod pump;
 mod refill;
 mod report;
 mod roster;
+mod scanning;
 mod sharing;
 mod tasks;
 mod usage;
@@ -43,7 +45,7 @@ use tokio::time::Instant;
 pub use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
 pub use crate::decode::{DecodedTrade, Note, NoteKind};
 pub use crate::sources::{Ability, AbilityKind, Offered};
-pub use crate::store::StoreStats;
+pub use crate::store::{Share, StoreFailure, StoreStats};
 pub use audit::Repaired;
 pub use capacity::Capacity;
 pub use care::{Load, Status};
@@ -60,11 +62,13 @@ pub use walk::{AsOf, End, Extent, Step, Walk, WalkRequest};
 
 use crate::domain::{ChainId, Clock, Height, KeyId, Wallet};
 use crate::registry::Registry;
+use crate::rpc::RateShare;
 use crate::sources::{Candles, Source, SourceStatus};
 use crate::store::{Store, View};
 use board::Board;
 use capacity::Keeper;
 use chains::Chains;
+use following::Following;
 use plan::Demand;
 use usage::Usage;
 
@@ -102,6 +106,8 @@ struct Inner {
     rooms: walk::Rooms,
     rereads: proven::Rereads,
     audits: audit::Audits,
+    pool_names: pools::PoolNames,
+    following: Following,
     boards: Mutex<HashMap<Wallet, Arc<Board>>>,
     /// Wallets that are being forgotten: they take no reader.
     held: Mutex<HashSet<Wallet>>,
@@ -135,6 +141,8 @@ impl History {
             rooms: walk::Rooms::default(),
             rereads: proven::Rereads::default(),
             audits: audit::Audits::default(),
+            pool_names: pools::PoolNames::default(),
+            following: Following::default(),
             boards: Mutex::default(),
             held: Mutex::default(),
             keeper: Keeper::default(),
@@ -169,7 +177,7 @@ impl History {
         self.inner.audits.note(request.wallet, &self.inner.limits);
         let all_below = (request.want == Extent::All)
             .then(|| request.resume.as_ref().and_then(|cursor| cursor.head).unwrap_or(Height::MAX));
-        let demand = Demand { fresh: false, all_below, edge: None };
+        let demand = Demand { all_below, ..Demand::default() };
         let guard = self.inner.attend(request.wallet, true, |board| board.demand(demand))?;
         Ok(Walk::new(Arc::clone(&self.inner), request, guard))
     }
@@ -197,6 +205,16 @@ impl History {
         self.inner.sources.get(&chain).map(|source| source.abilities()).unwrap_or_default()
     }
 
+    /// Divides the rates of nodes among the processes that share the store.
+    pub fn share_rates(&self, rates: RateShare) {
+        self.inner.share_rates(rates);
+    }
+
+    /// Whether the store answers and takes writes.
+    pub async fn is_ready(&self) -> bool {
+        self.inner.store.takes_writes() && self.inner.store.stats().await.is_ok()
+    }
+
     pub async fn store_stats(&self) -> Result<StoreStats, HistoryError> {
         Ok(self.inner.store.stats().await?)
     }
@@ -207,6 +225,11 @@ impl History {
         let sharing =
             || Sharing { processes: store.processes(), failed_calls: store.failed_calls() };
         store.is_shared().then(sharing)
+    }
+
+    /// Wallets that are followed by scans of their chain.
+    pub fn followed(&self) -> u64 {
+        u64::try_from(self.inner.following.count()).unwrap_or(u64::MAX)
     }
 
     pub fn metrics(&self) -> &HistoryMetrics {

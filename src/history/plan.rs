@@ -7,6 +7,8 @@ use crate::domain::{Coverage, Gap, Height};
 pub(super) struct Demand {
     /// Heights that are newer than the last check.
     pub(super) fresh: bool,
+    /// The reader has the history and waits for what is new.
+    pub(super) follows: bool,
     /// Everything below this height.
     pub(super) all_below: Option<Height>,
     /// The reader stands at a gap's upper edge and needs what is right below this height.
@@ -19,6 +21,8 @@ pub(super) struct Known<'a> {
     pub(super) coverage: &'a Coverage,
     /// The last check for new heights is young enough.
     pub(super) is_fresh: bool,
+    /// No followed wallet needs a check: a scan found nothing new, or the last check is young.
+    pub(super) is_current: bool,
     /// Heights below this one are known not to be had at present.
     pub(super) cut: Option<Height>,
     pub(super) decoder: u16,
@@ -27,6 +31,8 @@ pub(super) struct Known<'a> {
     pub(super) doubtful: Option<(Height, Height)>,
     /// No pause holds up second reads: after one in vain, those by another decoder wait as well.
     pub(super) may_reread: bool,
+    /// The lower end of a look for newer heights that is under way.
+    pub(super) unfinished: Option<Height>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,12 +56,23 @@ pub(super) enum Next {
 
 /// Decides. `turn` counts up, so that several readers' gaps take turns.
 pub(super) fn plan(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
+    match (wanted(demands, known, turn), known.unfinished) {
+        (Next::Idle, Some(low)) => Next::Refresh { low },
+        (next, _) => next,
+    }
+}
+
+/// What readers and the background want next.
+fn wanted(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
     if demands.is_empty() {
         return Next::Idle;
     }
     let crowded = known.coverage.runs() >= known.spans_max;
     let Some(top) = known.coverage.top() else { return Next::Refresh { low: 0 } };
-    if demands.iter().any(|demand| demand.fresh) && !known.is_fresh && !crowded {
+    let is_old = |demand: &Demand| {
+        (demand.fresh && !known.is_fresh) || (demand.follows && !known.is_current)
+    };
+    if demands.iter().any(is_old) && !crowded {
         return Next::Refresh { low: top + 1 };
     }
     let mut gaps = wanted_gaps(demands, known);
@@ -124,11 +141,13 @@ mod tests {
         Known {
             coverage,
             is_fresh,
+            is_current: is_fresh,
             cut: None,
             decoder: 1,
             spans_max: 64,
             doubtful: None,
             may_reread: true,
+            unfinished: None,
         }
     }
 
@@ -140,7 +159,8 @@ mod tests {
         Demand { edge: Some(height), ..Demand::default() }
     }
 
-    const FRESH: Demand = Demand { fresh: true, all_below: None, edge: None };
+    const FRESH: Demand = Demand { fresh: true, follows: false, all_below: None, edge: None };
+    const FOLLOWS: Demand = Demand { fresh: false, follows: true, ..FRESH };
 
     fn fill(low: u64, high: u64, eager: bool) -> Next {
         Next::Fill { gap: Gap { low, high, resume: None }, eager }
@@ -162,6 +182,27 @@ mod tests {
         let some = coverage(&[(0, 99)]);
         assert_eq!(plan(&[FRESH], known(&some, false), 0), Next::Refresh { low: 100 });
         assert_eq!(plan(&[FRESH], known(&some, true), 0), Next::Idle);
+    }
+
+    #[test]
+    fn a_look_for_newer_heights_that_began_is_finished_without_a_reader() {
+        let some = coverage(&[(0, 99)]);
+        let begun = Known { unfinished: Some(100), ..known(&some, false) };
+        assert_eq!(plan(&[], begun, 0), Next::Refresh { low: 100 });
+        let gap = coverage(&[(0, 9), (20, 99)]);
+        let behind = Known { coverage: &gap, ..begun };
+        assert_eq!(plan(&[edge(99)], behind, 0), fill(10, 19, false), "readers come first");
+    }
+
+    #[test]
+    fn a_followed_wallet_is_read_when_a_scan_or_its_age_says_so() {
+        let some = coverage(&[(0, 99)]);
+        let quiet = Known { is_current: true, ..known(&some, false) };
+        assert_eq!(plan(&[FOLLOWS], quiet, 0), Next::Idle);
+        assert_eq!(plan(&[FOLLOWS, FRESH], quiet, 0), Next::Refresh { low: 100 });
+        let due = Known { is_current: false, ..known(&some, true) };
+        assert_eq!(plan(&[FOLLOWS], due, 0), Next::Refresh { low: 100 });
+        assert_eq!(plan(&[FRESH], due, 0), Next::Idle);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Keeps one reader of a source working while earlier chunks are decoded and written.
 
+use std::time::Duration;
+
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use super::tasks::{AbortOnDrop, Tasks};
 use crate::domain::Height;
@@ -26,6 +29,7 @@ pub(super) struct Pump {
     /// What [`Pump::next_if`] received and left.
     ahead: Option<Fetched>,
     eager: watch::Sender<bool>,
+    began: Instant,
     _task: AbortOnDrop,
 }
 
@@ -40,7 +44,9 @@ impl Pump {
         let (asks, ask_receiver) = mpsc::channel(1);
         let (eager, eager_receiver) = watch::channel(false);
         let task = tasks.spawn_owned(run(reader, chunk_sender, ask_receiver, eager_receiver));
-        Self { low, next_high: high, chunks, asks, asked: false, ahead: None, eager, _task: task }
+        let began = Instant::now();
+        let (asked, ahead) = (false, None);
+        Self { low, next_high: high, chunks, asks, asked, ahead, eager, began, _task: task }
     }
 
     pub(super) fn set_eager(&self, eager: bool) {
@@ -81,6 +87,14 @@ impl Pump {
         self.asked = false;
         fetched
     }
+}
+
+/// The lower end of a look for newer heights that began not long ago. It is finished also where no
+/// reader waits for it: readers that have little time would begin it anew for ever.
+pub(super) fn unfinished(pumps: &[Pump], linger: Duration) -> Option<Height> {
+    let is_unfinished =
+        |pump: &&Pump| pump.low > 0 && pump.next_high.is_none() && pump.began.elapsed() < linger;
+    pumps.iter().find(is_unfinished).map(|pump| pump.low)
 }
 
 async fn run(

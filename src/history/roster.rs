@@ -1,5 +1,6 @@
 //! Which wallets have a board and a worker: one each, from the first demand to the last.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,8 +33,7 @@ impl Inner {
         if let Some(board) = boards.get(&wallet) {
             return Ok(demand(board));
         }
-        let active = boards.values().filter(|board| board.has_readers()).count();
-        if is_reader && active >= self.limits.wallets_active_max {
+        if is_reader && self.is_full(&boards) {
             return Err(HistoryError::Overloaded);
         }
         let board = Arc::new(Board::new(wallet));
@@ -43,6 +43,13 @@ impl Inner {
         let inner = Arc::clone(self);
         self.tasks.spawn(async move { inner.work(board).await });
         Ok(result)
+    }
+
+    fn is_full(&self, boards: &HashMap<Wallet, Arc<Board>>) -> bool {
+        let read = boards.values().filter(|board| board.has_readers());
+        let (followed, active): (Vec<_>, Vec<_>) = read.partition(|board| board.is_followed());
+        active.len() >= self.limits.wallets_active_max
+            || followed.len() >= self.limits.wallets_followed_max
     }
 
     /// Runs a wallet's worker; a panic fails this wallet only, is logged, and the work restarts.

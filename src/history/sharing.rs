@@ -6,17 +6,35 @@ use std::sync::Arc;
 use super::Inner;
 use super::error::HistoryError;
 use crate::domain::ChainId;
+use crate::rpc::RateShare;
+use crate::store::StoreFailure;
 
 /// The processes that share a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sharing {
     /// Those that are alive, this one among them.
     pub processes: u32,
-    /// Calls to the store that failed, most of them repeated.
-    pub failed_calls: u64,
+    /// Calls to the store that failed, by kind; most of them were repeated.
+    pub failed_calls: Vec<(StoreFailure, u64)>,
 }
 
 impl Inner {
+    /// Keeps the rates of nodes divided by the number of processes that are alive.
+    pub(super) fn share_rates(self: &Arc<Self>, rates: RateShare) {
+        let Some(mut share) = self.store.share() else { return };
+        let inner = Arc::clone(self);
+        self.tasks.spawn(async move {
+            loop {
+                rates.set(share.borrow_and_update().processes());
+                tokio::select! {
+                    biased;
+                    () = inner.tasks.cancelled() => return,
+                    changed = share.changed() => if changed.is_err() { return },
+                }
+            }
+        });
+    }
+
     pub(super) fn start_sharing(self: &Arc<Self>) {
         if !self.store.is_shared() {
             return;

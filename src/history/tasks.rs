@@ -65,3 +65,9 @@ impl Tasks {
         tokio::time::timeout(wait_max, self.tracker.wait()).await.is_ok()
     }
 }
+
+/// Ready after that time; never without one.
+pub(super) async fn after(time: Option<Duration>) {
+    let Some(time) = time else { return std::future::pending().await };
+    tokio::time::sleep(time).await;
+}

@@ -107,7 +107,7 @@ impl Usage {
         let known = keys.get(&delivery.key).and_then(|usage| usage.wallets.get(&delivery.wallet));
         let ends = delivery.rows.first().zip(delivery.rows.last());
         known.zip(ends).is_some_and(|(known, (first, last))| {
-            range_of(&known.ranges, first.as_ref()).is_some_and(|range| range.to >= *last.as_ref())
+            holds(&known.ranges, first.as_ref(), last.as_ref())
         })
     }
 
@@ -223,13 +223,13 @@ impl Usage {
 /// How many rows may go out when `left` more may be counted, and how many of them count.
 fn allowance<K: AsRef<TradeKey>>(ranges: &[DeliveredRange], rows: &[K], left: u64) -> (usize, u64) {
     if let (Some(first), Some(last)) = (rows.first(), rows.last())
-        && range_of(ranges, first.as_ref()).is_some_and(|range| range.to >= *last.as_ref())
+        && holds(ranges, first.as_ref(), last.as_ref())
     {
         return (rows.len(), 0);
     }
     let (mut allowed, mut counted) = (0, 0);
     for row in rows {
-        if range_of(ranges, row.as_ref()).is_none() {
+        if !is_counted(ranges, row.as_ref()) {
             if counted == left {
                 break;
             }
@@ -240,9 +240,29 @@ fn allowance<K: AsRef<TradeKey>>(ranges: &[DeliveredRange], rows: &[K], left: u6
     (allowed, counted)
 }
 
-fn range_of<'a>(ranges: &'a [DeliveredRange], key: &TradeKey) -> Option<&'a DeliveredRange> {
+/// Whether one range reaches from a row to another one.
+fn holds(ranges: &[DeliveredRange], first: &TradeKey, last: &TradeKey) -> bool {
+    let at = ranges.partition_point(|range| range.to < *first);
+    ranges.get(at).is_some_and(|range| range.from <= *first && range.to >= *last)
+}
+
+/// Whether a row was counted, wherever in its block it stood then: a late row that joins the block
+/// gives it another position, and only rows at the ends of ranges leave them by that.
+fn is_counted(ranges: &[DeliveredRange], key: &TradeKey) -> bool {
+    if holds(ranges, key, key) {
+        return true;
+    }
     let at = ranges.partition_point(|range| range.to < *key);
-    ranges.get(at).filter(|range| range.from <= *key)
+    let (above, below) = ranges.split_at(at);
+    let is_here = |end: &TradeKey| end.height == key.height;
+    let above = above.iter().rev().take_while(|range| is_here(&range.to));
+    let below = below.iter().take_while(|range| is_here(&range.from));
+    above.chain(below).any(|range| {
+        let stood = |end: TradeKey| TradeKey { index: end.index, ..*key };
+        let is_within = |stood: TradeKey| range.from <= stood && stood <= range.to;
+        let ends = [range.from, range.to].into_iter();
+        ends.filter(|end| is_here(end) && end.tx == key.tx).any(|end| is_within(stood(end)))
+    })
 }
 
 /// Adds a run of adjacent rows to the ranges, joining what it touches. False where it was held.
@@ -322,11 +342,45 @@ mod tests {
                         prop_assert!(pair[0].to < pair[1].from);
                     }
                     for row in 0..60 {
-                        prop_assert_eq!(range_of(&ranges, &key(row)).is_some(), model.contains(&row));
+                        prop_assert_eq!(is_counted(&ranges, &key(row)), model.contains(&row));
                     }
                 }
             }
         }
+    }
+
+    /// A late row joins the block of one that was delivered alone: both get the block's positions.
+    #[test]
+    fn a_row_that_gets_another_place_in_its_block_is_not_counted_again() {
+        let at =
+            |tx: u8, index, leg| TradeKey { tx: TxId::solana(&[tx; 64]), index, leg, ..key(5) };
+        let [late_above, late_below] = [at(2, 7, 0), at(3, 4, 0)];
+        // It was the last, the first, and the only one of what was delivered.
+        for (above, below) in [(true, false), (false, true), (false, false)] {
+            let mut rows: Vec<TradeKey> = vec![at(1, 0, 0), at(1, 0, 1)];
+            rows.extend(below.then(|| key(6)));
+            if above {
+                rows.insert(0, key(4));
+            }
+            let mut ranges = Vec::new();
+            join(&mut ranges, Position::Start, &rows);
+            for leg in [0, 1] {
+                assert_eq!(allowance(&ranges, &[at(1, 5, leg)], 9), (1, 0), "{above} {below}");
+            }
+            let all = [key(4), late_above, at(1, 5, 0), at(1, 5, 1), late_below, key(6)];
+            let (allowed, counted) = allowance(&ranges, &all, 9);
+            let new = all.len() - rows.len();
+            assert_eq!(allowed, all.len());
+            assert!(counted <= u64::try_from(new).unwrap(), "{counted} of {new}");
+            join(&mut ranges, Position::Start, &all);
+            assert_eq!(ranges.len(), 1);
+        }
+        // The other way round: the late one is gone.
+        let mut ranges = Vec::new();
+        join(&mut ranges, Position::Start, &[at(1, 5, 0)]);
+        assert_eq!(allowance(&ranges, &[at(1, 0, 0)], 9), (1, 0));
+        assert_eq!(allowance(&ranges, &[at(2, 5, 0)], 9), (1, 1), "another transaction");
+        assert_eq!(allowance(&ranges, &[at(1, 0, 1)], 9), (1, 1), "another row of it");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A reader's walk through one wallet's history: newest first, never across a gap; then, where it
 //! follows the chain, what is new, oldest first.
 
+mod ahead;
 mod ending;
 mod live;
 mod room;
@@ -23,6 +24,7 @@ use crate::domain::{
     UnixSeconds, Wallet,
 };
 use crate::store::{StoreError, View, WalletId, WalletRecord};
+use ahead::ReadAhead;
 use tally::Tally;
 
 pub(super) use room::Rooms;
@@ -118,6 +120,8 @@ pub struct Walk {
     /// What the last read of a page found out about its end, should all of its rows be delivered.
     /// Boxed, as streams have none.
     page_end: Option<Box<End>>,
+    /// The next rows, where they are read ahead. Boxed, as it is of shared stores alone.
+    ahead: Option<Box<ReadAhead>>,
     /// It was settled how the walk ends.
     ending: Option<Ending>,
 }
@@ -140,6 +144,9 @@ enum Look {
     Bottom,
     /// Wait: the height whose lower neighbours are missing, where one is known.
     Edge(Option<Height>),
+    /// Wait: live, and the head is above all that is stored, as that is another store or rows were
+    /// deleted.
+    Above,
 }
 
 impl Walk {
@@ -178,6 +185,7 @@ impl Walk {
             live,
             from_reached: false,
             page_end: None,
+            ahead: None,
             ending: None,
             inner,
             request,
@@ -286,6 +294,11 @@ impl Walk {
                 self.wait().await?;
                 Ok(None)
             }
+            Look::Above => {
+                self.demand.update(|demand| demand.fresh = true);
+                self.wait().await?;
+                Ok(None)
+            }
         }
     }
 
@@ -299,10 +312,7 @@ impl Walk {
             return Ok(Look::Bottom);
         }
         let (limit, is_last) = self.slice();
-        let view = self.inner.store.view_at(self.position, limit)?;
-        let Some(record) = view.wallet(&self.request.wallet).await? else {
-            return Ok(Look::Edge(None));
-        };
+        let Some((view, record)) = self.here(limit).await? else { return Ok(Look::Edge(None)) };
         if !self.settle(&record) {
             return Ok(Look::Edge(None));
         }
@@ -322,6 +332,9 @@ impl Walk {
             Err(StoreError::Overtaken) => return Ok(Look::Rows(Rows::default())),
             read => read?,
         };
+        if !is_last {
+            self.read_ahead(&rows, limit);
+        }
         self.page_end = None;
         if is_last && rows.len() >= limit {
             self.page_end = self.page_end(&view, &record, head, more).await?.map(Box::new);
@@ -525,7 +538,8 @@ impl Walk {
     fn ask(&self, edge: Option<Height>) {
         self.demand.update(|demand| {
             demand.edge = edge;
-            demand.fresh = self.live || !self.settled || edge.is_none();
+            demand.follows = self.live;
+            demand.fresh = !self.live && (!self.settled || edge.is_none());
         });
     }
 

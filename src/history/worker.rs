@@ -1,20 +1,23 @@
 //! One wallet's worker: plan, fetch, decode, write; no other task writes this wallet.
 
+mod reorgs;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
-use super::anchors::{self, Verdict};
+use super::anchors;
 use super::board::Board;
 use super::error::HistoryError;
+use super::following::Standing;
 use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
 use super::plan::{Demand, Known, Next, plan, reachable_gap};
-use super::pump::Pump;
-use super::{Inner, late_anchor, neighbours};
+use super::pump::{self, Pump};
+use super::tasks::after;
+use super::{Inner, neighbours};
 use crate::decode;
 use crate::domain::{Gap, Height, Span, UnixMillis};
 use crate::rpc::{Lane, UpstreamError};
@@ -38,6 +41,11 @@ pub(super) struct Worker {
     /// When the nodes were last found to have cut the history, in this run.
     cut_found: Option<Instant>,
     holding: Holding,
+    /// What scans show of the wallet, where a reader follows it.
+    standing: Option<Standing>,
+    /// When the last read from the head began, and the last one that came to something.
+    opened_at: Instant,
+    read_at: Option<Instant>,
 }
 
 /// What a chunk is to the wallet's coverage.
@@ -75,6 +83,9 @@ impl Worker {
             generation,
             cut_found,
             holding,
+            standing: None,
+            opened_at: Instant::now(),
+            read_at: None,
         }
     }
 
@@ -107,6 +118,7 @@ impl Worker {
         self.lapse().await?;
         let record = self.record().await?;
         let demands = self.board.snapshot();
+        self.standing = self.standing(&record, &demands);
         let next = plan(&demands, self.known(&record), self.turns);
         if !matches!(next, Next::Idle) {
             match self.holding.take(&self.inner.store, record.id).await? {
@@ -155,15 +167,28 @@ impl Worker {
         let fresh = |at: UnixMillis| at <= now && now.since(at) <= self.inner.limits.freshness;
         let retry = self.inner.limits.cut_retry_after;
         let cut_is_news = self.cut_found.is_some_and(|at| at.elapsed() < retry);
+        let is_fresh = record.checked_at.is_some_and(fresh);
         Known {
             coverage: &record.coverage,
-            is_fresh: record.checked_at.is_some_and(fresh),
+            is_fresh,
+            is_current: match self.standing {
+                Some(Standing::Quiet) => true,
+                Some(Standing::Due) => false,
+                Some(Standing::Unscanned) | None => is_fresh,
+            },
             cut: record.cut.filter(|_| cut_is_news),
             decoder: decode::version(self.board.wallet.address.family()),
             spans_max: self.inner.limits.spans_max,
             doubtful: self.doubtful(record),
             may_reread: self.inner.rereads.due(&record.wallet).is_some(),
+            unfinished: pump::unfinished(&self.pumps, self.inner.limits.check_linger_max),
         }
+    }
+
+    fn standing(&self, record: &WalletRecord, demands: &[Demand]) -> Option<Standing> {
+        let is_followed = demands.iter().any(|demand| demand.follows);
+        let top = record.coverage.top().filter(|_| is_followed)?;
+        Some(self.inner.standing(self.board.wallet, top, self.read_at))
     }
 
     /// The span that is to be read again for a better proof, where that is due: another one after
@@ -246,7 +271,11 @@ impl Worker {
         }
         self.background = None;
         self.holding.let_go(&self.inner.store).await;
-        let grace = self.inner.limits.idle_grace;
+        let grace = match self.standing {
+            // The scan wakes it.
+            Some(Standing::Quiet) => self.inner.limits.scan_every,
+            Some(Standing::Due | Standing::Unscanned) | None => self.inner.limits.idle_grace,
+        };
         tokio::select! {
             biased;
             () = self.inner.tasks.cancelled() => return Ok(Flow::Exit),
@@ -291,9 +320,11 @@ impl Worker {
     async fn refresh(&mut self, record: &WalletRecord, low: Height) -> Result<(), IngestError> {
         let checked_at = self.inner.clock.now();
         let known = self.pumps.iter().position(|pump| pump.low == low && pump.next_high.is_none());
-        let at = match known {
-            Some(at) => at,
-            None => self.open(record, Gap { low, high: low, resume: None }, true).await?,
+        let at = if let Some(at) = known {
+            at
+        } else {
+            self.opened_at = Instant::now();
+            self.open(record, Gap { low, high: low, resume: None }, true).await?
         };
         if known.is_none() && self.has_reorganised(record).await? {
             self.pumps.clear();
@@ -304,6 +335,7 @@ impl Worker {
             self.pumps.remove(at);
             let patch = WalletPatch { checked_at: Some(checked_at), ..WalletPatch::default() };
             self.patch(record, patch).await?;
+            self.read_at = Some(self.opened_at);
             self.board.tell_news();
             return Ok(());
         };
@@ -311,14 +343,9 @@ impl Worker {
         let has_rows = newest.is_some() || raw.low > low;
         let anchor = anchors::of_tip(&raw).filter(|_| has_rows);
         let stored = self.store(record, raw, Stored::Checked(checked_at), at, anchor).await?;
+        self.read_at = if stored { Some(self.opened_at) } else { self.read_at };
         if let Some(height) = newest.filter(|_| stored && anchor.is_none()) {
-            let later = late_anchor::keep(
-                Arc::clone(&self.inner),
-                (self.source.clone(), self.lane.clone()),
-                (record.id, record.epoch),
-                height,
-            );
-            self.inner.tasks.spawn(later);
+            self.anchor(record, height);
         }
         Ok(())
     }
@@ -433,10 +460,11 @@ impl Worker {
         }
     }
 
-    /// How long the background still wants the wallet, where it alone does.
+    /// How long the wallet is worked on still, where no reader waits.
     fn lapses_in(&self) -> Option<Duration> {
-        let pending = self.board.background().filter(|_| !self.board.has_readers())?;
-        Some(pending.until.since(self.inner.clock.now()))
+        let (linger, now) = (self.inner.limits.check_linger_max, self.inner.clock.now());
+        let background = self.board.background().map_or(linger, |pending| pending.until.since(now));
+        (!self.board.has_readers()).then_some(background)
     }
 
     /// Decodes and writes a chunk. False where a cut-back had overtaken it.
@@ -498,35 +526,6 @@ impl Worker {
         Ok(written.map(drop)?)
     }
 
-    /// Holds the kept hashes against the chain; where one differs, cuts back to the last good one.
-    async fn has_reorganised(&self, record: &WalletRecord) -> Result<bool, IngestError> {
-        let kept = anchors::newest_first(&self.inner.view()?.anchors(record.id).await?);
-        let check = |anchor: Anchor| async move {
-            let checked = self.source.check_hash(anchor.height, anchor.hash, &self.lane).await;
-            checked.map(|check| (anchor.height, check))
-        };
-        let mut verdict = Verdict::default();
-        let (loose, rest) = kept.split_at(kept.len().min(anchors::LOOSE));
-        let first = try_join_all(loose.iter().map(|anchor| check(*anchor))).await?;
-        let mut settled = rest.is_empty();
-        for (height, told) in first {
-            settled |= verdict.add(height, told);
-        }
-        for anchor in rest {
-            if settled {
-                break;
-            }
-            let (height, told) = check(*anchor).await?;
-            settled = verdict.add(height, told);
-        }
-        let Some(above) = verdict.cut_above() else { return Ok(false) };
-        tracing::warn!(above, "the chain was reorganised: reading again from there");
-        self.inner.metrics.reorganisations.add(1);
-        self.inner.store.cut_back(record.id, above).await?;
-        self.board.tell_news();
-        Ok(true)
-    }
-
     /// Notifies the readers, then backs off before the next attempt.
     async fn failed(&mut self, error: IngestError) -> Flow {
         self.pumps.clear();
@@ -565,10 +564,4 @@ impl Worker {
         }
         Flow::Again
     }
-}
-
-/// Ready after that time; never without one.
-async fn after(time: Option<Duration>) {
-    let Some(time) = time else { return std::future::pending().await };
-    sleep(time).await;
 }

@@ -12,6 +12,7 @@ use super::rate::RateAccount;
 use super::refusals::Refusals;
 use super::secret::{SecretText, SecretUrl};
 use super::selection::{Offer, PRESUMED};
+use super::share::RateShare;
 
 /// Number of an endpoint in its pool, by configuration order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,6 +49,8 @@ pub struct EndpointConfig {
     pub rate_millihertz: Option<u32>,
     /// Shared by endpoints of several pools that one rate holds for together.
     pub rate_account: Option<RateAccount>,
+    /// The processes that divide this rate.
+    pub share: RateShare,
     pub concurrency: Option<usize>,
     pub batch: Option<usize>,
     pub headers: Vec<(String, SecretText)>,
@@ -59,6 +62,7 @@ impl EndpointConfig {
             url: SecretUrl::new(url),
             rate_millihertz: None,
             rate_account: None,
+            share: RateShare::default(),
             concurrency: None,
             batch: None,
             headers: Vec::new(),
@@ -292,6 +296,7 @@ impl Endpoint {
 
     fn cost(&self, calls: usize) -> Duration {
         let count = u32::try_from(calls).unwrap_or(u32::MAX);
+        let count = count.saturating_mul(self.config.share.processes());
         let named = self.named(Instant::now()).map(|rate| rate * NAMED_SHARE / 100);
         let rate = self.config.rate_millihertz.into_iter().chain(named).min();
         let rate = rate.filter(|rate| *rate > 0);
@@ -488,6 +493,20 @@ mod tests {
         let now = Instant::now();
         endpoint.begin(1, now, now + SECOND);
         assert_eq!(endpoint.ready(now), Ok(()), "it may have been raised");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn processes_that_share_a_store_divide_the_rate() {
+        let config =
+            EndpointConfig { rate_millihertz: Some(1_000), ..EndpointConfig::new("http://one") };
+        let share = config.share.clone();
+        let (mut endpoint, now) = (Endpoint::new(config, &PoolLimits::default()), Instant::now());
+        share.set(3);
+        endpoint.begin(1, now, now + SECOND * 9);
+        assert_eq!(endpoint.ready(now), Err(now + SECOND * 3 - BURST));
+        share.set(1);
+        endpoint.begin(1, now + SECOND * 3, now + SECOND * 9);
+        assert_eq!(endpoint.ready(now + SECOND * 3), Err(now + SECOND * 4 - BURST));
     }
 
     #[tokio::test(start_paused = true)]

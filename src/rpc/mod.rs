@@ -20,6 +20,7 @@ pub(crate) mod scheduler;
 mod secret;
 pub(crate) mod selection;
 mod send;
+mod share;
 pub(crate) mod transport;
 
 pub use ask::{Ask, Reading, Reply};
@@ -31,4 +32,5 @@ pub use pool::{Answer, Call, CallOptions, Pool};
 pub use rate::RateAccount;
 pub use scheduler::{Lane, Priority};
 pub use secret::{SecretText, SecretUrl};
+pub use share::RateShare;
 pub use transport::{Method, Request, Response, Transport, TransportError};

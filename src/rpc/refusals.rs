@@ -42,7 +42,7 @@ const LOG_EVERY: Duration = Duration::from_secs(1800);
 struct Streak {
     kind: RefusalKind,
     answers: u32,
-    /// Requests sent before this time belong to the answer that was counted.
+    /// Requests sent up to this time belong to the answer that was counted.
     counted_at: Instant,
     /// No request before this time.
     until: Instant,
@@ -60,7 +60,7 @@ impl Streak {
         (began, now): (Instant, Instant),
         limits: &PoolLimits,
     ) {
-        if self.answers > 0 && began < self.counted_at {
+        if self.answers > 0 && began <= self.counted_at {
             return;
         }
         self.kind = kind;
@@ -193,5 +193,23 @@ impl Refusals {
             self.logged_at.insert(what, now);
         }
         is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_of_one_request_that_took_no_time_are_refused_once() {
+        let (limits, now) = (PoolLimits::default(), Instant::now());
+        for kind in [RefusalKind::Denied, RefusalKind::Unsupported] {
+            let mut refusals = Refusals::default();
+            for _ in 0..20 {
+                refusals.refused(kind, "debug_traceTransaction", (now, now), &limits);
+            }
+            let until = refusals.until(Some("debug_traceTransaction"));
+            assert_eq!(until, Some(now + limits.refusal_pause_min), "{kind:?}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The number of a wallet's transactions by one call: for estimates, never for what is stored.
+//! About how many transactions a wallet has, by few calls: for estimates, never for what is stored.
 
 use super::source::Source;
 use crate::domain::Address;
@@ -9,16 +9,55 @@ use crate::rpc::scheduler::Lane;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
     pub transactions: u64,
-    /// The call shows so many at most; there may be more.
-    pub more: bool,
+    /// It is no count: worked out from pages at several depths of a list, or the least that there
+    /// are.
+    pub is_rough: bool,
 }
 
-impl Activity {
-    /// What a page of a list shows.
-    pub(super) fn of_page(entries: usize, page_max: usize) -> Self {
-        let transactions = u64::try_from(entries).unwrap_or(u64::MAX);
-        Self { transactions, more: entries >= page_max }
+/// A page of a list that was asked for from one place downwards, in heights or in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sample {
+    pub(super) from: u64,
+    /// Its last entry, `from` where it has none.
+    pub(super) to: u64,
+    pub(super) entries: u64,
+    /// More lies below.
+    pub(super) is_full: bool,
+}
+
+impl Sample {
+    /// Entries in so large a part of the list, at the rate of this page.
+    fn rate_over(&self, length: u64) -> u64 {
+        let span = self.from.saturating_sub(self.to).max(1);
+        let entries = u128::from(self.entries) * u128::from(length) / u128::from(span);
+        u64::try_from(entries).unwrap_or(u64::MAX)
     }
+}
+
+/// How many entries a list has: those of its pages, and between two of them as many as both rates
+/// make on average. `samples`: from the top down. `bottom`: nothing lies below; where that is not
+/// known the last page counts for itself.
+pub(super) fn extrapolate(samples: &[Sample], bottom: Option<u64>) -> u64 {
+    let mut total: u64 = 0;
+    let mut samples = samples.iter().peekable();
+    while let Some(sample) = samples.next() {
+        total = total.saturating_add(sample.entries);
+        if !sample.is_full {
+            return total;
+        }
+        while samples.next_if(|below| below.from >= sample.to).is_some() {}
+        let between = match samples.peek() {
+            // The list begins somewhere between the two.
+            Some(below) if below.entries == 0 => sample.rate_over((sample.to - below.from) / 2),
+            Some(below) => {
+                let gap = sample.to - below.from;
+                sample.rate_over(gap).midpoint(below.rate_over(gap))
+            }
+            None => sample.rate_over(bottom.map_or(0, |bottom| sample.to.saturating_sub(bottom))),
+        };
+        total = total.saturating_add(between);
+    }
+    total
 }
 
 impl Source {
@@ -28,5 +67,32 @@ impl Source {
             Self::Evm(source) => source.activity(wallet, lane).await,
             Self::Tron(source) => source.activity(wallet, lane).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(from: u64, to: u64, entries: u64) -> Sample {
+        Sample { from, to, entries, is_full: entries >= 100 }
+    }
+
+    #[test]
+    fn what_lies_between_pages_is_worked_out_from_their_rates() {
+        assert_eq!(extrapolate(&[page(1_000, 900, 40)], None), 40);
+        assert_eq!(extrapolate(&[page(1_000, 900, 100)], None), 100, "the least that there are");
+        assert_eq!(extrapolate(&[page(1_000, 900, 100)], Some(0)), 1_000);
+        let even = [page(1_000, 900, 100), page(500, 400, 100)];
+        assert_eq!(extrapolate(&even, Some(0)), 1_000);
+        let slower = [page(1_000, 900, 100), page(500, 300, 100)];
+        assert_eq!(extrapolate(&slower, Some(0)), 100 + 300 + 100 + 150);
+        let begins_between = [page(1_000, 900, 100), page(500, 500, 0)];
+        assert_eq!(extrapolate(&begins_between, None), 300);
+        let ends_inside = [page(1_000, 900, 100), page(500, 450, 20)];
+        assert_eq!(extrapolate(&ends_inside, Some(0)), 100 + 280 + 20);
+        let reaches_below = [page(1_000, 400, 100), page(500, 400, 100), page(100, 0, 100)];
+        assert_eq!(extrapolate(&reaches_below, None), 100 + 175 + 100);
+        assert_eq!(extrapolate(&[page(5, 5, 100)], Some(0)), 600, "all in one slot");
     }
 }

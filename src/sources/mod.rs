@@ -10,6 +10,7 @@ mod known_pools;
 mod pager;
 mod prefetch;
 mod reference;
+mod scan;
 mod solana;
 mod source;
 mod symbol;
@@ -19,6 +20,7 @@ pub use ability::{Ability, AbilityKind, Offered};
 pub use activity::Activity;
 pub use candles::Candles;
 pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};
+pub use scan::{ScanTarget, Scanned};
 pub use solana::{SolanaLimits, SolanaSource};
 pub use source::{
     FoundTx, GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, Tip,

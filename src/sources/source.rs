@@ -1,6 +1,6 @@
 //! A wallet's transactions from a chain's nodes, as chunks: the same form for every family.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -234,6 +234,18 @@ impl Source {
             Self::Solana(source) => source.tokens(mints, lane).await,
             Self::Evm(source) => source.tokens(mints, lane).await,
             Self::Tron(source) => source.tokens(mints, lane).await,
+        }
+    }
+
+    /// The names that contracts of pools have themselves; those without one are left out.
+    pub async fn pool_names(
+        &self,
+        pools: &[Address],
+        lane: &Lane,
+    ) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
+        match self {
+            Self::Evm(source) => source.pool_names(pools, lane).await,
+            Self::Solana(_) | Self::Tron(_) => Ok(HashMap::new()),
         }
     }
 

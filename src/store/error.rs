@@ -52,6 +52,39 @@ pub enum StoreError {
     WriterGone,
 }
 
+/// Why a call to a shared store failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreFailure {
+    /// It did not answer by the deadline.
+    Timeout,
+    /// No connection could be made, or one was cut.
+    Connection,
+    /// It takes no writes.
+    ReadOnly,
+    /// Its disk is full.
+    Full,
+    /// Another transaction was in the way.
+    Conflict,
+    Other,
+}
+
+impl StoreFailure {
+    pub const ALL: [Self; 6] =
+        [Self::Timeout, Self::Connection, Self::ReadOnly, Self::Full, Self::Conflict, Self::Other];
+
+    /// As the metrics name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Connection => "connection",
+            Self::ReadOnly => "read_only",
+            Self::Full => "full",
+            Self::Conflict => "conflict",
+            Self::Other => "other",
+        }
+    }
+}
+
 impl StoreError {
     /// True where only the request is at fault, and others of the same commit can go on.
     pub(super) fn is_of_one_request(&self) -> bool {

@@ -42,6 +42,7 @@ mod record;
 mod records;
 mod rows;
 mod schema;
+mod share;
 mod sharing;
 mod snapshot;
 mod trade_codec;
@@ -62,7 +63,7 @@ use crate::domain::{Height, Wallet};
 pub use answer::Reading;
 pub use care::StoreSize;
 pub use credit::Credit;
-pub use error::StoreError;
+pub use error::{StoreError, StoreFailure};
 #[cfg(feature = "postgres")]
 pub use postgres::SharedOptions;
 pub use record::{
@@ -70,6 +71,7 @@ pub use record::{
     TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, WantedPlace, WantedValue,
     Written,
 };
+pub use share::Share;
 pub use sharing::Counted;
 pub use view::View;
 
@@ -217,7 +219,13 @@ impl Store {
     /// `Invalid` for a chunk that contradicts itself. After `Io` the chunk may be stored or not;
     /// writing it again is safe.
     pub async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
-        by_arm!(self.write_chunk(chunk))
+        let Chunk { id, low, high, .. } = chunk;
+        let is_gap = chunk.reread.is_none() && chunk.checked_at.is_none();
+        let written = by_arm!(self.write_chunk(chunk));
+        if let Ok(Written::Stored { count, .. }) = &written {
+            tracing::debug!(wallet = id.0, low, high, count, is_gap, "a chunk was stored");
+        }
+        written
     }
 
     /// Changes the record. Reopened heights lose their rows at once, so that rows never stand at

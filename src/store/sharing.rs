@@ -3,7 +3,7 @@
 
 use tokio::sync::watch;
 
-use super::{Arm, Store, StoreError, UsageUpdate, View, WalletId};
+use super::{Arm, Share, Store, StoreError, StoreFailure, UsageUpdate, View, WalletId};
 use crate::domain::{KeyId, Position};
 use crate::store::{Credit, DeliveredRange};
 
@@ -78,19 +78,33 @@ impl Store {
         }
     }
 
-    /// Processes that are alive, this one among them.
-    pub fn processes(&self) -> u32 {
+    /// This process's place among those that are alive, as it changes. `None` for an embedded store.
+    pub fn share(&self) -> Option<watch::Receiver<Share>> {
         match &self.0 {
-            Arm::File(_) => 1,
+            Arm::File(_) => None,
             #[cfg(feature = "postgres")]
-            Arm::Shared(store) => store.live(),
+            Arm::Shared(store) => Some(store.share()),
         }
     }
 
-    /// Calls that failed so far; most of them were repeated.
-    pub fn failed_calls(&self) -> u64 {
+    /// Processes that are alive, this one among them.
+    pub fn processes(&self) -> u32 {
+        self.share().map_or(1, |share| share.borrow().processes())
+    }
+
+    /// Whether writes can be made now: a process that could not renew its lease makes none.
+    pub fn takes_writes(&self) -> bool {
         match &self.0 {
-            Arm::File(_) => 0,
+            Arm::File(_) => true,
+            #[cfg(feature = "postgres")]
+            Arm::Shared(store) => store.is_alive(),
+        }
+    }
+
+    /// Calls that failed so far, by kind; most of them were repeated.
+    pub fn failed_calls(&self) -> Vec<(StoreFailure, u64)> {
+        match &self.0 {
+            Arm::File(_) => Vec::new(),
             #[cfg(feature = "postgres")]
             Arm::Shared(store) => store.failed_calls(),
         }

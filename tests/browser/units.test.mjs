@@ -14,7 +14,8 @@ const { Rows, isVenue } = await load("rows.js");
 const { fragment, readPlace } = await load("place.js");
 const { FORMATS, toBlob } = await load("export.js");
 const { transactionLink } = await load("explorer.js");
-const { percent, shorten } = await load("format.js");
+const { duration, percent, shorten } = await load("format.js");
+const { Session } = await load("session.js");
 const { coverageText } = await load("coverage.js");
 
 const SOL = 9;
@@ -314,4 +315,18 @@ test("coverage names what is open, and opens by itself only then", () => {
   assert.deepEqual(coverageText({ ...coverage, height: null }).lines, []);
   const many = coverageText({ ...coverage, gaps: Array(20).fill({ low: "1", high: "2" }) }).lines;
   assert.ok(many.includes("… and 13 more ranges."));
+});
+
+test("the time left is that of the rate of late, as long as fewer rows came than are expected", () => {
+  const session = new Session({ onRows() {}, onNew() {}, onState() {} });
+  const now = performance.now();
+  assert.equal(session.secondsLeft(), null);
+  session.rows = { length: 1000 };
+  session.marks = [{ at: now - 2000, count: 800 }, { at: now, count: 1000 }];
+  assert.equal(session.secondsLeft(), null, "nothing is expected");
+  session.expected = 7000;
+  assert.ok(Math.abs(session.secondsLeft() - 60) <= 2, `${session.secondsLeft()}`);
+  session.expected = 900;
+  assert.equal(session.secondsLeft(), null, "more came than was expected");
+  assert.deepEqual([5, 89, 90, 5399, 5400, 36000].map(duration), ["5 s", "89 s", "2 min", "90 min", "2 h", "10 h"]);
 });

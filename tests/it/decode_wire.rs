@@ -29,6 +29,10 @@ fn tells_what_the_source_asks() {
     let mut closed = Tx::new("w");
     closed.account("w old", "OLD", "w", 0).close(1, "w old", "w", "w");
     assert_eq!(parsed(&closed).closed_token_accounts(&key("w")), [key("w old")]);
+    // Where the balances name no owner, as before 2022, who closed it is.
+    closed.owners = false;
+    assert_eq!(parsed(&closed).closed_token_accounts(&key("w")), [key("w old")]);
+    assert!(parsed(&closed).closed_token_accounts(&key("other")).is_empty());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use blotter::demo::evm::{
     EvmModel, ExplorerOptions, LimitTexts, NodeOptions, TradeKind, TrueTrade, WalletPlan,
 };
-use blotter::demo::{DemoChains, DemoNode, LARGE_TRADES_MAX, Loopback, LoopbackLimits};
+use blotter::demo::{DemoChains, DemoNode, DemoWallet, LARGE_TRADES_MAX, Loopback, LoopbackLimits};
 use blotter::domain::{Address, Side, TxId, UnixSeconds};
 use blotter::registry::Registry;
 use serde_json::{Value, json};
@@ -601,6 +601,26 @@ fn all_chains_come_out_of_one_number() {
     chains.follow(UnixSeconds(1_798_761_600));
     assert_eq!(eth.time_of(eth.head()), UnixSeconds(1_798_761_600));
     assert!(eth.truth(sample.address).count() > rows + 200);
+}
+
+/// On each chain a wallet trades while the demo runs, so that following it shows something.
+#[test]
+fn the_live_wallets_trade_on_as_the_heads_follow_the_clock() {
+    let chains = DemoChains::new(9, &Registry::embedded().unwrap());
+    chains.follow(UnixSeconds(1_798_761_600));
+    let live = chains.add_live();
+    assert_eq!(live.len(), chains.slugs().count());
+    let trades = |wallet: &DemoWallet| match chains.evm(&wallet.chain) {
+        Some(model) => model.truth(wallet.address).count(),
+        None => chains.solana().truth(wallet.address).count(),
+    };
+    let before: Vec<usize> = live.iter().map(trades).collect();
+    chains.follow(UnixSeconds(1_798_761_600 + 120));
+    for (wallet, before) in live.iter().zip(before) {
+        let new = trades(wallet) - before;
+        assert!((60..100).contains(&before), "{}: {before} trades at first", wallet.chain);
+        assert!((3..40).contains(&new), "{}: {new} trades in two minutes", wallet.chain);
+    }
 }
 
 #[tokio::test]

@@ -225,6 +225,7 @@ async fn nodes_without_traces_give_no_wrong_value() {
 /// Calls for a wallet of 1,000 trades by each way, with those of lists and logs apart: the table of
 /// docs/performance.md.
 #[tokio::test(start_paused = true)]
+#[expect(clippy::print_stderr, reason = "the figures of docs/performance.md")]
 async fn calls_for_a_thousand_trades_stay_few() {
     let bounds = [
         (Discovery::Portal, 60),
@@ -241,6 +242,7 @@ async fn calls_for_a_thousand_trades_stay_few() {
         let counts = [&world.rpc, &world.explorer, &world.portal].map(calls);
         let all: u64 = counts.iter().sum();
         let logs = world.rpc.stats().calls_of("eth_getLogs");
+        eprintln!("{discovery}: {all} calls, {logs} for logs; nodes, index, gateway: {counts:?}");
         assert!(all < most, "{discovery}: {all} calls, {logs} for logs, {counts:?}");
     }
 }

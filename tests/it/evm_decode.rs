@@ -94,8 +94,8 @@ pub(crate) fn call(from: Account, to: Account, value: u64) -> NativeMove {
 #[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) tx: Transaction,
-    chain: &'static str,
-    wallet: Account,
+    pub(crate) chain: &'static str,
+    pub(crate) wallet: Account,
 }
 
 /// A transaction that the wallet sends to an unknown router.

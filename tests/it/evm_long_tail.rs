@@ -99,6 +99,29 @@ fn venues_of_the_first_years_are_known() {
 }
 
 #[test]
+fn curves_of_launchpads_are_venues() {
+    let (token, trader, referrer) = (word(AAA), word(WALLET), word(OTHER));
+    let events: [(&str, &str, Vec<Word>); 4] = [
+        ("HyperPie", "MemeTokenBuy(address,address,uint256,uint256)", vec![token, trader]),
+        (
+            "Printr",
+            "TokenTrade(address,address,bool,uint256,uint256,uint256,uint256,uint256)",
+            vec![token, trader],
+        ),
+        ("Holoworld", "ReserveUpdated(bool,uint256,uint256,uint256,uint256)", vec![]),
+        ("Dott", "Buy(address,uint256,uint256,uint256,address)", vec![trader, referrer]),
+    ];
+    for (name, signature, topics) in events {
+        let data = [number(100), number(500), number(1), number(1), number(1), number(1)];
+        let said = log(POOL, signature, &topics, &data);
+        let bought = case(vec![transfer(AAA, ZERO, WALLET, 500), said]).value(100).to(POOL);
+        let bought = bought.calls(&[]);
+        bought.gives(&[('b', AAA, 500, Some(100))]);
+        bought.venues(&[name]);
+    }
+}
+
+#[test]
 fn a_trade_by_an_unknown_contract_is_found_by_its_shape() {
     let by_amounts = dealt(amounts());
     by_amounts.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
@@ -335,6 +358,36 @@ fn a_quote_for_native_coin_values_what_it_led_to() {
     // The maker was given another token too.
     logs.push(transfer(CCC, OTHER, POOL, 1));
     case(logs).gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+}
+
+/// AAA and BBB keep a part of each transfer; AAA's contract sells what it collected first.
+fn taxed_route() -> Vec<Log> {
+    let mut logs = swap(POOL, (AAA, 40, AAA), (weth(), 9, ROUTER));
+    logs.extend([
+        transfer(AAA, WALLET, AAA, 25),
+        transfer(AAA, WALLET, POOL, 475),
+        transfer(weth(), POOL, POOL_2, 100),
+        v2_swap(POOL, [475, 0, 0, 100]),
+        transfer(BBB, POOL_2, BBB, 1),
+        transfer(BBB, POOL_2, WALLET, 7),
+        v2_swap(POOL_2, [100, 0, 0, 8]),
+    ]);
+    logs
+}
+
+#[test]
+fn what_one_pool_gave_to_the_next_values_tokens_with_a_tax() {
+    let null = [('s', AAA, 500, None), ('b', BBB, 7, None)];
+    case(taxed_route()).gives(&[('s', AAA, 500, Some(100)), ('b', BBB, 7, Some(100))]);
+    // Another seller or another buyer shares a pool.
+    let others = [
+        transfer(AAA, OTHER, POOL, 26),
+        transfer(weth(), OTHER, POOL_2, 1),
+        transfer(CCC, OTHER, POOL_2, 1),
+    ];
+    for other in others {
+        case([taxed_route(), vec![other]].concat()).gives(&null);
+    }
 }
 
 #[test]

@@ -177,6 +177,22 @@ async fn one_empty_or_short_answer_is_not_believed() {
     }
 }
 
+/// Two nodes, each of which always leaves out what the other one holds: all is found, and no number of
+/// answers makes it known.
+#[tokio::test(start_paused = true)]
+async fn answers_that_never_agree_leave_a_doubt() {
+    let chain = chain();
+    let hidden = [150_000, 250_000].map(|block| chain.truth(block, block)[0].1);
+    let ways = hidden.map(|hash| Ways { hides_logs_of: Some(hash), ..Ways::default() });
+    let net = Net::new(chain, ways.to_vec());
+    let source = source(&net, 2);
+    let got = read(&source, 0).await;
+    assert_eq!((got.error.clone(), got.low), (None, 0));
+    assert_eq!(got.found, truth(&net));
+    assert!(got.doubts.contains(Doubts::UNCONFIRMED), "{:?}", got.doubts);
+    assert!(!got.is_accepted(&source));
+}
+
 /// Depth, range and refusals of each endpoint, as reading found them.
 #[tokio::test(start_paused = true)]
 async fn what_is_found_of_each_node_is_shown() {

@@ -195,6 +195,16 @@ fn the_demo_streams_pages_and_is_read_by_every_way() {
 }
 
 #[test]
+fn the_large_wallet_of_the_demo_trades_on_where_that_is_asked_for() {
+    let place = Place::new().variable("BLOTTER_SERVER_STREAM_WINDOW", "12s");
+    let args = ["demo", "--listen", "127.0.0.1:0", "--large", "20", "--trade-every", "1"];
+    let demo = place.serve(&args);
+    let (key, wallet) = (demo.told("key"), demo.told("large"));
+    let stream = demo.get(&format!("/v1/wallets/{wallet}/history?follow=1"), &key);
+    assert!(stream.body.contains("\"live\":true"), "{}", stream.body);
+}
+
+#[test]
 fn keys_follow_the_file_while_the_server_runs() {
     let place = Place::new().variable("BLOTTER_CHAINS_SOL_RPC", "http://127.0.0.1:9/");
     let server = place.serve(&["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]);

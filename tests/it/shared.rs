@@ -203,3 +203,30 @@ async fn a_wallet_is_forgotten_while_others_serve() {
     assert_eq!(view.credit(KeyId(3), again).await.unwrap().map(|credit| credit.left), Some(4));
     assert_eq!(view.usage_total(KeyId(3)).await.unwrap(), 4);
 }
+
+/// Waits until a process counts so many.
+async fn sees(store: &Store, processes: u32) {
+    let mut share = store.share().unwrap();
+    let counted = share.wait_for(|share| share.processes() == processes);
+    tokio::time::timeout(LEASE * 2, counted).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn processes_divide_what_they_share() {
+    let Some(url) = arms::database().await else { return };
+    let (one, two) = (Process::start(&url).await, Process::start(&url).await);
+    let three = Process::start(&url).await;
+    let all = [&one, &two, &three].map(|process| process.store.clone());
+    for store in &all {
+        sees(store, 3).await;
+    }
+    let places = all.clone().map(|store| store.share().unwrap().borrow().of_places(5));
+    assert_eq!(places.iter().sum::<u32>(), 5, "{places:?}");
+    // What a dead one leaves goes to the others.
+    three.kill();
+    for store in &all[..2] {
+        sees(store, 2).await;
+    }
+    let places = [&one, &two].map(|process| process.store.share().unwrap().borrow().of_places(5));
+    assert_eq!(places.iter().sum::<u32>(), 5, "{places:?}");
+}

@@ -23,12 +23,13 @@ PAUSE_MAX = 15.0
 
 
 class Process:
-    def __init__(self, blotter, url, folder, name, wait=60):
+    def __init__(self, blotter, url, folder, name, data=None):
         self.log = open(os.path.join(folder, name + ".log"), "w+")
         environment = dict(os.environ)
         if url:
             environment["BLOTTER_STORAGE_URL"] = url
         arguments = [blotter, "demo", "--seed", "7", "--large", str(LARGE), "--listen", "127.0.0.1:0"]
+        arguments += ["--data-dir", data] if data else []
         self.child = subprocess.Popen(
             arguments, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=self.log, text=True
         )
@@ -61,8 +62,8 @@ class Process:
     def metric(self, name):
         with self.get("/metrics") as answer:
             text = answer.read().decode()
-        found = re.search(rf"^{name}(?:_total)?(?:{{}})? (\d+)$", text, re.M)
-        return int(found.group(1)) if found else None
+        found = re.findall(rf"^{name}(?:_total)?(?:{{.*}})? (\d+)$", text, re.M)
+        return sum(map(int, found)) if found else None
 
     def kill(self):
         self.child.send_signal(signal.SIGKILL)
@@ -210,6 +211,26 @@ def copied(blotter, url, folder, count):
     return there
 
 
+def kept(blotter, url, folder, process, wallet):
+    """What admin and the offline commands say and do on a database."""
+    environment = dict(os.environ, BLOTTER_STORAGE_URL=url)
+
+    def run(*arguments):
+        return subprocess.run([blotter, *arguments, "--data-dir", folder], cwd=folder, env=environment, capture_output=True, text=True)
+
+    for command, tool in [(["backup", os.path.join(folder, "backup")], "pg_dump"), (["compact"], "VACUUM")]:
+        for way in [command, ["admin", *command]]:
+            made = run(*way)
+            check(made.returncode == 1 and tool in made.stderr, way, made)
+    address, chain, count = wallet
+    for way, rows in [(["admin", "forget"], count), (["forget"], None)]:
+        made = run(*way, address, "--chain", chain)
+        wanted = f"with {rows} rows" if rows else "nothing is stored"
+        check(made.returncode == 0 and wanted in made.stdout + made.stderr, way, made)
+    check(process.metric("blotter_store_processes") is not None, "the process serves on")
+    print("admin: backup and compact name the database's tools, forget forgets")
+
+
 def main():
     blotter, server = os.path.abspath(sys.argv[1]), sys.argv[2]
     host = server.rsplit("/", 1)[0]
@@ -221,7 +242,9 @@ def main():
         processes = []
         try:
             for name in ["one", "two", "three"]:
-                processes.append(Process(blotter, url, folder, name))
+                data = os.path.join(folder, "data")
+                os.makedirs(data, mode=0o700, exist_ok=True)
+                processes.append(Process(blotter, url, folder, name, data if name == "three" else None))
             key = processes[0].key()
             time.sleep(3)
             for process in processes:
@@ -236,6 +259,9 @@ def main():
             made = subprocess.run([blotter, "storage", "copy", "--from", there, "--to", back], cwd=folder, capture_output=True, text=True)
             check(made.returncode == 0, made.stdout, made.stderr)
             print("and back:", made.stdout.strip())
+            last = Process(blotter, back, folder, "last", os.path.join(folder, "data"))
+            processes.append(last)
+            kept(blotter, back, os.path.join(folder, "data"), last, wallet)
         except BaseException:
             for process in processes:
                 print(process.said()[-3000:], file=sys.stderr)

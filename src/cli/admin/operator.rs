@@ -12,7 +12,7 @@ use crate::cli::engine::random_seed;
 use crate::cli::errors::CliError;
 use crate::cli::keys_watch::KeysWatch;
 use crate::cli::reload::{Reload, Reloaded};
-use crate::cli::upkeep::copy_keys;
+use crate::cli::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys};
 use crate::cli::version::VERSION;
 use crate::domain::{Address, Clock as _, UnixMillis, Wallet};
 use crate::history::{History, HistoryError, Load, Status};
@@ -59,11 +59,16 @@ impl Operator {
         if !to.is_absolute() {
             return Err(CliError::plain("a backup needs an absolute path"));
         }
+        self.refuse_shared(BACKUP_OF_DATABASE)?;
         tracing::info!(to = %to.display(), "a backup begins");
         let bytes = self.history.backup(to).await.map_err(|error| failed(&error))?;
         copy_keys(&self.folder, to)?;
         tracing::info!(to = %to.display(), bytes, "a backup is whole");
         Ok(json!({ "bytes": bytes }))
+    }
+
+    fn refuse_shared(&self, instead: &str) -> Result<(), CliError> {
+        self.history.sharing().map_or(Ok(()), |_| Err(CliError::plain(instead)))
     }
 
     async fn forget(&self, slug: &str, address: &str, by: &str) -> Result<Value, CliError> {
@@ -84,6 +89,7 @@ impl Operator {
     }
 
     async fn compact(&self) -> Result<Value, CliError> {
+        self.refuse_shared(COMPACTION_OF_DATABASE)?;
         let (before, after) = self.history.compact().await.map_err(|error| failed(&error))?;
         tracing::info!(before, after, "the store is compact");
         Ok(json!({ "before": before, "after": after }))

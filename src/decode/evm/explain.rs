@@ -1,8 +1,10 @@
 //! Explains an EVM transaction.
 
+use std::collections::BTreeMap;
+
 use super::decode;
 use super::ledger::{Asset as Moved, Flow, Ledger};
-use super::own::{Leg, Own};
+use super::own::{Leg, Own, of_sponsors};
 use super::scene::Scene;
 use super::transaction::{Account, NativeFlows, Transaction};
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
@@ -37,8 +39,29 @@ pub fn explain(
     explanation.movements = movements(chain, &ledger, wallet, tx);
     explanation.venues = venues(&scene);
     explanation.list_left_out();
+    name_sponsors(&mut explanation, chain, &of_sponsors(&scene, &ledger, wallet));
     name_followers(&mut explanation, chain, &Own::read(&scene, &ledger, wallet));
     explanation
+}
+
+/// Marks what gas sponsors kept.
+fn name_sponsors(explanation: &mut Explanation, chain: &Chain, sponsored: &BTreeMap<Moved, Flow>) {
+    let kept = |mint: &Address| {
+        let is = |(asset, _): &(&Moved, &Flow)| match asset {
+            Moved::Token(token) => Address::from_bytes(chain.family, token) == Some(*mint),
+            Moved::Native => false,
+        };
+        let (_, flow) = sponsored.iter().find(is)?;
+        flow.gave.checked_sub(flow.got)
+    };
+    for out in &mut explanation.left_out {
+        if let Asset::Token(mint) = out.asset
+            && !out.came
+            && kept(&mint) == Some(out.units)
+        {
+            out.why = Why::GasSponsor;
+        }
+    }
 }
 
 /// Marks tokens without a row that only follow a token with one.

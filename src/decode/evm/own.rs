@@ -86,13 +86,28 @@ impl Own {
 }
 
 /// Removes the tokens that gas sponsors took, and returned: they pay for the network, not for the
-/// trade. An operation of a smart account (EIP-4337) names its sponsor.
+/// trade.
 fn leave_out_sponsors(
     scene: &Scene<'_>,
     ledger: &Ledger,
     wallet: &Account,
     flows: &mut BTreeMap<Asset, Flow>,
 ) {
+    for (asset, sponsored) in of_sponsors(scene, ledger, wallet) {
+        if let Some(flow) = flows.get_mut(&asset) {
+            flow.gave = flow.gave.saturating_sub(sponsored.gave);
+            flow.got = flow.got.saturating_sub(sponsored.got);
+        }
+    }
+}
+
+/// What the wallet gave to, and got back from, the gas sponsors of its operations. An operation of a
+/// smart account (EIP-4337) names its sponsor.
+pub(super) fn of_sponsors(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+) -> BTreeMap<Asset, Flow> {
     let operated = |venue: &&Venue<'_>| venue.event.kind == EventKind::Operation;
     let sponsor = |log: &Log| match log.topics.as_slice() {
         [_, _, sender, sponsor] if address(sender) == Some(*wallet) => address(sponsor),
@@ -100,17 +115,16 @@ fn leave_out_sponsors(
     };
     let operations = scene.venues.iter().filter(operated);
     let sponsors: Vec<Account> = operations.filter_map(|venue| sponsor(venue.log)).collect();
-    if sponsors.is_empty() {
-        return;
-    }
-    for m in ledger.moves.iter().filter(|m| !ledger.is_measure(m.asset)) {
-        let Some(flow) = flows.get_mut(&m.asset) else { continue };
+    let mut flows: BTreeMap<Asset, Flow> = BTreeMap::new();
+    let moves = ledger.moves.iter().filter(|m| !sponsors.is_empty() && !ledger.is_measure(m.asset));
+    for m in moves {
         if m.from == *wallet && sponsors.contains(&m.to) {
-            flow.gave = flow.gave.saturating_sub(m.amount);
+            flows.entry(m.asset).or_default().add(m.amount, false);
         } else if m.to == *wallet && sponsors.contains(&m.from) {
-            flow.got = flow.got.saturating_sub(m.amount);
+            flows.entry(m.asset).or_default().add(m.amount, true);
         }
     }
+    flows
 }
 
 /// Native coin that an order gave which had left the wallet in an earlier transaction: the eth-flow

@@ -36,7 +36,7 @@ pub(super) fn rows(
             Measure::Unknown => own.known.gave.abs_diff(own.known.got),
         };
     }
-    let natives = values::of_legs(scene, ledger, legs, measure);
+    let natives = values::of_legs(scene, ledger, wallet, legs, measure);
     for (leg, native) in legs.iter().zip(natives) {
         let Some(mint) = Address::from_bytes(scene.chain.family, &leg.token) else { continue };
         decoded.trades.push(DecodedTrade {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ledger::{Asset, Flow, Ledger};
+use super::ledger::{Asset, Flow, Ledger, Move};
 use super::own::{Leg, Measure};
 use super::scene::{Scene, is_pool};
 use super::transaction::Account;
@@ -13,6 +13,7 @@ use crate::registry::ContractKind;
 pub(super) fn of_legs(
     scene: &Scene<'_>,
     ledger: &Ledger,
+    wallet: &Account,
     legs: &[Leg],
     measure: Measure,
 ) -> Vec<Option<Units>> {
@@ -26,6 +27,7 @@ pub(super) fn of_legs(
             let hop = |leg| through_native(scene, ledger, leg).or_else(|| by_makers(ledger, leg));
             let hop = match (hop(a), hop(b)) {
                 (Some(a), Some(b)) => (a == b).then_some(a),
+                (None, None) => between_pools(scene, ledger, wallet, (a, b)),
                 (a, b) => a.or(b),
             };
             vec![hop; 2]
@@ -96,6 +98,44 @@ fn by_makers(ledger: &Ledger, leg: &Leg) -> Option<Units> {
         }
     }
     (exchanged == leg.units && !value.is_zero()).then_some(value)
+}
+
+/// The same where both tokens keep a part of each transfer, so that no pool exchanged what a leg
+/// has: the wrapped native coin that the sold token's only pool gave to the bought token's only
+/// pool, where nothing else went into either and the wallet passed nothing on.
+fn between_pools(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &Account,
+    (a, b): (&Leg, &Leg),
+) -> Option<Units> {
+    let (sold, bought) = if a.side == Side::Sell { (a, b) } else { (b, a) };
+    let (first, second) = (pool_of(scene, ledger, sold)?, pool_of(scene, ledger, bought)?);
+    let sum = |token: Account, is: &dyn Fn(&Move) -> bool| {
+        let moves = ledger.moves.iter().filter(|m| m.asset == Asset::Token(token) && is(m));
+        moves.map(|m| m.amount).fold(Units::ZERO, Units::saturating_add)
+    };
+    let wrapped = ledger.wrapped;
+    let hop = sum(wrapped, &|m| m.from == first && m.to == second);
+    let all = sum(wrapped, &|m| m.to == second);
+    // A contract that sells its collected tax is another seller.
+    let taken = sum(sold.token, &|m| m.to == first && m.from != sold.token);
+    let given = sum(bought.token, &|m| m.from == second);
+    let passed_on = sum(bought.token, &|m| m.from == *wallet);
+    let is_whole = hop == all && taken <= sold.units && given >= bought.units;
+    let is_route = !hop.is_zero() && !taken.is_zero() && passed_on.is_zero();
+    (is_whole && is_route).then_some(hop)
+}
+
+/// The only pool of a token, if it moved this token and the wrapped native coin alone.
+fn pool_of(scene: &Scene<'_>, ledger: &Ledger, leg: &Leg) -> Option<Account> {
+    let (token, wrapped) = (Asset::Token(leg.token), Asset::Token(ledger.wrapped));
+    let pools = scene.venues.iter().filter(|venue| is_pool(venue.event.kind));
+    let mut pools = pools.filter(|venue| venue.assets.contains(&token));
+    let pool = pools.next()?.holder;
+    let is_alone = pools.all(|venue| venue.holder == pool);
+    let mut assets = ledger.of(&pool).into_keys();
+    (is_alone && assets.all(|asset| asset == token || asset == wrapped)).then_some(pool)
 }
 
 fn other(side: Side) -> Side {

@@ -103,16 +103,22 @@ impl Transaction {
     /// The owner's token accounts that existed before and are closed in this transaction, without
     /// those of wrapped SOL.
     pub fn closed_token_accounts(&self, owner: &[u8; 32]) -> Vec<[u8; 32]> {
-        let closed = |at: u8| {
-            self.instructions
-                .iter()
-                .any(|i| matches!(i.action, Action::Close { account, .. } if account == at))
+        let is_owner = |at: u8| self.key(at).is_some_and(|key| key == owner);
+        let closes = |token: &TokenAccount| {
+            let mut closes = self.instructions.iter().filter_map(|instruction| {
+                let Action::Close { account, owner, .. } = instruction.action else { return None };
+                (account == token.account).then_some(owner)
+            });
+            match token.owner_before {
+                Some(before) => before == *owner && closes.next().is_some(),
+                // Nodes report no owners of old transactions: who closed it is the owner.
+                None => closes.any(|by| by.is_some_and(is_owner)),
+            }
         };
         self.tokens
             .iter()
-            .filter(|token| token.owner_before.as_ref() == Some(owner))
             .filter(|token| token.before.is_some() && token.after.is_none())
-            .filter(|token| token.mint != WRAPPED_SOL && closed(token.account))
+            .filter(|token| token.mint != WRAPPED_SOL && closes(token))
             .filter_map(|token| self.key(token.account).copied())
             .collect()
     }

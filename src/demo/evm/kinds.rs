@@ -1,4 +1,4 @@
-//! The kinds of trades of each lane.
+//! The kinds of trades of each lane. A sale for dollars is followed by a purchase for dollars.
 
 use super::TradeKind as K;
 
@@ -22,7 +22,7 @@ pub(super) const KINDS: [[[K; 8]; 2]; 4] = [
 /// The same on Tron.
 pub(super) const TRON_KINDS: [[[K; 8]; 2]; 4] = [
     [
-        [K::V2, K::V3, K::V2Hop, K::V1, K::Aggregator, K::V2, K::Cow, K::V3],
+        [K::V2, K::V3, K::V2Hop, K::V3Dollar, K::Aggregator, K::V2, K::Cow, K::V3],
         [K::V3, K::V1, K::V2, K::V3, K::V3Dollar, K::V2Hop, K::V1, K::V2],
     ],
     [

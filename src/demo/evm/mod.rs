@@ -4,6 +4,7 @@
 
 mod calls;
 mod coins;
+mod cycle;
 mod deal;
 mod desk;
 mod explorer;

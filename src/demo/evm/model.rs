@@ -311,10 +311,9 @@ impl EvmModel {
         let script = self.script(wallet);
         let tx = match script.content(number) {
             Content::Funding(amount) => noise::funding(script, amount),
-            Content::Trade(spec) => {
-                let places = &self.inner.places;
-                let spec = spec.at_price(places, places.price(spot.height));
-                trades::build(script, wallet.trades_below(number), spec)
+            Content::Trade(trade) => {
+                let spec = script.trade(trade, self.inner.places.price(spot.height));
+                trades::build(script, trade, spec)
             }
             Content::Failed(n) => noise::failed(script, n),
             Content::Noise(kind, round) => noise::build(script, kind, round),
@@ -409,8 +408,8 @@ impl EvmModel {
             return Vec::new();
         }
         let places = &self.inner.places;
-        let spec = self.script(wallet).trade(wallet.trades_below(number));
-        let spec = spec.at_price(places, places.price(spot.height));
+        let trade = wallet.trades_below(number);
+        let spec = self.script(wallet).trade(trade, places.price(spot.height));
         let venue = venue(places, &spec);
         let row = |leg, side, coin: Coin, units: u128, native: Option<u128>| TrueTrade {
             hash: places.tx_id(self.hash(&wallet.address, number, spot.height)),

@@ -14,6 +14,8 @@ const UNFINAL: u64 = 64;
 const FIRST_PART: u64 = 4;
 /// The coin's price moves around this value, in trillionths of a dollar.
 const PRICE_MIDDLE: u128 = 3_000_000_000_000_000;
+/// A thousand thousandths of the coin, and the 12 decimals of the price.
+const PRICE_SCALE: u128 = 10_u128.pow(15);
 
 /// keccak256 of the pairs' and pools' creation code (`Uniswap/v2-core`, `v3-core`; `PancakeSwap` V2).
 const UNISWAP_V2_CODE: &str = "96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f";
@@ -380,12 +382,18 @@ impl Places {
 
     /// Wei for base units of the dollar at a price.
     pub(super) fn wei(&self, dollars: u128, price: u128) -> u128 {
-        /// A thousand thousandths of the coin, and the 12 decimals of the price.
-        const SCALE: u128 = 10_u128.pow(15);
-        let wei = Units::from(dollars) * Units::from(self.milli) * Units::from(SCALE)
+        let wei = Units::from(dollars) * Units::from(self.milli) * Units::from(PRICE_SCALE)
             / Units::from(self.dollar_unit())
             / Units::from(price.max(1));
         wei.try_into().unwrap_or(u128::MAX)
+    }
+
+    /// Base units of the dollar for wei at a price.
+    pub(super) fn dollars(&self, wei: u128, price: u128) -> u128 {
+        let dollars = Units::from(wei) * Units::from(self.dollar_unit()) * Units::from(price)
+            / Units::from(self.milli)
+            / Units::from(PRICE_SCALE);
+        dollars.try_into().unwrap_or(u128::MAX)
     }
 
     /// Base units of a dollar.

@@ -10,15 +10,17 @@ use crate::domain::Side;
 
 use super::TradeKind;
 use super::coins::Coin;
+use super::cycle::{self, CycleScale, CycleStep, STEPS};
 use super::kinds::{KINDS, TRON_KINDS};
 use super::places::Places;
 use super::tx::Gas;
 use super::wallet::WalletHistory;
 
 pub(super) const LANES: u64 = 4;
-pub(super) const STEPS: u64 = 8;
 /// Coins of one lane before they repeat.
 const LANE_COINS: u64 = 128;
+/// Fee of the dollar pool on the intermediate coin, as a part.
+const HOP_FEE: u128 = 2_000;
 const GWEI: u128 = 1_000_000_000;
 /// Sun for one unit of energy.
 const TRON_ENERGY_PRICE: u128 = 100;
@@ -113,23 +115,6 @@ pub(super) struct TradeSpec {
     pub(super) price: u128,
 }
 
-impl TradeSpec {
-    /// Fee of the dollar pool on the intermediate coin, as a part.
-    const HOP_FEE: u128 = 2_000;
-
-    /// The trade at the price of its height: the wallet's movements are unchanged, the intermediate
-    /// amount follows the price.
-    pub(super) fn at_price(mut self, places: &Places, price: u128) -> Self {
-        self.price = price;
-        if let Against::Dollar { units, hop: Some(hop) } = &mut self.against {
-            let fair = places.wei(*units, price);
-            let fee = fair / Self::HOP_FEE;
-            *hop = if self.side == Side::Buy { fair - fee } else { fair + fee };
-        }
-        self
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Against {
     /// Wei that left the wallet, less refunds, or that reached it.
@@ -141,8 +126,8 @@ pub(super) enum Against {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Funding(u128),
-    Trade(TradeSpec),
     /// With its number within the kind.
+    Trade(u64),
     Failed(u64),
     Noise(NoiseKind, u64),
 }
@@ -169,7 +154,7 @@ impl Script<'_> {
     pub(super) fn content(&self, number: u64) -> Content {
         match self.wallet.class(number) {
             Class::Funding => Content::Funding(self.funds()),
-            Class::Trade(trade) => Content::Trade(self.trade(trade)),
+            Class::Trade(trade) => Content::Trade(trade),
             Class::Failed(n) => Content::Failed(n),
             Class::Noise(n) => Content::Noise(noise(n), n / NOISE_PERIOD),
         }
@@ -182,31 +167,37 @@ impl Script<'_> {
 
     // Trades.
 
-    pub(super) fn trade(&self, trade: u64) -> TradeSpec {
+    /// A trade at its height's price of a whole native coin, in trillionths of a dollar.
+    pub(super) fn trade(&self, trade: u64, price: u128) -> TradeSpec {
         let (lane, turn) = (trade % LANES, trade / LANES);
-        let (cycle, step) = (turn / STEPS, turn % STEPS);
-        let kind = self.kind(lane, cycle, step);
-        let coin = self.coin(lane, cycle);
-        let side = if is_buy(step) { Side::Buy } else { Side::Sell };
-        let against = if is_dollar(kind, step) {
-            let units = self.dollars(lane, cycle, step);
-            let milli = Coin::Dollar.per_milli(self.places).max(1);
-            let hop =
-                (kind == K::V2Hop).then(|| units * self.places.milli / milli + u128::from(step));
+        let (cycle, at) = (turn / STEPS, turn % STEPS);
+        let kind = self.kind(lane, cycle, at);
+        let side = if cycle::is_buy(at) { Side::Buy } else { Side::Sell };
+        let index = usize::try_from(at).unwrap_or(0);
+        let step = self.steps(lane, cycle).get(index).copied().unwrap_or_default();
+        let against = if step.dollar {
+            let units = self.places.dollars(step.native, price).max(1);
+            let hop = (kind == K::V2Hop).then(|| self.hop(units, price, side));
             Against::Dollar { units, hop }
         } else {
-            Against::Native(self.native(lane, cycle, step))
+            Against::Native(step.native)
         };
-        let units = self.units(lane, cycle, step);
         TradeSpec {
             kind,
-            coin,
+            coin: self.coin(lane, cycle),
             side,
-            units,
+            units: step.units,
             against,
-            chance: self.dice([lane, cycle, step], 1).next(),
-            price: 0,
+            chance: self.dice([lane, cycle, at], 1).next(),
+            price,
         }
+    }
+
+    /// Wei of the intermediate hop of a trade for dollars: their worth, less a fee of the pool.
+    fn hop(&self, dollars: u128, price: u128, side: Side) -> u128 {
+        let fair = self.places.wei(dollars, price);
+        let fee = fair / HOP_FEE;
+        if side == Side::Buy { fair - fee } else { fair + fee }
     }
 
     fn kind(&self, lane: u64, cycle: u64, step: u64) -> TradeKind {
@@ -266,62 +257,19 @@ impl Script<'_> {
         cycle.wrapping_mul(chance >> 8 | 1).wrapping_add(chance & 0xff) % LANE_COINS
     }
 
-    /// Base units of the coin that a step moves. The last step sells the rest.
-    fn units(&self, lane: u64, cycle: u64, step: u64) -> u128 {
-        let coin = self.coin(lane, cycle);
-        let per_milli = coin.per_milli(self.places);
-        let mut dice = self.dice([lane, cycle, 0], 4);
-        let mut balance = 0;
-        let mut moved = 0;
-        for at in 0..=step {
-            let (size, part) = (dice.range(50, 500), dice.range(20, 60));
-            let odd = u128::from(dice.next()) % per_milli.max(2);
-            moved = if is_buy(at) {
-                u128::from(size) * per_milli + odd
-            } else if at == STEPS - 1 {
-                balance
-            } else {
-                (balance / 100 * u128::from(part)).max(1)
-            };
-            balance = if is_buy(at) { balance + moved } else { balance - moved.min(balance) };
-        }
-        moved
-    }
-
-    /// Base units of the dollar that a step moves: a purchase costs less than the previous sale
-    /// returned.
-    fn dollars(&self, lane: u64, cycle: u64, step: u64) -> u128 {
-        let sold = if is_buy(step) { step.saturating_sub(1) } else { step };
-        let chance = self.dice([lane, cycle, sold], 5).next();
-        let cent = 10_u128.pow(u32::from(self.places.dollar.decimals)) / 100;
-        let all = u128::from(10_000 + chance % 50_000) * cent + u128::from(chance >> 20) % cent;
-        if is_buy(step) { all * 7 / 10 } else { all }
-    }
-
-    /// Wei of a step against the native coin.
-    fn native(&self, lane: u64, cycle: u64, step: u64) -> u128 {
-        if step < STEPS - 1 {
-            return self.some_native(lane, cycle, step);
-        }
-        let before = self.lane_change(lane, cycle, step);
-        // The wallet spent more than it received, and gains a little: never below zero.
-        let earned = self.earned(lane, cycle) - self.earned_before(lane, cycle);
-        u128::try_from(earned - before).unwrap_or(self.places.milli)
-    }
-
-    fn some_native(&self, lane: u64, cycle: u64, step: u64) -> u128 {
-        let mut dice = self.dice([lane, cycle, step], 6);
-        let millis = match step {
-            0 => dice.range(250, 600),
-            1 | 3 | 5 => dice.range(40, 160),
-            _ => dice.range(20, 60),
+    fn steps(&self, lane: u64, cycle: u64) -> [CycleStep; 8] {
+        let scale = CycleScale {
+            per_milli: self.coin(lane, cycle).per_milli(self.places),
+            milli: self.places.milli,
+            gain: self.earned(lane, cycle) - self.earned_before(lane, cycle),
         };
-        u128::from(millis) * self.places.milli + u128::from(dice.next()) % self.places.milli
+        let dice = self.dice([lane, cycle, 0], 4);
+        cycle::steps(dice, scale, |at| is_dollar(self.kind(lane, cycle, at), at))
     }
 
     /// The lane's gain from the start through a coin.
     fn earned(&self, lane: u64, cycle: u64) -> i128 {
-        let millis = self.dice([lane, cycle, 0], 7).range(0, 50);
+        let millis = self.dice([lane, cycle, 0], 7).range(0, 20);
         i128::from(millis) * self.places.milli.cast_signed()
     }
 
@@ -331,11 +279,12 @@ impl Script<'_> {
 
     /// The change of native coin over the steps of a coin before one.
     fn lane_change(&self, lane: u64, cycle: u64, step: u64) -> i128 {
-        (0..step)
-            .filter(|at| !is_dollar(self.kind(lane, cycle, *at), *at))
-            .map(|at| {
-                let native = self.some_native(lane, cycle, at).cast_signed();
-                if is_buy(at) { -native } else { native }
+        let steps = self.steps(lane, cycle);
+        let before = (0..step).zip(&steps).filter(|(_, step)| !step.dollar);
+        before
+            .map(|(at, step)| {
+                let native = step.native.cast_signed();
+                if cycle::is_buy(at) { -native } else { native }
             })
             .sum()
     }
@@ -485,10 +434,6 @@ impl Script<'_> {
 fn noise(n: u64) -> NoiseKind {
     let at = usize::try_from(n % NOISE_PERIOD).unwrap_or(0);
     NOISE.get(at).copied().unwrap_or(NoiseKind::Dust)
-}
-
-fn is_buy(step: u64) -> bool {
-    matches!(step, 0 | 1 | 3 | 5)
 }
 
 /// Whether a trade is against the dollar. Orders spend the dollars of earlier sales.

@@ -139,7 +139,6 @@ pub(super) enum Role {
     LimitFee,
     Blockhash,
     Signer,
-    Filler,
 }
 
 /// An address that belongs to the chain, not to one wallet.

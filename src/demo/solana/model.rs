@@ -18,6 +18,7 @@ use super::{ModelLimits, TradeKind, TxKind, names, slots};
 use crate::demo::timeline::Class;
 
 const SIGNATURE_TAG: u64 = u64::from_le_bytes(*b"demosign");
+const FILLER_TAG: u64 = u64::from_le_bytes(*b"demofill");
 
 /// Names and trades of the sample wallets.
 const SAMPLES: [(&str, u64); 3] = [("small", 60), ("medium", 5_000), ("large", 200_000)];
@@ -147,6 +148,11 @@ impl SolanaModel {
 
     pub fn time_of(slot: Height) -> UnixSeconds {
         UnixSeconds(u32::try_from(slots::time(slot)).unwrap_or(u32::MAX))
+    }
+
+    /// The number of slots in so many seconds, at least one.
+    pub fn slots_in(seconds: u64) -> u64 {
+        slots::in_seconds(seconds).max(1)
     }
 
     /// Whether the slot has a block; some were skipped.
@@ -284,6 +290,21 @@ impl SolanaModel {
             *to = from;
         }
         mix::seal(self.inner.seed ^ SIGNATURE_TAG, &body)
+    }
+
+    /// The signature of a transaction that concerns no wallet.
+    pub(super) fn filler(&self, slot: Height, index: u32) -> [u8; 64] {
+        let mut body = [0; 12];
+        let (height, place) = body.split_at_mut(8);
+        height.copy_from_slice(&slot.to_le_bytes());
+        place.copy_from_slice(&index.to_le_bytes());
+        mix::seal(self.inner.seed ^ FILLER_TAG, &body)
+    }
+
+    /// The slot of such a signature.
+    pub(super) fn filler_slot(&self, signature: &[u8; 64]) -> Option<Height> {
+        let body: [u8; 12] = mix::open(self.inner.seed ^ FILLER_TAG, signature)?;
+        body.first_chunk().map(|slot| Height::from_le_bytes(*slot))
     }
 
     /// The transaction with a signature, if it is on the current chain.

@@ -49,15 +49,18 @@ impl Desk<'_> {
         let mut edge = None;
         let mut below = wallet.count_at(head);
         if let Some(before) = before {
+            let found = self.model.find(&before);
+            let slot = found.as_ref().map(|(_, _, spot, _)| spot.slot);
             // A cursor that the node does not have gets an empty page.
-            let Some((_, number, spot, _)) = self.model.find(&before) else { return Vec::new() };
-            if spot.slot > head || spot.slot < self.node.first_available {
-                return Vec::new();
-            }
-            edge = Some((before, spot.slot));
-            let own = wallet.spot(number) == Some(spot);
-            below =
-                if own && self.twist.flip.is_none() { number } else { wallet.count_at(spot.slot) };
+            let slot = slot.or_else(|| self.model.filler_slot(&before));
+            let kept = self.node.first_available..=head;
+            let Some(slot) = slot.filter(|slot| kept.contains(slot)) else { return Vec::new() };
+            edge = Some((before, slot));
+            let own = found.filter(|(_, number, spot, _)| wallet.spot(*number) == Some(*spot));
+            below = match own.filter(|_| self.twist.flip.is_none()) {
+                Some((_, number, ..)) => number,
+                None => wallet.count_at(slot),
+            };
         }
         let floor = until.and_then(|until| self.model.find(&until)).map(|found| found.2);
         let entries = self.ordered(subject, below, edge);

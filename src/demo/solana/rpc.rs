@@ -7,7 +7,7 @@ use crate::demo::rpc::CallReply;
 use crate::domain::Height;
 
 use super::digits;
-use super::keys::{Key, Role, account};
+use super::keys::Key;
 use super::model::{ListSubject, SolanaModel};
 use super::params::{DemoError, ParamOptions, at_least_confirmed, key, number, signature, string};
 use super::references;
@@ -222,14 +222,6 @@ impl Desk<'_> {
         found.sort_unstable();
         let size = found.last().map_or(12, |last| last.0 + 5).min(FILLERS_MAX);
         let mut found = found.into_iter().peekable();
-        let filler = |index: u32| {
-            let mut bytes = [0; 64];
-            let (first, second) = bytes.split_at_mut(32);
-            let key = account(self.model.seed(), Role::Filler, [slot, u64::from(index)]);
-            first.copy_from_slice(&key);
-            second.copy_from_slice(&key);
-            bytes
-        };
         let mut signatures = Vec::new();
         for index in 0..size {
             let mut any = false;
@@ -238,7 +230,7 @@ impl Desk<'_> {
                 any = true;
             }
             if !any {
-                signatures.push(filler(index));
+                signatures.push(self.model.filler(slot, index));
             }
         }
         signatures

@@ -41,6 +41,12 @@ pub(super) fn at_time(seconds: u64) -> u64 {
     seconds.saturating_sub(GENESIS_TIME).saturating_mul(below) / above
 }
 
+/// Slots in a time.
+pub(super) fn in_seconds(seconds: u64) -> u64 {
+    let (above, below) = SLOT_TIME;
+    seconds.saturating_mul(below) / above
+}
+
 /// Blocks below a slot: the block height of nodes.
 pub(super) fn block_height(slot: u64) -> u64 {
     ordinal_below(slot).unwrap_or(0)

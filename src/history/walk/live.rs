@@ -18,19 +18,17 @@ impl Walk {
         self.live = true;
         self.passed = None;
         self.tally = None;
-        self.demand.update(|demand| *demand = Demand { fresh: true, ..Demand::default() });
+        self.demand.update(|demand| *demand = Demand { follows: true, ..Demand::default() });
         Ok(Rows::default())
     }
 
     /// Rows above the head, once no gap is left between it and the newest height known.
     pub(super) async fn look_live(&mut self) -> Result<Look, HistoryError> {
         let view = self.inner.view()?;
-        let Some(record) = view.wallet(&self.request.wallet).await? else {
-            return Ok(Look::Edge(None));
+        let record = view.wallet(&self.request.wallet).await?;
+        let Some(record) = record.filter(|record| self.settle(record)) else {
+            return Ok(Look::Above);
         };
-        if !self.settle(&record) {
-            return Ok(Look::Edge(None));
-        }
         let Some((head, top)) = self.head.zip(record.coverage.top()) else {
             return Ok(Look::Edge(None));
         };

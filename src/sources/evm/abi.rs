@@ -10,6 +10,8 @@ use crate::sources::symbol;
 
 /// `symbol()`.
 pub(super) const SYMBOL: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
+/// `name()`.
+pub(super) const NAME: [u8; 4] = [0x06, 0xfd, 0xde, 0x03];
 /// `decimals()`.
 pub(super) const DECIMALS: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
 /// `aggregate3((address,bool,bytes)[])`.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::discovery::Discovery;
+use super::list_reach::ListReach;
 use super::{EvmSource, Past, lock};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointStatus;
@@ -17,9 +18,12 @@ use crate::sources::ability::{Ability, AbilityKind, Offered};
 const ABSENCES_MIN: u32 = 3;
 const SPACING: Duration = Duration::from_secs(10);
 
-/// Of the ways that may follow inner calls or not.
+/// Of the ways that may follow inner calls or not, and how far their lists have come.
 #[derive(Debug, Default)]
-pub(super) struct Abilities(Mutex<HashMap<Discovery, CallsSeen>>);
+pub(super) struct Abilities {
+    calls: Mutex<HashMap<Discovery, CallsSeen>>,
+    pub(super) reach: ListReach,
+}
 
 #[derive(Debug, Default, Clone, Copy)]
 struct CallsSeen {
@@ -59,7 +63,7 @@ impl Abilities {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Discovery, CallsSeen>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

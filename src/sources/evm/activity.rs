@@ -22,6 +22,6 @@ impl EvmSource {
         let answer = self.inner.pool.call(METHOD, params, &options).await?;
         let transactions =
             wire::number(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, METHOD))?;
-        Ok(Activity { transactions, more: false })
+        Ok(Activity { transactions, is_rough: false })
     }
 }

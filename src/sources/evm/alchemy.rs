@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use futures_util::future::{join, join_all};
+use futures_util::future::{OptionFuture, join, join_all};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -105,15 +105,17 @@ impl AlchemyLister {
         let calls = wanted.iter().map(|(_, side, ask)| {
             let key = self.keys.get(side).filter(|_| ask.page > 1);
             let call = || self.pool.call(METHOD, self.params(*side, ask, key), &options);
-            join(call(), call())
+            let second = (!ask.confirms_end).then(call);
+            join(call(), OptionFuture::from(second))
         });
         let answers = join_all(calls).await;
         let with_calls = self.with_calls;
         let mut first_error = Ok(());
         for ((at, side, ask), answer) in wanted.into_iter().zip(answers) {
             let done = match answer {
-                (Ok(one), Ok(two)) => self.absorb(at, side, ask.end, [&one, &two]).await,
-                (Err(error), _) | (_, Err(error)) => self.amend(at, ask, with_calls, error),
+                (Ok(one), Some(Ok(two))) => self.absorb(at, side, ask.end, [&one, &two]).await,
+                (Ok(one), None) => self.absorb_end(at, ask.end, &one).await,
+                (Err(error), _) | (_, Some(Err(error))) => self.amend(at, ask, with_calls, error),
             };
             first_error = first_error.and(done);
         }
@@ -161,6 +163,7 @@ impl AlchemyLister {
             }
         }
         let ((one_on, one), (two_on, two)) = (self.page(one)?, self.page(two)?);
+        let is_last = one.key.is_none() && two.key.is_none() && one.rows == two.rows;
         let fuller = merge::fuller((true, one.rows), (false, two.rows));
         let Ok((is_first, rows)) = fuller else { return self.miss(two_on) };
         let (endpoint, key) = if is_first { (one_on, one.key) } else { (two_on, two.key) };
@@ -169,6 +172,37 @@ impl AlchemyLister {
             Some(key) => drop(self.keys.insert(side, key)),
             None => drop(self.keys.remove(&side)),
         }
+        self.take(at, endpoint, rows, is_whole)?;
+        if is_last {
+            self.merge.expect_end(at);
+        }
+        Ok(())
+    }
+
+    /// A third answer to where a list ends; one that shows more is no page by itself.
+    async fn absorb_end(
+        &mut self,
+        at: usize,
+        end: Height,
+        answer: &Answer,
+    ) -> Result<(), UpstreamError> {
+        if !self.reaches(answer.endpoint, end).await? {
+            return self.miss(answer.endpoint);
+        }
+        let (endpoint, page) = self.page(answer)?;
+        if page.key.is_some() || !self.merge.shows_end(at, &page.rows) {
+            return self.miss(endpoint);
+        }
+        self.take(at, endpoint, page.rows, true)
+    }
+
+    fn take(
+        &mut self,
+        at: usize,
+        endpoint: EndpointId,
+        rows: Vec<Row>,
+        is_whole: bool,
+    ) -> Result<(), UpstreamError> {
         match self.merge.absorb(&self.subject, at, rows, is_whole) {
             Ok(Absorbed::Taken) => {
                 self.lags = 0;

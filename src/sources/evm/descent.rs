@@ -33,6 +33,9 @@ pub(super) struct PageAsk {
     pub(super) page: u32,
     /// Rows in a page; `None`: as many as the list gives.
     pub(super) rows: Option<usize>,
+    /// It is to confirm an end that two answers have shown: one more is enough, where it
+    /// [shows that end](Descent::shows_end).
+    pub(super) confirms_end: bool,
 }
 
 /// What came of a page.
@@ -62,6 +65,10 @@ pub(super) struct Descent {
     rows: Vec<Row>,
     /// Rows of the block at the edge on pages that it fills by itself.
     inside: Option<Inside>,
+    /// Those of the edge on the last page, where it held others too: they are taken with the next
+    /// one, which is shorter and so not cut.
+    edge_rows: Vec<Row>,
+    expects_end: bool,
 }
 
 #[derive(Debug)]
@@ -80,7 +87,8 @@ impl Descent {
         if high < low {
             pager.end();
         }
-        Self { low, pager, rows: Vec::new(), inside: None }
+        let (rows, edge_rows) = (Vec::new(), Vec::new());
+        Self { low, pager, rows, inside: None, edge_rows, expects_end: false }
     }
 
     /// The lowest height that is known with all above it; `None` while nothing is.
@@ -101,7 +109,8 @@ impl Descent {
             Some(inside) => (inside.page, Some(inside.size)),
             None => (1, None),
         };
-        Some(PageAsk { low: self.low, end: self.pager.edge(), page, rows })
+        let (end, confirms_end) = (self.pager.edge(), self.expects_end);
+        Some(PageAsk { low: self.low, end, page, rows, confirms_end })
     }
 
     /// Nothing more is wanted of it.
@@ -116,11 +125,25 @@ impl Descent {
         self.inside = None;
     }
 
+    /// The last page came twice, alike, with fewer rows than were asked for: the next one is expected
+    /// to show that nothing lies below.
+    pub(super) fn expect_end(&mut self) {
+        self.expects_end = self.inside.is_none() && !self.edge_rows.is_empty();
+    }
+
+    /// Whether a page holds the known rows of the edge and nothing else. One that does not is no end,
+    /// and counts no more than any page that came once.
+    pub(super) fn shows_end(&mut self, page: &[Row]) -> bool {
+        self.expects_end = false;
+        page.len() == self.edge_rows.len() && self.edge_rows.iter().all(|row| page.contains(row))
+    }
+
     /// Takes a page. `is_whole`: it cannot have been cut.
     pub(super) fn absorb(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
         if !self.is_in_order(&page) {
             return Err(Fault::Disordered);
         }
+        self.expects_end = false;
         if self.inside.is_some() {
             self.absorb_inside(page, is_whole)
         } else {
@@ -157,6 +180,8 @@ impl Descent {
             Step::Lost => return Err(Fault::Misses),
             Step::Lower(lowest) => {
                 let above = page.partition_point(|row| row.block > lowest);
+                self.edge_rows =
+                    page.get(above..).filter(|_| above > 0).unwrap_or_default().to_vec();
                 self.rows.extend(page.into_iter().take(above));
             }
             Step::Inside { .. } => {
@@ -207,13 +232,17 @@ impl Descent {
     fn go_on_at(&mut self, lowest: Height, page: Vec<Row>) {
         let above = page.partition_point(|row| row.block > lowest);
         self.pager.move_to(lowest, page.iter().skip(above).map(|row| row.hash));
+        self.edge_rows.clear();
         self.rows.extend(page.into_iter().take(above));
     }
 
     /// The block is known, and this answer has nothing below it.
     fn step_below(&mut self) {
         match self.pager.edge().checked_sub(1).filter(|below| *below >= self.low) {
-            Some(below) if !self.pager.has_ended() => self.pager.pass_edge(below, None),
+            Some(below) if !self.pager.has_ended() => {
+                self.edge_rows.clear();
+                self.pager.pass_edge(below, None);
+            }
             Some(_) => {}
             None => self.pager.end(),
         }
@@ -279,6 +308,34 @@ mod tests {
         let all = [row(9, 1), row(7, 2), row(3, 3)];
         assert_eq!(read(&all, 0, 20, 1000, 1000), (all.to_vec(), 2));
         assert_eq!(read(&[], 0, 20, 1000, 1000), (vec![], 2));
+    }
+
+    #[test]
+    fn an_end_that_two_answers_have_shown_is_confirmed_by_its_rows_alone() {
+        let mut list = Descent::new(0, 20);
+        list.absorb(vec![row(9, 1), row(7, 2), row(7, 3)], false).unwrap();
+        assert!(list.ask().is_some_and(|ask| !ask.confirms_end), "nothing was agreed on");
+        list.expect_end();
+        assert!(list.ask().is_some_and(|ask| ask.confirms_end && ask.end == 7));
+        // More rows, fewer, and others; none of them is asked for once again.
+        let below = [row(7, 2), row(7, 3), row(5, 4)];
+        for other in [&below[..], &below[..1], &[row(7, 2), row(7, 4)], &[]] {
+            list.expect_end();
+            assert!(!list.shows_end(other));
+            assert!(list.ask().is_some_and(|ask| !ask.confirms_end));
+        }
+        list.expect_end();
+        let end = vec![row(7, 3), row(7, 2)];
+        assert!(list.shows_end(&end));
+        list.absorb(end, true).unwrap();
+        assert!(list.is_ended() && list.take_from(0).len() == 3);
+        // A page of one block may be cut in it, and an empty list has no such rows.
+        for page in [vec![row(9, 1), row(9, 2)], vec![]] {
+            let mut list = Descent::new(0, 20);
+            list.absorb(page, false).unwrap();
+            list.expect_end();
+            assert!(list.ask().is_some_and(|ask| !ask.confirms_end));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{join, join_all, join4};
+use futures_util::future::{join, join_all, join4, try_join_all};
 use tokio::time::sleep;
 
 use super::abilities::Abilities;
@@ -35,6 +35,8 @@ const NEWEST: Height = 999_999_999_999;
 /// Times the chain's lag below which the newest row of an account says that it is little used, and
 /// not that the list is behind.
 const QUIET: u64 = 16;
+/// Answers about the newest rows of each list.
+const NEWEST_ANSWERS: usize = 3;
 /// Refusals of the list of calls in a row after which the others are read without it.
 const REFUSALS_MAX: u32 = 4;
 
@@ -122,8 +124,9 @@ impl ExplorerLister {
         }
     }
 
-    /// One page of each list that holds up the next window. Each is asked for twice: a page that
-    /// stops early, or comes from a backend that is behind, looks like any other.
+    /// One page of each list that holds up the next window. Each is asked for twice, because a page
+    /// that stops early, or comes from a backend that is behind, looks like any other; but for one that
+    /// confirms an end.
     async fn round(&mut self) -> Result<(), UpstreamError> {
         let wanted: Vec<(List, PageAsk)> = self
             .merge
@@ -132,13 +135,14 @@ impl ExplorerLister {
             .filter_map(|(at, ask)| Some((*List::ALL.get(at)?, ask)))
             .collect();
         let pages =
-            wanted.iter().map(|(list, ask)| join(self.page(*list, ask), self.page(*list, ask)));
+            wanted.iter().map(|(list, ask)| join(self.page(*list, ask), self.second(*list, ask)));
         let answers = join_all(pages).await;
         let mut first_error = Ok(());
         for ((list, ask), answers) in wanted.into_iter().zip(answers) {
             let done = match answers {
-                (Ok(one), Ok(two)) => self.absorb(list, ask, [one, two]).await,
-                (Err(error), _) | (_, Err(error)) => self.amend(list, ask, error).await,
+                (Ok(one), Some(Ok(two))) => self.absorb(list, ask, [one, two]).await,
+                (Ok(one), None) => self.absorb_end(list, ask, one).await,
+                (Err(error), _) | (_, Some(Err(error))) => self.amend(list, ask, error).await,
             };
             first_error = first_error.and(done);
         }
@@ -153,6 +157,10 @@ impl ExplorerLister {
         self.pool.ask(&request, wire::read_list, &options).await
     }
 
+    async fn second(&self, list: List, ask: &PageAsk) -> Option<Result<Reply, UpstreamError>> {
+        if ask.confirms_end { None } else { Some(self.page(list, ask).await) }
+    }
+
     async fn absorb(
         &mut self,
         list: List,
@@ -165,10 +173,35 @@ impl ExplorerLister {
                 return self.lag(reply.endpoint).await;
             }
         }
-        match merge::fuller(self.rows_of(list, &one)?, self.rows_of(list, &two)?) {
-            Ok((endpoint, page)) => self.absorb_page(list, ask, endpoint, page).await,
+        let (one, two) = (self.rows_of(list, &one)?, self.rows_of(list, &two)?);
+        let is_short = one.1 == two.1 && one.1.len() < ask.rows.unwrap_or(self.rows);
+        match merge::fuller(one, two) {
+            Ok((endpoint, page)) => {
+                let done = self.absorb_page(list, ask, endpoint, page).await;
+                if is_short {
+                    self.merge.expect_end(at(list));
+                }
+                done
+            }
             Err(endpoint) => self.lag(endpoint).await,
         }
+    }
+
+    /// A third answer to where a list ends; one that shows more is no page by itself.
+    async fn absorb_end(
+        &mut self,
+        list: List,
+        ask: PageAsk,
+        reply: Reply,
+    ) -> Result<(), UpstreamError> {
+        if !self.reaches(reply.endpoint, ask.end).await? {
+            return self.lag(reply.endpoint).await;
+        }
+        let (endpoint, page) = self.rows_of(list, &reply)?;
+        if !self.merge.shows_end(at(list), &page) {
+            return Ok(());
+        }
+        self.absorb_page(list, ask, endpoint, page).await
     }
 
     fn rows_of(&self, list: List, reply: &Reply) -> Result<(EndpointId, Vec<Row>), UpstreamError> {
@@ -189,7 +222,8 @@ impl ExplorerLister {
     ) -> Result<(), UpstreamError> {
         let (count, asked) = (page.len(), ask.rows.unwrap_or(self.rows));
         let longest = self.longest.entry(endpoint).or_default();
-        let is_whole = count < asked && count < *longest;
+        // One that confirms an end is shorter than the two before it.
+        let is_whole = ask.confirms_end || (count < asked && count < *longest);
         *longest = count.max(*longest);
         if list == List::Calls {
             self.refusals = 0;
@@ -283,19 +317,20 @@ impl ExplorerLister {
     }
 
     /// How far the lists of an endpoint have come, by their newest rows of accounts that are used
-    /// all the time; where they show none, by the head that it reports less the chain's lag.
+    /// all the time; where they show none, by the head that it reports less the chain's lag. Several
+    /// servers may answer for it: what the one farthest behind shows counts.
     async fn indexed(&self, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
         let all = self.pool.endpoints();
         let only = all.first().filter(|_| all.len() == 1).map(|endpoint| endpoint.id);
         let endpoint = if let Some(endpoint) = options.on.or(only) {
             endpoint
         } else {
-            self.newest_row(List::Transactions, options).await?.1
+            self.newest_row(List::Transactions, 1, options).await?.1
         };
         let here = CallOptions { on: Some(endpoint), ..options.clone() };
         let (transactions, tokens, calls, reported) = join4(
-            self.newest_row(List::Transactions, &here),
-            self.newest_row(List::Tokens, &here),
+            self.newest_rows(List::Transactions, &here),
+            self.newest_rows(List::Tokens, &here),
             self.newest_calls(&here),
             head(&self.pool, &here),
         )
@@ -304,34 +339,51 @@ impl ExplorerLister {
         let lag = self.subject.chain.index_lag;
         let by_head = reported.map(|reported| reported.saturating_sub(lag));
         let near = |row: &Height| by_head.is_none_or(|by| row.saturating_add(lag * QUIET) >= by);
-        let rows = [transactions?.0, tokens?.0, calls?];
-        let lowest = rows.into_iter().map(|row| row.filter(near).or(by_head)).min().flatten();
+        let rows = [transactions?, tokens?, calls?];
+        for (list, rows) in List::ALL.into_iter().zip(&rows) {
+            self.abilities.reach.note(endpoint, list, rows);
+        }
+        let newest = rows.into_iter().map(|rows| rows.into_iter().max());
+        let lowest = newest.map(|row| row.filter(near).or(by_head)).min().flatten();
+        let behind = self.abilities.reach.behind(endpoint);
+        let lowest = lowest.map(|lowest| lowest.saturating_sub(behind));
         lock(&self.heads).insert(endpoint, lowest);
         Ok(lowest)
     }
 
-    async fn newest_calls(&self, options: &CallOptions) -> Result<Option<Height>, UpstreamError> {
-        match self.newest_row(List::Calls, options).await {
-            Ok((row, _)) => Ok(row),
-            Err(error) if error.is_final() => Ok(None),
-            Err(error) => Err(error),
+    async fn newest_calls(&self, options: &CallOptions) -> Result<Vec<Height>, UpstreamError> {
+        match self.newest_rows(List::Calls, options).await {
+            Err(error) if error.is_final() => Ok(Vec::new()),
+            rows => rows,
         }
+    }
+
+    /// Of several answers, each to another question, so that no cache gives it.
+    async fn newest_rows(
+        &self,
+        list: List,
+        options: &CallOptions,
+    ) -> Result<Vec<Height>, UpstreamError> {
+        let all = (1..=NEWEST_ANSWERS).map(|rows| self.newest_row(list, rows, options));
+        let rows = try_join_all(all).await?;
+        Ok(rows.into_iter().filter_map(|(row, _)| row).collect())
     }
 
     /// Below the newest row of a busy account: its block may be indexed in part.
     async fn newest_row(
         &self,
         list: List,
+        rows: usize,
         options: &CallOptions,
     ) -> Result<(Option<Height>, EndpointId), UpstreamError> {
         let chain = &self.subject.chain;
         let pool = chain.reference_pools.first().filter(|_| list == List::Tokens);
         let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
-        let ask = PageAsk { low: 0, end: NEWEST, page: 1, rows: Some(1) };
-        let request = page_ask(list, busy, &ask, 1);
+        let ask = PageAsk { low: 0, end: NEWEST, page: 1, rows: Some(rows), confirms_end: false };
+        let request = page_ask(list, busy, &ask, rows);
         let mut reply = self.pool.ask(&request, wire::read_list, options).await;
         for again in 1..=REFUSALS_MAX {
-            // One row is as little as can be asked for: a query that took too long passes.
+            // So few rows are as little as can be asked for: a query that took too long passes.
             let Err(UpstreamError::Rpc { code: PAGE_TOO_LARGE, .. }) = &reply else { break };
             sleep(LAG_PAUSE * again).await;
             reply = self.pool.ask(&request, wire::read_list, options).await;
@@ -349,7 +401,7 @@ impl ExplorerLister {
             return Ok(());
         }
         let busy = hex_text(self.subject.chain.wrapped_native.bytes());
-        let ask = PageAsk { low: 0, end: self.high, page: 1, rows: Some(1) };
+        let ask = PageAsk { low: 0, end: self.high, page: 1, rows: Some(1), confirms_end: false };
         let request = page_ask(List::Calls, busy, &ask, 1);
         let options = CallOptions::new(self.lane.clone());
         self.calls = match self.pool.ask(&request, wire::read_list, &options).await {

@@ -28,6 +28,15 @@ pub struct EvmLimits {
     pub portal_windows_max: usize,
     /// Wanted transactions of one block from which on they are requested by the block.
     pub block_candidates_min: usize,
+    /// Wallets of one query of a scan, where the endpoint is not known to take fewer, and the fewest
+    /// that are tried.
+    pub scan_topics_max: usize,
+    pub scan_topics_min: usize,
+    /// Blocks below the head that a scan looks at; a wallet that was not seen for longer reads for
+    /// itself.
+    pub scan_blocks_max: u64,
+    /// Attempts of one scan, over all endpoints and sizes.
+    pub scan_attempts_max: u32,
     /// Tries for a transaction that no node gives, and the pause before each, times its number.
     pub missing_tries_max: u32,
     pub missing_pause: Duration,
@@ -61,6 +70,10 @@ impl Default for EvmLimits {
             log_head_margin: 4_096,
             portal_windows_max: 3,
             block_candidates_min: 2,
+            scan_topics_max: 1_000,
+            scan_topics_min: 8,
+            scan_blocks_max: 4_096,
+            scan_attempts_max: 12,
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(500),
             list_rest_first: Duration::from_secs(2),

@@ -25,6 +25,8 @@ pub(super) struct LogNodes(HashMap<EndpointId, LogNode>);
 struct LogNode {
     /// `None`: it has named no limit.
     blocks_max: Option<u64>,
+    /// Topics in one position that it takes; `None`: it has refused no number of them.
+    topics_max: Option<usize>,
     /// A block that it had.
     head: Height,
     failed_until: Option<Instant>,
@@ -120,6 +122,15 @@ impl EvmSource {
         self.with_log_node(id, |node| {
             node.blocks_max = Some(node.blocks_max.unwrap_or(most).min(most).max(1));
         });
+    }
+
+    pub(super) fn note_log_topics(&self, id: EndpointId, most: usize) {
+        self.with_log_node(id, |node| node.topics_max = Some(most.max(1)));
+    }
+
+    /// The most topics in one position that it is known to take.
+    pub(super) fn log_topics(&self, id: EndpointId) -> Option<usize> {
+        lock(&self.inner.log_nodes).0.get(&id).and_then(|node| node.topics_max)
     }
 
     /// So many blocks took too long: half as many are asked for a while, by every reader.

@@ -37,10 +37,14 @@ impl TransferSide {
     pub(super) const BOTH: [Self; 2] = [Self::Gave, Self::Got];
 
     fn topics(self, wallet: &Account) -> Value {
-        let wallet = wire::topic(wallet);
+        self.topics_of(&wire::topic(wallet).into())
+    }
+
+    /// Of one wallet's topic, or of a list of them: any of it.
+    pub(super) fn topics_of(self, wallets: &Value) -> Value {
         match self {
-            Self::Gave => json!([TRANSFER, wallet]),
-            Self::Got => json!([[TRANSFER, USER_OPERATION], null, wallet]),
+            Self::Gave => json!([TRANSFER, wallets]),
+            Self::Got => json!([[TRANSFER, USER_OPERATION], null, wallets]),
         }
     }
 }

@@ -212,6 +212,18 @@ impl Merge {
         }
     }
 
+    /// See [`Descent::expect_end`].
+    pub(super) fn expect_end(&mut self, list: usize) {
+        if let Some(list) = self.lists.get_mut(list) {
+            list.expect_end();
+        }
+    }
+
+    /// See [`Descent::shows_end`].
+    pub(super) fn shows_end(&mut self, list: usize, page: &[Row]) -> bool {
+        self.lists.get_mut(list).is_none_or(|list| list.shows_end(page))
+    }
+
     pub(super) fn is_ended(&self, list: usize) -> bool {
         self.lists.get(list).is_none_or(Descent::is_ended)
     }
@@ -274,5 +286,40 @@ impl Merge {
         }
         window.found.sort_by_key(|found| std::cmp::Reverse((found.block, found.index)));
         Some(window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(ids: &[u8]) -> Vec<Row> {
+        let row = |id: &u8| Row {
+            hash: [*id; 32],
+            block: 100 - u64::from(*id),
+            index: None,
+            time: None,
+            what: What::Nothing,
+        };
+        ids.iter().map(row).collect()
+    }
+
+    #[test]
+    fn of_two_pages_the_one_with_all_rows_of_the_other_counts() {
+        let (short, long) = (page(&[1, 2]), page(&[1, 2, 3]));
+        for (one, two, by) in [(&short, &long, 2), (&long, &short, 1), (&long, &long, 1)] {
+            let taken = fuller((1, one.clone()), (2, two.clone()));
+            let longer = if one.len() < two.len() { two } else { one };
+            assert_eq!(taken, Ok((by, longer.clone())));
+        }
+        assert_eq!(fuller((1, page(&[])), (2, short.clone())), Ok((2, short)));
+    }
+
+    #[test]
+    fn of_two_pages_that_each_lack_a_row_of_the_other_none_counts() {
+        assert_eq!(fuller((1, page(&[1, 2])), (2, page(&[1, 3]))), Err(2));
+        assert_eq!(fuller((1, page(&[1])), (2, page(&[2, 3]))), Err(2));
+        // A row that one of them repeats would count twice.
+        assert_eq!(fuller((1, page(&[1, 2])), (2, page(&[1, 2, 2]))), Err(2));
     }
 }

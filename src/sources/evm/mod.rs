@@ -15,6 +15,7 @@ mod explorer_wire;
 mod fees;
 mod fetch;
 mod limits;
+mod list_reach;
 #[cfg(test)]
 mod lists_model;
 #[cfg(test)]
@@ -29,6 +30,7 @@ mod open;
 mod places;
 mod plain;
 mod pool_events;
+mod pool_names;
 mod portal;
 mod portal_candidates;
 mod portal_window;
@@ -36,6 +38,7 @@ mod portal_wire;
 mod prices;
 mod ranges;
 mod reader;
+mod scan;
 mod single;
 mod subject;
 mod texts;
@@ -188,6 +191,14 @@ impl EvmSource {
         lane: &Lane,
     ) -> Result<Vec<TokenMeta>, UpstreamError> {
         tokens::tokens(&self.inner.pool, &self.inner.chain, mints, lane).await
+    }
+
+    pub(super) async fn pool_names(
+        &self,
+        pools: &[Address],
+        lane: &Lane,
+    ) -> Result<HashMap<Address, Arc<str>>, UpstreamError> {
+        pool_names::names(&self.inner.pool, pools, lane).await
     }
 
     /// Whose transactions are looked for.

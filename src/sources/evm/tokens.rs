@@ -26,7 +26,7 @@ const ASKED: [[u8; 4]; 2] = [abi::SYMBOL, abi::DECIMALS];
 
 /// What a token answered to one question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Given<T> {
+pub(super) enum Given<T> {
     /// Nothing, or nothing that can be read.
     #[default]
     Unanswered,
@@ -36,7 +36,7 @@ enum Given<T> {
 }
 
 impl<T> Given<T> {
-    fn read(data: &Data, read: impl Fn(&[u8]) -> Option<T>) -> Self {
+    pub(super) fn read(data: &Data, read: impl Fn(&[u8]) -> Option<T>) -> Self {
         match data {
             Given::Unanswered => Self::Unanswered,
             Given::Nothing => Self::Nothing,
@@ -69,7 +69,7 @@ impl<T> Given<T> {
 }
 
 /// The data of an `eth_call`.
-type Data = Given<Vec<u8>>;
+pub(super) type Data = Given<Vec<u8>>;
 
 /// What each token answered.
 #[derive(Debug, Clone, Default)]
@@ -208,12 +208,12 @@ fn is_revert(code: i64, message: &str) -> bool {
     code == 3 || words.iter().any(|word| text.contains(word))
 }
 
-fn call(to: &[u8], data: &[u8]) -> Call {
+pub(super) fn call(to: &[u8], data: &[u8]) -> Call {
     let params: Value = json!([{"to": hex_text(to), "data": hex_text(data)}, "latest"]);
     Call { method: "eth_call", params }
 }
 
-fn data(answer: &Answer) -> Data {
+pub(super) fn data(answer: &Answer) -> Data {
     let raw: &RawValue = &answer.result;
     let Some(text) = texts::scalar(Some(raw)) else { return Given::Unanswered };
     if text.len() > ANSWER_CHARS_MAX {

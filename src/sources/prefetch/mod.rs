@@ -169,6 +169,8 @@ pub(super) async fn next_chunk<R: PrefetchReader>(
 pub(super) async fn drive<R: PrefetchReader>(reader: &mut R) -> Infallible {
     loop {
         if reader.has_ended() || reader.prefetcher().failure.is_some() {
+            // What nothing polls any more would hold its place at an endpoint until that lapses.
+            reader.prefetcher().cancel_all();
             return std::future::pending().await;
         }
         reader.request_more(Urgency::Ahead);

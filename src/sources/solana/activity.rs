@@ -1,14 +1,16 @@
-//! The newest page of the wallet's own list.
+//! The newest page of the wallet's own list; where that is full, pages from further down too.
 
+use futures_util::future::join_all;
 use serde_json::json;
+use tokio::time::timeout;
 
-use super::list::PAGE_MAX;
+use super::list::{Entry, PAGE_MAX};
 use super::{SolanaSource, wire};
-use crate::domain::Address;
+use crate::domain::{Address, Height, TxId};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::activity::Activity;
+use crate::sources::activity::{Activity, Sample, extrapolate};
 
 const METHOD: &str = "getSignaturesForAddress";
 
@@ -19,12 +21,59 @@ impl SolanaSource {
         lane: &Lane,
     ) -> Result<Activity, UpstreamError> {
         let options = CallOptions::new(lane.clone());
-        let how = json!({"limit": PAGE_MAX, "commitment": "finalized"});
-        let params = json!([wallet.to_string(), how]);
-        let answer = self.inner.pool.call(METHOD, params, &options).await?;
-        let entries = wire::signatures(&answer.result)
-            .ok_or_else(|| self.malformed(answer.endpoint, "getSignaturesForAddress"))?;
-        let done = entries.iter().filter(|entry| !entry.failed).count();
-        Ok(Activity { more: entries.len() >= PAGE_MAX, ..Activity::of_page(done, PAGE_MAX) })
+        let newest = self.page_below(wallet, None, &options).await?;
+        let (all, failed) = (newest.len(), newest.iter().filter(|entry| entry.failed).count());
+        let Some(top) = newest.first().map(|entry| entry.slot).filter(|_| all >= PAGE_MAX) else {
+            return Ok(Activity { transactions: count(all - failed), is_rough: false });
+        };
+        let first = sample(top, &newest);
+        let limits = &self.inner.limits;
+        let depths = limits.activity_depths.iter().filter_map(|depth| first.to.checked_sub(*depth));
+        let deeper = depths.map(|slot| self.sample_below(wallet, slot, &options));
+        let deeper = timeout(limits.activity_wait, join_all(deeper)).await.unwrap_or_default();
+        let samples: Vec<Sample> =
+            [first].into_iter().chain(deeper.into_iter().flatten()).collect();
+        let entries = u128::from(extrapolate(&samples, None));
+        // As many of the others failed.
+        let done = entries * u128::from(count(all - failed)) / u128::from(count(all).max(1));
+        Ok(Activity { transactions: u64::try_from(done).unwrap_or(u64::MAX), is_rough: true })
     }
+
+    /// A page from a slot downwards; `None` where no node gives it.
+    async fn sample_below(
+        &self,
+        wallet: Address,
+        slot: Height,
+        options: &CallOptions,
+    ) -> Option<Sample> {
+        let before = self.anchor_above(slot, options).await.ok().flatten()?;
+        let page = self.page_below(wallet, Some(before), options).await.ok()?;
+        Some(sample(slot, &page))
+    }
+
+    async fn page_below(
+        &self,
+        wallet: Address,
+        before: Option<TxId>,
+        options: &CallOptions,
+    ) -> Result<Vec<Entry>, UpstreamError> {
+        let how = match before {
+            Some(id) => {
+                json!({"limit": PAGE_MAX, "commitment": "finalized", "before": id.to_string()})
+            }
+            None => json!({"limit": PAGE_MAX, "commitment": "finalized"}),
+        };
+        let params = json!([wallet.to_string(), how]);
+        let answer = self.inner.pool.call(METHOD, params, options).await?;
+        wire::signatures(&answer.result).ok_or_else(|| self.malformed(answer.endpoint, METHOD))
+    }
+}
+
+fn sample(from: Height, entries: &[Entry]) -> Sample {
+    let to = entries.last().map_or(from, |entry| entry.slot);
+    Sample { from, to, entries: count(entries.len()), is_full: entries.len() >= PAGE_MAX }
+}
+
+fn count(entries: usize) -> u64 {
+    u64::try_from(entries).unwrap_or(u64::MAX)
 }

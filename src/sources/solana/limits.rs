@@ -30,6 +30,12 @@ pub struct SolanaLimits {
     pub full_pages_recheck: Duration,
     /// Wallets remembered whose pages left a doubt.
     pub unproved_wallets_max: usize,
+    /// Slots below a full first page from which an estimate asks for further pages (about 33 days, 7
+    /// months and 28 months), and the longest wait for those.
+    pub activity_depths: [u64; 3],
+    pub activity_wait: Duration,
+    /// Newest signatures that a scan asks for of each wallet.
+    pub scan_entries: usize,
     /// Cooldown of an endpoint that contradicts another one.
     pub bench: Duration,
 }
@@ -51,6 +57,9 @@ impl Default for SolanaLimits {
             segments_max: 16,
             full_pages_recheck: Duration::from_secs(600),
             unproved_wallets_max: 4096,
+            activity_depths: [6_500_000, 40_000_000, 160_000_000],
+            activity_wait: Duration::from_secs(3),
+            scan_entries: 10,
             bench: Duration::from_secs(600),
         }
     }

@@ -18,6 +18,7 @@ mod page_reader;
 mod price_wire;
 mod prices;
 mod reader;
+mod scan;
 mod segment;
 mod segments;
 mod single;

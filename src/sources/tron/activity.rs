@@ -1,13 +1,18 @@
-//! The newest page of the index's list.
+//! The newest page of the index's list; where that is full, pages from further down too, and when
+//! the account was made.
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
 
 use super::TronSource;
 use super::list::{List, PAGE_MAX};
 use super::lister::{LATEST, ListKind};
+use super::wire::Page;
 use crate::domain::Address;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::activity::Activity;
+use crate::sources::activity::{Activity, Sample, extrapolate};
 
 impl TronSource {
     pub(crate) async fn activity(
@@ -16,9 +21,52 @@ impl TronSource {
         lane: &Lane,
     ) -> Result<Activity, UpstreamError> {
         let options = CallOptions::new(lane.clone());
-        let list = List::new(LATEST);
-        let page = self.page(wallet, ListKind::Transactions, list.cursor(), PAGE_MAX, &options);
-        let (page, _) = page.await.map_err(|error| self.list_error(error))?;
-        Ok(Activity::of_page(page.items, PAGE_MAX))
+        let newest = self.page_below(wallet, LATEST, &options).await?;
+        let top = newest.rows.first().map_or(0, |row| row.at);
+        let first = sample(top, &newest);
+        if !first.is_full {
+            return Ok(Activity { transactions: first.entries, is_rough: false });
+        }
+        let all = self.samples(wallet, first, &options);
+        let (samples, made) =
+            timeout(self.inner.limits.activity_wait, all).await.unwrap_or((vec![first], None));
+        Ok(Activity { transactions: extrapolate(&samples, made), is_rough: true })
     }
+
+    /// Pages at even distances between the newest one and the time at which the account was made.
+    async fn samples(
+        &self,
+        wallet: Address,
+        first: Sample,
+        options: &CallOptions,
+    ) -> (Vec<Sample>, Option<u64>) {
+        let made = self.account_made(wallet, options).await.ok().flatten();
+        let Some(made) = made.filter(|made| *made > 0) else { return (vec![first], None) };
+        let pages = self.inner.limits.activity_pages;
+        let step = first.to.saturating_sub(made) / pages.saturating_add(1);
+        let at = (1..=pages).map(|number| first.to.saturating_sub(step.saturating_mul(number)));
+        let deeper = at.map(|at| async move {
+            let page = self.page_below(wallet, at, options).await.ok()?;
+            Some(sample(at, &page))
+        });
+        let deeper = join_all(deeper).await.into_iter().flatten();
+        ([first].into_iter().chain(deeper).collect(), Some(made))
+    }
+
+    async fn page_below(
+        &self,
+        wallet: Address,
+        at: u64,
+        options: &CallOptions,
+    ) -> Result<Page, UpstreamError> {
+        let list = List::new(at);
+        let page = self.page(wallet, ListKind::Transactions, list.cursor(), PAGE_MAX, options);
+        Ok(page.await.map_err(|error| self.list_error(error))?.0)
+    }
+}
+
+fn sample(from: u64, page: &Page) -> Sample {
+    let to = page.rows.last().map_or(from, |row| row.at);
+    let entries = u64::try_from(page.items).unwrap_or(u64::MAX);
+    Sample { from, to, entries, is_full: page.items >= PAGE_MAX }
 }

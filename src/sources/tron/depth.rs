@@ -115,7 +115,7 @@ pub(super) struct Deep {
 
 /// Where events are looked for that show what an endpoint keeps.
 #[derive(Debug, Clone, Copy)]
-struct Sight {
+pub(super) struct Sight {
     height: Height,
     /// Below this height no contract ran, or no block is kept.
     lowest: Height,
@@ -125,7 +125,7 @@ struct Sight {
 impl Sight {
     /// Events at or below a height show that it is kept, as nodes drop the oldest first; events above
     /// it where nothing lies below.
-    fn new(height: Height, lowest: Height, high: Height) -> Self {
+    pub(super) fn new(height: Height, lowest: Height, high: Height) -> Self {
         Self { height, lowest, high }
     }
 
@@ -279,7 +279,7 @@ impl TronSource {
     }
 
     /// Whether the endpoint has events at a height or near it.
-    async fn shows_events(
+    pub(super) async fn shows_events(
         &self,
         sight: Sight,
         options: &CallOptions,

@@ -18,15 +18,24 @@ impl TronSource {
         top_at: u64,
         options: &CallOptions,
     ) -> Result<Doubts, UpstreamError> {
-        let body = json!({"address": wallet.to_string(), "visible": true});
-        let reply = match self.post_solid(ACCOUNT, &body, options).await {
-            Ok(reply) => reply,
+        let made = match self.account_made(wallet, options).await {
+            Ok(made) => made,
             Err(error) if error.is_final() => return Ok(Doubts::NONE),
             Err(error) => return Err(error),
         };
-        // Accounts of the first block have no time.
-        let made = wire::account_made(&reply.body);
         let existed = made.is_some_and(|made| made <= top_at);
         Ok(if existed { Doubts::UNCONFIRMED } else { Doubts::NONE })
+    }
+
+    /// When the account was made, in milliseconds; accounts of the first block have no time. `None`
+    /// where the node does not have it.
+    pub(super) async fn account_made(
+        &self,
+        wallet: Address,
+        options: &CallOptions,
+    ) -> Result<Option<u64>, UpstreamError> {
+        let body = json!({"address": wallet.to_string(), "visible": true});
+        let reply = self.post_solid(ACCOUNT, &body, options).await?;
+        Ok(wire::account_made(&reply.body))
     }
 }

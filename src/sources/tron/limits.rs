@@ -72,6 +72,16 @@ pub struct TronLimits {
     pub logs_ahead_max: usize,
     /// Answers to one search for events, until two endpoints agree.
     pub logs_votes_max: u32,
+    /// Pages below a full first one that an estimate asks for, and the longest wait for those.
+    pub activity_pages: u64,
+    pub activity_wait: Duration,
+    /// Wallets of one search of a scan; java-tron takes 1,000 topics in one position.
+    pub scan_topics_max: usize,
+    /// Blocks below the head that a scan looks at; a wallet that was not seen for longer reads for
+    /// itself.
+    pub scan_blocks_max: u64,
+    /// Endpoints that one scan tries.
+    pub scan_endpoints_max: usize,
     /// Blocks in which a reference pool is expected to have events.
     pub sentinel_blocks: u64,
     /// Blocks that are looked into for events where no reference pool has any.
@@ -127,6 +137,11 @@ impl Default for TronLimits {
             logs_batch_max: 10,
             logs_ahead_max: 4,
             logs_votes_max: 8,
+            activity_pages: 3,
+            activity_wait: Duration::from_secs(3),
+            scan_topics_max: 1_000,
+            scan_blocks_max: 1_000,
+            scan_endpoints_max: 4,
             sentinel_blocks: 200,
             sample_blocks: 8,
             // 69 days after the first one, of three seconds each; contracts came after 106 days.

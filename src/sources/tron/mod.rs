@@ -20,6 +20,7 @@ mod offer;
 mod open;
 mod prices;
 mod reader;
+mod scan;
 mod single;
 mod timeline;
 mod tokens;

@@ -139,6 +139,20 @@ mod tests {
         assert!(!offers.is_absent(&[], &limits));
     }
 
+    /// Answers enough, each counted, in a time in which a provider only suspends a client.
+    #[tokio::test(start_paused = true)]
+    async fn lists_are_not_absent_by_answers_of_a_short_time() {
+        let limits = TronLimits::default();
+        let (apart, most) = (limits.lists_refusal_spacing, limits.lists_refusals_min);
+        assert!(apart * (most - 1) < limits.lists_absent_after, "enough answers come sooner");
+        let mut offers = Offers::default();
+        refuse(&mut offers, ONE, Refusal::Absent, most, apart);
+        assert!(!offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits).is_none());
+        let late = Instant::now() + apart * most;
+        offers.refused(ONE, Refusal::Absent, late, &limits);
+        assert!(offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits) == Some(false));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn pauses_grow_to_minutes_and_end_by_an_answer() {
         let limits = TronLimits::default();

@@ -513,3 +513,20 @@ pub(super) fn logs(raw: &RawValue, wallet: &Account, window: Window) -> Option<V
     let rows = rows.collect::<Option<Vec<Row>>>()?;
     rows.iter().all(|row| (window.low..=window.high).contains(&row.at)).then_some(rows)
 }
+
+/// Token transfers of any wallets, by their two ends, in these blocks.
+pub(super) fn transfer_ends(raw: &RawValue, window: Window) -> Option<Vec<(Height, [Account; 2])>> {
+    let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;
+    let mut all = Vec::new();
+    for event in &events {
+        let height = u64::from_str_radix(event.height.strip_prefix("0x")?, 16).ok()?;
+        if !(window.low..=window.high).contains(&height) {
+            return None;
+        }
+        let end = |at: usize| word(event.topics.get(at)?)?.last_chunk().copied();
+        let moved =
+            event.topics.len() == 3 && event.data.bytes().skip(2).any(|digit| digit != b'0');
+        all.extend(end(1).zip(end(2)).filter(|_| moved).map(|(from, to)| (height, [from, to])));
+    }
+    Some(all)
+}

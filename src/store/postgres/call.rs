@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool, PoolError};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
@@ -39,67 +38,6 @@ impl From<PoolError> for CallError {
     fn from(error: PoolError) -> Self {
         Self::Pool(error)
     }
-}
-
-impl CallError {
-    /// Another try may find another primary, a free lock or an open connection.
-    fn is_passing(&self) -> bool {
-        match self {
-            Self::Store(_) => false,
-            Self::Late | Self::Pool(PoolError::Timeout(_)) => true,
-            Self::Pool(PoolError::Backend(error)) | Self::Database(error) => is_passing(error),
-            Self::Pool(error) => matches!(error, PoolError::PostCreateHook(_)),
-        }
-    }
-
-    pub(super) fn into_store(self) -> StoreError {
-        match self {
-            Self::Store(error) => error,
-            Self::Late => StoreError::Unreachable("no answer in time".to_owned()),
-            Self::Pool(PoolError::Backend(error)) | Self::Database(error) => of_database(&error),
-            Self::Pool(PoolError::Timeout(_)) => {
-                StoreError::Unreachable("no connection in time".to_owned())
-            }
-            Self::Pool(PoolError::Closed) => StoreError::Closed,
-            Self::Pool(error) => StoreError::Unreachable(error.to_string()),
-        }
-    }
-}
-
-fn is_passing(error: &Error) -> bool {
-    let Some(state) = error.code() else {
-        // Not of the server: the connection was refused, cut or never made.
-        return true;
-    };
-    // Connection failures, resources, and what an operator or a failover causes.
-    let class = state.code().get(..2).unwrap_or_default();
-    matches!(class, "08" | "53" | "57")
-        || [
-            SqlState::T_R_SERIALIZATION_FAILURE,
-            SqlState::T_R_DEADLOCK_DETECTED,
-            SqlState::LOCK_NOT_AVAILABLE,
-            SqlState::READ_ONLY_SQL_TRANSACTION,
-        ]
-        .contains(state)
-}
-
-/// The server's own words; the client's may hold an address.
-fn of_database(error: &Error) -> StoreError {
-    match error.as_db_error() {
-        Some(error) if is_full(error.code()) => {
-            StoreError::Unreachable("its disk is full".to_owned())
-        }
-        Some(error) if error.code() == &SqlState::READ_ONLY_SQL_TRANSACTION => {
-            StoreError::Unreachable("it takes no writes".to_owned())
-        }
-        Some(error) => StoreError::Engine(format!("{} ({})", error.message(), error.code().code())),
-        None if error.is_closed() => StoreError::Unreachable("the connection was cut".to_owned()),
-        None => StoreError::Unreachable("no connection".to_owned()),
-    }
-}
-
-fn is_full(state: &SqlState) -> bool {
-    *state == SqlState::DISK_FULL
 }
 
 /// A connection in use. Unless it is given back, it is closed: what a call left behind on it, an open
@@ -205,7 +143,7 @@ macro_rules! repeated {
             match $crate::store::postgres::call::in_time($call).await {
                 Ok(value) => break Ok(value),
                 Err(error) => {
-                    $metrics.failed();
+                    $metrics.failed(&error);
                     if let Err(error) = repeats.pause(error).await {
                         break Err(error);
                     }

@@ -1,14 +1,22 @@
-//! The pool of connections, with TLS where the address asks for it.
+//! The pool of connections: to the host that takes writes, with TLS where the address asks for it.
 
 use std::fmt;
-use std::str::FromStr as _;
+use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
-use tokio_postgres::Config;
+use deadpool_postgres::{
+    ConfigConnectImpl, Connect, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod,
+    Runtime,
+};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::LIMITS;
+use super::address::DatabaseAddress;
 use crate::store::StoreError;
 
 /// Set on each new connection: one plan for all arguments doubles small pages, and a server that has
@@ -33,24 +41,11 @@ impl fmt::Debug for SharedOptions {
     }
 }
 
-/// Parses the address without connecting. The reason never holds a part of it.
-fn parse(url: &str) -> Result<Config, StoreError> {
-    let mut config = Config::from_str(url).map_err(|_| {
-        StoreError::Unusable("expected postgres://user:password@host:port/database".to_owned())
-    })?;
-    config.connect_timeout(LIMITS.connect_wait);
-    if config.get_application_name().is_none() {
-        config.application_name("blotter");
-    }
-    // Of several hosts, the one that takes writes.
-    config.target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
-    Ok(config)
-}
-
 pub(super) fn pool(options: &SharedOptions) -> Result<Pool, StoreError> {
-    let config = parse(&options.url)?;
+    let DatabaseAddress { hosts, roots } = DatabaseAddress::parse(&options.url)?;
+    let tls = ConfigConnectImpl { tls: tls(roots.as_deref())? };
     let manager_config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_config(config, tls()?, manager_config);
+    let manager = Manager::from_connect(Config::new(), Race { hosts, tls }, manager_config);
     let started = Hook::async_fn(|client, _| {
         Box::pin(async move { client.batch_execute(SESSION).await.map_err(HookError::Backend) })
     });
@@ -64,18 +59,83 @@ pub(super) fn pool(options: &SharedOptions) -> Result<Pool, StoreError> {
         .map_err(|error| StoreError::Unusable(error.to_string()))
 }
 
-/// Trusts the system's root certificates and the built-in ones. Used where the server offers TLS;
-/// `sslmode=require` in the address refuses one that does not.
-fn tls() -> Result<MakeRustlsConnect, StoreError> {
-    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+/// Connects to all hosts at once and takes the first that accepts writes: one that was stopped accepts
+/// connections and never answers.
+struct Race {
+    hosts: Vec<Config>,
+    tls: ConfigConnectImpl<MakeRustlsConnect>,
+}
+
+type Connected = Result<(Client, JoinHandle<()>), Error>;
+type Connecting<'a> = Pin<Box<dyn Future<Output = Connected> + Send + 'a>>;
+
+impl Connect for Race {
+    fn connect(&self, _: &Config) -> Connecting<'_> {
+        Box::pin(self.first())
+    }
+}
+
+impl Race {
+    /// A host that refuses is tried again as long as another one is silent: a failover may have made
+    /// it the primary meanwhile. The pool ends the attempt by its deadline.
+    async fn first(&self) -> Connected {
+        let mut attempts = FuturesUnordered::new();
+        for host in &self.hosts {
+            attempts.push(self.attempt(host, false));
+        }
+        let mut silent = self.hosts.len();
+        loop {
+            let Some((host, is_repeat, outcome)) = attempts.next().await else {
+                // No host is named: the client's own error says so.
+                return self.tls.connect(&Config::new()).await;
+            };
+            silent -= usize::from(!is_repeat);
+            match outcome {
+                Ok(connected) => return Ok(connected),
+                Err(error) if silent == 0 => return Err(error),
+                Err(_) => attempts.push(self.attempt(host, true)),
+            }
+        }
+    }
+
+    async fn attempt<'a>(
+        &'a self,
+        host: &'a Config,
+        is_repeat: bool,
+    ) -> (&'a Config, bool, Connected) {
+        if is_repeat {
+            tokio::time::sleep(LIMITS.host_pause).await;
+        }
+        (host, is_repeat, self.tls.connect(host).await)
+    }
+}
+
+/// Trusts the certificates of a file, else the system's and the built-in roots. Used where the server
+/// offers TLS; `sslmode=require` in the address refuses one that does not. Names are always checked.
+fn tls(file: Option<&Path>) -> Result<MakeRustlsConnect, StoreError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| StoreError::Unusable(error.to_string()))?
-        .with_root_certificates(roots)
+        .with_root_certificates(roots(file)?)
         .with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
+}
+
+fn roots(file: Option<&Path>) -> Result<rustls::RootCertStore, StoreError> {
+    let Some(file) = file else {
+        let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        return Ok(roots);
+    };
+    let mut roots = rustls::RootCertStore::empty();
+    let found = rustls_native_certs::load_certs_from_paths(Some(file), None);
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added == 0 {
+        let reason = "the file of sslrootcert holds no certificate that can be read";
+        return Err(StoreError::Unusable(reason.to_owned()));
+    }
+    Ok(roots)
 }
 
 #[cfg(test)]
@@ -86,8 +146,14 @@ mod tests {
     fn an_address_is_never_shown() {
         let url = "postgres://me:sesame@db.example:99999999/x";
         let options = SharedOptions { url: url.to_owned(), connections: 2 };
-        let shown = format!("{options:?} {:?} {}", parse(url), parse(url).unwrap_err());
+        let parsed = DatabaseAddress::parse(url);
+        let shown = format!("{options:?} {parsed:?} {}", parsed.as_ref().unwrap_err());
         assert!(!shown.contains("sesame") && !shown.contains("db.example"), "{shown}");
-        assert!(parse("postgres://me:sesame@db.example,other.example:5433/x").is_ok());
+        assert!(
+            DatabaseAddress::parse("postgres://me:sesame@db.example,other.example:5433/x").is_ok()
+        );
+        let missing = "postgres://me:sesame@db.example/x?sslrootcert=/nowhere/ca.pem";
+        let refused = pool(&SharedOptions { url: missing.to_owned(), connections: 2 });
+        assert!(matches!(refused, Err(StoreError::Unusable(_))), "{refused:?}");
     }
 }

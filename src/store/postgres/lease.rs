@@ -4,7 +4,7 @@
 //! process which slept past its lease changes nothing. Taking over a dead process's wallet raises the
 //! epoch as well.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -12,18 +12,20 @@ use tokio::time::Instant;
 
 use super::LIMITS;
 use super::call::{CallError, repeated};
-use super::store::{Inner, PgStore, number, unsigned};
-use crate::store::{StoreError, WalletId};
+use super::store::{Inner, PgStore, number};
+use crate::store::{Share, StoreError, StoreFailure, WalletId};
 
 /// This process among those that share the store.
 #[derive(Debug)]
 pub(super) struct Lease {
     /// 0 before the first heartbeat and after the lease was lost.
     node: AtomicI64,
+    /// The number of a lease that was given up: its row is deleted with the next heartbeat.
+    given_up: AtomicI64,
     /// Until when it surely holds its wallets, by this process's clock.
     until: Mutex<Option<Instant>>,
-    /// Processes that are alive, this one among them.
-    live: AtomicU32,
+    /// This process among those that are alive.
+    share: watch::Sender<Share>,
     /// Counts losses of the lease.
     losses: watch::Sender<u64>,
 }
@@ -32,8 +34,9 @@ impl Default for Lease {
     fn default() -> Self {
         Self {
             node: AtomicI64::new(0),
+            given_up: AtomicI64::new(0),
             until: Mutex::default(),
-            live: AtomicU32::new(1),
+            share: watch::Sender::default(),
             losses: watch::Sender::default(),
         }
     }
@@ -55,7 +58,9 @@ impl Lease {
     }
 
     fn lose(&self) {
-        if self.node.swap(0, Ordering::AcqRel) != 0 {
+        let node = self.node.swap(0, Ordering::AcqRel);
+        if node != 0 {
+            self.given_up.store(node, Ordering::Release);
             self.losses.send_modify(|losses| *losses += 1);
         }
     }
@@ -66,13 +71,22 @@ impl PgStore {
     /// wallets before others may take them.
     pub(in crate::store) async fn keep_lease(&self) {
         let lease = &self.inner.lease;
+        let mut missed = false;
         loop {
             let sent = Instant::now();
+            let mut pause = LIMITS.heartbeat;
             match super::call::in_time(self.inner.beat()).await {
-                Ok(node) => lease.renewed(node, sent + LIMITS.lease),
+                Ok(node) => {
+                    lease.renewed(node, sent + LIMITS.lease);
+                    missed = false;
+                }
                 Err(error) => {
-                    self.inner.failures.failed();
-                    tracing::warn!(error = %error.into_store(), "the lease on the shared store could not be renewed");
+                    self.inner.failures.failed(&error);
+                    pause = LIMITS.heartbeat_pause;
+                    if !std::mem::replace(&mut missed, true) {
+                        let error = error.into_store();
+                        tracing::warn!(%error, "the lease on the shared store could not be renewed");
+                    }
                 }
             }
             let is_over = lease.until().is_some_and(|until| {
@@ -81,7 +95,7 @@ impl PgStore {
             if is_over {
                 lease.lose();
             }
-            tokio::time::sleep(LIMITS.heartbeat).await;
+            tokio::time::sleep(pause).await;
         }
     }
 
@@ -90,12 +104,12 @@ impl PgStore {
         self.inner.lease.losses.subscribe()
     }
 
-    pub(in crate::store) fn live(&self) -> u32 {
-        self.inner.lease.live.load(Ordering::Relaxed).max(1)
+    pub(in crate::store) fn share(&self) -> watch::Receiver<Share> {
+        self.inner.lease.share.subscribe()
     }
 
-    pub(in crate::store) fn failed_calls(&self) -> u64 {
-        self.inner.failures.count()
+    pub(in crate::store) fn failed_calls(&self) -> Vec<(StoreFailure, u64)> {
+        self.inner.failures.counts()
     }
 
     /// Takes a wallet that no living process holds; true where this one holds it now.
@@ -136,28 +150,34 @@ impl Inner {
         let connection = self.connection().await?;
         let milliseconds = LIMITS.lease.as_millis().to_string();
         let sql = "UPDATE blotter.node SET until = now() + ($2 || ' ms')::interval
-                   WHERE id = $1 AND until > now()
-                   RETURNING id, (SELECT count(*) FROM blotter.node WHERE until > now())";
+                   WHERE id = $1 AND until > now() RETURNING id";
         let mut row = match self.lease.node() {
             Some(node) => connection.query_opt(sql, &[&node, &milliseconds]).await?,
             None => None,
         };
         if row.is_none() {
             self.lease.lose();
+            // What it gave up is free at once: nothing of this process is written under that number.
+            let given_up = self.lease.given_up.load(Ordering::Acquire);
             let sql = "DELETE FROM blotter.node
-                       WHERE until < now() - interval '1 hour' AND NOT EXISTS (
+                       WHERE id = $1 OR until < now() - interval '1 hour' AND NOT EXISTS (
                            SELECT 1 FROM blotter.wallet_state WHERE holder = node.id)";
-            connection.execute(sql, &[]).await?;
+            connection.execute(sql, &[&given_up]).await?;
             let sql = "INSERT INTO blotter.node (until)
-                       VALUES (now() + ($1 || ' ms')::interval)
-                       RETURNING id, (SELECT 1 + count(*) FROM blotter.node WHERE until > now())";
+                       VALUES (now() + ($1 || ' ms')::interval) RETURNING id";
             row = connection.query_opt(sql, &[&milliseconds]).await?;
         }
-        connection.give_back();
         let row = row.ok_or_else(|| StoreError::Engine("no heartbeat row".to_owned()))?;
-        let live = unsigned(row.try_get(1)?);
-        self.lease.live.store(u32::try_from(live).unwrap_or(u32::MAX), Ordering::Relaxed);
-        Ok(row.try_get(0)?)
+        let node = row.try_get(0)?;
+        let sql = "SELECT count(*), count(*) FILTER (WHERE id < $1)
+                   FROM blotter.node WHERE until > now()";
+        let live = connection.query_opt(sql, &[&node]).await?;
+        connection.give_back();
+        let live = live.ok_or_else(|| StoreError::Engine("no heartbeat row".to_owned()))?;
+        let number = |count: i64| u32::try_from(count).unwrap_or(u32::MAX);
+        let share = Share::new(number(live.try_get(1)?), number(live.try_get(0)?));
+        self.lease.share.send_if_modified(|known| std::mem::replace(known, share) != share);
+        Ok(node)
     }
 
     async fn hold(&self, id: WalletId) -> Result<bool, CallError> {

@@ -9,9 +9,11 @@
 //!   may be repeated after an answer that was lost.
 //! - Every statement but those on names, prices and keys concerns one wallet.
 
+mod address;
 mod call;
 mod connect;
 mod documents;
+mod failures;
 mod forget;
 mod kept;
 mod lease;
@@ -37,6 +39,8 @@ pub(super) use view::PgView;
 struct SharedLimits {
     /// Until a connection is made.
     connect_wait: Duration,
+    /// Between two attempts at a host that refuses, while another one is silent.
+    host_pause: Duration,
     /// Until a call is answered; a stopped server keeps its connections.
     call_wait: Duration,
     /// How long calls are repeated that fail for a passing reason, a failover among them.
@@ -58,14 +62,17 @@ struct SharedLimits {
     lease: Duration,
     /// How often it says that it lives.
     heartbeat: Duration,
+    /// The same after a heartbeat that failed.
+    heartbeat_pause: Duration,
 }
 
 const LIMITS: SharedLimits = SharedLimits {
     connect_wait: Duration::from_secs(3),
+    host_pause: Duration::from_millis(250),
     call_wait: Duration::from_secs(5),
     patience: Duration::from_secs(20),
     pause_min: Duration::from_millis(20),
-    pause_max: Duration::from_secs(1),
+    pause_max: Duration::from_millis(500),
     wallets_known: 65_536,
     states_known: 4_096,
     names_known: 65_536,
@@ -73,4 +80,5 @@ const LIMITS: SharedLimits = SharedLimits {
     rows_per_statement: 1_000_000,
     lease: Duration::from_secs(10),
     heartbeat: Duration::from_secs(2),
+    heartbeat_pause: Duration::from_millis(200),
 };

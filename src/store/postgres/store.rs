@@ -1,12 +1,13 @@
 //! The shared store: what its clones have in common, and the record of a wallet.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::Pool;
 use tokio_postgres::Row;
 
 use super::call::{CallError, Connection, repeated};
+use super::failures::Failures;
 use super::kept::CachedState;
 use super::lease::Lease;
 use super::names::NameCache;
@@ -36,20 +37,6 @@ pub(super) struct Inner {
     pub(super) states: CachedState<WalletId, Stored>,
     pub(super) failures: Failures,
     closed: AtomicBool,
-}
-
-/// Calls that failed, for the metrics.
-#[derive(Debug, Default)]
-pub(super) struct Failures(AtomicU64);
-
-impl Failures {
-    pub(super) fn failed(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// The row of a wallet's state.
@@ -96,7 +83,7 @@ pub(super) fn record_of(id: WalletId, wallet: Wallet, state: WalletState) -> Wal
 impl PgStore {
     pub(in crate::store) async fn connect(options: &SharedOptions) -> Result<Self, StoreError> {
         let pool = connect::pool(options)?;
-        let failures = Failures::default();
+        let failures = Failures::new(pool.clone());
         repeated!(failures, schema::migrate(&pool))?;
         let inner = Arc::new(Inner {
             pool,
@@ -134,10 +121,18 @@ impl PgStore {
         self.inner.pool.close();
     }
 
+    /// Whether this process can write: it holds a lease that it could renew.
+    pub(in crate::store) fn is_alive(&self) -> bool {
+        self.inner.lease.node().is_some()
+    }
+
     /// Sizes as the database estimates them: counting would read everything.
     pub(in crate::store) async fn stats(&self) -> Result<StoreStats, StoreError> {
         let stats = super::call::in_time(self.inner.stats()).await;
-        stats.map_err(CallError::into_store)
+        stats.map_err(|error| {
+            self.inner.failures.failed(&error);
+            error.into_store()
+        })
     }
 }
 

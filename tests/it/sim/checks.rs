@@ -23,7 +23,7 @@ impl World {
         let wallet = self.wallets[client.wallet].address;
         let mark = |row: &Row| {
             let key = row.trade.key;
-            (wallet, key.tx, key.leg, key.index)
+            (wallet, key.tx, key.leg)
         };
         handed.extend(rows.iter().map(mark));
         let truth = &self.truths.borrow()[client.wallet];

@@ -46,6 +46,11 @@ impl Client {
         }
     }
 
+    /// One that takes pages of so many rows.
+    pub(super) fn paging(rows: u64) -> Self {
+        Self { page: Some(rows), ..Self::new(0, 1, 1) }
+    }
+
     /// Requests, until the caller has seen enough.
     pub(super) async fn live(&mut self, world: &World) {
         loop {

@@ -18,6 +18,7 @@ mod cut;
 mod dice;
 mod evm;
 mod named;
+mod patience;
 mod peer;
 mod red;
 mod refusing;

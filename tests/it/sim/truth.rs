@@ -7,8 +7,9 @@ use blotter::domain::{Address, Height, Row, TxId};
 use super::chain::Chain;
 use crate::support::truth::Fact;
 
-/// Which row it is: one that gets another place, as a late one joins its block, counts anew.
-pub(super) type Mark = (Address, TxId, u16, u32);
+/// Which row it is, wherever it stands in its block: a late one that joins it may give it another
+/// place.
+pub(super) type Mark = (Address, TxId, u16);
 
 #[derive(Debug)]
 pub(super) struct Truth {

@@ -272,6 +272,8 @@ pub(crate) struct Ways {
     pub(crate) too_many_every: u64,
     /// A transaction that is listed and never given.
     pub(crate) lacks: Option<Word>,
+    /// A transaction whose logs are left out of every answer.
+    pub(crate) hides_logs_of: Option<Word>,
     /// Receipts of another block.
     pub(crate) misplaces_every: u64,
     pub(crate) traces: Traces,
@@ -308,6 +310,7 @@ impl Default for Ways {
             null_every: 0,
             too_many_every: 0,
             lacks: None,
+            hides_logs_of: None,
             misplaces_every: 0,
             traces: Traces::Tree,
             past_from: 0,
@@ -571,7 +574,7 @@ impl Node<'_> {
             if tx.block < low || tx.block > high || tx.block > newest {
                 continue;
             }
-            if tx.block < self.ways.logs_from {
+            if tx.block < self.ways.logs_from || self.ways.hides_logs_of == Some(tx.hash) {
                 continue;
             }
             for log in tx.logs.iter().filter(|(topics, _)| fits(topics, &filter["topics"])) {

@@ -23,4 +23,6 @@ pub(crate) mod source;
 pub(crate) mod trades;
 pub(crate) mod tron_node;
 pub(crate) mod truth;
+#[cfg(feature = "postgres")]
+pub(crate) mod wire;
 pub(crate) mod world;

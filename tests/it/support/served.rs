@@ -87,6 +87,16 @@ impl World {
     ) -> Self {
         let options = StoreOptions { cache_bytes: 8 << 20 };
         let store = Store::in_step(InMemoryBackend::new(), options).unwrap();
+        Self::on_store(store, node, history_limits, limits, more_keys)
+    }
+
+    pub(crate) fn on_store(
+        store: Store,
+        node: Node,
+        history_limits: HistoryLimits,
+        limits: ApiLimits,
+        more_keys: &[(&str, KeyInfo)],
+    ) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(FixedClock);
         let (registry, tasks) = (Arc::new(Registry::embedded().unwrap()), Tasks::new());
         let history = History::new(HistoryParts {

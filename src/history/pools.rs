@@ -1,0 +1,147 @@
+//! Names of pools whose factory no table has: the name of the pool's own contract, else its address
+//! stays.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Inner;
+use crate::decode::{Decoded, DecodedTrade, NoteKind};
+use crate::domain::{Address, ChainId, Family};
+use crate::registry::{Chain, EvmTables};
+use crate::rpc::Lane;
+use crate::sources::Source;
+
+/// What the contracts of pairs add to the name of their protocol.
+const SUFFIXES: [&str; 3] = [" LP Token", " LPs", " LP"];
+/// Letters that a protocol's name keeps at least without its "swap".
+const STEM_LETTERS_MIN: usize = 4;
+
+/// Names that pools gave, by chain and pool.
+#[derive(Debug, Default)]
+pub(super) struct PoolNames(Mutex<HashMap<(ChainId, Address), Arc<str>>>);
+
+impl PoolNames {
+    fn get(&self, chain: ChainId, pool: Address) -> Option<Arc<str>> {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.get(&(chain, pool)).cloned()
+    }
+
+    fn add(&self, chain: ChainId, pool: Address, name: &Arc<str>, max: usize) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= max {
+            names.clear();
+        }
+        names.insert((chain, pool), Arc::clone(name));
+    }
+}
+
+impl Inner {
+    /// Puts names in place of pools' addresses. What no node answers in time keeps its address.
+    pub(super) async fn name_pools(
+        &self,
+        source: &Source,
+        chain: ChainId,
+        lane: &Lane,
+        decoded: Vec<&mut Decoded>,
+    ) {
+        let is_found =
+            |one: &&mut Decoded| one.notes.iter().all(|note| note.kind != NoteKind::UnknownVenue);
+        let mut trades: Vec<&mut DecodedTrade> = decoded
+            .into_iter()
+            .filter(is_found)
+            .flat_map(|one| &mut one.trades)
+            .filter(|trade| pool_of(trade).is_some())
+            .collect();
+        let pools: BTreeSet<Address> = trades.iter().filter_map(|trade| pool_of(trade)).collect();
+        self.ask_names(source, chain, lane, &pools).await;
+        for trade in &mut trades {
+            let name = pool_of(trade).and_then(|pool| self.pool_names.get(chain, pool));
+            if let Some(name) = name {
+                trade.venue = name;
+            }
+        }
+    }
+
+    async fn ask_names(
+        &self,
+        source: &Source,
+        chain: ChainId,
+        lane: &Lane,
+        pools: &BTreeSet<Address>,
+    ) {
+        let is_open = |pool: &Address| self.pool_names.get(chain, *pool).is_none();
+        let open: Vec<Address> = pools.iter().copied().filter(is_open).collect();
+        let Some(row) = self.registry.chain(chain).filter(|_| !open.is_empty()) else { return };
+        let asked = source.pool_names(&open, lane);
+        let answered = tokio::time::timeout(self.limits.token_wait_max, asked).await;
+        for (pool, text) in answered.ok().and_then(Result::ok).unwrap_or_default() {
+            if let Some(name) = own_name(self.registry.evm(), row, &text) {
+                self.pool_names.add(chain, pool, &name, self.limits.pool_names_max);
+            }
+        }
+    }
+}
+
+/// The pool by whose address a trade's venue is named.
+fn pool_of(trade: &DecodedTrade) -> Option<Address> {
+    let text = trade.venue.starts_with("0x").then_some(&*trade.venue)?;
+    Address::parse(Family::Evm, text).ok()
+}
+
+/// The protocol's name in the name of a pool's contract. `None` where it names a protocol whose own
+/// pools are recognized by their factory: copies of a contract keep its texts.
+fn own_name(tables: &EvmTables, chain: &Chain, text: &str) -> Option<Arc<str>> {
+    let stripped = SUFFIXES.iter().find_map(|suffix| text.strip_suffix(suffix));
+    let name = stripped.unwrap_or(text).trim();
+    let lower = name.to_lowercase();
+    let claims = |stem: &str| lower.contains(stem);
+    let is_copy = tables.factories(chain).any(|factory| claims(&stem(&factory.name)));
+    (!name.is_empty() && !is_copy).then(|| name.into())
+}
+
+/// The first word of a protocol's name, without the "swap" that many end in.
+fn stem(name: &str) -> String {
+    let word = name.split_whitespace().next().unwrap_or(name).to_lowercase();
+    match word.strip_suffix("swap") {
+        Some(rest) if rest.len() >= STEM_LETTERS_MIN => rest.to_owned(),
+        _ => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn a_pools_own_name_counts_unless_it_is_copied() {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("bsc").unwrap();
+        let named = |text: &str| own_name(registry.evm(), chain, text);
+        let given = |text: &str| named(text).map(|name| name.to_string());
+        assert_eq!(given("BabyFork LPs").as_deref(), Some("BabyFork"));
+        assert_eq!(given("Thena LP Token").as_deref(), Some("Thena"));
+        assert_eq!(given("DDEX").as_deref(), Some("DDEX"));
+        for copied in ["Pancake LPs", "Uniswap V2", "PancakeSwap V3", " LPs"] {
+            assert_eq!(given(copied), None, "{copied}");
+        }
+    }
+
+    #[test]
+    fn only_an_address_is_replaced() {
+        let trade = |venue: &str| DecodedTrade {
+            side: crate::domain::Side::Buy,
+            mint: Address::Evm([1; 20]),
+            units: None,
+            native: None,
+            venue: venue.into(),
+        };
+        assert_eq!(pool_of(&trade("0x0000000000000000000000000000000000000007")), {
+            let mut bytes = [0; 20];
+            bytes[19] = 7;
+            Some(Address::Evm(bytes))
+        });
+        assert_eq!(pool_of(&trade("Uniswap V2")), None);
+        assert_eq!(pool_of(&trade("0x")), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! In a shared store a read is a round trip: the next rows are read while the last ones are delivered.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::Walk;
+use crate::domain::{Position, Rows};
+use crate::history::tasks::AbortOnDrop;
+use crate::store::{StoreError, View, WalletRecord};
+
+/// A view with the rows behind a position, and the record of its wallet, where there is one.
+type Here = Option<(View, Arc<WalletRecord>)>;
+
+/// A read that is under way.
+#[derive(Debug)]
+pub(super) struct ReadAhead {
+    after: Position,
+    limit: usize,
+    began: Instant,
+    read: oneshot::Receiver<Result<Here, StoreError>>,
+    _task: AbortOnDrop,
+}
+
+impl Walk {
+    /// What is stored behind the position.
+    pub(super) async fn here(&mut self, limit: usize) -> Result<Here, StoreError> {
+        let age_max = self.inner.limits.ahead_age_max;
+        let is_due = |ahead: &ReadAhead| {
+            (ahead.after, ahead.limit) == (self.position, limit) && ahead.began.elapsed() <= age_max
+        };
+        if let Some(ahead) = self.ahead.take().filter(|ahead| is_due(ahead))
+            && let Ok(here) = ahead.read.await
+        {
+            return here;
+        }
+        let view = self.inner.store.view_at(self.position, limit)?;
+        let record = view.wallet(&self.request.wallet).await?;
+        Ok(record.map(|record| (view, record)))
+    }
+
+    /// Begins to read what follows a whole slice.
+    pub(super) fn read_ahead(&mut self, rows: &Rows, limit: usize) {
+        let Some(last) = rows.last_key().filter(|_| rows.len() == limit) else { return };
+        let left = if self.request.filter.is_none() {
+            self.left.saturating_sub(u64::try_from(limit).unwrap_or(u64::MAX))
+        } else {
+            u64::MAX
+        };
+        let limit = usize::try_from(left).unwrap_or(usize::MAX).min(limit);
+        if limit == 0 || !self.inner.store.is_shared() {
+            return;
+        }
+        let (store, wallet, after) =
+            (self.inner.store.clone(), self.request.wallet, Position::After(last));
+        let (reply, read) = oneshot::channel();
+        let task = self.inner.tasks.spawn_owned(async move {
+            let here = async {
+                let view = store.view_at(after, limit)?;
+                let record = view.wallet(&wallet).await?;
+                Ok(record.map(|record| (view, record)))
+            };
+            // A walk that has ended does not take it.
+            drop(reply.send(here.await));
+        });
+        let began = Instant::now();
+        self.ahead = Some(Box::new(ReadAhead { after, limit, began, read, _task: task }));
+    }
+}

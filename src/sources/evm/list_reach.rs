@@ -1,0 +1,84 @@
+//! Pure: how far behind the servers of an index may be that answer under one address, as far as its
+//! own answers show.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::explorer_wire::List;
+use crate::domain::Height;
+use crate::rpc::endpoint::EndpointId;
+
+/// What was seen counts so long, and so much of it.
+const AGE_MAX: Duration = Duration::from_secs(120);
+const ROUNDS_MAX: usize = 48;
+
+/// The newest and the oldest of the newest rows that answers about one list showed at one time.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    at: Instant,
+    list: List,
+    newest: Height,
+    oldest: Height,
+}
+
+/// By endpoint.
+#[derive(Debug, Default)]
+pub(super) struct ListReach(Mutex<HashMap<EndpointId, VecDeque<Round>>>);
+
+impl ListReach {
+    /// Takes the newest rows of some answers about one list.
+    pub(super) fn note(&self, endpoint: EndpointId, list: List, rows: &[Height]) {
+        let (Some(newest), Some(oldest)) = (rows.iter().max(), rows.iter().min()) else { return };
+        let (newest, oldest, at) = (*newest, *oldest, Instant::now());
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let rounds = all.entry(endpoint).or_default();
+        rounds.push_back(Round { at, list, newest, oldest });
+        while rounds.len() > ROUNDS_MAX {
+            rounds.pop_front();
+        }
+    }
+
+    /// The most blocks by which an answer of late was behind what another one had shown of the same
+    /// list.
+    pub(super) fn behind(&self, endpoint: EndpointId) -> u64 {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(rounds) = all.get_mut(&endpoint) else { return 0 };
+        rounds.retain(|round| round.at.elapsed() < AGE_MAX);
+        let of_list = |list: List| {
+            let rounds = rounds.iter().filter(move |round| round.list == list);
+            let seen = rounds.scan(0, |newest: &mut Height, round| {
+                *newest = round.newest.max(*newest);
+                Some(newest.saturating_sub(round.oldest))
+            });
+            seen.max().unwrap_or(0)
+        };
+        List::ALL.into_iter().map(of_list).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: EndpointId = EndpointId(0);
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_behind_another_one_counts_against_its_endpoint_for_a_while() {
+        let reach = ListReach::default();
+        assert_eq!(reach.behind(ONE), 0);
+        reach.note(ONE, List::Tokens, &[1_000, 1_000]);
+        reach.note(ONE, List::Calls, &[10]);
+        reach.note(ONE, List::Calls, &[]);
+        assert_eq!(reach.behind(ONE), 0, "lists are not compared with each other");
+        reach.note(ONE, List::Tokens, &[1_100, 1_030]);
+        reach.note(ONE, List::Tokens, &[1_200, 1_200]);
+        assert_eq!(reach.behind(ONE), 70, "and not what one was with what came later");
+        reach.note(ONE, List::Tokens, &[1_110]);
+        assert_eq!((reach.behind(ONE), reach.behind(EndpointId(1))), (90, 0));
+        tokio::time::advance(AGE_MAX).await;
+        assert_eq!(reach.behind(ONE), 0);
+    }
+}

@@ -1,0 +1,72 @@
+//! Which of many wallets have new signatures: the newest few of each, in batches.
+
+use serde_json::json;
+
+use super::list::Entry;
+use super::{SolanaSource, wire};
+use crate::domain::Height;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::scheduler::Lane;
+use crate::sources::scan::{ScanTarget, Scanned};
+
+impl SolanaSource {
+    pub(crate) async fn scan(
+        &self,
+        targets: &[ScanTarget],
+        lane: &Lane,
+    ) -> Result<Scanned, UpstreamError> {
+        let options = CallOptions::new(lane.clone());
+        let limit = self.inner.limits.scan_entries;
+        let how = json!({"limit": limit, "commitment": "finalized"});
+        let list = |target: &ScanTarget| Call {
+            method: "getSignaturesForAddress",
+            params: json!([target.wallet.to_string(), how]),
+        };
+        let slot = Call { method: "getSlot", params: json!([{"commitment": "finalized"}]) };
+        let calls: Vec<Call> = [slot].into_iter().chain(targets.iter().map(list)).collect();
+        let mut answers = self.inner.pool.batch(&calls, &options).await.into_iter();
+        let slot = answers.next().unwrap_or(Err(UpstreamError::NoEndpoint))?;
+        let high = wire::number(&slot.result)
+            .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
+        let mut moved = Vec::new();
+        for (target, answer) in targets.iter().zip(answers) {
+            let entries = self.entries(&answer?)?;
+            moved.extend(newest(&entries, target.top, limit).map(|at| (target.wallet, at)));
+        }
+        Ok(Scanned { low: 0, high, moved })
+    }
+
+    fn entries(&self, answer: &Answer) -> Result<Vec<Entry>, UpstreamError> {
+        wire::signatures(&answer.result)
+            .ok_or_else(|| self.malformed(answer.endpoint, "getSignaturesForAddress"))
+    }
+}
+
+/// The highest slot above `top` with a transaction that succeeded. Where failed ones fill the page,
+/// one that succeeded may stand below them.
+fn newest(entries: &[Entry], top: Height, limit: usize) -> Option<Height> {
+    let above = || entries.iter().filter(|entry| entry.slot > top);
+    let done = above().filter(|entry| !entry.failed).map(|entry| entry.slot).max();
+    let is_filled = above().count() >= limit;
+    done.or_else(|| above().map(|entry| entry.slot).max().filter(|_| is_filled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::TxId;
+
+    fn entry(slot: Height, failed: bool) -> Entry {
+        Entry { slot, id: TxId::solana(&[1; 64]), time: None, failed }
+    }
+
+    #[test]
+    fn failed_transactions_move_no_wallet_unless_they_fill_the_page() {
+        assert_eq!(newest(&[entry(9, false), entry(3, false)], 5, 3), Some(9));
+        assert_eq!(newest(&[entry(9, true), entry(7, false)], 5, 3), Some(7));
+        assert_eq!(newest(&[entry(9, true), entry(5, false)], 5, 3), None);
+        assert_eq!(newest(&[entry(9, true), entry(8, true), entry(7, true)], 5, 3), Some(9));
+        assert_eq!(newest(&[], 5, 3), None);
+    }
+}

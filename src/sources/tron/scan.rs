@@ -1,0 +1,158 @@
+//! Which of many wallets token transfers name, by `eth_getLogs` with lists of wallets as topics.
+//!
+//! One endpoint is asked, once; one that shows no events near the head counts for nothing, because
+//! nodes without an index of events return none and no error.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::TronSource;
+use super::depth::Sight;
+use super::logs::{TRANSFER, Window, search_reading};
+use super::wire;
+use crate::decode::evm::Account;
+use crate::domain::{Address, Height};
+use crate::rpc::endpoint::{EndpointId, EndpointStatus};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::jsonrpc::{CallOutcome, RpcError};
+use crate::rpc::pool::CallOptions;
+use crate::rpc::scheduler::Lane;
+use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
+
+const LOGS: &str = "eth_getLogs";
+
+/// Above which heights each wallet is looked for.
+type Tops = HashMap<Account, Height>;
+
+impl TronSource {
+    pub(crate) async fn scan(
+        &self,
+        targets: &[ScanTarget],
+        lane: &Lane,
+    ) -> Result<Scanned, UpstreamError> {
+        let (options, limits) = (CallOptions::new(lane.clone()), &self.inner.limits);
+        let high = self.solid_head(&options).await?.height;
+        let low = lowest_unseen(targets, high, limits.scan_blocks_max);
+        if low > high {
+            return Ok(Scanned { low, high, moved: Vec::new() });
+        }
+        // Also what an index of events that lags behind its head may have lacked.
+        let window = Window { low: low.saturating_sub(self.inner.index_lag), high };
+        let tops = tops(targets);
+        let mut last = UpstreamError::NotSupported { method: LOGS.to_owned() };
+        for on in self.with_events() {
+            let options = CallOptions { on: Some(on), ..options.clone() };
+            match self.scan_on(&tops, window, &options).await {
+                Ok(moved) => {
+                    let moved = moved.into_iter().map(|(one, at)| (Address::Tron(one), at));
+                    return Ok(Scanned { low, high, moved: moved.collect() });
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Endpoints that may offer events, those that work and are less busy first.
+    fn with_events(&self) -> Vec<EndpointId> {
+        let offers = |one: &EndpointStatus| !one.not_offered.iter().any(|method| method == LOGS);
+        let mut all = self.inner.pool.endpoints();
+        all.retain(offers);
+        all.sort_by_key(|one| (one.resting, one.in_flight, one.id));
+        all.truncate(self.inner.limits.scan_endpoints_max);
+        all.into_iter().map(|one| one.id).collect()
+    }
+
+    async fn scan_on(
+        &self,
+        tops: &Tops,
+        window: Window,
+        options: &CallOptions,
+    ) -> Result<Tops, UpstreamError> {
+        let sight = Sight::new(window.high, 0, window.high);
+        if !self.shows_events(sight, options).await? {
+            let last = "endpoint shows no events near the head".to_owned();
+            return Err(UpstreamError::Unavailable { attempts: 1, last });
+        }
+        let mut moved = Tops::new();
+        for searches in self.searches(tops, window).chunks(self.inner.limits.logs_batch_max.max(1))
+        {
+            for (height, ends) in self.transfers(searches, window, options).await? {
+                for account in ends {
+                    if tops.get(&account).is_some_and(|top| height > *top) {
+                        let highest = moved.entry(account).or_insert(height);
+                        *highest = height.max(*highest);
+                    }
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Searches in one request, from an endpoint that has come so far.
+    async fn transfers(
+        &self,
+        searches: &[Value],
+        window: Window,
+        options: &CallOptions,
+    ) -> Result<Vec<(Height, [Account; 2])>, UpstreamError> {
+        let searches = searches.iter().map(|filter| (LOGS, json!([filter])));
+        let calls: Vec<_> = searches.chain([("eth_blockNumber", json!([]))]).collect();
+        let (mut answers, by) = self.rpc_asker(search_reading).ask(LOGS, &calls, options).await?;
+        let newest = answers.pop().map(|answer| self.result(by, answer)).transpose()?;
+        let newest = newest.and_then(|newest| wire::quantity(&newest));
+        if newest.is_none_or(|newest| newest < window.high) {
+            let last = format!("endpoint has not come to block {}", window.high);
+            return Err(UpstreamError::Unavailable { attempts: 1, last });
+        }
+        let mut all = Vec::new();
+        for answer in answers {
+            let found = wire::transfer_ends(&self.result(by, answer)?, window);
+            all.extend(found.ok_or_else(|| self.malformed(by, "eth_getLogs gave no events"))?);
+        }
+        Ok(all)
+    }
+
+    fn result(
+        &self,
+        by: EndpointId,
+        answer: CallOutcome,
+    ) -> Result<Box<serde_json::value::RawValue>, UpstreamError> {
+        answer.map_err(|RpcError { code, message }| {
+            let endpoint = self.inner.pool.label(by);
+            UpstreamError::Rpc { endpoint, code, message }
+        })
+    }
+
+    /// Two searches for each group of wallets and range of blocks.
+    fn searches(&self, tops: &Tops, Window { low, high }: Window) -> Vec<Value> {
+        let limits = &self.inner.limits;
+        let mut accounts: Vec<&Account> = tops.keys().collect();
+        accounts.sort_unstable();
+        let topics: Vec<Value> = accounts
+            .into_iter()
+            .map(|account| format!("0x{:0>64}", hex::encode(account)).into())
+            .collect();
+        let (mut searches, mut from) = (Vec::new(), low);
+        while from <= high {
+            let to = high.min(from.saturating_add(limits.logs_range_max.max(1) - 1));
+            for group in topics.chunks(limits.scan_topics_max.max(1)) {
+                for topics in [json!([TRANSFER, group]), json!([TRANSFER, null, group])] {
+                    let (from, to) = (format!("{from:#x}"), format!("{to:#x}"));
+                    searches.push(json!({"fromBlock": from, "toBlock": to, "topics": topics}));
+                }
+            }
+            from = to.saturating_add(1);
+        }
+        searches
+    }
+}
+
+fn tops(targets: &[ScanTarget]) -> Tops {
+    let account = |target: &ScanTarget| match target.wallet {
+        Address::Tron(account) => Some((account, target.top)),
+        Address::Solana(_) | Address::Evm(_) => None,
+    };
+    targets.iter().filter_map(account).collect()
+}

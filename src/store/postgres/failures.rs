@@ -1,0 +1,167 @@
+//! Failed calls: their classification, counts of each kind, and what a failure says about the other
+//! connections.
+
+use std::error::Error as _;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use deadpool_postgres::{Pool, PoolError};
+use rustls::CertificateError;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use super::call::CallError;
+use crate::store::{StoreError, StoreFailure};
+
+/// Failed calls so far.
+#[derive(Debug)]
+pub(super) struct Failures {
+    pool: Pool,
+    counts: [AtomicU64; StoreFailure::ALL.len()],
+}
+
+impl Failures {
+    pub(super) fn new(pool: Pool) -> Self {
+        Self { pool, counts: Default::default() }
+    }
+
+    /// A server that gave no answer, or takes no writes, is the one that the idle connections lead to:
+    /// they are closed, so that the next call finds the primary of now.
+    pub(super) fn failed(&self, error: &CallError) {
+        let Some(kind) = error.kind() else { return };
+        if let Some((count, _)) = self.of(kind) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        if matches!(kind, StoreFailure::Timeout | StoreFailure::ReadOnly) {
+            self.pool.retain(|_, _| false);
+        }
+    }
+
+    fn of(&self, kind: StoreFailure) -> Option<(&AtomicU64, StoreFailure)> {
+        self.counts.iter().zip(StoreFailure::ALL).find(|(_, of)| *of == kind)
+    }
+
+    pub(super) fn counts(&self) -> Vec<(StoreFailure, u64)> {
+        let read =
+            |(count, kind): (&AtomicU64, StoreFailure)| (kind, count.load(Ordering::Relaxed));
+        self.counts.iter().zip(StoreFailure::ALL).map(read).collect()
+    }
+}
+
+impl CallError {
+    /// `None` where the store answered, with an error of its own.
+    pub(super) fn kind(&self) -> Option<StoreFailure> {
+        match self {
+            Self::Store(_) => None,
+            Self::Late | Self::Pool(PoolError::Timeout(_)) => Some(StoreFailure::Timeout),
+            Self::Pool(PoolError::Backend(error)) | Self::Database(error) => Some(kind(error)),
+            Self::Pool(PoolError::PostCreateHook(_)) => Some(StoreFailure::Connection),
+            Self::Pool(_) => Some(StoreFailure::Other),
+        }
+    }
+
+    /// Another try may find another primary, a free lock or an open connection.
+    pub(super) fn is_passing(&self) -> bool {
+        let is_untrusted = match self {
+            Self::Pool(PoolError::Backend(error)) | Self::Database(error) => {
+                distrust(error).is_some()
+            }
+            Self::Store(_) | Self::Late | Self::Pool(_) => false,
+        };
+        !is_untrusted && self.kind().is_some_and(|kind| kind != StoreFailure::Other)
+    }
+
+    pub(super) fn into_store(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::Late => StoreError::Unreachable("no answer in time".to_owned()),
+            Self::Pool(PoolError::Backend(error)) | Self::Database(error) => of_database(&error),
+            Self::Pool(PoolError::Timeout(_)) => {
+                StoreError::Unreachable("no connection in time".to_owned())
+            }
+            Self::Pool(PoolError::Closed) => StoreError::Closed,
+            Self::Pool(error) => StoreError::Unreachable(error.to_string()),
+        }
+    }
+}
+
+fn kind(error: &Error) -> StoreFailure {
+    let Some(state) = error.code() else {
+        // Not of the server: the connection was refused, cut or never made.
+        let is_read_only =
+            io_error(error).is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied);
+        return if is_read_only { StoreFailure::ReadOnly } else { StoreFailure::Connection };
+    };
+    match *state {
+        SqlState::READ_ONLY_SQL_TRANSACTION => StoreFailure::ReadOnly,
+        SqlState::DISK_FULL => StoreFailure::Full,
+        SqlState::T_R_SERIALIZATION_FAILURE
+        | SqlState::T_R_DEADLOCK_DETECTED
+        | SqlState::LOCK_NOT_AVAILABLE => StoreFailure::Conflict,
+        // Connection failures, resources, and what an operator or a failover causes.
+        _ => match state.code().get(..2).unwrap_or_default() {
+            "08" | "53" | "57" => StoreFailure::Connection,
+            _ => StoreFailure::Other,
+        },
+    }
+}
+
+/// Its own words, never the client's: those may hold an address.
+fn of_database(error: &Error) -> StoreError {
+    if let Some(reason) = distrust(error) {
+        return StoreError::Unusable(reason.to_owned());
+    }
+    let unreachable = |reason: &str| StoreError::Unreachable(reason.to_owned());
+    match (kind(error), error.as_db_error()) {
+        (StoreFailure::Full, _) => unreachable("its disk is full"),
+        (StoreFailure::ReadOnly, _) => unreachable("it takes no writes"),
+        (_, Some(error)) => {
+            StoreError::Engine(format!("{} ({})", error.message(), error.code().code()))
+        }
+        (_, None) if error.is_closed() => unreachable("the connection was cut"),
+        (_, None) => unreachable("no connection"),
+    }
+}
+
+/// The input or output error below it.
+fn io_error(error: &Error) -> Option<&io::Error> {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        if let Some(found) = cause.downcast_ref::<io::Error>() {
+            return Some(found);
+        }
+        next = cause.source();
+    }
+    None
+}
+
+/// Why TLS refuses the server, where it does.
+fn distrust(error: &Error) -> Option<&'static str> {
+    let cause = io_error(error).and_then(io::Error::get_ref);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    let reason = match cause {
+        Some(rustls::Error::InvalidCertificate(reason)) => reason,
+        Some(_) => return Some("the database and TLS do not agree on a connection"),
+        None if is_without_tls(error) => return Some("the database offers no TLS"),
+        None => return None,
+    };
+    Some(if matches!(reason, CertificateError::UnknownIssuer) {
+        "the certificate of the database is of an authority that is not trusted: name its file by \
+         sslrootcert in the address"
+    } else if matches!(
+        reason,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
+    ) {
+        "the certificate of the database is of another host name"
+    } else if matches!(reason, CertificateError::Expired | CertificateError::ExpiredContext { .. })
+    {
+        "the certificate of the database has expired"
+    } else {
+        "the certificate of the database cannot be used"
+    })
+}
+
+/// The client has no type for it.
+fn is_without_tls(error: &Error) -> bool {
+    error.source().is_some_and(|cause| cause.to_string() == "server does not support TLS")
+}

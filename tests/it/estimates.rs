@@ -1,0 +1,58 @@
+//! How large wallets are, before they are read: near the truth for large ones too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blotter::demo::evm::{EvmModel, ModelLimits, WalletPlan};
+use blotter::demo::solana;
+use blotter::demo::{DemoNode, DemoTransport};
+use blotter::registry::Registry;
+use blotter::rpc::{EndpointConfig, Lane, Pool, PoolLimits, Priority};
+use blotter::sources::{Source, TronLimits, TronSource};
+
+use crate::support::script::Epoch;
+use crate::support::world::Build;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn is_near(estimate: u64, truth: u64) -> bool {
+    (truth / 2..=truth * 2).contains(&estimate)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_wallet_of_solana_is_estimated_from_pages_at_several_depths() {
+    let world = Build::default().world();
+    for (trades, calls_max) in [(300, 1), (20_000, 10), (250_000, 10)] {
+        let wallet = world.add(&format!("of {trades}"), solana::WalletPlan::trades(trades));
+        let before = world.calls();
+        let estimate = world.history.estimate(wallet, false, PATIENCE).await.unwrap();
+        let calls = world.calls() - before;
+        assert!(!estimate.is_exact && calls <= calls_max, "{estimate:?} by {calls} calls");
+        assert!(is_near(estimate.trades, trades), "{} for {trades}", estimate.trades);
+        assert_eq!(estimate.seconds, estimate.trades.div_ceil(200));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_wallet_of_tron_is_estimated_from_pages_over_its_life() {
+    let registry = Registry::embedded().unwrap();
+    let chain = registry.chain_named("tron").unwrap();
+    let limits = ModelLimits::default();
+    let model = EvmModel::with_limits(5, &Arc::new(chain.clone()), limits);
+    let node = DemoNode::tron(model.clone(), 1);
+    let transport = Arc::new(DemoTransport::new([("node".to_owned(), node.clone())]));
+    let endpoint = EndpointConfig::new("http://node".to_owned());
+    let pool = Pool::new(vec![endpoint], transport, PoolLimits::default(), Arc::new(Epoch), 7);
+    let source = Source::Tron(TronSource::new(pool, chain, TronLimits::default()));
+    let lane = Lane::new(0, Arc::new(Priority::interactive()));
+    for trades in [100, 5_000, 250_000] {
+        let wallet = model.add_named(&format!("of {trades}"), WalletPlan::trades(trades));
+        let before = node.stats().calls_total();
+        let activity = source.activity(wallet, &lane).await.unwrap();
+        let calls = node.stats().calls_total() - before;
+        let truth = model.transaction_count(wallet);
+        assert!(calls <= 10, "{calls} calls");
+        assert_eq!(activity.is_rough, truth > 200);
+        assert!(is_near(activity.transactions, truth), "{activity:?} for {truth}");
+    }
+}
