@@ -188,7 +188,9 @@ async fn expect(asked: &ClientRequest, progress: &Progress) -> Infallible {
         let answer = asked.client.post(&url, body, ESTIMATE_WAIT_MAX, ESTIMATE_BYTES_MAX).await;
         let read = answer.ok().and_then(|answer| serde_json::from_slice(&answer.body).ok());
         if let Some(Estimates { addresses }) = read {
-            addresses.iter().for_each(|one| progress.expect(one.estimated_trade_count));
+            for one in &addresses {
+                progress.expect(one.estimated_trade_count);
+            }
         }
     }
     std::future::pending().await

@@ -177,7 +177,9 @@ async fn trade_on(chains: DemoChains, wallets: Vec<DemoWallet>, every: Duration,
         tokio::select! {
             () = tasks.cancelled() => return,
             () = tokio::time::sleep(every) => {
-                wallets.iter().for_each(|wallet| chains.arrive(wallet, 1));
+                for wallet in &wallets {
+                    chains.arrive(wallet, 1);
+                }
             }
         }
     }

@@ -36,7 +36,7 @@ fn says(case: &Case, rows: usize, kind: Option<NoteKind>) {
 #[track_caller]
 fn leaves_out(case: &Case, token: [u8; 20], why: Why, units: u64) {
     let explanation = explained(case);
-    let of_token = |asset| asset == Asset::Token(Address::Evm(token));
+    let of_token = |asset: Asset| asset == Asset::Token(Address::Evm(token));
     let left = explanation.left_out.iter().find(|left| of_token(left.asset)).unwrap();
     assert_eq!((left.why, left.units), (why, Units::from(units)));
     assert!(!explanation.decoded.trades.is_empty());

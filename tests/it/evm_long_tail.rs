@@ -114,7 +114,7 @@ fn curves_of_launchpads_are_venues() {
     for (name, signature, topics) in events {
         let data = [number(100), number(500), number(1), number(1), number(1), number(1)];
         let said = log(POOL, signature, &topics, &data);
-        let bought = case(vec![transfer(AAA, ZERO, WALLET, 500), said]).value(100).to(POOL);
+        let bought = case(vec![transfer(AAA, POOL, WALLET, 500), said]).value(100).to(POOL);
         let bought = bought.calls(&[]);
         bought.gives(&[('b', AAA, 500, Some(100))]);
         bought.venues(&[name]);

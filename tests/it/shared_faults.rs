@@ -166,6 +166,21 @@ async fn each_call_to_a_silent_database_ends_by_its_deadline() {
 }
 
 #[tokio::test]
+async fn connections_that_lead_nowhere_are_given_up_together() {
+    let Some(url) = arms::database().await else { return };
+    let wire = Wire::to(&url).await;
+    let store = arms::connect(&wire.url).await;
+    let read = || store.document("keys");
+    // Each of them takes a connection of its own, which is idle then.
+    let made = tokio::join!(read(), read(), read(), read());
+    assert!([made.0, made.1, made.2, made.3].iter().all(Result::is_ok));
+    wire.strand();
+    let started = Instant::now();
+    store.document("keys").await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
 async fn a_slow_database_and_one_that_was_cut_off_are_gone_on_with() {
     let Some(url) = arms::database().await else { return };
     let wire = Wire::to(&url).await;

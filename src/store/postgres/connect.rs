@@ -80,7 +80,7 @@ impl Race {
     /// it the primary meanwhile. The pool ends the attempt by its deadline.
     async fn first(&self) -> Connected {
         let mut attempts = FuturesUnordered::new();
-        for host in &self.hosts {
+        for host in self.hosts.as_slice() {
             attempts.push(self.attempt(host, false));
         }
         let mut silent = self.hosts.len();

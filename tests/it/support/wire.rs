@@ -1,7 +1,7 @@
 //! A connection to the database that can be silent, slow or cut, or lose one answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
 use blotter::history::Tasks;
@@ -28,6 +28,8 @@ struct Inner {
     state: watch::Sender<State>,
     /// Answers until one is lost with its connection; below zero none is.
     until_loss: AtomicI64,
+    /// Connections of an earlier one pass nothing any more.
+    generation: AtomicU32,
     server: String,
     tasks: Tasks,
 }
@@ -41,6 +43,7 @@ impl Wire {
         let inner = Arc::new(Inner {
             state: watch::Sender::new(State::Open),
             until_loss: AtomicI64::new(-1),
+            generation: AtomicU32::new(0),
             server: server.to_owned(),
             tasks: Tasks::new(),
         });
@@ -67,6 +70,11 @@ impl Wire {
         self.inner.state.send_replace(State::Silent);
     }
 
+    /// The connections of now stay and pass nothing; new ones work, as after a failover.
+    pub(crate) fn strand(&self) {
+        self.inner.generation.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Connections end, and new ones end at once.
     pub(crate) fn cut(&self) {
         self.inner.state.send_replace(State::Cut);
@@ -90,10 +98,13 @@ impl Inner {
         far.set_nodelay(true).unwrap();
         let (mut near_read, mut near_write) = near.into_split();
         let (mut far_read, mut far_write) = far.into_split();
+        let generation = self.generation.load(Ordering::SeqCst);
         let up = async {
             let mut bytes = vec![0; 65_536];
             while let Ok(count @ 1..) = near_read.read(&mut bytes).await {
-                if !self.passes().await || far_write.write_all(&bytes[..count]).await.is_err() {
+                if !self.passes(generation).await
+                    || far_write.write_all(&bytes[..count]).await.is_err()
+                {
                     return;
                 }
             }
@@ -101,7 +112,7 @@ impl Inner {
         let down = async {
             let mut bytes = vec![0; 65_536];
             while let Ok(count @ 1..) = far_read.read(&mut bytes).await {
-                if !self.passes().await || self.loses() {
+                if !self.passes(generation).await || self.loses() {
                     return;
                 }
                 if near_write.write_all(&bytes[..count]).await.is_err() {
@@ -118,7 +129,10 @@ impl Inner {
     }
 
     /// Waits until bytes may pass; false where the connection ends instead.
-    async fn passes(&self) -> bool {
+    async fn passes(&self, generation: u32) -> bool {
+        if self.generation.load(Ordering::SeqCst) != generation {
+            return std::future::pending().await;
+        }
         let mut state = self.state.subscribe();
         let now = *state.wait_for(|state| *state != State::Silent).await.unwrap();
         if let State::Slow(by) = now {
