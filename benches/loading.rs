@@ -7,7 +7,8 @@
 //!
 //! What is held against what: the least time is what all distinct calls take at the limit, or those
 //! for transactions and lists by turns, and one round trip; what is asked twice is not in it.
-//! `--transactions N` reads smaller wallets, `--only TEXT` some lines.
+//! `--transactions N` reads smaller wallets, `--only TEXT` some lines, `--only calls` counts the calls
+//! for 1,000 trades by each way.
 
 #![expect(clippy::print_stdout, reason = "the table is the result of this program")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
@@ -162,11 +163,12 @@ fn cases() -> Vec<Case> {
     let lists = Way::Evm(Discovery::Explorer);
     let gateway = Way::Evm(Discovery::Portal);
     let logs = Way::Evm(Discovery::Logs);
-    let rated = [Way::Solana, lists, gateway, logs, Way::TronLists, Way::TronEvents];
+    let rated =
+        [Way::Solana, Way::SolanaPages, lists, gateway, logs, Way::TronLists, Way::TronEvents];
     let mut cases: Vec<Case> = Vec::new();
     for way in rated {
-        // Tron's own interface knows no batches.
-        if way != Way::TronLists {
+        // Tron's own interface knows no batches, and pages come one by one.
+        if ![Way::TronLists, Way::SolanaPages].contains(&way) {
             cases.push(Case::Alone(way, BATCHES));
         }
         cases.push(Case::Alone(way, SINGLE));
@@ -190,6 +192,44 @@ async fn run(case: Case, transactions: u64) -> Vec<Line> {
         }
         Case::BesideSlow(way, allowed) => vec![beside_a_slow_one(way, allowed, transactions).await],
     }
+}
+
+/// Ways with the calls that a transaction which is no page's takes at the least, and the
+/// transactions that a page holds.
+const CALLS_AT_LEAST: [(Way, u64, u64); 7] = [
+    (Way::Solana, 1, 1_000),
+    (Way::SolanaPages, 0, 100),
+    (Way::Evm(Discovery::Portal), 0, 500),
+    (Way::Evm(Discovery::Explorer), 2, 10_000),
+    (Way::Evm(Discovery::Logs), 3, 10_000),
+    (Way::TronLists, 1, 200),
+    (Way::TronEvents, 2, 10_000),
+];
+
+/// Calls for a wallet of about 1,000 trades by each way, and the least that its transactions allow.
+fn print_calls() {
+    println!(
+        "\n| way | transactions of trades | calls to nodes | to an index or gateway | least for rows \
+         |\n|---|---|---|---|---|"
+    );
+    for (way, each, page) in CALLS_AT_LEAST {
+        let (counts, transactions) = on_paused_time(async {
+            let world = World::new(way, 1, way.transactions(1_000), BATCHES, &[TRIP]);
+            let read = world.read().await[0];
+            (world.counts(), read.transactions)
+        });
+        let least = transactions * each + transactions.div_ceil(page);
+        let nodes = counts.calls - counts.index_calls;
+        let (name, index) = (way.name(), counts.index_calls);
+        println!("| {name} | {transactions} | {nodes} | {index} | {least} |");
+    }
+}
+
+/// Each on a clock of its own.
+fn on_paused_time<T>(work: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.unwrap().block_on(work)
 }
 
 fn name(case: &Case) -> String {
@@ -218,15 +258,12 @@ fn main() {
         if only.is_some_and(|only| !name(&case).contains(only.as_str())) {
             continue;
         }
-        // Each on a clock of its own.
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        for line in runtime.block_on(run(case, transactions)) {
+        for line in on_paused_time(run(case, transactions)) {
             kept &= line.print();
         }
+    }
+    if only.is_none_or(|only| only == "calls") {
+        print_calls();
     }
     // A wallet of a few hundred transactions is read in the time of its first round trips.
     if !kept && !short {

@@ -18,6 +18,8 @@ const TRANSACTIONS: [&str; 5] = [
     "trace_transaction",
 ];
 const LISTS: [&str; 1] = ["getSignaturesForAddress"];
+/// Pages of transactions, of which no batch may hold several.
+const FULL_PAGES: &str = "getTransactionsForAddress";
 /// Parts of paths, for interfaces that have such.
 const TRANSACTION_PATHS: [&str; 2] = ["/gettransactionbyid", "/gettransactioninfobyid"];
 const LIST_PATHS: [&str; 1] = ["/v1/accounts/"];
@@ -36,6 +38,8 @@ pub(crate) struct Seen {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Counts {
     pub(crate) calls: u64,
+    /// Of these, requests to an index or gateway next to the node.
+    pub(crate) index_calls: u64,
     /// Each once: names, prices and what nodes are asked about themselves too.
     distinct: HashSet<u64>,
     /// Distinct calls for transactions and lists, apart from those that a batch may hold.
@@ -112,6 +116,7 @@ impl Seen {
         }
         let holds = |parts: &[&str]| parts.iter().any(|part| url.contains(part));
         if url.contains("//index") {
+            counts.index_calls += 1;
             counts.index_pages.insert(key);
         } else if holds(&LIST_PATHS) {
             counts.pages.insert(key);
@@ -125,7 +130,9 @@ impl Seen {
         let (method, params) = (call["method"].as_str().unwrap_or(""), call["params"].to_string());
         let key = self.hasher.hash_one((method, &params));
         counts.distinct.insert(key);
-        if LISTS.contains(&method) || self.is_for_rows(call) {
+        if method == FULL_PAGES {
+            counts.single.insert(key);
+        } else if LISTS.contains(&method) || self.is_for_rows(call) {
             counts.batched.insert(key);
         }
     }

@@ -1,11 +1,11 @@
 //! A chain, a wallet on it, and the engine that reads it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use blotter::demo::evm::{self, EvmModel};
-use blotter::demo::solana::{SolanaModel, WalletPlan};
+use blotter::demo::solana::{self, SolanaModel, WalletPlan};
 use blotter::demo::{DemoNode, DemoTransport, Faults, evm::tron};
 use blotter::domain::{Address, Clock, Filter, KeyId, Wallet};
 use blotter::history::{Extent, History, HistoryLimits, HistoryParts, Step, Tasks, WalkRequest};
@@ -26,6 +26,8 @@ use crate::seen::{Counts, Seen};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Solana,
+    /// By pages of full transactions.
+    SolanaPages,
     Evm(Discovery),
     TronLists,
     TronEvents,
@@ -34,7 +36,7 @@ pub(crate) enum Way {
 impl Way {
     fn slug(self) -> &'static str {
         match self {
-            Self::Solana => "sol",
+            Self::Solana | Self::SolanaPages => "sol",
             Self::Evm(_) => "eth",
             Self::TronLists | Self::TronEvents => "tron",
         }
@@ -43,6 +45,7 @@ impl Way {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Solana => "Solana",
+            Self::SolanaPages => "Solana by pages",
             Self::Evm(Discovery::Portal) => "Ethereum by gateway",
             Self::Evm(Discovery::Explorer) => "Ethereum by lists",
             Self::Evm(Discovery::Logs | Discovery::Alchemy) => "Ethereum by logs",
@@ -51,11 +54,19 @@ impl Way {
         }
     }
 
+    /// The inverse of `trades`.
+    pub(crate) fn transactions(self, trades: u64) -> u64 {
+        match self {
+            Self::Solana | Self::SolanaPages => trades * 92 / 80,
+            Self::Evm(_) | Self::TronLists | Self::TronEvents => trades * 94 / 70,
+        }
+    }
+
     /// Trades of a wallet that has about so many transactions that did not fail: the plans of the
     /// chains mix in others.
     fn trades(self, transactions: u64) -> u64 {
         match self {
-            Self::Solana => transactions * 80 / 92,
+            Self::Solana | Self::SolanaPages => transactions * 80 / 92,
             Self::Evm(_) | Self::TronLists | Self::TronEvents => transactions * 70 / 94,
         }
     }
@@ -108,14 +119,22 @@ impl Model {
 
     fn node(&self, way: Way, trip: Duration) -> DemoNode {
         let node = match (self, way) {
-            (Self::Solana(model), _) => DemoNode::new(model.clone(), 1),
+            (Self::Solana(model), _) => {
+                let node = DemoNode::new(model.clone(), 1);
+                let transactions_for_address = way == Way::SolanaPages;
+                let known = node.options();
+                node.set_options(solana::NodeOptions { transactions_for_address, ..known });
+                node
+            }
             (Self::Evm(model), Way::TronLists | Way::TronEvents) => {
                 let node = DemoNode::tron(model.clone(), 1);
                 let lists = way == Way::TronLists;
                 node.set_options(tron::NodeOptions { lists, ..tron::NodeOptions::default() });
                 node
             }
-            (Self::Evm(model), Way::Solana | Way::Evm(_)) => DemoNode::evm(model.clone(), 1),
+            (Self::Evm(model), Way::Solana | Way::SolanaPages | Way::Evm(_)) => {
+                DemoNode::evm(model.clone(), 1)
+            }
         };
         node.set_faults(Faults::latency(trip));
         node
@@ -147,6 +166,8 @@ pub(crate) struct Read {
     pub(crate) first: Duration,
     pub(crate) whole: Duration,
     pub(crate) rows: usize,
+    /// Of the rows.
+    pub(crate) transactions: u64,
 }
 
 impl World {
@@ -161,7 +182,7 @@ impl World {
         let registry = Arc::new(Registry::embedded().unwrap());
         let chain = registry.chain_named(way.slug()).unwrap().clone();
         let model = match way {
-            Way::Solana => Model::Solana(SolanaModel::new(1)),
+            Way::Solana | Way::SolanaPages => Model::Solana(SolanaModel::new(1)),
             Way::Evm(_) | Way::TronLists | Way::TronEvents => Model::Evm(EvmModel::new(1, &chain)),
         };
         let add = |at: usize| model.add(&format!("measured{at}"), way.trades(transactions));
@@ -213,19 +234,21 @@ impl World {
             window,
         };
         let mut walk = self.history.walk(request).unwrap();
-        let (mut first, mut rows) = (None, 0);
+        let (mut first, mut rows, mut ids) = (None, 0, HashSet::new());
         loop {
             match walk.next().await {
                 Step::Rows(more) => {
                     first.get_or_insert_with(|| began.elapsed());
                     rows += more.len();
+                    ids.extend(more.iter().map(|row| row.trade.key.tx));
                 }
                 Step::End(end) => {
                     // A node that keeps no lists returns events as far down as it keeps blocks.
                     let is_whole = end.complete && end.error.is_none();
                     assert!(is_whole, "{:?} {end:?}", self.way);
                     let first = first.unwrap_or_default();
-                    return Read { first, whole: began.elapsed(), rows };
+                    let transactions = u64::try_from(ids.len()).unwrap();
+                    return Read { first, whole: began.elapsed(), rows, transactions };
                 }
             }
         }
@@ -253,7 +276,7 @@ impl Pools<'_> {
     ) -> Source {
         let rpc = self.pool(endpoints);
         match way {
-            Way::Solana => {
+            Way::Solana | Way::SolanaPages => {
                 let genesis = chain.genesis_hash.clone();
                 Source::Solana(SolanaSource::new(rpc, genesis, SolanaLimits::default()))
             }

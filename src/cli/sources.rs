@@ -1,7 +1,8 @@
 //! The sources of the chains: endpoints as configured, or as the chain table has them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::clock::SystemClock;
 use super::config::Config;
@@ -12,7 +13,7 @@ use super::secret::SecretUrl;
 use super::units::Rate;
 use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
-use crate::rpc::{EndpointConfig, Pool, PoolLimits, RateShare, SecretText, Transport};
+use crate::rpc::{EndpointConfig, Pool, PoolLimits, RateAccount, RateShare, SecretText, Transport};
 use crate::sources::{
     Candles, Discovery, EvmLimits, EvmParts, EvmSource, SolanaLimits, SolanaSource, Source,
     TronLimits, TronSource,
@@ -24,12 +25,32 @@ pub(super) struct Nodes {
     pub(super) transport: Arc<dyn Transport>,
     /// Among how many processes their rates are divided.
     pub(super) share: RateShare,
+    lists: ListRates,
+}
+
+/// The rates of gateways and indexes, by what they are counted by: an address counts the requests of
+/// all chains, and so does a key.
+#[derive(Debug, Clone, Default)]
+struct ListRates(Arc<Mutex<HashMap<u64, RateAccount>>>);
+
+impl ListRates {
+    fn account(&self, list: &Endpoint) -> RateAccount {
+        let url = list.url.expose();
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let host: Vec<&str> = place.splitn(4, '/').take(3).collect();
+        let key = query.split('&').find(|part| part.to_lowercase().starts_with("apikey="));
+        let mut hasher = DefaultHasher::new();
+        (host, key).hash(&mut hasher);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(hasher.finish()).or_default().clone()
+    }
 }
 
 impl Nodes {
     /// For one process alone.
     pub(super) fn alone(transport: &Arc<dyn Transport>) -> Self {
-        Self { transport: Arc::clone(transport), share: RateShare::default() }
+        let (share, lists) = (RateShare::default(), ListRates::default());
+        Self { transport: Arc::clone(transport), share, lists }
     }
 }
 
@@ -84,15 +105,14 @@ pub(super) fn source(
         }
         Family::Evm => {
             let lists = Lists::of(config, chain)?;
-            let list_pool = |list: Option<Endpoint>| {
-                list.map(|list| pool(&[list], nodes, PoolLimits::default())).transpose()
-            };
+            let lists_of =
+                |list: Option<Endpoint>| list.map(|list| list_pool(&list, nodes)).transpose();
             Source::Evm(EvmSource::new(EvmParts {
                 chain: chain.clone(),
                 registry: Arc::clone(registry),
                 rpc,
-                explorer: list_pool(lists.explorer)?,
-                portal: list_pool(lists.portal)?,
+                explorer: lists_of(lists.explorer)?,
+                portal: lists_of(lists.portal)?,
                 discovery: lists.order,
                 limits: EvmLimits::default(),
             }))
@@ -201,7 +221,24 @@ pub(super) fn pool(
     limits: PoolLimits,
 ) -> Result<Pool, CliError> {
     let endpoint = |endpoint| endpoint_config(endpoint, nodes.share.clone());
-    let endpoints = endpoints.iter().map(endpoint).collect();
+    pool_of(endpoints.iter().map(endpoint).collect(), nodes, limits)
+}
+
+/// Bytes of an answer of a gateway, which cuts them at about 32 MB.
+const LIST_BYTES_MAX: usize = 48 << 20;
+
+fn list_pool(list: &Endpoint, nodes: &Nodes) -> Result<Pool, CliError> {
+    let rate_account = Some(nodes.lists.account(list));
+    let config = endpoint_config(list, nodes.share.clone());
+    let limits = PoolLimits { body_bytes_max: LIST_BYTES_MAX, ..PoolLimits::default() };
+    pool_of(vec![EndpointConfig { rate_account, ..config }], nodes, limits)
+}
+
+fn pool_of(
+    endpoints: Vec<EndpointConfig>,
+    nodes: &Nodes,
+    limits: PoolLimits,
+) -> Result<Pool, CliError> {
     // The pool wants 32 bits of it.
     let seed = u32::try_from(random_seed()? >> 32).unwrap_or_default();
     Ok(Pool::new(endpoints, Arc::clone(&nodes.transport), limits, Arc::new(SystemClock), seed))

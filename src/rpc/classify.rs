@@ -24,6 +24,8 @@ enum Methods {
     Runs,
     /// `alchemy_getAssetTransfers`, whose categories differ by network.
     Transfers,
+    /// `getTransactionsForAddress`, whose filters and page sizes differ by provider.
+    Pages,
 }
 
 impl Methods {
@@ -35,6 +37,7 @@ impl Methods {
             Self::Traces => is_trace,
             Self::Past => is_trace || PAST.contains(&method),
             Self::Transfers => method == "alchemy_getAssetTransfers",
+            Self::Pages => method == "getTransactionsForAddress",
             Self::Runs => matches!(method, "eth_call" | "eth_estimateGas"),
         }
     }

@@ -8,9 +8,10 @@ use tokio::time::Instant;
 
 use super::limits::PoolLimits;
 use super::named_rate::named_rate;
+use super::rate::RateAccount;
 use super::refusals::Refusals;
 use super::secret::{SecretText, SecretUrl};
-use super::selection::Offer;
+use super::selection::{Offer, PRESUMED};
 use super::share::RateShare;
 
 /// Number of an endpoint in its pool, by configuration order.
@@ -19,19 +20,23 @@ pub struct EndpointId(pub(crate) usize);
 
 /// Some endpoints of a pool; those with numbers of 128 and more are never in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct EndpointSet(u128);
+pub struct EndpointSet(u128);
 
 impl EndpointSet {
     fn bit(id: EndpointId) -> u128 {
         u32::try_from(id.0).ok().and_then(|at| 1_u128.checked_shl(at)).unwrap_or(0)
     }
 
-    pub(super) fn insert(&mut self, id: EndpointId) {
+    pub(crate) fn insert(&mut self, id: EndpointId) {
         self.0 |= Self::bit(id);
     }
 
-    pub(super) fn contains(self, id: EndpointId) -> bool {
+    pub(crate) fn contains(self, id: EndpointId) -> bool {
         self.0 & Self::bit(id) != 0
+    }
+
+    pub(super) fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 }
 
@@ -42,6 +47,8 @@ pub struct EndpointConfig {
     /// Calls in 1,000 seconds, so that slow rates remain integers; a batch costs as many as it
     /// contains. `None`: only the node's own limit.
     pub rate_millihertz: Option<u32>,
+    /// Shared by endpoints of several pools that one rate holds for together.
+    pub rate_account: Option<RateAccount>,
     /// The processes that divide this rate.
     pub share: RateShare,
     pub concurrency: Option<usize>,
@@ -54,6 +61,7 @@ impl EndpointConfig {
         Self {
             url: SecretUrl::new(url),
             rate_millihertz: None,
+            rate_account: None,
             share: RateShare::default(),
             concurrency: None,
             batch: None,
@@ -122,9 +130,7 @@ pub(super) struct Endpoint {
     /// Requests by number.
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
-    /// When the calls so far are paid for by the rate (generic cell rate algorithm), on tokio's
-    /// clock, so that it works on paused time.
-    paid_until: Instant,
+    rate: RateAccount,
     resting_until: Instant,
     /// Until then it serves only calls that name it.
     excluded_until: Instant,
@@ -163,10 +169,10 @@ impl Endpoint {
             secrets: secrets(&config),
             concurrency: config.concurrency.unwrap_or(limits.concurrency_default).max(1),
             batch: config.batch.unwrap_or(limits.batch_default).max(1),
+            rate: config.rate_account.clone().unwrap_or_default(),
             config,
             leases: BTreeMap::new(),
             next_lease: 0,
-            paid_until: now,
             resting_until: now,
             excluded_until: now,
             out_since: None,
@@ -203,7 +209,7 @@ impl Endpoint {
     fn free_at(&self, now: Instant) -> Instant {
         // What names its rate may suspend a caller that is a moment early.
         let burst = if self.named(now).is_some() { Duration::ZERO } else { BURST };
-        self.rests_until(None).max(self.paid_until.checked_sub(burst).unwrap_or(now))
+        self.rests_until(None).max(self.rate.free_at(burst, now))
     }
 
     /// For a method, else as a whole.
@@ -273,7 +279,7 @@ impl Endpoint {
         self.leases.retain(|_, lease| lease.until > now);
         self.next_lease += 1;
         self.leases.insert(self.next_lease, Lease { began: now, until });
-        self.paid_until = self.paid_until.max(now) + self.cost(calls);
+        self.rate.pay(self.cost(calls), now);
         (self.next_lease, calls)
     }
 
@@ -297,6 +303,14 @@ impl Endpoint {
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1000) * count / rate)
     }
 
+    /// Requests that its rate and its places take in the time of one answer.
+    pub(super) fn parallel(&self, now: Instant) -> usize {
+        let usual = self.usual(now).unwrap_or(PRESUMED);
+        let cost = self.cost(1).as_micros();
+        let by_rate = usual.as_micros().checked_div(cost).map_or(u128::MAX, |count| count + 1);
+        self.places().min(usize::try_from(by_rate).unwrap_or(usize::MAX))
+    }
+
     /// Extends a booked request, unless it has expired.
     pub(super) fn extend(&mut self, lease: u64, now: Instant, to: Instant) -> bool {
         match self.leases.get_mut(&lease) {
@@ -314,7 +328,7 @@ impl Endpoint {
 
     /// Returns calls that were booked and are not sent.
     pub(super) fn refund(&mut self, calls: usize) {
-        self.paid_until = self.paid_until.checked_sub(self.cost(calls)).unwrap_or(self.paid_until);
+        self.rate.refund(self.cost(calls));
     }
 
     pub(super) fn count(&mut self, method: &str, failed: bool) {

@@ -39,11 +39,13 @@ pub struct CallOptions {
     pub avoid: Option<EndpointId>,
     /// Rather than a much slower endpoint, use the avoided one again.
     pub in_time: bool,
+    /// None of these endpoints.
+    pub without: EndpointSet,
 }
 
 impl CallOptions {
     pub fn new(lane: Lane) -> Self {
-        Self { lane, on: None, avoid: None, in_time: false }
+        Self { lane, on: None, avoid: None, in_time: false, without: EndpointSet::default() }
     }
 }
 
@@ -175,6 +177,17 @@ impl Pool {
     /// The largest batch that an endpoint takes now.
     pub fn batch_size(&self) -> usize {
         self.inner.admission.each(|_, endpoint| endpoint.batch).into_iter().max().unwrap_or(1)
+    }
+
+    /// Requests of a method that all endpoints but some take in the time of one answer, by their
+    /// rates and places together.
+    pub(crate) fn parallel(&self, method: &str, without: EndpointSet) -> usize {
+        let now = Instant::now();
+        let of = |id, endpoint: &Endpoint| {
+            let serves = !without.contains(id) && endpoint.serves(method, now);
+            if serves { endpoint.parallel(now) } else { 0 }
+        };
+        self.inner.admission.each(of).into_iter().fold(0, usize::saturating_add)
     }
 
     /// Groups as large as can be sent at once, each of calls that may go to the same endpoints.

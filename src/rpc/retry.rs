@@ -59,7 +59,7 @@ impl Open {
             on: options.on,
             avoid: self.avoid,
             is_opinion: self.attempts == 0 && self.avoid.is_some() && !options.in_time,
-            without: self.without,
+            without: self.without.union(options.without),
             method,
             calls,
             is_second: false,

@@ -1,6 +1,7 @@
 //! The real reader over the demo EVM chains, by each way to find transactions: what it reads and
 //! the decoder makes of it is the truth.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use blotter::decode::evm::decode;
@@ -227,7 +228,7 @@ async fn nodes_without_traces_give_no_wrong_value() {
 #[expect(clippy::print_stderr, reason = "the figures of docs/performance.md")]
 async fn calls_for_a_thousand_trades_stay_few() {
     let bounds = [
-        (Discovery::Portal, 2_700),
+        (Discovery::Portal, 60),
         (Discovery::Explorer, 5_000),
         (Discovery::Alchemy, 5_000),
         (Discovery::Logs, 8_000),
@@ -244,4 +245,28 @@ async fn calls_for_a_thousand_trades_stay_few() {
         eprintln!("{discovery}: {all} calls, {logs} for logs; nodes, index, gateway: {counts:?}");
         assert!(all < most, "{discovery}: {all} calls, {logs} for logs, {counts:?}");
     }
+}
+
+/// Several wanted transactions of one block: the block and its receipts, not two calls for each.
+#[tokio::test(start_paused = true)]
+async fn several_transactions_of_a_block_take_two_calls() {
+    let world = world("eth");
+    let plan = WalletPlan { burst: 60, ..WalletPlan::trades(600) };
+    let wallet = world.model.add_named("bot", plan);
+    let found = world.read(Discovery::Explorer, wallet).await;
+    assert_eq!(found, world.truth(wallet, |_| true));
+    let mut blocks: HashMap<u64, HashSet<TxId>> = HashMap::new();
+    for (id, block, ..) in &found {
+        blocks.entry(*block).or_default().insert(*id);
+    }
+    let crowded: usize = blocks.values().map(HashSet::len).filter(|count| *count > 1).sum();
+    let stats = world.rpc.stats();
+    let by_block = stats.calls_of("eth_getBlockReceipts");
+    let by_hash = stats.calls_of("eth_getTransactionReceipt");
+    let trades: usize = blocks.values().map(HashSet::len).sum();
+    assert!(crowded > 50 && by_block > 0, "{crowded} of {trades}, {by_block} by block");
+    assert!(stats.calls_of("eth_getTransactionByHash") == by_hash, "{:?}", stats.calls);
+    let others = u64::try_from(trades - crowded).unwrap();
+    // Transfers, liquidity and the like are fetched too.
+    assert!(by_hash <= others * 2, "{by_hash} receipts for {others} trades in blocks of their own");
 }

@@ -95,6 +95,11 @@ impl Transaction {
         self.failed
     }
 
+    /// Whether an address is among the accounts of the transaction.
+    pub fn names(&self, address: &[u8; 32]) -> bool {
+        self.keys.contains(address)
+    }
+
     /// The owner's token accounts that existed before and are closed in this transaction, without
     /// those of wrapped SOL.
     pub fn closed_token_accounts(&self, owner: &[u8; 32]) -> Vec<[u8; 32]> {

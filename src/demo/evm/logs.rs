@@ -36,7 +36,10 @@ pub(super) fn wallets_of(filter: &LogFilter, model: &EvmModel) -> Vec<Arc<Wallet
         let others = accounts?.into_iter().filter(|account| !is_busy(account));
         others.map(|account| model.wallet(&account)).collect()
     };
-    filter.topics.iter().skip(1).find_map(named).unwrap_or_else(|| model.wallets())
+    let all: Vec<_> = filter.topics.iter().skip(1).filter_map(named).collect();
+    // A topic of busy contracts alone names no wallet; another one may.
+    let found = all.iter().find(|wallets| !wallets.is_empty()).or(all.first()).cloned();
+    found.unwrap_or_else(|| model.wallets())
 }
 
 /// The account that a topic encodes.

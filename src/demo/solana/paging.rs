@@ -12,7 +12,6 @@ use crate::demo::mix::Dice;
 use crate::demo::rpc::CallReply;
 
 const LIST_MAX: u64 = 1_000;
-const FULL_PAGE_MAX: u64 = 100;
 /// Minimum of entries of a page that ends early.
 const SHORT_MIN: usize = 5;
 
@@ -169,14 +168,16 @@ impl Desk<'_> {
         let head = self.head.saturating_add(at_least_confirmed(options)?);
         options.min_context_slot(head)?;
         let full = options.text("transactionDetails") == Some("full");
-        let most = if full { FULL_PAGE_MAX } else { LIST_MAX };
+        let most = if full { self.node.full_page_max } else { LIST_MAX };
         let limit = options.number("limit").unwrap_or(most);
         if !(1..=most).contains(&limit) {
             return Err(DemoError::invalid(format!("limit must be between 1 and {most}")));
         }
         let filters = ParamOptions::of(options.get("filters"));
-        let bounds = Bounds::new(filters, head, self.node.first_available);
-        let with_accounts = matches!(filters.text("tokenAccounts"), Some("balanceChanged" | "all"));
+        let first = self.node.first_available.max(self.node.full_pages_from);
+        let bounds = Bounds::new(filters, head, first);
+        let with_accounts = self.node.full_pages_by_owner
+            && matches!(filters.text("tokenAccounts"), Some("balanceChanged" | "all"));
         let ascending = options.text("sortOrder") == Some("asc");
         let from = options.text("paginationToken").map(token_position).transpose()?;
         let Some(ListSubject::Wallet(wallet)) = self.model.subject(&key) else {

@@ -31,6 +31,11 @@ pub struct NodeOptions {
     pub batch_max: usize,
     /// Whether `getTransactionsForAddress` is available.
     pub transactions_for_address: bool,
+    /// Transactions in a page of that method, the first slot that its index keeps, and whether it
+    /// finds transactions that name token accounts alone.
+    pub full_page_max: u64,
+    pub full_pages_from: Height,
+    pub full_pages_by_owner: bool,
     /// Whether transactions contain their position in the block.
     pub transaction_index: bool,
     pub genesis_hash: String,
@@ -43,6 +48,9 @@ impl Default for NodeOptions {
             first_available: 0,
             batch_max: 100,
             transactions_for_address: false,
+            full_page_max: 100,
+            full_pages_from: 0,
+            full_pages_by_owner: true,
             transaction_index: true,
             genesis_hash: "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d".to_owned(),
         }

@@ -1,10 +1,10 @@
 //! The table of Solana's nodes and of the services in front of them (custom codes -32001 to -32020:
 //! agave `rpc-client-api`). Another node may have what one lacks.
 
-use super::Rule;
 use super::words::{ABSENT, BUSY, KEY, LONG, METHOD, PLAN, QUOTA, RATE, TEMPORARY};
+use super::{Methods, Rule};
 use crate::rpc::policy::RetryDecision::{
-    ReduceBatch, Refused, Retry, RetryElsewhere, SlowDown, Unsupported,
+    Fatal, ReduceBatch, Refused, Retry, RetryElsewhere, SlowDown, Unsupported,
 };
 
 /// The first matching row decides.
@@ -29,6 +29,8 @@ pub(super) const TABLE: &[Rule] = &[
         &["cleaned up", "does not exist on node", "pruned", "archive", "history is not available"],
         RetryElsewhere,
     ),
+    // A page size or a filter that this provider does not take: it is asked another way.
+    Rule::code(&[-32602], Fatal).on(Methods::Pages),
     Rule::text(METHOD, Unsupported).and(ABSENT).not(PARAMETER),
     Rule::code(&[-32601], Unsupported),
     Rule::text(BUSY, SlowDown),

@@ -120,7 +120,9 @@ impl Lister {
         Ok(match kind {
             Discovery::Portal => {
                 let pool = pool(&source.inner.portal)?;
-                Self::Portal(Box::new(PortalLister::new(pool, subject, lane, range, abilities)))
+                let windows = source.inner.limits.portal_windows_max;
+                let lister = PortalLister::new(pool, subject, (lane, range), abilities, windows);
+                Self::Portal(Box::new(lister))
             }
             Discovery::Explorer => {
                 let pool = pool(&source.inner.explorer)?;
@@ -135,7 +137,7 @@ impl Lister {
     }
 
     /// The head that the list's own index has reached; `None` where it does not report one.
-    pub(super) async fn head(&self) -> Result<Option<Height>, UpstreamError> {
+    pub(super) async fn head(&mut self) -> Result<Option<Height>, UpstreamError> {
         match self {
             Self::Portal(lister) => lister.head().await,
             Self::Explorer(lister) => lister.head().await,

@@ -197,6 +197,10 @@ impl EvmSource {
                 self.ask_by_place(&mut open, with_receipts, &options).await;
                 open.retain(|one| !one.is_done(with_receipts));
             }
+            if attempt == 0 && with_receipts {
+                self.ask_by_block(&mut open, &options).await;
+                open.retain(|one| !one.is_done(true));
+            }
             let lacking = self.ask_by_hash(&mut open, with_receipts, &options).await?;
             avoid = lacking.or(avoid);
         }

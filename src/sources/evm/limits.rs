@@ -24,6 +24,10 @@ pub struct EvmLimits {
     /// Blocks below an endpoint's newest known head that it is asked about without its head in the same
     /// request: another server behind its address may not have come so far.
     pub log_head_margin: u64,
+    /// Windows of a gateway that one reader reads at once, after the first.
+    pub portal_windows_max: usize,
+    /// Wanted transactions of one block from which on they are requested by the block.
+    pub block_candidates_min: usize,
     /// Wallets of one query of a scan, where the endpoint is not known to take fewer, and the fewest
     /// that are tried.
     pub scan_topics_max: usize,
@@ -64,6 +68,8 @@ impl Default for EvmLimits {
             log_windows_small: 16,
             log_queries_max: 64,
             log_head_margin: 4_096,
+            portal_windows_max: 3,
+            block_candidates_min: 2,
             scan_topics_max: 1_000,
             scan_topics_min: 8,
             scan_blocks_max: 4_096,

@@ -190,7 +190,7 @@ impl Any {
             }
             Way::Alchemy => Self::Alchemy(Box::new(AlchemyLister::new(pool, subject, lane, range))),
             Way::Portal => {
-                Self::Portal(Box::new(PortalLister::new(pool, subject, lane, range, seen)))
+                Self::Portal(Box::new(PortalLister::new(pool, subject, (lane, range), seen, 3)))
             }
         }
     }
@@ -289,7 +289,7 @@ async fn each_tells_its_own_head() {
     let explorer = ExplorerLister::new(model.pool(&["one"]), subject(), lane(), range, seen());
     // Below what its lists are seen to hold.
     assert_eq!(explorer.head().await, Ok(Some(969)));
-    let portal = PortalLister::new(model.pool(&["one"]), subject(), lane(), range, seen());
+    let mut portal = PortalLister::new(model.pool(&["one"]), subject(), (lane(), range), seen(), 3);
     assert_eq!(portal.head().await, Ok(Some(970)));
 }
 

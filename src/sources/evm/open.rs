@@ -81,13 +81,13 @@ impl EvmSource {
         };
         let mut lister = Lister::new(kind, self, listing)?;
         let Some(high) = *high else {
-            let (high, tip) = self.reach(kind, &lister, options).await?;
+            let (high, tip) = self.reach(kind, &mut lister, options).await?;
             lister.set_high(high);
             return Ok(Opened { kind, lister, high, tip });
         };
         // `LogLister` looks itself how far each node has come.
         if kind != Discovery::Logs && self.list_head(kind) < high {
-            let (reached, _) = self.reach(kind, &lister, options).await?;
+            let (reached, _) = self.reach(kind, &mut lister, options).await?;
             if reached < high {
                 let last = format!("{kind} knows blocks up to {reached} only, of {high}");
                 return Err(UpstreamError::Unavailable { attempts: 1, last });
@@ -101,7 +101,7 @@ impl EvmSource {
     async fn reach(
         &self,
         kind: Discovery,
-        lister: &Lister,
+        lister: &mut Lister,
         options: &CallOptions,
     ) -> Result<(Height, Option<Tip>), UpstreamError> {
         let newest = async {

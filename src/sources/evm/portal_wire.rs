@@ -2,6 +2,8 @@
 //! Portal: docs.sqd.dev, "EVM API"). The last block of an answer is always included, so that an
 //! answer which ends early shows how far it came.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -17,11 +19,8 @@ pub(super) const TRANSFER: Word = [
     0x95, 0x2b, 0xa7, 0xf1, 0x63, 0xc4, 0xa1, 0x16, 0x28, 0xf5, 0x5a, 0x4d, 0xf5, 0x23, 0xb3, 0xef,
 ];
 
-/// A query for the wallet's movements. All that it gave, and all that it sent, comes with logs
-/// (and traces); of what only came in, which is mostly spam, only the transfer and who sent it.
-pub(super) fn query(wallet: &Account, from: Height, to: Height, with_traces: bool) -> Value {
-    let (plain, padded, transfer) =
-        (hex_text(wallet), hex_text(&padded(wallet)), hex_text(&TRANSFER));
+/// The fields of each kind that an answer holds.
+fn fields(with_traces: bool) -> Value {
     let mut fields = serde_json::Map::new();
     fields.insert("block".to_owned(), json!({"number": true, "timestamp": true}));
     fields.insert(
@@ -48,6 +47,14 @@ pub(super) fn query(wallet: &Account, from: Height, to: Height, with_traces: boo
         });
         fields.insert("trace".to_owned(), names);
     }
+    Value::Object(fields)
+}
+
+/// A query for the wallet's movements. All that it gave, and all that it sent, comes with logs
+/// (and traces); of what only came in, which is mostly spam, only the transfer and who sent it.
+pub(super) fn query(wallet: &Account, (from, to): (Height, Height), with_traces: bool) -> Value {
+    let (plain, padded, transfer) =
+        (hex_text(wallet), hex_text(&padded(wallet)), hex_text(&TRANSFER));
     let gave = json!({
         "topic0": [transfer], "topic1": [padded], "transaction": true, "transactionLogs": true,
         "transactionTraces": with_traces,
@@ -60,8 +67,28 @@ pub(super) fn query(wallet: &Account, from: Height, to: Height, with_traces: boo
     });
     let traces = if with_traces { vec![paid] } else { Vec::new() };
     json!({
-        "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields,
+        "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields(with_traces),
         "logs": [gave, got], "transactions": [sent], "traces": traces,
+    })
+}
+
+/// A query for all of the transactions in which these accounts sent these tokens to the wallet.
+pub(super) fn details_query(
+    wallet: &Account,
+    (from, to): (Height, Height),
+    (tokens, senders): (&BTreeSet<Account>, &BTreeSet<Account>),
+    with_traces: bool,
+) -> Value {
+    let tokens: Vec<String> = tokens.iter().map(|token| hex_text(token)).collect();
+    let senders: Vec<String> = senders.iter().map(|sender| hex_text(&padded(sender))).collect();
+    let came = json!({
+        "address": tokens, "topic0": [hex_text(&TRANSFER)], "topic1": senders,
+        "topic2": [hex_text(&padded(wallet))], "transaction": true, "transactionLogs": true,
+        "transactionTraces": with_traces,
+    });
+    json!({
+        "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields(with_traces),
+        "logs": [came],
     })
 }
 

@@ -20,6 +20,16 @@ pub struct SolanaLimits {
     pub missing_pause: Duration,
     /// Lower slots that are asked for a block time where a slot has none.
     pub time_slots_max: u64,
+    /// Transactions of one reader that pages hold or request ahead, and of all readers together.
+    pub page_ahead_max: usize,
+    pub page_ahead_total_max: usize,
+    /// Segments that pages read at once: at least, and where endpoints take so many requests.
+    pub segments_min: usize,
+    pub segments_max: usize,
+    /// An endpoint without usable pages is asked again after this long.
+    pub full_pages_recheck: Duration,
+    /// Wallets remembered whose pages left a doubt.
+    pub unproved_wallets_max: usize,
     /// Slots below a full first page from which an estimate asks for further pages (about 33 days, 7
     /// months and 28 months), and the longest wait for those.
     pub activity_depths: [u64; 3],
@@ -41,6 +51,12 @@ impl Default for SolanaLimits {
             missing_tries_max: 6,
             missing_pause: Duration::from_millis(300),
             time_slots_max: 8,
+            page_ahead_max: 6000,
+            page_ahead_total_max: 24_000,
+            segments_min: 4,
+            segments_max: 16,
+            full_pages_recheck: Duration::from_secs(600),
+            unproved_wallets_max: 4096,
             activity_depths: [6_500_000, 40_000_000, 160_000_000],
             activity_wait: Duration::from_secs(3),
             scan_entries: 10,

@@ -5,26 +5,29 @@
 mod activity;
 mod balances;
 mod blocks;
+mod end_check;
 mod fetch;
+mod full_pages;
 mod hint;
 mod limits;
 mod list;
 mod list_reader;
 mod listing;
 mod open;
+mod page_reader;
 mod price_wire;
 mod prices;
 mod reader;
 mod scan;
+mod segment;
+mod segments;
 mod single;
 mod timeline;
 mod tokens;
-mod whole;
-mod whole_reader;
 mod wire;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex};
 
 pub use limits::SolanaLimits;
 pub(super) use reader::SolanaReader;
@@ -38,6 +41,7 @@ use crate::rpc::endpoint::{EndpointId, EndpointStatus};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
+use full_pages::PageOffers;
 use prices::References;
 
 /// Solana by JSON-RPC nodes. Cheap to clone.
@@ -55,14 +59,19 @@ struct Inner {
     genesis_hash: Option<String>,
     chain_checks: Arc<ChainChecks>,
     readers: Arc<AtomicUsize>,
-    /// Whether whole transactions are offered by address; `None`: not asked yet.
-    whole: Mutex<Option<bool>>,
+    page_offers: PageOffers,
 }
 
 impl SolanaSource {
     pub fn new(pool: Pool, genesis_hash: Option<String>, limits: SolanaLimits) -> Self {
-        let (chain_checks, readers, whole) = (Arc::default(), Arc::default(), Mutex::default());
-        let inner = Inner { pool, limits, genesis_hash, chain_checks, readers, whole };
+        let inner = Inner {
+            pool,
+            limits,
+            genesis_hash,
+            chain_checks: Arc::default(),
+            readers: Arc::default(),
+            page_offers: PageOffers::default(),
+        };
         Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
     }
 

@@ -1,4 +1,4 @@
-//! Reads one gap by whole pages where the nodes offer them, else by lists.
+//! Reads one gap by pages of full transactions where nodes offer them, else by lists.
 
 use std::convert::Infallible;
 
@@ -6,10 +6,10 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::SolanaSource;
+use super::full_pages::FIRST_SLOT;
 use super::list_reader::ListReader;
-use super::whole;
-use super::whole_reader::{WholeReader, WholeStep};
-use crate::domain::SourceAccount;
+use super::page_reader::{PageReader, PageStep};
+use crate::domain::{SourceAccount, Way};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::sources::prefetch::{PrefetchReader as _, drive, next_chunk};
@@ -19,9 +19,9 @@ use crate::sources::source::{GapRequest, RawChunk, Tip};
 pub(crate) struct SolanaReader {
     source: SolanaSource,
     request: GapRequest,
-    /// Asks whether whole pages are offered, while the lists have begun already.
+    /// Asks whether pages are offered, while the lists have begun already.
     probe: Option<BoxFuture<'static, bool>>,
-    whole: Option<Box<WholeReader>>,
+    pages: Option<Box<PageReader>>,
     lists: Option<Box<ListReader>>,
     eager: bool,
     /// Reported by full pages before the lists took over.
@@ -38,26 +38,24 @@ impl std::fmt::Debug for SolanaReader {
 
 impl SolanaReader {
     pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
-        let (mut probe, mut whole) = (None, None);
-        if request.high.is_none_or(|high| high >= whole::FIRST_SLOT) {
-            match source.whole_offered() {
-                Some(true) => {
-                    whole = Some(Box::new(WholeReader::new(source.clone(), request.clone())));
-                }
-                Some(false) => {}
-                None => {
-                    let (asker, wallet) = (source.clone(), request.wallet);
-                    let options = CallOptions::new(request.lane.clone());
-                    let asked = async move { asker.offers_whole(wallet, &options).await };
-                    probe = Some(asked.boxed());
-                }
-            }
+        let (mut probe, mut pages) = (None, None);
+        let is_wanted = request.high.is_none_or(|high| high >= FIRST_SLOT)
+            && request.another != Some(Way::FullPages)
+            && !source.is_unproved_by_pages(request.wallet);
+        let unprobed = source.unprobed();
+        if is_wanted && source.page_plan().is_some() {
+            pages = Some(Box::new(PageReader::new(source.clone(), request.clone())));
+        } else if is_wanted && !unprobed.is_empty() {
+            let (asker, wallet) = (source.clone(), request.wallet);
+            let options = CallOptions::new(request.lane.clone());
+            let asked = async move { asker.probe_pages(unprobed, wallet, &options).await };
+            probe = Some(asked.boxed());
         }
         Self {
             source,
             request,
             probe,
-            whole,
+            pages,
             lists: None,
             eager: false,
             tip: None,
@@ -67,6 +65,9 @@ impl SolanaReader {
 
     pub(crate) fn set_eager(&mut self, eager: bool) {
         self.eager = eager;
+        if let Some(pages) = &mut self.pages {
+            pages.prefetcher().set_eager(eager);
+        }
         if let Some(lists) = &mut self.lists {
             lists.prefetcher().set_eager(eager);
         }
@@ -75,13 +76,13 @@ impl SolanaReader {
     /// The next chunk, newest first; `None` after the last one. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
         loop {
-            if let Some(whole) = &mut self.whole {
-                match whole.next().await? {
-                    WholeStep::Chunk(chunk) => return Ok(Some(*chunk)),
-                    WholeStep::End => return Ok(None),
-                    WholeStep::Lists(rest) => {
-                        (self.tip, self.news) = whole.take_unreported();
-                        self.whole = None;
+            if let Some(pages) = &mut self.pages {
+                match next_chunk(&mut **pages).await? {
+                    Some(PageStep::Chunk(chunk)) => return Ok(Some(*chunk)),
+                    None => return Ok(None),
+                    Some(PageStep::Lists(rest)) => {
+                        (self.tip, self.news) = pages.take_unreported();
+                        self.pages = None;
                         self.request = *rest;
                     }
                 }
@@ -111,7 +112,9 @@ impl SolanaReader {
             };
             *probe = None;
             if offered {
-                self.whole = Some(Box::new(WholeReader::new(source.clone(), request.clone())));
+                let mut pages = Box::new(PageReader::new(source.clone(), request.clone()));
+                pages.prefetcher().set_eager(*eager);
+                self.pages = Some(pages);
                 self.lists = None;
             }
         }
@@ -119,8 +122,8 @@ impl SolanaReader {
 
     /// Works on what is under way without delivering; never ready.
     pub(crate) async fn drive(&mut self) -> Infallible {
-        match (&mut self.whole, &mut self.lists) {
-            (Some(whole), _) => whole.drive().await,
+        match (&mut self.pages, &mut self.lists) {
+            (Some(pages), _) => drive(&mut **pages).await,
             (None, Some(lists)) => drive(&mut **lists).await,
             (None, None) => std::future::pending().await,
         }

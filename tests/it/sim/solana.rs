@@ -34,7 +34,15 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
     for node in &nodes {
         let (transactions_for_address, transaction_index) = (dice.one_in(5), !dice.one_in(3));
         let known = NodeOptions::default();
-        node.set_options(NodeOptions { transactions_for_address, transaction_index, ..known });
+        let mut options = NodeOptions { transactions_for_address, transaction_index, ..known };
+        // Some hold the newest slots alone, or what names the wallet, and say nothing of it.
+        let mut liar = Dice::new(seed, 503);
+        if liar.one_in(4) {
+            options.full_pages_from = 300_000_000 + liar.pick(&[1_000, 1_000_000, 20_000_000]);
+        }
+        options.full_pages_by_owner = !liar.one_in(4);
+        options.full_page_max = liar.pick(&[100, 1_000]);
+        node.set_options(options);
     }
     let wallets: Vec<Wallet> = (0..dice.pick(&[1, 1, 2, 3]))
         .map(|at: u64| {

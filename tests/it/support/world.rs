@@ -39,6 +39,8 @@ pub(crate) struct Build {
     pub(crate) nodes: usize,
     pub(crate) batch: Option<usize>,
     pub(crate) concurrency: Option<usize>,
+    /// Calls a second that each node is asked at most.
+    pub(crate) rate: Option<u32>,
     pub(crate) limits: HistoryLimits,
     pub(crate) solana: SolanaLimits,
     /// Where a price service is asked.
@@ -51,7 +53,8 @@ impl Default for Build {
     fn default() -> Self {
         let (limits, solana) = (HistoryLimits::default(), SolanaLimits::default());
         let (candles, folder) = (None, None);
-        Self { seed: 1, nodes: 1, batch: None, concurrency: None, limits, solana, candles, folder }
+        let (batch, concurrency, rate) = (None, None, None);
+        Self { seed: 1, nodes: 1, batch, concurrency, rate, limits, solana, candles, folder }
     }
 }
 
@@ -81,6 +84,7 @@ fn service(
         .map(|at| EndpointConfig {
             batch: build.batch,
             concurrency: build.concurrency,
+            rate_millihertz: build.rate.map(|rate| rate * 1000),
             ..EndpointConfig::new(format!("http://node{at}/planted-secret"))
         })
         .collect();

@@ -1,0 +1,47 @@
+//! When the calls so far are paid for by a rate (generic cell rate algorithm), on tokio's clock, so
+//! that it works on paused time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The account of one rate. Endpoints of several pools that share it stay within the rate together:
+/// for an address that counts the requests of all chains, or a key that does.
+#[derive(Debug, Clone)]
+pub struct RateAccount(Arc<Mutex<Instant>>);
+
+impl Default for RateAccount {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+}
+
+impl PartialEq for RateAccount {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for RateAccount {}
+
+impl RateAccount {
+    fn paid_until(&self) -> MutexGuard<'_, Instant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a request may begin that runs at most so far ahead of the rate.
+    pub(super) fn free_at(&self, burst: Duration, now: Instant) -> Instant {
+        self.paid_until().checked_sub(burst).unwrap_or(now)
+    }
+
+    pub(super) fn pay(&self, cost: Duration, now: Instant) {
+        let mut paid_until = self.paid_until();
+        *paid_until = paid_until.max(now) + cost;
+    }
+
+    pub(super) fn refund(&self, cost: Duration) {
+        let mut paid_until = self.paid_until();
+        *paid_until = paid_until.checked_sub(cost).unwrap_or(*paid_until);
+    }
+}

@@ -1,0 +1,164 @@
+//! Pure: what a gateway's block holds of a wallet's transactions.
+
+use std::collections::BTreeMap;
+
+use super::discovery::Candidate;
+use super::portal_wire::{self as wire, Block, PlacedLog, Trace, Tx};
+use super::subject::Subject;
+use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Terms, Transaction, Word};
+use crate::domain::{Height, UnixSeconds};
+
+/// A transfer to the wallet: its transaction, the token and who sent it.
+pub(super) type Arrival = (Word, Account, Account);
+
+/// The transfers of a block to the wallet.
+pub(super) fn arrivals(block: &Block, wallet: &Account) -> Vec<Arrival> {
+    let arrival = |placed: &PlacedLog| {
+        let (from, _) = transfer(&placed.log).filter(|(_, to)| to == wallet)?;
+        let tx = block.txs.iter().find(|tx| tx.index == placed.tx)?;
+        Some((tx.hash, placed.log.address, from))
+    };
+    block.logs.iter().filter_map(arrival).collect()
+}
+
+/// What a block holds of one transaction.
+#[derive(Default)]
+struct Sight {
+    tx: Option<Tx>,
+    logs: Vec<PlacedLog>,
+    traces: Vec<Trace>,
+}
+
+/// The candidates of a block in its order, and how much spam it holds; `None` where a transaction
+/// is missing. `is_detailed`: each has all its logs.
+pub(super) fn candidates(
+    block: Block,
+    subject: &Subject,
+    is_detailed: bool,
+) -> Option<(Vec<Candidate>, usize)> {
+    let mut sights: BTreeMap<u32, Sight> = BTreeMap::new();
+    for tx in block.txs {
+        let at = tx.index;
+        sights.entry(at).or_default().tx = Some(tx);
+    }
+    for log in block.logs {
+        sights.entry(log.tx).or_default().logs.push(log);
+    }
+    for trace in block.traces {
+        // Rewards belong to no transaction that was asked for.
+        if let Some(sight) = sights.get_mut(&trace.tx) {
+            sight.traces.push(trace);
+        }
+    }
+    let (mut found, mut skipped) = (Vec::new(), 0);
+    for mut sight in sights.into_values() {
+        sight.logs.sort_by_key(|log| log.index);
+        sight.logs.dedup_by_key(|log| log.index);
+        let tx = sight.tx.take()?;
+        match candidate(&tx, sight, (block.number, block.time), (subject, is_detailed)) {
+            Some(Ok(candidate)) => found.push(candidate),
+            Some(Err(Spam)) => skipped += 1,
+            None => {}
+        }
+    }
+    Some((found, skipped))
+}
+
+/// It only came in, from an unknown sender.
+struct Spam;
+
+fn candidate(
+    tx: &Tx,
+    sight: Sight,
+    (block, time): (Height, Option<UnixSeconds>),
+    (subject, is_detailed): (&Subject, bool),
+) -> Option<Result<Candidate, Spam>> {
+    let wallet = &subject.wallet;
+    let mine = |ends: &(Account, Account)| ends.0 == *wallet || ends.1 == *wallet;
+    let moved: Vec<(Account, Account)> =
+        sight.logs.iter().filter_map(|log| transfer(&log.log)).filter(mine).collect();
+    if tx.failed || moved.is_empty() {
+        return None;
+    }
+    let sent = tx.from == *wallet;
+    // Asked for with all its logs: what was sent, and what holds any transfer or call from the wallet.
+    let from_wallet =
+        |log: &PlacedLog| transfer_ends(&log.log).is_some_and(|(from, _)| from == *wallet);
+    let paid = |trace: &Trace| trace.moved.is_some_and(|call| call.from == *wallet);
+    let paid = sight.traces.iter().any(paid);
+    let is_full = is_detailed || sent || paid || sight.logs.iter().any(from_wallet);
+    let gave = paid || moved.iter().any(|(from, _)| from == wallet);
+    if !sent && !gave {
+        let others = moved.iter().map(|(from, _)| *from).chain(tx.to);
+        let emitters = sight.logs.iter().map(|log| log.log.address);
+        if !others.chain(emitters).any(|other| subject.knows(&other)) {
+            return Some(Err(Spam));
+        }
+    }
+    let calls = calls(sight.traces);
+    let (hash, index) = (tx.hash, tx.index);
+    let whole =
+        (is_full && is_unbroken(&sight.logs)).then(|| Box::new(whole(tx, sight.logs, block)));
+    // Not its own doing: it came through a known contract.
+    Some(Ok(Candidate { hash, block, index: Some(index), time, whole, calls, sent: Some(true) }))
+}
+
+fn whole(tx: &Tx, logs: Vec<PlacedLog>, block: Height) -> Transaction {
+    Transaction {
+        hash: tx.hash,
+        block,
+        index: tx.index,
+        from: tx.from,
+        to: tx.to,
+        value: tx.value,
+        selector: tx.selector,
+        terms: Terms::default(),
+        succeeded: !tx.failed,
+        logs: logs.into_iter().map(|log| log.log).collect(),
+        native: NativeFlows::Unknown,
+    }
+}
+
+/// A transaction's logs have numbers without gaps: where there are some, not all came.
+fn is_unbroken(logs: &[PlacedLog]) -> bool {
+    logs.windows(2).all(|two| match two {
+        [one, next] => one.index.checked_add(1) == Some(next.index),
+        _ => true,
+    })
+}
+
+/// The ends of a token transfer of more than nothing.
+fn transfer(log: &Log) -> Option<(Account, Account)> {
+    let moves = log.topics.len() == 3 && log.data.iter().any(|byte| *byte != 0);
+    transfer_ends(log).filter(|_| moves)
+}
+
+fn transfer_ends(log: &Log) -> Option<(Account, Account)> {
+    let [topic, from, to, ..] = log.topics.as_slice() else { return None };
+    let end = |word: &[u8; 32]| word.last_chunk::<20>().copied();
+    (*topic == wire::TRANSFER).then_some(())?;
+    Some((end(from)?, end(to)?))
+}
+
+/// What the calls below the outermost moved and was not taken back; `None` where not all came.
+fn calls(mut traces: Vec<Trace>) -> Option<Vec<NativeMove>> {
+    traces.sort_by(|a, b| a.address.cmp(&b.address));
+    traces.dedup_by(|a, b| a.address == b.address);
+    let outermost = traces.first().filter(|trace| trace.address.is_empty())?;
+    let listed = traces.iter().map(|trace| trace.below).sum::<Option<usize>>();
+    if listed.is_some_and(|listed| listed + 1 != traces.len()) || outermost.failed {
+        return None;
+    }
+    let mut undone: Option<&[u32]> = None;
+    let mut moves = Vec::new();
+    for trace in &traces {
+        if undone.is_some_and(|above| trace.address.starts_with(above)) {
+            continue;
+        }
+        undone = trace.failed.then_some(trace.address.as_slice());
+        if !trace.address.is_empty() {
+            moves.extend(trace.moved);
+        }
+    }
+    Some(moves)
+}

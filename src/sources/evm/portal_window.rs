@@ -1,0 +1,198 @@
+//! One window of a gateway, read upwards: what the wallet gave and sent comes whole; of what came in
+//! through a known contract, the whole is requested by a second query over the same blocks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::discovery::Candidate;
+use super::portal_candidates::{Arrival, arrivals, candidates};
+use super::portal_wire::{self as wire, Block};
+use super::subject::Subject;
+use crate::decode::evm::Account;
+use crate::domain::Height;
+use crate::rpc::ask::{Ask, Reading, Reply};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{CallOptions, Pool};
+use crate::rpc::scheduler::Lane;
+
+/// Blocks of the first window: small, so that the first rows come early.
+pub(super) const SPAN_FIRST: u64 = 50_000;
+/// Transactions at which a window is cut.
+const FOUND_MAX: usize = 4_000;
+/// Senders and tokens that a query for details names at most; nodes are asked for the others.
+const NAMED_MAX: usize = 400;
+/// Answers that the details of a window may take.
+const DETAIL_ANSWERS_MAX: usize = 8;
+/// Chunks of the archive that the gateway queries at once, for long windows.
+const BUFFER: &str = "50";
+
+/// Where windows are read, and of whom.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    pub(super) pool: Pool,
+    pub(super) subject: Subject,
+    pub(super) lane: Lane,
+}
+
+/// What the gateway is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GatewayMode {
+    pub(super) with_traces: bool,
+    /// Not all gateways distinguish finalized blocks.
+    pub(super) finalized_only: bool,
+}
+
+/// A window that was read, oldest candidate first.
+#[derive(Debug)]
+pub(super) struct PortalWindow {
+    pub(super) low: Height,
+    pub(super) high: Height,
+    pub(super) found: Vec<Candidate>,
+    pub(super) skipped: usize,
+}
+
+/// Why a window was not read.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// It holds too many transactions: windows of so many blocks will do.
+    Dense(u64),
+    Error(UpstreamError),
+}
+
+impl From<UpstreamError> for Trouble {
+    fn from(error: UpstreamError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Gateway {
+    pub(super) async fn ask(
+        &self,
+        path: &'static str,
+        body: Option<Bytes>,
+        read: fn(u16, &[u8]) -> Reading,
+    ) -> Result<Reply, UpstreamError> {
+        let ask = Ask { name: path, path: path.to_owned(), query: Vec::new(), body };
+        self.pool.ask(&ask, read, &CallOptions::new(self.lane.clone())).await
+    }
+
+    /// Blocks of a range from its lowest on, as far as one answer goes.
+    async fn blocks(
+        &self,
+        mode: GatewayMode,
+        query: &Value,
+        (from, to): (Height, Height),
+    ) -> Result<Vec<Block>, UpstreamError> {
+        let name = if mode.finalized_only { "/finalized-stream" } else { "/stream" };
+        let is_long = to - from >= SPAN_FIRST;
+        let query_text =
+            if is_long { vec![("buffer_size", BUFFER.to_owned())] } else { Vec::new() };
+        let body = Some(query.to_string().into());
+        let ask = Ask { name, path: name.to_owned(), query: query_text, body };
+        // The newest window is delivered first.
+        let options = CallOptions::new(self.lane.ranked(u64::MAX - to));
+        let reply = self.pool.ask(&ask, wire::read_stream, &options).await?;
+        let malformed = |what: &str| UpstreamError::Malformed {
+            endpoint: self.pool.label(reply.endpoint),
+            what: what.to_owned(),
+        };
+        let blocks =
+            wire::blocks(&reply.body).ok_or_else(|| malformed("a block cannot be read"))?;
+        let in_range = blocks.iter().all(|block| (from..=to).contains(&block.number));
+        if !in_range || !blocks.is_sorted_by(|one, next| one.number < next.number) {
+            return Err(malformed("blocks are not those asked for"));
+        }
+        Ok(blocks)
+    }
+
+    fn incomplete(&self) -> UpstreamError {
+        let endpoint = self.pool.endpoints().into_iter().next().map(|status| status.label);
+        let what = "a log comes without its transaction".to_owned();
+        UpstreamError::Malformed { endpoint: endpoint.unwrap_or_default(), what }
+    }
+}
+
+/// Reads all blocks of a window.
+pub(super) async fn read_window(
+    gateway: Arc<Gateway>,
+    mode: GatewayMode,
+    (low, high): (Height, Height),
+) -> Result<PortalWindow, Trouble> {
+    let wallet = gateway.subject.wallet;
+    let (mut found, mut skipped, mut next) = (Vec::new(), 0, low);
+    let mut came = Came::default();
+    while next <= high {
+        let query = wire::query(&wallet, (next, high), mode.with_traces);
+        let blocks = gateway.blocks(mode, &query, (next, high)).await?;
+        let Some(last) = blocks.last().map(|block| block.number) else { break };
+        for block in blocks {
+            let seen = arrivals(&block, &wallet);
+            let (more, spam) =
+                candidates(block, &gateway.subject, false).ok_or_else(|| gateway.incomplete())?;
+            came.note(&more, &seen);
+            found.extend(more);
+            skipped += spam;
+        }
+        next = last.saturating_add(1);
+        if found.len() > FOUND_MAX && last < high {
+            // About as dense above: half of what was read here will do.
+            return Err(Trouble::Dense((last - low) / 2));
+        }
+    }
+    add_details(&gateway, mode, &mut found, &came).await;
+    Ok(PortalWindow { low, high, found, skipped })
+}
+
+/// Tokens that came in through known contracts, and who sent them.
+#[derive(Debug, Default)]
+struct Came {
+    tokens: BTreeSet<Account>,
+    senders: BTreeSet<Account>,
+}
+
+impl Came {
+    fn note(&mut self, found: &[Candidate], seen: &[Arrival]) {
+        for open in found.iter().filter(|candidate| candidate.whole.is_none()) {
+            for (_, token, sender) in seen.iter().filter(|(hash, ..)| *hash == open.hash) {
+                self.tokens.insert(*token);
+                self.senders.insert(*sender);
+            }
+        }
+    }
+}
+
+/// Completes candidates that came in. What the gateway does not return is left to the nodes.
+async fn add_details(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidate], came: &Came) {
+    let open = |found: &[Candidate]| {
+        let blocks = found.iter().filter(|one| one.whole.is_none()).map(|one| one.block);
+        blocks.clone().min().zip(blocks.max())
+    };
+    let named = came.tokens.len() + came.senders.len();
+    let Some((mut next, high)) = open(found).filter(|_| (1..=NAMED_MAX).contains(&named)) else {
+        return;
+    };
+    for _ in 0..DETAIL_ANSWERS_MAX {
+        if next > high {
+            return;
+        }
+        let names = (&came.tokens, &came.senders);
+        let wallet = &gateway.subject.wallet;
+        let query = wire::details_query(wallet, (next, high), names, mode.with_traces);
+        let Ok(blocks) = gateway.blocks(mode, &query, (next, high)).await else { return };
+        let Some(last) = blocks.last().map(|block| block.number) else { return };
+        for block in blocks {
+            let Some((detailed, _)) = candidates(block, &gateway.subject, true) else { return };
+            for candidate in detailed {
+                let is_it = |one: &&mut Candidate| one.hash == candidate.hash;
+                let known = found.iter_mut().filter(|one| one.whole.is_none()).find(is_it);
+                if let Some(known) = known {
+                    *known = candidate;
+                }
+            }
+        }
+        next = last.saturating_add(1);
+    }
+}

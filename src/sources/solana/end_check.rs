@@ -1,0 +1,144 @@
+//! The end of full-transaction pages, held against the wallet's list of signatures: a provider that
+//! keeps the newest epochs alone ends its pages early and agrees with itself.
+//!
+//! A transaction that names token accounts alone follows an order of the wallet, which names it: where
+//! the wallet's own list has ended, nothing of it lies below.
+
+use super::fetch::{Page, PageRequest};
+use super::full_pages::FIRST_SLOT;
+use super::list::{Absorbed, Entry, Kind, List};
+use super::listing::{FIRST_HEIGHTS, Listing, PageState};
+use super::segment::EntryMark;
+use crate::domain::Height;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+
+/// What the list shows of the end of pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndVerdict {
+    Open,
+    /// Nothing lies below, on the word of nodes that keep the whole chain.
+    Confirmed,
+    /// Nothing lies below that pages can have, and something below that.
+    GoesOn,
+    /// Something lies below that pages should have.
+    Contradicted,
+    /// The list itself has no end that can be believed.
+    Lost,
+}
+
+/// The next question.
+#[derive(Debug)]
+pub(super) enum EndQuestion {
+    Page(PageRequest, Option<EndpointId>),
+    /// The first blocks kept by the endpoints that reported the end.
+    FirstKept([Option<EndpointId>; 2]),
+}
+
+#[derive(Debug)]
+pub(super) struct EndCheck {
+    listing: Listing,
+    low: Height,
+    high: Height,
+    /// The lowest slot that pages have shown.
+    oldest: Option<Height>,
+    is_proof_asked: bool,
+    verdict: EndVerdict,
+    avoid: Option<EndpointId>,
+}
+
+impl EndCheck {
+    /// Goes on below the two lowest entries of pages that name the wallet; from the top where there
+    /// are no two. `avoid`: an endpoint that gave the pages.
+    pub(super) fn new(
+        wallet: [u8; 32],
+        (low, high): (Height, Height),
+        oldest: Option<Height>,
+        marks: Option<(EntryMark, EntryMark)>,
+        avoid: Option<EndpointId>,
+    ) -> Self {
+        let list = List::new(Kind::Wallet, low, high);
+        let list = match marks {
+            Some(((_, above), tail)) => list.resumed(above, tail),
+            None => list,
+        };
+        let listing = Listing::new(wallet, list);
+        let (is_proof_asked, verdict) = (false, EndVerdict::Open);
+        Self { listing, low, high, oldest, is_proof_asked, verdict, avoid }
+    }
+
+    pub(super) fn verdict(&self) -> EndVerdict {
+        self.verdict
+    }
+
+    pub(super) fn question(&mut self) -> Option<EndQuestion> {
+        if self.verdict != EndVerdict::Open || self.is_proof_asked {
+            return None;
+        }
+        if self.listing.list.has_ended() {
+            self.is_proof_asked = true;
+            return Some(EndQuestion::FirstKept(self.listing.ended_by()));
+        }
+        if matches!(self.listing.state, PageState::Asked { .. }) {
+            return None;
+        }
+        self.listing.state = PageState::Asked { is_first: false };
+        let list = &self.listing.list;
+        let request = PageRequest {
+            list: 0,
+            address: self.listing.address,
+            before: list.before(),
+            min_slot: list.min_slot(),
+        };
+        Some(EndQuestion::Page(request, self.listing.last_by.or(self.avoid)))
+    }
+
+    pub(super) fn absorb(&mut self, page: Page) -> Result<(), UpstreamError> {
+        self.listing.state = PageState::Paged;
+        let (entries, by) = match page {
+            Ok(page) => page,
+            Err(UpstreamError::Malformed { .. } | UpstreamError::Rpc { .. }) => {
+                self.miss();
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        self.listing.last_by = Some(by);
+        match self.listing.list.absorb(&entries) {
+            Absorbed::Entries => {
+                let [_, previous] = self.listing.answered_by;
+                self.listing.answered_by = [previous, Some(by)];
+                self.judge(&entries);
+            }
+            Absorbed::Miss => {}
+            Absorbed::Lost => self.verdict = EndVerdict::Lost,
+        }
+        Ok(())
+    }
+
+    fn miss(&mut self) {
+        if self.listing.list.miss() == Absorbed::Lost {
+            self.verdict = EndVerdict::Lost;
+        }
+    }
+
+    fn judge(&mut self, entries: &[Entry]) {
+        let top = self.oldest.map_or(self.high, |oldest| oldest.saturating_sub(1));
+        let below = || entries.iter().filter(|entry| (self.low..=top).contains(&entry.slot));
+        let in_pages = |entry: &Entry| entry.slot >= FIRST_SLOT && !entry.failed;
+        if below().any(in_pages) {
+            tracing::warn!(top, "pages of full transactions end above what is listed");
+            self.verdict = EndVerdict::Contradicted;
+        } else if below().any(|entry| entry.slot < FIRST_SLOT) {
+            self.verdict = EndVerdict::GoesOn;
+        } else if self.listing.list.is_passed() {
+            self.verdict = EndVerdict::Confirmed;
+        }
+    }
+
+    pub(super) fn prove(&mut self, kept: &[(EndpointId, Height)]) {
+        let first = kept.iter().map(|(_, first)| *first).min().unwrap_or(0);
+        let is_kept = first <= self.low.max(FIRST_HEIGHTS);
+        self.verdict = if is_kept { EndVerdict::Confirmed } else { EndVerdict::Lost };
+    }
+}

@@ -1,0 +1,289 @@
+//! `getTransactionsForAddress`: full transactions by slot range, token accounts included (helius.dev,
+//! "getTransactionsForAddress"), and what each endpoint offers of it.
+//!
+//! Providers differ: some take 1,000 transactions a page and some 100, some keep the newest epochs
+//! alone, some ignore `tokenAccounts`. So each endpoint is asked once with the very filters that are
+//! used, and pages prove transactions that name token accounts alone only where the endpoint has
+//! returned one.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::join_all;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::SolanaSource;
+use crate::decode::solana::{self as decoder, Transaction};
+use crate::domain::{Address, Height, TxId, UnixSeconds};
+use crate::rpc::endpoint::{EndpointId, EndpointSet};
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+
+const METHOD: &str = "getTransactionsForAddress";
+/// Below this slot the method knows nothing of token accounts: lists are read there.
+pub(super) const FIRST_SLOT: Height = 111_491_819;
+/// Transactions in a page, largest first: what providers document.
+const PAGE_SIZES: [usize; 2] = [1000, 100];
+/// Of the first page, so that the first rows come early.
+pub(super) const PAGE_FIRST: usize = 100;
+
+/// A transaction with its block's time.
+pub(super) type Timed = (Box<Transaction>, UnixSeconds);
+
+/// A page to be requested.
+#[derive(Debug, Clone)]
+pub(super) struct PageQuery {
+    pub(super) low: Height,
+    pub(super) high: Height,
+    pub(super) limit: usize,
+    /// Oldest first.
+    pub(super) ascending: bool,
+    pub(super) token: Option<String>,
+    /// What a node must know to give the page: one that lags would leave out the newest without a
+    /// sign.
+    pub(super) known_to: Option<Height>,
+}
+
+impl PageQuery {
+    fn params(&self, wallet: Address) -> Value {
+        let mut how = Map::new();
+        how.insert("transactionDetails".to_owned(), "full".into());
+        how.insert("sortOrder".to_owned(), if self.ascending { "asc" } else { "desc" }.into());
+        how.insert("limit".to_owned(), self.limit.into());
+        how.insert("commitment".to_owned(), "finalized".into());
+        how.insert("encoding".to_owned(), "json".into());
+        how.insert("maxSupportedTransactionVersion".to_owned(), 1.into());
+        if let Some(slot) = self.known_to {
+            how.insert("minContextSlot".to_owned(), slot.into());
+        }
+        if let Some(token) = &self.token {
+            how.insert("paginationToken".to_owned(), token.clone().into());
+        }
+        let filters = json!({
+            "slot": {"gte": self.low, "lte": self.high},
+            "status": "succeeded",
+            "tokenAccounts": "balanceChanged",
+        });
+        how.insert("filters".to_owned(), filters);
+        json!([wallet.to_string(), how])
+    }
+}
+
+/// A page of full transactions.
+#[derive(Debug)]
+pub(super) struct FullPage {
+    pub(super) txs: Vec<Timed>,
+    pub(super) token: Option<String>,
+    pub(super) by: EndpointId,
+}
+
+impl FullPage {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (Height, TxId)> {
+        self.txs.iter().filter_map(|(tx, _)| Some((tx.slot(), tx.id()?)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Reply<'a> {
+    #[serde(borrow)]
+    data: Vec<&'a RawValue>,
+    #[serde(default, rename = "paginationToken")]
+    token: Option<String>,
+}
+
+/// What one endpoint offers.
+#[derive(Debug, Clone, Copy)]
+enum PageOffer {
+    /// Pages of at most so many transactions.
+    Takes(usize),
+    /// Nothing that can be used, until then.
+    Lacks(Instant),
+}
+
+/// Where full-transaction pages are requested.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PagePlan {
+    pub(super) limit: usize,
+    pub(super) without: EndpointSet,
+}
+
+/// What was learned of the endpoints' pages.
+#[derive(Debug, Default)]
+pub(super) struct PageOffers(Mutex<Learned>);
+
+#[derive(Debug, Default)]
+struct Learned {
+    offers: BTreeMap<EndpointId, PageOffer>,
+    /// These have returned transactions that name token accounts alone.
+    by_owner: EndpointSet,
+    /// Wallets whose pages left a doubt: lists read them.
+    unproved: HashSet<[u8; 32]>,
+}
+
+impl PageOffers {
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, id: EndpointId, offer: PageOffer) {
+        self.learned().offers.insert(id, offer);
+    }
+}
+
+impl SolanaSource {
+    /// The endpoints with the largest pages; `None` where no endpoint is known to offer any.
+    pub(super) fn page_plan(&self) -> Option<PagePlan> {
+        let learned = self.inner.page_offers.learned();
+        let takes = |offer: &PageOffer| match offer {
+            PageOffer::Takes(limit) => Some(*limit),
+            PageOffer::Lacks(_) => None,
+        };
+        let limit = learned.offers.values().filter_map(takes).max()?;
+        let mut without = EndpointSet::default();
+        for status in self.inner.pool.endpoints() {
+            if learned.offers.get(&status.id).and_then(takes) != Some(limit) {
+                without.insert(status.id);
+            }
+        }
+        Some(PagePlan { limit, without })
+    }
+
+    /// The endpoints of which nothing is known, or not any more.
+    pub(super) fn unprobed(&self) -> Vec<EndpointId> {
+        let (learned, now) = (self.inner.page_offers.learned(), Instant::now());
+        let is_open = |id: &EndpointId| match learned.offers.get(id) {
+            None => true,
+            Some(PageOffer::Lacks(until)) => *until <= now,
+            Some(PageOffer::Takes(_)) => false,
+        };
+        self.inner.pool.endpoints().into_iter().map(|status| status.id).filter(is_open).collect()
+    }
+
+    /// Asks each of these endpoints for an empty range, with the filters and the page size that are
+    /// used. Whether any offers pages is known then.
+    pub(super) async fn probe_pages(
+        &self,
+        endpoints: Vec<EndpointId>,
+        wallet: Address,
+        options: &CallOptions,
+    ) -> bool {
+        join_all(endpoints.into_iter().map(|id| self.probe_endpoint(id, wallet, options))).await;
+        self.page_plan().is_some()
+    }
+
+    async fn probe_endpoint(&self, id: EndpointId, wallet: Address, options: &CallOptions) {
+        let options = CallOptions { on: Some(id), ..options.clone() };
+        for limit in PAGE_SIZES {
+            let query = PageQuery {
+                low: FIRST_SLOT,
+                high: FIRST_SLOT,
+                limit,
+                ascending: false,
+                token: None,
+                known_to: None,
+            };
+            match self.inner.pool.call(METHOD, query.params(wallet), &options).await {
+                Ok(answer) if serde_json::from_str::<Reply<'_>>(answer.result.get()).is_ok() => {
+                    return self.inner.page_offers.note(id, PageOffer::Takes(limit));
+                }
+                // Another page size may do.
+                Err(UpstreamError::Rpc { .. }) => {}
+                Err(error) if error.is_final() => break,
+                // No page is no answer; what is not available now may be next time.
+                Ok(_) | Err(_) => return,
+            }
+        }
+        self.give_up_pages(id);
+    }
+
+    /// The endpoint's pages are not used for a while.
+    pub(super) fn give_up_pages(&self, id: EndpointId) {
+        let until = Instant::now() + self.inner.limits.full_pages_recheck;
+        self.inner.page_offers.note(id, PageOffer::Lacks(until));
+    }
+
+    /// A page was larger than is taken: smaller ones are requested, where there is a smaller size.
+    pub(super) fn shrink_pages(&self, limit: usize) -> bool {
+        let mut learned = self.inner.page_offers.learned();
+        let Some(smaller) = PAGE_SIZES.into_iter().find(|size| *size < limit) else { return false };
+        for offer in learned.offers.values_mut() {
+            if matches!(offer, PageOffer::Takes(size) if *size == limit) {
+                *offer = PageOffer::Takes(smaller);
+            }
+        }
+        true
+    }
+
+    /// Whether each of these has returned a transaction that names token accounts alone.
+    pub(super) fn finds_by_owner(&self, endpoints: &[EndpointId]) -> bool {
+        let by_owner = self.inner.page_offers.learned().by_owner;
+        endpoints.iter().all(|id| by_owner.contains(*id))
+    }
+
+    /// No endpoint's pages are used for a while.
+    pub(super) fn give_up_all_pages(&self) {
+        for status in self.inner.pool.endpoints() {
+            self.give_up_pages(status.id);
+        }
+    }
+
+    /// Pages of a wallet left a doubt that only lists remove.
+    pub(super) fn note_unproved_by_pages(&self, wallet: [u8; 32]) {
+        let mut learned = self.inner.page_offers.learned();
+        if learned.unproved.len() >= self.inner.limits.unproved_wallets_max {
+            learned.unproved.clear();
+        }
+        learned.unproved.insert(wallet);
+    }
+
+    pub(super) fn is_unproved_by_pages(&self, wallet: Address) -> bool {
+        let unproved = &self.inner.page_offers.learned().unproved;
+        matches!(wallet, Address::Solana(bytes) if unproved.contains(&bytes))
+    }
+
+    /// Requests for pages that the endpoints take in the time of one answer.
+    pub(super) fn pages_in_parallel(&self, plan: PagePlan) -> usize {
+        self.inner.pool.parallel(METHOD, plan.without)
+    }
+
+    /// One page; a transaction without a time gets its block's.
+    pub(super) async fn full_page(
+        &self,
+        wallet: ([u8; 32], Address),
+        query: &PageQuery,
+        options: &CallOptions,
+    ) -> Result<FullPage, UpstreamError> {
+        let answer = self.inner.pool.call(METHOD, query.params(wallet.1), options).await?;
+        let by = answer.endpoint;
+        let bad = |what| self.malformed(by, what);
+        let reply: Reply<'_> = serde_json::from_str(answer.result.get())
+            .map_err(|_| bad("getTransactionsForAddress gave no page"))?;
+        let mut txs = Vec::with_capacity(reply.data.len());
+        for raw in reply.data {
+            let tx = decoder::parse(raw.get().as_bytes())
+                .map_err(|_| bad("getTransactionsForAddress gave no transaction"))?;
+            if !(query.low..=query.high).contains(&tx.slot()) {
+                self.give_up_pages(by);
+                return Err(bad("getTransactionsForAddress ignores the range of slots"));
+            }
+            if tx.failed() {
+                continue;
+            }
+            if !tx.names(&wallet.0) {
+                self.inner.page_offers.learned().by_owner.insert(by);
+            }
+            let reported = tx.block_time().and_then(|time| u64::try_from(time).ok());
+            let time = match reported {
+                Some(time) => Some(time),
+                None => self.time_near(tx.slot(), options).await?,
+            };
+            let time = time.and_then(|time| u32::try_from(time).ok());
+            let time = time.ok_or_else(|| bad("a block without a time"))?;
+            txs.push((Box::new(tx), UnixSeconds(time)));
+        }
+        Ok(FullPage { txs, token: reply.token, by })
+    }
+}

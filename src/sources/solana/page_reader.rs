@@ -1,0 +1,412 @@
+//! One gap by pages of full transactions, as far down as the method reaches: segments at once, in
+//! order, their end held against the wallet's list of signatures.
+
+use futures_util::FutureExt as _;
+
+use super::SolanaSource;
+use super::end_check::{EndCheck, EndQuestion, EndVerdict};
+use super::fetch::Page;
+use super::full_pages::{FIRST_SLOT, FullPage, PageQuery, Timed};
+use super::open::Opening;
+use super::segment::{EntryMark, SegmentChunk};
+use super::segments::{PageRoom, SegmentRequest, Segments};
+use super::wire::Balance;
+use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, Way};
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, Urgency};
+use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
+
+/// Ends of pages that may prove false in one read.
+const FALSE_ENDS_MAX: u32 = 2;
+
+pub(super) enum PageEvent {
+    Opened(Result<Opening, UpstreamError>),
+    /// More endpoints were asked what they offer.
+    Probed,
+    Page(u64, usize, Result<FullPage, UpstreamError>),
+    Oldest(Result<FullPage, UpstreamError>),
+    Signatures(Page),
+    FirstKept(Result<Vec<(EndpointId, Height)>, UpstreamError>),
+}
+
+#[derive(Debug)]
+pub(super) enum PageStep {
+    Chunk(Box<RawChunk>),
+    /// What is left is for the lists.
+    Lists(Box<GapRequest>),
+}
+
+pub(super) struct PageReader {
+    source: SolanaSource,
+    request: GapRequest,
+    wallet: [u8; 32],
+    prefetcher: Prefetcher<PageEvent>,
+    /// `None` until the head is known.
+    segments: Option<Segments>,
+    is_oldest_asked: bool,
+    end: Option<EndCheck>,
+    false_ends: u32,
+    /// The lowest delivered entry that names the wallet.
+    lowest_named: Option<EntryMark>,
+    is_from_head: bool,
+    /// Lists read on from this height.
+    lists_from: Option<Height>,
+    has_ended: bool,
+    accounts: Vec<SourceAccount>,
+    /// The same, until a chunk has reported them.
+    news: Vec<SourceAccount>,
+    tip: Option<Tip>,
+}
+
+impl std::fmt::Debug for PageReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PageReader").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+impl PageReader {
+    pub(super) fn new(source: SolanaSource, request: GapRequest) -> Self {
+        let wallet = match request.wallet {
+            Address::Solana(bytes) => bytes,
+            // The registry gives a Solana source to Solana chains only.
+            Address::Evm(_) | Address::Tron(_) => [0; 32],
+        };
+        let mut reader = Self {
+            wallet,
+            prefetcher: Prefetcher::new(&source.inner.readers),
+            segments: None,
+            is_oldest_asked: false,
+            end: None,
+            false_ends: 0,
+            lowest_named: None,
+            is_from_head: request.high.is_none(),
+            lists_from: None,
+            has_ended: false,
+            accounts: Vec::new(),
+            news: Vec::new(),
+            tip: None,
+            source,
+            request,
+        };
+        reader.begin();
+        reader
+    }
+
+    fn options(&self) -> CallOptions {
+        CallOptions::new(self.request.lane.clone())
+    }
+
+    fn begin(&mut self) {
+        let (source, options, wallet) = (self.source.clone(), self.options(), self.request.wallet);
+        if let Some(high) = self.request.high {
+            self.start(high);
+        } else {
+            let first = self.request.first;
+            let opened = async move { source.open(wallet, first, &options).await };
+            self.prefetcher.push(opened.map(PageEvent::Opened).boxed());
+        }
+        let unprobed = self.source.unprobed();
+        if !unprobed.is_empty() {
+            let (source, options) = (self.source.clone(), self.options());
+            let probed = async move { source.probe_pages(unprobed, wallet, &options).await };
+            self.prefetcher.push(probed.map(|_| PageEvent::Probed).boxed());
+        }
+    }
+
+    fn start(&mut self, high: Height) {
+        let low = self.request.low.max(FIRST_SLOT);
+        self.request.high = Some(high);
+        if high < low {
+            self.lists_from = Some(high);
+        } else {
+            self.segments = Some(Segments::new(low, high));
+        }
+    }
+
+    /// The tip and the accounts that no chunk has reported yet.
+    pub(super) fn take_unreported(&mut self) -> (Option<Tip>, Vec<SourceAccount>) {
+        (self.tip.take(), std::mem::take(&mut self.news))
+    }
+
+    fn opened(&mut self, opening: Opening) {
+        let Opening { head, accounts, tip, .. } = opening;
+        if head < self.request.low {
+            self.has_ended = true;
+            return;
+        }
+        self.tip = tip;
+        let accounts = accounts.unwrap_or_default();
+        // A balance from above the head would hide what changed it from the next read; that the
+        // account exists must be known to every read below.
+        let seen = |balance: &Balance| SourceAccount {
+            account: balance.account,
+            amount: (balance.at <= head).then_some(balance.amount),
+            oldest: None,
+        };
+        self.accounts = accounts.iter().map(seen).collect();
+        self.news = self.accounts.clone();
+        self.start(head);
+    }
+
+    /// How much may be read at once, by what the endpoints take in the time of one answer.
+    fn room(&self, urgency: Urgency) -> Option<(PageRoom, CallOptions)> {
+        let plan = self.source.page_plan()?;
+        let limits = &self.source.inner.limits;
+        let depth = Depth {
+            min: plan.limit,
+            max: limits.page_ahead_max.max(plan.limit),
+            total_max: limits.page_ahead_total_max,
+        };
+        let held = self.prefetcher.window(depth, 0, urgency);
+        let parallel = self.source.pages_in_parallel(plan);
+        let segments = parallel.clamp(limits.segments_min, limits.segments_max);
+        let options = CallOptions { without: plan.without, ..self.options() };
+        Some((PageRoom { segments, held, limit: plan.limit }, options))
+    }
+
+    fn request_pages(&mut self, urgency: Urgency) {
+        let Some((room, options)) = self.room(urgency) else {
+            return self.go_to_lists();
+        };
+        let Some(segments) = &mut self.segments else { return };
+        let requests = segments.requests(room);
+        let is_long = segments.is_long();
+        for SegmentRequest { number, query, avoid } in requests {
+            let limit = query.limit;
+            let lane = self.request.lane.ranked(u64::MAX - query.high);
+            let options = CallOptions { lane, avoid, ..options.clone() };
+            let page = self.page(query, options);
+            self.prefetcher
+                .push(page.map(move |page| PageEvent::Page(number, limit, page)).boxed());
+        }
+        if is_long && self.prefetcher.is_eager() && !self.is_oldest_asked {
+            self.is_oldest_asked = true;
+            let low = self.request.low.max(FIRST_SLOT);
+            let high = self.segments.as_ref().and_then(Segments::next_high).unwrap_or(low);
+            let (limit, known_to) = (room.limit, self.request.high);
+            let query = PageQuery { low, high, limit, ascending: true, token: None, known_to };
+            let page = self.page(query, options);
+            self.prefetcher.push(page.map(PageEvent::Oldest).boxed());
+        }
+    }
+
+    fn page(
+        &self,
+        query: PageQuery,
+        options: CallOptions,
+    ) -> impl Future<Output = Result<FullPage, UpstreamError>> + use<> {
+        let (source, wallet) = (self.source.clone(), (self.wallet, self.request.wallet));
+        async move { source.full_page(wallet, &query, &options).await }
+    }
+
+    /// Holds the end of the pages against the list, as soon as they have one.
+    fn request_end(&mut self) {
+        let Some(segments) = &self.segments else { return };
+        if self.end.is_none() && segments.end().is_some() {
+            let low = self.request.low;
+            let high = self.request.high.unwrap_or(low);
+            let avoid = segments.answered_by().last().copied();
+            let oldest = segments.oldest();
+            let marks = self.lowest_marks();
+            if marks.is_none() && !self.is_from_head {
+                // The list would be read from the head down to here.
+                return self.go_to_lists();
+            }
+            self.end = Some(EndCheck::new(self.wallet, (low, high), oldest, marks, avoid));
+        }
+        let Some(question) = self.end.as_mut().and_then(EndCheck::question) else { return };
+        let (source, options) = (self.source.clone(), self.options());
+        self.prefetcher.push(match question {
+            EndQuestion::Page(request, avoid) => async move {
+                let options = CallOptions { avoid, ..options };
+                let page = source.pages(vec![request], options).await.pop();
+                PageEvent::Signatures(page.map_or(Err(UpstreamError::NoEndpoint), |(_, page)| page))
+            }
+            .boxed(),
+            EndQuestion::FirstKept(by) => {
+                async move { PageEvent::FirstKept(source.first_kept(by, &options).await) }.boxed()
+            }
+        });
+    }
+
+    /// The lowest entry that names the wallet, after one of a slot above it.
+    fn lowest_marks(&self) -> Option<(EntryMark, EntryMark)> {
+        let held = self.segments.iter().flat_map(Segments::oldest_held);
+        let named = held.filter_map(|tx| self.named(tx)).chain(self.lowest_named);
+        let mut named = named.peekable();
+        let tail = *named.peek()?;
+        Some((named.find(|(slot, _)| *slot > tail.0)?, tail))
+    }
+
+    fn named(&self, (tx, _): &Timed) -> Option<EntryMark> {
+        tx.names(&self.wallet).then(|| tx.id().map(|id| (tx.slot(), id)))?
+    }
+
+    fn page_failed(&mut self, number: u64, limit: usize, error: &UpstreamError) {
+        tracing::debug!(%error, limit, "a page of full transactions cannot be read");
+        let may_be_large = matches!(error, UpstreamError::Unavailable { .. });
+        let is_other = matches!(error, UpstreamError::Malformed { .. });
+        if is_other || may_be_large && self.source.shrink_pages(limit) {
+            if let Some(segments) = &mut self.segments {
+                segments.fail(number);
+            }
+            return;
+        }
+        tracing::warn!(%error, "full-transaction pages cannot be read: reading lists");
+        if error.is_final() {
+            self.source.give_up_all_pages();
+        }
+        self.go_to_lists();
+    }
+
+    /// Lists read what is not delivered.
+    fn go_to_lists(&mut self) {
+        let next = self.segments.take().and_then(|segments| segments.next_high());
+        self.lists_from = next.or(self.lists_from).or(self.request.high);
+        self.prefetcher.cancel_all();
+    }
+
+    /// What follows from the list of signatures.
+    fn check_end(&mut self) {
+        let Some(segments) = &mut self.segments else { return };
+        match self.end.as_ref().map(EndCheck::verdict) {
+            Some(EndVerdict::Contradicted) if self.false_ends < FALSE_ENDS_MAX => {
+                self.false_ends += 1;
+                self.end = None;
+                segments.reopen_end();
+            }
+            Some(EndVerdict::Contradicted) => {
+                for id in segments.answered_by() {
+                    self.source.give_up_pages(id);
+                }
+                self.go_to_lists();
+            }
+            Some(EndVerdict::Lost) => self.go_to_lists(),
+            Some(EndVerdict::Open | EndVerdict::Confirmed | EndVerdict::GoesOn) | None => {}
+        }
+    }
+
+    fn is_confirmed(&self) -> bool {
+        let verdict = self.end.as_ref().map(EndCheck::verdict);
+        matches!(verdict, Some(EndVerdict::Confirmed | EndVerdict::GoesOn))
+    }
+
+    fn chunk(&mut self, chunk: SegmentChunk, by: &[EndpointId]) -> RawChunk {
+        let SegmentChunk { mut low, high, txs } = chunk;
+        let lowest = txs.iter().filter_map(|tx| self.named(tx)).min_by_key(|(slot, _)| *slot);
+        self.lowest_named = lowest.or(self.lowest_named);
+        self.prefetcher.count_delivered(txs.len());
+        let has_all = self.segments.as_ref().is_none_or(|rest| rest.next_high().is_none());
+        if has_all {
+            self.segments = None;
+            if self.end.as_ref().map(EndCheck::verdict) == Some(EndVerdict::Confirmed) {
+                low = self.request.low;
+            }
+            self.lists_from = low.checked_sub(1).filter(|next| *next >= self.request.low);
+            self.has_ended = self.lists_from.is_none();
+        }
+        let is_doubtful = !self.source.finds_by_owner(by);
+        if has_all && is_doubtful {
+            self.source.note_unproved_by_pages(self.wallet);
+        }
+        let doubts = if is_doubtful { Doubts::TOKEN_ACCOUNTS } else { Doubts::NONE };
+        RawChunk {
+            low,
+            high,
+            txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
+            resume: None,
+            proof: Proof::of(Way::FullPages).with(doubts),
+            missing: Vec::new(),
+            accounts: std::mem::take(&mut self.news),
+            tip: self.tip.take(),
+        }
+    }
+
+    /// The heights that lists have to read, from `high` down.
+    fn rest(&self, high: Height) -> GapRequest {
+        let known = if self.accounts.is_empty() { &self.request.accounts } else { &self.accounts };
+        GapRequest {
+            high: Some(high),
+            resume: None,
+            first: false,
+            accounts: known.clone(),
+            ..self.request.clone()
+        }
+    }
+}
+
+impl PrefetchReader for PageReader {
+    type Event = PageEvent;
+    type Chunk = PageStep;
+
+    fn prefetcher(&mut self) -> &mut Prefetcher<PageEvent> {
+        &mut self.prefetcher
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    fn request_more(&mut self, urgency: Urgency) {
+        let is_early = urgency == Urgency::Ahead && !self.prefetcher.is_eager();
+        if is_early || self.segments.is_none() {
+            return;
+        }
+        self.request_pages(urgency);
+        self.request_end();
+    }
+
+    fn absorb(&mut self, event: PageEvent) -> Result<(), UpstreamError> {
+        match event {
+            PageEvent::Opened(opening) => self.opened(opening?),
+            PageEvent::Page(number, _, Ok(page)) => {
+                if let Some(segments) = &mut self.segments {
+                    segments.absorb(number, page);
+                }
+            }
+            PageEvent::Page(number, limit, Err(error)) => self.page_failed(number, limit, &error),
+            PageEvent::Oldest(Ok(page)) => {
+                if let Some(segments) = &mut self.segments {
+                    segments.set_oldest(page);
+                }
+            }
+            // It only makes the rest quicker.
+            PageEvent::Oldest(Err(_)) | PageEvent::Probed => {}
+            PageEvent::Signatures(page) => {
+                if let Some(end) = &mut self.end {
+                    end.absorb(page)?;
+                }
+                self.check_end();
+            }
+            PageEvent::FirstKept(kept) => {
+                if let Some(end) = &mut self.end {
+                    end.prove(&kept?);
+                }
+                self.check_end();
+            }
+        }
+        if self.segments.as_ref().is_some_and(Segments::is_lost) {
+            self.go_to_lists();
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self) -> Result<Option<PageStep>, UpstreamError> {
+        let most = self.source.inner.limits.chunk_max;
+        let is_confirmed = self.is_confirmed();
+        let chunk =
+            self.segments.as_mut().and_then(|segments| segments.deliver(is_confirmed, most));
+        if let Some((chunk, by)) = chunk {
+            return Ok(Some(PageStep::Chunk(Box::new(self.chunk(chunk, &by)))));
+        }
+        if self.segments.is_none()
+            && let Some(high) = self.lists_from
+        {
+            self.has_ended = true;
+            return Ok(Some(PageStep::Lists(Box::new(self.rest(high)))));
+        }
+        Ok(None)
+    }
+}

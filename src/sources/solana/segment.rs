@@ -1,0 +1,346 @@
+//! Pure: one range of slots that is read by full-transaction pages, downwards.
+//!
+//! A page's lowest slot is held back until the next page shows what lies below it. A page that names
+//! no further one may have ended early. So a range ends with a page that holds the anchor, an entry
+//! known of the range below: between two known entries the answers leave no room. Below the last
+//! known entry there is no anchor, and the end takes a quorum of answers.
+
+use std::collections::BTreeSet;
+
+use super::full_pages::{FullPage, PageQuery, Timed};
+use crate::domain::{Height, TxId};
+use crate::rpc::endpoint::EndpointId;
+use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
+
+/// Pages in a row that bring nothing on, after which lists are read.
+const MISSES_MAX: u32 = 4;
+const END: Quorum = Quorum { of_several: 2, of_one: 2 };
+const RULES: PagerRules = PagerRules {
+    quorum: END,
+    quorum_of_nothing: END,
+    short_page_votes: true,
+    misses_max: MISSES_MAX,
+    pages_inside_max: u32::MAX,
+};
+
+pub(super) type EntryMark = (Height, TxId);
+
+/// What is known below a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SegmentAnchor {
+    /// A segment below has not answered yet.
+    Pending,
+    /// The newest entry known below.
+    Entry(EntryMark),
+    /// There is none below.
+    None,
+}
+
+/// What can be delivered.
+#[derive(Debug)]
+pub(super) struct SegmentChunk {
+    pub(super) low: Height,
+    pub(super) high: Height,
+    pub(super) txs: Vec<Timed>,
+}
+
+#[derive(Debug)]
+pub(super) struct Segment {
+    low: Height,
+    /// Everything above is delivered.
+    next_high: Height,
+    /// Pages are requested at or below this slot.
+    top: Height,
+    /// The range of the pages that are linked by a token.
+    chain: Option<(Height, Height, String)>,
+    /// Known and not delivered, newest first.
+    held: Vec<Timed>,
+    pager: Pager<Height, TxId>,
+    newest: Option<EntryMark>,
+    oldest: Option<Height>,
+    last_by: Option<EndpointId>,
+    answered_by: BTreeSet<EndpointId>,
+    /// Transactions read so far.
+    read: usize,
+    /// Pages in a row that brought nothing.
+    fruitless: u32,
+    phase: SegmentPhase,
+    is_in_flight: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SegmentPhase {
+    New,
+    Reading,
+    /// The last page named no further one.
+    Stopped,
+    Ended,
+    /// Pages bring nothing on any more.
+    Lost,
+}
+
+impl Segment {
+    pub(super) fn new(low: Height, high: Height) -> Self {
+        Self {
+            low,
+            next_high: high,
+            top: high,
+            chain: None,
+            held: Vec::new(),
+            pager: Pager::new(RULES, high),
+            newest: None,
+            oldest: None,
+            last_by: None,
+            answered_by: BTreeSet::new(),
+            read: 0,
+            fruitless: 0,
+            phase: SegmentPhase::New,
+            is_in_flight: false,
+        }
+    }
+
+    /// The oldest transactions of a wallet, by a page that begins with the oldest: all but those of
+    /// its newest slot, which may continue. `None` for a page of one slot.
+    pub(super) fn of_oldest(low: Height, page: FullPage) -> Option<(Self, EntryMark)> {
+        let top = page.entries().max_by_key(|(slot, _)| *slot)?;
+        let mut segment = Self::new(low, top.0.checked_sub(1)?);
+        segment.answered_by.insert(page.by);
+        segment.hold(page.txs);
+        segment.newest = segment.held.first().and_then(|(tx, _)| Some((tx.slot(), tx.id()?)));
+        segment.newest?;
+        segment.phase = SegmentPhase::Ended;
+        Some((segment, top))
+    }
+
+    pub(super) fn low(&self) -> Height {
+        self.low
+    }
+
+    pub(super) fn next_high(&self) -> Height {
+        self.next_high
+    }
+
+    pub(super) fn newest(&self) -> Option<EntryMark> {
+        self.newest
+    }
+
+    /// The lowest slot of any entry.
+    pub(super) fn oldest(&self) -> Option<Height> {
+        self.oldest
+    }
+
+    pub(super) fn held(&self) -> &[Timed] {
+        &self.held
+    }
+
+    pub(super) fn is_started(&self) -> bool {
+        self.phase != SegmentPhase::New
+    }
+
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.is_in_flight
+    }
+
+    /// Its pages are being read: it neither waits for what lies below nor has it ended.
+    pub(super) fn is_active(&self) -> bool {
+        self.phase == SegmentPhase::Reading
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.phase == SegmentPhase::Ended
+    }
+
+    /// Whether pages bring nothing on any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.phase == SegmentPhase::Lost
+    }
+
+    pub(super) fn answered_by(&self) -> Vec<EndpointId> {
+        self.answered_by.iter().copied().collect()
+    }
+
+    /// Slots that are not read.
+    pub(super) fn left(&self) -> u64 {
+        self.oldest.unwrap_or(self.top).saturating_sub(self.low)
+    }
+
+    /// Transactions by slots, as far as it is read.
+    pub(super) fn density(&self) -> Option<(usize, u64)> {
+        let (newest, oldest) = (self.newest?, self.oldest?);
+        Some((self.read, newest.0 - oldest + 1))
+    }
+
+    /// Keeps its upper part down to this slot; what is below becomes another segment.
+    pub(super) fn split_off(&mut self, low: Height) -> Option<Self> {
+        let is_inside = low > self.low && low <= self.oldest.unwrap_or(self.top);
+        let below = is_inside.then(|| Self::new(self.low, low - 1))?;
+        self.low = low;
+        if self.phase == SegmentPhase::Stopped {
+            self.phase = SegmentPhase::Reading;
+        }
+        Some(below)
+    }
+
+    pub(super) fn wants_page(&self, anchor: SegmentAnchor) -> bool {
+        let may_go_on = match self.phase {
+            SegmentPhase::New | SegmentPhase::Reading => true,
+            SegmentPhase::Stopped => anchor != SegmentAnchor::Pending,
+            SegmentPhase::Ended | SegmentPhase::Lost => false,
+        };
+        may_go_on && !self.is_in_flight
+    }
+
+    /// Another endpoint is preferred for what this one did not end as it must.
+    pub(super) fn avoid(&self) -> Option<EndpointId> {
+        let is_doubted = self.phase == SegmentPhase::Stopped || self.pager.misses() > 0;
+        self.last_by.filter(|_| is_doubted)
+    }
+
+    /// The next page, down to the anchor where that is known.
+    pub(super) fn query(
+        &mut self,
+        anchor: SegmentAnchor,
+        limit: usize,
+        known_to: Height,
+    ) -> PageQuery {
+        self.is_in_flight = true;
+        if self.phase == SegmentPhase::New {
+            self.phase = SegmentPhase::Reading;
+        }
+        let low = match anchor {
+            SegmentAnchor::Entry((slot, _)) => self.low.min(slot),
+            SegmentAnchor::Pending | SegmentAnchor::None => self.low,
+        };
+        if self.chain.as_ref().is_some_and(|(of, ..)| *of != low) {
+            self.chain = None;
+        }
+        let (high, token) = match &self.chain {
+            Some((_, high, token)) => (*high, Some(token.clone())),
+            None => (self.top, None),
+        };
+        if token.is_none() {
+            self.chain = Some((low, high, String::new()));
+        }
+        PageQuery { low, high, limit, ascending: false, token, known_to: Some(known_to) }
+    }
+
+    /// The request failed: it is made again.
+    pub(super) fn fail(&mut self) {
+        self.is_in_flight = false;
+        self.chain = None;
+        self.count_fruitless();
+    }
+
+    fn count_fruitless(&mut self) {
+        self.fruitless += 1;
+        if self.fruitless > MISSES_MAX {
+            self.phase = SegmentPhase::Lost;
+        }
+    }
+
+    /// The end that this segment reported is not the end.
+    pub(super) fn reopen(&mut self) {
+        (self.phase, self.chain) = (SegmentPhase::Stopped, None);
+        self.pager.reopen();
+        self.count_fruitless();
+    }
+
+    pub(super) fn absorb(&mut self, page: FullPage, anchor: SegmentAnchor) {
+        (self.is_in_flight, self.last_by) = (false, Some(page.by));
+        let own = self.low..=self.next_high;
+        let entries: Vec<EntryMark> = page.entries().filter(|(at, _)| own.contains(at)).collect();
+        let has_new = entries.iter().any(|(_, id)| !self.holds(*id));
+        if has_new {
+            self.pager.clear_votes();
+        }
+        let is_linked = self.chain.as_ref().is_some_and(|(.., token)| !token.is_empty());
+        let step = self.pager.absorb(&PageView {
+            entries,
+            // From its lowest slot, the page holds something of that one.
+            overlap: if is_linked { Overlap::Nothing } else { Overlap::Any },
+            has_more: page.token.is_some(),
+            by: Some(page.by),
+        });
+        let has_stopped = page.token.is_none();
+        self.phase = if has_stopped { SegmentPhase::Stopped } else { SegmentPhase::Reading };
+        if matches!(step, Step::Miss | Step::Lost) {
+            self.chain = None;
+            return self.count_fruitless();
+        }
+        let is_anchored = match anchor {
+            SegmentAnchor::Entry(mark) => page.entries().any(|entry| entry == mark),
+            SegmentAnchor::Pending | SegmentAnchor::None => false,
+        };
+        if has_new {
+            self.fruitless = 0;
+        } else {
+            self.count_fruitless();
+        }
+        self.answered_by.insert(page.by);
+        self.link(page.token);
+        self.hold(page.txs);
+        let has_ended = match anchor {
+            SegmentAnchor::Entry(_) => has_stopped && is_anchored,
+            SegmentAnchor::Pending => false,
+            SegmentAnchor::None => self.pager.has_ended(),
+        };
+        if has_ended {
+            self.phase = SegmentPhase::Ended;
+        }
+    }
+
+    /// Goes on by the token of a page, or from its lowest slot.
+    fn link(&mut self, next: Option<String>) {
+        self.chain = self.chain.take().zip(next).map(|((low, high, _), token)| (low, high, token));
+    }
+
+    fn holds(&self, id: TxId) -> bool {
+        self.held.iter().any(|(held, _)| held.id() == Some(id))
+    }
+
+    fn hold(&mut self, txs: Vec<Timed>) {
+        let own = self.low..=self.next_high;
+        for (tx, time) in txs {
+            let is_known = tx.id().is_some_and(|id| self.holds(id));
+            if own.contains(&tx.slot()) && !is_known {
+                self.read += 1;
+                self.held.push((tx, time));
+            }
+        }
+        self.held.sort_by_key(|(tx, _)| std::cmp::Reverse(tx.slot()));
+        let mark = |(tx, _): &Timed| Some((tx.slot(), tx.id()?));
+        self.newest = self.newest.or_else(|| self.held.first().and_then(mark));
+        if let Some((lowest, _)) = self.held.last() {
+            // Not from below it: a page may have ended in the middle of a slot.
+            self.top = self.top.min(lowest.slot());
+            self.oldest = Some(self.oldest.map_or(lowest.slot(), |at| at.min(lowest.slot())));
+        }
+    }
+
+    /// All but the lowest slot, or all where its end counts; at most about `most`.
+    pub(super) fn deliver(&mut self, end_counts: bool, most: usize) -> Option<SegmentChunk> {
+        if self.next_high < self.low {
+            return None;
+        }
+        let mut low = if self.has_ended() && end_counts {
+            self.low
+        } else {
+            let lowest = self.held.last()?.0.slot();
+            self.held.first().filter(|(tx, _)| tx.slot() > lowest)?;
+            lowest + 1
+        };
+        if let Some((cut, _)) = self.held.get(most.saturating_sub(1)) {
+            low = low.max(cut.slot());
+        }
+        let kept = self.held.iter().position(|(tx, _)| tx.slot() < low);
+        let rest = self.held.split_off(kept.unwrap_or(self.held.len()));
+        let txs = std::mem::replace(&mut self.held, rest);
+        let high = std::mem::replace(&mut self.next_high, low.saturating_sub(1));
+        Some(SegmentChunk { low, high, txs })
+    }
+
+    /// All of it is delivered.
+    pub(super) fn is_done(&self) -> bool {
+        self.next_high < self.low
+    }
+}

@@ -1,0 +1,227 @@
+//! Pure: a range of slots as segments that are read at once by full-transaction pages and delivered
+//! in order, newest first.
+//!
+//! A segment is about as long as a few pages, by how dense the transactions above it are, so that
+//! what is read ahead stays bounded.
+
+use std::collections::VecDeque;
+
+use super::full_pages::{FullPage, PAGE_FIRST, PageQuery, Timed};
+use super::segment::{EntryMark, Segment, SegmentAnchor, SegmentChunk};
+use crate::domain::Height;
+use crate::rpc::endpoint::EndpointId;
+
+/// How much is read at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageRoom {
+    /// Segments that are read at once.
+    pub(super) segments: usize,
+    /// Transactions that are held or requested.
+    pub(super) held: usize,
+    /// The largest page.
+    pub(super) limit: usize,
+}
+
+/// A request for a segment's next page.
+#[derive(Debug)]
+pub(super) struct SegmentRequest {
+    pub(super) number: u64,
+    pub(super) query: PageQuery,
+    pub(super) avoid: Option<EndpointId>,
+}
+
+#[derive(Debug)]
+struct Numbered {
+    number: u64,
+    segment: Segment,
+}
+
+#[derive(Debug)]
+pub(super) struct Segments {
+    /// From the newest down.
+    all: VecDeque<Numbered>,
+    next_number: u64,
+    known_to: Height,
+    /// The newest entry of the page of the oldest transactions, once that is here.
+    bottom: Option<EntryMark>,
+    /// Of the last segment that was delivered to its end.
+    last: Option<Height>,
+}
+
+impl Segments {
+    pub(super) fn new(low: Height, high: Height) -> Self {
+        let first = Numbered { number: 0, segment: Segment::new(low, high) };
+        let all = VecDeque::from([first]);
+        Self { all, next_number: 1, known_to: high, bottom: None, last: None }
+    }
+
+    /// The oldest transactions are known: what lies between may be read at once.
+    pub(super) fn set_oldest(&mut self, page: FullPage) {
+        let Some(last) = self.all.back_mut() else { return };
+        let low = last.segment.low();
+        let Some((oldest, mark)) = Segment::of_oldest(low, page) else { return };
+        if last.segment.split_off(mark.0).is_some() {
+            self.bottom = Some(mark);
+            let number = self.take_number();
+            self.all.push_back(Numbered { number, segment: oldest });
+        }
+    }
+
+    fn take_number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number - 1
+    }
+
+    /// More than one page lies below what is read, as far as the first segment shows.
+    pub(super) fn is_long(&self) -> bool {
+        let is_open = |one: &Numbered| one.segment.newest().is_some() && one.segment.is_active();
+        self.all.front().is_some_and(is_open)
+    }
+
+    pub(super) fn next_high(&self) -> Option<Height> {
+        self.all.front().map(|one| one.segment.next_high())
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.all.iter().any(|one| one.segment.is_lost())
+    }
+
+    /// The lowest segment and whether all of it is read, as far as answers of pages go.
+    pub(super) fn end(&self) -> Option<&Segment> {
+        self.all.back().map(|one| &one.segment).filter(|segment| segment.has_ended())
+    }
+
+    /// Transactions of the lowest segments, oldest first.
+    pub(super) fn oldest_held(&self) -> impl Iterator<Item = &Timed> {
+        self.all.iter().rev().flat_map(|one| one.segment.held().iter().rev())
+    }
+
+    /// The lowest slot of any entry.
+    pub(super) fn oldest(&self) -> Option<Height> {
+        let here = self.all.iter().filter_map(|one| one.segment.oldest()).min();
+        here.or(self.last)
+    }
+
+    pub(super) fn answered_by(&self) -> Vec<EndpointId> {
+        self.all.iter().flat_map(|one| one.segment.answered_by()).collect()
+    }
+
+    /// The end of the lowest segment is not the end.
+    pub(super) fn reopen_end(&mut self) {
+        if let Some(last) = self.all.back_mut() {
+            last.segment.reopen();
+        }
+    }
+
+    fn anchor(&self, at: usize) -> SegmentAnchor {
+        for Numbered { segment, .. } in self.all.iter().skip(at + 1) {
+            match segment.newest() {
+                // Its own entries begin below an entry that is known to be there.
+                Some(_) if at + 2 == self.all.len() && self.bottom.is_some() => break,
+                Some(mark) => return SegmentAnchor::Entry(mark),
+                None if segment.has_ended() => {}
+                None => return SegmentAnchor::Pending,
+            }
+        }
+        self.bottom
+            .filter(|_| at + 1 < self.all.len())
+            .map_or(SegmentAnchor::None, SegmentAnchor::Entry)
+    }
+
+    /// What is requested now.
+    pub(super) fn requests(&mut self, room: PageRoom) -> Vec<SegmentRequest> {
+        let mut requests = Vec::new();
+        let (mut active, mut held, mut at) = (0, 0, 0);
+        let mut density = None;
+        while let Some(one) = self.all.get(at) {
+            let segment = &one.segment;
+            density = segment.density().or(density);
+            held += segment.held().len();
+            active += usize::from(segment.is_active());
+            let has_room = held + room.limit <= room.held;
+            let may_begin = segment.is_started() || active < room.segments;
+            if segment.wants_page(self.anchor(at)) && (at == 0 || has_room && may_begin) {
+                self.cut(at, density, room);
+                requests.extend(self.request(at, room));
+            }
+            let is_in_flight = self.all.get(at).is_some_and(|one| one.segment.is_in_flight());
+            held += if is_in_flight { room.limit } else { 0 };
+            at += 1;
+        }
+        requests
+    }
+
+    fn request(&mut self, at: usize, room: PageRoom) -> Option<SegmentRequest> {
+        let anchor = self.anchor(at);
+        let known_to = self.known_to;
+        let Numbered { number, segment } = self.all.get_mut(at)?;
+        let is_first = at == 0 && segment.newest().is_none();
+        let limit = if is_first { PAGE_FIRST.min(room.limit) } else { room.limit };
+        let avoid = segment.avoid();
+        Some(SegmentRequest {
+            number: *number,
+            query: segment.query(anchor, limit, known_to),
+            avoid,
+        })
+    }
+
+    /// Leaves a segment its share of the pages; what is below becomes another one. Only where the
+    /// oldest transaction is known, else most of them would be empty.
+    fn cut(&mut self, at: usize, density: Option<(usize, u64)>, room: PageRoom) {
+        let (Some((read, slots)), Some(_)) = (density, self.bottom) else { return };
+        let (read, share) = (wide(read).max(1), wide(room.held / room.segments.max(1)));
+        let share = share.max(wide(room.limit));
+        let number = self.next_number;
+        let Some(Numbered { segment, .. }) = self.all.get_mut(at) else { return };
+        let left = u128::from(segment.left());
+        if left * read / u128::from(slots) <= share * 2 {
+            return;
+        }
+        let share_slots = u64::try_from(share * u128::from(slots) / read).unwrap_or(u64::MAX);
+        let keeps = segment.left().saturating_sub(share_slots.max(1));
+        if let Some(segment) = segment.split_off(segment.low() + keeps) {
+            self.next_number += 1;
+            self.all.insert(at + 1, Numbered { number, segment });
+        }
+    }
+
+    pub(super) fn absorb(&mut self, number: u64, page: FullPage) {
+        let Some(at) = self.position(number) else { return };
+        let anchor = self.anchor(at);
+        if let Some(one) = self.all.get_mut(at) {
+            one.segment.absorb(page, anchor);
+        }
+    }
+
+    pub(super) fn fail(&mut self, number: u64) {
+        if let Some(one) = self.position(number).and_then(|at| self.all.get_mut(at)) {
+            one.segment.fail();
+        }
+    }
+
+    fn position(&self, number: u64) -> Option<usize> {
+        self.all.iter().position(|one| one.number == number)
+    }
+
+    /// The next chunk of about `most` transactions at most, with the endpoints that it rests on.
+    /// The end of the lowest segment counts where it is confirmed.
+    pub(super) fn deliver(
+        &mut self,
+        is_confirmed: bool,
+        most: usize,
+    ) -> Option<(SegmentChunk, Vec<EndpointId>)> {
+        let is_lowest = self.all.len() == 1;
+        let segment = &mut self.all.front_mut()?.segment;
+        let chunk = segment.deliver(is_confirmed || !is_lowest, most)?;
+        let by = segment.answered_by();
+        if segment.is_done() {
+            self.last = segment.oldest().or(self.last);
+            self.all.pop_front();
+        }
+        Some((chunk, by))
+    }
+}
+
+fn wide(count: usize) -> u128 {
+    u128::try_from(count).unwrap_or(u128::MAX)
+}
