@@ -240,7 +240,7 @@ impl World {
                 Step::Rows(more) => {
                     first.get_or_insert_with(|| began.elapsed());
                     rows += more.len();
-                    ids.extend(more.iter().map(|row| row.trade.key.tx));
+                    ids.extend(more.iter().map(|row| row.bare.key.tx));
                 }
                 Step::End(end) => {
                     // A node that keeps no lists returns events as far down as it keeps blocks.

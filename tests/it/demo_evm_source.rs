@@ -228,7 +228,7 @@ async fn nodes_without_traces_give_no_wrong_value() {
 #[expect(clippy::print_stderr, reason = "the figures of docs/performance.md")]
 async fn calls_for_a_thousand_trades_stay_few() {
     let bounds = [
-        (Discovery::Portal, 60),
+        (Discovery::Portal, 150),
         (Discovery::Explorer, 5_000),
         (Discovery::Alchemy, 5_000),
         (Discovery::Logs, 8_000),
