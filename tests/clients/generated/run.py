@@ -1,9 +1,9 @@
-"""Generates a Python client from a server's /openapi.json, checks it strictly, and streams with it.
+"""Generates Python and TypeScript clients from a server's /openapi.json, checks them strictly, and streams.
 
     python3 tests/clients/generated/run.py BINARY
 
-The generator and mypy are installed into target/generated-client. Where they cannot be installed it
-says so and exits with code 77.
+The generators, mypy and tsc are installed into target/generated-client and target/generated-typescript.
+Where they cannot be installed it says so and exits with code 77.
 """
 
 import pathlib
@@ -15,6 +15,8 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOOLS = HERE.parents[2] / "target/generated-client"
+NODE = HERE.parents[2] / "target/generated-typescript"
+TYPESCRIPT = HERE / "typescript"
 SKIPPED = 77
 
 sys.path.insert(0, str(HERE.parent))
@@ -40,6 +42,15 @@ def install():
     return True
 
 
+def install_typescript():
+    """The program's folder with its packages, in the versions of the lock file."""
+    NODE.mkdir(parents=True, exist_ok=True)
+    for file in TYPESCRIPT.iterdir():
+        shutil.copy(file, NODE)
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    return shutil.which("npm") and subprocess.run(command, cwd=NODE, check=False).returncode == 0
+
+
 def generate(server, folder):
     """The client of the document that the server gives, and the program that uses it."""
     document = folder / "openapi.json"
@@ -50,17 +61,23 @@ def generate(server, folder):
     subprocess.run([tool("openapi-python-client"), "generate", *options, *config], check=True)
     shutil.copy(HERE / "stream.py", folder)
     subprocess.run([tool("mypy"), "--strict", "blotter_api", "stream.py"], cwd=folder, check=True)
+    packages = NODE / "node_modules/.bin"
+    subprocess.run([packages / "openapi-typescript", document, "-o", NODE / "schema.d.ts"], check=True)
+    subprocess.run([packages / "tsc", "-p", NODE], check=True)
 
 
-def stream(server, folder, key, chain):
-    wallet = server.wallets[chain, "large"]
-    command = [tool("python"), "stream.py", server.url, key, wallet, chain]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+def streams(server, folder, key, chain):
+    """What each client prints of a large wallet."""
+    arguments = [server.url, key, server.wallets[chain, "large"], chain]
+    commands = {"Python": [tool("python"), "stream.py"], "TypeScript": ["node", str(NODE / "dist/stream.js")]}
+    for name, command in commands.items():
+        options = {"cwd": folder, "capture_output": True, "text": True, "timeout": 300, "check": False}
+        yield name, subprocess.run([*command, *arguments], **options)
 
 
 def main():
-    if not install():
-        print("SKIPPED: a generated Python client: its generator cannot be installed", file=sys.stderr)
+    if not install() or not install_typescript():
+        print("SKIPPED: generated clients: their generators cannot be installed", file=sys.stderr)
         raise SystemExit(SKIPPED)
     binary = str(pathlib.Path(sys.argv[1]).resolve())
     with tempfile.TemporaryDirectory(prefix="blotter-generated-") as name:
@@ -69,14 +86,14 @@ def main():
         try:
             generate(server, folder)
             for chain in ("sol", "eth", "tron"):
-                ran = stream(server, folder, server.key, chain)
-                assert ran.returncode == 0, ran.stderr
                 expected = server.rows(server.wallets[chain, "large"], chain)
                 assert len(expected) >= TRADES, (chain, len(expected))
-                assert ran.stdout.splitlines() == expected, chain
-                print(f"generated client, {chain}: {len(expected)} rows by stream and by pages")
-            refused = stream(server, folder, "blt_wrong", "eth")
-            assert refused.returncode == 1 and "INVALID_SESSION" in refused.stderr, refused
+                for name, ran in streams(server, folder, server.key, chain):
+                    assert ran.returncode == 0, ran.stderr
+                    assert ran.stdout.splitlines() == expected, (name, chain)
+                    print(f"generated {name} client, {chain}: {len(expected)} rows by stream and by pages")
+            for name, refused in streams(server, folder, "blt_wrong", "eth"):
+                assert refused.returncode == 1 and "INVALID_SESSION" in refused.stderr, (name, refused)
         finally:
             server.kill()
 
