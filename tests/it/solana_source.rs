@@ -7,7 +7,8 @@ use std::time::Duration;
 use blotter::domain::{Address, Height, Resume, SourceAccount, TxId};
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
 use blotter::sources::{
-    GapReader, GapRequest, HashCheck, RawChunk, RawTx, SolanaLimits, SolanaSource, Source, Tip,
+    AbilityKind, GapReader, GapRequest, HashCheck, RawChunk, RawTx, SolanaLimits, SolanaSource,
+    Source, Tip,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -383,9 +384,12 @@ async fn cut_history_is_told_after_what_there_is() {
         chain.add(100 + slot * 100, &[WALLET]);
     }
     let net = Net::new(chain, vec![Ways { first_block: 3000, ..Ways::default() }]);
-    let got = read(&source_with(&net, 1, 10), all()).await;
+    let source = source_with(&net, 1, 10);
+    let got = read(&source, all()).await;
     assert_eq!(got.error, Some(UpstreamError::HistoryCut { first: 3000 }));
     assert_eq!(got.low(), Some(3000));
+    let lists = source.abilities()[0].first().cloned().unwrap();
+    assert_eq!((lists.kind, lists.from), (AbilityKind::SignatureLists, Some(3000)));
     got.is(truth(&net, &[WALLET], 3000, 10_000));
 }
 

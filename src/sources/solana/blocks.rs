@@ -1,6 +1,7 @@
 //! Blocks: their hashes, the order of their transactions, their times.
 
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -154,6 +155,18 @@ impl SolanaSource {
         Ok(None)
     }
 
+    fn note_first_kept(&self, id: EndpointId, first: Height) -> (EndpointId, Height) {
+        let mut known = self.inner.first_kept.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(id, first);
+        (id, first)
+    }
+
+    /// The first block that an endpoint keeps, where it was asked.
+    pub(super) fn known_first_kept(&self, id: EndpointId) -> Option<Height> {
+        let known = self.inner.first_kept.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&id).copied()
+    }
+
     /// The first block that each of those nodes keeps; 0 where one does not say. An error only
     /// where none of them answers.
     pub(super) async fn first_kept(
@@ -167,7 +180,7 @@ impl SolanaSource {
             let asked = self.inner.pool.call("getFirstAvailableBlock", json!([]), &options);
             match asked.await {
                 Ok(answer) => wire::number(&answer.result)
-                    .map(|first| (id, first))
+                    .map(|first| self.note_first_kept(id, first))
                     .ok_or_else(|| self.malformed(answer.endpoint, "getFirstAvailableBlock")),
                 Err(UpstreamError::NotSupported { .. } | UpstreamError::Rpc { .. }) => Ok((id, 0)),
                 Err(error) => Err(error),

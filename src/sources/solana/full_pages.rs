@@ -134,6 +134,14 @@ impl PageOffers {
 }
 
 impl SolanaSource {
+    /// Transactions on a page of one endpoint, where that is known.
+    pub(super) fn page_size(&self, id: EndpointId) -> Option<u64> {
+        match self.inner.page_offers.learned().offers.get(&id)? {
+            PageOffer::Takes(limit) => u64::try_from(*limit).ok(),
+            PageOffer::Lacks(_) => None,
+        }
+    }
+
     /// The endpoints with the largest pages; `None` where no endpoint is known to offer any.
     pub(super) fn page_plan(&self) -> Option<PagePlan> {
         let learned = self.inner.page_offers.learned();

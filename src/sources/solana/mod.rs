@@ -26,8 +26,9 @@ mod timeline;
 mod tokens;
 mod wire;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 
 pub use limits::SolanaLimits;
 pub(super) use reader::SolanaReader;
@@ -60,6 +61,8 @@ struct Inner {
     chain_checks: Arc<ChainChecks>,
     readers: Arc<AtomicUsize>,
     page_offers: PageOffers,
+    /// The first block that endpoints were found to keep.
+    first_kept: Mutex<BTreeMap<EndpointId, Height>>,
 }
 
 impl SolanaSource {
@@ -71,6 +74,7 @@ impl SolanaSource {
             chain_checks: Arc::default(),
             readers: Arc::default(),
             page_offers: PageOffers::default(),
+            first_kept: Mutex::default(),
         };
         Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
     }
@@ -103,10 +107,12 @@ impl SolanaSource {
     pub(super) fn abilities(&self) -> Vec<Vec<Ability>> {
         let of = |status: &EndpointStatus| {
             let by = |kind, method| Ability::by_methods(kind, status, &[method]);
+            let lists = by(AbilityKind::SignatureLists, "getSignaturesForAddress");
+            let pages = by(AbilityKind::FullPages, "getTransactionsForAddress");
             vec![
-                by(AbilityKind::SignatureLists, "getSignaturesForAddress"),
+                Ability { from: self.known_first_kept(status.id), ..lists },
                 by(AbilityKind::TokenAccounts, "getTokenAccountsByOwner"),
-                by(AbilityKind::FullPages, "getTransactionsForAddress"),
+                Ability { most: self.page_size(status.id), ..pages },
             ]
         };
         self.inner.pool.endpoints().iter().map(of).collect()
