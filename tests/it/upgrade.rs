@@ -21,7 +21,8 @@ fn place() -> Place {
         .variable("BLOTTER_CHAINS_SOL_RPC", NOWHERE)
         .variable("BLOTTER_CHAINS_ETH_RPC", NOWHERE)
         .variable("BLOTTER_CHAINS_TRON_RPC", NOWHERE)
-        .variable("BLOTTER_SERVER_PAGE_WAIT", "1s");
+        // What is stored is served once no new head was found within this time.
+        .variable("BLOTTER_SERVER_HEAD_WAIT", "200ms");
     let data = place.path().join("data");
     fs::create_dir(&data).unwrap();
     for name in ["trades.redb", "keys.toml"] {

@@ -86,7 +86,7 @@ def load(old, folder):
 
 def alone():
     """Settings under which nothing can be asked."""
-    return '[server]\npage_wait = "1s"\n' + "".join(f'[chains.{chain}]\nrpc = ["http://127.0.0.1:9/"]\n' for chain in CHAINS)
+    return '[server]\npage_wait = "2s"\nhead_wait = "200ms"\n' + "".join(f'[chains.{chain}]\nrpc = ["http://127.0.0.1:9/"]\n' for chain in CHAINS)
 
 
 def holds(server, answers, what):
