@@ -6,7 +6,7 @@
 //! used, and pages prove transactions that name token accounts alone only where the endpoint has
 //! returned one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
@@ -94,6 +94,9 @@ struct Reply<'a> {
     token: Option<String>,
 }
 
+/// Reads by pages that left a doubt, after which lists read a wallet.
+const DOUBTFUL_READS: u32 = 2;
+
 /// What one endpoint offers.
 #[derive(Debug, Clone, Copy)]
 enum PageOffer {
@@ -119,8 +122,8 @@ struct Learned {
     offers: BTreeMap<EndpointId, PageOffer>,
     /// These have returned transactions that name token accounts alone.
     by_owner: EndpointSet,
-    /// Wallets whose pages left a doubt: lists read them.
-    unproved: HashSet<[u8; 32]>,
+    /// Reads by pages that left a doubt, by wallet: after two, or one that ended, lists read it.
+    unproved: HashMap<[u8; 32], u32>,
 }
 
 impl PageOffers {
@@ -238,18 +241,21 @@ impl SolanaSource {
         }
     }
 
-    /// Pages of a wallet left a doubt that only lists remove.
-    pub(super) fn note_unproved_by_pages(&self, wallet: [u8; 32]) {
+    /// Pages of a wallet left a doubt that only lists remove. One read that goes on is not stopped by
+    /// it; a re-read ends with its first doubt, and would begin with the same pages for ever.
+    pub(super) fn note_unproved_by_pages(&self, wallet: [u8; 32], has_ended: bool) {
         let mut learned = self.inner.page_offers.learned();
         if learned.unproved.len() >= self.inner.limits.unproved_wallets_max {
             learned.unproved.clear();
         }
-        learned.unproved.insert(wallet);
+        let reads = learned.unproved.entry(wallet).or_default();
+        *reads = reads.saturating_add(if has_ended { DOUBTFUL_READS } else { 1 });
     }
 
     pub(super) fn is_unproved_by_pages(&self, wallet: Address) -> bool {
         let unproved = &self.inner.page_offers.learned().unproved;
-        matches!(wallet, Address::Solana(bytes) if unproved.contains(&bytes))
+        let reads = |bytes| unproved.get(bytes).is_some_and(|reads| *reads >= DOUBTFUL_READS);
+        matches!(&wallet, Address::Solana(bytes) if reads(bytes))
     }
 
     /// Requests for pages that the endpoints take in the time of one answer.

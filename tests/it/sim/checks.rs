@@ -27,7 +27,7 @@ impl World {
         };
         handed.extend(rows.iter().map(mark));
         let truth = &self.truths.borrow()[client.wallet];
-        if self.forked || self.way.has_doubts() {
+        if self.forked || self.has_doubts() {
             assert!(rows.is_sorted_by_key(|row| row.trade.key), "not in order");
             if let Some(Position::After(last)) = before.map(|cursor| cursor.position) {
                 assert!(rows.iter().all(|row| row.trade.key > last), "rows above the cursor");
@@ -140,7 +140,7 @@ impl World {
         let Some(record) = record.filter(|record| record.coverage.top().is_some()) else { return };
         let rows = now(view.rows(record.id, Position::Start, 0, usize::MAX)).unwrap().to_vec();
         let truths = self.truths.borrow();
-        if self.way.has_doubts() {
+        if self.has_doubts() {
             let wanted = self.wanted(wallet, target);
             assert!(rows.len() >= wanted, "{} rows stored, {wanted} true", rows.len());
             return;
@@ -179,7 +179,7 @@ impl World {
             return;
         }
         let truths = self.truths.borrow();
-        if self.way.has_doubts() {
+        if self.has_doubts() {
             let truth = &truths[wallet];
             for row in &rows {
                 assert!(truth.is(row), "stored and not true: {row:?}, {:?}", truth.like(row));
@@ -208,7 +208,7 @@ impl World {
         let Ok(used) = now(self.history.usage(key)) else { return };
         let handed = self.handed.borrow().get(&key).map_or(0, HashSet::len);
         let handed = u64::try_from(handed).unwrap();
-        if self.forgot || self.forked || self.way.has_doubts() {
+        if self.forgot || self.forked || self.has_doubts() {
             assert!(used <= handed, "{used} counted, {handed} handed out");
         } else {
             assert_eq!(used, handed, "counted and handed out");

@@ -225,7 +225,7 @@ async fn calm(world: &mut World, clients: &mut [Client]) {
             continue;
         }
         finish(world, client, target, false).await;
-        if world.way.has_doubts() {
+        if world.has_doubts() {
             finish(world, client, target, true).await;
         }
         world.check_usage(client.key);

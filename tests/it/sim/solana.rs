@@ -53,7 +53,13 @@ pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
             Wallet { chain: SOL, address: model.add_named(&format!("wallet {at}"), plan) }
         })
         .collect();
-    let mut setup = Setup { torn, ..setup(nodes.len(), dice) };
+    let lies = |node: &DemoNode| {
+        let options = node.options();
+        let is_whole = options.full_pages_from == 0 && options.full_pages_by_owner;
+        options.transactions_for_address && !is_whole
+    };
+    let lying_pages = nodes.iter().any(lies);
+    let mut setup = Setup { torn, lying_pages, ..setup(nodes.len(), dice) };
     setup.solana.references = Dice::new(seed, 500).one_in(2);
     // Often new heights come in while a walk waits for older ones.
     let freshness = Dice::new(seed, 502).pick(&[200, 2_000, 10_000]);

@@ -38,6 +38,8 @@ pub(super) struct Setup {
     pub(super) torn: bool,
     /// An endpoint that refuses everything.
     pub(super) bad: Option<Bad>,
+    /// A node's pages of full transactions lack some that lists show.
+    pub(super) lying_pages: bool,
 }
 
 /// What a seed makes before any service runs.
@@ -73,6 +75,11 @@ pub(super) struct World {
 }
 
 impl World {
+    /// Whether rows may come late into a span that was read, because the read was not accepted.
+    pub(super) fn has_doubts(&self) -> bool {
+        self.way.has_doubts() || self.setup.lying_pages
+    }
+
     pub(super) fn new(way: Way, seed: u64, dice: &mut Dice) -> Self {
         let registry = Arc::new(Registry::embedded().unwrap());
         let seeded = match way {
@@ -247,7 +254,7 @@ pub(super) fn setup(nodes: usize, dice: &mut Dice) -> Setup {
     };
     let solana = solana::Settings { limits: solana, references: false };
     let pool_seed = u32::try_from(dice.range(0, 1_000_000)).unwrap();
-    Setup { endpoints, limits, solana, pool_seed, torn: false, bad: None }
+    Setup { endpoints, limits, solana, pool_seed, torn: false, bad: None, lying_pages: false }
 }
 
 /// Pools of the endpoints of each kind, as one source.
