@@ -49,7 +49,8 @@ pub(super) struct PageReader {
     end: Option<EndCheck>,
     false_ends: u32,
     /// The lowest delivered entry that names the wallet.
-    is_doubt_noted: bool,
+    /// Doubts that this read has left so far.
+    doubts: Doubts,
     lowest_named: Option<EntryMark>,
     is_from_head: bool,
     /// Lists read on from this height.
@@ -81,7 +82,7 @@ impl PageReader {
             is_oldest_asked: false,
             end: None,
             false_ends: 0,
-            is_doubt_noted: false,
+            doubts: Doubts::NONE,
             lowest_named: None,
             is_from_head: request.high.is_none(),
             lists_from: None,
@@ -310,11 +311,11 @@ impl PageReader {
             self.has_ended = self.lists_from.is_none();
         }
         let is_doubtful = !self.source.finds_by_owner(by);
-        if is_doubtful && (has_all || !self.is_doubt_noted) {
-            self.is_doubt_noted = true;
+        let doubts = if is_doubtful { Doubts::TOKEN_ACCOUNTS } else { Doubts::NONE };
+        if is_doubtful && (has_all || self.doubts.is_empty()) {
+            self.doubts = doubts;
             self.source.note_unproved_by_pages(self.wallet, has_all);
         }
-        let doubts = if is_doubtful { Doubts::TOKEN_ACCOUNTS } else { Doubts::NONE };
         RawChunk {
             low,
             high,
