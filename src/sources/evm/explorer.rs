@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{join, join_all, join4, try_join_all};
+use futures_util::future::{join, join_all, join4};
 use tokio::time::sleep;
 
 use super::abilities::Abilities;
@@ -358,15 +358,18 @@ impl ExplorerLister {
         }
     }
 
-    /// Of several answers, each to another question, so that no cache gives it.
+    /// Of several answers, each to another question, so that no cache gives it. One after the other:
+    /// all at once would fill the endpoint's places and drive other requests to slower endpoints.
     async fn newest_rows(
         &self,
         list: List,
         options: &CallOptions,
     ) -> Result<Vec<Height>, UpstreamError> {
-        let all = (1..=NEWEST_ANSWERS).map(|rows| self.newest_row(list, rows, options));
-        let rows = try_join_all(all).await?;
-        Ok(rows.into_iter().filter_map(|(row, _)| row).collect())
+        let mut newest = Vec::new();
+        for rows in 1..=NEWEST_ANSWERS {
+            newest.extend(self.newest_row(list, rows, options).await?.0);
+        }
+        Ok(newest)
     }
 
     /// Below the newest row of a busy account: its block may be indexed in part.
