@@ -162,12 +162,11 @@ impl Pool {
         self.inner.admission.look_again();
     }
 
-    /// Calls that fit one request by the lowest rate that an endpoint's refusals named of late: some
-    /// providers count each call of a batch.
+    /// Calls that fit one request of the endpoint that takes most, by the rates that refusals named of
+    /// late: some providers count each call of a batch.
     pub fn calls_at_once(&self) -> usize {
         let now = Instant::now();
-        let named = self.inner.admission.each(|_, endpoint| endpoint.calls_at_once(now));
-        named.into_iter().flatten().min().unwrap_or(usize::MAX)
+        most(self.inner.admission.each(|_, endpoint| endpoint.calls_at_once(now)))
     }
 
     pub fn label(&self, id: EndpointId) -> String {
@@ -379,6 +378,11 @@ fn rpc_failure(status: u16, error: &jsonrpc::RpcError, secrets: &[String]) -> Fa
     Failure::Rpc { status, code: error.code, message }
 }
 
+/// One endpoint that takes few must not split what another takes whole.
+fn most(named: Vec<Option<usize>>) -> usize {
+    named.into_iter().map(|calls| calls.unwrap_or(usize::MAX)).max().unwrap_or(usize::MAX)
+}
+
 /// Several keys of one provider share its host: each endpoint has a label of its own, as errors and
 /// metrics name endpoints by it.
 fn number_labels(endpoints: &mut [Endpoint]) {
@@ -396,6 +400,14 @@ fn number_labels(endpoints: &mut [Endpoint]) {
 mod tests {
     use super::*;
     use crate::rpc::limits::PoolLimits;
+
+    #[test]
+    fn an_endpoint_that_takes_few_calls_splits_nothing_that_another_takes() {
+        assert_eq!(most(vec![Some(1)]), 1);
+        assert_eq!(most(vec![Some(1), Some(3)]), 3);
+        assert_eq!(most(vec![Some(1), None]), usize::MAX);
+        assert_eq!(most(Vec::new()), usize::MAX);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn two_keys_of_one_provider_have_labels_of_their_own() {

@@ -58,11 +58,19 @@ const CALM_TRIES: usize = 60;
 /// Blocks that lists may lag behind at most.
 const LISTED: u64 = 200;
 const FRESHNESS: Duration = Duration::from_secs(11);
+/// Solana's seeds with nodes whose pages lie.
+const LIAR_SEEDS: u64 = 100;
 
 #[test]
 fn whatever_fails_each_walk_is_the_truth_and_ends_complete() {
     let usual = KEPT_SEEDS.iter().copied().chain(SEEDS);
     run_all(Way::Solana, (usual, THREADS), run);
+}
+
+#[test]
+fn pages_that_lie_hide_no_row_for_ever_and_end_nothing_complete() {
+    let seeds = solana::LIARS_FROM..solana::LIARS_FROM + LIAR_SEEDS;
+    run_all(Way::Solana, (seeds, THREADS), run);
 }
 
 #[test]

@@ -25,23 +25,32 @@ pub(super) struct Settings {
     pub(super) references: bool,
 }
 
+/// Seeds from here on have nodes whose pages of full transactions lie.
+pub(super) const LIARS_FROM: u64 = 10_000;
+
+/// Pages that hold the newest slots alone, or what names the wallet, and say nothing of it.
+fn lie(options: &mut NodeOptions, dice: &mut Dice) {
+    options.transactions_for_address = true;
+    if dice.one_in(3) {
+        options.full_pages_from = 300_000_000 + dice.pick(&[1_000, 1_000_000, 20_000_000]);
+    }
+    options.full_pages_by_owner = !dice.one_in(3);
+}
+
 pub(super) fn seeded(seed: u64, dice: &mut Dice) -> Seeded {
     let model = SolanaModel::new(seed);
     let torn = Dice::new(seed, 501).one_in(6);
     let count = dice.pick(&[1, 1, 2, 2, 3]).max(if torn { 3 } else { 1 });
     let nodes: Vec<DemoNode> =
         (0..count).map(|at| DemoNode::new(model.clone(), dice.next() ^ at)).collect();
-    for node in &nodes {
+    for (at, node) in (0..).zip(&nodes) {
         let (transactions_for_address, transaction_index) = (dice.one_in(5), !dice.one_in(3));
         let known = NodeOptions::default();
         let mut options = NodeOptions { transactions_for_address, transaction_index, ..known };
-        // Some hold the newest slots alone, or what names the wallet, and say nothing of it.
-        let mut liar = Dice::new(seed, 503);
-        if liar.one_in(4) {
-            options.full_pages_from = 300_000_000 + liar.pick(&[1_000, 1_000_000, 20_000_000]);
+        options.full_page_max = Dice::new(seed, 503).pick(&[100, 1_000]);
+        if seed >= LIARS_FROM {
+            lie(&mut options, &mut Dice::new(seed, 504 + at));
         }
-        options.full_pages_by_owner = !liar.one_in(4);
-        options.full_page_max = liar.pick(&[100, 1_000]);
         node.set_options(options);
     }
     let wallets: Vec<Wallet> = (0..dice.pick(&[1, 1, 2, 3]))
