@@ -106,6 +106,13 @@ impl World {
         Self::of(way, registry, seeded)
     }
 
+    /// An account without code by account lists, with so many endpoints of each kind.
+    pub(super) fn counted(copies: usize, is_plain: bool) -> Self {
+        let registry = Arc::new(Registry::embedded().unwrap());
+        let seeded = evm::counted(&registry, copies, is_plain);
+        Self::of(Way::Explorer, registry, seeded)
+    }
+
     fn of(way: Way, registry: Arc<Registry>, seeded: Seeded) -> Self {
         let Seeded { chain, peers, wallets, setup } = seeded;
         let truths = wallets.iter().map(|wallet| Truth::of(&chain, wallet.address)).collect();
