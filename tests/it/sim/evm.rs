@@ -35,13 +35,16 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
     let model = EvmModel::with_limits(seed, &chain, limits);
     let peers: Vec<Peer> =
         roles(way, dice).into_iter().map(|role| peer(&model, role, dice.next())).collect();
+    let counted = way == Way::Explorer && chain.counts_sent && Dice::new(seed, 5).one_in(2);
     let wallets = (0..dice.pick(&[1, 1, 2]))
         .map(|at: u64| {
-            let plan = without_code(plan(&model, dice), &chain, way, seed);
+            let plan = plan(&model, dice);
+            let plan = if counted { without_code(plan, seed) } else { plan };
             Wallet { chain: chain.id, address: model.add_named(&format!("wallet {at}"), plan) }
         })
         .collect();
     let mut setup = setup(peers.len(), dice);
+    setup.counted = counted;
     setup.limits.freshness = Duration::from_millis(dice.pick(&[200, 2_000, 10_000]));
     Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
 }
@@ -149,12 +152,10 @@ fn tron_node(way: Way, at: u32, dice: &mut Dice) -> Role {
     })
 }
 
-/// In half of the worlds by account lists the nonces of wallets count what they sent.
-fn without_code(plan: WalletPlan, chain: &registry::Chain, way: Way, seed: u64) -> WalletPlan {
-    let mut dice = Dice::new(seed, 5);
-    let is_counted = way == Way::Explorer && chain.counts_sent && dice.one_in(2);
-    let only = Some(dice.pick(&[TradeKind::V2, TradeKind::V3]));
-    if is_counted { WalletPlan { plain: true, only, ..plan } } else { plan }
+/// Its nonces count what it sent.
+fn without_code(plan: WalletPlan, seed: u64) -> WalletPlan {
+    let only = Some(Dice::new(seed, 6).pick(&[TradeKind::V2, TradeKind::V3]));
+    WalletPlan { plain: true, only, ..plan }
 }
 
 fn plan(model: &EvmModel, dice: &mut Dice) -> WalletPlan {

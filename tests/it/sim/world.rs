@@ -40,6 +40,8 @@ pub(super) struct Setup {
     pub(super) bad: Option<Bad>,
     /// A node's pages of full transactions lack some that lists show.
     pub(super) lying_pages: bool,
+    /// Nonces count what the wallets sent.
+    pub(super) counted: bool,
 }
 
 /// What a seed makes before any service runs.
@@ -261,7 +263,8 @@ pub(super) fn setup(nodes: usize, dice: &mut Dice) -> Setup {
     };
     let solana = solana::Settings { limits: solana, references: false };
     let pool_seed = u32::try_from(dice.range(0, 1_000_000)).unwrap();
-    Setup { endpoints, limits, solana, pool_seed, torn: false, bad: None, lying_pages: false }
+    let (torn, bad, lying_pages, counted) = (false, None, false, false);
+    Setup { endpoints, limits, solana, pool_seed, torn, bad, lying_pages, counted }
 }
 
 /// Pools of the endpoints of each kind, as one source.
