@@ -259,13 +259,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::merge::What;
-    use super::super::sent::Sent;
+    use super::super::sent::SentNonce;
     use super::*;
 
     fn row(block: Height, id: u16) -> Row {
         let mut hash = [0; 32];
         hash[..2].copy_from_slice(&id.to_be_bytes());
-        Row { hash, block, index: None, time: None, sent: Sent::No, what: What::Nothing }
+        Row { hash, block, index: None, time: None, sent: SentNonce::No, what: What::Nothing }
     }
 
     /// What a list answers: at most `cap` rows of the page.

@@ -13,7 +13,7 @@ use super::descent::{Absorbed, PageAsk};
 use super::discovery::{Discovery, Window};
 use super::explorer_wire::{self as wire, List, PAGE_TOO_LARGE};
 use super::merge::{self, Merge, Row};
-use super::sent::Counts;
+use super::sent::SentTotals;
 use super::sent_witness::SentWitness;
 use super::subject::Subject;
 use super::texts::hex_text;
@@ -173,7 +173,7 @@ impl ExplorerLister {
     }
 
     /// The first answer about the counts, where it is not known.
-    async fn counts(&self) -> Result<Option<Counts>, UpstreamError> {
+    async fn counts(&self) -> Result<Option<SentTotals>, UpstreamError> {
         match self.witness.as_ref().filter(|_| !self.is_counted) {
             Some(witness) => witness.counts().await.map(Some),
             None => Ok(None),
@@ -183,13 +183,12 @@ impl ExplorerLister {
     /// Where the list lacks what the chain counts, a second answer is asked for, and whether the
     /// count is one of transactions.
     async fn look_at_counts(&mut self) -> Result<(), UpstreamError> {
-        let Some(witness) = self.witness.as_mut().filter(|one| !one.is_confirmed()) else {
+        let Some(witness) = self.witness.as_mut().filter(|_| self.merge.sent_differs()) else {
             return Ok(());
         };
-        if !self.merge.sent_differs() {
-            return Ok(());
+        if !witness.is_confirmed() {
+            self.merge.set_counts(witness.confirm().await?);
         }
-        self.merge.set_counts(witness.confirm().await?);
         if self.merge.sent_differs() && witness.has_code().await? {
             self.merge.forget_counts();
         }

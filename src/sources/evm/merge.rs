@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::descent::{Absorbed, Descent, Fault, PageAsk};
 use super::discovery::{Candidate, Window};
-use super::sent::{self, Counts, Follows, Sent, SentCount};
+use super::sent::{self, Follows, SentCount, SentNonce, SentTotals};
 use super::subject::Subject;
 use crate::decode::evm::{Account, NativeMove, Word};
 use crate::domain::{Doubts, Height, Units, UnixSeconds};
@@ -23,7 +23,7 @@ pub(super) struct Row {
     pub(super) block: Height,
     pub(super) index: Option<u32>,
     pub(super) time: Option<UnixSeconds>,
-    pub(super) sent: Sent,
+    pub(super) sent: SentNonce,
     pub(super) what: What,
 }
 
@@ -175,7 +175,7 @@ pub(super) struct Merge {
     lists: Vec<Descent>,
     /// The wallet was seen to send transactions itself: it is no contract.
     sends: bool,
-    /// Where the first list has all that the wallet sent.
+    /// The sent count, where the first list has all that the wallet sent.
     sent: Option<SentCount>,
 }
 
@@ -250,7 +250,7 @@ impl Merge {
     }
 
     /// Holds what the wallet sent against the chain's counts, from here on.
-    pub(super) fn set_counts(&mut self, counts: Counts) {
+    pub(super) fn set_counts(&mut self, counts: SentTotals) {
         self.sent.get_or_insert_default().set_counts(counts);
     }
 
@@ -272,18 +272,18 @@ impl Merge {
 
     fn sent_rows(&self) -> impl Iterator<Item = &Row> {
         let rows = self.lists.first().map_or(&[][..], Descent::rows);
-        rows.iter().filter(|row| row.sent != Sent::No)
+        rows.iter().filter(|row| row.sent != SentNonce::No)
     }
 
     fn is_unnumbered(&self) -> bool {
-        self.sent_rows().any(|row| row.sent == Sent::Unnumbered)
+        self.sent_rows().any(|row| row.sent == SentNonce::Unnumbered)
     }
 
     fn nonces(&self, is_wanted: impl Fn(Height) -> bool) -> Vec<u64> {
         let wanted = self.sent_rows().filter(|row| is_wanted(row.block));
         let nonces = wanted.filter_map(|row| match row.sent {
-            Sent::Nonce(nonce) => Some(nonce),
-            Sent::No | Sent::Unnumbered => None,
+            SentNonce::Nonce(nonce) => Some(nonce),
+            SentNonce::No | SentNonce::Unnumbered => None,
         });
         nonces.collect()
     }
@@ -357,7 +357,7 @@ mod tests {
             block: 100 - u64::from(*id),
             index: None,
             time: None,
-            sent: Sent::No,
+            sent: SentNonce::No,
             what: What::Nothing,
         };
         ids.iter().map(row).collect()

@@ -6,7 +6,7 @@
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::sent::Counts;
+use super::sent::SentTotals;
 use super::subject::Subject;
 use super::wire;
 use crate::domain::Height;
@@ -27,11 +27,19 @@ pub(super) struct SentWitness {
     range: (Height, Height),
     /// Two answers agree on the counts, or no more can be had.
     is_confirmed: bool,
+    has_code: Option<bool>,
 }
 
 impl SentWitness {
     pub(super) fn new(nodes: Pool, subject: &Subject, lane: Lane, range: (Height, Height)) -> Self {
-        Self { nodes, wallet: wire::hex(&subject.wallet), lane, range, is_confirmed: false }
+        Self {
+            nodes,
+            wallet: wire::hex(&subject.wallet),
+            lane,
+            range,
+            is_confirmed: false,
+            has_code: None,
+        }
     }
 
     pub(super) fn set_high(&mut self, high: Height) {
@@ -43,7 +51,7 @@ impl SentWitness {
     }
 
     /// The first answer.
-    pub(super) async fn counts(&self) -> Result<Counts, UpstreamError> {
+    pub(super) async fn counts(&self) -> Result<SentTotals, UpstreamError> {
         let mut last = None;
         for endpoint in self.endpoints() {
             match self.ask(endpoint).await {
@@ -56,7 +64,7 @@ impl SentWitness {
     }
 
     /// What two answers agree on, of two endpoints where there are some.
-    pub(super) async fn confirm(&mut self) -> Result<Counts, UpstreamError> {
+    pub(super) async fn confirm(&mut self) -> Result<SentTotals, UpstreamError> {
         self.is_confirmed = true;
         let (mut seen, mut last) = (Vec::new(), None);
         for endpoint in self.endpoints() {
@@ -66,10 +74,11 @@ impl SentWitness {
             }
         }
         // One that is alone with what it keeps answers twice.
-        let alone = [Counts::top as fn(&Counts) -> Option<u64>, Counts::bottom].map(|of| {
-            let mut known = seen.iter().filter(|(_, counts)| of(counts).is_some());
-            known.next().filter(|_| known.next().is_none()).map(|(endpoint, _)| *endpoint)
-        });
+        let alone =
+            [SentTotals::top as fn(&SentTotals) -> Option<u64>, SentTotals::bottom].map(|of| {
+                let mut known = seen.iter().filter(|(_, counts)| of(counts).is_some());
+                known.next().filter(|_| known.next().is_none()).map(|(endpoint, _)| *endpoint)
+            });
         if let Some(endpoint) = alone.into_iter().flatten().next() {
             seen.push((endpoint, self.ask(endpoint).await?));
         }
@@ -78,11 +87,14 @@ impl SentWitness {
         }
         let tops: Vec<u64> = seen.iter().filter_map(|(_, counts)| counts.top).collect();
         let bottoms: Vec<u64> = seen.iter().filter_map(|(_, counts)| counts.bottom).collect();
-        Ok(self.with_start(Counts { top: agreed(&tops), bottom: agreed(&bottoms) }))
+        Ok(self.with_start(SentTotals { top: agreed(&tops), bottom: agreed(&bottoms) }))
     }
 
     /// Two answers show code at the address.
-    pub(super) async fn has_code(&self) -> Result<bool, UpstreamError> {
+    pub(super) async fn has_code(&mut self) -> Result<bool, UpstreamError> {
+        if let Some(known) = self.has_code {
+            return Ok(known);
+        }
         let (mut options, mut shown) = (CallOptions::new(self.lane.clone()), 0);
         for _ in 0..ANSWERS {
             let params = json!([self.wallet, "latest"]);
@@ -90,12 +102,13 @@ impl SentWitness {
             shown += usize::from(is_code(&answer.result));
             options.avoid = Some(answer.endpoint);
         }
+        self.has_code = Some(shown == ANSWERS);
         Ok(shown == ANSWERS)
     }
 
     /// Below the first block nothing was sent.
-    fn with_start(&self, counts: Counts) -> Counts {
-        if self.range.0 == 0 { Counts { bottom: Some(0), ..counts } } else { counts }
+    fn with_start(&self, counts: SentTotals) -> SentTotals {
+        if self.range.0 == 0 { SentTotals { bottom: Some(0), ..counts } } else { counts }
     }
 
     fn endpoints(&self) -> Vec<EndpointId> {
@@ -103,7 +116,7 @@ impl SentWitness {
     }
 
     /// Both counts of one endpoint, in one request. What it does not keep is unknown.
-    async fn ask(&self, endpoint: EndpointId) -> Result<Counts, UpstreamError> {
+    async fn ask(&self, endpoint: EndpointId) -> Result<SentTotals, UpstreamError> {
         let (low, high) = self.range;
         let below = low.checked_sub(1);
         let calls: Vec<Call> =
@@ -120,7 +133,7 @@ impl SentWitness {
         let mut counts = counts.into_iter();
         let top = counts.next().flatten();
         let bottom = counts.next().flatten();
-        Ok(Counts { top, bottom })
+        Ok(SentTotals { top, bottom })
     }
 
     fn call(&self, at: Height) -> Call {
@@ -134,10 +147,10 @@ fn is_code(answer: &RawValue) -> bool {
 }
 
 /// No endpoint shows the counts; an error where one may do so later.
-fn none_or(last: Option<UpstreamError>) -> Result<Counts, UpstreamError> {
+fn none_or(last: Option<UpstreamError>) -> Result<SentTotals, UpstreamError> {
     match last {
         Some(error) if !error.is_final() => Err(error),
-        Some(_) | None => Ok(Counts::default()),
+        Some(_) | None => Ok(SentTotals::default()),
     }
 }
 

@@ -118,10 +118,10 @@ impl Windows {
 
 /// A transaction that a search gave, and what it showed of it: itself, that tokens left the wallet,
 /// that they came to it.
-type Part = (Height, Word, Shown);
+type FoundPart = (Height, Word, LogShown);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Shown {
+enum LogShown {
     Itself,
     Gave,
     Got,
@@ -131,7 +131,7 @@ enum Shown {
 #[derive(Debug)]
 struct Tally {
     window: Window,
-    votes: RangeVotes<Part, Option<EndpointId>>,
+    votes: RangeVotes<FoundPart, Option<EndpointId>>,
     /// The endpoint wants a smaller window, of so many blocks where it says so; 0: it does not.
     too_much: Option<u64>,
 }
@@ -157,9 +157,9 @@ impl Tally {
     fn absorb(&mut self, rows: &[Row], by: Option<EndpointId>) -> bool {
         let parts = rows.iter().flat_map(|row| {
             let shown = [
-                Some(Shown::Itself),
-                row.seen.gave.then_some(Shown::Gave),
-                row.seen.got.then_some(Shown::Got),
+                Some(LogShown::Itself),
+                row.seen.gave.then_some(LogShown::Gave),
+                row.seen.got.then_some(LogShown::Got),
             ];
             shown.into_iter().flatten().map(move |shown| (row.at, row.id, shown))
         });
@@ -174,8 +174,8 @@ impl Tally {
         let mut found: BTreeMap<(Height, Word), Seen> = BTreeMap::new();
         for (height, id, shown) in self.votes.into_known() {
             let seen = found.entry((height, id)).or_default();
-            seen.gave |= shown == Shown::Gave;
-            seen.got |= shown == Shown::Got;
+            seen.gave |= shown == LogShown::Gave;
+            seen.got |= shown == LogShown::Got;
         }
         let row = |((at, id), seen)| Row { id, at, height: Some(at), seen };
         (Found::Rows(found.into_iter().map(row).collect()), is_confirmed)
