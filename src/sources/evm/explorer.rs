@@ -180,17 +180,16 @@ impl ExplorerLister {
         }
     }
 
-    /// Where the list lacks what the chain counts, a second answer is asked for, and whether the
-    /// count is one of transactions.
+    /// Where the list lacks what the chain counts: whether the count is one of transactions, and
+    /// what a second answer says.
     async fn look_at_counts(&mut self) -> Result<(), UpstreamError> {
         let Some(witness) = self.witness.as_mut().filter(|_| self.merge.sent_differs()) else {
             return Ok(());
         };
-        if !witness.is_confirmed() {
-            self.merge.set_counts(witness.confirm().await?);
-        }
-        if self.merge.sent_differs() && witness.has_code().await? {
+        if witness.has_code().await? {
             self.merge.forget_counts();
+        } else if !witness.is_confirmed() {
+            self.merge.set_counts(witness.confirm().await?);
         }
         Ok(())
     }

@@ -50,10 +50,10 @@ impl SentWitness {
         self.is_confirmed
     }
 
-    /// The first answer.
+    /// The first answer: of any endpoint, else of one after the other.
     pub(super) async fn counts(&self) -> Result<SentTotals, UpstreamError> {
         let mut last = None;
-        for endpoint in self.endpoints() {
+        for endpoint in [None].into_iter().chain(self.endpoints().into_iter().map(Some)) {
             match self.ask(endpoint).await {
                 Ok(counts) if counts.top.is_some() => return Ok(self.with_start(counts)),
                 Ok(_) => {}
@@ -68,7 +68,7 @@ impl SentWitness {
         self.is_confirmed = true;
         let (mut seen, mut last) = (Vec::new(), None);
         for endpoint in self.endpoints() {
-            match self.ask(endpoint).await {
+            match self.ask(Some(endpoint)).await {
                 Ok(counts) => seen.push((endpoint, counts)),
                 Err(error) => last = Some(error),
             }
@@ -80,7 +80,7 @@ impl SentWitness {
                 known.next().filter(|_| known.next().is_none()).map(|(endpoint, _)| *endpoint)
             });
         if let Some(endpoint) = alone.into_iter().flatten().next() {
-            seen.push((endpoint, self.ask(endpoint).await?));
+            seen.push((endpoint, self.ask(Some(endpoint)).await?));
         }
         if seen.is_empty() {
             return none_or(last);
@@ -116,12 +116,12 @@ impl SentWitness {
     }
 
     /// Both counts of one endpoint, in one request. What it does not keep is unknown.
-    async fn ask(&self, endpoint: EndpointId) -> Result<SentTotals, UpstreamError> {
+    async fn ask(&self, on: Option<EndpointId>) -> Result<SentTotals, UpstreamError> {
         let (low, high) = self.range;
         let below = low.checked_sub(1);
         let calls: Vec<Call> =
             [Some(high), below].into_iter().flatten().map(|at| self.call(at)).collect();
-        let options = CallOptions { on: Some(endpoint), ..CallOptions::new(self.lane.clone()) };
+        let options = CallOptions { on, ..CallOptions::new(self.lane.clone()) };
         let mut counts = Vec::new();
         for answer in self.nodes.batch(&calls, &options).await {
             counts.push(match answer {
