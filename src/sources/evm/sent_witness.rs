@@ -60,7 +60,7 @@ impl SentWitness {
                 Err(error) => last = Some(error),
             }
         }
-        none_or(last)
+        none_or(last).map(|none| self.with_start(none))
     }
 
     /// What two answers agree on, of two endpoints where there are some.
