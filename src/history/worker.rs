@@ -382,12 +382,11 @@ impl Worker {
         high: Height,
     ) -> Result<(), IngestError> {
         let fits = |pump: &Pump| pump.low == low && pump.next_high == Some(high);
-        let at = match self.pumps.iter().position(fits) {
-            Some(at) => at,
-            None => {
-                let another = self.second_way(record, low);
-                self.open(record, Gap { low, high, resume: None }, false, another).await?
-            }
+        let at = if let Some(at) = self.pumps.iter().position(fits) {
+            at
+        } else {
+            let another = self.second_way(record, low);
+            self.open(record, Gap { low, high, resume: None }, false, another).await?
         };
         let fetched = match self.fetch(at).await {
             Ok(Some(fetched)) => fetched,

@@ -74,11 +74,11 @@ impl SentWitness {
             }
         }
         // One that is alone with what it keeps answers twice.
-        let alone =
-            [SentTotals::top as fn(&SentTotals) -> Option<u64>, SentTotals::bottom].map(|of| {
-                let mut known = seen.iter().filter(|(_, counts)| of(counts).is_some());
-                known.next().filter(|_| known.next().is_none()).map(|(endpoint, _)| *endpoint)
-            });
+        let ends: [fn(&SentTotals) -> Option<u64>; 2] = [SentTotals::top, SentTotals::bottom];
+        let alone = ends.map(|of| {
+            let mut known = seen.iter().filter(|(_, counts)| of(counts).is_some());
+            known.next().filter(|_| known.next().is_none()).map(|(endpoint, _)| *endpoint)
+        });
         if let Some(endpoint) = alone.into_iter().flatten().next() {
             seen.push((endpoint, self.ask(Some(endpoint)).await?));
         }
