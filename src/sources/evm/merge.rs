@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::descent::{Absorbed, Descent, Fault, PageAsk};
 use super::discovery::{Candidate, Window};
+use super::receipts::TokenTransfer;
 use super::subject::Subject;
 use crate::decode::evm::{Account, NativeMove, Word};
 use crate::domain::{Doubts, Height, Units, UnixSeconds};
@@ -267,6 +268,7 @@ impl Merge {
             skipped: 0,
             doubts: Doubts::NONE,
         };
+        let shown = TokenTransfer { wallet: subject.wallet, is_logged: false };
         for ((block, hash), sight) in sights {
             match sight.verdict(subject, calls_until.is_none() && !self.sends) {
                 Verdict::Candidate => window.found.push(Candidate {
@@ -276,6 +278,7 @@ impl Merge {
                     time: sight.time,
                     whole: None,
                     sent: sight.is_sent(subject),
+                    transfer: sight.has_token.then_some(shown),
                     calls: calls_until
                         .is_some_and(|until| block <= until)
                         .then(|| sight.inner_calls()),
