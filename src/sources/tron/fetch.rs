@@ -84,8 +84,8 @@ impl TronSource {
         if wire::is_empty(&reply.body) {
             return Ok(Fetched::Missing);
         }
-        let info = (reply.body.as_slice(), reply.endpoint);
-        self.joined(id, (&sent.json, wallet, &seen), info, options).await
+        let listed = (sent.json.as_str(), wallet, &seen);
+        self.joined(id, listed, (&reply.body, reply.endpoint), options).await
     }
 
     /// A transaction and its info; `Fetched::Missing` where that lacks what the list shows.
