@@ -83,6 +83,7 @@ mod shared_faults;
 mod sim;
 mod site;
 mod solana_pages;
+mod solana_proof;
 mod solana_source;
 mod store;
 mod store_files;

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 
 use super::SolanaSource;
+use super::existence::Existence;
 use super::fetch::{Fetched, Page, PageRequest};
 use super::hint::{hint, resume};
 use super::list::{Absorbed, Entry, Kind, List};
@@ -32,6 +33,8 @@ pub(super) enum ListEvent {
     Fetched(Result<Vec<Fetched>, UpstreamError>),
     /// The first block kept by the endpoints that reported the ends of these lists.
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
+    /// Whether the account exists.
+    Exists(Result<bool, UpstreamError>),
 }
 
 /// Reads one gap.
@@ -47,11 +50,15 @@ pub(super) struct ListReader {
     without_lists: Option<EndpointId>,
     /// What the reading cannot establish.
     doubts: Doubts,
+    /// Of the wallet, where its list is empty.
+    existence: Existence,
     listings: Vec<Listing>,
     listed: HashSet<[u8; 32]>,
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
+    /// Listed transactions so far that no endpoint gives.
+    missing: usize,
     prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
@@ -79,6 +86,7 @@ impl ListReader {
             wallet,
             phase: Phase::Opening,
             doubts: Doubts::NONE,
+            existence: Existence::Open,
             options: CallOptions::new(request.lane.clone()),
             head_by: None,
             without_lists: None,
@@ -86,6 +94,7 @@ impl ListReader {
             listed: HashSet::new(),
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
+            missing: 0,
             prefetcher: Prefetcher::new(&source.inner.readers),
             chunk_min: 1,
             tip: None,
@@ -153,6 +162,7 @@ impl ListReader {
             return Err(error);
         }
         (self.phase, self.doubts) = (Phase::Opening, Doubts::NONE);
+        self.existence = Existence::Open;
         self.listings.clear();
         self.listed.clear();
         self.news.clear();
@@ -266,8 +276,15 @@ impl ListReader {
             if tries < self.source.inner.limits.missing_tries_max {
                 return Ok(());
             }
-            let last = "a listed transaction is given by no node".to_owned();
-            return Err(UpstreamError::Unavailable { attempts: tries, last });
+            self.missing += 1;
+            if self.missing > self.source.inner.limits.missing_max {
+                let last = "many listed transactions are given by no endpoint".to_owned();
+                return Err(UpstreamError::Unavailable { attempts: tries, last });
+            }
+            let (slot, id) = (entry.slot, entry.id);
+            tracing::warn!(slot, %id, "no endpoint gives a listed transaction");
+            self.timeline.lose(slot, id);
+            return Ok(());
         };
         for account in tx.closed_token_accounts(&self.wallet) {
             let known = self.known.get(&account);
@@ -325,6 +342,24 @@ impl ListReader {
                 listing.prove(first, self.request.low, others);
             }
         }
+    }
+
+    /// The wallet's list has ended without any entry, and all below is wanted.
+    fn is_nothing_listed(&self) -> bool {
+        let is_empty = |wallet: &Listing| wallet.list.has_ended() && wallet.list.lowest().is_none();
+        self.request.low == 0 && self.listings.first().is_some_and(is_empty)
+    }
+
+    fn ask_existence(&mut self) {
+        if self.existence != Existence::Open || !self.is_nothing_listed() {
+            return;
+        }
+        self.existence = Existence::Asked;
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let wallet = self.request.wallet;
+        self.prefetcher.push(Box::pin(async move {
+            ListEvent::Exists(source.exists(wallet, &options).await)
+        }));
     }
 
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
@@ -411,7 +446,7 @@ impl ListReader {
     }
 
     fn chunk(&mut self, ready: Ready) -> RawChunk {
-        let Ready { low, high, txs } = ready;
+        let Ready { low, high, txs, missing } = ready;
         self.prefetcher.count_delivered(txs.len());
         for listing in &self.listings {
             if listing.list.kind == Kind::Account && listing.is_whole() && !listing.is_reported {
@@ -439,7 +474,7 @@ impl ListReader {
             txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
             resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
             proof: Proof::of(Way::Signatures).with(self.doubts),
-            missing: Vec::new(),
+            missing,
             accounts,
             tip: self.tip.take(),
         }
@@ -466,6 +501,7 @@ impl PrefetchReader for ListReader {
         self.ask_pages(urgency);
         self.ask_transactions(urgency);
         self.ask_proofs();
+        self.ask_existence();
     }
 
     fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
@@ -497,6 +533,13 @@ impl PrefetchReader for ListReader {
                 }
             }
             ListEvent::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
+            ListEvent::Exists(exists) => {
+                let exists = exists?;
+                self.existence = Existence::Known(exists);
+                if exists {
+                    self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+                }
+            }
         }
         Ok(())
     }
@@ -509,6 +552,10 @@ impl PrefetchReader for ListReader {
             skipped_max: limits.skipped_max,
         };
         if matches!(self.phase, Phase::Opening | Phase::Ended) {
+            return Ok(None);
+        }
+        let is_known = matches!(self.existence, Existence::Known(_));
+        if self.is_nothing_listed() && !is_known {
             return Ok(None);
         }
         let frontier = self.frontier();

@@ -6,6 +6,7 @@ mod activity;
 mod balances;
 mod blocks;
 mod end_check;
+mod existence;
 mod fetch;
 mod full_pages;
 mod hint;
