@@ -9,6 +9,7 @@ mod end_check;
 mod fetch;
 mod full_pages;
 mod hint;
+mod late;
 mod limits;
 mod list;
 mod list_reader;
