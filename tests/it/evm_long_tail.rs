@@ -382,6 +382,33 @@ fn what_was_unwrapped_after_the_wallet_gave_is_its_pay() {
     case(later).to(router).unknown().gives(&[('s', AAA, 500, None)]);
 }
 
+/// One unwrap by the called contract is the pay only for the calls that are known to pay out whole.
+#[test]
+fn one_unwrap_is_the_pay_of_the_calls_that_pay_out_whole() {
+    let maestro = account("80a64c6d7f12c47b7c66c5b4e20e72bc1fcd5d9e");
+    let sold = |selector, more: &[Log]| {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, maestro));
+        logs.push(unwrap(maestro, 100));
+        logs.extend_from_slice(more);
+        let mut sold = case(logs).to(maestro).unknown();
+        sold.tx.selector = Some(selector);
+        sold
+    };
+    let by_interface = [0x79, 0x1a, 0xc9, 0x47];
+    sold(by_interface, &[]).gives(&[('s', AAA, 500, Some(100))]);
+    sold([1, 2, 3, 4], &[]).gives(&[('s', AAA, 500, None)]);
+    // Another contract unwrapped too: which of both paid is not shown.
+    sold(by_interface, &[unwrap(OTHER, 7)]).gives(&[('s', AAA, 500, None)]);
+    // A commission out of what was bought.
+    let commission = log(
+        maestro,
+        "CommissionToTokenRecord(address,uint256,address)",
+        &[],
+        &[word(weth()), number(1), word(OTHER)],
+    );
+    sold(by_interface, &[commission]).gives(&[('s', AAA, 500, None)]);
+}
+
 #[test]
 fn a_contract_that_pays_out_whole_may_leave_unwrapping_to_others() {
     let through = |to| {
