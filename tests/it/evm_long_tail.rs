@@ -198,6 +198,20 @@ fn principal_and_yield_tokens_are_bought_at_their_market() {
     ]);
     let yielding = yielding.to(pendle);
     yielding.gives(&[('s', AAA, 20, None), ('b', BBB, 510, None)]);
+    // Sold: the yield's own contract takes and burns it; its amount is negative in the event.
+    let negative = |amount: u64| (!Units::from(amount - 1)).to_be_bytes::<32>();
+    let sold = case(vec![
+        transfer(BBB, WALLET, BBB, 510),
+        transfer(BBB, BBB, ZERO, 510),
+        transfer(AAA, yields, WALLET, 20),
+        log(
+            ROUTER,
+            "SwapYtAndToken(address,address,address,address,int256,int256,uint256)",
+            &[word(WALLET), word(market), word(AAA)],
+            &[word(WALLET), negative(510), number(20), number(20)],
+        ),
+    ]);
+    sold.to(pendle).gives(&[('s', BBB, 510, None), ('b', AAA, 20, None)]);
 }
 
 /// The curve burns what it takes. Of its event the hash alone is known.
@@ -205,7 +219,7 @@ fn principal_and_yield_tokens_are_bought_at_their_market() {
 fn a_curve_may_burn_what_is_sold() {
     let topic = "9ed992203b5a631f0a9d0b8341fde3c68a998a2ac413d72a34213bd77d4b1814";
     let topic = hex::decode(topic).unwrap().try_into().unwrap();
-    let said = Log { address: POOL, topics: vec![topic], data: vec![] };
+    let said = Log { address: POOL, topics: vec![topic], data: [number(500), number(7)].concat() };
     let sold = case(vec![transfer(AAA, WALLET, ZERO, 500), transfer(BBB, POOL, WALLET, 7), said]);
     sold.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
     sold.venues(&["Swarm", "Swarm"]);
