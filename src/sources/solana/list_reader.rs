@@ -10,6 +10,7 @@ use super::SolanaSource;
 use super::existence::Existence;
 use super::fetch::{Fetched, Page, PageRequest};
 use super::hint::{hint, resume};
+use super::late::LateEntries;
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
@@ -59,6 +60,7 @@ pub(super) struct ListReader {
     timeline: Timeline,
     /// Listed transactions so far that no endpoint gives.
     missing: usize,
+    late: LateEntries,
     prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
@@ -95,6 +97,7 @@ impl ListReader {
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
             missing: 0,
+            late: LateEntries::default(),
             prefetcher: Prefetcher::new(&source.inner.readers),
             chunk_min: 1,
             tip: None,
@@ -165,6 +168,7 @@ impl ListReader {
         self.existence = Existence::Open;
         self.listings.clear();
         self.listed.clear();
+        self.late = LateEntries::default();
         self.news.clear();
         self.prefetcher.cancel_all();
         self.begin();
@@ -220,6 +224,9 @@ impl ListReader {
                 let [_, previous] = listing.answered_by;
                 listing.answered_by = [previous, Some(by)];
                 self.timeline.add(entries, is_wallets);
+                if listing.is_late {
+                    self.late.add(entries, self.timeline.next_high());
+                }
                 Ok(())
             }
             Absorbed::Miss => {
@@ -271,8 +278,12 @@ impl ListReader {
         entry: Entry,
         tx: Option<(Box<Transaction>, UnixSeconds)>,
     ) -> Result<(), UpstreamError> {
+        let is_late = self.late.is_in_flight(&entry.id);
         let Some((tx, time)) = tx else {
-            let tries = self.timeline.put_back(entry.slot, entry.id);
+            let tries = match is_late {
+                true => self.late.put_back(entry),
+                false => self.timeline.put_back(entry.slot, entry.id),
+            };
             if tries < self.source.inner.limits.missing_tries_max {
                 return Ok(());
             }
@@ -289,17 +300,35 @@ impl ListReader {
         for account in tx.closed_token_accounts(&self.wallet) {
             let known = self.known.get(&account);
             // Its list was read to an end above this slot: this close is not in it.
-            if known.is_some_and(|known| known.oldest.is_some_and(|oldest| oldest > entry.slot)) {
-                continue;
-            }
-            if !self.listed.contains(&account) {
-                self.list_account(account, entry.slot);
-                let closed = SourceAccount { account, amount: None, oldest: None };
-                self.news.entry(account).or_insert(closed);
+            if known.is_none_or(|known| known.oldest.is_none_or(|oldest| oldest <= entry.slot)) {
+                self.list_closed(account, entry.slot, false);
             }
         }
-        self.timeline.put(entry.slot, entry.id, tx, time);
+        // Neither open at the head nor closed in a transaction above: another authority closed them.
+        for account in tx.held_token_accounts(&self.wallet) {
+            if !self.known.contains_key(&account) {
+                self.list_closed(account, entry.slot, true);
+            }
+        }
+        match is_late {
+            true => self.late.put(&entry.id, (tx, time)),
+            false => self.timeline.put(entry.slot, entry.id, tx, time),
+        }
         Ok(())
+    }
+
+    /// Lists an account that was found in a transaction and is closed by now. `is_late`: entries above
+    /// that transaction are of the wallet too.
+    fn list_closed(&mut self, account: [u8; 32], slot: Height, is_late: bool) {
+        if self.listed.contains(&account) {
+            return;
+        }
+        self.list_account(account, slot.min(self.timeline.next_high()));
+        if let Some(listing) = self.listings.last_mut() {
+            listing.is_late = is_late;
+        }
+        let closed = SourceAccount { account, amount: None, oldest: None };
+        self.news.entry(account).or_insert(closed);
     }
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
@@ -423,18 +452,34 @@ impl ListReader {
             if entries.is_empty() {
                 return;
             }
-            // The newest is delivered first.
-            let rank = entries.first().map_or(0, |entry| u64::MAX - entry.slot);
-            let (source, mut options) = (self.source.clone(), self.options.clone());
-            options.lane = options.lane.ranked(rank);
-            let pause = self.source.inner.limits.missing_pause * tries;
-            self.prefetcher.push(Box::pin(async move {
-                if !pause.is_zero() {
-                    sleep(pause).await;
-                }
-                ListEvent::Fetched(source.transactions(entries, options).await)
-            }));
+            self.push_transactions(entries, tries);
         }
+    }
+
+    /// Requests what is late: nothing is delivered before it is here.
+    fn ask_late(&mut self) {
+        let batch = self.source.inner.pool.batch_size().max(1);
+        loop {
+            let (entries, retries) = self.late.take(batch);
+            if entries.is_empty() {
+                return;
+            }
+            self.push_transactions(entries, retries);
+        }
+    }
+
+    fn push_transactions(&mut self, entries: Vec<Entry>, retries: u32) {
+        // The newest is delivered first.
+        let rank = entries.first().map_or(0, |entry| u64::MAX - entry.slot);
+        let (source, mut options) = (self.source.clone(), self.options.clone());
+        options.lane = options.lane.ranked(rank);
+        let pause = self.source.inner.limits.missing_pause * retries;
+        self.prefetcher.push(Box::pin(async move {
+            if !pause.is_zero() {
+                sleep(pause).await;
+            }
+            ListEvent::Fetched(source.transactions(entries, options).await)
+        }));
     }
 
     /// The first height that can be had, where lower ones are wanted and no node keeps them.
@@ -471,7 +516,8 @@ impl ListReader {
         RawChunk {
             low,
             high,
-            txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
+            txs: raw(txs),
+            late: raw(self.late.take_ready()),
             resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
             proof: Proof::of(Way::Signatures).with(self.doubts),
             missing,
@@ -500,6 +546,7 @@ impl PrefetchReader for ListReader {
         }
         self.ask_pages(urgency);
         self.ask_transactions(urgency);
+        self.ask_late();
         self.ask_proofs();
         self.ask_existence();
     }
@@ -551,7 +598,7 @@ impl PrefetchReader for ListReader {
             chunk_max: limits.chunk_max,
             skipped_max: limits.skipped_max,
         };
-        if matches!(self.phase, Phase::Opening | Phase::Ended) {
+        if matches!(self.phase, Phase::Opening | Phase::Ended) || self.late.is_open() {
             return Ok(None);
         }
         let is_known = matches!(self.existence, Existence::Known(_));
@@ -572,6 +619,10 @@ impl PrefetchReader for ListReader {
         }
         Ok(Some(self.chunk(ready)))
     }
+}
+
+fn raw(txs: Vec<(Box<Transaction>, UnixSeconds)>) -> Vec<RawTx> {
+    txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect()
 }
 
 fn pages(

@@ -10,6 +10,7 @@ mod existence;
 mod fetch;
 mod full_pages;
 mod hint;
+mod late;
 mod limits;
 mod list;
 mod list_reader;
