@@ -222,6 +222,9 @@ fn print_calls() {
         let nodes = counts.calls - counts.index_calls;
         let (name, index) = (way.name(), counts.index_calls);
         println!("| {name} | {transactions} | {nodes} | {index} | {least} |");
+        if std::env::args().any(|arg| arg == "--methods") {
+            println!("{} requests to nodes: {:?}", counts.node_requests, counts.by_method);
+        }
     }
 }
 

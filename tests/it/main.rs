@@ -82,6 +82,7 @@ mod shared;
 mod shared_faults;
 mod sim;
 mod site;
+mod solana_gateway;
 mod solana_pages;
 mod solana_source;
 mod store;

@@ -8,10 +8,12 @@ use tokio::time::sleep;
 
 use super::SolanaSource;
 use super::fetch::{Fetched, Page, PageRequest};
+use super::gateway::Owned;
 use super::hint::{hint, resume};
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
+use super::owned::OwnedState;
 use super::timeline::{Ready, Sizes, Timeline};
 use super::wire::Balance;
 use crate::decode::solana::Transaction;
@@ -32,15 +34,18 @@ pub(super) enum ListEvent {
     Fetched(Result<Vec<Fetched>, UpstreamError>),
     /// The first block kept by the endpoints that reported the ends of these lists.
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
+    /// What a gateway names, and what nodes return of it.
+    Owned(Result<Vec<Owned>, UpstreamError>),
+    OwnedFetched(Result<Vec<Fetched>, UpstreamError>),
 }
 
 /// Reads one gap.
 pub(super) struct ListReader {
-    source: SolanaSource,
-    request: GapRequest,
+    pub(super) source: SolanaSource,
+    pub(super) request: GapRequest,
     wallet: [u8; 32],
     phase: Phase,
-    options: CallOptions,
+    pub(super) options: CallOptions,
     /// The endpoint that reported the head, for the first pages.
     head_by: Option<EndpointId>,
     /// One that reports heads and does not list.
@@ -51,8 +56,9 @@ pub(super) struct ListReader {
     listed: HashSet<[u8; 32]>,
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
-    timeline: Timeline,
-    prefetcher: Prefetcher<ListEvent>,
+    pub(super) timeline: Timeline,
+    pub(super) owned: OwnedState,
+    pub(super) prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
     /// Delivered with the first chunk.
@@ -86,6 +92,7 @@ impl ListReader {
             listed: HashSet::new(),
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
+            owned: OwnedState::Done,
             prefetcher: Prefetcher::new(&source.inner.readers),
             chunk_min: 1,
             tip: None,
@@ -123,6 +130,7 @@ impl ListReader {
         self.phase = Phase::Reading;
         self.listings.push(Listing::new(self.wallet, wallet));
         self.listed.insert(self.wallet);
+        self.ask_owned(high);
         if self.request.high.is_some() {
             let wanted = |known: &&SourceAccount| known.oldest.is_none_or(|oldest| oldest <= high);
             let accounts: Vec<[u8; 32]> =
@@ -256,7 +264,7 @@ impl ListReader {
         self.torn(number, error)
     }
 
-    fn fetched(
+    pub(super) fn fetched(
         &mut self,
         entry: Entry,
         tx: Option<(Box<Transaction>, UnixSeconds)>,
@@ -287,6 +295,13 @@ impl ListReader {
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
     fn frontier(&self) -> Option<Height> {
+        match self.owned {
+            OwnedState::Done => self.lists_frontier(),
+            OwnedState::InFlight | OwnedState::Listed(_) => Some(self.timeline.next_high()),
+        }
+    }
+
+    pub(super) fn lists_frontier(&self) -> Option<Height> {
         self.listings.iter().filter_map(|listing| listing.frontier(self.request.low)).max()
     }
 
@@ -329,7 +344,7 @@ impl ListReader {
 
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
     fn ask_pages(&mut self, urgency: Urgency) {
-        let frontier = self.frontier();
+        let frontier = self.lists_frontier();
         let ahead =
             if self.prefetcher.is_eager() { self.source.inner.limits.list_ahead_max } else { 1 };
         let room = urgency == Urgency::Stalled || self.timeline.wants_entries(frontier, ahead);
@@ -403,7 +418,7 @@ impl ListReader {
     }
 
     /// The first height that can be had, where lower ones are wanted and no node keeps them.
-    fn cut_at(&self, frontier: Option<Height>) -> Option<Height> {
+    pub(super) fn cut_at(&self, frontier: Option<Height>) -> Option<Height> {
         let frontier = frontier?;
         let low = self.request.low;
         let is_cut = self.listings.iter().any(|one| one.cut(low) == Some(frontier));
@@ -466,6 +481,7 @@ impl PrefetchReader for ListReader {
         self.ask_pages(urgency);
         self.ask_transactions(urgency);
         self.ask_proofs();
+        self.fetch_owned();
     }
 
     fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
@@ -497,6 +513,13 @@ impl PrefetchReader for ListReader {
                 }
             }
             ListEvent::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
+            ListEvent::Owned(Ok(found)) => {
+                let entries = found.into_iter().map(|(_, entry)| entry).collect();
+                self.owned = OwnedState::Listed(entries);
+                self.fetch_owned();
+            }
+            ListEvent::Owned(Err(error)) => self.owned_fetched(Err(error))?,
+            ListEvent::OwnedFetched(fetched) => self.owned_fetched(fetched)?,
         }
         Ok(())
     }

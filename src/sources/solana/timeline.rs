@@ -80,6 +80,11 @@ impl Timeline {
         }
     }
 
+    /// Whether a list named it, and it is not delivered yet.
+    pub(super) fn has(&mut self, entry: &Entry) -> bool {
+        self.planned.get_mut(&(Reverse(entry.slot), entry.id)).is_some()
+    }
+
     /// Entries that wait to be asked for.
     pub(super) fn waiting(&self) -> usize {
         self.planned.len() - self.planned.under_way()

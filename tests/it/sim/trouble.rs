@@ -162,6 +162,7 @@ fn options(peer: &Peer, lies: bool, head: u64, dice: &mut Dice) {
         }
         Role::Portal(mut gateway) => {
             gateway.lag = lag;
+            gateway.ignores_filters = lies && dice.one_in(2);
             peer.node.set_options(gateway);
         }
         Role::Tron(mut node) => {
