@@ -285,15 +285,15 @@ async fn a_gateway_without_traces_gives_native_amounts_by_balances() {
 #[tokio::test(start_paused = true)]
 async fn what_a_gateway_does_not_have_yet_is_read_from_nodes() {
     let world = world("eth");
-    let lag = 1_500_000;
-    world.portal.set_options(PortalOptions { lag, ..PortalOptions::default() });
     let wallet = world.model.add_named("trader", WalletPlan::trades(300));
-    let found = world.read_by(&[Discovery::Portal, Discovery::Logs], wallet).await;
     let truth = world.truth(wallet, |_| true);
+    let end = truth[60].1;
+    let lag = world.model.head() - end;
+    world.portal.set_options(PortalOptions { lag, ..PortalOptions::default() });
+    let found = world.read_by(&[Discovery::Portal, Discovery::Logs], wallet).await;
     assert_eq!(found, truth);
-    let end = world.model.head() - lag;
     let newer = found.iter().filter(|row| row.1 > end).count();
-    assert!(newer > 10 && newer * 2 < found.len(), "{newer} of {}", found.len());
+    assert!(newer > 10, "{newer} of {}", found.len());
     let stats = world.rpc.stats();
     let receipts = usize::try_from(stats.calls_of("eth_getTransactionReceipt")).unwrap();
     assert!(receipts < newer * 3, "{receipts} receipts for {newer} rows of {}", found.len());

@@ -29,6 +29,7 @@ fn world() -> World {
     let model = SolanaModel::new(5);
     let plan = WalletPlan {
         keeper_percent: 80,
+        open_accounts: 256,
         live_every: Some(40),
         last_slot: model.head() - 2 * GAP,
         ..WalletPlan::trades(400)
@@ -91,7 +92,7 @@ async fn a_gateway_shows_trades_that_no_list_names() {
     let trades = world.trades();
     let listed = world.read(false).await;
     let missing = trades.difference(&listed).count();
-    assert!(missing > 5, "{missing} of {} are in no list", trades.len());
+    assert!(missing > 0, "{missing} of {} are in no list", trades.len());
     let found = world.read(true).await;
     assert_eq!(trades.difference(&found).count(), 0);
     assert!(listed.is_subset(&found));
@@ -149,10 +150,10 @@ async fn a_scan_sees_wallets_that_trade_by_owner_alone() {
     world.model.add_wallet(idle, WalletPlan { last_slot: slot - 2 * GAP, ..WalletPlan::trades(3) });
     let target = |wallet| ScanTarget { wallet, top: slot - 1, seen: slot - 1 };
     let targets = [target(world.wallet), target(idle)];
-    let moved = async |with_gateway| {
+    let moved = async |with_gateway: bool| {
         let scanned = world.source(with_gateway).scan(&targets, &lane()).await.unwrap();
         scanned.moved
     };
-    assert_eq!(moved(false).await, []);
+    assert!(moved(false).await.is_empty());
     assert_eq!(moved(true).await, [(world.wallet, slot)]);
 }

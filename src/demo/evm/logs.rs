@@ -36,11 +36,12 @@ pub(super) fn wallets_of(filter: &LogFilter, model: &EvmModel) -> Vec<Arc<Wallet
         let others = accounts?.into_iter().filter(|account| !is_busy(account));
         others.map(|account| model.wallet(&account)).collect()
     };
-    // Where a wallet that the chain knows is named next to others, only its history matters.
-    let known = filter.topics.iter().skip(1).flatten().flatten().filter_map(padded);
+    // Of transfers between named accounts, those that are wallets already have the histories.
+    let places: Vec<&Vec<Word>> = filter.topics.iter().skip(1).flatten().collect();
+    let accounts = places.iter().copied().flatten().filter_map(padded);
     let known: BTreeMap<Account, Arc<WalletHistory>> =
-        known.filter_map(|account| Some((account, model.known_wallet(&account)?))).collect();
-    if !known.is_empty() {
+        accounts.filter_map(|account| Some((account, model.known_wallet(&account)?))).collect();
+    if places.len() > 1 && !known.is_empty() {
         return known.into_values().collect();
     }
     let all: Vec<_> = filter.topics.iter().skip(1).filter_map(named).collect();

@@ -70,11 +70,9 @@ fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Heigh
         block.0.push(with_index(transaction));
         block.1.extend(balances.into_iter().map(with_index));
     }
-    // The last block of the range is always included.
-    let last = (low..=end).rev().find(|slot| slots::has_block(*slot)).unwrap_or(end);
-    blocks.entry(last.max(low)).or_default();
-    if last < end || end < high {
-        blocks.entry(end).or_default();
+    // The last block of the range is always included; slots without a block have no line.
+    if let Some(last) = (low..=end).rev().find(|slot| slots::has_block(*slot)) {
+        blocks.entry(last).or_default();
     }
     let line = |(slot, (transactions, balances)): (Height, (Vec<Value>, Vec<Value>))| {
         let block = json!({

@@ -26,6 +26,9 @@ use crate::sources::gateway::{lines, read_stream};
 pub(super) type Owned = ([u8; 32], Entry);
 
 const STREAM: &str = "/finalized-stream";
+/// Slots above a range that are requested too: slots without a block have no line, so that a block
+/// above the range shows that all of it was looked at.
+const SLOTS_ABOVE: Height = 64;
 
 #[derive(Deserialize)]
 struct RawBlock<'a> {
@@ -55,9 +58,9 @@ struct RawTransaction<'a> {
 #[serde(rename_all = "camelCase")]
 struct RawBalance<'a> {
     transaction_index: u32,
-    #[serde(default)]
+    #[serde(default, borrow)]
     pre_owner: Option<&'a str>,
-    #[serde(default)]
+    #[serde(default, borrow)]
     post_owner: Option<&'a str>,
 }
 
@@ -104,16 +107,17 @@ impl SolanaSource {
         let names: Vec<&String> = owners.keys().collect();
         let (mut found, mut next) = (Vec::new(), low);
         for _ in 0..self.inner.limits.gateway_answers_max {
-            let body = query(&names, (next, high)).to_string().into();
+            let range = (next, high.saturating_add(SLOTS_ABOVE));
+            let body = query(&names, range).to_string().into();
             let path = STREAM.to_owned();
             let ask = Ask { name: STREAM, path, query: Vec::new(), body: Some(body) };
             let reply = gateway.ask(&ask, read_stream, &options).await?;
-            let read = read(&reply.body, &owners, (next, high));
+            let read = read(&reply.body, &owners, range);
             let (last, more) = read.ok_or_else(|| UpstreamError::Malformed {
                 endpoint: gateway.label(reply.endpoint),
                 what: "blocks are not those asked for".to_owned(),
             })?;
-            found.extend(more);
+            found.extend(more.into_iter().filter(|(_, entry)| entry.slot <= high));
             if last >= high {
                 return Ok(found);
             }

@@ -3,7 +3,6 @@
 use super::fetch::Fetched;
 use super::list::Entry;
 use super::list_reader::{ListEvent, ListReader};
-use crate::domain::Height;
 use crate::rpc::error::UpstreamError;
 
 /// Transactions that a gateway names as holding the wallet's token balances.
@@ -69,7 +68,7 @@ impl ListReader {
         };
         for (entry, tx) in fetched {
             if let Some(tx) = tx {
-                self.timeline.add(&[entry], false);
+                self.timeline.add_in_flight(&entry);
                 self.fetched(entry, Some(tx))?;
             }
         }
