@@ -99,9 +99,10 @@ impl Seen {
         self.counts.lock().unwrap().clone()
     }
 
-    /// Counts a call once, and a search of the wallet's logs twice.
-    fn note_distinct(&self, counts: &mut Counts, call: &Value, key: u64) {
-        if !counts.distinct.insert(key) && self.is_own_logs(call) {
+    /// Counts calls once, and a search of the wallet's logs twice.
+    fn note_distinct(&self, counts: &mut Counts, calls: &[Value], key: u64) {
+        let is_known = !counts.distinct.insert(key);
+        if is_known && calls.iter().any(|call| self.is_own_logs(call)) {
             counts.confirmed.insert(key);
         }
     }
@@ -121,12 +122,7 @@ impl Seen {
             return;
         }
         counts.calls += 1;
-        match calls {
-            [call] => self.note_distinct(&mut counts, call, key),
-            _ => {
-                counts.distinct.insert(key);
-            }
-        }
+        self.note_distinct(&mut counts, calls, key);
         if is_rpc {
             let is_own = calls.iter().any(|call| self.is_for_rows(call));
             if is_own {
@@ -150,7 +146,7 @@ impl Seen {
         let (method, params) = (call["method"].as_str().unwrap_or(""), call["params"].to_string());
         *counts.by_method.entry(method.to_owned()).or_default() += 1;
         let key = self.hasher.hash_one((method, &params));
-        self.note_distinct(counts, call, key);
+        self.note_distinct(counts, std::slice::from_ref(call), key);
         if method == FULL_PAGES {
             counts.single.insert(key);
         } else if LISTS.contains(&method) || self.is_for_rows(call) {

@@ -3,6 +3,7 @@
 use super::fetch::Fetched;
 use super::list::Entry;
 use super::list_reader::{ListEvent, ListReader};
+use crate::domain::Height;
 use crate::rpc::error::UpstreamError;
 
 /// Transactions that a gateway names as holding the wallet's token balances.
