@@ -86,7 +86,6 @@ pub(in crate::demo) fn answer(
 }
 
 /// One selection of the query: its conditions, and the included parts of the transaction.
-#[expect(clippy::struct_excessive_bools, reason = "flags of the query, each by itself")]
 struct Pick {
     filter: LogFilter,
     from: Option<Vec<Account>>,

@@ -11,7 +11,7 @@ use crate::domain::Units;
 /// mode, celo, ink, scroll, zora.
 const WITH_DATA_FEE: [u64; 9] = [10, 130, 480, 8453, 34443, 42220, 57073, 534_352, 7_777_777];
 /// Chains whose whole fee is gas at its price: Ethereum, BNB Smart Chain, Gnosis, Polygon, Sonic,
-/// HyperEVM, Arbitrum (the part for data is in the gas), Avalanche, Berachain.
+/// `HyperEVM`, Arbitrum (the part for data is in the gas), Avalanche, Berachain.
 const GAS_ALONE: [u64; 9] = [1, 56, 100, 137, 146, 999, 42_161, 43_114, 80_094];
 /// Chains where balances move by more than transactions and fees, or fees are counted otherwise:
 /// mantle (data fee in another coin's measure), blast (balances yield).

@@ -71,7 +71,7 @@ impl SolanaSource {
         Self { gateway, ..self }
     }
 
-    /// Whether a gateway is asked about these slots: it scans them all, whatever the wallet did.
+    /// Whether a gateway is asked about these slots: it scans all of them for any wallet.
     pub(super) fn is_scanned(&self, (low, high): (Height, Height)) -> bool {
         let slots = self.inner.limits.gateway_slots_max;
         self.gateway.is_some() && low <= high && high - low < slots

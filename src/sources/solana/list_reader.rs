@@ -13,7 +13,7 @@ use super::hint::{hint, resume};
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
-use super::owned::OwnedState;
+use super::owned::{self, OwnedState};
 use super::timeline::{Ready, Sizes, Timeline};
 use super::wire::Balance;
 use crate::decode::solana::Transaction;
@@ -41,11 +41,11 @@ pub(super) enum ListEvent {
 
 /// Reads one gap.
 pub(super) struct ListReader {
-    pub(super) source: SolanaSource,
-    pub(super) request: GapRequest,
+    source: SolanaSource,
+    request: GapRequest,
     wallet: [u8; 32],
     phase: Phase,
-    pub(super) options: CallOptions,
+    options: CallOptions,
     /// The endpoint that reported the head, for the first pages.
     head_by: Option<EndpointId>,
     /// One that reports heads and does not list.
@@ -56,9 +56,9 @@ pub(super) struct ListReader {
     listed: HashSet<[u8; 32]>,
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
-    pub(super) timeline: Timeline,
-    pub(super) owned: OwnedState,
-    pub(super) prefetcher: Prefetcher<ListEvent>,
+    timeline: Timeline,
+    owned: OwnedState,
+    prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
     /// Delivered with the first chunk.
@@ -139,6 +139,32 @@ impl ListReader {
                 self.list_account(account, high);
             }
         }
+    }
+
+    /// Asks the gateway about a gap that is short enough.
+    fn ask_owned(&mut self, high: Height) {
+        self.owned = OwnedState::Done;
+        let range = (self.request.low, high);
+        if self.source.is_scanned(range) {
+            self.owned = OwnedState::InFlight;
+            let (source, wallet) = (self.source.clone(), self.request.wallet);
+            let lane = self.options.lane.clone();
+            self.prefetcher.push(Box::pin(async move {
+                ListEvent::Owned(source.owned(&[wallet], range, &lane).await)
+            }));
+        }
+    }
+
+    fn fetch_owned(&mut self) {
+        let frontier = self.lists_frontier();
+        // Where the lists are cut nothing more comes of them.
+        let frontier = frontier.filter(|_| self.cut_at(frontier).is_none());
+        let unlisted = self.owned.take_unlisted(frontier, &mut self.timeline);
+        let Some(entries) = unlisted else { return };
+        let (source, options) = (self.source.clone(), self.options.clone());
+        self.prefetcher.push(Box::pin(async move {
+            ListEvent::OwnedFetched(source.transactions(entries, options).await)
+        }));
     }
 
     /// Lists an account from the top: no cursor, behind which a node could lose an entry.
@@ -264,7 +290,7 @@ impl ListReader {
         self.torn(number, error)
     }
 
-    pub(super) fn fetched(
+    fn fetched(
         &mut self,
         entry: Entry,
         tx: Option<(Box<Transaction>, UnixSeconds)>,
@@ -295,13 +321,11 @@ impl ListReader {
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
     fn frontier(&self) -> Option<Height> {
-        match self.owned {
-            OwnedState::Done => self.lists_frontier(),
-            OwnedState::InFlight | OwnedState::Listed(_) => Some(self.timeline.next_high()),
-        }
+        let next = self.owned.is_open().then(|| self.timeline.next_high());
+        next.or_else(|| self.lists_frontier())
     }
 
-    pub(super) fn lists_frontier(&self) -> Option<Height> {
+    fn lists_frontier(&self) -> Option<Height> {
         self.listings.iter().filter_map(|listing| listing.frontier(self.request.low)).max()
     }
 
@@ -418,7 +442,7 @@ impl ListReader {
     }
 
     /// The first height that can be had, where lower ones are wanted and no node keeps them.
-    pub(super) fn cut_at(&self, frontier: Option<Height>) -> Option<Height> {
+    fn cut_at(&self, frontier: Option<Height>) -> Option<Height> {
         let frontier = frontier?;
         let low = self.request.low;
         let is_cut = self.listings.iter().any(|one| one.cut(low) == Some(frontier));
@@ -518,8 +542,17 @@ impl PrefetchReader for ListReader {
                 self.owned = OwnedState::Listed(entries);
                 self.fetch_owned();
             }
-            ListEvent::Owned(Err(error)) => self.owned_fetched(Err(error))?,
-            ListEvent::OwnedFetched(fetched) => self.owned_fetched(fetched)?,
+            ListEvent::Owned(Err(error)) => {
+                self.owned = OwnedState::Done;
+                owned::returned(Err(error));
+            }
+            ListEvent::OwnedFetched(fetched) => {
+                self.owned = OwnedState::Done;
+                for (entry, tx) in owned::returned(fetched) {
+                    self.timeline.add_in_flight(&entry);
+                    self.fetched(entry, tx)?;
+                }
+            }
         }
         Ok(())
     }

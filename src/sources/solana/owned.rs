@@ -1,8 +1,9 @@
-//! What a gateway shows of a gap next to the lists: fetched from nodes, and delivered with the rest.
+//! What a gateway shows of a gap next to the lists: fetched from nodes once the lists are read, and
+//! delivered with the rest.
 
 use super::fetch::Fetched;
 use super::list::Entry;
-use super::list_reader::{ListEvent, ListReader};
+use super::timeline::Timeline;
 use crate::domain::Height;
 use crate::rpc::error::UpstreamError;
 
@@ -15,64 +16,38 @@ pub(super) enum OwnedState {
     Listed(Vec<Entry>),
 }
 
-impl ListReader {
-    /// Asks the gateway about a gap that is short enough.
-    pub(super) fn ask_owned(&mut self, high: Height) {
-        self.owned = OwnedState::Done;
-        let range = (self.request.low, high);
-        if !self.source.is_scanned(range) {
-            return;
-        }
-        self.owned = OwnedState::InFlight;
-        let (source, wallet) = (self.source.clone(), self.request.wallet);
-        let lane = self.options.lane.clone();
-        self.prefetcher.push(Box::pin(async move {
-            ListEvent::Owned(source.owned(&[wallet], range, &lane).await)
-        }));
+impl OwnedState {
+    /// Rows wait for it.
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(self, Self::Done)
     }
 
-    /// Fetches what the gateway names and no list does, once the lists have been read so far.
-    pub(super) fn fetch_owned(&mut self) {
-        let frontier = self.lists_frontier();
-        let is_cut = self.cut_at(frontier).is_some();
-        let OwnedState::Listed(entries) = &mut self.owned else { return };
+    /// What is to be fetched: what no list names, once the lists are read down to it.
+    pub(super) fn take_unlisted(
+        &mut self,
+        frontier: Option<Height>,
+        timeline: &mut Timeline,
+    ) -> Option<Vec<Entry>> {
+        let Self::Listed(entries) = self else { return None };
         let lowest = entries.iter().map(|entry| entry.slot).min();
-        let is_read = |lowest| frontier.is_none_or(|frontier| frontier < lowest);
-        if lowest.is_some_and(|lowest| !is_read(lowest) && !is_cut) {
-            return;
+        let is_above = |lowest| frontier.is_some_and(|frontier| frontier >= lowest);
+        if lowest.is_some_and(is_above) {
+            return None;
         }
         let mut entries = std::mem::take(entries);
-        entries.retain(|entry| !entry.failed && !self.timeline.has(entry));
-        self.owned = OwnedState::Done;
-        if entries.is_empty() {
-            return;
-        }
-        self.owned = OwnedState::InFlight;
-        let (source, options) = (self.source.clone(), self.options.clone());
-        self.prefetcher.push(Box::pin(async move {
-            ListEvent::OwnedFetched(source.transactions(entries, options).await)
-        }));
+        entries.retain(|entry| !entry.failed && !timeline.has(entry));
+        *self = if entries.is_empty() { Self::Done } else { Self::InFlight };
+        (!entries.is_empty()).then_some(entries)
     }
+}
 
-    /// A gateway that fails, or names what no node returns, is no reason to stop.
-    pub(super) fn owned_fetched(
-        &mut self,
-        fetched: Result<Vec<Fetched>, UpstreamError>,
-    ) -> Result<(), UpstreamError> {
-        self.owned = OwnedState::Done;
-        let fetched = match fetched {
-            Ok(fetched) => fetched,
-            Err(error) => {
-                tracing::debug!(%error, "what the gateway names is left out");
-                return Ok(());
-            }
-        };
-        for (entry, tx) in fetched {
-            if let Some(tx) = tx {
-                self.timeline.add_in_flight(&entry);
-                self.fetched(entry, Some(tx))?;
-            }
+/// What nodes returned. A gateway that fails, or names what no node has, is no reason to stop.
+pub(super) fn returned(fetched: Result<Vec<Fetched>, UpstreamError>) -> Vec<Fetched> {
+    match fetched {
+        Ok(fetched) => fetched.into_iter().filter(|(_, tx)| tx.is_some()).collect(),
+        Err(error) => {
+            tracing::debug!(%error, "what the gateway names is left out");
+            Vec::new()
         }
-        Ok(())
     }
 }
