@@ -101,7 +101,9 @@ pub(super) fn source(
         Family::Solana => {
             let genesis_hash = chain.genesis_hash.clone();
             let source = SolanaSource::new(rpc, genesis_hash, SolanaLimits::default());
-            Source::Solana(source.with_references(chain))
+            let gateway = Lists::of(config, chain)?.portal;
+            let gateway = gateway.map(|list| list_pool(&list, nodes)).transpose()?;
+            Source::Solana(source.with_references(chain).with_gateway(gateway))
         }
         Family::Evm => {
             let lists = Lists::of(config, chain)?;

@@ -82,6 +82,7 @@ mod shared;
 mod shared_faults;
 mod sim;
 mod site;
+mod solana_gateway;
 mod solana_late;
 mod solana_pages;
 mod solana_proof;

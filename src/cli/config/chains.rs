@@ -228,7 +228,7 @@ pub(in crate::cli) fn check_chain(
     if known.family != Family::Evm {
         let evm_only = [
             ("explorer", chain.explorer.is_some()),
-            ("portal", chain.portal.is_some()),
+            ("portal", chain.portal.is_some() && known.family == Family::Tron),
             ("discovery", chain.discovery.is_some() && known.family == Family::Solana),
         ];
         if let Some((key, _)) = evm_only.iter().find(|(_, set)| *set) {

@@ -539,7 +539,7 @@ mod tests {
             &["line 2", "speed"],
         );
         check_error(&[], "\n[chains.sol]\nrpc = []\n", &["line 2 ([chains.sol])", "empty"]);
-        check_error(&[], "[chains.sol]\nportal = 'http://h'\n", &["line 1", "portal is for EVM"]);
+        check_error(&[], "[chains.tron]\nportal = 'http://h'\n", &["line 1", "portal is for EVM"]);
         check_error(&[], "[chains.eth]\nchain_id = 2\n", &["line 1", "chain_id of eth"]);
         check_error(&[], "[chains.foo]\nrpc = ['http://h']\n", &["foo", "chain table", "family"]);
         check_error(&[], "[chains.sol]\n[chains.solana]\n", &["sol is configured twice"]);

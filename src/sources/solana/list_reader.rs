@@ -9,11 +9,13 @@ use tokio::time::sleep;
 use super::SolanaSource;
 use super::existence::Existence;
 use super::fetch::{Fetched, Page, PageRequest};
+use super::gateway::Owned;
 use super::hint::{hint, resume};
 use super::late::LateEntries;
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
+use super::owned::{self, OwnedState};
 use super::timeline::{Ready, Sizes, Timeline};
 use super::wire::Balance;
 use crate::decode::solana::Transaction;
@@ -36,6 +38,9 @@ pub(super) enum ListEvent {
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
     /// Whether the account exists.
     Exists(Result<bool, UpstreamError>),
+    /// What a gateway names, and what nodes return of it.
+    Owned(Result<Vec<Owned>, UpstreamError>),
+    OwnedFetched(Result<Vec<Fetched>, UpstreamError>),
 }
 
 /// Reads one gap.
@@ -61,6 +66,7 @@ pub(super) struct ListReader {
     /// Listed transactions so far that no endpoint gives.
     missing: usize,
     late: LateEntries,
+    owned: OwnedState,
     prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
@@ -98,6 +104,7 @@ impl ListReader {
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
             missing: 0,
             late: LateEntries::default(),
+            owned: OwnedState::Done,
             prefetcher: Prefetcher::new(&source.inner.readers),
             chunk_min: 1,
             tip: None,
@@ -135,6 +142,7 @@ impl ListReader {
         self.phase = Phase::Reading;
         self.listings.push(Listing::new(self.wallet, wallet));
         self.listed.insert(self.wallet);
+        self.ask_owned(high);
         if self.request.high.is_some() {
             let wanted = |known: &&SourceAccount| known.oldest.is_none_or(|oldest| oldest <= high);
             let accounts: Vec<[u8; 32]> =
@@ -143,6 +151,32 @@ impl ListReader {
                 self.list_account(account, high);
             }
         }
+    }
+
+    /// Asks the gateway about a gap that is short enough.
+    fn ask_owned(&mut self, high: Height) {
+        self.owned = OwnedState::Done;
+        let range = (self.request.low, high);
+        if self.source.is_scanned(range) {
+            self.owned = OwnedState::InFlight;
+            let (source, wallet) = (self.source.clone(), self.request.wallet);
+            let lane = self.options.lane.clone();
+            self.prefetcher.push(Box::pin(async move {
+                ListEvent::Owned(source.owned(&[wallet], range, &lane).await)
+            }));
+        }
+    }
+
+    fn fetch_owned(&mut self) {
+        let frontier = self.lists_frontier();
+        // Where the lists are cut nothing more comes of them.
+        let frontier = frontier.filter(|_| self.cut_at(frontier).is_none());
+        let unlisted = self.owned.take_unlisted(frontier, &mut self.timeline);
+        let Some(entries) = unlisted else { return };
+        let (source, options) = (self.source.clone(), self.options.clone());
+        self.prefetcher.push(Box::pin(async move {
+            ListEvent::OwnedFetched(source.transactions(entries, options).await)
+        }));
     }
 
     /// Lists an account from the top: no cursor, behind which a node could lose an entry.
@@ -333,6 +367,11 @@ impl ListReader {
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
     fn frontier(&self) -> Option<Height> {
+        let next = self.owned.is_open().then(|| self.timeline.next_high());
+        next.or_else(|| self.lists_frontier())
+    }
+
+    fn lists_frontier(&self) -> Option<Height> {
         self.listings.iter().filter_map(|listing| listing.frontier(self.request.low)).max()
     }
 
@@ -393,7 +432,7 @@ impl ListReader {
 
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
     fn ask_pages(&mut self, urgency: Urgency) {
-        let frontier = self.frontier();
+        let frontier = self.lists_frontier();
         let ahead =
             if self.prefetcher.is_eager() { self.source.inner.limits.list_ahead_max } else { 1 };
         let room = urgency == Urgency::Stalled || self.timeline.wants_entries(frontier, ahead);
@@ -549,6 +588,7 @@ impl PrefetchReader for ListReader {
         self.ask_late();
         self.ask_proofs();
         self.ask_existence();
+        self.fetch_owned();
     }
 
     fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
@@ -585,6 +625,22 @@ impl PrefetchReader for ListReader {
                 self.existence = Existence::Known(exists);
                 if exists {
                     self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+                }
+            }
+            ListEvent::Owned(Ok(found)) => {
+                let entries = found.into_iter().map(|(_, entry)| entry).collect();
+                self.owned = OwnedState::Listed(entries);
+                self.fetch_owned();
+            }
+            ListEvent::Owned(Err(error)) => {
+                self.owned = OwnedState::Done;
+                owned::returned(Err(error));
+            }
+            ListEvent::OwnedFetched(fetched) => {
+                self.owned = OwnedState::Done;
+                for (entry, tx) in owned::returned(fetched) {
+                    self.timeline.add_in_flight(&entry);
+                    self.fetched(entry, tx)?;
                 }
             }
         }
