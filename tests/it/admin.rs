@@ -125,6 +125,9 @@ fn status_loads_and_pauses_are_shown() {
     };
     assert_eq!((&load["chain"], &load["readers"]), (&json!("sol"), &json!(1)), "{load}");
     assert!(load["reachedTime"].is_string() && load["complete"] == false, "{load}");
+    let endpoints = load["endpoints"].as_array().unwrap();
+    assert_eq!(endpoints.len(), 1, "by which it is read: {load}");
+    assert!(endpoints[0].as_str().unwrap().starts_with("http"), "{load}");
     let table = place.run(&["admin", "loads", "--data-dir", "data"]).stdout;
     assert!(table.starts_with("CHAIN") && table.contains(&wallet), "{table}");
     drop(stream);
@@ -368,4 +371,14 @@ fn each_request_is_one_line_of_the_access_log_without_its_wallet() {
     let text = fs::read_to_string(&file).unwrap();
     assert!(!text.contains(&wallet) && !text.contains(&key), "{text}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    // The path with its wallet stands there where that is configured.
+    let config = place.path().join("blotter.toml");
+    fs::write(&config, "[log]\npaths = true\n").unwrap();
+    assert_eq!(admin(&place, &["reload"])["changed"], json!(["log.paths"]));
+    demo.get(&format!("{path}?limit=4"), &key);
+    let started = Instant::now();
+    while lines(&file).len() < 5 {
+        assert!(started.elapsed() < PATIENCE, "{:?}", lines(&file));
+    }
+    assert_eq!(lines(&file)[4]["path"], path, "{:?}", lines(&file));
 }

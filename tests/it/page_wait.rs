@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use blotter::demo::{Faults, Rate};
 use blotter::demo::solana::WalletPlan;
+use blotter::demo::{Faults, Rate};
 use blotter::domain::{Cursor, Row, Wallet};
 use blotter::history::{End, Extent, HistoryError, WalkRequest};
 use tokio::time::Instant;
