@@ -15,7 +15,7 @@ use crate::cli::reload::{Reload, Reloaded};
 use crate::cli::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys};
 use crate::cli::version::VERSION;
 use crate::domain::{Address, Clock as _, UnixMillis, Wallet};
-use crate::history::{History, HistoryError, Load, Status};
+use crate::history::{History, HistoryError, Status};
 use crate::registry::Chain;
 
 pub(in crate::cli) struct Operator {
