@@ -152,7 +152,7 @@ fn block_bloom(model: &EvmModel, height: u64) -> [u8; 256] {
 }
 
 /// The bloom filter of events (Yellow Paper, 4.4.3).
-fn bloom(logs: impl Iterator<Item = &EventLog>) -> [u8; 256] {
+fn bloom<'a>(logs: impl Iterator<Item = &'a EventLog>) -> [u8; 256] {
     let mut bloom = [0; 256];
     let mut add = |data: &[u8]| {
         let hash = keccak(&[data]);
