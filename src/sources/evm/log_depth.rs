@@ -75,7 +75,7 @@ impl EvmSource {
             // A refusal may be about the blocks below.
             Ok(None) | Err(UpstreamError::Rpc { .. }) => {
                 let top = self.logs_kept_from(choice.on).unwrap_or(high).max(low);
-                self.keeps_receipts((low, top), &options).await.map(|(kept, _)| kept)
+                self.keeps_receipts((low, top), &options).await
             }
             Err(error) => Err(error),
         };
@@ -85,43 +85,6 @@ impl EvmSource {
             Kept::Unknown => return Kept::Unknown,
         }
         self.known_depth(choice.on, low).unwrap_or(Kept::Unknown)
-    }
-
-    /// The same for a read that goes on down to `floor`: one look there spares one a window. Not for
-    /// its first window, which would wait for it.
-    pub(super) async fn keeps_logs_to(
-        &self,
-        choice: LogChoice,
-        floor: Option<Height>,
-        (low, high): (Height, Height),
-        options: &CallOptions,
-    ) -> Kept {
-        let is_open = |at: &Height| *at < low && self.known_depth(choice.on, low).is_none();
-        if let Some(floor) = floor.filter(is_open) {
-            let on = CallOptions { on: Some(choice.on), ..options.clone() };
-            if let Some(kept) = self.lowest_kept(choice, (floor, high), &on).await {
-                self.note_logs_kept(choice.on, kept);
-            }
-        }
-        self.keeps_logs(choice, (low, high), options).await
-    }
-
-    /// A height near the lowest one whose logs or receipts an endpoint shows.
-    async fn lowest_kept(
-        &self,
-        choice: LogChoice,
-        (floor, high): (Height, Height),
-        options: &CallOptions,
-    ) -> Option<Height> {
-        match self.busy_log(floor, choice.blocks_max, options).await {
-            Ok(Some(at)) => Some(at),
-            Ok(None) | Err(UpstreamError::Rpc { .. }) => {
-                let top = self.logs_kept_from(choice.on).unwrap_or(high).max(floor);
-                let (kept, at) = self.keeps_receipts((floor, top), options).await.ok()?;
-                at.filter(|_| kept == Kept::Yes)
-            }
-            Err(_) => None,
-        }
     }
 
     /// The lowest log of the wrapped coin or a reference pool in some blocks down from `high`.
@@ -135,11 +98,13 @@ impl EvmSource {
         let reaches = REACHES.map(|times| (near * times).min(blocks_max).max(1));
         for blocks in BTreeSet::from(reaches) {
             let low = high.saturating_sub(blocks - 1);
-            let params = self.busy_filter(low, high);
-            let answer = self.inner.pool.call("eth_getLogs", params, options).await?;
-            let logs = wire::logs(&answer.result).unwrap_or_default();
-            let within = logs.iter().map(|log| log.block).filter(|b| (low..=high).contains(b));
-            let lowest = within.min();
+            let calls = self.busy_queries(low, high);
+            let mut lowest: Option<Height> = None;
+            for answer in self.inner.pool.batch(&calls, options).await {
+                let logs = wire::logs(&answer?.result).unwrap_or_default();
+                let within = logs.iter().map(|log| log.block).filter(|b| (low..=high).contains(b));
+                lowest = within.chain(lowest).min();
+            }
             if lowest.is_some() || low == 0 {
                 return Ok(lowest);
             }
@@ -156,46 +121,50 @@ impl EvmSource {
         options: &CallOptions,
     ) -> Option<Height> {
         let range = head..=newest.min(head.saturating_add(BUSY_BLOCKS - 1));
-        let params = self.busy_filter(*range.start(), *range.end());
-        let answer = self.inner.pool.call("eth_getLogs", params, options).await.ok()?;
-        let logs = wire::logs(&answer.result).unwrap_or_default();
-        logs.iter().map(|log| log.block).filter(|block| range.contains(block)).max()
+        let calls = self.busy_queries(*range.start(), *range.end());
+        let answers = self.inner.pool.batch(&calls, options).await;
+        let logs = answers.into_iter().flatten().filter_map(|answer| wire::logs(&answer.result));
+        logs.flatten().map(|log| log.block).filter(|block| range.contains(block)).max()
     }
 
-    /// Logs of the wrapped coin and of the reference pools.
-    fn busy_filter(&self, low: Height, high: Height) -> Value {
+    fn busy_queries(&self, low: Height, high: Height) -> Vec<Call> {
         let chain = &self.inner.chain;
         let hex = |address: &crate::domain::Address| wire::hex(address.bytes());
-        let emitters = [&chain.wrapped_native].into_iter().chain(&chain.reference_pools).map(hex);
-        json!([{
-            "fromBlock": format!("{low:#x}"),
-            "toBlock": format!("{high:#x}"),
-            "address": emitters.collect::<Vec<String>>(),
-        }])
+        let pools: Vec<String> = chain.reference_pools.iter().map(hex).collect();
+        let groups = [vec![hex(&chain.wrapped_native)], pools];
+        let query = |emitters: Vec<String>| Call {
+            method: "eth_getLogs",
+            params: json!([{
+                "fromBlock": format!("{low:#x}"),
+                "toBlock": format!("{high:#x}"),
+                "address": emitters,
+            }]),
+        };
+        groups.into_iter().filter(|group| !group.is_empty()).map(query).collect()
     }
 
-    /// By blocks from `low` up that hold something, with the lowest that was looked at. Where none
-    /// does nothing is shown; below one that is kept there is then nothing to keep.
+    /// By blocks from `low` up that hold something. Where none does nothing is shown; below one that
+    /// is kept there is then nothing to keep.
     async fn keeps_receipts(
         &self,
         (low, mut top): (Height, Height),
         options: &CallOptions,
-    ) -> Result<(Kept, Option<Height>), UpstreamError> {
-        let (mut kept, mut at) = (Kept::Unknown, None);
+    ) -> Result<Kept, UpstreamError> {
+        let mut kept = Kept::Unknown;
         for _ in 0..ROUNDS {
             let filled = match self.lowest_filled((low, top), options).await? {
                 Sample::Filled(filled) => filled,
-                Sample::Empty => return Ok((kept, at)),
-                Sample::Absent => return Ok((Kept::No, None)),
-                Sample::Unreadable => return Ok((Kept::Unknown, None)),
+                Sample::Empty => return Ok(kept),
+                Sample::Absent => return Ok(Kept::No),
+                Sample::Unreadable => return Ok(Kept::Unknown),
             };
-            (kept, at) = (self.keeps_block(&filled, options).await, Some(filled.height));
+            kept = self.keeps_block(&filled, options).await;
             match filled.height.checked_sub(1).filter(|below| *below >= low) {
                 Some(below) if kept == Kept::Yes => top = below,
-                Some(_) | None => return Ok((kept, at)),
+                Some(_) | None => return Ok(kept),
             }
         }
-        Ok((kept, at))
+        Ok(kept)
     }
 
     /// The lowest of some blocks that holds a transaction, or a log by its filter.

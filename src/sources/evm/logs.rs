@@ -44,8 +44,6 @@ pub(super) struct LogLister {
     pruned: BTreeSet<EndpointId>,
     /// Consecutive queries that took too long, of any size.
     time_outs: u32,
-    /// Windows so far.
-    windows: u32,
     /// The lowest known log of each side.
     witnesses: HashMap<TransferSide, Witness>,
 }
@@ -84,7 +82,6 @@ impl LogLister {
             without: BTreeSet::new(),
             pruned: BTreeSet::new(),
             time_outs: 0,
-            windows: 0,
             witnesses: HashMap::new(),
         }
     }
@@ -105,7 +102,6 @@ impl LogLister {
                     let low = ranges.last().map_or(high, |(low, _)| *low);
                     self.next_high = low.checked_sub(1).filter(|next| *next >= self.listing.low);
                     self.time_outs = 0;
-                    self.windows = self.windows.saturating_add(1);
                     self.adapt(logs.len(), choice);
                     return Ok(Some(self.window((low, high), logs, doubts)));
                 }
@@ -189,7 +185,7 @@ impl LogLister {
         let (first, again, kept, kept_too) = join4(
             self.ask(&search, &open, choice),
             self.ask(&search, &search.wanted_again(), second),
-            self.keeps(choice, (low, high)),
+            self.source.keeps_logs(choice, (low, high), &self.listing.options),
             self.keeps_too(second, choice, (low, high)),
         )
         .await;
@@ -226,11 +222,6 @@ impl LogLister {
         Ok(QueryOutcome::Logs((logs, doubts)))
     }
 
-    async fn keeps(&self, choice: LogChoice, range: (Height, Height)) -> Kept {
-        let floor = (self.windows == 1).then_some(self.listing.low);
-        self.source.keeps_logs_to(choice, floor, range, &self.listing.options).await
-    }
-
     async fn keeps_too(
         &self,
         second: LogChoice,
@@ -240,7 +231,7 @@ impl LogLister {
         if second.on == first.on {
             return Kept::Yes;
         }
-        self.keeps(second, range).await
+        self.source.keeps_logs(second, range, &self.listing.options).await
     }
 
     /// Asks on until enough answers agree, in turns where there are several endpoints.
