@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::LIMITS;
 use super::call::{CallError, Connection};
 use super::kept::CachedState;
-use super::slice::{Names, Numbers, Slice};
+use super::slice::{Numbers, SliceNames, StoredSlice};
 use super::store::{Inner, signed, small, unsigned};
 use crate::domain::{Address, ChainId, Family, Token, UnixMillis};
 use crate::store::codec::corrupt;
@@ -91,8 +91,8 @@ impl NameCache {
     }
 
     /// What memory has of the names of a slice.
-    pub(super) fn known(&self, Slice { tokens, venues, .. }: &Slice) -> Names {
-        Names {
+    pub(super) fn known(&self, StoredSlice { tokens, venues, .. }: &StoredSlice) -> SliceNames {
+        SliceNames {
             tokens: tokens.all.iter().map(|id| self.token(*id)).collect(),
             venues: venues.all.iter().map(|id| self.venues.get(id)).collect(),
         }
@@ -114,8 +114,8 @@ impl Inner {
     pub(super) async fn read_names(
         &self,
         connection: &Connection,
-        Slice { tokens, venues, .. }: &Slice,
-        names: &mut Names,
+        StoredSlice { tokens, venues, .. }: &StoredSlice,
+        names: &mut SliceNames,
     ) -> Result<(), CallError> {
         let lacking_tokens = lacking(tokens, &names.tokens);
         if !lacking_tokens.is_empty() {

@@ -16,7 +16,7 @@ use crate::store::trade_codec::decode_trade;
 
 /// Rows whose tokens and venues are places among the numbers of those that they name.
 #[derive(Debug, Default)]
-pub(super) struct Slice {
+pub(super) struct StoredSlice {
     rows: Vec<BareRow>,
     pub(super) tokens: Numbers,
     pub(super) venues: Numbers,
@@ -33,7 +33,7 @@ pub(super) struct Numbers {
 
 /// The names of a slice, in the order of their numbers.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct SliceNames {
     pub(super) tokens: Vec<Option<Arc<Token>>>,
     pub(super) venues: Vec<Option<Arc<str>>>,
 }
@@ -53,7 +53,7 @@ impl Numbers {
     }
 }
 
-impl Slice {
+impl StoredSlice {
     /// With the capacity for so many rows.
     pub(super) fn with_room(rows: usize) -> Self {
         Self { rows: Vec::with_capacity(rows), ..Self::default() }
@@ -101,7 +101,10 @@ impl Slice {
     }
 
     /// The rows with their names.
-    pub(super) fn named(self, Names { tokens, venues }: Names) -> Result<Rows, StoreError> {
+    pub(super) fn named(
+        self,
+        SliceNames { tokens, venues }: SliceNames,
+    ) -> Result<Rows, StoreError> {
         let tokens: Option<Vec<_>> = tokens.into_iter().collect();
         let venues: Option<Vec<_>> = venues.into_iter().collect();
         let tokens = tokens.ok_or_else(|| corrupt(TOKENS, "no such token"))?;
@@ -113,7 +116,7 @@ impl Slice {
 
 impl Inner {
     /// The names of a slice, from memory where all of them are there.
-    pub(super) async fn names_of(&self, slice: &Slice) -> Result<Names, CallError> {
+    pub(super) async fn names_of(&self, slice: &StoredSlice) -> Result<SliceNames, CallError> {
         let mut names = self.names.known(slice);
         if names.is_whole() {
             return Ok(names);
@@ -125,7 +128,7 @@ impl Inner {
     }
 }
 
-impl Names {
+impl SliceNames {
     fn is_whole(&self) -> bool {
         self.tokens.iter().all(Option::is_some) && self.venues.iter().all(Option::is_some)
     }

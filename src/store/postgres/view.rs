@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 
 use super::LIMITS;
 use super::call::{CallError, repeated};
-use super::slice::Slice;
+use super::slice::StoredSlice;
 use super::store::{Inner, number, record_of, unsigned, wallet_id};
 use crate::domain::{
     Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
@@ -54,13 +54,13 @@ struct Seen {
 struct Ahead {
     after: Position,
     limit: usize,
-    rows: Slice,
+    rows: StoredSlice,
 }
 
 /// What [`READ`] returned.
 struct Read {
     head: Head,
-    rows: Slice,
+    rows: StoredSlice,
 }
 
 /// A wallet's state, how often rows were removed from it, and its oldest row.
@@ -160,7 +160,7 @@ impl PgView {
         let args: &super::call::Arguments<'_> =
             &[&number(id), &start.bytes(), &end.bytes(), &limited(most)];
         let mut head = None;
-        let mut rows = Slice::with_room(most.min(SLICE_ROOM_MAX));
+        let mut rows = StoredSlice::with_room(most.min(SLICE_ROOM_MAX));
         let take = |row: &Row| {
             match row.try_get(0)? {
                 Some(state) => head = Some(Head::parse(state, row.try_get(1)?)?),
@@ -202,7 +202,7 @@ impl PgView {
         Ok((self.named(rows).await?, more))
     }
 
-    fn take_ahead(&self, id: WalletId, after: Position, limit: usize) -> Option<Slice> {
+    fn take_ahead(&self, id: WalletId, after: Position, limit: usize) -> Option<StoredSlice> {
         let mut seen = self.seen();
         let seen = seen.as_mut().filter(|seen| seen.id == id)?;
         let fits = |ahead: &Ahead| ahead.after == after && limit <= ahead.limit;
@@ -214,7 +214,7 @@ impl PgView {
         id: WalletId,
         after: Position,
         most: usize,
-    ) -> Result<Slice, StoreError> {
+    ) -> Result<StoredSlice, StoreError> {
         let family = self.family(id).await?;
         let read = repeated!(self.inner.failures, self.read(id, family, after, most))?;
         let read = read.ok_or(StoreError::UnknownWallet(id))?;
@@ -234,7 +234,7 @@ impl PgView {
         Ok(wallet.ok_or(StoreError::UnknownWallet(id))?.address.family())
     }
 
-    async fn named(&self, rows: Slice) -> Result<Rows, StoreError> {
+    async fn named(&self, rows: StoredSlice) -> Result<Rows, StoreError> {
         if rows.is_empty() {
             return Ok(Rows::default());
         }
@@ -259,7 +259,7 @@ impl PgView {
         let rows = repeated!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
             let args: &super::call::Arguments<'_> = &[&number(id), &start, &end, &limited(limit)];
-            let mut rows = Slice::default();
+            let mut rows = StoredSlice::default();
             connection.each(&sql, args, |row| rows.push(row, (0, 1), family)).await?;
             connection.give_back();
             Ok(rows)
