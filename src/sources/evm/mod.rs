@@ -40,6 +40,8 @@ mod ranges;
 mod reader;
 mod receipts;
 mod scan;
+mod sent;
+mod sent_witness;
 mod single;
 mod subject;
 mod texts;
