@@ -19,7 +19,7 @@ use super::pump::{self, Pump};
 use super::tasks::after;
 use super::{Inner, neighbours};
 use crate::decode;
-use crate::domain::{Gap, Height, Span, UnixMillis};
+use crate::domain::{Doubts, Gap, Height, Span, UnixMillis, Way};
 use crate::rpc::{Lane, UpstreamError};
 use crate::sources::{GapRequest, RawChunk, RawTx, Source};
 use crate::store::{Anchor, WalletPatch, WalletRecord, Written};
@@ -324,7 +324,7 @@ impl Worker {
             at
         } else {
             self.opened_at = Instant::now();
-            self.open(record, Gap { low, high: low, resume: None }, true).await?
+            self.open(record, Gap { low, high: low, resume: None }, true, None).await?
         };
         if known.is_none() && self.has_reorganised(record).await? {
             self.pumps.clear();
@@ -359,7 +359,7 @@ impl Worker {
         let fits = |pump: &Pump| pump.low == gap.low && pump.next_high == Some(gap.high);
         let at = match self.pumps.iter().position(fits) {
             Some(at) => at,
-            None => self.open(record, gap, false).await?,
+            None => self.open(record, gap, false, None).await?,
         };
         let eager = eager || self.board.background().is_some();
         if let Some(pump) = self.pumps.get(at) {
@@ -382,9 +382,11 @@ impl Worker {
         high: Height,
     ) -> Result<(), IngestError> {
         let fits = |pump: &Pump| pump.low == low && pump.next_high == Some(high);
-        let at = match self.pumps.iter().position(fits) {
-            Some(at) => at,
-            None => self.open(record, Gap { low, high, resume: None }, false).await?,
+        let at = if let Some(at) = self.pumps.iter().position(fits) {
+            at
+        } else {
+            let another = self.second_way(record, low);
+            self.open(record, Gap { low, high, resume: None }, false, another).await?
         };
         let fetched = match self.fetch(at).await {
             Ok(Some(fetched)) => fetched,
@@ -406,6 +408,15 @@ impl Worker {
         self.store(record, raw, Stored::Again, at, None).await.map(drop)
     }
 
+    /// The way that is left out where a list lacks what the chain counts, in every second attempt.
+    fn second_way(&self, record: &WalletRecord, low: Height) -> Option<Way> {
+        let failures = self.inner.rereads.due(&record.wallet).unwrap_or(0);
+        let holds = |span: &&Span| (span.low..=span.high).contains(&low);
+        let proof = record.coverage.spans().iter().find(holds)?.proof;
+        let is_short = proof.doubts.contains(Doubts::SENT_COUNT) && failures.is_multiple_of(2);
+        is_short.then_some(proof.way)
+    }
+
     fn reread_failed(&self) {
         let limits = &self.inner.limits;
         let (min, max) = (limits.reread_pause_min, limits.reread_pause_max);
@@ -418,6 +429,7 @@ impl Worker {
         record: &WalletRecord,
         gap: Gap,
         to_head: bool,
+        another: Option<Way>,
     ) -> Result<usize, HistoryError> {
         if self.pumps.len() >= PUMPS_MAX {
             self.pumps.remove(0);
@@ -431,7 +443,7 @@ impl Worker {
             accounts: self.inner.view()?.accounts(record.id).await?,
             lane: self.lane.clone(),
             first: record.coverage.top().is_none(),
-            another: None,
+            another,
         });
         self.pumps.push(Pump::start(&self.inner.tasks, reader, gap.low, high));
         Ok(self.pumps.len() - 1)

@@ -95,6 +95,9 @@ pub struct Chain {
     pub explorer: String,
     /// Heights that an index may lag behind the head, where it does not report its own head.
     pub index_lag: u64,
+    /// EVM: whether an account without code sends transactions of consecutive nonces, and an index
+    /// lists all of them.
+    pub counts_sent: bool,
     /// Date at which the default endpoints were last tried, or `never`.
     pub verified: String,
 }
@@ -155,6 +158,8 @@ struct ChainRow {
     price_coin: Option<String>,
     explorer: String,
     index_lag: u64,
+    #[serde(default)]
+    counts_sent: bool,
     verified: String,
 }
 
@@ -224,6 +229,7 @@ impl From<OwnChain> for Chain {
             price_coin: None,
             explorer: String::new(),
             index_lag: OWN_INDEX_LAG,
+            counts_sent: false,
             verified: "never".to_owned(),
         }
     }
@@ -287,6 +293,7 @@ impl Chain {
             price_coin: row.price_coin,
             explorer: row.explorer,
             index_lag: row.index_lag,
+            counts_sent: row.counts_sent,
             verified: row.verified,
         })
     }

@@ -130,14 +130,18 @@ impl Desk<'_> {
         let holding = self.model.holding(&wallet, height);
         Ok(match method {
             "eth_getBalance" => wire::number(holding.balance),
-            _ => wire::number(holding.sent),
+            _ => wire::number(holding.sent + self.node.sent_more),
         }
         .into())
     }
 
     pub(super) fn code(&self) -> Value {
         let account = self.params.first().and_then(Value::as_str).and_then(wire::account);
-        let is_wallet = account.is_none_or(|account| self.model.wallet(&account).is_some());
+        let wallet = account.and_then(|account| self.model.wallet(&account));
+        if wallet.as_ref().is_some_and(|wallet| wallet.plan.plain) {
+            return "0x".into();
+        }
+        let is_wallet = account.is_none() || wallet.is_some();
         // Wallets send transactions and act as smart accounts too: they delegate (EIP-7702).
         let delegated = "0xef010063c0c19a282a1b52b07dd5a65b58948a07dae32b";
         if is_wallet { delegated } else { "0x6080604052" }.into()

@@ -32,11 +32,20 @@ pub struct ExplorerOptions {
     /// Also lists delegate calls, with the value of the enclosing call, as Blockscout does, and
     /// reports its head in Blockscout's format.
     pub blockscout: bool,
+    /// Every list lacks what wallets sent with this nonce.
+    pub hidden_nonce: Option<u64>,
 }
 
 impl Default for ExplorerOptions {
     fn default() -> Self {
-        Self { lag: 0, list_lag: 0, rows_max: 10_000, calls: true, blockscout: false }
+        Self {
+            lag: 0,
+            list_lag: 0,
+            rows_max: 10_000,
+            calls: true,
+            blockscout: false,
+            hidden_nonce: None,
+        }
     }
 }
 
@@ -191,6 +200,10 @@ impl Ask<'_> {
     }
 
     fn of(&self, found: &PlacedTx) -> Vec<Value> {
+        let is_sent = found.tx.call.from == self.account;
+        if is_sent && self.options.hidden_nonce == Some(found.nonce) {
+            return Vec::new();
+        }
         match self.list {
             AccountList::Transactions => self.transaction(found).into_iter().collect(),
             AccountList::Tokens => self.tokens(found),

@@ -50,6 +50,8 @@ pub struct NodeOptions {
     pub tags: bool,
     /// Whether logs contain the time of their block.
     pub log_times: bool,
+    /// Added to `eth_getTransactionCount`, by a node that counts wrongly.
+    pub sent_more: u64,
     /// The reported chain id; `None`: the true one.
     pub chain_id: Option<u64>,
 }
@@ -72,6 +74,7 @@ impl Default for NodeOptions {
             transfers: false,
             tags: true,
             log_times: true,
+            sent_more: 0,
             chain_id: None,
         }
     }

@@ -34,6 +34,8 @@ pub struct WalletPlan {
     pub only: Option<TradeKind>,
     /// After the plan, a transaction every so many blocks as the head moves.
     pub live_every: Option<u64>,
+    /// An account without code; only for trades of kinds that need none.
+    pub plain: bool,
 }
 
 impl WalletPlan {
@@ -48,6 +50,7 @@ impl WalletPlan {
             crowd: None,
             only: None,
             live_every: None,
+            plain: false,
         }
     }
 

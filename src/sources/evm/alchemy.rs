@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::descent::{Absorbed, PageAsk};
 use super::discovery::Window;
 use super::merge::{self, Merge, Row, What};
+use super::sent::SentNonce;
 use super::subject::Subject;
 use super::texts::{self, hex_text};
 use super::wire;
@@ -343,6 +344,7 @@ fn row(raw: &RawTransfer<'_>) -> Option<Row> {
         block: texts::height(texts::scalar(Some(raw.block_num))?)?,
         index: None,
         time,
+        sent: SentNonce::No,
         what: what(raw.category, (from, to), value.and_then(texts::units)),
     })
 }

@@ -100,6 +100,11 @@ impl Descent {
         self.pager.has_ended()
     }
 
+    /// Known rows that were not taken, newest first.
+    pub(super) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
     /// What to ask for next; `None` when there is nothing more.
     pub(super) fn ask(&self) -> Option<PageAsk> {
         if self.is_ended() {
@@ -254,12 +259,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::merge::What;
+    use super::super::sent::SentNonce;
     use super::*;
 
     fn row(block: Height, id: u16) -> Row {
         let mut hash = [0; 32];
         hash[..2].copy_from_slice(&id.to_be_bytes());
-        Row { hash, block, index: None, time: None, what: What::Nothing }
+        Row { hash, block, index: None, time: None, sent: SentNonce::No, what: What::Nothing }
     }
 
     /// What a list answers: at most `cap` rows of the page.

@@ -126,7 +126,13 @@ impl Lister {
             }
             Discovery::Explorer => {
                 let pool = pool(&source.inner.explorer)?;
-                Self::Explorer(Box::new(ExplorerLister::new(pool, subject, lane, range, abilities)))
+                let counts = subject.chain.counts_sent;
+                let lister = ExplorerLister::new(pool, subject, lane, range, abilities);
+                Self::Explorer(Box::new(if counts {
+                    lister.counted_by(source.inner.pool.clone(), listing.low)
+                } else {
+                    lister
+                }))
             }
             Discovery::Alchemy => {
                 let pool = source.inner.pool.clone();

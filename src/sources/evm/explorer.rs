@@ -13,6 +13,8 @@ use super::descent::{Absorbed, PageAsk};
 use super::discovery::{Discovery, Window};
 use super::explorer_wire::{self as wire, List, PAGE_TOO_LARGE};
 use super::merge::{self, Merge, Row};
+use super::sent::SentTotals;
+use super::sent_witness::SentWitness;
 use super::subject::Subject;
 use super::texts::hex_text;
 use crate::domain::{Doubts, Height};
@@ -69,6 +71,9 @@ pub(super) struct ExplorerLister {
     /// Of the list of calls, in a row.
     refusals: u32,
     abilities: Arc<Abilities>,
+    /// Where the chain counts what an account sent.
+    witness: Option<SentWitness>,
+    is_counted: bool,
 }
 
 impl ExplorerLister {
@@ -94,13 +99,25 @@ impl ExplorerLister {
             lags: 0,
             refusals: 0,
             abilities,
+            witness: None,
+            is_counted: false,
         }
+    }
+
+    /// What the wallet sent is held against what these nodes count.
+    pub(super) fn counted_by(mut self, nodes: Pool, low: Height) -> Self {
+        let range = (low, self.high);
+        self.witness = Some(SentWitness::new(nodes, &self.subject, self.lane.clone(), range));
+        self
     }
 
     /// Begins further down, before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
         self.merge.set_high(high);
         self.high = high;
+        if let Some(witness) = &mut self.witness {
+            witness.set_high(high);
+        }
     }
 
     /// How far all lists have come.
@@ -116,9 +133,11 @@ impl ExplorerLister {
                 return Ok(None);
             }
             self.look_for_calls().await?;
+            self.look_at_counts().await?;
             let until = self.calls_until();
             if let Some(window) = self.merge.take(&self.subject, until) {
-                return Ok(Some(Window { doubts: self.doubts(), ..window }));
+                let doubts = window.doubts.union(self.doubts());
+                return Ok(Some(Window { doubts, ..window }));
             }
             self.round().await?;
         }
@@ -136,7 +155,11 @@ impl ExplorerLister {
             .collect();
         let pages =
             wanted.iter().map(|(list, ask)| join(self.page(*list, ask), self.second(*list, ask)));
-        let answers = join_all(pages).await;
+        let (answers, counts) = join(join_all(pages), self.counts()).await;
+        if let Some(counts) = counts? {
+            self.merge.set_counts(counts);
+            self.is_counted = true;
+        }
         let mut first_error = Ok(());
         for ((list, ask), answers) in wanted.into_iter().zip(answers) {
             let done = match answers {
@@ -147,6 +170,28 @@ impl ExplorerLister {
             first_error = first_error.and(done);
         }
         first_error
+    }
+
+    /// The first answer about the counts, where it is not known.
+    async fn counts(&self) -> Result<Option<SentTotals>, UpstreamError> {
+        match self.witness.as_ref().filter(|_| !self.is_counted) {
+            Some(witness) => witness.counts().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the list lacks what the chain counts: whether the count is one of transactions, and
+    /// what a second answer says.
+    async fn look_at_counts(&mut self) -> Result<(), UpstreamError> {
+        let Some(witness) = self.witness.as_mut().filter(|_| self.merge.sent_differs()) else {
+            return Ok(());
+        };
+        if witness.has_code().await? {
+            self.merge.forget_counts();
+        } else if !witness.is_confirmed() {
+            self.merge.set_counts(witness.confirm().await?);
+        }
+        Ok(())
     }
 
     async fn page(&self, list: List, ask: &PageAsk) -> Result<Reply, UpstreamError> {

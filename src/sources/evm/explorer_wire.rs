@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::merge::{Row, What};
+use super::sent::SentNonce;
 use super::texts;
 use crate::decode::evm::{Account, NativeMove};
 use crate::domain::{Height, Units};
@@ -60,6 +61,8 @@ struct RawRow<'a> {
     time_stamp: Option<&'a RawValue>,
     #[serde(default, borrow)]
     transaction_index: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    nonce: Option<&'a RawValue>,
     #[serde(default, borrow)]
     from: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -212,6 +215,7 @@ fn row(list: List, raw: &RawRow<'_>, wallet: &Account) -> Option<Row> {
         block: texts::height(texts::scalar(raw.block_number)?)?,
         index: texts::scalar(raw.transaction_index).and_then(texts::index),
         time: texts::scalar(raw.time_stamp).and_then(texts::time),
+        sent: if list == List::Transactions { sent(raw, wallet) } else { SentNonce::No },
         what: match list {
             List::Transactions => {
                 let failed = texts::scalar(raw.is_error).is_some_and(|text| text != "0")
@@ -225,6 +229,14 @@ fn row(list: List, raw: &RawRow<'_>, wallet: &Account) -> Option<Row> {
             List::Calls => call(raw, wallet)?,
         },
     })
+}
+
+fn sent(raw: &RawRow<'_>, wallet: &Account) -> SentNonce {
+    let from = texts::scalar(raw.from).and_then(texts::account);
+    if from.as_ref() != Some(wallet) {
+        return SentNonce::No;
+    }
+    texts::scalar(raw.nonce).and_then(texts::height).map_or(SentNonce::Unnumbered, SentNonce::Nonce)
 }
 
 fn token(raw: &RawRow<'_>) -> Option<What> {

@@ -12,6 +12,7 @@ use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
 use crate::rpc::pool::Call;
+use crate::sources::pager::RangeVotes;
 
 /// keccak256 of `Transfer(address,address,uint256)`.
 pub(super) const TRANSFER: &str =
@@ -64,9 +65,7 @@ pub(super) struct Query {
     /// What every answer must hold.
     pub(super) witness: Option<Witness>,
     logs: Vec<FoundLog>,
-    keys: HashSet<Key>,
-    /// Distinct logs of each answer.
-    counts: Vec<usize>,
+    votes: RangeVotes<Key, ()>,
     /// Answers that lacked the witness.
     refuted: usize,
 }
@@ -78,8 +77,8 @@ impl Query {
         witness: Option<Witness>,
     ) -> Self {
         let high = witness.map_or(high, |(block, _)| high.max(block));
-        let (logs, keys, counts) = (Vec::new(), HashSet::new(), Vec::new());
-        Self { side, low, high, witness, logs, keys, counts, refuted: 0 }
+        let (logs, votes) = (Vec::new(), RangeVotes::new());
+        Self { side, low, high, witness, logs, votes, refuted: 0 }
     }
 
     pub(super) fn call(&self, wallet: &Account) -> Call {
@@ -102,25 +101,24 @@ impl Query {
         let mut distinct = HashSet::new();
         for log in logs {
             let key = (log.block, log.hash, log.address, log.topics.clone());
-            if self.keys.insert(key.clone()) {
+            let is_new = !self.votes.holds(&key);
+            if distinct.insert(key) && is_new {
                 self.logs.push(log);
             }
-            distinct.insert(key);
         }
-        self.counts.push(distinct.len());
+        self.votes.add(distinct, ());
     }
 
     fn is_contradicted(&self) -> bool {
-        self.refuted > 0 || self.counts.iter().any(|count| *count != self.keys.len())
+        self.refuted > 0 || self.votes.is_contradicted()
     }
 
     /// Answers that are wanted still.
     fn wants(&self, is_doubted: bool, is_wide: bool) -> usize {
-        let nothing = self.keys.is_empty() && self.witness.is_none();
+        let nothing = self.votes.is_empty() && self.witness.is_none();
         let least =
             if is_doubted { AGREEING_DOUBTED } else { AGREEING + usize::from(is_wide && nothing) };
-        let agreeing = self.counts.iter().filter(|count| **count == self.keys.len()).count();
-        least.saturating_sub(agreeing)
+        least.saturating_sub(self.votes.agreeing().count())
     }
 }
 

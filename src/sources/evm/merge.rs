@@ -5,12 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::descent::{Absorbed, Descent, Fault, PageAsk};
 use super::discovery::{Candidate, Window};
+use super::sent::{self, Follows, SentCount, SentNonce, SentTotals};
 use super::subject::Subject;
 use crate::decode::evm::{Account, NativeMove, Word};
 use crate::domain::{Doubts, Height, Units, UnixSeconds};
 
 /// `approve` and `setApprovalForAll`: what most transactions without any movement call.
 const APPROVALS: [[u8; 4]; 2] = [[0x09, 0x5e, 0xa7, 0xb3], [0xa2, 0x2c, 0xb4, 0x65]];
+
+/// Rows of a list that wait for the next transaction that the wallet sent.
+const HELD_MAX: usize = 5_000;
 
 /// One row of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +23,7 @@ pub(super) struct Row {
     pub(super) block: Height,
     pub(super) index: Option<u32>,
     pub(super) time: Option<UnixSeconds>,
+    pub(super) sent: SentNonce,
     pub(super) what: What,
 }
 
@@ -170,17 +175,20 @@ pub(super) struct Merge {
     lists: Vec<Descent>,
     /// The wallet was seen to send transactions itself: it is no contract.
     sends: bool,
+    /// The sent count, where the first list has all that the wallet sent.
+    sent: Option<SentCount>,
 }
 
 impl Merge {
     pub(super) fn new(count: usize, low: Height, high: Height) -> Self {
         let lists = (0..count).map(|_| Descent::new(low, high)).collect();
-        Self { low, top: (low <= high).then_some(high), lists, sends: false }
+        Self { low, top: (low <= high).then_some(high), lists, sends: false, sent: None }
     }
 
     /// Begins further down, before anything is listed.
     pub(super) fn set_high(&mut self, high: Height) {
-        *self = Self::new(self.lists.len(), self.low, high);
+        let sent = self.sent;
+        *self = Self { sent, ..Self::new(self.lists.len(), self.low, high) };
     }
 
     /// Nothing is left to deliver.
@@ -241,6 +249,62 @@ impl Merge {
         }
     }
 
+    /// Holds what the wallet sent against the chain's counts, from here on.
+    pub(super) fn set_counts(&mut self, counts: SentTotals) {
+        self.sent.get_or_insert_default().set_counts(counts);
+    }
+
+    /// The first list shows no nonces, or the wallet's are no count of its transactions.
+    pub(super) fn forget_counts(&mut self) {
+        self.sent = None;
+    }
+
+    /// Whether the next window lacks what the wallet sent, as far as nonces and counts show.
+    pub(super) fn sent_differs(&self) -> bool {
+        let (Some(sent), Some((low, _))) = (self.sent, self.next_range()) else { return false };
+        let follows = match self.nonces(|height| height < low).into_iter().max() {
+            Some(nonce) => Follows::Nonce(nonce),
+            None if self.is_ended(0) => Follows::Nothing,
+            None => Follows::Unknown,
+        };
+        !self.is_unnumbered() && !sent.fits(&self.nonces(|height| height >= low), follows)
+    }
+
+    fn sent_rows(&self) -> impl Iterator<Item = &Row> {
+        let rows = self.lists.first().map_or(&[][..], Descent::rows);
+        rows.iter().filter(|row| row.sent != SentNonce::No)
+    }
+
+    fn is_unnumbered(&self) -> bool {
+        self.sent_rows().any(|row| row.sent == SentNonce::Unnumbered)
+    }
+
+    fn nonces(&self, is_wanted: impl Fn(Height) -> bool) -> Vec<u64> {
+        let wanted = self.sent_rows().filter(|row| is_wanted(row.block));
+        let nonces = wanted.filter_map(|row| match row.sent {
+            SentNonce::Nonce(nonce) => Some(nonce),
+            SentNonce::No | SentNonce::Unnumbered => None,
+        });
+        nonces.collect()
+    }
+
+    /// The heights of the next window.
+    fn next_range(&self) -> Option<(Height, Height)> {
+        let top = self.top?;
+        let known = self.lists.iter().map(|list| list.known_from().unwrap_or(Height::MAX));
+        let low = known.max().unwrap_or(self.low).max(self.low);
+        let waits = |sent: SentCount| {
+            let held = self.lists.iter().map(|list| list.rows().len()).max();
+            let is_long = held.is_some_and(|held| held >= HELD_MAX);
+            !self.is_ended(0) && !sent.is_exhausted() && !self.is_unnumbered() && !is_long
+        };
+        if self.sent.is_some_and(waits) {
+            let low = sent::proved_low(low, top, self.sent_rows().map(|row| row.block).min())?;
+            return Some((low, top));
+        }
+        (low <= top).then_some((low, top))
+    }
+
     /// The heights that all lists have passed. `calls_until`: up to which height the lists contain
     /// all calls; `None`: none.
     pub(super) fn take(
@@ -248,25 +312,19 @@ impl Merge {
         subject: &Subject,
         calls_until: Option<Height>,
     ) -> Option<Window> {
-        let top = self.top?;
-        let known = self.lists.iter().map(|list| list.known_from().unwrap_or(Height::MAX));
-        let low = known.max().unwrap_or(self.low).max(self.low);
-        if low > top {
-            return None;
+        let (low, top) = self.next_range()?;
+        let doubts = if self.sent_differs() { Doubts::SENT_COUNT } else { Doubts::NONE };
+        let nonces = self.nonces(|height| height >= low);
+        if let Some(sent) = &mut self.sent {
+            sent.pass(&nonces);
         }
         self.top = low.checked_sub(1).filter(|below| *below >= self.low);
         let mut sights: BTreeMap<(Height, Word), Sight> = BTreeMap::new();
         for row in self.lists.iter_mut().flat_map(|list| list.take_from(low)) {
             sights.entry((row.block, row.hash)).or_default().add(&row, &subject.wallet);
         }
-        let mut window = Window {
-            low,
-            high: top,
-            found: Vec::new(),
-            resume: None,
-            skipped: 0,
-            doubts: Doubts::NONE,
-        };
+        let mut window =
+            Window { low, high: top, found: Vec::new(), resume: None, skipped: 0, doubts };
         for ((block, hash), sight) in sights {
             match sight.verdict(subject, calls_until.is_none() && !self.sends) {
                 Verdict::Candidate => window.found.push(Candidate {
@@ -299,6 +357,7 @@ mod tests {
             block: 100 - u64::from(*id),
             index: None,
             time: None,
+            sent: SentNonce::No,
             what: What::Nothing,
         };
         ids.iter().map(row).collect()

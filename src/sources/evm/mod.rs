@@ -39,6 +39,8 @@ mod prices;
 mod ranges;
 mod reader;
 mod scan;
+mod sent;
+mod sent_witness;
 mod single;
 mod subject;
 mod texts;

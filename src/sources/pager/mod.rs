@@ -2,15 +2,18 @@
 //!
 //! A page overlaps the one before: it must hold what is known of the lowest position seen, the edge,
 //! else it is a miss and counts for nothing. A page that is short ends no list: the end is believed
-//! when a quorum of answers agrees that nothing follows.
+//! when a quorum of answers agrees that nothing follows. What is searched for by ranges of heights
+//! and not listed is counted by [`RangeVotes`].
 
 mod end_votes;
+mod range_votes;
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
 use end_votes::EndVotes;
 pub(super) use end_votes::Quorum;
+pub(super) use range_votes::RangeVotes;
 
 use crate::rpc::endpoint::EndpointId;
 

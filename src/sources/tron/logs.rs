@@ -15,6 +15,7 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::RpcError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::pager::RangeVotes;
 
 /// keccak256 of `Transfer(address,address,uint256)`.
 pub(super) const TRANSFER: &str =
@@ -115,63 +116,54 @@ impl Windows {
     }
 }
 
-/// A transaction that a search gave, and whether tokens left the wallet in it and came to it.
-type Union = BTreeMap<(Height, Word), (bool, bool)>;
+/// A transaction that a search gave, and what it showed of it: itself, that tokens left the wallet,
+/// that they came to it.
+type FoundPart = (Height, Word, LogShown);
 
-/// One window's answers so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum LogShown {
+    Itself,
+    Gave,
+    Got,
+}
+
+/// One window's answers so far. Those of endpoints that have not come so far are no votes.
 #[derive(Debug)]
 struct Tally {
     window: Window,
-    /// All that any answer held.
-    union: Union,
-    /// Who gave all of it.
-    voters: Vec<EndpointId>,
-    is_answered: bool,
+    votes: RangeVotes<FoundPart, Option<EndpointId>>,
     /// The endpoint wants a smaller window, of so many blocks where it says so; 0: it does not.
     too_much: Option<u64>,
 }
 
 impl Tally {
     fn new(window: Window) -> Self {
-        let (union, voters) = (Union::new(), Vec::new());
-        Self { window, union, voters, is_answered: false, too_much: None }
+        Self { window, votes: RangeVotes::new(), too_much: None }
     }
 
     /// Two endpoints gave the same, or the one that has it gave it twice.
     fn is_confirmed(&self, deep: &Deep) -> bool {
-        let first = self.voters.first();
-        let others = self.voters.iter().any(|voter| Some(voter) != first);
-        self.voters.len() >= deep.votes && (others || deep.is_alone)
+        let voters: Vec<EndpointId> = self.votes.agreeing().copied().flatten().collect();
+        let first = voters.first();
+        let others = voters.iter().any(|voter| Some(voter) != first);
+        voters.len() >= deep.votes && (others || deep.is_alone)
     }
 
     fn is_open(&self, deep: &Deep) -> bool {
         self.too_much.is_none() && !self.is_confirmed(deep)
     }
 
-    /// `by`: whose answer it is, where it counts: `None` where the endpoint has not come so far.
-    /// False where it, or one before it, lacked something.
+    /// `by`: whose answer it is, where it counts. False where it, or one before it, lacked something.
     fn absorb(&mut self, rows: &[Row], by: Option<EndpointId>) -> bool {
-        let mut answer = Union::new();
-        for row in rows {
-            let (gave, got) = answer.entry((row.at, row.id)).or_default();
-            (*gave, *got) = (*gave || row.seen.gave, *got || row.seen.got);
-        }
-        let mut union = self.union.clone();
-        for (key, (gave, got)) in &answer {
-            let known = union.entry(*key).or_default();
-            *known = (known.0 || *gave, known.1 || *got);
-        }
-        let is_grown = union != self.union;
-        if is_grown {
-            self.voters.clear();
-        }
-        let is_whole = answer == union;
-        if is_whole {
-            self.voters.extend(by);
-        }
-        let is_first = !std::mem::replace(&mut self.is_answered, true);
-        self.union = union;
-        is_first || (is_whole && !is_grown)
+        let parts = rows.iter().flat_map(|row| {
+            let shown = [
+                Some(LogShown::Itself),
+                row.seen.gave.then_some(LogShown::Gave),
+                row.seen.got.then_some(LogShown::Got),
+            ];
+            shown.into_iter().flatten().map(move |shown| (row.at, row.id, shown))
+        });
+        self.votes.add(parts.collect(), by)
     }
 
     fn found(self, deep: &Deep) -> (Found, bool) {
@@ -179,11 +171,14 @@ impl Tally {
             return (Found::TooMuch(Some(range).filter(|range| *range > 0)), true);
         }
         let is_confirmed = self.is_confirmed(deep);
-        let row = |((height, id), (gave, got)): ((Height, Word), (bool, bool))| {
-            let seen = Seen { gave, got, ..Seen::default() };
-            Row { id, at: height, height: Some(height), seen }
-        };
-        (Found::Rows(self.union.into_iter().map(row).collect()), is_confirmed)
+        let mut found: BTreeMap<(Height, Word), Seen> = BTreeMap::new();
+        for (height, id, shown) in self.votes.into_known() {
+            let seen = found.entry((height, id)).or_default();
+            seen.gave |= shown == LogShown::Gave;
+            seen.got |= shown == LogShown::Got;
+        }
+        let row = |((at, id), seen)| Row { id, at, height: Some(at), seen };
+        (Found::Rows(found.into_iter().map(row).collect()), is_confirmed)
     }
 }
 
@@ -211,7 +206,10 @@ impl TronSource {
                 break;
             };
             // Of one endpoint that is not alone, no further answer confirms anything.
-            if deep.ids.len() == 1 && !deep.is_alone && open.iter().all(|tally| tally.is_answered) {
+            if deep.ids.len() == 1
+                && !deep.is_alone
+                && open.iter().all(|tally| tally.votes.is_answered())
+            {
                 break;
             }
             let asked: Vec<Window> = open.iter().map(|tally| tally.window).collect();
@@ -240,7 +238,7 @@ impl TronSource {
                 }
             }
         }
-        let is_silent = |tally: &Tally| !tally.is_answered && tally.too_much.is_none();
+        let is_silent = |tally: &Tally| !tally.votes.is_answered() && tally.too_much.is_none();
         if tallies.iter().any(is_silent) {
             return Err(failure);
         }

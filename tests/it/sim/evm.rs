@@ -7,7 +7,7 @@ use std::time::Duration;
 use blotter::demo::DemoNode;
 use blotter::demo::evm::{
     Crowd, EvmModel, ExplorerOptions, LimitTexts, ModelLimits, NodeOptions, PortalOptions,
-    WalletPlan, tron,
+    TradeKind, WalletPlan, tron,
 };
 use blotter::domain::Wallet;
 use blotter::registry::{self, Registry};
@@ -35,13 +35,16 @@ pub(super) fn seeded(way: Way, registry: &Registry, seed: u64, dice: &mut Dice) 
     let model = EvmModel::with_limits(seed, &chain, limits);
     let peers: Vec<Peer> =
         roles(way, dice).into_iter().map(|role| peer(&model, role, dice.next())).collect();
+    let counted = way == Way::Explorer && chain.counts_sent && Dice::new(seed, 5).one_in(2);
     let wallets = (0..dice.pick(&[1, 1, 2]))
         .map(|at: u64| {
             let plan = plan(&model, dice);
+            let plan = if counted { without_code(plan, seed) } else { plan };
             Wallet { chain: chain.id, address: model.add_named(&format!("wallet {at}"), plan) }
         })
         .collect();
     let mut setup = setup(peers.len(), dice);
+    setup.counted = counted;
     setup.limits.freshness = Duration::from_millis(dice.pick(&[200, 2_000, 10_000]));
     Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
 }
@@ -52,6 +55,18 @@ pub(super) fn plain(way: Way, registry: &Registry) -> Seeded {
 
 /// So many endpoints of each kind.
 pub(super) fn plain_of(way: Way, registry: &Registry, copies: usize) -> Seeded {
+    let plan = WalletPlan { first: Some(HEAD / 2), ..WalletPlan::trades(40) };
+    planned(way, registry, copies, plan)
+}
+
+/// A wallet whose nonces count what it sent, or a smart account with the same history.
+pub(super) fn counted(registry: &Registry, copies: usize, is_plain: bool) -> Seeded {
+    let first = Some(HEAD / 2);
+    let plan = WalletPlan { first, plain: is_plain, ..WalletPlan::only(TradeKind::V3, 40) };
+    planned(Way::Explorer, registry, copies, WalletPlan { noise_percent: 24, ..plan })
+}
+
+fn planned(way: Way, registry: &Registry, copies: usize, plan: WalletPlan) -> Seeded {
     let slug = if way.is_tron() { "tron" } else { "eth" };
     let chain = Arc::new(registry.chain_named(slug).unwrap().clone());
     let limits = ModelLimits { head: Some(HEAD), ..ModelLimits::default() };
@@ -73,7 +88,6 @@ pub(super) fn plain_of(way: Way, registry: &Registry, copies: usize) -> Seeded {
     }
     let all = roles.into_iter().flat_map(|role| std::iter::repeat_n(role, copies));
     let peers: Vec<Peer> = all.map(|role| peer(&model, role, 7)).collect();
-    let plan = WalletPlan { first: Some(HEAD / 2), ..WalletPlan::trades(40) };
     let wallets = vec![Wallet { chain: chain.id, address: model.add_named("plain", plan) }];
     let setup = setup(peers.len(), &mut Dice::new(1, 1));
     Seeded { chain: Chain::Evm(model, chain, way), peers, wallets, setup }
@@ -136,6 +150,12 @@ fn tron_node(way: Way, at: u32, dice: &mut Dice) -> Role {
         solid: !dice.one_in(6) || at == 0,
         ..tron::NodeOptions::default()
     })
+}
+
+/// Its nonces count what it sent.
+fn without_code(plan: WalletPlan, seed: u64) -> WalletPlan {
+    let only = Some(Dice::new(seed, 6).pick(&[TradeKind::V2, TradeKind::V3]));
+    WalletPlan { plain: true, only, ..plan }
 }
 
 fn plan(model: &EvmModel, dice: &mut Dice) -> WalletPlan {

@@ -14,6 +14,7 @@ mod chain;
 mod checks;
 mod client;
 mod clock;
+mod counts;
 mod cut;
 mod dice;
 mod evm;

@@ -17,6 +17,7 @@ const UNFINAL: u64 = 64;
 
 /// A while in which each endpoint has troubles of its own.
 pub(super) fn begin(world: &mut World, dice: &mut Dice) {
+    let hidden = hidden_nonce(world);
     for kind in [is_node, is_list] {
         let peers: Vec<&Peer> = world.peers.iter().filter(|peer| kind(&peer.role)).collect();
         let Some(last) = peers.len().checked_sub(1) else { continue };
@@ -26,7 +27,7 @@ pub(super) fn begin(world: &mut World, dice: &mut Dice) {
             let faults = faults(&peer.role, lies, dice);
             show(peer, lies, &faults);
             peer.node.set_faults(faults);
-            options(peer, lies, world.chain.head(), dice);
+            options(peer, (lies, hidden), world.chain.head(), dice);
         }
     }
     withhold(world, dice);
@@ -141,13 +142,13 @@ fn refused(role: &Role, dice: &mut Dice) -> Vec<(&'static str, Refusal)> {
 }
 
 /// How far an endpoint lags, and what it does not keep.
-fn options(peer: &Peer, lies: bool, head: u64, dice: &mut Dice) {
+fn options(peer: &Peer, (lies, hidden): (bool, Option<u64>), head: u64, dice: &mut Dice) {
     let lag = if dice.one_in(3) { dice.pick(&[6, UNFINAL + 6, UNFINAL + 600]) } else { 0 };
     let kept = head - dice.pick(&[200, 20_000, 100_000]).min(head);
     let pruned = lies && dice.one_in(3);
     let (first, list_lag) = (if pruned { kept } else { 0 }, UNFINAL + dice.pick(&[1, 6, 60]));
     let list_lag = if dice.one_in(4) { list_lag } else { 0 };
-    say(&format!("    lag {lag}, lists {list_lag}, keeps from {first}"));
+    say(&format!("    lag {lag}, lists {list_lag}, keeps from {first}, hidden {hidden:?}"));
     match peer.role.clone() {
         Role::Solana => {}
         Role::Rpc(mut node) => {
@@ -157,7 +158,7 @@ fn options(peer: &Peer, lies: bool, head: u64, dice: &mut Dice) {
             peer.node.set_options(node);
         }
         Role::Explorer(mut lists) => {
-            (lists.lag, lists.list_lag) = (lag, list_lag);
+            (lists.lag, lists.list_lag, lists.hidden_nonce) = (lag, list_lag, hidden);
             peer.node.set_options(lists);
         }
         Role::Portal(mut gateway) => {
@@ -170,6 +171,18 @@ fn options(peer: &Peer, lies: bool, head: u64, dice: &mut Dice) {
             peer.node.set_options(node);
         }
     }
+}
+
+/// A nonce: each list of each index lacks what wallets sent with it. The number of sent transactions
+/// alone shows it, where nodes keep old states.
+fn hidden_nonce(world: &World) -> Option<u64> {
+    let mut dice = Dice::new(world.chain.head(), 9);
+    let keeps_states = world.peers.iter().all(|peer| match &peer.role {
+        Role::Rpc(node) => node.state_blocks.is_none(),
+        Role::Solana | Role::Explorer(_) | Role::Portal(_) | Role::Tron(_) => true,
+    });
+    let is_hidden = world.setup.counted && keeps_states && dice.one_in(2);
+    is_hidden.then(|| dice.range(0, 40))
 }
 
 /// Some transaction of a wallet that nodes do not give, though lists name it.

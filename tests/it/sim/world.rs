@@ -40,6 +40,8 @@ pub(super) struct Setup {
     pub(super) bad: Option<Bad>,
     /// A node's pages of full transactions lack some that lists show.
     pub(super) lying_pages: bool,
+    /// Nonces count what the wallets sent.
+    pub(super) counted: bool,
 }
 
 /// What a seed makes before any service runs.
@@ -104,6 +106,13 @@ impl World {
         let mut seeded = evm::plain_of(way, &registry, 2);
         seeded.setup.bad = bad;
         Self::of(way, registry, seeded)
+    }
+
+    /// An account without code by account lists, with so many endpoints of each kind.
+    pub(super) fn counted(copies: usize, is_plain: bool) -> Self {
+        let registry = Arc::new(Registry::embedded().unwrap());
+        let seeded = evm::counted(&registry, copies, is_plain);
+        Self::of(Way::Explorer, registry, seeded)
     }
 
     fn of(way: Way, registry: Arc<Registry>, seeded: Seeded) -> Self {
@@ -254,7 +263,8 @@ pub(super) fn setup(nodes: usize, dice: &mut Dice) -> Setup {
     };
     let solana = solana::Settings { limits: solana, references: false };
     let pool_seed = u32::try_from(dice.range(0, 1_000_000)).unwrap();
-    Setup { endpoints, limits, solana, pool_seed, torn: false, bad: None, lying_pages: false }
+    let (torn, bad, lying_pages, counted) = (false, None, false, false);
+    Setup { endpoints, limits, solana, pool_seed, torn, bad, lying_pages, counted }
 }
 
 /// Pools of the endpoints of each kind, as one source.

@@ -1,0 +1,163 @@
+//! Pure: the wallet's own transactions in a list, by their nonces, held against the number of them
+//! that the chain counts.
+//!
+//! An account without code sends nonce after nonce, so that between two neighbouring ones in a list
+//! none is missing. The chain's count at the top of a read is the nonce after its newest one, the
+//! count below its lowest height that of its oldest.
+
+use crate::domain::Height;
+
+/// Whether a row of a list is the wallet's own transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum SentNonce {
+    #[default]
+    No,
+    Nonce(u64),
+    /// The list shows no nonces.
+    Unnumbered,
+}
+
+/// What a chain counts at both ends of a read; `None` where no endpoint shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct SentTotals {
+    /// Sent up to the highest height.
+    pub(super) top: Option<u64>,
+    /// Sent below the lowest one.
+    pub(super) bottom: Option<u64>,
+}
+
+impl SentTotals {
+    pub(super) fn top(&self) -> Option<u64> {
+        self.top
+    }
+
+    pub(super) fn bottom(&self) -> Option<u64> {
+        self.bottom
+    }
+}
+
+/// How far down the sent transactions are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct SentCount {
+    counts: SentTotals,
+    /// The lowest nonce of what was delivered.
+    lowest: Option<u64>,
+}
+
+impl SentCount {
+    pub(super) fn set_counts(&mut self, counts: SentTotals) {
+        self.counts = counts;
+    }
+
+    /// The nonce after the next one down.
+    fn expected(&self) -> Option<u64> {
+        self.lowest.or(self.counts.top)
+    }
+
+    /// None is left to come.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.expected().is_some_and(|expected| self.counts.bottom == Some(expected))
+    }
+
+    /// Whether these nonces, the next ones down, go on without a hole, also to what follows.
+    pub(super) fn fits(&self, nonces: &[u64], follows: Follows) -> bool {
+        let mut sorted = nonces.to_vec();
+        sorted.sort_unstable_by(|a, b| b.cmp(a));
+        sorted.dedup();
+        let mut expected = self.expected();
+        for nonce in sorted {
+            if expected.is_some_and(|expected| nonce.checked_add(1) != Some(expected)) {
+                return false;
+            }
+            expected = Some(nonce);
+        }
+        let below = match follows {
+            Follows::Unknown => None,
+            Follows::Nonce(nonce) => nonce.checked_add(1),
+            Follows::Nothing => self.counts.bottom,
+        };
+        expected.zip(below).is_none_or(|(expected, below)| expected == below)
+    }
+
+    pub(super) fn pass(&mut self, nonces: &[u64]) {
+        self.lowest = nonces.iter().copied().chain(self.lowest).min();
+    }
+}
+
+/// What a list shows below some of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Follows {
+    Unknown,
+    Nonce(u64),
+    /// The list has ended without another one.
+    Nothing,
+}
+
+/// Down to where a list is held against its nonces: a hole may lie between the lowest one that is
+/// known and the next, so that heights from it down wait for that. `None`: nothing can be delivered
+/// yet.
+pub(super) fn proved_low(low: Height, top: Height, lowest_sent: Option<Height>) -> Option<Height> {
+    let proved = match lowest_sent {
+        Some(block) if block < low => low,
+        Some(block) => block.saturating_add(1),
+        None => return None,
+    };
+    (proved <= top).then_some(proved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(top: Option<u64>, bottom: Option<u64>) -> SentCount {
+        SentCount { counts: SentTotals { top, bottom }, lowest: None }
+    }
+
+    #[test]
+    fn nonces_without_a_hole_fit_and_others_do_not() {
+        let known = of(Some(10), Some(0));
+        assert!(known.fits(&[9, 8, 7], Follows::Nonce(6)));
+        assert!(known.fits(&[7, 9, 8, 9], Follows::Unknown), "in any order");
+        for (nonces, follows) in [
+            (&[8, 7][..], Follows::Unknown),
+            (&[9, 7], Follows::Unknown),
+            (&[9, 8], Follows::Nonce(6)),
+            (&[9, 8], Follows::Nothing),
+            (&[10, 9], Follows::Unknown),
+            (&[], Follows::Nothing),
+            (&[], Follows::Nonce(8)),
+        ] {
+            assert!(!known.fits(nonces, follows), "{nonces:?} {follows:?}");
+        }
+        assert!(known.fits(&[9, 8, 7, 6, 5, 4, 3, 2, 1, 0], Follows::Nothing));
+    }
+
+    #[test]
+    fn a_hole_between_rows_shows_without_any_count() {
+        let unknown = of(None, None);
+        assert!(unknown.fits(&[9, 8], Follows::Nothing));
+        assert!(unknown.fits(&[], Follows::Nothing));
+        assert!(!unknown.fits(&[9, 7], Follows::Unknown));
+        assert!(!unknown.fits(&[9], Follows::Nonce(7)));
+        let mut passed = unknown;
+        passed.pass(&[9, 8]);
+        assert!(passed.fits(&[7], Follows::Unknown) && !passed.fits(&[6], Follows::Unknown));
+    }
+
+    #[test]
+    fn below_the_last_counted_one_none_is_waited_for() {
+        let mut known = of(Some(10), Some(8));
+        assert!(!known.is_exhausted());
+        known.pass(&[9, 8]);
+        assert!(known.is_exhausted() && known.fits(&[], Follows::Nothing));
+        assert!(!of(None, Some(0)).is_exhausted());
+    }
+
+    #[test]
+    fn heights_wait_for_the_next_nonce_below_them() {
+        assert_eq!(proved_low(50, 100, Some(60)), Some(61));
+        assert_eq!(proved_low(50, 100, Some(40)), Some(50), "the next one is known");
+        assert_eq!(proved_low(50, 60, Some(60)), None);
+        assert_eq!(proved_low(50, 100, None), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! The number of transactions that a wallet sent, as nodes count it at both ends of a read.
+//!
+//! One answer is a hint: only what two agree on is held against a list. Accounts with code are left
+//! out, as other transactions than their own raise the count.
+
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::sent::SentTotals;
+use super::subject::Subject;
+use super::wire;
+use crate::domain::Height;
+use crate::rpc::endpoint::EndpointId;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::{Call, CallOptions, Pool};
+use crate::rpc::scheduler::Lane;
+
+/// Answers that agree.
+const ANSWERS: usize = 2;
+
+/// Who is asked about which heights of which wallet.
+#[derive(Debug)]
+pub(super) struct SentWitness {
+    nodes: Pool,
+    wallet: String,
+    lane: Lane,
+    range: (Height, Height),
+    /// Two answers agree on the counts, or no more can be had.
+    is_confirmed: bool,
+    has_code: Option<bool>,
+}
+
+impl SentWitness {
+    pub(super) fn new(nodes: Pool, subject: &Subject, lane: Lane, range: (Height, Height)) -> Self {
+        Self {
+            nodes,
+            wallet: wire::hex(&subject.wallet),
+            lane,
+            range,
+            is_confirmed: false,
+            has_code: None,
+        }
+    }
+
+    pub(super) fn set_high(&mut self, high: Height) {
+        self.range.1 = high;
+    }
+
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.is_confirmed
+    }
+
+    /// The first answer: of any endpoint, else of one after the other.
+    pub(super) async fn counts(&self) -> Result<SentTotals, UpstreamError> {
+        let mut last = None;
+        for endpoint in [None].into_iter().chain(self.endpoints().into_iter().map(Some)) {
+            match self.ask(endpoint).await {
+                Ok(counts) if counts.top.is_some() => return Ok(self.with_start(counts)),
+                Ok(_) => {}
+                Err(error) => last = Some(error),
+            }
+        }
+        none_or(last).map(|none| self.with_start(none))
+    }
+
+    /// What two answers agree on, of two endpoints where there are some.
+    pub(super) async fn confirm(&mut self) -> Result<SentTotals, UpstreamError> {
+        self.is_confirmed = true;
+        let (mut seen, mut last) = (Vec::new(), None);
+        for endpoint in self.endpoints() {
+            match self.ask(Some(endpoint)).await {
+                Ok(counts) => seen.push((endpoint, counts)),
+                Err(error) => last = Some(error),
+            }
+        }
+        // One that is alone with what it keeps answers twice.
+        let ends: [fn(&SentTotals) -> Option<u64>; 2] = [SentTotals::top, SentTotals::bottom];
+        let alone = ends.map(|of| {
+            let mut known = seen.iter().filter(|(_, counts)| of(counts).is_some());
+            known.next().filter(|_| known.next().is_none()).map(|(endpoint, _)| *endpoint)
+        });
+        if let Some(endpoint) = alone.into_iter().flatten().next() {
+            seen.push((endpoint, self.ask(Some(endpoint)).await?));
+        }
+        if seen.is_empty() {
+            return none_or(last);
+        }
+        let tops: Vec<u64> = seen.iter().filter_map(|(_, counts)| counts.top).collect();
+        let bottoms: Vec<u64> = seen.iter().filter_map(|(_, counts)| counts.bottom).collect();
+        Ok(self.with_start(SentTotals { top: agreed(&tops), bottom: agreed(&bottoms) }))
+    }
+
+    /// Two answers show code at the address.
+    pub(super) async fn has_code(&mut self) -> Result<bool, UpstreamError> {
+        if let Some(known) = self.has_code {
+            return Ok(known);
+        }
+        let (mut options, mut shown) = (CallOptions::new(self.lane.clone()), 0);
+        for _ in 0..ANSWERS {
+            let params = json!([self.wallet, "latest"]);
+            let answer = self.nodes.call("eth_getCode", params, &options).await?;
+            shown += usize::from(is_code(&answer.result));
+            options.avoid = Some(answer.endpoint);
+        }
+        self.has_code = Some(shown == ANSWERS);
+        Ok(shown == ANSWERS)
+    }
+
+    /// Below the first block nothing was sent.
+    fn with_start(&self, counts: SentTotals) -> SentTotals {
+        if self.range.0 == 0 { SentTotals { bottom: Some(0), ..counts } } else { counts }
+    }
+
+    fn endpoints(&self) -> Vec<EndpointId> {
+        self.nodes.endpoints().into_iter().map(|status| status.id).collect()
+    }
+
+    /// Both counts of one endpoint, in one request. What it does not keep is unknown.
+    async fn ask(&self, on: Option<EndpointId>) -> Result<SentTotals, UpstreamError> {
+        let (low, high) = self.range;
+        let below = low.checked_sub(1);
+        let calls: Vec<Call> =
+            [Some(high), below].into_iter().flatten().map(|at| self.call(at)).collect();
+        let options = CallOptions { on, ..CallOptions::new(self.lane.clone()) };
+        let mut counts = Vec::new();
+        for answer in self.nodes.batch(&calls, &options).await {
+            counts.push(match answer {
+                Ok(answer) => wire::number(&answer.result),
+                Err(error) if error.is_final() => None,
+                Err(error) => return Err(error),
+            });
+        }
+        let mut counts = counts.into_iter();
+        let top = counts.next().flatten();
+        let bottom = counts.next().flatten();
+        Ok(SentTotals { top, bottom })
+    }
+
+    fn call(&self, at: Height) -> Call {
+        let params = json!([self.wallet, format!("{at:#x}")]);
+        Call { method: "eth_getTransactionCount", params }
+    }
+}
+
+fn is_code(answer: &RawValue) -> bool {
+    !["\"0x\"", "null"].contains(&answer.get().trim())
+}
+
+/// No endpoint shows the counts; an error where one may do so later.
+fn none_or(last: Option<UpstreamError>) -> Result<SentTotals, UpstreamError> {
+    match last {
+        Some(error) if !error.is_final() => Err(error),
+        Some(_) | None => Ok(SentTotals::default()),
+    }
+}
+
+/// The one that most endpoints give, at least two.
+fn agreed(seen: &[u64]) -> Option<u64> {
+    let votes = |count: u64| seen.iter().filter(|other| **other == count).count();
+    let best = seen.iter().copied().max_by_key(|count| votes(*count))?;
+    let is_alone = seen.iter().all(|other| *other == best || votes(*other) < votes(best));
+    (votes(best) >= ANSWERS && is_alone).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_takes_two_answers_and_a_majority() {
+        assert_eq!(agreed(&[]), None);
+        assert_eq!(agreed(&[7]), None);
+        assert_eq!(agreed(&[7, 7]), Some(7));
+        assert_eq!(agreed(&[7, 9]), None);
+        assert_eq!(agreed(&[9, 7, 7]), Some(7));
+        assert_eq!(agreed(&[9, 7, 7, 9]), None);
+    }
+}

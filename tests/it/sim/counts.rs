@@ -1,0 +1,123 @@
+//! An index that leaves out one transaction that the wallet sent, in every answer of every list: only
+//! the number of sent transactions shows it. And nodes that count wrongly.
+
+use std::time::Duration;
+
+use blotter::demo::evm::NodeOptions;
+use blotter::demo::{Faults, Refusal};
+use blotter::domain::Doubts;
+use blotter::history::{End, Extent, HistoryError};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::cut::{read, walk};
+use super::peer::{Peer, Role};
+use super::world::World;
+
+/// Nonces of the wallet: its newest, one in the middle, its first.
+fn hidden(world: &World) -> [u64; 3] {
+    [sent(world) - 1, 20, 0]
+}
+
+fn sent(world: &World) -> u64 {
+    let node = world.peers.iter().find(|peer| node(peer).is_some()).unwrap();
+    let wallet = world.wallets[0].address.to_string();
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getTransactionCount",
+        "params": [wallet, "latest"]});
+    let answer = node.node.respond(call.to_string().as_bytes()).unwrap();
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    u64::from_str_radix(&answer["result"].as_str().unwrap()[2..], 16).unwrap()
+}
+
+fn hide(world: &World, nonce: Option<u64>) {
+    for peer in &world.peers {
+        if let Role::Explorer(lists) = &peer.role {
+            let mut lists = lists.clone();
+            lists.hidden_nonce = nonce;
+            peer.node.set_options(lists);
+        }
+    }
+}
+
+/// The first of so many nodes count more than there is.
+fn miscount(world: &World, nodes: usize) {
+    let nodes =
+        world.peers.iter().filter_map(|peer| node(peer).map(|node| (peer, node))).take(nodes);
+    for (peer, mut options) in nodes {
+        options.sent_more = 3;
+        peer.node.set_options(options);
+    }
+}
+
+fn node(peer: &Peer) -> Option<NodeOptions> {
+    match &peer.role {
+        Role::Rpc(options) => Some(options.clone()),
+        Role::Solana | Role::Explorer(_) | Role::Portal(_) | Role::Tron(_) => None,
+    }
+}
+
+fn refuse_logs(world: &World) {
+    for peer in world.peers.iter().filter(|peer| node(peer).is_some()) {
+        let refused = vec![("eth_getLogs", Refusal::ALL[0])];
+        peer.node.set_faults(Faults { refused, ..Faults::none() });
+    }
+}
+
+async fn rows(world: &World) -> (usize, End) {
+    let (rows, end) = read(&mut walk(world, world.wallets[0], Extent::All, None)).await;
+    (rows.len(), end)
+}
+
+/// Walks until it is complete; how many walks that took.
+async fn completed(world: &World, all: usize) -> usize {
+    for walks in 1..=20 {
+        let (found, end) = rows(world).await;
+        assert!(!end.complete || found == all, "{found} of {all} rows are called complete");
+        if end.complete {
+            return walks;
+        }
+        sleep(Duration::from_secs(60)).await;
+    }
+    panic!("it is not complete");
+}
+
+fn truth(world: &World) -> usize {
+    world.truths.borrow()[0].all().len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_index_hides_is_found_by_another_way() {
+    for (copies, which) in [(1, 0), (1, 1), (2, 1), (1, 2)] {
+        let world = World::counted(copies, true);
+        hide(&world, Some(hidden(&world)[which]));
+        completed(&world, truth(&world)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_the_count_shows_is_a_named_doubt_until_the_index_has_it() {
+    for which in 0..3 {
+        let world = World::counted(2, true);
+        hide(&world, Some(hidden(&world)[which]));
+        refuse_logs(&world);
+        for _ in 0..10 {
+            let (_, end) = rows(&world).await;
+            assert!(!end.complete);
+            let Some(HistoryError::Unproved { doubts, .. }) = end.error else { panic!("{end:?}") };
+            assert!(doubts.contains(Doubts::SENT_COUNT), "{doubts}");
+            sleep(Duration::from_secs(600)).await;
+        }
+        hide(&world, None);
+        completed(&world, truth(&world)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_counts_wrongly_holds_up_no_honest_wallet() {
+    for (nodes, is_plain, most) in [(1, true, 2), (2, true, 20), (2, false, 1)] {
+        let world = World::counted(2, is_plain);
+        miscount(&world, nodes);
+        let walks = completed(&world, truth(&world)).await;
+        assert!(walks <= most, "{nodes} nodes: {walks} walks");
+    }
+}
