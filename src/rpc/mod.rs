@@ -13,7 +13,7 @@ pub(crate) mod limits;
 mod named_rate;
 mod policy;
 pub(crate) mod pool;
-mod priority;
+pub(crate) mod priority;
 mod rate;
 mod refusals;
 mod retry;

@@ -71,8 +71,6 @@ async fn ten_large_wallets_under_a_cap_are_all_answered_and_never_above_it() {
         read(&world, *wallet).await;
     }
     same(&pages(&world, wallets[2], 700).await, &world.truth(wallets[2]));
-    let evicted = world.history.metrics().wallets_evicted.get();
-    eprintln!("{} bytes of {CAP}, {evicted} wallets evicted", written(&world));
     assert!(written(&world) <= CAP);
 }
 

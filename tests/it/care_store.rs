@@ -103,9 +103,6 @@ async fn a_backup_during_a_load_of_100_000_trades_opens_and_its_rows_match() {
     }
     ends.store(true, Ordering::Relaxed);
     let (longest, pages) = joined(reader).await;
-    eprintln!(
-        "{bytes} bytes copied after {before} and by {after} rows; {pages} pages, the longest {longest:?}"
-    );
     assert!(longest < SECOND, "a page took {longest:?}");
     assert!(pages > 100, "{pages} pages were read meanwhile");
     assert_eq!(written.load(Ordering::Relaxed), u64::from(WALLETS) * EACH);
@@ -182,8 +179,7 @@ async fn a_compaction_while_all_goes_on_loses_nothing_and_gives_room_back() {
     let (before, after) = joined(compacting).await.unwrap();
     joined(loader).await;
     ends.store(true, Ordering::Relaxed);
-    let (longest, pages) = joined(reader).await;
-    eprintln!("{before} bytes before, {after} after; {pages} pages, the longest {longest:?}");
+    let (longest, _) = joined(reader).await;
     assert!(longest < SECOND, "a page took {longest:?}");
     assert_eq!(before, large);
     assert!(after < before / 2, "{before} bytes before, {after} after");
