@@ -65,7 +65,7 @@ pub(super) fn receipt(model: &EvmModel, found: &PlacedTx, times: bool) -> Value 
         "effectiveGasPrice": number(gas.price), "gasUsed": number(gas.used),
         "from": hex(&call.from), "to": hex(&call.to),
         "logs": logs(model, found, times),
-        "logsBloom": hex(&bloom(&found.tx.logs.iter().collect::<Vec<_>>())),
+        "logsBloom": hex(&bloom(&found.tx.logs)),
         "status": if call.failed { "0x0" } else { "0x1" },
         "transactionHash": hex(&found.hash),
         "transactionIndex": number(found.spot.index), "type": "0x2",
@@ -148,11 +148,12 @@ fn block_bloom(model: &EvmModel, height: u64) -> [u8; 256] {
     for wallet in model.wallets() {
         all.extend(model.transactions(&wallet, (height, height)));
     }
-    bloom(&all.iter().flat_map(|found| &found.tx.logs).collect::<Vec<_>>())
+    let logs: Vec<EventLog> = all.into_iter().flat_map(|found| found.tx.logs).collect();
+    bloom(&logs)
 }
 
 /// The bloom filter of events (Yellow Paper, 4.4.3).
-fn bloom(logs: &[&EventLog]) -> [u8; 256] {
+fn bloom(logs: &[EventLog]) -> [u8; 256] {
     let mut bloom = [0; 256];
     let mut add = |data: &[u8]| {
         let hash = keccak(&[data]);

@@ -48,8 +48,8 @@ impl EvmSource {
     /// a trade. One that leaves out calls would hide what they paid.
     fn shows_calls(&self, trace: &RawValue, tx: &Transaction) -> bool {
         let pools = tx.logs.iter().filter(|log| self.is_known_event(log));
-        let ran: BTreeSet<&Account> = pools.map(|log| &log.address).chain(&tx.to).collect();
-        receipts::names_all(trace, &ran.into_iter().collect::<Vec<_>>())
+        let ran: BTreeSet<Account> = pools.map(|log| log.address).chain(tx.to).collect();
+        receipts::names_all(trace, &ran)
     }
 
     /// Sets what is known. Never fails: what no endpoint returns stays unknown.

@@ -91,8 +91,8 @@ pub(super) fn fills_filter(receipt: &RawValue, logs: &[Log]) -> bool {
 }
 
 /// Whether a trace names all of these accounts as ends of calls: what emitted an event has run.
-pub(super) fn names_all(trace: &RawValue, accounts: &[&Account]) -> bool {
+pub(super) fn names_all(trace: &RawValue, accounts: &BTreeSet<Account>) -> bool {
     let text = trace.get().to_ascii_lowercase();
     // Quoted: inputs and outputs hold addresses too, inside of longer texts.
-    accounts.iter().all(|account| text.contains(&format!("\"{}\"", wire::hex(*account))))
+    accounts.iter().all(|account| text.contains(&format!("\"{}\"", wire::hex(account))))
 }
