@@ -64,7 +64,9 @@ fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Heigh
         end = if count < options.transactions_max { high } else { slot };
         let block = blocks.entry(slot).or_default();
         let with_index = |mut row: Value| {
-            row["transactionIndex"] = json!(at);
+            if let Some(row) = row.as_object_mut() {
+                row.insert("transactionIndex".to_owned(), json!(at));
+            }
             row
         };
         block.0.push(with_index(transaction));

@@ -97,17 +97,13 @@ pub(super) fn query(wallet: &Account, (from, to): (Height, Height), native: Nati
     let paid = json!({
         "type": ["call"], "callFrom": [plain], "transaction": true, "transactionLogs": true,
     });
-    let mut query = json!({
-        "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields(native),
-        "logs": [gave, got], "transactions": [sent],
-    });
     let changed = json!({"address": [plain], "key": ["balance"], "transaction": true});
-    match native {
-        NativeBy::Traces => query["traces"] = json!([paid]),
-        NativeBy::StateDiffs => query["stateDiffs"] = json!([changed]),
-        NativeBy::Nothing => {}
-    }
-    query
+    let only = |by: NativeBy, item: Value| if native == by { vec![item] } else { Vec::new() };
+    json!({
+        "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields(native),
+        "logs": [gave, got], "transactions": [sent], "traces": only(NativeBy::Traces, paid),
+        "stateDiffs": only(NativeBy::StateDiffs, changed),
+    })
 }
 
 /// A query for all of the transactions in which these accounts sent these tokens to the wallet.
