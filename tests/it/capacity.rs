@@ -116,6 +116,58 @@ async fn a_followed_wallet_is_never_evicted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_wallet_that_is_streamed_is_never_evicted() {
+    let world = on_file();
+    let streamed = world.add("streamed", WalletPlan::trades(TRADES));
+    read(&world, streamed).await;
+    let count = stored_rows(&world, streamed).await;
+    // A slow client: it took one step of its stream and has the rest before it.
+    let mut walk = world.walk(streamed, Extent::All, None);
+    let mut rows = Vec::new();
+    match walk.next().await {
+        Step::Rows(first) => rows.extend(first),
+        Step::End(end) => panic!("{end:?}"),
+    }
+    limited(&world, CAP);
+    for at in 0..7 {
+        read(&world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
+    }
+    assert!(world.history.metrics().wallets_evicted.get() > 0);
+    assert_eq!(stored_rows(&world, streamed).await, count);
+    let (more, end) = finish(&mut walk).await;
+    assert!(end.complete, "{end:?}");
+    rows.extend(more);
+    same(&rows, &world.truth(streamed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wallet_that_is_loading_is_never_evicted() {
+    let world = on_file();
+    let loading = world.add("loading", WalletPlan::trades(TRADES));
+    // What its stream leaves goes on in the background, which stands still meanwhile.
+    world.history.set_paused(true);
+    let mut walk = world.walk(loading, Extent::All, None);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    walk.stop(HistoryError::ShuttingDown);
+    let (_, end) = finish(&mut walk).await;
+    assert!(!end.complete, "{end:?}");
+    drop(walk);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let loads = world.history.loads().await.unwrap();
+    assert!(loads.iter().any(|one| one.wallet == loading && one.background), "{loads:?}");
+    let count = stored_rows(&world, loading).await;
+    assert!(count > 0);
+    limited(&world, CAP);
+    for at in 0..7 {
+        read(&world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
+    }
+    assert!(world.history.metrics().wallets_evicted.get() > 0);
+    assert_eq!(stored_rows(&world, loading).await, count);
+    world.history.set_paused(false);
+    read(&world, loading).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wallet_larger_than_the_cap_ends_with_a_reason_and_leaves_room_for_others() {
     let world = on_file();
     limited(&world, CAP);

@@ -61,6 +61,7 @@ mod hostile_secrets;
 mod kill;
 mod openapi;
 mod overload;
+mod page_wait;
 mod pnl;
 mod pnl_api;
 mod pnl_periods;

@@ -17,7 +17,8 @@ use crate::registry::Registry;
 use crate::rpc::endpoint::EndpointConfig;
 use crate::rpc::limits::PoolLimits;
 use crate::rpc::pool::Pool;
-use crate::rpc::scheduler::{Lane, Priority};
+use crate::rpc::priority::Priority;
+use crate::rpc::scheduler::Lane;
 use crate::rpc::transport::{Request, Response, Transport, TransportError};
 
 pub(super) const WALLET: Account = [0xaa; 20];
