@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
-use super::rows::Rows;
+use super::rows::{self, Fact, Name, Rows};
 use crate::cli::args::VerifyArgs;
 use crate::cli::config::Config;
 use crate::cli::config::chains::{ChainLayer, Endpoint};
@@ -14,12 +14,6 @@ use crate::cli::demo::Scratch;
 use crate::cli::errors::CliError;
 use crate::cli::http_get::require_private;
 use crate::cli::reading::{Context, Reading};
-use crate::cli::verify;
-
-/// Signature, side and mint: a transaction has one row a token.
-pub(super) type Name = (String, String, String);
-/// The other fields: amount, native value, venue and time.
-pub(super) type Fact = [String; 4];
 
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -57,7 +51,7 @@ pub(super) fn against(
     let mut wallet = args.wallet.clone();
     wallet.source.url = None;
     let reading = Reading::of_nodes(&context, &wallet)?;
-    let mut others = verify::read(&reading, &context, runtime, true)?;
+    let mut others = rows::read(&reading, &context, runtime, true)?;
     if let Some(short) = others.short.take() {
         return Err(short);
     }

@@ -17,7 +17,6 @@ use tokio::runtime::Runtime;
 use crate::cli::args::VerifyArgs;
 use crate::cli::coverage_note::CoverageNote;
 use crate::cli::errors::CliError;
-use crate::cli::progress::Progress;
 use crate::cli::reading::{Context, Reading};
 use crate::cli::serve;
 use crate::domain::{Address, Family};
@@ -39,7 +38,7 @@ pub(super) fn run(
         serve::tell(&repaired);
     }
     let other = args.against.as_deref().map(|url| node(url, args)).transpose()?;
-    let rows = read(&reading, context, runtime, args.against.is_some())?;
+    let rows = rows::read(&reading, context, runtime, args.against.is_some())?;
     let (transactions, tokens) = runtime.block_on(checked(&reading, context, &rows))?;
     let differences = match other {
         Some(node) => Some(against(node, args, context, runtime, &rows)?),
@@ -89,28 +88,6 @@ async fn repair(reading: &Reading<'_>, context: &Context<'_>) -> Result<String, 
         "read {heights} heights again: {missing} missing transactions stored, {unseen} stored \
          transactions were not seen again"
     ))
-}
-
-/// `each`: keeps every row, so that it can be compared.
-pub(super) fn read(
-    reading: &Reading<'_>,
-    context: &Context<'_>,
-    runtime: &Runtime,
-    each: bool,
-) -> Result<Rows, CliError> {
-    let mut rows = Rows { facts: each.then(BTreeMap::new), ..Rows::default() };
-    let progress = Progress::start(context.quiet);
-    let outcome = runtime.block_on(reading.read(&mut rows, &progress, None))?;
-    rows.coverage = outcome.coverage;
-    // Rows of heights that were all read can be checked, even if proofs are still missing.
-    let is_read = rows.coverage.as_ref().is_some_and(CoverageNote::is_read);
-    match outcome.short {
-        Some(short) if !is_read => Err(short),
-        short => {
-            rows.short = short;
-            Ok(rows)
-        }
-    }
 }
 
 /// Every token that was traded or moved, those with a residue first.

@@ -3,15 +3,21 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
+use tokio::runtime::Runtime;
 
-use super::against::{Fact, Name};
 use crate::cli::config::numbers::Number;
 use crate::cli::coverage_note::CoverageNote;
 use crate::cli::errors::CliError;
 use crate::cli::output::TradeLine;
-use crate::cli::reading::RowSink;
+use crate::cli::progress::Progress;
+use crate::cli::reading::{Context, Reading, RowSink};
 use crate::domain::Units;
 use crate::history::Sum;
+
+/// Signature, side and mint: a transaction has one row a token.
+pub(super) type Name = (String, String, String);
+/// The other fields: amount, native value, venue and time.
+pub(super) type Fact = [String; 4];
 
 /// What the rows add up to, and each of them where they are to be compared.
 #[derive(Default)]
@@ -85,6 +91,28 @@ impl RowSink for Rows {
 
     fn written(&self) -> u64 {
         self.count
+    }
+}
+
+/// `each`: keeps every row, so that it can be compared.
+pub(super) fn read(
+    reading: &Reading<'_>,
+    context: &Context<'_>,
+    runtime: &Runtime,
+    each: bool,
+) -> Result<Rows, CliError> {
+    let mut rows = Rows { facts: each.then(BTreeMap::new), ..Rows::default() };
+    let progress = Progress::start(context.quiet);
+    let outcome = runtime.block_on(reading.read(&mut rows, &progress, None))?;
+    rows.coverage = outcome.coverage;
+    // Rows of heights that were all read can be checked, even if proofs are still missing.
+    let is_read = rows.coverage.as_ref().is_some_and(CoverageNote::is_read);
+    match outcome.short {
+        Some(short) if !is_read => Err(short),
+        short => {
+            rows.short = short;
+            Ok(rows)
+        }
     }
 }
 
