@@ -219,7 +219,16 @@ impl EvmSource {
             answer.as_ref().is_ok_and(|answer| answer.result.get().contains("\"topics\""))
         };
         if logs.is_some() && (filled.has_logs || receipts.iter().any(holds_log)) {
-            return Kept::No;
+            // One empty answer shows nothing.
+            let again = calls.into_iter().take(1).collect::<Vec<Call>>();
+            let again = self.inner.pool.batch(&again, options).await;
+            return if again.iter().any(holds_log) {
+                Kept::Yes
+            } else if again.iter().all(Result::is_ok) {
+                Kept::No
+            } else {
+                Kept::Unknown
+            };
         }
         if receipts.iter().any(is_something) {
             Kept::Yes

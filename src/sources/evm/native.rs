@@ -101,12 +101,11 @@ impl EvmSource {
                     continue;
                 };
                 let moves = read(answer.result.get().as_bytes()).ok();
-                match moves.filter(|_| self.shows_calls(&answer.result, one.tx)) {
-                    Some(moves) => one.tx.native = NativeFlows::Calls(moves),
-                    None => {
-                        avoid = Some(answer.endpoint);
-                        open.push(one);
-                    }
+                if let Some(moves) = moves.filter(|_| self.shows_calls(&answer.result, one.tx)) {
+                    one.tx.native = NativeFlows::Calls(moves);
+                } else {
+                    avoid = Some(answer.endpoint);
+                    open.push(one);
                 }
             }
             if open.is_empty() {

@@ -48,9 +48,9 @@ impl TronSource {
             }
             let info = (info.get().as_bytes(), by);
             let listed = (sent.json.as_str(), wallet, seen);
-            match self.joined(id, listed, info, &options).await? {
-                Fetched::Missing => {}
-                fetched => return Ok(fetched),
+            let fetched = self.joined(id, listed, info, &options).await?;
+            if !matches!(fetched, Fetched::Missing) {
+                return Ok(fetched);
             }
         }
         Ok(Fetched::Lost(height))
