@@ -16,6 +16,8 @@ pub struct SolanaLimits {
     pub skipped_max: usize,
     /// Tries for a listed transaction that no node gives.
     pub missing_tries_max: u32,
+    /// Those that one read sets aside; more are an error.
+    pub missing_max: usize,
     /// Pause before such a try, times its number.
     pub missing_pause: Duration,
     /// Lower slots that are asked for a block time where a slot has none.
@@ -36,6 +38,14 @@ pub struct SolanaLimits {
     pub activity_wait: Duration,
     /// Newest signatures that a scan asks for of each wallet.
     pub scan_entries: usize,
+    /// Slots of one gap of which a gateway is asked for the transactions that hold a wallet's token
+    /// balances, and the answers that it may take: it scans them at about 200 slots a second.
+    pub gateway_slots_max: u64,
+    pub gateway_answers_max: usize,
+    /// How long rows wait for it: a public gateway takes two requests a second.
+    pub gateway_wait: Duration,
+    /// Wallets of one such query of a scan.
+    pub gateway_wallets_max: usize,
     /// Cooldown of an endpoint that contradicts another one.
     pub bench: Duration,
 }
@@ -49,6 +59,7 @@ impl Default for SolanaLimits {
             chunk_max: 200,
             skipped_max: 5000,
             missing_tries_max: 6,
+            missing_max: 64,
             missing_pause: Duration::from_millis(300),
             time_slots_max: 8,
             page_ahead_max: 6000,
@@ -60,6 +71,10 @@ impl Default for SolanaLimits {
             activity_depths: [6_500_000, 40_000_000, 160_000_000],
             activity_wait: Duration::from_secs(3),
             scan_entries: 10,
+            gateway_slots_max: 9_000,
+            gateway_answers_max: 32,
+            gateway_wait: Duration::from_secs(10),
+            gateway_wallets_max: 1_500,
             bench: Duration::from_secs(600),
         }
     }

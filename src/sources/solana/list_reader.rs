@@ -7,12 +7,15 @@ use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 
 use super::SolanaSource;
+use super::existence::Existence;
 use super::fetch::{Fetched, Page, PageRequest};
+use super::gateway::Owned;
 use super::hint::{hint, resume};
 use super::late::LateEntries;
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
+use super::owned::{self, OwnedState};
 use super::timeline::{Ready, Sizes, Timeline};
 use super::wire::Balance;
 use crate::decode::solana::Transaction;
@@ -33,6 +36,11 @@ pub(super) enum ListEvent {
     Fetched(Result<Vec<Fetched>, UpstreamError>),
     /// The first block kept by the endpoints that reported the ends of these lists.
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
+    /// Whether the account exists.
+    Exists(Result<bool, UpstreamError>),
+    /// What a gateway names, and what nodes return of it.
+    Owned(Result<Vec<Owned>, UpstreamError>),
+    OwnedFetched(Result<Vec<Fetched>, UpstreamError>),
 }
 
 /// Reads one gap.
@@ -48,12 +56,17 @@ pub(super) struct ListReader {
     without_lists: Option<EndpointId>,
     /// What the reading cannot establish.
     doubts: Doubts,
+    /// Of the wallet, where its list is empty.
+    existence: Existence,
     listings: Vec<Listing>,
     listed: HashSet<[u8; 32]>,
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
+    /// Listed transactions so far that no endpoint gives.
+    missing: usize,
     late: LateEntries,
+    owned: OwnedState,
     prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
@@ -81,6 +94,7 @@ impl ListReader {
             wallet,
             phase: Phase::Opening,
             doubts: Doubts::NONE,
+            existence: Existence::Open,
             options: CallOptions::new(request.lane.clone()),
             head_by: None,
             without_lists: None,
@@ -88,7 +102,9 @@ impl ListReader {
             listed: HashSet::new(),
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
+            missing: 0,
             late: LateEntries::default(),
+            owned: OwnedState::Done,
             prefetcher: Prefetcher::new(&source.inner.readers),
             chunk_min: 1,
             tip: None,
@@ -126,6 +142,7 @@ impl ListReader {
         self.phase = Phase::Reading;
         self.listings.push(Listing::new(self.wallet, wallet));
         self.listed.insert(self.wallet);
+        self.ask_owned(high);
         if self.request.high.is_some() {
             let wanted = |known: &&SourceAccount| known.oldest.is_none_or(|oldest| oldest <= high);
             let accounts: Vec<[u8; 32]> =
@@ -134,6 +151,32 @@ impl ListReader {
                 self.list_account(account, high);
             }
         }
+    }
+
+    /// Asks the gateway about a gap that is short enough.
+    fn ask_owned(&mut self, high: Height) {
+        self.owned = OwnedState::Done;
+        let range = (self.request.low, high);
+        if self.source.is_scanned(range) {
+            self.owned = OwnedState::InFlight;
+            let (source, wallet) = (self.source.clone(), self.request.wallet);
+            let lane = self.options.lane.clone();
+            self.prefetcher.push(Box::pin(async move {
+                ListEvent::Owned(source.owned(&[wallet], range, &lane).await)
+            }));
+        }
+    }
+
+    fn fetch_owned(&mut self) {
+        let frontier = self.lists_frontier();
+        // Where the lists are cut nothing more comes of them.
+        let frontier = frontier.filter(|_| self.cut_at(frontier).is_none());
+        let unlisted = self.owned.take_unlisted(frontier, &mut self.timeline);
+        let Some(entries) = unlisted else { return };
+        let (source, options) = (self.source.clone(), self.options.clone());
+        self.prefetcher.push(Box::pin(async move {
+            ListEvent::OwnedFetched(source.transactions(entries, options).await)
+        }));
     }
 
     /// Lists an account from the top: no cursor, behind which a node could lose an entry.
@@ -156,6 +199,7 @@ impl ListReader {
             return Err(error);
         }
         (self.phase, self.doubts) = (Phase::Opening, Doubts::NONE);
+        self.existence = Existence::Open;
         self.listings.clear();
         self.listed.clear();
         self.late = LateEntries::default();
@@ -277,8 +321,15 @@ impl ListReader {
             if tries < self.source.inner.limits.missing_tries_max {
                 return Ok(());
             }
-            let last = "a listed transaction is given by no node".to_owned();
-            return Err(UpstreamError::Unavailable { attempts: tries, last });
+            self.missing += 1;
+            if self.missing > self.source.inner.limits.missing_max {
+                let last = "many listed transactions are given by no endpoint".to_owned();
+                return Err(UpstreamError::Unavailable { attempts: tries, last });
+            }
+            let (slot, id) = (entry.slot, entry.id);
+            tracing::warn!(slot, %id, "no endpoint gives a listed transaction");
+            self.timeline.lose(slot, id);
+            return Ok(());
         };
         for account in tx.closed_token_accounts(&self.wallet) {
             let known = self.known.get(&account);
@@ -316,6 +367,11 @@ impl ListReader {
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
     fn frontier(&self) -> Option<Height> {
+        let next = self.owned.is_open().then(|| self.timeline.next_high());
+        next.or_else(|| self.lists_frontier())
+    }
+
+    fn lists_frontier(&self) -> Option<Height> {
         self.listings.iter().filter_map(|listing| listing.frontier(self.request.low)).max()
     }
 
@@ -356,9 +412,27 @@ impl ListReader {
         }
     }
 
+    /// The wallet's list has ended without any entry, and all below is wanted.
+    fn is_nothing_listed(&self) -> bool {
+        let is_empty = |wallet: &Listing| wallet.list.has_ended() && wallet.list.lowest().is_none();
+        self.request.low == 0 && self.listings.first().is_some_and(is_empty)
+    }
+
+    fn ask_existence(&mut self) {
+        if self.existence != Existence::Open || !self.is_nothing_listed() {
+            return;
+        }
+        self.existence = Existence::Asked;
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let wallet = self.request.wallet;
+        self.prefetcher.push(Box::pin(async move {
+            ListEvent::Exists(source.exists(wallet, &options).await)
+        }));
+    }
+
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
     fn ask_pages(&mut self, urgency: Urgency) {
-        let frontier = self.frontier();
+        let frontier = self.lists_frontier();
         let ahead =
             if self.prefetcher.is_eager() { self.source.inner.limits.list_ahead_max } else { 1 };
         let room = urgency == Urgency::Stalled || self.timeline.wants_entries(frontier, ahead);
@@ -456,7 +530,7 @@ impl ListReader {
     }
 
     fn chunk(&mut self, ready: Ready) -> RawChunk {
-        let Ready { low, high, txs } = ready;
+        let Ready { low, high, txs, missing } = ready;
         self.prefetcher.count_delivered(txs.len());
         for listing in &self.listings {
             if listing.list.kind == Kind::Account && listing.is_whole() && !listing.is_reported {
@@ -485,7 +559,7 @@ impl ListReader {
             late: raw(self.late.take_ready()),
             resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
             proof: Proof::of(Way::Signatures).with(self.doubts),
-            missing: Vec::new(),
+            missing,
             accounts,
             tip: self.tip.take(),
         }
@@ -513,6 +587,8 @@ impl PrefetchReader for ListReader {
         self.ask_transactions(urgency);
         self.ask_late();
         self.ask_proofs();
+        self.ask_existence();
+        self.fetch_owned();
     }
 
     fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
@@ -544,6 +620,29 @@ impl PrefetchReader for ListReader {
                 }
             }
             ListEvent::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
+            ListEvent::Exists(exists) => {
+                let exists = exists?;
+                self.existence = Existence::Known(exists);
+                if exists {
+                    self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+                }
+            }
+            ListEvent::Owned(Ok(found)) => {
+                let entries = found.into_iter().map(|(_, entry)| entry).collect();
+                self.owned = OwnedState::Listed(entries);
+                self.fetch_owned();
+            }
+            ListEvent::Owned(Err(error)) => {
+                self.owned = OwnedState::Done;
+                owned::returned(Err(error));
+            }
+            ListEvent::OwnedFetched(fetched) => {
+                self.owned = OwnedState::Done;
+                for (entry, tx) in owned::returned(fetched) {
+                    self.timeline.add_in_flight(&entry);
+                    self.fetched(entry, tx)?;
+                }
+            }
         }
         Ok(())
     }
@@ -556,6 +655,10 @@ impl PrefetchReader for ListReader {
             skipped_max: limits.skipped_max,
         };
         if matches!(self.phase, Phase::Opening | Phase::Ended) || self.late.is_open() {
+            return Ok(None);
+        }
+        let is_known = matches!(self.existence, Existence::Known(_));
+        if self.is_nothing_listed() && !is_known {
             return Ok(None);
         }
         let frontier = self.frontier();

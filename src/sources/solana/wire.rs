@@ -43,7 +43,7 @@ pub(super) fn signatures(raw: &RawValue) -> Option<Vec<Entry>> {
 
 /// An error is an object or a text (solana.com, `TransactionError`); for any other value the
 /// transaction itself decides.
-fn is_error(err: &RawValue) -> bool {
+pub(super) fn is_error(err: &RawValue) -> bool {
     err.get().starts_with(['{', '"'])
 }
 
@@ -132,6 +132,14 @@ struct LatestBlockhash {
 pub(super) fn latest_blockhash(raw: &RawValue) -> Option<(Height, [u8; 32])> {
     let latest: InContext<LatestBlockhash> = serde_json::from_str(raw.get()).ok()?;
     Some((latest.context.slot, pubkey(&latest.value.blockhash)?))
+}
+
+/// Whether a transaction comes with both lists of token balances, which may be empty.
+pub(super) fn has_token_balances(text: &str) -> bool {
+    ["\"preTokenBalances\"", "\"postTokenBalances\""].into_iter().all(|name| {
+        let behind = text.split_once(name).map_or("", |(_, behind)| behind).trim_start();
+        behind.strip_prefix(':').is_some_and(|value| value.trim_start().starts_with('['))
+    })
 }
 
 /// A bare number: `getSlot`, `getFirstAvailableBlock`, `getBlockTime`.

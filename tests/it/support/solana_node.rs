@@ -208,6 +208,8 @@ pub(crate) struct Ways {
     /// Pages lose the first entry behind their cursor.
     pub(crate) loses_edge_every: u64,
     pub(crate) empty_page_every: u64,
+    /// Every so many lists of an owner's accounts are empty.
+    pub(crate) no_accounts_every: u64,
     /// Longest page of one address's list.
     pub(crate) short_pages: Option<([u8; 32], usize)>,
     pub(crate) null_every: u64,
@@ -235,6 +237,7 @@ impl Default for Ways {
             flips: false,
             loses_edge_every: 0,
             empty_page_every: 0,
+            no_accounts_every: 0,
             short_pages: None,
             null_every: 0,
             too_many_every: 0,
@@ -372,6 +375,7 @@ fn reply(chain: &Chain, ways: &Ways, method: &str, params: &Value, count: u64) -
                 .open
                 .iter()
                 .filter(|(.., since)| classic && *since <= head)
+                .filter(|_| !hits(ways.no_accounts_every, count))
                 .map(|(account, amount, _)| keyed(*account, *amount))
                 .collect();
             Ok(json!({"context": context, "value": value}))
