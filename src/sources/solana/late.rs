@@ -33,6 +33,12 @@ impl LateEntries {
         }
     }
 
+    /// Leaves out transactions that are delivered while a list of a late account is read: others list
+    /// them too.
+    pub(super) fn skip(&mut self, delivered: impl Iterator<Item = TxId>) {
+        self.seen.extend(delivered);
+    }
+
     /// Whether anything is not received yet.
     pub(super) fn is_open(&self) -> bool {
         !self.waiting.is_empty() || !self.in_flight.is_empty()

@@ -531,6 +531,10 @@ impl ListReader {
     fn chunk(&mut self, ready: Ready) -> RawChunk {
         let Ready { low, high, txs, missing } = ready;
         self.prefetcher.count_delivered(txs.len());
+        // Answers come in any order: an account may be found before the transaction that closes it.
+        if self.listings.iter().any(|one| one.is_late && !one.list.has_ended()) {
+            self.late.skip(txs.iter().filter_map(|(tx, _)| tx.id()));
+        }
         for listing in &self.listings {
             if listing.list.kind == Kind::Account && listing.is_whole() && !listing.is_reported {
                 let known = self.known.get(&listing.address).copied();
