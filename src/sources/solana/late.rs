@@ -72,6 +72,11 @@ impl LateEntries {
         *retries
     }
 
+    /// Asks no more for an entry that no endpoint returns.
+    pub(super) fn give_up(&mut self, id: &TxId) {
+        self.waiting.retain(|entry| entry.id != *id);
+    }
+
     /// All that was received, newest first.
     pub(super) fn take_ready(&mut self) -> Vec<Timed> {
         let mut ready = std::mem::take(&mut self.ready);

@@ -313,9 +313,10 @@ impl ListReader {
     ) -> Result<(), UpstreamError> {
         let is_late = self.late.is_in_flight(&entry.id);
         let Some((tx, time)) = tx else {
-            let tries = match is_late {
-                true => self.late.put_back(entry),
-                false => self.timeline.put_back(entry.slot, entry.id),
+            let tries = if is_late {
+                self.late.put_back(entry)
+            } else {
+                self.timeline.put_back(entry.slot, entry.id)
             };
             if tries < self.source.inner.limits.missing_tries_max {
                 return Ok(());
@@ -327,7 +328,13 @@ impl ListReader {
             }
             let (slot, id) = (entry.slot, entry.id);
             tracing::warn!(slot, %id, "no endpoint gives a listed transaction");
-            self.timeline.lose(slot, id);
+            if is_late {
+                // Its heights are delivered already.
+                self.late.give_up(&id);
+                self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+            } else {
+                self.timeline.lose(slot, id);
+            }
             return Ok(());
         };
         for account in tx.closed_token_accounts(&self.wallet) {
@@ -343,9 +350,10 @@ impl ListReader {
                 self.list_closed(account, entry.slot, true);
             }
         }
-        match is_late {
-            true => self.late.put(&entry.id, (tx, time)),
-            false => self.timeline.put(entry.slot, entry.id, tx, time),
+        if is_late {
+            self.late.put(&entry.id, (tx, time));
+        } else {
+            self.timeline.put(entry.slot, entry.id, tx, time);
         }
         Ok(())
     }
