@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::clock::SystemClock;
 use super::config::Config;
-use super::config_chains::{Endpoint, FindBy};
+use super::config::chains::{Endpoint, FindBy};
+use super::config::secret::SecretUrl;
+use super::config::units::Rate;
 use super::engine::random_seed;
 use super::errors::CliError;
-use super::secret::SecretUrl;
-use super::units::Rate;
 use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{EndpointConfig, Pool, PoolLimits, RateAccount, RateShare, SecretText, Transport};

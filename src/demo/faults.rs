@@ -82,6 +82,8 @@ pub struct Faults {
     pub short_list: Rate,
     /// `null` in place of a token's metadata.
     pub null_tokens: Rate,
+    /// A receipt, or Tron's info, without its events.
+    pub bare_receipts: Rate,
     /// Silently false answers do not repeat for the same question.
     pub transient: bool,
     /// Refused methods, lists or paths, each with its refusal.
@@ -123,6 +125,7 @@ impl Default for Faults {
             flipped_logs: Rate::NEVER,
             short_list: Rate::NEVER,
             null_tokens: Rate::NEVER,
+            bare_receipts: Rate::NEVER,
             transient: false,
             refused: Vec::new(),
         }
@@ -214,6 +217,7 @@ impl Faults {
                 short_list: self.short_list.hits(dice).then_some(salt),
             },
             null_tokens: self.null_tokens.hits(dice),
+            bare_receipts: self.bare_receipts.hits(dice),
         }
     }
 }
@@ -287,5 +291,6 @@ pub(super) struct CallFaults {
     pub(super) null_result: bool,
     pub(super) busy: bool,
     pub(super) null_tokens: bool,
+    pub(super) bare_receipts: bool,
     pub(super) twist: Twist,
 }

@@ -420,7 +420,9 @@ impl DemoNode {
         } else if fault.null_result || nulled {
             Ok(b"null".to_vec())
         } else {
-            service.call(options, &entry.method, params, fault.twist)
+            let reply = service.call(options, &entry.method, params, fault.twist);
+            let is_bare = fault.bare_receipts && entry.method == "eth_getTransactionReceipt";
+            if is_bare { reply.map(without_logs) } else { reply }
         };
         let own = entry.id.map_or("null", RawValue::get);
         let id = if fault.wrong_id { "987654321" } else { own };
@@ -472,6 +474,7 @@ impl DemoNode {
             ("flipped_logs", twist.flip_logs.is_some()),
             ("short_list", twist.short_list.is_some()),
             ("null_tokens", fault.null_tokens),
+            ("bare_receipts", fault.bare_receipts),
         ];
         for (name, _) in hits.into_iter().filter(|(_, hit)| *hit) {
             *stats.faults.entry(name).or_default() += 1;
@@ -494,6 +497,13 @@ impl RequestFault {
             Self::Suspended => "suspended",
         }
     }
+}
+
+/// A receipt whose events are left out.
+fn without_logs(receipt: Vec<u8>) -> Vec<u8> {
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(&receipt) else { return receipt };
+    fields.insert("logs".to_owned(), Value::Array(Vec::new()));
+    Value::Object(fields).to_string().into_bytes()
 }
 
 fn too_many(delay: Duration, retry_after: Option<Duration>) -> NodeAnswer {

@@ -17,8 +17,10 @@ use super::endpoint::EndpointId;
 use super::error::UpstreamError;
 use super::pool::Pool;
 
-/// An endpoint of another chain is disabled for this long.
-const WRONG_CHAIN_COOLDOWN: Duration = Duration::from_secs(3600);
+/// An endpoint that reports another chain is disabled for this long at first, and for twice as long
+/// each time that it does so again: one answer may have been that of a confused proxy.
+const WRONG_CHAIN_COOLDOWN_FIRST: Duration = Duration::from_secs(60);
+const WRONG_CHAIN_COOLDOWN_MAX: Duration = Duration::from_secs(3600);
 /// Reads continue after this long if no endpoint reports its chain.
 const NO_ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Longest cooldown of an endpoint that has not answered yet.
@@ -54,19 +56,31 @@ pub(crate) struct ChainChecks {
 #[derive(Debug, Default)]
 struct Answers {
     known: Mutex<HashMap<EndpointId, bool>>,
+    /// The last cooldown of those that reported another chain.
+    cooldowns: Mutex<HashMap<EndpointId, Duration>>,
     news: Notify,
 }
 
 impl Answers {
+    fn next_cooldown(&self, id: EndpointId) -> Duration {
+        let mut cooldowns = lock(&self.cooldowns);
+        let last = cooldowns.get(&id).copied();
+        let next = last.map_or(WRONG_CHAIN_COOLDOWN_FIRST, |last| last.saturating_mul(2));
+        let next = next.min(WRONG_CHAIN_COOLDOWN_MAX);
+        cooldowns.insert(id, next);
+        next
+    }
+
     fn note(&self, pool: &Pool, id: EndpointId, reported: ChainCheck) {
         match reported {
             ChainCheck::Match => {
                 pool.release(id);
+                lock(&self.cooldowns).remove(&id);
                 lock(&self.known).insert(id, true);
             }
             ChainCheck::Mismatch => {
-                tracing::error!(endpoint = %pool.label(id), "a node of another chain is left alone");
-                pool.cool_down(id, WRONG_CHAIN_COOLDOWN);
+                tracing::error!(endpoint = %pool.label(id), "the endpoint reports another chain and is disabled for a while");
+                pool.cool_down(id, self.next_cooldown(id));
                 lock(&self.known).insert(id, false);
             }
             ChainCheck::Unknown => {}

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use blotter::demo::solana::WalletPlan;
-use blotter::domain::{KeyId, Wallet};
+use blotter::domain::{KeyId, Position, Wallet};
 use blotter::history::{Capacity, Extent, HistoryError, Step, WalkRequest};
+use blotter::store::Chunk;
 
+use crate::support::trades::chunk;
 use crate::support::truth::same;
 use crate::support::world::{Build, World, finish, pages};
 
@@ -208,4 +210,33 @@ async fn a_disk_without_room_stops_loads_and_deletes_no_stored_row() {
     let (rows, end) = finish(&mut world.walk(other, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     same(&rows, &world.truth(other));
+}
+
+/// A second look at finished heights writes as a load does.
+#[tokio::test(start_paused = true)]
+async fn a_repair_writes_nothing_where_the_disk_has_too_little_left() {
+    let world = on_file();
+    let wallet = world.add("first", WalletPlan::trades(200));
+    read(&world, wallet).await;
+    let view = world.store.view().unwrap();
+    let record = view.wallet(&wallet).await.unwrap().unwrap();
+    let rows = view.rows(record.id, Position::Start, 0, 500).await.unwrap();
+    drop(view);
+    // As if an accepted read had left a height out.
+    let height = rows.bare()[15].key.height;
+    let at = |span: &&blotter::domain::Span| (span.low..=span.high).contains(&height);
+    let span = record.coverage.spans().iter().find(at).unwrap();
+    let (decoder, proof) = (span.decoder, span.proof);
+    let emptied = chunk(record.id, height, height, Vec::new());
+    let emptied = Chunk { epoch: record.epoch, decoder, proof, ..emptied };
+    world.store.write_chunk(emptied).await.unwrap();
+    let left = stored_rows(&world, wallet).await;
+    assert!(left < record.count);
+    world.history.set_capacity(Capacity { max_bytes: None, min_free_bytes: u64::MAX });
+    let refused = world.history.repair(wallet).await;
+    assert!(matches!(refused, Err(HistoryError::Store { .. })), "{refused:?}");
+    assert_eq!(stored_rows(&world, wallet).await, left);
+    world.history.set_capacity(Capacity::default());
+    assert_eq!(world.history.repair(wallet).await.unwrap().missing, 1);
+    assert_eq!(stored_rows(&world, wallet).await, record.count);
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use blotter::decode::evm::NativeFlows;
 use blotter::domain::{Address, Doubts, Height, Proof, TxId, Way};
 use blotter::registry::Registry;
 use blotter::rpc::{EndpointConfig, Pool, PoolLimits, UpstreamError};
@@ -229,6 +230,55 @@ async fn a_transaction_that_no_endpoint_gives_hides_nothing_below_it() {
     given.retain(|one| *one != lacks);
     assert_eq!(got.found, given);
     assert!(net.calls("eth_getTransactionByHash") < 620, "bounded");
+}
+
+/// A receipt that lacks what the list shows of its transaction is no answer.
+#[tokio::test(start_paused = true)]
+async fn a_receipt_without_the_listed_transfer_is_not_believed() {
+    let bare = |every| Ways { bare_every: every, ..Ways::default() };
+    let failed = |every| Ways { failed_every: every, ..Ways::default() };
+    for ways in [bare(3), failed(3)] {
+        let net = Net::new(chain(), vec![ways]);
+        let source = source(&net, 1);
+        is_true(&source, &net, &read(&source, 0).await);
+    }
+    for liar in [bare(1), failed(1)] {
+        let net = Net::new(chain(), vec![liar.clone(), Ways::default()]);
+        let two = source(&net, 2);
+        is_true(&two, &net, &read(&two, 0).await);
+        let net = Net::new(chain(), vec![liar]);
+        let one = source(&net, 1);
+        let got = read(&one, 0).await;
+        assert!(!got.is_accepted(&one) || !got.missing.is_empty(), "{} of 598", got.found.len());
+    }
+}
+
+/// A trace without the call of a pool that reports a trade leaves out what it paid.
+#[tokio::test(start_paused = true)]
+async fn a_trace_that_leaves_out_calls_is_not_believed() {
+    let router = [0x77; 20];
+    let mut chain = Chain::new(HEAD);
+    for at in 1..30 {
+        let sale = chain.add(at * 1_000, &WALLET, &router).swap().transfer(&WALLET, &UNKNOWN, 7);
+        sale.call(&router, &WALLET, 5);
+    }
+    let hollow = Ways { hollow_traces: true, keeps_states: false, ..Ways::default() };
+    let net = Net::new(chain, vec![hollow, Ways::default()]);
+    let (two, one) = (source(&net, 2), source(&net, 1));
+    let paid = async |source: &Source| {
+        let (mut reader, mut paid) = (source.read(all_of(Address::Evm(WALLET))), 0);
+        while let Some(chunk) = reader.next().await.unwrap() {
+            let is_paid = |tx: &&RawTx| {
+                let RawTx::Evm(tx, _) = tx else { panic!("of another family") };
+                matches!(&tx.native, NativeFlows::Calls(calls) if calls.len() == 1)
+            };
+            paid += chunk.txs.iter().filter(is_paid).count();
+        }
+        paid
+    };
+    assert_eq!(paid(&two).await, 29);
+    let got = read(&one, 0).await;
+    assert!(!got.is_accepted(&one), "{:?}", got.doubts);
 }
 
 /// Geth keeps look-ups by hash for 2,350,000 blocks.

@@ -349,6 +349,27 @@ async fn a_transaction_that_no_endpoint_gives_is_set_aside() {
     }
 }
 
+/// An info that lacks what a list shows of its transaction is no answer.
+#[tokio::test(start_paused = true)]
+async fn an_info_without_the_listed_transfer_is_not_believed() {
+    for no_index in [false, true] {
+        for bare_infos in [1, u64::MAX] {
+            let net = net(shown(30), Ways { no_index, bare_infos, ..Ways::default() });
+            let source = source(&[("node", &net)]);
+            let got = read(&source, all()).await;
+            assert_eq!(
+                (got.error, got.missing),
+                (None, vec![]),
+                "{bare_infos}, by events: {no_index}"
+            );
+            assert!(
+                got.found == net.chain.truth(0, u64::MAX),
+                "{bare_infos}, by events: {no_index}"
+            );
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn too_many_missing_transactions_are_an_error() {
     let lost_ids = (0..200).collect();

@@ -42,6 +42,15 @@ pub struct Log {
     pub data: Vec<u8>,
 }
 
+impl Log {
+    /// Whether a topic, or a whole word of the data, is this account: old tokens do not index their
+    /// transfers.
+    pub fn mentions(&self, account: &Account) -> bool {
+        let is_it = |word: &Word| word.last_chunk() == Some(account);
+        self.topics.iter().any(is_it) || self.data.as_chunks::<32>().0.iter().any(is_it)
+    }
+}
+
 /// What is known of native coin that moved below the outermost call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NativeFlows {

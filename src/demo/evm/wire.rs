@@ -65,6 +65,7 @@ pub(super) fn receipt(model: &EvmModel, found: &PlacedTx, times: bool) -> Value 
         "effectiveGasPrice": number(gas.price), "gasUsed": number(gas.used),
         "from": hex(&call.from), "to": hex(&call.to),
         "logs": logs(model, found, times),
+        "logsBloom": hex(&bloom(&found.tx.logs.iter().collect::<Vec<_>>())),
         "status": if call.failed { "0x0" } else { "0x1" },
         "transactionHash": hex(&found.hash),
         "transactionIndex": number(found.spot.index), "type": "0x2",
@@ -136,13 +137,22 @@ pub(super) fn block(model: &EvmModel, height: u64, whole: bool) -> Value {
         "nonce": "0x0000000000000000", "receiptsRoot": filled(b"receipts"),
         "stateRoot": filled(b"state"), "transactionsRoot": filled(b"transactions"),
         "sha3Uncles": "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347",
-        "logsBloom": hex(&bloom(model, height)), "size": "0xa4b1", "uncles": [],
+        "logsBloom": hex(&block_bloom(model, height)), "size": "0xa4b1", "uncles": [],
         "transactions": transactions,
     })
 }
 
-/// The bloom filter of a block's events (Yellow Paper, 4.4.3), including those of other users.
-fn bloom(model: &EvmModel, height: u64) -> [u8; 256] {
+/// The bloom filter of a block's events, including those of other users.
+fn block_bloom(model: &EvmModel, height: u64) -> [u8; 256] {
+    let mut all = model.strangers_in(height);
+    for wallet in model.wallets() {
+        all.extend(model.transactions(&wallet, (height, height)));
+    }
+    bloom(&all.iter().flat_map(|found| &found.tx.logs).collect::<Vec<_>>())
+}
+
+/// The bloom filter of events (Yellow Paper, 4.4.3).
+fn bloom(logs: &[&EventLog]) -> [u8; 256] {
     let mut bloom = [0; 256];
     let mut add = |data: &[u8]| {
         let hash = keccak(&[data]);
@@ -153,11 +163,7 @@ fn bloom(model: &EvmModel, height: u64) -> [u8; 256] {
             }
         }
     };
-    let mut all = model.strangers_in(height);
-    for wallet in model.wallets() {
-        all.extend(model.transactions(&wallet, (height, height)));
-    }
-    for log in all.iter().flat_map(|found| &found.tx.logs) {
+    for log in logs {
         add(&log.address);
         log.topics.iter().for_each(|topic| add(topic));
     }

@@ -7,6 +7,7 @@ use super::alchemy::AlchemyLister;
 use super::explorer::ExplorerLister;
 use super::logs::LogLister;
 use super::portal::PortalLister;
+use super::receipts::TokenTransfer;
 use crate::decode::evm::{Account, NativeMove, Transaction, Word};
 use crate::domain::{Doubts, Height, Resume, UnixSeconds, Way};
 use crate::rpc::error::UpstreamError;
@@ -70,6 +71,8 @@ pub(super) struct Candidate {
     /// Whether the wallet gave anything in it or sent it, or it came through a contract that fills
     /// orders; `None` where the list does not show it.
     pub(super) sent: Option<bool>,
+    /// A token transfer that the list shows, which its receipt must show too.
+    pub(super) transfer: Option<TokenTransfer>,
 }
 
 /// Heights for which the list contains every candidate.

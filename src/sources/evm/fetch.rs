@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::EvmSource;
 use super::discovery::Candidate;
 use super::native::Traced;
-use super::{Past, fees, wire};
+use super::{Past, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Units, UnixSeconds};
 use crate::rpc::endpoint::EndpointId;
@@ -23,6 +23,8 @@ use crate::sources::source::{RawChunk, RawTx};
 /// The attempt at which transactions are asked for by their place too: two answers by hash were
 /// empty.
 const BY_PLACE: u32 = 2;
+/// Answers that are not taken because their logs do not fill their filter.
+const UNFILLED_MAX: u32 = 3;
 
 /// Candidates of some heights that become one chunk.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub(super) struct CandidateTx {
     pub(super) tx: Option<Answer>,
     pub(super) receipt: Option<Answer>,
     done: Option<(Transaction, Option<Units>)>,
+    /// Receipts whose logs did not fill their own filter.
+    unfilled: u32,
 }
 
 /// What came of some candidates.
@@ -94,7 +98,17 @@ impl EvmSource {
         let (txs, untimed) = timed(given.fetched, &given.times);
         let missing = given.missing.into_iter().chain(untimed);
         let missing = missing.map(|(height, hash)| (height, TxId::Evm(hash))).collect();
-        Ok(RawChunk { low, high, txs, resume, proof, missing, accounts: Vec::new(), tip: None })
+        Ok(RawChunk {
+            low,
+            high,
+            txs,
+            late: Vec::new(),
+            resume,
+            proof,
+            missing,
+            accounts: Vec::new(),
+            tip: None,
+        })
     }
 
     /// One transaction, with what the network took for it. A failed one is given too.
@@ -279,7 +293,7 @@ impl EvmSource {
 
 impl CandidateTx {
     fn new(candidate: Candidate) -> Self {
-        Self { candidate, tx: None, receipt: None, done: None }
+        Self { candidate, tx: None, receipt: None, done: None, unfilled: 0 }
     }
 
     pub(super) fn is_done(&self, with_receipt: bool) -> bool {
@@ -316,12 +330,27 @@ impl CandidateTx {
         }
         let receipt = self.receipt.as_ref().filter(|_| with_receipt)?;
         let parsed = evm::parse(tx.result.get().as_bytes(), receipt.result.get().as_bytes());
-        if let Ok(parsed) = parsed {
-            self.done = Some((parsed, fees::fee(chain_id, &receipt.result)));
+        if let Some(parsed) = parsed.ok().filter(|parsed| self.is_sound(chain_id, parsed)) {
+            let fee = self.receipt.as_ref().map(|receipt| fees::fee(chain_id, &receipt.result));
+            self.done = Some((parsed, fee.flatten()));
             return None;
         }
+        self.unfilled += 1;
         self.tx = None;
         self.receipt.take().map(|answer| answer.endpoint)
+    }
+}
+
+impl CandidateTx {
+    /// Whether the answers agree with each other and with the list. Some chains' filters are not
+    /// those of their logs: they are held against them for a few answers.
+    fn is_sound(&self, chain_id: Option<u64>, parsed: &Transaction) -> bool {
+        let (Some(tx), Some(receipt)) = (&self.tx, &self.receipt) else { return false };
+        let is_listed = self.candidate.transfer.is_none_or(|transfer| transfer.is_in(parsed));
+        let is_filled = || receipts::fills_filter(&receipt.result, &parsed.logs);
+        is_listed
+            && receipts::are_of_one(chain_id, [&tx.result, &receipt.result], parsed)
+            && (self.unfilled >= UNFILLED_MAX || is_filled())
     }
 }
 

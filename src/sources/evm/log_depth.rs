@@ -20,7 +20,9 @@ const BLOCKS_MIN: u64 = 8;
 /// Blocks above a head in which they are looked for.
 const BUSY_BLOCKS: u64 = 64;
 /// Blocks whose receipts are asked about where the busy contracts have no logs.
-const SAMPLES: u64 = 8;
+const SAMPLES: u64 = 24;
+/// How often blocks below the lowest one that holds something are looked at.
+const ROUNDS: u32 = 3;
 /// How pruned nodes refuse.
 const PRUNED: [&str; 5] = ["pruned", "not available", "unavailable", "unknown block", "archive"];
 
@@ -31,6 +33,26 @@ pub(super) enum Kept {
     No,
     /// Its answers show neither.
     Unknown,
+}
+
+/// A block that holds something.
+#[derive(Debug)]
+struct Filled {
+    height: Height,
+    /// Its first transaction.
+    first: Option<Word>,
+    /// By its bloom filter.
+    has_logs: bool,
+}
+
+/// What blocks that were looked at hold.
+#[derive(Debug)]
+enum Sample {
+    Filled(Filled),
+    Empty,
+    /// The endpoint does not have one of them.
+    Absent,
+    Unreadable,
 }
 
 impl EvmSource {
@@ -121,49 +143,103 @@ impl EvmSource {
         groups.into_iter().filter(|group| !group.is_empty()).map(query).collect()
     }
 
-    /// By some blocks from `low` up: where none holds a transaction there is nothing to keep.
+    /// By blocks from `low` up that hold something. Where none does nothing is shown; below one that
+    /// is kept there is then nothing to keep.
     async fn keeps_receipts(
+        &self,
+        (low, mut top): (Height, Height),
+        options: &CallOptions,
+    ) -> Result<Kept, UpstreamError> {
+        let mut kept = Kept::Unknown;
+        for _ in 0..ROUNDS {
+            let filled = match self.lowest_filled((low, top), options).await? {
+                Sample::Filled(filled) => filled,
+                Sample::Empty => return Ok(kept),
+                Sample::Absent => return Ok(Kept::No),
+                Sample::Unreadable => return Ok(Kept::Unknown),
+            };
+            kept = self.keeps_block(&filled, options).await;
+            match filled.height.checked_sub(1).filter(|below| *below >= low) {
+                Some(below) if kept == Kept::Yes => top = below,
+                Some(_) | None => return Ok(kept),
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The lowest of some blocks that holds a transaction, or a log by its filter.
+    async fn lowest_filled(
         &self,
         (low, top): (Height, Height),
         options: &CallOptions,
-    ) -> Result<Kept, UpstreamError> {
+    ) -> Result<Sample, UpstreamError> {
         let step = ((top - low) / SAMPLES).max(1);
         let heights = (0..SAMPLES).map(|at| low + at * step).filter(|height| *height <= top);
         let heights: Vec<Height> = heights.collect();
         let calls: Vec<Call> =
             heights.iter().map(|at| by_height("eth_getBlockByNumber", *at)).collect();
-        let mut filled: Option<(Height, Word)> = None;
-        for (height, answer) in
-            heights.into_iter().zip(self.inner.pool.batch(&calls, options).await)
-        {
-            match wire::block(&answer?.result) {
+        let answers = self.inner.pool.batch(&calls, options).await;
+        for (height, answer) in heights.into_iter().zip(answers) {
+            let answer = answer?;
+            match wire::block(&answer.result) {
                 Ok(Some(block)) => {
-                    let first = block.transactions.first().map(|hash| (height, *hash));
-                    filled = filled.or(first);
+                    let has_logs = has_logs(answer.result.get());
+                    let first = block.transactions.first().copied();
+                    if first.is_some() || has_logs {
+                        return Ok(Sample::Filled(Filled { height, first, has_logs }));
+                    }
                 }
-                Ok(None) => return Ok(Kept::No),
-                Err(()) => return Ok(Kept::Unknown),
+                Ok(None) => return Ok(Sample::Absent),
+                Err(()) => return Ok(Sample::Unreadable),
             }
         }
-        let Some((height, hash)) = filled else { return Ok(Kept::Yes) };
-        let receipt = json!([wire::hex(&hash)]);
-        let calls = [
-            by_height("eth_getBlockReceipts", height),
-            Call { method: "eth_getTransactionReceipt", params: receipt },
+        Ok(Sample::Empty)
+    }
+
+    /// By the block's logs, else by its receipts: those that have logs which a search does not give
+    /// show that it cannot be believed there.
+    async fn keeps_block(&self, filled: &Filled, options: &CallOptions) -> Kept {
+        let at = format!("{:#x}", filled.height);
+        let mut calls = vec![
+            Call { method: "eth_getLogs", params: json!([{"fromBlock": at, "toBlock": at}]) },
+            by_height("eth_getBlockReceipts", filled.height),
         ];
-        let answers = self.inner.pool.batch(&calls, options).await;
-        Ok(if answers.iter().any(is_something) {
+        let receipt = |hash: Word| Call {
+            method: "eth_getTransactionReceipt",
+            params: json!([wire::hex(&hash)]),
+        };
+        calls.extend(filled.first.map(receipt));
+        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        let logs = answers.next().and_then(Result::ok);
+        if logs.as_ref().is_some_and(|logs| logs.result.get().contains("\"topics\"")) {
+            return Kept::Yes;
+        }
+        let receipts: Vec<_> = answers.collect();
+        let holds_log = |answer: &Result<Answer, UpstreamError>| {
+            answer.as_ref().is_ok_and(|answer| answer.result.get().contains("\"topics\""))
+        };
+        if logs.is_some() && (filled.has_logs || receipts.iter().any(holds_log)) {
+            return Kept::No;
+        }
+        if receipts.iter().any(is_something) {
             Kept::Yes
-        } else if answers.iter().any(Result::is_ok) {
+        } else if receipts.iter().any(Result::is_ok) {
             Kept::No
         } else {
             Kept::Unknown
-        })
+        }
     }
 
     fn logs_kept_from(&self, on: EndpointId) -> Option<Height> {
         super::lock(&self.inner.log_nodes).kept_from(on)
     }
+}
+
+/// Whether a block's bloom filter has any bit.
+fn has_logs(block: &str) -> bool {
+    let filter = block.split_once("\"logsBloom\"").map_or("", |(_, behind)| behind);
+    let digits = filter.split('"').nth(1).and_then(|text| text.strip_prefix("0x"));
+    digits.is_some_and(|digits| digits.bytes().any(|digit| digit != b'0'))
 }
 
 fn by_height(method: &'static str, height: Height) -> Call {

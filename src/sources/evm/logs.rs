@@ -15,6 +15,7 @@ use super::log_depth::Kept;
 use super::log_nodes::LogChoice;
 use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
 use super::ranges::{self, Shrink};
+use super::receipts::TokenTransfer;
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Doubts, Height};
@@ -466,6 +467,7 @@ impl LogLister {
 
     fn window(&self, (low, high): (Height, Height), logs: Vec<FoundLog>, doubts: Doubts) -> Window {
         let mut found: BTreeMap<(Height, Word), Candidate> = BTreeMap::new();
+        let transfer = TokenTransfer { wallet: self.listing.wallet, is_logged: true };
         for log in logs {
             let Some(sent) = self.concerns(&log) else { continue };
             let entry = found.entry((log.block, log.hash)).or_insert(Candidate {
@@ -476,6 +478,7 @@ impl LogLister {
                 whole: None,
                 calls: None,
                 sent: None,
+                transfer: Some(transfer),
             });
             entry.time = entry.time.or(log.time);
             if sent {

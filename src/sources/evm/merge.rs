@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::descent::{Absorbed, Descent, Fault, PageAsk};
 use super::discovery::{Candidate, Window};
+use super::receipts::TokenTransfer;
 use super::sent::{self, Follows, SentCount, SentNonce, SentTotals};
 use super::subject::Subject;
 use crate::decode::evm::{Account, NativeMove, Word};
@@ -325,6 +326,7 @@ impl Merge {
         }
         let mut window =
             Window { low, high: top, found: Vec::new(), resume: None, skipped: 0, doubts };
+        let shown = TokenTransfer { wallet: subject.wallet, is_logged: false };
         for ((block, hash), sight) in sights {
             match sight.verdict(subject, calls_until.is_none() && !self.sends) {
                 Verdict::Candidate => window.found.push(Candidate {
@@ -334,6 +336,7 @@ impl Merge {
                     time: sight.time,
                     whole: None,
                     sent: sight.is_sent(subject),
+                    transfer: sight.has_token.then_some(shown),
                     calls: calls_until
                         .is_some_and(|until| block <= until)
                         .then(|| sight.inner_calls()),

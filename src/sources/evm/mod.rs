@@ -38,6 +38,7 @@ mod portal_wire;
 mod prices;
 mod ranges;
 mod reader;
+mod receipts;
 mod scan;
 mod sent;
 mod sent_witness;

@@ -1,10 +1,12 @@
 //! Native coin that moved inside a transaction: from a trace, else by how much the wallet's balance
 //! changed, else unknown.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{EvmSource, Past, wire};
+use super::{EvmSource, Past, receipts, wire};
 use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
 };
@@ -23,6 +25,9 @@ pub(super) struct Traced<'a> {
     pub(super) alone: bool,
 }
 
+/// How often a trace is asked for that cannot be read or leaves out calls.
+const TRACE_TRIES: u32 = 2;
+
 /// What becomes of a method's answer.
 type Read = fn(&[u8]) -> Result<Vec<NativeMove>, evm::RawError>;
 
@@ -30,10 +35,21 @@ impl EvmSource {
     /// Whether anything could hang on what moved inside a transaction.
     pub(super) fn may_trade(&self, tx: &Transaction) -> bool {
         let (tables, chain) = (self.inner.registry.evm(), &self.inner.chain);
-        let known_event = |log: &evm::Log| {
-            log.topics.first().is_some_and(|topic| !tables.events(topic).is_empty())
-        };
-        tx.logs.iter().any(known_event) || tx.to.is_some_and(|to| tables.is_known(chain, &to))
+        tx.logs.iter().any(|log| self.is_known_event(log))
+            || tx.to.is_some_and(|to| tables.is_known(chain, &to))
+    }
+
+    fn is_known_event(&self, log: &evm::Log) -> bool {
+        let tables = self.inner.registry.evm();
+        log.topics.first().is_some_and(|topic| !tables.events(topic).is_empty())
+    }
+
+    /// Whether a trace has calls of all that must have run: the recipient, and the pools that report
+    /// a trade. One that leaves out calls would hide what they paid.
+    fn shows_calls(&self, trace: &RawValue, tx: &Transaction) -> bool {
+        let pools = tx.logs.iter().filter(|log| self.is_known_event(log));
+        let ran: BTreeSet<&Account> = pools.map(|log| &log.address).chain(&tx.to).collect();
+        receipts::names_all(trace, &ran.into_iter().collect::<Vec<_>>())
     }
 
     /// Sets what is known. Never fails: what no endpoint returns stays unknown.
@@ -73,17 +89,31 @@ impl EvmSource {
         open: Vec<Traced<'a>>,
         options: &CallOptions,
     ) -> (Vec<Traced<'a>>, bool) {
-        let calls: Vec<Call> = open.iter().map(|one| trace_call(method, one.tx)).collect();
-        let answers = self.inner.pool.batch(&calls, options).await;
-        let (mut left, mut offered) = (Vec::new(), false);
-        for (one, answer) in open.into_iter().zip(answers) {
-            offered |= !is_absent(&answer);
-            let moves = answer.ok().and_then(|answer| read(answer.result.get().as_bytes()).ok());
-            match moves {
-                Some(moves) => one.tx.native = NativeFlows::Calls(moves),
-                None => left.push(one),
+        let (mut open, mut left, mut offered, mut avoid) = (open, Vec::new(), false, None);
+        for _ in 0..TRACE_TRIES {
+            let calls: Vec<Call> = open.iter().map(|one| trace_call(method, one.tx)).collect();
+            let options = CallOptions { avoid, ..options.clone() };
+            let answers = self.inner.pool.batch(&calls, &options).await;
+            for (one, answer) in std::mem::take(&mut open).into_iter().zip(answers) {
+                offered |= !is_absent(&answer);
+                let Ok(answer) = answer else {
+                    left.push(one);
+                    continue;
+                };
+                let moves = read(answer.result.get().as_bytes()).ok();
+                match moves.filter(|_| self.shows_calls(&answer.result, one.tx)) {
+                    Some(moves) => one.tx.native = NativeFlows::Calls(moves),
+                    None => {
+                        avoid = Some(answer.endpoint);
+                        open.push(one);
+                    }
+                }
+            }
+            if open.is_empty() {
+                break;
             }
         }
+        left.extend(open);
         (left, offered)
     }
 

@@ -180,6 +180,7 @@ impl EvmSource {
                 return Err(UpstreamError::Unavailable { attempts: 1, last });
             }
         }
+        self.ask_again_about_nothing(&calls, &mut answers, &options).await;
         let mut first_error = Ok(());
         for (range, answer) in asked.iter().zip(answers) {
             match self.read_events(answer, *range, choice) {
@@ -195,6 +196,39 @@ impl EvmSource {
             }
         }
         first_error
+    }
+
+    /// Pools of reference are busy: that a range has no event takes a second answer, of another endpoint
+    /// where there is one. A price from events further away would be a wrong one.
+    async fn ask_again_about_nothing(
+        &self,
+        calls: &[Call],
+        answers: &mut [Result<Answer, UpstreamError>],
+        options: &CallOptions,
+    ) {
+        let elsewhere = CallOptions { on: None, avoid: options.on, ..options.clone() };
+        for options in [&elsewhere, options] {
+            let is_nothing = |answer: &Result<Answer, UpstreamError>| match answer {
+                Ok(answer) => answer.result.get() == "[]",
+                Err(_) => false,
+            };
+            let empty = answers.iter_mut().zip(calls).filter(|(answer, _)| is_nothing(answer));
+            let (mut open, calls): (Vec<_>, Vec<Call>) =
+                empty.map(|(answer, call)| (answer, call.clone())).unzip();
+            if calls.is_empty() {
+                return;
+            }
+            let again = self.inner.pool.batch(&calls, options).await;
+            let is_answered = again.iter().all(Result::is_ok);
+            for (answer, again) in open.iter_mut().zip(again) {
+                if again.is_ok() {
+                    **answer = again;
+                }
+            }
+            if is_answered {
+                return;
+            }
+        }
     }
 
     fn read_events(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::discovery::Candidate;
 use super::fees;
 use super::portal_wire::{self as wire, Block, PlacedLog, Trace, Tx};
+use super::receipts::TokenTransfer;
 use super::subject::Subject;
 use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Terms, Transaction, Word};
 use crate::domain::{Height, Units, UnixSeconds};
@@ -133,7 +134,9 @@ fn candidate(
     let whole =
         (is_full && is_unbroken(&sight.logs)).then(|| Box::new(whole(tx, sight.logs, block)));
     // Not its own doing: it came through a known contract.
-    Some(Ok(Candidate { hash, block, index: Some(index), time, whole, calls, sent: Some(true) }))
+    let (index, sent) = (Some(index), Some(true));
+    let transfer = Some(TokenTransfer { wallet: *wallet, is_logged: true });
+    Some(Ok(Candidate { hash, block, index, time, whole, calls, sent, transfer }))
 }
 
 fn whole(tx: &Tx, logs: Vec<PlacedLog>, block: Height) -> Transaction {

@@ -34,6 +34,7 @@ impl EvmSource {
             whole: None,
             calls: None,
             sent: None,
+            transfer: None,
         };
         let found = self.fetch_one(wallet, candidate, &options).await?;
         Ok(found.map(|(raw, fee)| FoundTx { raw, fee }))

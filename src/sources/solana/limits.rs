@@ -16,6 +16,8 @@ pub struct SolanaLimits {
     pub skipped_max: usize,
     /// Tries for a listed transaction that no node gives.
     pub missing_tries_max: u32,
+    /// Those that one read sets aside; more are an error.
+    pub missing_max: usize,
     /// Pause before such a try, times its number.
     pub missing_pause: Duration,
     /// Lower slots that are asked for a block time where a slot has none.
@@ -57,6 +59,7 @@ impl Default for SolanaLimits {
             chunk_max: 200,
             skipped_max: 5000,
             missing_tries_max: 6,
+            missing_max: 64,
             missing_pause: Duration::from_millis(300),
             time_slots_max: 8,
             page_ahead_max: 6000,

@@ -11,6 +11,13 @@ use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
 
 /// Signatures in a page: the most that nodes give.
 pub(super) const PAGE_MAX: usize = 1000;
+/// Full pages in a row without anything new, after which a list is given up: a node that ignores the
+/// cursor gives the same page for ever.
+const REPEATS_MAX: u32 = 6;
+/// A wallet's own list: a page that is cut short counts as one answer, and the next, cut short
+/// where it overlaps that one, as another.
+const WALLET_RULES: PagerRules =
+    PagerRules { quorum: Quorum { of_several: 3, of_one: 3 }, ..RULES };
 const RULES: PagerRules = PagerRules {
     quorum: Quorum { of_several: 2, of_one: 2 },
     // Of a list without any entry: an account that is there was once made, and an address is seldom
@@ -57,6 +64,8 @@ pub(super) struct List {
     low: Height,
     /// The lowest slot fills pages by itself: go on inside it.
     inside: bool,
+    /// Full pages in a row without anything new.
+    repeats: u32,
 }
 
 /// What came of a page.
@@ -73,10 +82,14 @@ pub(super) enum Absorbed {
 impl List {
     /// A list from the top; entries above `high` will not be wanted.
     pub(super) fn new(kind: Kind, low: Height, high: Height) -> Self {
+        let rules = match kind {
+            Kind::Wallet => WALLET_RULES,
+            Kind::Account => RULES,
+        };
         Self {
             kind,
             // Entries above what is wanted come first.
-            pager: Pager::new(RULES, Height::MAX),
+            pager: Pager::new(rules, Height::MAX),
             above: None,
             cursor: None,
             is_anchored: false,
@@ -85,6 +98,7 @@ impl List {
             high,
             low,
             inside: false,
+            repeats: 0,
         }
     }
 
@@ -149,9 +163,9 @@ impl List {
         self.pager.wants_more_votes()
     }
 
-    /// The last page lacked what is known: another endpoint may do better.
+    /// The last page lacked what is known, or repeated it: another endpoint may do better.
     pub(super) fn missed(&self) -> bool {
-        self.pager.misses() > 0
+        self.pager.misses() > 0 || self.repeats > 1
     }
 
     /// A page that cannot be understood is no answer.
@@ -174,7 +188,13 @@ impl List {
         if matches!(step, Step::Miss | Step::Lost) {
             return absorbed(step);
         }
-        self.inside = matches!(step, Step::Inside { new: 0 });
+        let is_repeat = matches!(step, Step::Inside { new: 0 });
+        self.repeats = if is_repeat { self.repeats.saturating_add(1) } else { 0 };
+        if self.repeats > REPEATS_MAX {
+            return Absorbed::Lost;
+        }
+        let [above_last, _] = self.tail;
+        self.inside = is_repeat && !self.inside && above_last.is_some();
         for entry in page {
             self.note(entry);
         }
@@ -289,11 +309,13 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_ends_no_list_and_two_do() {
-        for kind in [Kind::Wallet, Kind::Account] {
+    fn one_answer_ends_no_list_and_a_quorum_does() {
+        for (kind, quorum) in [(Kind::Wallet, 3), (Kind::Account, 2)] {
             let mut list = List::new(kind, 0, 100);
-            list.absorb(&[entry(9, 1)]);
-            assert!(!list.has_ended() && list.wants_second_answer());
+            for _ in 1..quorum {
+                list.absorb(&[entry(9, 1)]);
+                assert!(!list.has_ended() && list.wants_second_answer());
+            }
             list.absorb(&[entry(9, 1)]);
             assert!(list.has_ended());
         }
@@ -309,7 +331,9 @@ mod tests {
             }
             list.absorb(&[entry(9, 1)]);
             assert!(!list.has_ended() && list.wants_second_answer());
-            list.absorb(&[entry(9, 1)]);
+            for _ in 0..2 {
+                list.absorb(&[entry(9, 1)]);
+            }
             assert!(list.has_ended());
             let mut list = List::new(kind, 0, 100);
             for _ in 0..RULES.quorum_of_nothing.of_one {
@@ -336,6 +360,16 @@ mod tests {
             assert_eq!(list.absorb(&[]), Absorbed::Miss);
         }
         assert_eq!(list.absorb(&[]), Absorbed::Lost);
+        assert!(!list.has_ended());
+    }
+
+    #[test]
+    fn a_page_that_is_given_again_and_again_is_given_up() {
+        let number = |at: u64| entry(2_000 - at, u8::try_from(at % 200).unwrap());
+        let page: Vec<Entry> = (0..1_000).map(number).collect();
+        let mut list = List::new(Kind::Wallet, 0, 3_000);
+        let given = (0..50).map(|_| list.absorb(&page)).take_while(|it| *it != Absorbed::Lost);
+        assert!(given.count() < 20);
         assert!(!list.has_ended());
     }
 

@@ -7,9 +7,11 @@ use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 
 use super::SolanaSource;
+use super::existence::Existence;
 use super::fetch::{Fetched, Page, PageRequest};
 use super::gateway::Owned;
 use super::hint::{hint, resume};
+use super::late::LateEntries;
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
@@ -34,6 +36,8 @@ pub(super) enum ListEvent {
     Fetched(Result<Vec<Fetched>, UpstreamError>),
     /// The first block kept by the endpoints that reported the ends of these lists.
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
+    /// Whether the account exists.
+    Exists(Result<bool, UpstreamError>),
     /// What a gateway names, and what nodes return of it.
     Owned(Result<Vec<Owned>, UpstreamError>),
     OwnedFetched(Result<Vec<Fetched>, UpstreamError>),
@@ -52,11 +56,16 @@ pub(super) struct ListReader {
     without_lists: Option<EndpointId>,
     /// What the reading cannot establish.
     doubts: Doubts,
+    /// Of the wallet, where its list is empty.
+    existence: Existence,
     listings: Vec<Listing>,
     listed: HashSet<[u8; 32]>,
     /// Nodes that keep the whole chain.
     whole: BTreeSet<EndpointId>,
     timeline: Timeline,
+    /// Listed transactions so far that no endpoint gives.
+    missing: usize,
+    late: LateEntries,
     owned: OwnedState,
     prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
@@ -85,6 +94,7 @@ impl ListReader {
             wallet,
             phase: Phase::Opening,
             doubts: Doubts::NONE,
+            existence: Existence::Open,
             options: CallOptions::new(request.lane.clone()),
             head_by: None,
             without_lists: None,
@@ -92,6 +102,8 @@ impl ListReader {
             listed: HashSet::new(),
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
+            missing: 0,
+            late: LateEntries::default(),
             owned: OwnedState::Done,
             prefetcher: Prefetcher::new(&source.inner.readers),
             chunk_min: 1,
@@ -187,8 +199,10 @@ impl ListReader {
             return Err(error);
         }
         (self.phase, self.doubts) = (Phase::Opening, Doubts::NONE);
+        self.existence = Existence::Open;
         self.listings.clear();
         self.listed.clear();
+        self.late = LateEntries::default();
         self.news.clear();
         self.prefetcher.cancel_all();
         self.begin();
@@ -244,6 +258,9 @@ impl ListReader {
                 let [_, previous] = listing.answered_by;
                 listing.answered_by = [previous, Some(by)];
                 self.timeline.add(entries, is_wallets);
+                if listing.is_late {
+                    self.late.add(entries, self.timeline.next_high());
+                }
                 Ok(())
             }
             Absorbed::Miss => {
@@ -295,28 +312,57 @@ impl ListReader {
         entry: Entry,
         tx: Option<(Box<Transaction>, UnixSeconds)>,
     ) -> Result<(), UpstreamError> {
+        let is_late = self.late.is_in_flight(&entry.id);
         let Some((tx, time)) = tx else {
-            let tries = self.timeline.put_back(entry.slot, entry.id);
+            let tries = match is_late {
+                true => self.late.put_back(entry),
+                false => self.timeline.put_back(entry.slot, entry.id),
+            };
             if tries < self.source.inner.limits.missing_tries_max {
                 return Ok(());
             }
-            let last = "a listed transaction is given by no node".to_owned();
-            return Err(UpstreamError::Unavailable { attempts: tries, last });
+            self.missing += 1;
+            if self.missing > self.source.inner.limits.missing_max {
+                let last = "many listed transactions are given by no endpoint".to_owned();
+                return Err(UpstreamError::Unavailable { attempts: tries, last });
+            }
+            let (slot, id) = (entry.slot, entry.id);
+            tracing::warn!(slot, %id, "no endpoint gives a listed transaction");
+            self.timeline.lose(slot, id);
+            return Ok(());
         };
         for account in tx.closed_token_accounts(&self.wallet) {
             let known = self.known.get(&account);
             // Its list was read to an end above this slot: this close is not in it.
-            if known.is_some_and(|known| known.oldest.is_some_and(|oldest| oldest > entry.slot)) {
-                continue;
-            }
-            if !self.listed.contains(&account) {
-                self.list_account(account, entry.slot);
-                let closed = SourceAccount { account, amount: None, oldest: None };
-                self.news.entry(account).or_insert(closed);
+            if known.is_none_or(|known| known.oldest.is_none_or(|oldest| oldest <= entry.slot)) {
+                self.list_closed(account, entry.slot, false);
             }
         }
-        self.timeline.put(entry.slot, entry.id, tx, time);
+        // Neither open at the head nor closed in a transaction above: another authority closed them.
+        for account in tx.held_token_accounts(&self.wallet) {
+            if !self.known.contains_key(&account) {
+                self.list_closed(account, entry.slot, true);
+            }
+        }
+        match is_late {
+            true => self.late.put(&entry.id, (tx, time)),
+            false => self.timeline.put(entry.slot, entry.id, tx, time),
+        }
         Ok(())
+    }
+
+    /// Lists an account that was found in a transaction and is closed by now. `is_late`: entries above
+    /// that transaction are of the wallet too.
+    fn list_closed(&mut self, account: [u8; 32], slot: Height, is_late: bool) {
+        if self.listed.contains(&account) {
+            return;
+        }
+        self.list_account(account, slot.min(self.timeline.next_high()));
+        if let Some(listing) = self.listings.last_mut() {
+            listing.is_late = is_late;
+        }
+        let closed = SourceAccount { account, amount: None, oldest: None };
+        self.news.entry(account).or_insert(closed);
     }
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
@@ -364,6 +410,24 @@ impl ListReader {
                 listing.prove(first, self.request.low, others);
             }
         }
+    }
+
+    /// The wallet's list has ended without any entry, and all below is wanted.
+    fn is_nothing_listed(&self) -> bool {
+        let is_empty = |wallet: &Listing| wallet.list.has_ended() && wallet.list.lowest().is_none();
+        self.request.low == 0 && self.listings.first().is_some_and(is_empty)
+    }
+
+    fn ask_existence(&mut self) {
+        if self.existence != Existence::Open || !self.is_nothing_listed() {
+            return;
+        }
+        self.existence = Existence::Asked;
+        let (source, options) = (self.source.clone(), self.options.clone());
+        let wallet = self.request.wallet;
+        self.prefetcher.push(Box::pin(async move {
+            ListEvent::Exists(source.exists(wallet, &options).await)
+        }));
     }
 
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
@@ -427,18 +491,34 @@ impl ListReader {
             if entries.is_empty() {
                 return;
             }
-            // The newest is delivered first.
-            let rank = entries.first().map_or(0, |entry| u64::MAX - entry.slot);
-            let (source, mut options) = (self.source.clone(), self.options.clone());
-            options.lane = options.lane.ranked(rank);
-            let pause = self.source.inner.limits.missing_pause * tries;
-            self.prefetcher.push(Box::pin(async move {
-                if !pause.is_zero() {
-                    sleep(pause).await;
-                }
-                ListEvent::Fetched(source.transactions(entries, options).await)
-            }));
+            self.push_transactions(entries, tries);
         }
+    }
+
+    /// Requests what is late: nothing is delivered before it is here.
+    fn ask_late(&mut self) {
+        let batch = self.source.inner.pool.batch_size().max(1);
+        loop {
+            let (entries, retries) = self.late.take(batch);
+            if entries.is_empty() {
+                return;
+            }
+            self.push_transactions(entries, retries);
+        }
+    }
+
+    fn push_transactions(&mut self, entries: Vec<Entry>, retries: u32) {
+        // The newest is delivered first.
+        let rank = entries.first().map_or(0, |entry| u64::MAX - entry.slot);
+        let (source, mut options) = (self.source.clone(), self.options.clone());
+        options.lane = options.lane.ranked(rank);
+        let pause = self.source.inner.limits.missing_pause * retries;
+        self.prefetcher.push(Box::pin(async move {
+            if !pause.is_zero() {
+                sleep(pause).await;
+            }
+            ListEvent::Fetched(source.transactions(entries, options).await)
+        }));
     }
 
     /// The first height that can be had, where lower ones are wanted and no node keeps them.
@@ -450,7 +530,7 @@ impl ListReader {
     }
 
     fn chunk(&mut self, ready: Ready) -> RawChunk {
-        let Ready { low, high, txs } = ready;
+        let Ready { low, high, txs, missing } = ready;
         self.prefetcher.count_delivered(txs.len());
         for listing in &self.listings {
             if listing.list.kind == Kind::Account && listing.is_whole() && !listing.is_reported {
@@ -475,10 +555,11 @@ impl ListReader {
         RawChunk {
             low,
             high,
-            txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
+            txs: raw(txs),
+            late: raw(self.late.take_ready()),
             resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
             proof: Proof::of(Way::Signatures).with(self.doubts),
-            missing: Vec::new(),
+            missing,
             accounts,
             tip: self.tip.take(),
         }
@@ -504,7 +585,9 @@ impl PrefetchReader for ListReader {
         }
         self.ask_pages(urgency);
         self.ask_transactions(urgency);
+        self.ask_late();
         self.ask_proofs();
+        self.ask_existence();
         self.fetch_owned();
     }
 
@@ -537,6 +620,13 @@ impl PrefetchReader for ListReader {
                 }
             }
             ListEvent::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
+            ListEvent::Exists(exists) => {
+                let exists = exists?;
+                self.existence = Existence::Known(exists);
+                if exists {
+                    self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+                }
+            }
             ListEvent::Owned(Ok(found)) => {
                 let entries = found.into_iter().map(|(_, entry)| entry).collect();
                 self.owned = OwnedState::Listed(entries);
@@ -564,7 +654,11 @@ impl PrefetchReader for ListReader {
             chunk_max: limits.chunk_max,
             skipped_max: limits.skipped_max,
         };
-        if matches!(self.phase, Phase::Opening | Phase::Ended) {
+        if matches!(self.phase, Phase::Opening | Phase::Ended) || self.late.is_open() {
+            return Ok(None);
+        }
+        let is_known = matches!(self.existence, Existence::Known(_));
+        if self.is_nothing_listed() && !is_known {
             return Ok(None);
         }
         let frontier = self.frontier();
@@ -581,6 +675,10 @@ impl PrefetchReader for ListReader {
         }
         Ok(Some(self.chunk(ready)))
     }
+}
+
+fn raw(txs: Vec<(Box<Transaction>, UnixSeconds)>) -> Vec<RawTx> {
+    txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect()
 }
 
 fn pages(

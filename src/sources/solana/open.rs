@@ -1,6 +1,9 @@
 //! The first round trip of a read: head, token accounts, what the address is, which chain it is.
 
+use std::collections::BTreeMap;
+
 use futures_util::FutureExt as _;
+use futures_util::future::join;
 use serde_json::{Value, json};
 
 use super::SolanaSource;
@@ -62,26 +65,38 @@ impl SolanaSource {
             Call { method: "getLatestBlockhash", params: finalized() },
         ];
         let owner = wallet.to_string();
-        for program in [TOKEN_PROGRAM, TOKEN_2022_PROGRAM] {
-            calls.push(Call { method: "getTokenAccountsByOwner", params: owned(&owner, program) });
-        }
+        let programs = [TOKEN_PROGRAM, TOKEN_2022_PROGRAM].map(|program| Call {
+            method: "getTokenAccountsByOwner",
+            params: owned(&owner, program),
+        });
+        calls.extend(programs.iter().cloned());
         if first {
             let how = json!({"encoding": "base64", "commitment": "finalized"});
             calls.push(Call { method: "getAccountInfo", params: json!([owner, how]) });
         }
-        let mut answers = self.inner.pool.batch(&calls, options).await.into_iter();
+        // An account that one answer leaves out would not be listed: two are joined.
+        let pool = &self.inner.pool;
+        let is_alone = pool.endpoints().len() < 2;
+        if is_alone {
+            calls.extend(programs.iter().cloned());
+        }
+        let again =
+            async { if is_alone { Vec::new() } else { pool.batch(&programs, options).await } };
+        let (answers, again) = join(pool.batch(&calls, options), again).await;
+        let mut answers = answers.into_iter().chain(again);
         let mut next = || answers.next().unwrap_or(Err(UpstreamError::NoEndpoint));
         let slot = next()?;
         let head = wire::number(&slot.result)
             .ok_or_else(|| self.malformed(slot.endpoint, "getSlot gave no number"))?;
         let tip = self.tip(next())?;
         let accounts = self.both(next(), next())?;
-        // Balances of a lagging node say nothing about what moved them above its own head.
-        let reported = accounts.as_ref().map_or(head, |(known_to, _)| head.min(*known_to));
-        let accounts = accounts.map(|(_, accounts)| accounts);
         if first {
             self.inspect(next())?;
         }
+        let accounts = joined(accounts, self.both(next(), next())?);
+        // Balances of a lagging node say nothing about what moved them above its own head.
+        let reported = accounts.as_ref().map_or(head, |(known_to, _)| head.min(*known_to));
+        let accounts = accounts.map(|(_, accounts)| accounts);
         Ok(Opening { head: reported, endpoint: slot.endpoint, accounts, tip })
     }
 
@@ -111,7 +126,7 @@ impl SolanaSource {
         &self,
         classic: Result<Answer, UpstreamError>,
         newer: Result<Answer, UpstreamError>,
-    ) -> Result<Option<(Height, Vec<Balance>)>, UpstreamError> {
+    ) -> Result<Accounts, UpstreamError> {
         let (mut all, mut known_to) = (Vec::new(), Height::MAX);
         for answer in [classic, newer] {
             match answer {
@@ -188,6 +203,21 @@ impl SolanaSource {
         };
         self.inner.chain_checks.check(&self.inner.pool, ask).await
     }
+}
+
+type Accounts = Option<(Height, Vec<Balance>)>;
+
+/// All accounts of two answers, each with its newest balance, known up to the lower slot.
+fn joined(one: Accounts, two: Accounts) -> Accounts {
+    let (Some(one), Some(two)) = (&one, &two) else { return one.or(two) };
+    let mut all: BTreeMap<[u8; 32], Balance> = BTreeMap::new();
+    for balance in one.1.iter().chain(&two.1) {
+        let known = all.entry(balance.account).or_insert(*balance);
+        if known.at < balance.at {
+            *known = *balance;
+        }
+    }
+    Some((one.0.min(two.0), all.into_values().collect()))
 }
 
 fn owned(owner: &str, program: &str) -> Value {

@@ -1,7 +1,7 @@
 //! Pure: the merged entries of all lists between what is delivered and what is known.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::list::Entry;
 use crate::decode::solana::Transaction;
@@ -26,6 +26,8 @@ pub(super) struct Timeline {
     last_marks: Vec<(Height, TxId)>,
     skipped: usize,
     done: bool,
+    /// Entries that no endpoint gives.
+    lost: BTreeSet<(Height, TxId)>,
 }
 
 /// How much makes a chunk.
@@ -43,6 +45,8 @@ pub(super) struct Ready {
     pub(super) low: Height,
     pub(super) high: Height,
     pub(super) txs: Vec<(Box<Transaction>, UnixSeconds)>,
+    /// Listed, and given by no endpoint.
+    pub(super) missing: Vec<(Height, TxId)>,
 }
 
 impl Timeline {
@@ -55,6 +59,7 @@ impl Timeline {
             last_marks: Vec::new(),
             skipped: 0,
             done: false,
+            lost: BTreeSet::new(),
         }
     }
 
@@ -131,6 +136,15 @@ impl Timeline {
         self.planned.put_back(&(Reverse(slot), id))
     }
 
+    /// It is not asked for any more: the chunk names it as missing.
+    pub(super) fn lose(&mut self, slot: Height, id: TxId) {
+        let entry = self.planned.get_mut(&(Reverse(slot), id));
+        if let Some(entry) = entry.filter(|entry| entry.is_waiting()) {
+            entry.fetch = Fetch::Passed;
+            self.lost.insert((slot, id));
+        }
+    }
+
     /// The next chunk, given above which slot all lists are known (`None`: everywhere).
     pub(super) fn deliver(&mut self, frontier: Option<Height>, sizes: &Sizes) -> Option<Ready> {
         if self.done {
@@ -141,7 +155,7 @@ impl Timeline {
         let first_missing = self
             .planned
             .iter()
-            .find(|(_, slot)| !matches!(slot.fetch, Fetch::Ready(_)))
+            .find(|(_, slot)| !matches!(slot.fetch, Fetch::Ready(_) | Fetch::Passed))
             .map_or(self.low, |((Reverse(slot), _), _)| slot.saturating_add(1));
         let mut low = known.max(first_missing);
         if low > self.next_high {
@@ -183,11 +197,12 @@ impl Timeline {
             }
         };
         let txs = taken.into_values().filter_map(|slot| ready(slot.fetch)).collect();
+        let missing = self.lost.split_off(&(low, TxId::solana(&[0; 64]))).into_iter().collect();
         self.pass_marks(low);
         self.skipped = 0;
         self.done = low <= self.low;
         self.next_high = low.saturating_sub(1);
-        Ready { low, high, txs }
+        Ready { low, high, txs, missing }
     }
 
     fn pass_marks(&mut self, low: Height) {

@@ -84,14 +84,15 @@ impl TronSource {
         if wire::is_empty(&reply.body) {
             return Ok(Fetched::Missing);
         }
-        self.joined(id, &sent.json, (&reply.body, reply.endpoint), options).await
+        let listed = (sent.json.as_str(), wallet, &seen);
+        self.joined(id, listed, (&reply.body, reply.endpoint), options).await
     }
 
-    /// A transaction and its info.
+    /// A transaction and its info; `Fetched::Missing` where that lacks what the list shows.
     pub(super) async fn joined(
         &self,
         id: Word,
-        tx: &str,
+        (tx, wallet, seen): (&str, &Account, &Seen),
         (info, by): (&[u8], EndpointId),
         options: &CallOptions,
     ) -> Result<Fetched, UpstreamError> {
@@ -99,6 +100,10 @@ impl TronSource {
             let what = format!("transaction {}: {error}", hex::encode(id));
             self.malformed(by, &what)
         })?;
+        let shows_it = || tx.call.logs.iter().any(|log| log.mentions(wallet));
+        if (seen.gave || seen.got) && !(tx.call.succeeded && shows_it()) {
+            return Ok(Fetched::Missing);
+        }
         if !tx.call.succeeded {
             return Ok(Fetched::Failed(Box::new(tx)));
         }

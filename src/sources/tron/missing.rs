@@ -47,7 +47,11 @@ impl TronSource {
                 return Ok(Fetched::Unwanted);
             }
             let info = (info.get().as_bytes(), by);
-            return self.joined(id, &sent.json, info, &options).await;
+            let listed = (sent.json.as_str(), wallet, seen);
+            match self.joined(id, listed, info, &options).await? {
+                Fetched::Missing => {}
+                fetched => return Ok(fetched),
+            }
         }
         Ok(Fetched::Lost(height))
     }

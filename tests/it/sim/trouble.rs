@@ -82,6 +82,7 @@ fn faults(role: &Role, lies: bool, dice: &mut Dice) -> Faults {
         silent.short_list = rate(50);
         silent.lost_cursor = rate(50);
         silent.lost = rate(50);
+        silent.bare_receipts = rate(100);
         silent.head_back = rate(500);
     }
     silent.head_back_slots = UNFINAL + dice.pick(&[1, 6, 300]);
@@ -98,6 +99,7 @@ fn faults(role: &Role, lies: bool, dice: &mut Dice) -> Faults {
         flipped_logs: silent.flipped_logs,
         short_list: silent.short_list,
         null_tokens: silent.null_tokens,
+        bare_receipts: silent.bare_receipts,
         refused: silent.refused,
         transient: true,
         ..loud

@@ -135,9 +135,15 @@ impl Placed {
         })
     }
 
+    /// All inner calls: what emits logs has run.
+    fn inner(&self) -> Vec<(Account, Account, u64)> {
+        let ran = (!self.logs.is_empty() && self.to != UNKNOWN).then_some((self.to, UNKNOWN, 0));
+        self.calls.iter().copied().chain(ran).collect()
+    }
+
     fn tree(&self) -> Value {
         let call = |(from, to, value): &(Account, Account, u64)| json!({"type": "CALL", "from": hex(from), "to": hex(to), "value": quantity(*value)});
-        let calls: Vec<Value> = self.calls.iter().map(call).collect();
+        let calls: Vec<Value> = self.inner().iter().map(call).collect();
         json!({"type": "CALL", "from": hex(&self.from), "to": hex(&self.to),
                "value": quantity(self.value), "calls": calls})
     }
@@ -149,8 +155,9 @@ impl Placed {
             json!({"type": "call", "action": action, "traceAddress": at})
         };
         let mut all = vec![call(&self.from, &self.to, self.value, &[])];
-        let inner = self.calls.iter().enumerate();
-        all.extend(inner.map(|(at, (from, to, value))| call(from, to, *value, &[at])));
+        for (at, (from, to, value)) in self.inner().iter().enumerate() {
+            all.push(call(from, to, *value, &[at]));
+        }
         Value::Array(all)
     }
 
@@ -276,7 +283,12 @@ pub(crate) struct Ways {
     pub(crate) hides_logs_of: Option<Word>,
     /// Receipts of another block.
     pub(crate) misplaces_every: u64,
+    /// Receipts without their logs, and receipts that say that it failed.
+    pub(crate) bare_every: u64,
+    pub(crate) failed_every: u64,
     pub(crate) traces: Traces,
+    /// Traces hold the outermost call alone.
+    pub(crate) hollow_traces: bool,
     /// Neither traces nor states of blocks below it.
     pub(crate) past_from: Height,
     pub(crate) keeps_states: bool,
@@ -312,7 +324,10 @@ impl Default for Ways {
             lacks: None,
             hides_logs_of: None,
             misplaces_every: 0,
+            bare_every: 0,
+            failed_every: 0,
             traces: Traces::Tree,
+            hollow_traces: false,
             past_from: 0,
             keeps_states: true,
             hash_salt: 0,
@@ -444,7 +459,11 @@ impl Node<'_> {
             "eth_getTransactionReceipt" => Ok(self.receipt(params)),
             "debug_traceTransaction" if self.ways.traces == Traces::Tree => {
                 self.past(self.chain.find(&params[0]).unwrap().block)?;
-                Ok(self.chain.find(&params[0]).unwrap().tree())
+                let mut tree = self.chain.find(&params[0]).unwrap().tree();
+                if self.ways.hollow_traces {
+                    tree["calls"] = json!([]);
+                }
+                Ok(tree)
             }
             "trace_transaction" if self.ways.traces == Traces::Flat => {
                 self.past(self.chain.find(&params[0]).unwrap().block)?;
@@ -522,6 +541,13 @@ impl Node<'_> {
         let mut receipt = tx.receipt();
         if hits(self.ways.misplaces_every, self.count) {
             receipt["transactionHash"] = json!(hex(&[3; 32]));
+        }
+        let is_failed = hits(self.ways.failed_every, self.count);
+        if is_failed || hits(self.ways.bare_every, self.count) {
+            receipt["logs"] = json!([]);
+        }
+        if is_failed {
+            receipt["status"] = json!("0x0");
         }
         receipt
     }

@@ -212,6 +212,8 @@ pub(crate) struct Ways {
     pub(crate) lost_ids: Vec<usize>,
     /// Nor are they in their blocks.
     pub(crate) lost_in_blocks: bool,
+    /// So many first infos of each transaction come without their events.
+    pub(crate) bare_infos: u64,
     /// So many first answers about each token are null.
     pub(crate) null_tokens: u64,
     /// Tokens revert at every call.
@@ -389,11 +391,16 @@ impl Net {
         let mut state = self.state.lock().unwrap();
         let asked = state.asked_infos.entry(id).or_default();
         *asked += 1;
-        if *asked <= self.ways.late_infos {
+        let asked = *asked;
+        drop(state);
+        if asked <= self.ways.late_infos {
             return json!({});
         }
-        drop(state);
-        self.find(body, Placed::info)
+        let mut info = self.find(body, Placed::info);
+        if asked <= self.ways.bare_infos && info["log"].is_array() {
+            info["log"] = json!([]);
+        }
+        info
     }
 
     fn rows(&self, name: &str) -> &[(u64, Value)] {

@@ -195,7 +195,12 @@ impl Desk<'_> {
                 found.map_or_else(empty, |found| wire::transaction(model, &found))
             }
             "gettransactioninfobyid" => {
-                let info = |found: PlacedTx| wire::info(model, &found, self.options.inner_calls);
+                let info = |found: PlacedTx| {
+                    let mut info = wire::info(model, &found, self.options.inner_calls);
+                    let fields = info.as_object_mut().filter(|_| fault.bare_receipts);
+                    fields.and_then(|fields| fields.remove("log"));
+                    info
+                };
                 self.found(solid).map_or_else(empty, info)
             }
             "getaccount" => self.account(solid).unwrap_or_else(empty),

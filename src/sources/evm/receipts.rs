@@ -1,0 +1,98 @@
+//! Pure: whether a receipt agrees with itself, with its transaction, and with what a list showed of
+//! it, and a trace with both. One answer that leaves out logs or calls would else lose a trade for good.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha3::{Digest as _, Keccak256};
+
+use super::wire;
+use crate::decode::evm::{Account, Log, Transaction};
+use crate::domain::Units;
+
+/// Bytes of a bloom filter (Yellow Paper, 4.4.3).
+const BLOOM_BYTES: usize = 256;
+
+/// A token transfer to or from the wallet that a list shows of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TokenTransfer {
+    pub(super) wallet: Account,
+    /// Shown by a log itself. Some indexes list native coin as a token too, which leaves no log.
+    pub(super) is_logged: bool,
+}
+
+impl TokenTransfer {
+    /// Whether the transaction, as a receipt has it, can be the listed one.
+    pub(super) fn is_in(self, tx: &Transaction) -> bool {
+        let is_native = !self.is_logged && tx.value != Units::ZERO;
+        tx.succeeded && (is_native || tx.logs.iter().any(|log| log.mentions(&self.wallet)))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place<'a> {
+    block_hash: Option<&'a str>,
+    chain_id: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Filter<'a> {
+    logs_bloom: Option<&'a str>,
+}
+
+/// Whether both are of one block, as far as they name it, and of this chain, and a failed transaction
+/// left no logs.
+pub(super) fn are_of_one(
+    chain_id: Option<u64>,
+    [tx, receipt]: [&RawValue; 2],
+    parsed: &Transaction,
+) -> bool {
+    let place = |raw: &'_ RawValue| -> Option<(Option<String>, Option<u64>)> {
+        let place: Place<'_> = serde_json::from_str(raw.get()).ok()?;
+        let digits = place.chain_id.and_then(|text| text.strip_prefix("0x"));
+        let chain = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        Some((place.block_hash.map(str::to_ascii_lowercase), chain))
+    };
+    let ((of_tx, chain), (of_receipt, _)) =
+        (place(tx).unwrap_or_default(), place(receipt).unwrap_or_default());
+    let is_one = of_tx.is_none() || of_receipt.is_none() || of_tx == of_receipt;
+    // Old transactions name none.
+    let named = chain.filter(|chain| *chain > 0);
+    let is_here = named.is_none() || chain_id.is_none() || named == chain_id;
+    is_one && is_here && (parsed.succeeded || parsed.logs.is_empty())
+}
+
+/// Whether the logs explain each bit of the receipt's own filter. A chain without filters leaves
+/// them out, or empty.
+pub(super) fn fills_filter(receipt: &RawValue, logs: &[Log]) -> bool {
+    let filter: Option<Filter<'_>> = serde_json::from_str(receipt.get()).ok();
+    let text = filter.and_then(|filter| filter.logs_bloom).unwrap_or_default();
+    let mut open = [0; BLOOM_BYTES];
+    if const_hex::decode_to_slice(text, &mut open).is_err() || open == [0; BLOOM_BYTES] {
+        return true;
+    }
+    let parts = |log: &'_ Log| {
+        let topics = log.topics.iter().map(|topic| topic.to_vec());
+        topics.chain([log.address.to_vec()]).collect::<Vec<_>>()
+    };
+    for part in logs.iter().flat_map(parts).collect::<BTreeSet<_>>() {
+        let hash = Keccak256::digest(&part);
+        for pair in hash.as_chunks::<2>().0.iter().take(3) {
+            let bit = usize::from(u16::from_be_bytes(*pair)) % (8 * BLOOM_BYTES);
+            if let Some(byte) = open.get_mut(BLOOM_BYTES - 1 - bit / 8) {
+                *byte &= !(1 << (bit % 8));
+            }
+        }
+    }
+    open == [0; BLOOM_BYTES]
+}
+
+/// Whether a trace names all of these accounts as ends of calls: what emitted an event has run.
+pub(super) fn names_all(trace: &RawValue, accounts: &[&Account]) -> bool {
+    let text = trace.get().to_ascii_lowercase();
+    // Quoted: inputs and outputs hold addresses too, inside of longer texts.
+    accounts.iter().all(|account| text.contains(&format!("\"{}\"", wire::hex(*account))))
+}

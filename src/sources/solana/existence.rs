@@ -1,0 +1,42 @@
+//! Whether the chain's state knows an account. One that exists was made by a transaction that names
+//! it, so lists without any entry of it are not believed.
+
+use serde_json::json;
+
+use super::{SolanaSource, wire};
+use crate::domain::Address;
+use crate::rpc::error::UpstreamError;
+use crate::rpc::pool::CallOptions;
+
+/// What is known of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Existence {
+    Open,
+    Asked,
+    Known(bool),
+}
+
+impl SolanaSource {
+    /// Where no endpoint offers the method, nothing shows that the account exists.
+    pub(super) async fn exists(
+        &self,
+        wallet: Address,
+        options: &CallOptions,
+    ) -> Result<bool, UpstreamError> {
+        let none = json!({"offset": 0, "length": 0});
+        let how = json!({"encoding": "base64", "commitment": "finalized", "dataSlice": none});
+        let params = json!([wallet.to_string(), how]);
+        let answer = match self.inner.pool.call("getAccountInfo", params, options).await {
+            Ok(answer) => answer,
+            Err(
+                UpstreamError::NotSupported { .. }
+                | UpstreamError::Refused { .. }
+                | UpstreamError::Rpc { .. },
+            ) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let account = wire::account(&answer.result)
+            .map_err(|_| self.malformed(answer.endpoint, "getAccountInfo gave no account"))?;
+        Ok(account.is_some())
+    }
+}
