@@ -15,7 +15,7 @@ use crate::support::reading::{all_of, lane};
 use crate::support::script::Epoch;
 
 /// Slots of the newest gap: within what a gateway is asked for.
-const GAP: u64 = 8_000;
+const GAP: u64 = 600;
 
 struct World {
     model: SolanaModel,
@@ -28,7 +28,7 @@ struct World {
 fn world() -> World {
     let model = SolanaModel::new(5);
     let plan = WalletPlan {
-        keeper_percent: 80,
+        keeper_percent: 100,
         open_accounts: 256,
         live_every: Some(40),
         last_slot: model.head() - 2 * GAP,
