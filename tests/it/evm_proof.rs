@@ -257,7 +257,7 @@ async fn a_receipt_without_the_listed_transfer_is_not_believed() {
 /// A trace without the call of a pool that reports a trade leaves out what it paid.
 #[tokio::test(start_paused = true)]
 async fn a_trace_that_leaves_out_calls_is_not_believed() {
-    let router = [0x78; 20];
+    let router = [0x55; 20];
     let mut chain = Chain::new(HEAD);
     for at in 1..30 {
         let sale = chain.add(at * 1_000, &WALLET, &router).swap().transfer(&WALLET, &UNKNOWN, 7);
