@@ -8,7 +8,7 @@
 //! What is held against what: the least time is what all distinct calls take at the limit, or those
 //! for transactions and lists by turns, and one round trip; what is asked twice is not in it.
 //! `--transactions N` reads smaller wallets, `--only TEXT` some lines, `--only calls` counts the calls
-//! for 1,000 trades by each way.
+//! for 1,000 trades by each way, with `--methods` by method.
 
 #![expect(clippy::print_stdout, reason = "the table is the result of this program")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
@@ -43,6 +43,8 @@ const FLOOR: f64 = 1.15;
 const FLOOR_SLOW: f64 = 1.10;
 /// Of the mean, how long the last of some wallets may take.
 const FLOOR_SHARE: f64 = 1.15;
+/// Requests to nodes for 1,000 trades by a gateway with traces, and calls without those for prices.
+const NODE_CALLS_MAX: u64 = 60;
 
 const SINGLE: Allowed = Allowed { rate: Some(CALLS_A_SECOND), concurrency: 16, batch: 1 };
 const BATCHES: Allowed = Allowed { rate: Some(CALLS_A_SECOND), concurrency: 16, batch: 20 };
@@ -222,6 +224,15 @@ fn print_calls() {
         let nodes = counts.calls - counts.index_calls;
         let (name, index) = (way.name(), counts.index_calls);
         println!("| {name} | {transactions} | {nodes} | {index} | {least} |");
+        if way == Way::Evm(Discovery::Portal) {
+            // Each price takes the logs of its own blocks; they come in batches.
+            let logs = counts.by_method.get("eth_getLogs").copied().unwrap_or(0);
+            let requests = counts.node_requests;
+            assert!(nodes - logs <= NODE_CALLS_MAX && requests <= NODE_CALLS_MAX, "{requests}");
+        }
+        if std::env::args().any(|arg| arg == "--methods") {
+            println!("{} requests to nodes: {:?}", counts.node_requests, counts.by_method);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A transport that notes what is asked: calls, and which of them the loading cannot do without.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
 
@@ -40,8 +40,14 @@ pub(crate) struct Counts {
     pub(crate) calls: u64,
     /// Of these, requests to an index or gateway next to the node.
     pub(crate) index_calls: u64,
+    /// Of the others, by method, and the requests that held them.
+    pub(crate) by_method: BTreeMap<String, u64>,
+    pub(crate) node_requests: u64,
     /// Each once: names, prices and what nodes are asked about themselves too.
     distinct: HashSet<u64>,
+    /// Searches of the wallet's logs that were made again: a proof takes two answers to each, as one
+    /// may lack logs without a sign.
+    confirmed: HashSet<u64>,
     /// Distinct calls for transactions and lists, apart from those that a batch may hold.
     single: HashSet<u64>,
     batched: HashSet<u64>,
@@ -68,8 +74,9 @@ impl Counts {
         count(&self.index_pages)
     }
 
+    /// With the second answers that a proof takes.
     pub(crate) fn distinct(&self) -> u64 {
-        count(&self.distinct)
+        count(&self.distinct) + count(&self.confirmed)
     }
 
     /// For transactions and lists alone.
@@ -92,6 +99,14 @@ impl Seen {
         self.counts.lock().unwrap().clone()
     }
 
+    /// Counts calls once, and a search of the wallet's logs twice.
+    fn note_distinct(&self, counts: &mut Counts, calls: &[Value], key: u64) {
+        let is_known = !counts.distinct.insert(key);
+        if is_known && calls.iter().any(|call| self.is_own_logs(call)) {
+            counts.confirmed.insert(key);
+        }
+    }
+
     fn note(&self, request: &Request) {
         let mut counts = self.counts.lock().unwrap();
         let url = request.url.expose();
@@ -99,6 +114,7 @@ impl Seen {
         let body = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
         let calls = body.as_array().map_or_else(|| std::slice::from_ref(&body), Vec::as_slice);
         let is_rpc = calls.iter().any(|call| call["method"].is_string());
+        counts.node_requests += u64::from(!url.contains("//index"));
         if is_rpc && !self.by_request {
             for call in calls {
                 self.note_call(&mut counts, call);
@@ -106,7 +122,7 @@ impl Seen {
             return;
         }
         counts.calls += 1;
-        counts.distinct.insert(key);
+        self.note_distinct(&mut counts, calls, key);
         if is_rpc {
             let is_own = calls.iter().any(|call| self.is_for_rows(call));
             if is_own {
@@ -128,8 +144,9 @@ impl Seen {
     fn note_call(&self, counts: &mut Counts, call: &Value) {
         counts.calls += 1;
         let (method, params) = (call["method"].as_str().unwrap_or(""), call["params"].to_string());
+        *counts.by_method.entry(method.to_owned()).or_default() += 1;
         let key = self.hasher.hash_one((method, &params));
-        counts.distinct.insert(key);
+        self.note_distinct(counts, std::slice::from_ref(call), key);
         if method == FULL_PAGES {
             counts.single.insert(key);
         } else if LISTS.contains(&method) || self.is_for_rows(call) {
@@ -139,10 +156,12 @@ impl Seen {
 
     fn is_for_rows(&self, call: &Value) -> bool {
         let method = call["method"].as_str().unwrap_or("");
-        // Logs of reference pools are for no rows.
-        let is_own_logs =
-            || method == "eth_getLogs" && call["params"].to_string().contains(&self.wallet);
-        TRANSACTIONS.contains(&method) || is_own_logs()
+        TRANSACTIONS.contains(&method) || self.is_own_logs(call)
+    }
+
+    /// Logs of reference pools are for no rows.
+    fn is_own_logs(&self, call: &Value) -> bool {
+        call["method"] == "eth_getLogs" && call["params"].to_string().contains(&self.wallet)
     }
 }
 

@@ -67,7 +67,7 @@ class Layout:
 
 def main():
     out, version, commit, epoch, *programs = sys.argv[1:]
-    epoch, layout, manifests, loads = int(epoch), Layout(), [], []
+    epoch, layout, manifests, loads, name = int(epoch), Layout(), [], [], f"blotter:{version}"
     for one in programs:
         target, program = one.split("=", 1)
         architecture = ARCHITECTURES[target.split("-")[0]]
@@ -78,8 +78,8 @@ def main():
         manifests.append(layout.add(manifest, MANIFEST, platform={"architecture": architecture, "os": "linux"}))
         path = "blobs/sha256/{}".format
         blob = lambda part: path(part["digest"].removeprefix("sha256:"))
-        loads.append({"Config": blob(settings), "RepoTags": [f"blotter:{version}"], "Layers": [blob(content)]})
-    named = {"org.opencontainers.image.ref.name": version}
+        loads.append({"Config": blob(settings), "RepoTags": [name], "Layers": [blob(content)]})
+    named = {"org.opencontainers.image.ref.name": name, "io.containerd.image.name": f"docker.io/library/{name}"}
     index = layout.add({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests}, INDEX, annotations=named)
     with tarfile.open(out, "w", format=tarfile.GNU_FORMAT) as tar:
         entry(tar, "oci-layout", epoch, b'{"imageLayoutVersion":"1.0.0"}', 0o644)

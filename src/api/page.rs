@@ -64,7 +64,7 @@ pub(super) async fn answer(
 impl Page {
     async fn whole(mut self, end: &End) -> Result<Response, ApiError> {
         if self.rows_written == 0
-            && let Some(error) = refusal(end)
+            && let Some(error) = refusal(end).or_else(|| self.standstill(end))
         {
             return Err(error.into());
         }
@@ -82,6 +82,15 @@ impl Page {
             reply::put(headers, LINK, next);
         }
         Ok(response)
+    }
+
+    /// Why a page that came no further than its cursor is an error too: endpoints fail, and a client
+    /// that follows cursors at once would ask for the same page for ever.
+    fn standstill(&self, end: &End) -> Option<HistoryError> {
+        let stands = self.asked.cursor == Some(self.walk.cursor());
+        let failed =
+            |error: &HistoryError| matches!(error, HistoryError::UpstreamUnavailable { .. });
+        end.error.clone().filter(|error| stands && failed(error))
     }
 
     async fn streamed(self) -> Response {
@@ -167,7 +176,7 @@ fn is_last(end: &End) -> bool {
 }
 
 /// Why a page without rows is an error instead of an empty page that asks the client to come back.
-/// Where some history is stored and a node fails, coming back is right.
+/// Where some history is stored and an endpoint fails, the first such page asks for another try.
 pub(super) fn refusal(end: &End) -> Option<HistoryError> {
     let error = end.error.clone()?;
     match error {

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use serde::{Deserialize, Serialize};
 
+use super::config::units::Rate;
 use super::config::{Flags, Listen};
-use super::keys_file::ShownId;
-use super::units::Rate;
+use super::keys::file::ShownId;
 use super::version::VERSION;
 use crate::api::{read_time, read_year};
 use crate::demo::{LARGE_TRADES, LARGE_TRADES_MAX};

@@ -11,14 +11,14 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::config::secret::SecretUrl;
 use super::coverage_note::CoverageNote;
 use super::errors::CliError;
 use super::http_get::{Client, GetAnswer, GetError, require_private};
 use super::output::{Ending, TradeLine};
 use super::progress::Progress;
 use super::reading::{Outcome, RowSink};
-use super::secret::SecretUrl;
-use super::signals;
+use super::serve::signals;
 use crate::domain::{Address, TxId};
 
 /// Rows of one page: few requests, and a body that can be held in memory.

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use super::args::DemoArgs;
 use super::clock::SystemClock;
+use super::config::chains::{ChainLayer, Endpoint, Explorer};
+use super::config::secret::SecretUrl;
 use super::config::{Config, Listen};
-use super::config_chains::{ChainLayer, Endpoint, Explorer};
 use super::engine::random_seed;
 use super::errors::CliError;
-use super::key_store::KeyStore;
-use super::keys_file::{KeyTerms, create_private_folder};
-use super::secret::SecretUrl;
+use super::keys::file::{KeyTerms, create_private_folder};
+use super::keys::store::KeyStore;
 use super::serve::{Serving, announce, tell};
 use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
 use crate::domain::Clock as _;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::clock::SystemClock;
 use super::config::Config;
 use super::errors::CliError;
-use super::key_store::KeyStore;
+use super::keys::store::KeyStore;
 use super::sources::{Nodes, candles, sources};
 use super::storage;
 use crate::history::{Capacity, History, HistoryLimits, HistoryParts, Tasks};

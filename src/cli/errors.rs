@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::config::ConfigError;
-use super::keys_file::KeysError;
+use super::keys::file::KeysError;
 
 /// Exit codes; the README lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{StatusCode, Uri};
 
+use super::config::secret::SecretUrl;
 use super::errors::CliError;
-use super::secret::SecretUrl;
 use crate::rpc::{
     HttpTransport, Method, Request, SecretText, SecretUrl as Target, Transport as _, TransportError,
 };

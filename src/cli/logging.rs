@@ -7,7 +7,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use super::environment::Environment;
+use super::config::environment::Environment;
 use super::errors::CliError;
 
 const VARIABLE: &str = "BLOTTER_LOG";

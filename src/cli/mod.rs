@@ -1,24 +1,16 @@
 //! The program's commands. Only this layer reads flags, environment, files and the wall clock, and
 //! only it prints.
 
-mod access_log;
 #[cfg(unix)]
 mod admin;
 mod args;
-mod audit;
 mod chains;
-mod check;
 mod client;
 mod clock;
 mod config;
-mod config_chains;
-mod config_cmd;
-mod config_estimates;
 mod coverage_note;
 mod demo;
-mod descriptors;
 mod engine;
-mod environment;
 mod errors;
 mod explain;
 mod export;
@@ -26,39 +18,19 @@ mod export;
 pub mod fuzzing;
 mod history;
 mod http_get;
-mod key_store;
 mod keys;
-mod keys_file;
-mod keys_watch;
 mod logging;
-mod numbers;
 mod output;
-mod parquet;
 mod pnl;
-mod pnl_output;
-mod probe;
-mod probe_tron;
 mod progress;
 mod reading;
-mod reload;
-mod secret;
 mod serve;
 mod shell;
-mod signals;
 mod sources;
 mod storage;
-mod storage_copy;
 mod table;
 mod target;
-mod tax;
-mod thrift;
-mod units;
-mod upkeep;
 mod verify;
-mod verify_against;
-mod verify_moves;
-mod verify_report;
-mod verify_rows;
 mod version;
 
 use std::ffi::OsString;
@@ -73,7 +45,7 @@ use crate::registry::Registry;
 use crate::rpc::{HttpTransport, Transport};
 use args::{Args, Command};
 use clock::SystemClock;
-use environment::Environment;
+use config::environment::Environment;
 use errors::CliError;
 use reading::Context;
 
@@ -137,18 +109,19 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
         }
         Command::Chains(args) if args.check => {
             let transport = http()?;
-            runtime()?.block_on(check::run(args.json, &config, &registry, &transport, &mut out))
+            runtime()?
+                .block_on(chains::check::run(args.json, &config, &registry, &transport, &mut out))
         }
         Command::Chains(args) => chains::run(args.json, &config, &registry, &mut out),
         Command::Storage(args) => {
-            runtime()?.block_on(storage_copy::run(&args.command, &config, &registry, &mut out))
+            runtime()?.block_on(storage::copy::run(&args.command, &config, &registry, &mut out))
         }
         Command::Admin(args) => admin::run(args, &config, &registry, &mut out),
-        Command::Backup(args) => upkeep::backup(args, &config, &mut out),
-        Command::Compact => upkeep::compact(&config, &mut out),
+        Command::Backup(args) => serve::upkeep::backup(args, &config, &mut out),
+        Command::Compact => serve::upkeep::compact(&config, &mut out),
         Command::Completions(args) => shell::completions(args.shell, &mut out),
         Command::Man => shell::man(&mut out),
-        Command::Config => config_cmd::run(&config, &registry, &mut out),
+        Command::Config => config::command::run(&config, &registry, &mut out),
     }
 }
 
@@ -167,7 +140,7 @@ fn read_config(
 }
 
 /// Reads the configuration again, by the same flags and variables.
-fn loader(flags: config::Flags, environment: Environment) -> reload::Load {
+fn loader(flags: config::Flags, environment: Environment) -> serve::reload::Load {
     Box::new(move || read_config(&flags, &environment, &tables()?))
 }
 
@@ -187,7 +160,7 @@ fn read_wallet(
         Command::Pnl(args) => pnl::run(args, &context, &runtime()?, out),
         Command::Explain(args) => explain::run(args, &context, &runtime()?, out),
         Command::Verify(args) => verify::run(args, &context, &runtime()?, out),
-        Command::Forget(args) => runtime()?.block_on(upkeep::forget(args, &context, out)),
+        Command::Forget(args) => runtime()?.block_on(serve::upkeep::forget(args, &context, out)),
         Command::Demo(_)
         | Command::Serve(_)
         | Command::Keys(_)

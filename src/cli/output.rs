@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::args::Format;
 use super::export::Subject;
-use super::parquet::RowGroup;
+use super::export::parquet::RowGroup;
 use crate::domain::{Decimal, RowRef, Side, Token};
 
 /// A trade in the API's shape. Numbers stay text, so that no digit is lost.

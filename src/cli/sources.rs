@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::clock::SystemClock;
 use super::config::Config;
-use super::config_chains::{Endpoint, FindBy};
+use super::config::chains::{Endpoint, FindBy};
+use super::config::secret::SecretUrl;
+use super::config::units::Rate;
 use super::engine::random_seed;
 use super::errors::CliError;
-use super::secret::SecretUrl;
-use super::units::Rate;
 use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{EndpointConfig, Pool, PoolLimits, RateAccount, RateShare, SecretText, Transport};
@@ -101,7 +101,9 @@ pub(super) fn source(
         Family::Solana => {
             let genesis_hash = chain.genesis_hash.clone();
             let source = SolanaSource::new(rpc, genesis_hash, SolanaLimits::default());
-            Source::Solana(source.with_references(chain))
+            let gateway = Lists::of(config, chain)?.portal;
+            let gateway = gateway.map(|list| list_pool(&list, nodes)).transpose()?;
+            Source::Solana(source.with_references(chain).with_gateway(gateway))
         }
         Family::Evm => {
             let lists = Lists::of(config, chain)?;

@@ -80,7 +80,8 @@ impl DemoChains {
     /// The paths of a chain.
     pub fn paths(&self, slug: &str) -> Option<DemoPaths> {
         if slug == SOLANA {
-            return Some(DemoPaths { rpc: SOLANA.to_owned(), explorer: None, portal: None });
+            let portal = Some(format!("portal/{SOLANA}"));
+            return Some(DemoPaths { rpc: SOLANA.to_owned(), explorer: None, portal });
         }
         let model = self.evm(slug)?;
         Some(match model.family() {
@@ -96,6 +97,8 @@ impl DemoChains {
     /// Every endpoint by its path, for a loopback server; with a host prefix, for a transport.
     pub fn nodes(&self) -> Vec<(String, DemoNode)> {
         let mut nodes = vec![(SOLANA.to_owned(), DemoNode::new(self.solana.clone(), self.seed))];
+        let gateway = DemoNode::solana_portal(self.solana.clone(), self.seed);
+        nodes.push((format!("portal/{SOLANA}"), gateway));
         for model in &self.evm {
             let Some(paths) = self.paths(model.slug()) else { continue };
             let DemoPaths { rpc, explorer, portal } = paths;

@@ -140,6 +140,11 @@ impl DemoNode {
         Self::over(Service::Portal(model), seed)
     }
 
+    /// An open data gateway to Solana.
+    pub fn solana_portal(model: SolanaModel, seed: u64) -> Self {
+        Self::over(Service::SolanaPortal(model), seed)
+    }
+
     /// Tron's index with its nodes: lists by account, the HTTP interface and JSON-RPC.
     pub fn tron(model: EvmModel, seed: u64) -> Self {
         Self::over(Service::Tron(model), seed)

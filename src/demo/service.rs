@@ -20,6 +20,7 @@ pub(super) enum Service {
     Explorer(EvmModel),
     /// An open data gateway.
     Portal(EvmModel),
+    SolanaPortal(SolanaModel),
     /// Tron's index with its nodes.
     Tron(EvmModel),
 }
@@ -92,7 +93,7 @@ impl Service {
             Self::Solana(_) => NodeOptions::default().into(),
             Self::Evm(_) => evm::NodeOptions::default().into(),
             Self::Explorer(_) => ExplorerOptions::default().into(),
-            Self::Portal(_) => PortalOptions::default().into(),
+            Self::Portal(_) | Self::SolanaPortal(_) => PortalOptions::default().into(),
             Self::Tron(_) => tron::NodeOptions::default().into(),
         }
     }
@@ -105,7 +106,7 @@ impl Service {
                 let offered = matches!(options, Options::Tron(node) if node.json_rpc);
                 offered && request.path.trim_matches('/') == "jsonrpc"
             }
-            Self::Explorer(_) | Self::Portal(_) => false,
+            Self::Explorer(_) | Self::Portal(_) | Self::SolanaPortal(_) => false,
         }
     }
 
@@ -118,7 +119,7 @@ impl Service {
                 data: Some("{\"numSlotsBehind\":112}".to_owned()),
             },
             Self::Tron(_) => DemoError::new(-32603, "Internal error"),
-            Self::Evm(_) | Self::Explorer(_) | Self::Portal(_) => {
+            Self::Evm(_) | Self::Explorer(_) | Self::Portal(_) | Self::SolanaPortal(_) => {
                 DemoError::new(-32011, "no backend is currently healthy to serve traffic")
             }
         }
@@ -146,6 +147,7 @@ impl Service {
                 | Self::Evm(_)
                 | Self::Explorer(_)
                 | Self::Portal(_)
+                | Self::SolanaPortal(_)
                 | Self::Tron(_),
                 _,
             ) => Err(DemoError::new(-32601, "Method not found")),
@@ -166,7 +168,11 @@ impl Service {
                 let body = answer.to_string().into_bytes();
                 Some(HttpAnswer { status, content_type: "application/json", body })
             }
-            Self::Solana(_) | Self::Evm(_) | Self::Explorer(_) | Self::Portal(_) => None,
+            Self::Solana(_)
+            | Self::Evm(_)
+            | Self::Explorer(_)
+            | Self::Portal(_)
+            | Self::SolanaPortal(_) => None,
         }
     }
 
@@ -174,9 +180,11 @@ impl Service {
     pub(super) fn name(&self, request: &DemoRequest<'_>) -> String {
         match self {
             Self::Explorer(_) => parameters(request.query).remove("action").unwrap_or_default(),
-            Self::Solana(_) | Self::Evm(_) | Self::Portal(_) | Self::Tron(_) => {
-                request.path.rsplit('/').next().unwrap_or_default().to_owned()
-            }
+            Self::Solana(_)
+            | Self::Evm(_)
+            | Self::Portal(_)
+            | Self::SolanaPortal(_)
+            | Self::Tron(_) => request.path.rsplit('/').next().unwrap_or_default().to_owned(),
         }
     }
 
@@ -184,7 +192,11 @@ impl Service {
     pub(super) fn subject(&self, query: &str) -> String {
         match self {
             Self::Explorer(_) => parameters(query).remove("address").unwrap_or_default(),
-            Self::Solana(_) | Self::Evm(_) | Self::Portal(_) | Self::Tron(_) => String::new(),
+            Self::Solana(_)
+            | Self::Evm(_)
+            | Self::Portal(_)
+            | Self::SolanaPortal(_)
+            | Self::Tron(_) => String::new(),
         }
     }
 
@@ -207,9 +219,16 @@ impl Service {
                 };
                 plain(200, "application/json", answer.to_string().into_bytes())
             }
-            (Self::Portal(_), _) if busy => plain(503, "text/plain", b"try again later".to_vec()),
+            (Self::Portal(_) | Self::SolanaPortal(_), _) if busy => {
+                plain(503, "text/plain", b"try again later".to_vec())
+            }
             (Self::Portal(model), Options::Portal(options)) => {
                 let (status, body) = evm::portal(model, options, request.path, request.body, twist);
+                plain(status, "application/x-ndjson", body)
+            }
+            (Self::SolanaPortal(model), Options::Portal(options)) => {
+                let (path, body) = (request.path, request.body);
+                let (status, body) = solana::portal(model, options, path, body, twist);
                 plain(status, "application/x-ndjson", body)
             }
             (Self::Tron(model), Options::Tron(options)) => {
@@ -226,6 +245,7 @@ impl Service {
                 | Self::Evm(_)
                 | Self::Explorer(_)
                 | Self::Portal(_)
+                | Self::SolanaPortal(_)
                 | Self::Tron(_),
                 _,
             ) => plain(404, "text/plain", b"Not found".to_vec()),

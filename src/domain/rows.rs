@@ -37,6 +37,12 @@ pub struct RowRef<'a> {
 }
 
 impl Rows {
+    /// Rows with their names; `None` where one lacks its token or venue.
+    pub fn of(bare: Vec<BareRow>, tokens: Vec<Arc<Token>>, venues: Vec<Arc<str>>) -> Option<Self> {
+        let is_named = |row: &BareRow| row.token < tokens.len() && row.venue < venues.len();
+        bare.iter().all(is_named).then_some(Self { bare, tokens, venues })
+    }
+
     /// Removes all rows and reserves capacity for so many.
     pub fn make_room(&mut self, rows: usize) {
         self.bare.clear();

@@ -349,6 +349,7 @@ impl Audit {
         chunk.trades.retain(|trade| brought.contains(&trade.key.tx));
         chunk.reread = Some(brought);
         chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
+        inner.make_room().await?;
         if matches!(inner.store.write_chunk(chunk).await?, Written::Stored { .. }) {
             inner.read_again(wallet)?;
         }

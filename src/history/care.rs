@@ -39,6 +39,8 @@ pub struct Load {
     pub complete: bool,
     pub failures: u64,
     pub last_error: Option<String>,
+    /// Labels of the endpoints that its requests went to of late.
+    pub endpoints: Vec<String>,
 }
 
 /// A wallet that takes no reader while this lives.
@@ -137,6 +139,7 @@ impl History {
                     .is_some_and(|(record, top)| self.inner.is_complete(record, top)),
                 failures: progress.failures,
                 last_error: progress.failure.map(|error| error.to_string()),
+                endpoints: board.priority.endpoints(self.inner.limits.endpoints_shown_age),
             });
         }
         Ok(loads)

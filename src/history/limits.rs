@@ -41,6 +41,8 @@ pub struct HistoryLimits {
     pub background_slice: Duration,
     /// A worker without work keeps its readers this long.
     pub idle_grace: Duration,
+    /// A load's endpoints are those that its requests went to within this time.
+    pub endpoints_shown_age: Duration,
     /// A look for newer heights goes on this long after its last reader has left.
     pub check_linger_max: Duration,
     /// How often a wallet is looked at that another process loads, and how often loads are looked for
@@ -144,6 +146,7 @@ impl Default for HistoryLimits {
             background_lapse: Duration::from_secs(24 * 3600),
             background_slice: Duration::from_secs(30),
             idle_grace: Duration::from_secs(2),
+            endpoints_shown_age: Duration::from_secs(60),
             check_linger_max: Duration::from_secs(60),
             follow_every: Duration::from_millis(200),
             adopt_every: Duration::from_secs(10),

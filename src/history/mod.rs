@@ -14,6 +14,7 @@ mod explain;
 mod following;
 mod holding;
 mod ingest;
+mod late;
 mod limits;
 mod metrics;
 mod moves;

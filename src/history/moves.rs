@@ -162,7 +162,7 @@ impl Moves {
     }
 
     async fn add(&mut self, chunk: RawChunk) {
-        for (at, tx) in chunk.txs.iter().enumerate() {
+        for (at, tx) in chunk.late.iter().chain(&chunk.txs).enumerate() {
             if at % RUN == RUN - 1 {
                 tokio::task::yield_now().await;
             }

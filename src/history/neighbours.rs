@@ -32,9 +32,12 @@ pub(super) async fn join_below(
     upper
 }
 
-/// Whether one chunk stands right below another, and was read in the same way.
+/// Whether one chunk stands right below another, and was read in the same way. One with late
+/// transactions is stored by itself: the heights above it must be stored before.
 fn joins(upper: &RawChunk, lower: &RawChunk) -> bool {
-    lower.high.checked_add(1) == Some(upper.low) && lower.proof == upper.proof
+    lower.high.checked_add(1) == Some(upper.low)
+        && lower.proof == upper.proof
+        && lower.late.is_empty()
 }
 
 /// Whether a trade below the chunk could be within the time that values a row without a value.

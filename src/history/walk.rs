@@ -176,7 +176,8 @@ impl Walk {
         inner.metrics.walks.add(1);
         Self {
             opened_at: inner.clock.now(),
-            head_deadline: now + inner.limits.head_wait_max,
+            // A walk shorter than this wait shows what is stored all the same.
+            head_deadline: now + inner.limits.head_wait_max.min(request.window / 2),
             deadline: now + request.window,
             settled: head.is_some(),
             found: None,

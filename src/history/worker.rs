@@ -483,7 +483,7 @@ impl Worker {
     async fn store(
         &mut self,
         record: &WalletRecord,
-        raw: RawChunk,
+        mut raw: RawChunk,
         stored: Stored,
         at: usize,
         anchor: Option<Anchor>,
@@ -495,6 +495,14 @@ impl Worker {
         let reread = matches!(stored, Stored::Again).then(|| raw.ids());
         let Self { inner, source, lane, pumps, .. } = &mut *self;
         let ingest = Ingest { inner, source, lane, record };
+        // Before the accounts that show them are stored with the chunk: a crash repeats them.
+        for late in ingest.late_chunks(std::mem::take(&mut raw.late)).await? {
+            if matches!(inner.store.write_chunk(late).await?, Written::Stale) {
+                inner.metrics.chunks_stale.add(1);
+                pumps.clear();
+                return Ok(false);
+            }
+        }
         let mut read = ingest.decode(raw).await;
         if let Some(pump) = pumps.get_mut(at).filter(|_| reread.is_none()) {
             read = neighbours::join_below(&ingest, pump, read).await;

@@ -6,7 +6,6 @@
 //! delivery.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,37 +15,8 @@ use tokio::time::{Instant, sleep_until};
 use super::endpoint::{Endpoint, EndpointId, EndpointSet};
 use super::error::UpstreamError;
 use super::limits::PoolLimits;
+use super::priority::Priority;
 use super::selection;
-
-/// Whether a caller waits for a wallet's answers, which may change while requests wait; and how many
-/// calls its requests made.
-#[derive(Debug, Default)]
-pub struct Priority {
-    interactive: AtomicBool,
-    calls: AtomicU32,
-}
-
-impl Priority {
-    pub fn background() -> Self {
-        Self::default()
-    }
-
-    pub fn interactive() -> Self {
-        Self { interactive: AtomicBool::new(true), ..Self::default() }
-    }
-
-    pub fn set_interactive(&self, interactive: bool) {
-        self.interactive.store(interactive, Ordering::Relaxed);
-    }
-
-    fn is_interactive(&self) -> bool {
-        self.interactive.load(Ordering::Relaxed)
-    }
-
-    fn count(&self, calls: usize) {
-        self.calls.fetch_add(u32::try_from(calls).unwrap_or(u32::MAX), Ordering::Relaxed);
-    }
-}
 
 /// The wallet for which a request is made, and its priority.
 #[derive(Debug, Clone)]
@@ -63,7 +33,7 @@ impl Lane {
 
     /// Calls that were given a turn so far.
     pub fn calls_sent(&self) -> u32 {
-        self.priority.calls.load(Ordering::Relaxed)
+        self.priority.calls()
     }
 
     /// For what is delivered after all of a lower rank. What holds up everything has rank 0.
@@ -378,8 +348,9 @@ impl Admission {
                 }
                 return next;
             };
-            let (lease, calls) = state.endpoints.get_mut(at)?.begin(waiter.needs.calls, now, until);
-            waiter.needs.lane.priority.count(calls);
+            let endpoint = state.endpoints.get_mut(at)?;
+            let (lease, calls) = endpoint.begin(waiter.needs.calls, now, until);
+            waiter.needs.lane.priority.record(calls, &endpoint.label, now);
             let (share, credit) = (self.limits.hedge_share, state.hedge_credit);
             state.hedge_credit = if waiter.needs.is_second {
                 credit.saturating_sub(share)

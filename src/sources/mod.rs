@@ -6,6 +6,7 @@ mod ability;
 mod activity;
 mod candles;
 mod evm;
+mod gateway;
 mod known_pools;
 mod pager;
 mod prefetch;

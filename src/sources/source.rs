@@ -45,6 +45,9 @@ pub struct RawChunk {
     pub high: Height,
     /// Newest first by height; no order inside one height.
     pub txs: Vec<RawTx>,
+    /// Transactions above these heights that the reads of those could not find; their heights may be
+    /// covered or not.
+    pub late: Vec<RawTx>,
     /// How to go on below `low`.
     pub resume: Option<Resume>,
     /// What the read of these heights rests on.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 
 use super::{
     Chunk, Store, StoreError, TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord,
@@ -17,7 +18,7 @@ use crate::domain::{
 };
 
 /// Rows that are read and written at a time.
-const SLICE_ROWS: usize = 2_000;
+const SLICE_ROWS: usize = 1_000;
 /// Wallets that are listed at a time, and places of rows that wait for values.
 const LISTED_MAX: usize = 500;
 
@@ -162,9 +163,12 @@ impl<'a> Transfer<'a> {
             let mut chunk = chunk_of(span, (low, high), target);
             self.fill(&mut chunk, source, part);
             chunk.accounts = std::mem::take(&mut accounts);
+            let (rows, began) = (chunk.trades.len(), Instant::now());
             if self.to.write_chunk(chunk).await? == Written::Stale {
                 return Ok(false);
             }
+            let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            tracing::debug!(rows, micros, "a chunk was copied");
             if low == span.low {
                 return Ok(true);
             }

@@ -125,6 +125,9 @@ fn status_loads_and_pauses_are_shown() {
     };
     assert_eq!((&load["chain"], &load["readers"]), (&json!("sol"), &json!(1)), "{load}");
     assert!(load["reachedTime"].is_string() && load["complete"] == false, "{load}");
+    let endpoints = load["endpoints"].as_array().unwrap();
+    assert_eq!(endpoints.len(), 1, "by which it is read: {load}");
+    assert!(endpoints[0].as_str().unwrap().starts_with("http"), "{load}");
     let table = place.run(&["admin", "loads", "--data-dir", "data"]).stdout;
     assert!(table.starts_with("CHAIN") && table.contains(&wallet), "{table}");
     drop(stream);
@@ -368,4 +371,21 @@ fn each_request_is_one_line_of_the_access_log_without_its_wallet() {
     let text = fs::read_to_string(&file).unwrap();
     assert!(!text.contains(&wallet) && !text.contains(&key), "{text}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn the_access_log_holds_paths_where_that_is_configured() {
+    let place = Place::new()
+        .variable("BLOTTER_CHAINS_SOL_RPC", "http://127.0.0.1:9/")
+        .variable("BLOTTER_LOG_ACCESS", "access.ndjson")
+        .variable("BLOTTER_LOG_PATHS", "true");
+    let server = place.serve(&SERVE);
+    let path = "/v1/wallets/So11111111111111111111111111111111111111112/history";
+    server.get(path, "blt_wrong");
+    let file = place.path().join("access.ndjson");
+    let started = Instant::now();
+    while lines(&file).is_empty() {
+        assert!(started.elapsed() < PATIENCE);
+    }
+    assert_eq!(lines(&file)[0]["path"], path);
 }

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use blotter::demo::solana::WalletPlan;
-use blotter::domain::{KeyId, Wallet};
+use blotter::domain::{KeyId, Position, Wallet};
 use blotter::history::{Capacity, Extent, HistoryError, Step, WalkRequest};
+use blotter::store::Chunk;
 
+use crate::support::trades::chunk;
 use crate::support::truth::same;
 use crate::support::world::{Build, World, finish, pages};
 
@@ -116,6 +118,58 @@ async fn a_followed_wallet_is_never_evicted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_wallet_that_is_streamed_is_never_evicted() {
+    let world = on_file();
+    let streamed = world.add("streamed", WalletPlan::trades(TRADES));
+    read(&world, streamed).await;
+    let count = stored_rows(&world, streamed).await;
+    // A slow client: it took one step of its stream and has the rest before it.
+    let mut walk = world.walk(streamed, Extent::All, None);
+    let mut rows = Vec::new();
+    match walk.next().await {
+        Step::Rows(first) => rows.extend(first),
+        Step::End(end) => panic!("{end:?}"),
+    }
+    limited(&world, CAP);
+    for at in 0..7 {
+        read(&world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
+    }
+    assert!(world.history.metrics().wallets_evicted.get() > 0);
+    assert_eq!(stored_rows(&world, streamed).await, count);
+    let (more, end) = finish(&mut walk).await;
+    assert!(end.complete, "{end:?}");
+    rows.extend(more);
+    same(&rows, &world.truth(streamed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wallet_that_is_loading_is_never_evicted() {
+    let world = on_file();
+    let loading = world.add("loading", WalletPlan::trades(TRADES));
+    // What its stream leaves goes on in the background, which stands still meanwhile.
+    world.history.set_paused(true);
+    let mut walk = world.walk(loading, Extent::All, None);
+    assert!(matches!(walk.next().await, Step::Rows(_)));
+    walk.stop(HistoryError::ShuttingDown);
+    let (_, end) = finish(&mut walk).await;
+    assert!(!end.complete, "{end:?}");
+    drop(walk);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let loads = world.history.loads().await.unwrap();
+    assert!(loads.iter().any(|one| one.wallet == loading && one.background), "{loads:?}");
+    let count = stored_rows(&world, loading).await;
+    assert!(count > 0);
+    limited(&world, CAP);
+    for at in 0..7 {
+        read(&world, world.add(&format!("other{at}"), WalletPlan::trades(TRADES))).await;
+    }
+    assert!(world.history.metrics().wallets_evicted.get() > 0);
+    assert_eq!(stored_rows(&world, loading).await, count);
+    world.history.set_paused(false);
+    read(&world, loading).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wallet_larger_than_the_cap_ends_with_a_reason_and_leaves_room_for_others() {
     let world = on_file();
     limited(&world, CAP);
@@ -156,4 +210,33 @@ async fn a_disk_without_room_stops_loads_and_deletes_no_stored_row() {
     let (rows, end) = finish(&mut world.walk(other, Extent::All, None)).await;
     assert!(end.complete, "{end:?}");
     same(&rows, &world.truth(other));
+}
+
+/// A second look at finished heights writes as a load does.
+#[tokio::test(start_paused = true)]
+async fn a_repair_writes_nothing_where_the_disk_has_too_little_left() {
+    let world = on_file();
+    let wallet = world.add("first", WalletPlan::trades(200));
+    read(&world, wallet).await;
+    let view = world.store.view().unwrap();
+    let record = view.wallet(&wallet).await.unwrap().unwrap();
+    let rows = view.rows(record.id, Position::Start, 0, 500).await.unwrap();
+    drop(view);
+    // As if an accepted read had left a height out.
+    let height = rows.bare()[15].key.height;
+    let at = |span: &&blotter::domain::Span| (span.low..=span.high).contains(&height);
+    let span = record.coverage.spans().iter().find(at).unwrap();
+    let (decoder, proof) = (span.decoder, span.proof);
+    let emptied = chunk(record.id, height, height, Vec::new());
+    let emptied = Chunk { epoch: record.epoch, decoder, proof, ..emptied };
+    world.store.write_chunk(emptied).await.unwrap();
+    let left = stored_rows(&world, wallet).await;
+    assert!(left < record.count);
+    world.history.set_capacity(Capacity { max_bytes: None, min_free_bytes: u64::MAX });
+    let refused = world.history.repair(wallet).await;
+    assert!(matches!(refused, Err(HistoryError::Store { .. })), "{refused:?}");
+    assert_eq!(stored_rows(&world, wallet).await, left);
+    world.history.set_capacity(Capacity::default());
+    assert_eq!(world.history.repair(wallet).await.unwrap().missing, 1);
+    assert_eq!(stored_rows(&world, wallet).await, record.count);
 }

@@ -499,3 +499,28 @@ fn a_platform_fee_is_small() {
     check(&swap(9), "w", &rows(1_009));
     check(&swap(900), "w", &rows(1_000));
 }
+
+/// What the account that pays the network's fee takes for it in a token is a fee, outside the trade;
+/// what a front end takes in a sponsored transaction is not.
+#[test]
+fn what_a_gas_sponsor_takes_is_no_part_of_the_trade() {
+    let swap = |to: &str| {
+        let mut tx = Tx::new("sponsor");
+        tx.signers = 2;
+        tx.lamports("w", 1_000_000);
+        tx.account("w usdc", "USDC", "w", 2_000).account("p usdc", "USDC", "p", 0);
+        tx.account("w wif", "WIF", "w", 0).account("p wif", "WIF", "p", 500);
+        tx.account("s usdc", "USDC", "sponsor", 0).account("x usdc", "USDC", "x", 0);
+        tx.transfer(1, "w usdc", to, "w", 9);
+        tx.call(RAYDIUM, &["w usdc", "p usdc", "p wif", "w wif", "w", "p"], &[9]);
+        tx.transfer(2, "w usdc", "p usdc", "w", 1_000).transfer(2, "p wif", "w wif", "p", 7);
+        tx
+    };
+    for (to, sold) in [("s usdc", 1_000), ("x usdc", 1_009)] {
+        let rows = [
+            (Side::Sell, "USDC", sold, None, "Raydium AMM v4"),
+            (Side::Buy, "WIF", 7, None, "Raydium AMM v4"),
+        ];
+        check(&swap(to), "w", &rows);
+    }
+}

@@ -33,6 +33,18 @@ fn tells_what_the_source_asks() {
     closed.owners = false;
     assert_eq!(parsed(&closed).closed_token_accounts(&key("w")), [key("w old")]);
     assert!(parsed(&closed).closed_token_accounts(&key("other")).is_empty());
+    let mut held = Tx::new("keeper");
+    held.account("w bonk", "BONK", "w", 5).account("p bonk", "BONK", "p", 9);
+    assert_eq!(parsed(&held).held_token_accounts(&key("w")), [key("w bonk")]);
+    assert!(parsed(&held).closed_token_accounts(&key("w")).is_empty());
+    // Given to another owner: the wallet's until then.
+    let mut given = held.json();
+    for balance in given["meta"]["postTokenBalances"].as_array_mut().unwrap() {
+        balance["owner"] = balance["mint"].clone();
+    }
+    let given = parse(given.to_string().as_bytes()).unwrap();
+    assert_eq!(given.closed_token_accounts(&key("w")), [key("w bonk")]);
+    assert!(given.held_token_accounts(&key("w")).is_empty());
 }
 
 #[test]

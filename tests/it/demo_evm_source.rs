@@ -44,7 +44,7 @@ const UNSEEN: (TradeKind, Side) = (TradeKind::UserOp, Side::Buy);
 type Fact = (TxId, u64, u32, Side, Address, Option<Units>, Option<Units>);
 
 impl World {
-    fn source(&self, discovery: Discovery) -> Source {
+    fn source(&self, discovery: &[Discovery]) -> Source {
         let mounts = [
             ("demo.test/evm/it", &self.rpc),
             ("demo.test/explorer/it/api", &self.explorer),
@@ -66,12 +66,16 @@ impl World {
             rpc: pool("evm/it"),
             explorer: Some(pool("explorer/it/api?apikey=planted-secret")),
             portal: Some(pool("portal/it")),
-            discovery: vec![discovery],
+            discovery: discovery.to_vec(),
             limits: EvmLimits::default(),
         }))
     }
 
     async fn read(&self, discovery: Discovery, wallet: Address) -> Vec<Fact> {
+        self.read_by(&[discovery], wallet).await
+    }
+
+    async fn read_by(&self, discovery: &[Discovery], wallet: Address) -> Vec<Fact> {
         let Address::Evm(account) = wallet else { panic!("another family") };
         let source = self.source(discovery);
         let mut reader = source.read(all_of(wallet));
@@ -244,7 +248,57 @@ async fn calls_for_a_thousand_trades_stay_few() {
         let logs = world.rpc.stats().calls_of("eth_getLogs");
         eprintln!("{discovery}: {all} calls, {logs} for logs; nodes, index, gateway: {counts:?}");
         assert!(all < most, "{discovery}: {all} calls, {logs} for logs, {counts:?}");
+        let [nodes, ..] = counts;
+        let by_method = world.rpc.stats().calls;
+        assert!(discovery != Discovery::Portal || nodes <= 10, "{by_method:?}");
     }
+}
+
+/// Where a gateway has no traces and nodes neither traces nor old states, the balances before and
+/// after each transaction give the native amounts.
+#[tokio::test(start_paused = true)]
+#[expect(clippy::print_stderr, reason = "the figures of docs/performance.md")]
+async fn a_gateway_without_traces_gives_native_amounts_by_balances() {
+    let mut right_by = Vec::new();
+    for state_diffs in [false, true] {
+        let world = world("eth");
+        let bare = NodeOptions { traces: false, state_blocks: Some(1), ..NodeOptions::default() };
+        world.rpc.set_options(bare);
+        let options = PortalOptions { traces: false, state_diffs, ..PortalOptions::default() };
+        world.portal.set_options(options);
+        let wallet = world.model.add_named("trader", WalletPlan::trades(300));
+        let found = world.read(Discovery::Portal, wallet).await;
+        let truth = world.truth(wallet, |_| true);
+        let right = truth.iter().filter(|fact| found.contains(fact)).count();
+        let wrong = |row: &&Fact| row.6.is_some() && !truth.contains(row);
+        assert_eq!(found.iter().find(wrong), None);
+        let calls = world.rpc.stats().calls;
+        eprintln!("state diffs {state_diffs}: {right} of {} right, {calls:?}", truth.len());
+        right_by.push((right, truth.len()));
+    }
+    let [(bare, _), (right, all)] = right_by[..] else { panic!("{right_by:?}") };
+    assert!(right * 100 >= all * 95 && bare < right, "{right_by:?}");
+}
+
+/// The dataset of a chain without real-time data ends days below the final head: nodes give what is
+/// above. Without another way nothing above the gateway's end is claimed.
+#[tokio::test(start_paused = true)]
+async fn what_a_gateway_does_not_have_yet_is_read_from_nodes() {
+    let world = world("eth");
+    let wallet = world.model.add_named("trader", WalletPlan::trades(300));
+    let truth = world.truth(wallet, |_| true);
+    let end = truth[60].1;
+    let lag = world.model.head() - end;
+    world.portal.set_options(PortalOptions { lag, ..PortalOptions::default() });
+    let found = world.read_by(&[Discovery::Portal, Discovery::Logs], wallet).await;
+    assert_eq!(found, truth);
+    let newer = found.iter().filter(|row| row.1 > end).count();
+    assert!(newer > 10, "{newer} of {}", found.len());
+    let stats = world.rpc.stats();
+    let receipts = usize::try_from(stats.calls_of("eth_getTransactionReceipt")).unwrap();
+    assert!(receipts < newer * 3, "{receipts} receipts for {newer} rows of {}", found.len());
+    let below = world.read(Discovery::Portal, wallet).await;
+    assert_eq!(below, world.truth(wallet, |row| row.height <= end));
 }
 
 /// Several wanted transactions of one block: the block and its receipts, not two calls for each.

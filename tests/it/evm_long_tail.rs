@@ -98,6 +98,133 @@ fn venues_of_the_first_years_are_known() {
     }
 }
 
+/// Those of the first years that follow: books, quotes and curves with events of their own.
+#[test]
+fn venues_with_events_of_their_own_are_known() {
+    let (taker, maker, hash) = (word(WALLET), word(POOL), [9; 32]);
+    let (gave, got) = (word(AAA), word(BBB));
+    let amounts = [number(500), number(7)];
+    let events: [(&str, &str, Vec<Word>, Vec<Word>); 7] = [
+        (
+            "Tokenlon",
+            "FilledRFQ(bytes32,address,address,address,uint256,address,uint256,address,uint256,uint256)",
+            vec![hash, taker, maker],
+            vec![gave, amounts[0], got, amounts[1], taker, amounts[1], number(0)],
+        ),
+        (
+            "Tokenlon",
+            "Swapped(string,bytes32,address,bool,address,uint256,address,address,uint256,address,uint256,uint16)",
+            vec![hash, taker],
+            vec![
+                number(320),
+                number(1),
+                gave,
+                amounts[0],
+                maker,
+                got,
+                amounts[1],
+                taker,
+                amounts[1],
+                number(0),
+            ],
+        ),
+        (
+            "0x",
+            "LogFill(address,address,address,address,address,uint256,uint256,uint256,uint256,bytes32,bytes32)",
+            vec![maker, maker, hash],
+            vec![taker, got, gave, amounts[1], amounts[0], number(0), number(0), hash],
+        ),
+        (
+            "Bancor",
+            "Conversion(address,address,address,uint256,uint256,int256,uint256,uint256)",
+            vec![gave, got, taker],
+            vec![amounts[0], amounts[1], number(0), number(1), number(1)],
+        ),
+        (
+            "FEGex",
+            "LOG_SMARTSWAP(address,address,address,uint256,uint256)",
+            vec![taker, gave, got],
+            vec![amounts[0], amounts[1]],
+        ),
+        (
+            "ParaSwap",
+            "OrderFilled(bytes32,address,address,uint256,address,address,uint256)",
+            vec![hash, maker, got],
+            vec![amounts[1], taker, gave, amounts[0]],
+        ),
+        (
+            "AirSwap",
+            "Filled(address,uint256,address,address,uint256,address,uint256,uint256)",
+            vec![maker, taker],
+            vec![amounts[1], got, amounts[0], gave, number(1), number(0)],
+        ),
+    ];
+    for (name, signature, topics, data) in events {
+        let traded = dealt(log(POOL, signature, &topics, &data));
+        traded.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+        traded.venues(&[name, name]);
+    }
+}
+
+/// Pendle's router swaps at a market, and mints what the market does not hold.
+#[test]
+fn principal_and_yield_tokens_are_bought_at_their_market() {
+    let (market, yields) = ([0x3d; 20], [0x3e; 20]);
+    let sides = [word(WALLET), word(market), word(WALLET)];
+    let swapped = log(
+        market,
+        "Swap(address,address,int256,int256,uint256,uint256)",
+        &[word(WALLET), word(WALLET)],
+        &[number(510), number(490), number(1), number(1)],
+    );
+    let said = |signature: &str| log(ROUTER, signature, &sides, &[number(510), number(490)]);
+    let pendle = account("888888888889758f76e7103c6cbf23abbf58f946");
+    let principal = case(vec![
+        transfer(AAA, WALLET, market, 490),
+        transfer(BBB, market, WALLET, 510),
+        swapped.clone(),
+        said("SwapPtAndSy(address,address,address,int256,int256)"),
+    ]);
+    let principal = principal.to(pendle);
+    principal.gives(&[('s', AAA, 490, None), ('b', BBB, 510, None)]);
+    principal.venues(&["Pendle", "Pendle"]);
+    let yielding = case(vec![
+        transfer(AAA, WALLET, yields, 20),
+        transfer(AAA, market, yields, 490),
+        transfer(CCC, ZERO, market, 510),
+        transfer(BBB, ZERO, WALLET, 510),
+        swapped,
+        said("SwapYtAndSy(address,address,address,int256,int256)"),
+    ]);
+    let yielding = yielding.to(pendle);
+    yielding.gives(&[('s', AAA, 20, None), ('b', BBB, 510, None)]);
+    // Sold: the yield's own contract takes and burns it; its amount is negative in the event.
+    let negative = |amount: u64| (!Units::from(amount - 1)).to_be_bytes::<32>();
+    let sold = case(vec![
+        transfer(BBB, WALLET, BBB, 510),
+        transfer(BBB, BBB, ZERO, 510),
+        transfer(AAA, yields, WALLET, 20),
+        log(
+            ROUTER,
+            "SwapYtAndToken(address,address,address,address,int256,int256,uint256)",
+            &[word(WALLET), word(market), word(AAA)],
+            &[word(WALLET), negative(510), number(20), number(20)],
+        ),
+    ]);
+    sold.to(pendle).gives(&[('s', BBB, 510, None), ('b', AAA, 20, None)]);
+}
+
+/// The curve burns what it takes. Of its event the hash alone is known.
+#[test]
+fn a_curve_may_burn_what_is_sold() {
+    let topic = "9ed992203b5a631f0a9d0b8341fde3c68a998a2ac413d72a34213bd77d4b1814";
+    let topic = hex::decode(topic).unwrap().try_into().unwrap();
+    let said = Log { address: POOL, topics: vec![topic], data: [number(500), number(7)].concat() };
+    let sold = case(vec![transfer(AAA, WALLET, ZERO, 500), transfer(BBB, POOL, WALLET, 7), said]);
+    sold.gives(&[('s', AAA, 500, None), ('b', BBB, 7, None)]);
+    sold.venues(&["Swarm", "Swarm"]);
+}
+
 #[test]
 fn curves_of_launchpads_are_venues() {
     let (token, trader, referrer) = (word(AAA), word(WALLET), word(OTHER));
@@ -267,6 +394,33 @@ fn what_was_unwrapped_after_the_wallet_gave_is_its_pay() {
     later.push(transfer(AAA, AAA, POOL, 90));
     later.push(unwrap(router, 118));
     case(later).to(router).unknown().gives(&[('s', AAA, 500, None)]);
+}
+
+/// One unwrap by the called contract is the pay only for the calls that are known to pay out whole.
+#[test]
+fn one_unwrap_is_the_pay_of_the_calls_that_pay_out_whole() {
+    let maestro = account("80a64c6d7f12c47b7c66c5b4e20e72bc1fcd5d9e");
+    let sold = |selector, more: &[Log]| {
+        let mut logs = swap(POOL, (AAA, 500, WALLET), (weth(), 100, maestro));
+        logs.push(unwrap(maestro, 100));
+        logs.extend_from_slice(more);
+        let mut sold = case(logs).to(maestro).unknown();
+        sold.tx.selector = Some(selector);
+        sold
+    };
+    let by_interface = [0x79, 0x1a, 0xc9, 0x47];
+    sold(by_interface, &[]).gives(&[('s', AAA, 500, Some(100))]);
+    sold([1, 2, 3, 4], &[]).gives(&[('s', AAA, 500, None)]);
+    // Another contract unwrapped too: which of both paid is not shown.
+    sold(by_interface, &[unwrap(OTHER, 7)]).gives(&[('s', AAA, 500, None)]);
+    // A commission out of what was bought.
+    let commission = log(
+        maestro,
+        "CommissionToTokenRecord(address,uint256,address)",
+        &[],
+        &[word(weth()), number(1), word(OTHER)],
+    );
+    sold(by_interface, &[commission]).gives(&[('s', AAA, 500, None)]);
 }
 
 #[test]

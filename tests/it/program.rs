@@ -39,6 +39,10 @@ fn help_and_version_are_no_errors() {
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
         assert!(ran.stdout.contains("blotter"));
     }
+    // A build that is given to others names its commit and target, any other one that it is none.
+    let named =
+        option_env!("BLOTTER_BUILD").unwrap_or(concat!(env!("CARGO_PKG_VERSION"), " (no release)"));
+    assert_eq!(place.run(&["--version"]).stdout, format!("blotter {named}\n"));
 }
 
 #[test]

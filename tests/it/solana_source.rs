@@ -40,6 +40,8 @@ fn all() -> GapRequest {
 struct Got {
     chunks: Vec<(Height, Height, usize)>,
     found: Vec<(Height, TxId)>,
+    /// Of these, found above the heights of their chunk.
+    late: Vec<(Height, TxId)>,
     accounts: Vec<SourceAccount>,
     resumes: Vec<(Height, Option<Resume>)>,
     error: Option<UpstreamError>,
@@ -60,6 +62,11 @@ impl Got {
             assert_eq!(u64::from(time.0), 1_600_000_000 + tx.slot());
             self.found.push((tx.slot(), tx.id().unwrap()));
         }
+        for tx in &chunk.late {
+            assert!(tx.height() > chunk.high, "above what is delivered");
+            self.late.push((tx.height(), tx.id().unwrap()));
+        }
+        self.found.extend(self.late.iter().skip(self.late.len() - chunk.late.len()));
         self.accounts.extend(chunk.accounts);
         self.resumes.push((chunk.low, chunk.resume));
     }
@@ -263,6 +270,54 @@ async fn an_account_closed_in_a_transaction_joins_below_it() {
     let closed = got.accounts.iter().rfind(|known| known.account == account).unwrap();
     assert_eq!(*closed, SourceAccount { account, amount: None, oldest: Some(100) });
     assert_eq!(net.lists_of(account), 2, "its page, and that nothing follows");
+}
+
+/// An account that another authority closed, in a transaction that does not name the wallet: only the
+/// wallet's own transactions show that it was there.
+#[tokio::test(start_paused = true)]
+async fn an_account_that_another_authority_closed_is_found_by_what_names_it() {
+    let account = key(3);
+    for (lists_token_accounts, second) in [(true, key(4)), (false, key(4))] {
+        let mut chain = Chain::new(10_000);
+        for slot in 0..60 {
+            chain.add(100 + slot * 10, &[[5; 32], account]);
+            chain.add(103 + slot * 10, &[WALLET]);
+        }
+        chain.add(700, &[WALLET]).holds(account);
+        chain.add(705, &[[5; 32], account]).failed();
+        chain.add(706, &[[5; 32], account]);
+        // A late transaction shows one more.
+        chain.add(800, &[WALLET, account]).holds(second);
+        chain.add(900, &[[5; 32], second]);
+        chain.add(950, &[[5; 32], account]);
+        for slot in 0..400 {
+            chain.add(2000 + slot, &[WALLET]);
+        }
+        let net = Net::new(chain, vec![Ways { lists_token_accounts, ..Ways::default() }]);
+        let got = read(&source_with(&net, 1, 10), all()).await;
+        got.is(truth(&net, &[WALLET, account, second], 0, 10_000));
+        assert!(!got.late.is_empty(), "delivery went on while they were unknown");
+        let closed = got.known().into_iter().find(|known| known.account == account).unwrap();
+        assert_eq!(closed, SourceAccount { account, amount: None, oldest: Some(100) });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_is_known_is_not_listed_again_for_being_named() {
+    let mut chain = Chain::new(10_000);
+    let account = key(3);
+    chain.add(500, &[WALLET]).holds(account);
+    chain.open_account(account, 5);
+    let net = Net::new(chain, vec![Ways::default()]);
+    let source = source_with(&net, 1, 10);
+    let first = read(&source, all()).await;
+    net.chain.lock().unwrap().add(11_000, &[WALLET]).holds(account);
+    net.chain.lock().unwrap().set_head(12_000);
+    let before = net.lists_of(account);
+    let request = GapRequest { low: 10_001, accounts: first.known(), first: false, ..all() };
+    let second = read(&source, request).await;
+    assert_eq!((second.found.len(), second.late.len()), (1, 0));
+    assert_eq!(net.lists_of(account), before, "its balance did not change");
 }
 
 /// A node that gives few signatures at a time says nothing of what follows them.

@@ -24,7 +24,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "store",
         imports: &["domain"],
-        crates: &["redb", "bincode", "rustls", "tokio_postgres", "deadpool_postgres"],
+        crates: &["redb", "bincode", "rustls", "tokio_postgres", "deadpool"],
     },
     Layer { name: "rpc", imports: &["domain"], crates: &["reqwest", "rustls"] },
     Layer { name: "sources", imports: &["domain", "registry", "decode", "rpc"], crates: &[] },

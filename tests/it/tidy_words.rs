@@ -150,3 +150,16 @@ fn every_term_of_the_glossary_is_used() {
     let once: BTreeSet<&String> = terms.iter().collect();
     assert_eq!(once.len(), terms.len(), "a term stands twice");
 }
+
+#[test]
+fn the_changelog_has_each_change_once_and_names_the_version() {
+    let text = include_str!("../../CHANGELOG.md");
+    let mut changes: Vec<&str> = text.lines().filter(|line| line.starts_with("- ")).collect();
+    changes.sort_unstable();
+    let twice: Vec<&[&str]> = changes.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+    assert!(twice.is_empty(), "{twice:#?}");
+    let versions: Vec<&str> = text.lines().filter(|line| line.starts_with("## ")).collect();
+    assert_eq!(versions.first(), Some(&"## Unreleased"));
+    let version = concat!("## ", env!("CARGO_PKG_VERSION"), " (");
+    assert_eq!(versions.iter().filter(|line| line.starts_with(version)).count(), 1, "{versions:?}");
+}

@@ -221,7 +221,8 @@ def main():
         return judge(copy, row, modes, args.seeds, binaries, BLOTTER_PLANTED=str(numbers[row["name"]]))
 
     alone = threading.Lock()
-    for plan in plans:
+    # Those with a build of their own come last: tests that start the program start what was built last.
+    for plan in sorted(plans, key=lambda plan: plan[0]["name"] not in numbers):
         todo.put(plan)
     workers = [threading.Thread(target=work, args=(copy, todo, done, attempt)) for _ in range(args.jobs)]
     for worker in workers:

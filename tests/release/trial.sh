@@ -13,6 +13,14 @@ until_answered() {
     return 1
 }
 
+if [ -n "$PACKAGE" ]; then
+    dpkg -i "$PACKAGE"
+    # Installed, and neither started nor enabled.
+    test "$(systemctl is-active blotter)" = inactive
+    test "$(systemctl is-enabled blotter)" = disabled
+    cat /notes/settings.toml >>/etc/blotter/blotter.toml
+    systemctl enable --now blotter
+fi
 systemd-run --unit=chain --property=DynamicUser=yes --property=StateDirectory=chain "$PROGRAM" \
     demo --node 127.0.0.1:$NODE --listen 127.0.0.1:8081 --large 100 --data-dir /var/lib/chain
 until_answered http://127.0.0.1:8081/readyz chain
@@ -45,3 +53,21 @@ grep -E '^(Uid|CapEff|NoNewPrivs|Seccomp|VmRSS):' "/proc/$pid/status" >/notes/pr
 stat -c '%a %U %n' /var/lib/private/blotter /var/lib/private/blotter/* >/notes/files
 systemctl stop blotter
 test "$(systemctl show -P Result blotter)" = success
+[ -n "$PACKAGE" ] || exit 0
+
+# Installed again it is restarted, with its settings and what it stored; removed it is stopped, and both stay.
+systemctl start blotter
+until_answered http://127.0.0.1:$PORT/readyz blotter
+pid=$(systemctl show -P MainPID blotter)
+dpkg -i --force-confold "$PACKAGE"
+until_answered http://127.0.0.1:$PORT/readyz blotter
+test "$(systemctl show -P MainPID blotter)" != "$pid"
+history | tail -n 1 | grep '"complete":true' | cmp - /notes/first
+dpkg -r blotter
+test "$(systemctl is-active blotter)" = inactive
+test ! -e $PROGRAM
+grep -q page_wait /etc/blotter/blotter.toml
+test -s /var/lib/private/blotter/trades.redb
+dpkg -P blotter
+test ! -e /etc/blotter/blotter.toml
+echo 'the package: installed, installed again while it served, removed with its data kept, purged' >/notes/package

@@ -231,6 +231,31 @@ def kept(blotter, url, folder, process, wallet):
     print("admin: backup and compact name the database's tools, forget forgets")
 
 
+def outdated(blotter, url, folder, process):
+    """A newer program migrates, and the tables are no longer what this one understands: it stops, and is not started."""
+    sql = (
+        "BEGIN; SELECT 1 FROM blotter.schema_version FOR UPDATE; ALTER TABLE blotter.demand ADD COLUMN newer text;"
+        "UPDATE blotter.schema_version SET version = version + 1, compatible = version + 1; DELETE FROM blotter.node; COMMIT"
+    )
+    subprocess.run(["psql", "-q", url, "-c", sql], check=True, stdout=subprocess.DEVNULL)
+    until = time.monotonic() + 10
+
+    def is_ready():
+        try:
+            return process.json("/readyz")["status"] == "ready"
+        except urllib.error.HTTPError:
+            return False
+
+    while is_ready():
+        check(time.monotonic() < until, "the process goes on with tables that it does not understand")
+        time.sleep(0.1)
+    made = subprocess.run(
+        [blotter, "keys", "list", "--data-dir", folder], cwd=folder, capture_output=True, text=True, env=dict(os.environ, BLOTTER_STORAGE_URL=url)
+    )
+    check(made.returncode != 0 and "use a newer one" in made.stderr, "a newer schema", made)
+    print("a newer program's schema that is not compatible: the running process is not ready, and none is started")
+
+
 def main():
     blotter, server = os.path.abspath(sys.argv[1]), sys.argv[2]
     host = server.rsplit("/", 1)[0]
@@ -262,6 +287,7 @@ def main():
             last = Process(blotter, back, folder, "last", os.path.join(folder, "data"))
             processes.append(last)
             kept(blotter, back, os.path.join(folder, "data"), last, wallet)
+            outdated(blotter, back, os.path.join(folder, "data"), last)
         except BaseException:
             for process in processes:
                 print(process.said()[-3000:], file=sys.stderr)

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::{Request, Response};
-use crate::cli::audit::Audit;
 use crate::cli::clock::SystemClock;
 use crate::cli::engine::random_seed;
 use crate::cli::errors::CliError;
-use crate::cli::keys_watch::KeysWatch;
-use crate::cli::reload::{Reload, Reloaded};
-use crate::cli::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys};
+use crate::cli::keys::audit::Audit;
+use crate::cli::keys::watch::KeysWatch;
+use crate::cli::serve::reload::{Reload, Reloaded};
+use crate::cli::serve::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys};
 use crate::cli::version::VERSION;
 use crate::domain::{Address, Clock as _, UnixMillis, Wallet};
-use crate::history::{History, HistoryError, Load, Status};
+use crate::history::{History, HistoryError, Status};
 use crate::registry::Chain;
 
 pub(in crate::cli) struct Operator {
@@ -167,12 +167,6 @@ impl Operator {
 
     async fn loads(&self) -> Result<Value, CliError> {
         let loads = self.history.loads().await.map_err(|error| failed(&error))?;
-        let statuses = self.history.chains_status();
-        let endpoints = |load: &Load| -> Vec<String> {
-            let of_chain = statuses.iter().filter(|(chain, _)| *chain == load.wallet.chain);
-            let all = of_chain.flat_map(|(_, status)| &status.endpoints);
-            all.filter(|one| one.in_flight > 0).map(|one| one.label.clone()).collect()
-        };
         let rows = loads.iter().map(|load| {
             json!({
                 "chain": self.chain(load.wallet.chain).map(|chain| &chain.slug),
@@ -182,8 +176,7 @@ impl Operator {
                 "top": load.top, "reached": load.reached,
                 "reachedTime": load.reached_time.map(|time| time.to_string()),
                 "failures": load.failures, "lastError": load.last_error,
-                // Which of them a call is for is not kept: those that the chain asks now.
-                "endpoints": endpoints(load),
+                "endpoints": load.endpoints,
             })
         });
         Ok(Value::Array(rows.collect()))

@@ -225,7 +225,9 @@ fn venue<'a>(
         assets.extend(more);
     }
     if event.kind == EventKind::Curve && assets.len() < 2 {
-        let named = |amount: &Units| words(log).any(|word| units(word) == *amount);
+        // A signed amount is negative where the trader gave it.
+        let signed = |amount: &Units| [*amount, amount.wrapping_neg()];
+        let named = |amount: &Units| words(log).any(|word| signed(amount).contains(&units(word)));
         let made =
             moved.made.iter().filter(|(asset, amount)| named(amount) && !assets.contains(asset));
         assets.extend(made.map(|(asset, _)| *asset).collect::<Vec<_>>());

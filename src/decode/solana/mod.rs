@@ -45,7 +45,7 @@ pub use transaction::Transaction;
 
 use std::ops::Range;
 
-use balances::{Asset, Ledger, Means};
+use balances::{Asset, Flow, Ledger, Means};
 use base58::address;
 use events::CurveSale;
 use keys::Key;
@@ -57,7 +57,7 @@ use super::{Decoded, Note, NoteKind};
 use crate::registry::{ProgramKind, Registry};
 
 /// Raised whenever the same transaction may decode to other trades than before.
-pub const DECODER_VERSION: u16 = 2;
+pub const DECODER_VERSION: u16 = 3;
 
 const SYSTEM_PROGRAM: Key = [0; 32];
 const TOKEN_PROGRAM: Key = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -222,9 +222,18 @@ fn add_platform_fees(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
             let small = amount.saturating_mul(PLATFORM_FEE_PART_MIN) <= traded.abs();
             let sent = ledger.is_own(flow.from) && !ledger.is_own(flow.to);
             let alone = group.len() == 1;
-            if sent && traded != 0 && (same || (alone && small)) {
+            let counts = same || (alone && small);
+            if sent && traded != 0 && counts && !pays_sponsor(scene, ledger, flow) {
                 swap.net.add(flow.asset, -amount);
             }
         }
     }
+}
+
+/// Whether a transfer goes to the account that paid the network's fee for the wallet.
+fn pays_sponsor(scene: &Scene<'_>, ledger: &Ledger, flow: &Flow) -> bool {
+    // The first key pays the fee.
+    let Some(payer) = scene.tx.key(0).filter(|_| ledger.wallet != Some(0)) else { return false };
+    let to = scene.tx.tokens.iter().find(|token| Some(token.account) == flow.to);
+    to.is_some_and(|to| [to.owner_before, to.owner_after].contains(&Some(*payer)))
 }

@@ -100,8 +100,8 @@ impl Transaction {
         self.keys.contains(address)
     }
 
-    /// The owner's token accounts that existed before and are closed in this transaction, without
-    /// those of wrapped SOL.
+    /// The owner's token accounts that existed before and are closed or given away in this
+    /// transaction, without those of wrapped SOL.
     pub fn closed_token_accounts(&self, owner: &[u8; 32]) -> Vec<[u8; 32]> {
         let is_owner = |at: u8| self.key(at).is_some_and(|key| key == owner);
         let closes = |token: &TokenAccount| {
@@ -115,12 +115,28 @@ impl Transaction {
                 None => closes.any(|by| by.is_some_and(is_owner)),
             }
         };
+        let gives = |token: &TokenAccount| {
+            let is_others = token.owner_after.is_some_and(|after| after != *owner);
+            token.owner_before == Some(*owner) && is_others
+        };
         self.tokens
             .iter()
-            .filter(|token| token.before.is_some() && token.after.is_none())
-            .filter(|token| token.mint != WRAPPED_SOL && closes(token))
+            .filter(|token| token.before.is_some() && token.mint != WRAPPED_SOL)
+            .filter(|token| match token.after {
+                None => closes(token),
+                Some(_) => gives(token),
+            })
             .filter_map(|token| self.key(token.account).copied())
             .collect()
+    }
+
+    /// The owner's token accounts after this transaction, without those of wrapped SOL.
+    pub fn held_token_accounts(&self, owner: &[u8; 32]) -> Vec<[u8; 32]> {
+        let is_held = |token: &&TokenAccount| {
+            token.owner_after.as_ref() == Some(owner) && token.mint != WRAPPED_SOL
+        };
+        let held = self.tokens.iter().filter(is_held);
+        held.filter_map(|token| self.key(token.account).copied()).collect()
     }
 
     /// Lamports of all accounts together, before.

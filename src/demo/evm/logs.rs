@@ -36,6 +36,14 @@ pub(super) fn wallets_of(filter: &LogFilter, model: &EvmModel) -> Vec<Arc<Wallet
         let others = accounts?.into_iter().filter(|account| !is_busy(account));
         others.map(|account| model.wallet(&account)).collect()
     };
+    // Of transfers between named accounts, those that are wallets already have the histories.
+    let places: Vec<&Vec<Word>> = filter.topics.iter().skip(1).flatten().collect();
+    let accounts = places.iter().copied().flatten().filter_map(padded);
+    let known: BTreeMap<Account, Arc<WalletHistory>> =
+        accounts.filter_map(|account| Some((account, model.known_wallet(&account)?))).collect();
+    if places.len() > 1 && !known.is_empty() {
+        return known.into_values().collect();
+    }
     let all: Vec<_> = filter.topics.iter().skip(1).filter_map(named).collect();
     // A topic of busy contracts alone names no wallet; another one may.
     let found = all.iter().find(|wallets| !wallets.is_empty()).or(all.first()).cloned();

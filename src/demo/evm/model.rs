@@ -247,6 +247,11 @@ impl EvmModel {
         (!is_contract).then(|| self.history(account))
     }
 
+    /// A wallet that was registered or queried before.
+    pub(super) fn known_wallet(&self, account: &Account) -> Option<Arc<WalletHistory>> {
+        self.read().wallets.get(account).cloned()
+    }
+
     /// All wallets that were registered or queried.
     pub(super) fn wallets(&self) -> Vec<Arc<WalletHistory>> {
         self.read().wallets.values().cloned().collect()

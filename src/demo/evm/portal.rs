@@ -11,12 +11,14 @@ use super::filter::LogFilter;
 use super::hash::{Account, Word};
 use super::logs::{is_about_references, wallets_of};
 use super::model::{EvmModel, PlacedTx};
-use super::tx::Frame;
+use super::places::Made;
+use super::tx::{Frame, Op};
 use super::wallet::Spot;
 use super::wire;
 
 /// Options of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "what a gateway offers, each by itself")]
 pub struct PortalOptions {
     /// Blocks by which it lags behind the chain's heads.
     pub lag: u64,
@@ -24,15 +26,26 @@ pub struct PortalOptions {
     pub first: Height,
     /// Transactions after which an answer ends early.
     pub transactions_max: usize,
-    /// Whether it has traces.
+    /// Whether it has traces, and the balances before and after each transaction.
     pub traces: bool,
+    pub state_diffs: bool,
     /// Whether it distinguishes final blocks.
     pub finalized: bool,
+    /// Returns all that it knows of next to what was asked for.
+    pub ignores_filters: bool,
 }
 
 impl Default for PortalOptions {
     fn default() -> Self {
-        Self { lag: 0, first: 0, transactions_max: 500, traces: true, finalized: true }
+        Self {
+            lag: 0,
+            first: 0,
+            transactions_max: 500,
+            traces: true,
+            state_diffs: true,
+            finalized: true,
+            ignores_filters: false,
+        }
     }
 }
 
@@ -64,6 +77,8 @@ pub(in crate::demo) fn answer(
             });
             (200, metadata.to_string().into_bytes())
         }
+        // It has the blocks, and claims that it has not.
+        "finalized-stream" | "stream" if twist.empty => (204, Vec::new()),
         "finalized-stream" if options.finalized => stream(model, options, body, last),
         "stream" => stream(model, options, body, newest),
         _ => (404, b"Not found".to_vec()),
@@ -71,16 +86,34 @@ pub(in crate::demo) fn answer(
 }
 
 /// One selection of the query: its conditions, and the included parts of the transaction.
-#[expect(clippy::struct_excessive_bools, reason = "flags of the query, each by itself")]
 struct Pick {
     filter: LogFilter,
     from: Option<Vec<Account>>,
     to: Option<Vec<Account>>,
-    is_logs: bool,
+    kind: PickKind,
     transaction: bool,
     logs: bool,
     traces: bool,
 }
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PickKind {
+    Logs,
+    Transactions,
+    /// Transactions that change the balance of `from`.
+    StateDiffs,
+}
+
+/// No condition at all.
+const EVERYTHING: Pick = Pick {
+    filter: LogFilter { addresses: None, topics: Vec::new() },
+    from: None,
+    to: None,
+    kind: PickKind::Transactions,
+    transaction: true,
+    logs: true,
+    traces: false,
+};
 
 fn bad(text: &str) -> PortalReply {
     (400, text.as_bytes().to_vec())
@@ -102,12 +135,18 @@ fn stream(model: &EvmModel, options: &PortalOptions, body: &[u8], head: Height) 
     if low < options.first {
         return bad(&format!("Block {low} is below the first block {}", options.first));
     }
-    let picks = match picks(&query) {
+    let mut picks = match picks(&query) {
         Ok(picks) => picks,
         Err(text) => return bad(text),
     };
+    if options.ignores_filters {
+        picks.push(EVERYTHING);
+    }
     if !options.traces && picks.iter().any(|pick| pick.traces) {
         return bad("traces are not available in this dataset");
+    }
+    if !options.state_diffs && picks.iter().any(|pick| pick.kind == PickKind::StateDiffs) {
+        return bad("state diffs are not available in this dataset");
     }
     let fields = query.get("fields").cloned().unwrap_or_default();
     let mut blocks: BTreeMap<Height, Vec<Value>> = BTreeMap::new();
@@ -153,7 +192,7 @@ fn matches(
     }
     let mut matches = Vec::new();
     for swaps in picks.iter().filter_map(|pick| model.reference_swaps(&pick.filter, range)) {
-        let part = |found: PlacedTx| Some((found.spot, selected(&found, picks, fields)?));
+        let part = |found: PlacedTx| Some((found.spot, selected(model, &found, picks, fields)?));
         matches.extend(swaps.filter_map(part).take(most + 1));
     }
     for wallet in wallets.values() {
@@ -162,7 +201,7 @@ fn matches(
             if count >= most && last != Some(found.spot.height) {
                 break;
             }
-            if let Some(part) = selected(&found, picks, fields) {
+            if let Some(part) = selected(model, &found, picks, fields) {
                 matches.push((found.spot, part));
                 (count, last) = (count + 1, Some(found.spot.height));
             }
@@ -187,7 +226,7 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
             filter: LogFilter { addresses, topics },
             from: None,
             to: None,
-            is_logs: true,
+            kind: PickKind::Logs,
             transaction: flag("transaction"),
             logs: flag("transactionLogs"),
             traces: flag("transactionTraces"),
@@ -200,10 +239,24 @@ fn picks(query: &Value) -> Result<Vec<Pick>, &'static str> {
             filter: LogFilter::default(),
             from: accounts("from")?,
             to: accounts("to")?,
-            is_logs: false,
+            kind: PickKind::Transactions,
             transaction: true,
             logs: flag("logs"),
             traces: flag("traces"),
+        });
+    }
+    for raw in list("stateDiffs") {
+        if raw.get("key") != Some(&json!(["balance"])) {
+            return Err("only balances are offered");
+        }
+        picks.push(Pick {
+            filter: LogFilter::default(),
+            from: all(&raw, "address", wire::account)?,
+            to: None,
+            kind: PickKind::StateDiffs,
+            transaction: raw.get("transaction").and_then(Value::as_bool).unwrap_or(false),
+            logs: false,
+            traces: false,
         });
     }
     Ok(picks)
@@ -224,7 +277,7 @@ fn all<T>(
 }
 
 /// The selected parts of a transaction: its item, its events and traces by kind.
-fn selected(found: &PlacedTx, picks: &[Pick], fields: &Value) -> Option<Value> {
+fn selected(model: &EvmModel, found: &PlacedTx, picks: &[Pick], fields: &Value) -> Option<Value> {
     let call = &found.tx.call;
     let fits_ends = |pick: &Pick| {
         let fits = |choice: &Option<Vec<Account>>, end: &Account| {
@@ -233,15 +286,25 @@ fn selected(found: &PlacedTx, picks: &[Pick], fields: &Value) -> Option<Value> {
         fits(&pick.from, &call.from) && fits(&pick.to, &call.to)
     };
     let (mut any, mut with_tx, mut all_logs, mut traces) = (false, false, false, false);
-    let mut logs: Vec<usize> = Vec::new();
+    let (mut logs, mut diffs): (Vec<usize>, Vec<Value>) = (Vec::new(), Vec::new());
     for pick in picks {
-        let fitting: Vec<usize> = if pick.is_logs {
+        let fitting: Vec<usize> = if pick.kind == PickKind::Logs {
             let all = found.tx.logs.iter().enumerate();
             all.filter(|(_, log)| pick.filter.fits(log)).map(|(at, _)| at).collect()
         } else {
             Vec::new()
         };
-        if fitting.is_empty() && (pick.is_logs || !fits_ends(pick)) {
+        let fits = match pick.kind {
+            PickKind::Logs => !fitting.is_empty(),
+            PickKind::Transactions => fits_ends(pick),
+            PickKind::StateDiffs => {
+                let before = diffs.len();
+                let accounts = pick.from.iter().flatten();
+                diffs.extend(accounts.filter_map(|one| balance_diff(model, found, one, fields)));
+                diffs.len() > before
+            }
+        };
+        if !fits {
             continue;
         }
         any = true;
@@ -258,6 +321,7 @@ fn selected(found: &PlacedTx, picks: &[Pick], fields: &Value) -> Option<Value> {
             "transactions": with_tx.then(|| transaction(found, fields)).into_iter().collect::<Vec<_>>(),
             "logs": events,
             "traces": if traces { self::traces(found, fields) } else { Vec::new() },
+            "stateDiffs": diffs,
         })
     })
 }
@@ -270,6 +334,7 @@ fn block(model: &EvmModel, height: Height, parts: Vec<Value>, fields: &Value) ->
         &json!({
             "number": height, "hash": wire::hex(&model.block_hash(height)),
             "parentHash": wire::hex(&parent), "timestamp": model.time_of(height).0,
+            "miner": wire::hex(&model.places().made(Made::Miner, height % 9)),
         }),
     );
     let mut block = Map::new();
@@ -311,7 +376,7 @@ fn transaction(found: &PlacedTx, fields: &Value) -> Value {
             "from": wire::hex(&call.from), "to": wire::hex(&call.to),
             "value": wire::number(call.value), "sighash": sighash,
             "input": wire::hex(&call.input), "nonce": found.nonce,
-            "status": u8::from(!call.failed), "gasUsed": wire::number(found.tx.gas.used),
+            "status": u8::from(!call.failed), "type": 2, "gasUsed": wire::number(found.tx.gas.used),
             "effectiveGasPrice": wire::number(found.tx.gas.price),
         }),
     )
@@ -330,6 +395,45 @@ fn log(found: &PlacedTx, at: usize, fields: &Value) -> Value {
             "topics": topics, "data": wire::hex(&log.data),
         }),
     )
+}
+
+/// How a transaction changes an account's balance; `None` where it does not.
+fn balance_diff(
+    model: &EvmModel,
+    found: &PlacedTx,
+    account: &Account,
+    fields: &Value,
+) -> Option<Value> {
+    let wallet = model.wallet(account)?;
+    let (got, gave) = moved(&found.tx.call, account);
+    let fee = if found.tx.call.from == *account { found.tx.gas.cost() } else { 0 };
+    let below = found.spot.height.checked_sub(1)?;
+    // Of several transactions in a block, each begins with what the block began with.
+    let before = model.holding(&wallet, below).balance;
+    let after = (before + got).checked_sub(gave + fee)?;
+    (before != after).then(|| {
+        chosen(
+            fields,
+            "stateDiff",
+            &json!({
+                "transactionIndex": found.spot.index, "address": wire::hex(account),
+                "key": "balance", "kind": "*", "prev": wire::number(before),
+                "next": wire::number(after),
+            }),
+        )
+    })
+}
+
+/// Native coin that an account got and gave by calls that were not reverted.
+fn moved(frame: &Frame, account: &Account) -> (u128, u128) {
+    if frame.failed {
+        return (0, 0);
+    }
+    let value = if frame.op == Op::Call { frame.value } else { 0 };
+    let end = |is_it: bool| if is_it { value } else { 0 };
+    let own = (end(frame.to == *account), end(frame.from == *account));
+    let inner = frame.calls.iter().map(|call| moved(call, account));
+    inner.fold(own, |(got, gave), (more_got, more_gave)| (got + more_got, gave + more_gave))
 }
 
 fn traces(found: &PlacedTx, fields: &Value) -> Vec<Value> {

@@ -15,6 +15,7 @@ mod noise;
 mod paging;
 mod params;
 mod pools;
+mod portal;
 mod pump;
 mod references;
 mod rpc;
@@ -26,9 +27,16 @@ mod wire;
 
 pub use super::timeline::Crowd;
 pub use model::{SampleWallet, SolanaModel, TrueTrade};
+pub(super) use portal::portal;
 pub use rpc::NodeOptions;
 pub(super) use rpc::{RpcCall, answer};
 pub use wallet::WalletPlan;
+
+fn base58_text(bytes: &[u8]) -> String {
+    let mut text = Vec::new();
+    crate::demo::base58::encode(bytes, &mut text);
+    String::from_utf8(text).unwrap_or_default()
+}
 
 /// Bounds of a model.
 #[derive(Debug, Clone, Copy)]

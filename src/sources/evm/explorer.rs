@@ -183,9 +183,16 @@ impl ExplorerLister {
     /// Where the list lacks what the chain counts: whether the count is one of transactions, and
     /// what a second answer says.
     async fn look_at_counts(&mut self) -> Result<(), UpstreamError> {
-        let Some(witness) = self.witness.as_mut().filter(|_| self.merge.sent_differs()) else {
+        let Some(witness) = self.witness.as_mut() else { return Ok(()) };
+        if self.merge.refutes_counts() && !witness.is_confirmed() {
+            self.merge.set_counts(witness.confirm().await?);
+        }
+        if self.merge.refutes_counts() {
+            self.merge.forget_counts();
+        }
+        if !self.merge.sent_differs() {
             return Ok(());
-        };
+        }
         if witness.has_code().await? {
             self.merge.forget_counts();
         } else if !witness.is_confirmed() {

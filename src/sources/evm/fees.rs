@@ -10,6 +10,9 @@ use crate::domain::Units;
 /// stack, "L1 Cost"; Scroll's documentation, "L1 data fee"): optimism, unichain, worldchain, base,
 /// mode, celo, ink, scroll, zora.
 const WITH_DATA_FEE: [u64; 9] = [10, 130, 480, 8453, 34443, 42220, 57073, 534_352, 7_777_777];
+/// Chains whose whole fee is gas at its price: Ethereum, BNB Smart Chain, Gnosis, Polygon, Sonic,
+/// `HyperEVM`, Arbitrum (the part for data is in the gas), Avalanche, Berachain.
+const GAS_ALONE: [u64; 9] = [1, 56, 100, 137, 146, 999, 42_161, 43_114, 80_094];
 /// Chains where balances move by more than transactions and fees, or fees are counted otherwise:
 /// mantle (data fee in another coin's measure), blast (balances yield).
 const NOT_TOLD: [u64; 2] = [5000, 81457];
@@ -44,6 +47,26 @@ pub(super) fn fee(chain_id: Option<u64>, receipt: &RawValue) -> Option<Units> {
     gas.checked_add(part(fee.l1_fee)?)?.checked_add(part(fee.operator_fee)?)?.checked_add(blobs)
 }
 
+/// Whether balances move by more than transactions and fees there.
+pub(super) fn moves_otherwise(chain_id: Option<u64>) -> bool {
+    chain_id.is_none_or(|id| NOT_TOLD.contains(&id))
+}
+
+/// From a gateway's transaction: its type, and its gas with the price of that. `None` where the fee
+/// may have parts that these do not show: rollups' data, blobs, types of a chain of its own.
+pub(super) fn of_gateway(
+    chain_id: Option<u64>,
+    kind: Option<u64>,
+    gas: Option<(Units, Units)>,
+) -> Option<Units> {
+    /// Legacy, with access lists, EIP-1559 and EIP-7702.
+    const KINDS: [u64; 4] = [0, 1, 2, 4];
+    let is_plain = chain_id.is_some_and(|id| GAS_ALONE.contains(&id));
+    let is_known = kind.is_some_and(|kind| KINDS.contains(&kind));
+    let (used, price) = gas.filter(|_| is_plain && is_known)?;
+    used.checked_mul(price)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +86,17 @@ mod tests {
             r#"{"type":"0x3","gasUsed":"0x64","effectiveGasPrice":"0x3","blobGasUsed":"0x2","blobGasPrice":"0x5"}"#,
             Some(310),
         );
+    }
+
+    #[test]
+    fn a_gateway_shows_the_fee_where_it_is_gas_alone() {
+        let gas = Some((Units::from(100_u64), Units::from(3_u64)));
+        assert_eq!(of_gateway(Some(1), Some(2), gas), Some(Units::from(300_u64)));
+        // A blob's part, a rollup's data, a type that is not known.
+        assert_eq!(of_gateway(Some(1), Some(3), gas), None);
+        assert_eq!(of_gateway(Some(8453), Some(2), gas), None);
+        assert_eq!(of_gateway(Some(1), None, gas), None);
+        assert_eq!(of_gateway(Some(1), Some(2), None), None);
     }
 
     #[test]

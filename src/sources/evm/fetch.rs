@@ -98,7 +98,17 @@ impl EvmSource {
         let (txs, untimed) = timed(given.fetched, &given.times);
         let missing = given.missing.into_iter().chain(untimed);
         let missing = missing.map(|(height, hash)| (height, TxId::Evm(hash))).collect();
-        Ok(RawChunk { low, high, txs, resume, proof, missing, accounts: Vec::new(), tip: None })
+        Ok(RawChunk {
+            low,
+            high,
+            txs,
+            late: Vec::new(),
+            resume,
+            proof,
+            missing,
+            accounts: Vec::new(),
+            tip: None,
+        })
     }
 
     /// One transaction, with what the network took for it. A failed one is given too.

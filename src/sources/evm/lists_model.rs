@@ -14,10 +14,11 @@ use super::texts::hex_text;
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Clock, Height, UnixMillis};
 use crate::registry::Registry;
+use crate::rpc::Priority;
 use crate::rpc::endpoint::EndpointConfig;
 use crate::rpc::limits::PoolLimits;
 use crate::rpc::pool::Pool;
-use crate::rpc::scheduler::{Lane, Priority};
+use crate::rpc::scheduler::Lane;
 use crate::rpc::transport::{Request, Response, Transport, TransportError};
 
 pub(super) const WALLET: Account = [0xaa; 20];

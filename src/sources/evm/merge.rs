@@ -260,6 +260,13 @@ impl Merge {
         self.sent = None;
     }
 
+    /// Whether no count is known at the top, or the list itself shows that more was sent: such a count
+    /// says nothing about what the list lacks.
+    pub(super) fn refutes_counts(&self) -> bool {
+        let newest = self.nonces(|_| true).into_iter().max();
+        self.sent.is_some_and(|sent| !sent.may_follow(newest))
+    }
+
     /// Whether the next window lacks what the wallet sent, as far as nonces and counts show.
     pub(super) fn sent_differs(&self) -> bool {
         let (Some(sent), Some((low, _))) = (self.sent, self.next_range()) else { return false };

@@ -31,9 +31,20 @@ pub(super) struct Wanted {
 pub(super) struct Opened {
     pub(super) kind: Discovery,
     pub(super) lister: Lister,
+    /// What it is read for: other ways read what lies below.
+    pub(super) low: Height,
     pub(super) high: Height,
+    /// Newer blocks are final already than this way has.
+    is_behind: bool,
     /// Where it is read from the head.
     pub(super) tip: Option<Tip>,
+}
+
+/// How far up a list holds everything that is final, and the final head.
+struct Reach {
+    high: Height,
+    head: Height,
+    tip: Option<Tip>,
 }
 
 impl EvmSource {
@@ -45,6 +56,7 @@ impl EvmSource {
 
     async fn open_any(&self, mut wanted: Wanted) -> Result<Opened, UpstreamError> {
         let mut last = UpstreamError::NoEndpoint;
+        let mut behind: Option<Opened> = None;
         // Those that failed of late come last, not never.
         let fresh = |kind: &&Discovery| !self.comes_later(**kind);
         let (first, later): (Vec<&Discovery>, Vec<&Discovery>) =
@@ -54,7 +66,15 @@ impl EvmSource {
                 continue;
             }
             match self.open_list(*kind, &wanted).await {
+                // A gateway without the newest blocks: another way reads these, and it what lies
+                // below.
+                Ok(opened) if opened.is_behind => {
+                    wanted.low = wanted.low.max(opened.high.saturating_add(1));
+                    behind = behind.or(Some(opened));
+                }
+                Ok(opened) if opened.high < wanted.low && behind.is_some() => {}
                 Ok(opened) => return Ok(opened),
+                Err(_) if behind.is_some() => {}
                 Err(error) => {
                     self.list_failed(*kind, &error);
                     wanted.failed.push(*kind);
@@ -62,7 +82,16 @@ impl EvmSource {
                 }
             }
         }
-        Err(last)
+        // Without another way its own head is as far as is known; of a gap above that, nothing is.
+        match behind {
+            Some(opened) if wanted.high.is_none_or(|high| high == opened.high) => Ok(opened),
+            Some(opened) => {
+                let (kind, high) = (opened.kind, opened.high);
+                let last = format!("{kind} knows blocks up to {high} only");
+                Err(UpstreamError::Unavailable { attempts: 1, last })
+            }
+            None => Err(last),
+        }
     }
 
     pub(super) fn list_failed(&self, kind: Discovery, error: &UpstreamError) {
@@ -81,19 +110,25 @@ impl EvmSource {
         };
         let mut lister = Lister::new(kind, self, listing)?;
         let Some(high) = *high else {
-            let (high, tip) = self.reach(kind, &mut lister, options).await?;
+            let Reach { high, head, tip } = self.reach(kind, &mut lister, options).await?;
             lister.set_high(high);
-            return Ok(Opened { kind, lister, high, tip });
+            let is_behind = kind == Discovery::Portal && head > high + self.inner.chain.index_lag;
+            return Ok(Opened { kind, lister, low: *low, high, is_behind, tip });
         };
         // `LogLister` looks itself how far each node has come.
         if kind != Discovery::Logs && self.list_head(kind) < high {
-            let (reached, _) = self.reach(kind, &mut lister, options).await?;
+            let reached = self.reach(kind, &mut lister, options).await?.high;
+            if reached < high && kind == Discovery::Portal {
+                lister.set_high(reached);
+                let low = *low;
+                return Ok(Opened { kind, lister, low, high: reached, is_behind: true, tip: None });
+            }
             if reached < high {
                 let last = format!("{kind} knows blocks up to {reached} only, of {high}");
                 return Err(UpstreamError::Unavailable { attempts: 1, last });
             }
         }
-        Ok(Opened { kind, lister, high, tip: None })
+        Ok(Opened { kind, lister, low: *low, high, is_behind: false, tip: None })
     }
 
     /// How far up a list holds everything that is final. A head of nodes is a number next to their
@@ -103,7 +138,7 @@ impl EvmSource {
         kind: Discovery,
         lister: &mut Lister,
         options: &CallOptions,
-    ) -> Result<(Height, Option<Tip>), UpstreamError> {
+    ) -> Result<Reach, UpstreamError> {
         let newest = async {
             match kind {
                 Discovery::Logs => self.newest(options).await.map(Some),
@@ -119,7 +154,7 @@ impl EvmSource {
             (None, _) => head.saturating_sub(lag),
         };
         self.note_list_head(kind, reached);
-        Ok((reached, tip))
+        Ok(Reach { high: reached, head, tip })
     }
 
     /// Near the newest block logs count as far as those of busy contracts go.

@@ -13,6 +13,7 @@ use crate::rpc::ask::Ask;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{Answer, Call, CallOptions, Pool};
+use crate::sources::gateway::read_stream;
 use crate::sources::reference::{self, PoolEvent, Range, TOPICS};
 
 /// Log queries that are asked at once.
@@ -284,7 +285,7 @@ async fn events_by_portal(
         let Some(path) = paths.peek().copied() else { break };
         let body = emitters.portal_query((next, high)).to_string().into();
         let ask = Ask { name: path, path: path.to_owned(), query: Vec::new(), body: Some(body) };
-        let reply = match portal.ask(&ask, portal_wire::read_stream, &options).await {
+        let reply = match portal.ask(&ask, read_stream, &options).await {
             // Not all gateways distinguish finalized blocks.
             Err(UpstreamError::NotSupported { .. }) if path == "/finalized-stream" => {
                 paths.next();

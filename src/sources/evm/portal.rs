@@ -10,12 +10,13 @@ use futures_util::stream::FuturesOrdered;
 use super::abilities::Abilities;
 use super::discovery::{Discovery, Window};
 use super::portal_window::{Gateway, GatewayMode, PortalWindow, SPAN_FIRST, Trouble, read_window};
-use super::portal_wire as wire;
+use super::portal_wire::NativeBy;
 use super::subject::Subject;
 use crate::domain::{Doubts, Height};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::Pool;
 use crate::rpc::scheduler::Lane;
+use crate::sources::gateway;
 
 const SPAN_MAX: u64 = 1 << 40;
 /// Transactions in a window below which the next one is longer, and above which shorter.
@@ -63,7 +64,7 @@ impl PortalLister {
             low,
             top: (low <= high).then_some(high),
             span: SPAN_FIRST,
-            mode: GatewayMode { with_traces: true, finalized_only: true },
+            mode: GatewayMode { native: NativeBy::Traces, finalized_only: true },
             in_flight: FuturesOrdered::new(),
             windows_max: windows_max.max(1),
             given: 0,
@@ -80,8 +81,8 @@ impl PortalLister {
 
     /// The gateway's newest final block.
     pub(super) async fn head(&mut self) -> Result<Option<Height>, UpstreamError> {
-        match self.gateway.ask("/finalized-head", None, wire::read_value).await {
-            Ok(reply) => Ok(wire::head(&reply.body)),
+        match self.gateway.ask("/finalized-head", None, gateway::read_value).await {
+            Ok(reply) => Ok(gateway::head(&reply.body)),
             Err(error) if error.is_final() => Ok(None),
             Err(error) => Err(error),
         }
@@ -174,8 +175,11 @@ impl PortalLister {
         if !was_known && self.first.is_some_and(|first| first > self.low) {
             return Ok(());
         }
-        if std::mem::take(&mut self.mode.with_traces) {
-            self.abilities.note_no_calls(Discovery::Portal);
+        if let Some(weaker) = self.mode.native.weaker() {
+            if self.mode.native == NativeBy::Traces {
+                self.abilities.note_no_calls(Discovery::Portal);
+            }
+            self.mode.native = weaker;
             return Ok(());
         }
         Err(error)
@@ -185,8 +189,8 @@ impl PortalLister {
     async fn check_first(&mut self, top: Height) -> Result<(), UpstreamError> {
         let first = match self.first {
             Some(first) => first,
-            None => match self.gateway.ask("/metadata", None, wire::read_value).await {
-                Ok(reply) => wire::first_block(&reply.body).unwrap_or(0),
+            None => match self.gateway.ask("/metadata", None, gateway::read_value).await {
+                Ok(reply) => gateway::first_block(&reply.body).unwrap_or(0),
                 Err(error) if error.is_final() => 0,
                 Err(error) => return Err(error),
             },
@@ -202,7 +206,7 @@ impl PortalLister {
     }
 
     fn give(&mut self, window: PortalWindow) -> Window {
-        if self.mode.with_traces {
+        if self.mode.native == NativeBy::Traces {
             self.abilities.note_calls(Discovery::Portal);
         }
         self.given += 1;
@@ -222,7 +226,11 @@ impl PortalLister {
             found,
             resume: None,
             skipped: window.skipped,
-            doubts: if self.mode.with_traces { Doubts::NONE } else { Doubts::INNER_CALLS },
+            // That a balance changed nowhere else is nothing that rows of changes show.
+            doubts: match self.mode.native {
+                NativeBy::Traces => Doubts::NONE,
+                NativeBy::StateDiffs | NativeBy::Nothing => Doubts::INNER_CALLS,
+            },
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::discovery::Candidate;
+use super::fees;
 use super::portal_wire::{self as wire, Block, PlacedLog, Trace, Tx};
 use super::receipts::TokenTransfer;
 use super::subject::Subject;
 use crate::decode::evm::{Account, Log, NativeFlows, NativeMove, Terms, Transaction, Word};
-use crate::domain::{Height, UnixSeconds};
+use crate::domain::{Height, Units, UnixSeconds};
 
 /// A transfer to the wallet: its transaction, the token and who sent it.
 pub(super) type Arrival = (Word, Account, Account);
@@ -28,6 +29,34 @@ struct Sight {
     tx: Option<Tx>,
     logs: Vec<PlacedLog>,
     traces: Vec<Trace>,
+    /// What the wallet's balance shows of it.
+    change: Option<NativeFlows>,
+}
+
+/// What the wallet's balance shows of each transaction of a block. Nothing where it changes by more
+/// than transactions and their fees, or a fee is not known.
+pub(super) fn balance_changes(block: &Block, subject: &Subject) -> Vec<(u32, NativeFlows)> {
+    let (wallet, chain_id) = (subject.wallet, subject.chain.chain_id);
+    // Who makes a block takes a part of each fee in it.
+    let is_known = block.miner.is_some_and(|miner| miner != wallet);
+    if !is_known || fees::moves_otherwise(chain_id) {
+        return Vec::new();
+    }
+    let own = || block.diffs.iter().filter(|diff| diff.account == wallet);
+    let change = |diff: &wire::BalanceDiff| {
+        let tx = block.txs.iter().find(|tx| tx.index == diff.tx)?;
+        let is_only = own().filter(|other| other.tx == diff.tx).count() == 1;
+        let fee = if tx.from == wallet {
+            fees::of_gateway(chain_id, tx.kind, tx.gas)?
+        } else {
+            Units::ZERO
+        };
+        let with_fee = diff.after.checked_add(fee).filter(|_| is_only)?;
+        let gained = with_fee.saturating_sub(diff.before);
+        let lost = diff.before.saturating_sub(with_fee);
+        Some((diff.tx, NativeFlows::Net { gained, lost }))
+    };
+    own().filter_map(change).collect()
 }
 
 /// The candidates of a block in its order, and how much spam it holds; `None` where a transaction
@@ -38,6 +67,9 @@ pub(super) fn candidates(
     is_detailed: bool,
 ) -> Option<(Vec<Candidate>, usize)> {
     let mut sights: BTreeMap<u32, Sight> = BTreeMap::new();
+    for (at, change) in balance_changes(&block, subject) {
+        sights.entry(at).or_default().change = Some(change);
+    }
     for tx in block.txs {
         let at = tx.index;
         sights.entry(at).or_default().tx = Some(tx);
@@ -88,7 +120,8 @@ fn candidate(
     let paid = |trace: &Trace| trace.moved.is_some_and(|call| call.from == *wallet);
     let paid = sight.traces.iter().any(paid);
     let is_full = is_detailed || sent || paid || sight.logs.iter().any(from_wallet);
-    let gave = paid || moved.iter().any(|(from, _)| from == wallet);
+    let lost = matches!(sight.change, Some(NativeFlows::Net { lost, .. }) if lost > Units::ZERO);
+    let gave = paid || lost || moved.iter().any(|(from, _)| from == wallet);
     if !sent && !gave {
         let others = moved.iter().map(|(from, _)| *from).chain(tx.to);
         let emitters = sight.logs.iter().map(|log| log.log.address);

@@ -1,22 +1,23 @@
 //! One window of a gateway, read upwards: what the wallet gave and sent comes whole; of what came in
 //! through a known contract, the whole is requested by a second query over the same blocks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::discovery::Candidate;
-use super::portal_candidates::{Arrival, arrivals, candidates};
-use super::portal_wire::{self as wire, Block};
+use super::portal_candidates::{Arrival, arrivals, balance_changes, candidates};
+use super::portal_wire::{self as wire, Block, NativeBy};
 use super::subject::Subject;
-use crate::decode::evm::Account;
+use crate::decode::evm::{Account, NativeFlows, Word};
 use crate::domain::Height;
 use crate::rpc::ask::{Ask, Reading, Reply};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
+use crate::sources::gateway::read_stream;
 
 /// Blocks of the first window: small, so that the first rows come early.
 pub(super) const SPAN_FIRST: u64 = 50_000;
@@ -40,7 +41,7 @@ pub(super) struct Gateway {
 /// What the gateway is asked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GatewayMode {
-    pub(super) with_traces: bool,
+    pub(super) native: NativeBy,
     /// Not all gateways distinguish finalized blocks.
     pub(super) finalized_only: bool,
 }
@@ -94,7 +95,7 @@ impl Gateway {
         let ask = Ask { name, path: name.to_owned(), query: query_text, body };
         // The newest window is delivered first.
         let options = CallOptions::new(self.lane.ranked(u64::MAX - to));
-        let reply = self.pool.ask(&ask, wire::read_stream, &options).await?;
+        let reply = self.pool.ask(&ask, read_stream, &options).await?;
         let malformed = |what: &str| UpstreamError::Malformed {
             endpoint: self.pool.label(reply.endpoint),
             what: what.to_owned(),
@@ -123,13 +124,14 @@ pub(super) async fn read_window(
 ) -> Result<PortalWindow, Trouble> {
     let wallet = gateway.subject.wallet;
     let (mut found, mut skipped, mut next) = (Vec::new(), 0, low);
-    let mut came = Came::default();
+    let (mut came, mut changes) = (Came::default(), HashMap::new());
     while next <= high {
-        let query = wire::query(&wallet, (next, high), mode.with_traces);
+        let query = wire::query(&wallet, (next, high), mode.native);
         let blocks = gateway.blocks(mode, &query, (next, high)).await?;
         let Some(last) = blocks.last().map(|block| block.number) else { break };
         for block in blocks {
             let seen = arrivals(&block, &wallet);
+            changes.extend(changes_by_hash(&block, &gateway.subject));
             let (more, spam) =
                 candidates(block, &gateway.subject, false).ok_or_else(|| gateway.incomplete())?;
             came.note(&more, &seen);
@@ -143,7 +145,24 @@ pub(super) async fn read_window(
         }
     }
     add_details(&gateway, mode, &mut found, &came).await;
+    add_changes(&mut found, &mut changes);
     Ok(PortalWindow { low, high, found, skipped })
+}
+
+fn changes_by_hash(block: &Block, subject: &Subject) -> Vec<(Word, NativeFlows)> {
+    let changes = balance_changes(block, subject).into_iter();
+    let hash = |at: u32| block.txs.iter().find(|tx| tx.index == at).map(|tx| tx.hash);
+    changes.filter_map(|(at, change)| Some((hash(at)?, change))).collect()
+}
+
+/// What balances show counts where no calls are known.
+fn add_changes(found: &mut [Candidate], changes: &mut HashMap<Word, NativeFlows>) {
+    for candidate in found.iter_mut().filter(|candidate| candidate.calls.is_none()) {
+        if let (Some(whole), Some(change)) = (&mut candidate.whole, changes.remove(&candidate.hash))
+        {
+            whole.native = change;
+        }
+    }
 }
 
 /// Tokens that came in through known contracts, and who sent them.
@@ -180,7 +199,7 @@ async fn add_details(gateway: &Gateway, mode: GatewayMode, found: &mut [Candidat
         }
         let names = (&came.tokens, &came.senders);
         let wallet = &gateway.subject.wallet;
-        let query = wire::details_query(wallet, (next, high), names, mode.with_traces);
+        let query = wire::details_query(wallet, (next, high), names, mode.native);
         let Ok(blocks) = gateway.blocks(mode, &query, (next, high)).await else { return };
         let Some(last) = blocks.last().map(|block| block.number) else { return };
         for block in blocks {

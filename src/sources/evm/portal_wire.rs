@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::texts::{self, hex_text};
 use crate::decode::evm::{Account, Log, NativeMove, Word};
 use crate::domain::{Height, Units, UnixSeconds};
-use crate::rpc::ask::Reading;
+use crate::sources::gateway::lines;
 
 /// `Transfer(address,address,uint256)`.
 pub(super) const TRANSFER: Word = [
@@ -19,17 +19,48 @@ pub(super) const TRANSFER: Word = [
     0x95, 0x2b, 0xa7, 0xf1, 0x63, 0xc4, 0xa1, 0x16, 0x28, 0xf5, 0x5a, 0x4d, 0xf5, 0x23, 0xb3, 0xef,
 ];
 
+/// How a gateway shows native coin that moved inside transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NativeBy {
+    Traces,
+    /// The wallet's balance before and after each transaction.
+    StateDiffs,
+    Nothing,
+}
+
+impl NativeBy {
+    /// What is requested of a dataset that lacks this one.
+    pub(super) fn weaker(self) -> Option<Self> {
+        match self {
+            Self::Traces => Some(Self::StateDiffs),
+            Self::StateDiffs => Some(Self::Nothing),
+            Self::Nothing => None,
+        }
+    }
+}
+
 /// The fields of each kind that an answer holds.
-fn fields(with_traces: bool) -> Value {
+fn fields(native: NativeBy) -> Value {
     let mut fields = serde_json::Map::new();
-    fields.insert("block".to_owned(), json!({"number": true, "timestamp": true}));
+    let by_balance = native == NativeBy::StateDiffs;
+    // A false field is as good as none.
+    let block = json!({"number": true, "timestamp": true, "miner": by_balance});
+    fields.insert("block".to_owned(), block);
     fields.insert(
         "transaction".to_owned(),
         json!({
             "transactionIndex": true, "hash": true, "from": true, "to": true, "value": true,
-            "sighash": true, "status": true,
+            "sighash": true, "status": true, "type": by_balance, "gasUsed": by_balance,
+            "effectiveGasPrice": by_balance,
         }),
     );
+    if by_balance {
+        let names = json!({
+            "transactionIndex": true, "address": true, "key": true, "kind": true, "prev": true,
+            "next": true,
+        });
+        fields.insert("stateDiff".to_owned(), names);
+    }
     fields.insert(
         "log".to_owned(),
         json!({
@@ -37,7 +68,7 @@ fn fields(with_traces: bool) -> Value {
             "data": true,
         }),
     );
-    if with_traces {
+    if native == NativeBy::Traces {
         let names = json!({
             "transactionIndex": true, "traceAddress": true, "type": true, "subtraces": true,
             "error": true, "callFrom": true, "callTo": true, "callValue": true,
@@ -52,7 +83,8 @@ fn fields(with_traces: bool) -> Value {
 
 /// A query for the wallet's movements. All that it gave, and all that it sent, comes with logs
 /// (and traces); of what only came in, which is mostly spam, only the transfer and who sent it.
-pub(super) fn query(wallet: &Account, (from, to): (Height, Height), with_traces: bool) -> Value {
+pub(super) fn query(wallet: &Account, (from, to): (Height, Height), native: NativeBy) -> Value {
+    let with_traces = native == NativeBy::Traces;
     let (plain, padded, transfer) =
         (hex_text(wallet), hex_text(&padded(wallet)), hex_text(&TRANSFER));
     let gave = json!({
@@ -65,10 +97,12 @@ pub(super) fn query(wallet: &Account, (from, to): (Height, Height), with_traces:
     let paid = json!({
         "type": ["call"], "callFrom": [plain], "transaction": true, "transactionLogs": true,
     });
-    let traces = if with_traces { vec![paid] } else { Vec::new() };
+    let changed = json!({"address": [plain], "key": ["balance"], "transaction": true});
+    let only = |by: NativeBy, item: Value| if native == by { vec![item] } else { Vec::new() };
     json!({
-        "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields(with_traces),
-        "logs": [gave, got], "transactions": [sent], "traces": traces,
+        "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields(native),
+        "logs": [gave, got], "transactions": [sent], "traces": only(NativeBy::Traces, paid),
+        "stateDiffs": only(NativeBy::StateDiffs, changed),
     })
 }
 
@@ -77,17 +111,17 @@ pub(super) fn details_query(
     wallet: &Account,
     (from, to): (Height, Height),
     (tokens, senders): (&BTreeSet<Account>, &BTreeSet<Account>),
-    with_traces: bool,
+    native: NativeBy,
 ) -> Value {
     let tokens: Vec<String> = tokens.iter().map(|token| hex_text(token)).collect();
     let senders: Vec<String> = senders.iter().map(|sender| hex_text(&padded(sender))).collect();
     let came = json!({
         "address": tokens, "topic0": [hex_text(&TRANSFER)], "topic1": senders,
         "topic2": [hex_text(&padded(wallet))], "transaction": true, "transactionLogs": true,
-        "transactionTraces": with_traces,
+        "transactionTraces": native == NativeBy::Traces,
     });
     json!({
-        "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields(with_traces),
+        "type": "evm", "fromBlock": from, "toBlock": to, "fields": fields(native),
         "logs": [came],
     })
 }
@@ -108,6 +142,9 @@ pub(super) struct Block {
     pub(super) txs: Vec<Tx>,
     pub(super) logs: Vec<PlacedLog>,
     pub(super) traces: Vec<Trace>,
+    pub(super) diffs: Vec<BalanceDiff>,
+    /// Who takes the fees, where that was requested.
+    pub(super) miner: Option<Account>,
 }
 
 #[derive(Debug)]
@@ -119,6 +156,18 @@ pub(super) struct Tx {
     pub(super) value: Units,
     pub(super) selector: Option<[u8; 4]>,
     pub(super) failed: bool,
+    /// Where it was requested: the number of its type, the gas that it used and the price of that.
+    pub(super) kind: Option<u64>,
+    pub(super) gas: Option<(Units, Units)>,
+}
+
+/// How a transaction changed an account's balance.
+#[derive(Debug)]
+pub(super) struct BalanceDiff {
+    pub(super) tx: u32,
+    pub(super) account: Account,
+    pub(super) before: Units,
+    pub(super) after: Units,
 }
 
 #[derive(Debug)]
@@ -141,20 +190,37 @@ pub(super) struct Trace {
 
 #[derive(Deserialize)]
 struct RawBlock<'a> {
-    header: RawHeader,
+    #[serde(borrow)]
+    header: RawHeader<'a>,
     #[serde(default, borrow)]
     transactions: Vec<RawTx<'a>>,
     #[serde(default, borrow)]
     logs: Vec<RawLog<'a>>,
     #[serde(default, borrow)]
     traces: Vec<RawTrace<'a>>,
+    #[serde(default, borrow, rename = "stateDiffs")]
+    diffs: Vec<RawDiff<'a>>,
 }
 
 #[derive(Deserialize)]
-struct RawHeader {
+struct RawHeader<'a> {
     number: Height,
     #[serde(default)]
     timestamp: Option<u32>,
+    #[serde(default, borrow)]
+    miner: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawDiff<'a> {
+    transaction_index: u32,
+    address: &'a str,
+    key: &'a str,
+    #[serde(default, borrow)]
+    prev: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    next: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -171,6 +237,12 @@ struct RawTx<'a> {
     sighash: Option<&'a str>,
     #[serde(default, borrow)]
     status: Option<&'a RawValue>,
+    #[serde(default, borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    gas_used: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    effective_gas_price: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -222,10 +294,6 @@ pub(super) fn blocks(body: &[u8]) -> Option<Vec<Block>> {
     lines(std::str::from_utf8(body).ok()?).map(block).collect()
 }
 
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty())
-}
-
 fn block(line: &str) -> Option<Block> {
     let raw: RawBlock<'_> = serde_json::from_str(line).ok()?;
     Some(Block {
@@ -234,6 +302,13 @@ fn block(line: &str) -> Option<Block> {
         txs: raw.transactions.iter().map(tx).collect::<Option<_>>()?,
         logs: raw.logs.iter().map(log).collect::<Option<_>>()?,
         traces: raw.traces.iter().map(trace).collect::<Option<_>>()?,
+        diffs: raw
+            .diffs
+            .iter()
+            .filter(|diff| diff.key == "balance")
+            .map(diff)
+            .collect::<Option<_>>()?,
+        miner: raw.header.miner.and_then(texts::account),
     })
 }
 
@@ -251,6 +326,23 @@ fn tx(raw: &RawTx<'_>) -> Option<Tx> {
         value: texts::units(texts::scalar(raw.value)?)?,
         selector: raw.sighash.and_then(texts::selector),
         failed: texts::scalar(raw.status).is_some_and(|text| texts::number(text) == Some(0)),
+        kind: texts::scalar(raw.kind).and_then(texts::number),
+        gas: units(raw.gas_used).zip(units(raw.effective_gas_price)),
+    })
+}
+
+fn units(raw: Option<&RawValue>) -> Option<Units> {
+    texts::units(texts::scalar(raw)?)
+}
+
+/// An account that did not exist before or does not after has nothing there.
+fn diff(raw: &RawDiff<'_>) -> Option<BalanceDiff> {
+    let side = |raw| texts::scalar(raw).map_or(Some(Units::ZERO), texts::units);
+    Some(BalanceDiff {
+        tx: raw.transaction_index,
+        account: texts::account(raw.address)?,
+        before: side(raw.prev)?,
+        after: side(raw.next)?,
     })
 }
 
@@ -293,70 +385,4 @@ fn trace(raw: &RawTrace<'_>) -> Option<Trace> {
         failed,
         moved: moved.filter(|moved| moved.from != moved.to),
     })
-}
-
-#[derive(Deserialize)]
-struct RawHead {
-    number: Height,
-}
-
-#[derive(Deserialize)]
-struct RawMetadata {
-    #[serde(default)]
-    start_block: Option<Height>,
-}
-
-/// The newest block; `None` where the answer has none.
-pub(super) fn head(body: &[u8]) -> Option<Height> {
-    let head: Option<RawHead> = serde_json::from_slice(body).ok()?;
-    head.map(|head| head.number)
-}
-
-/// The first block that the gateway has.
-pub(super) fn first_block(body: &[u8]) -> Option<Height> {
-    serde_json::from_slice::<RawMetadata>(body).ok()?.start_block
-}
-
-/// What an answer to a query means.
-pub(super) fn read_stream(status: u16, body: &[u8]) -> Reading {
-    if status != 200 {
-        return of_status(status, body);
-    }
-    let text = std::str::from_utf8(body).unwrap_or("?");
-    let is_json = |line| serde_json::from_str::<&RawValue>(line).is_ok();
-    if lines(text).next().is_none() {
-        Reading::Again("an answer without any block".to_owned())
-    } else if lines(text).all(is_json) {
-        Reading::Good
-    } else {
-        Reading::Again("a line that is no JSON".to_owned())
-    }
-}
-
-/// What an answer of one JSON value means.
-pub(super) fn read_value(status: u16, body: &[u8]) -> Reading {
-    if status != 200 {
-        return of_status(status, body);
-    }
-    match serde_json::from_slice::<&RawValue>(body) {
-        Ok(_) => Reading::Good,
-        Err(_) => Reading::Again("an answer that is no JSON".to_owned()),
-    }
-}
-
-fn of_status(status: u16, body: &[u8]) -> Reading {
-    /// Characters of a text that are kept.
-    const TEXT_MAX: usize = 200;
-    let text = String::from_utf8_lossy(body).chars().take(TEXT_MAX).collect::<String>();
-    let is_page = text.trim_start().starts_with('<');
-    match status {
-        204 => Reading::Again("the gateway has not reached these blocks".to_owned()),
-        // A chain that parted; or a block range that moves from worker to worker.
-        409 => Reading::Again("the gateway's blocks do not fit together".to_owned()),
-        429 | 529 => Reading::SlowDown(None),
-        400 => Reading::Refused { code: 400, message: text },
-        401..=403 => Reading::Denied(format!("HTTP status {status}: {text}")),
-        404 | 405 | 410 if !is_page => Reading::NotOffered(text),
-        _ => Reading::Again(format!("HTTP status {status}: {text}")),
-    }
 }

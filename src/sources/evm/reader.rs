@@ -69,6 +69,8 @@ struct Reading {
     /// What is listed ends above this height; `None` while nothing is.
     listed_to: Option<Height>,
     failed: Vec<Discovery>,
+    /// The lowest height that the list in hand is read for.
+    floor: Height,
     /// Cut out of windows, to be fetched when there is room.
     waiting: VecDeque<Batch>,
     prefetcher: Prefetcher<Event>,
@@ -106,6 +108,7 @@ impl Reading {
             wallet: wallet.unwrap_or_default(),
             listed_to: None,
             failed: source.second_opinion(request.another),
+            floor: request.low,
             waiting: VecDeque::new(),
             prefetcher: Prefetcher::new(&source.inner.readers),
             chunks: ReorderBuffer::new(),
@@ -165,9 +168,11 @@ impl Reading {
         }
     }
 
-    fn opened(&mut self, Opened { kind, lister, high, tip }: Opened) {
+    fn opened(&mut self, opened: Opened) {
+        let Opened { kind, lister, low, high, tip, .. } = opened;
         self.tip = tip.or(self.tip);
-        let is_below = high < self.request.low;
+        self.floor = low;
+        let is_below = high < low;
         self.listing = if is_below { Listing::Done } else { Listing::Idle(kind, lister) };
     }
 
@@ -179,7 +184,9 @@ impl Reading {
             }
             Ok(None) => {
                 self.source.note_list_success(kind);
-                self.listing = Listing::Done;
+                // Another way reads what lies below.
+                let below = self.floor.checked_sub(1).filter(|below| *below >= self.request.low);
+                self.listing = below.map_or(Listing::Done, |high| Listing::Closed(Some(high)));
             }
             Err(error) => self.change_list(kind, error),
         }

@@ -49,6 +49,12 @@ impl SentCount {
         self.counts = counts;
     }
 
+    /// Whether the count at the top is known and may be that of an account whose newest listed
+    /// transaction has this nonce.
+    pub(super) fn may_follow(&self, newest: Option<u64>) -> bool {
+        self.counts.top.is_some_and(|top| newest.is_none_or(|nonce| nonce < top))
+    }
+
     /// The nonce after the next one down.
     fn expected(&self) -> Option<u64> {
         self.lowest.or(self.counts.top)
@@ -130,6 +136,13 @@ mod tests {
             assert!(!known.fits(nonces, follows), "{nonces:?} {follows:?}");
         }
         assert!(known.fits(&[9, 8, 7, 6, 5, 4, 3, 2, 1, 0], Follows::Nothing));
+    }
+
+    #[test]
+    fn a_count_below_what_the_list_shows_is_none() {
+        assert!(of(Some(10), Some(0)).may_follow(Some(9)) && of(Some(0), None).may_follow(None));
+        assert!(!of(Some(9), Some(0)).may_follow(Some(9)), "nine were sent before it");
+        assert!(!of(None, Some(0)).may_follow(Some(9)), "no endpoint counts");
     }
 
     #[test]

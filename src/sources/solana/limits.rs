@@ -38,6 +38,14 @@ pub struct SolanaLimits {
     pub activity_wait: Duration,
     /// Newest signatures that a scan asks for of each wallet.
     pub scan_entries: usize,
+    /// Slots of one gap of which a gateway is asked for the transactions that hold a wallet's token
+    /// balances, and the answers that it may take: it scans them at about 200 slots a second.
+    pub gateway_slots_max: u64,
+    pub gateway_answers_max: usize,
+    /// How long rows wait for it: a public gateway takes two requests a second.
+    pub gateway_wait: Duration,
+    /// Wallets of one such query of a scan.
+    pub gateway_wallets_max: usize,
     /// Cooldown of an endpoint that contradicts another one.
     pub bench: Duration,
 }
@@ -63,6 +71,10 @@ impl Default for SolanaLimits {
             activity_depths: [6_500_000, 40_000_000, 160_000_000],
             activity_wait: Duration::from_secs(3),
             scan_entries: 10,
+            gateway_slots_max: 9_000,
+            gateway_answers_max: 32,
+            gateway_wait: Duration::from_secs(10),
+            gateway_wallets_max: 1_500,
             bench: Duration::from_secs(600),
         }
     }

@@ -1,6 +1,8 @@
 //! One gap of a wallet by lists of signatures: decides what is requested next and what can be
 //! delivered.
 
+mod events;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use futures_util::future::BoxFuture;
@@ -9,22 +11,22 @@ use tokio::time::sleep;
 use super::SolanaSource;
 use super::existence::Existence;
 use super::fetch::{Fetched, Page, PageRequest};
+use super::gateway::Owned;
 use super::hint::{hint, resume};
+use super::late::LateEntries;
 use super::list::{Absorbed, Entry, Kind, List};
 use super::listing::{EndProof, FIRST_HEIGHTS, Listing, PageState, Phase};
 use super::open::Opening;
-use super::timeline::{Ready, Sizes, Timeline};
+use super::owned::OwnedState;
+use super::timeline::{Ready, Timeline};
 use super::wire::Balance;
 use crate::decode::solana::Transaction;
 use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, TxId, UnixSeconds, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, Urgency};
+use crate::sources::prefetch::{Depth, Prefetcher, Urgency};
 use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
-
-/// Agave's code for a `before` that the node does not know; older ones answer `[]`.
-const UNKNOWN_BEFORE: i64 = -32020;
 
 pub(super) enum ListEvent {
     Opened(Result<Opening, UpstreamError>),
@@ -35,6 +37,9 @@ pub(super) enum ListEvent {
     FirstKept(Vec<usize>, Result<Vec<(EndpointId, Height)>, UpstreamError>),
     /// Whether the account exists.
     Exists(Result<bool, UpstreamError>),
+    /// What a gateway names, and what nodes return of it.
+    Owned(Result<Vec<Owned>, UpstreamError>),
+    OwnedFetched(Result<Vec<Fetched>, UpstreamError>),
 }
 
 /// Reads one gap.
@@ -59,6 +64,8 @@ pub(super) struct ListReader {
     timeline: Timeline,
     /// Listed transactions so far that no endpoint gives.
     missing: usize,
+    late: LateEntries,
+    owned: OwnedState,
     prefetcher: Prefetcher<ListEvent>,
     /// Grows, so that the first rows come early and later commits are few.
     chunk_min: usize,
@@ -95,6 +102,8 @@ impl ListReader {
             whole: BTreeSet::new(),
             timeline: Timeline::new(request.low, request.high.unwrap_or(request.low)),
             missing: 0,
+            late: LateEntries::default(),
+            owned: OwnedState::Done,
             prefetcher: Prefetcher::new(&source.inner.readers),
             chunk_min: 1,
             tip: None,
@@ -132,6 +141,7 @@ impl ListReader {
         self.phase = Phase::Reading;
         self.listings.push(Listing::new(self.wallet, wallet));
         self.listed.insert(self.wallet);
+        self.ask_owned(high);
         if self.request.high.is_some() {
             let wanted = |known: &&SourceAccount| known.oldest.is_none_or(|oldest| oldest <= high);
             let accounts: Vec<[u8; 32]> =
@@ -140,6 +150,32 @@ impl ListReader {
                 self.list_account(account, high);
             }
         }
+    }
+
+    /// Asks the gateway about a gap that is short enough.
+    fn ask_owned(&mut self, high: Height) {
+        self.owned = OwnedState::Done;
+        let range = (self.request.low, high);
+        if self.source.is_scanned(range) {
+            self.owned = OwnedState::InFlight;
+            let (source, wallet) = (self.source.clone(), self.request.wallet);
+            let lane = self.options.lane.clone();
+            self.prefetcher.push(Box::pin(async move {
+                ListEvent::Owned(source.owned(&[wallet], range, &lane).await)
+            }));
+        }
+    }
+
+    fn fetch_owned(&mut self) {
+        let frontier = self.lists_frontier();
+        // Where the lists are cut nothing more comes of them.
+        let frontier = frontier.filter(|_| self.cut_at(frontier).is_none());
+        let unlisted = self.owned.take_unlisted(frontier, &mut self.timeline);
+        let Some(entries) = unlisted else { return };
+        let (source, options) = (self.source.clone(), self.options.clone());
+        self.prefetcher.push(Box::pin(async move {
+            ListEvent::OwnedFetched(source.transactions(entries, options).await)
+        }));
     }
 
     /// Lists an account from the top: no cursor, behind which a node could lose an entry.
@@ -165,6 +201,7 @@ impl ListReader {
         self.existence = Existence::Open;
         self.listings.clear();
         self.listed.clear();
+        self.late = LateEntries::default();
         self.news.clear();
         self.prefetcher.cancel_all();
         self.begin();
@@ -220,6 +257,9 @@ impl ListReader {
                 let [_, previous] = listing.answered_by;
                 listing.answered_by = [previous, Some(by)];
                 self.timeline.add(entries, is_wallets);
+                if listing.is_late {
+                    self.late.add(entries, self.timeline.next_high());
+                }
                 Ok(())
             }
             Absorbed::Miss => {
@@ -271,8 +311,13 @@ impl ListReader {
         entry: Entry,
         tx: Option<(Box<Transaction>, UnixSeconds)>,
     ) -> Result<(), UpstreamError> {
+        let is_late = self.late.is_in_flight(&entry.id);
         let Some((tx, time)) = tx else {
-            let tries = self.timeline.put_back(entry.slot, entry.id);
+            let tries = if is_late {
+                self.late.put_back(entry)
+            } else {
+                self.timeline.put_back(entry.slot, entry.id)
+            };
             if tries < self.source.inner.limits.missing_tries_max {
                 return Ok(());
             }
@@ -283,27 +328,57 @@ impl ListReader {
             }
             let (slot, id) = (entry.slot, entry.id);
             tracing::warn!(slot, %id, "no endpoint gives a listed transaction");
-            self.timeline.lose(slot, id);
+            if is_late {
+                // Its heights are delivered already.
+                self.late.give_up(&id);
+                self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+            } else {
+                self.timeline.lose(slot, id);
+            }
             return Ok(());
         };
         for account in tx.closed_token_accounts(&self.wallet) {
             let known = self.known.get(&account);
             // Its list was read to an end above this slot: this close is not in it.
-            if known.is_some_and(|known| known.oldest.is_some_and(|oldest| oldest > entry.slot)) {
-                continue;
-            }
-            if !self.listed.contains(&account) {
-                self.list_account(account, entry.slot);
-                let closed = SourceAccount { account, amount: None, oldest: None };
-                self.news.entry(account).or_insert(closed);
+            if known.is_none_or(|known| known.oldest.is_none_or(|oldest| oldest <= entry.slot)) {
+                self.list_closed(account, entry.slot, false);
             }
         }
-        self.timeline.put(entry.slot, entry.id, tx, time);
+        // Neither open at the head nor closed in a transaction above: another authority closed them.
+        for account in tx.held_token_accounts(&self.wallet) {
+            if !self.known.contains_key(&account) {
+                self.list_closed(account, entry.slot, true);
+            }
+        }
+        if is_late {
+            self.late.put(&entry.id, (tx, time));
+        } else {
+            self.timeline.put(entry.slot, entry.id, tx, time);
+        }
         Ok(())
+    }
+
+    /// Lists an account that was found in a transaction and is closed by now. `is_late`: entries above
+    /// that transaction are of the wallet too.
+    fn list_closed(&mut self, account: [u8; 32], slot: Height, is_late: bool) {
+        if self.listed.contains(&account) {
+            return;
+        }
+        self.list_account(account, slot.min(self.timeline.next_high()));
+        if let Some(listing) = self.listings.last_mut() {
+            listing.is_late = is_late;
+        }
+        let closed = SourceAccount { account, amount: None, oldest: None };
+        self.news.entry(account).or_insert(closed);
     }
 
     /// The slot at and below which something may be unknown; `None`: all that is wanted is known.
     fn frontier(&self) -> Option<Height> {
+        let next = self.owned.is_open().then(|| self.timeline.next_high());
+        next.or_else(|| self.lists_frontier())
+    }
+
+    fn lists_frontier(&self) -> Option<Height> {
         self.listings.iter().filter_map(|listing| listing.frontier(self.request.low)).max()
     }
 
@@ -364,7 +439,7 @@ impl ListReader {
 
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
     fn ask_pages(&mut self, urgency: Urgency) {
-        let frontier = self.frontier();
+        let frontier = self.lists_frontier();
         let ahead =
             if self.prefetcher.is_eager() { self.source.inner.limits.list_ahead_max } else { 1 };
         let room = urgency == Urgency::Stalled || self.timeline.wants_entries(frontier, ahead);
@@ -423,18 +498,34 @@ impl ListReader {
             if entries.is_empty() {
                 return;
             }
-            // The newest is delivered first.
-            let rank = entries.first().map_or(0, |entry| u64::MAX - entry.slot);
-            let (source, mut options) = (self.source.clone(), self.options.clone());
-            options.lane = options.lane.ranked(rank);
-            let pause = self.source.inner.limits.missing_pause * tries;
-            self.prefetcher.push(Box::pin(async move {
-                if !pause.is_zero() {
-                    sleep(pause).await;
-                }
-                ListEvent::Fetched(source.transactions(entries, options).await)
-            }));
+            self.push_transactions(entries, tries);
         }
+    }
+
+    /// Requests what is late: nothing is delivered before it is here.
+    fn ask_late(&mut self) {
+        let batch = self.source.inner.pool.batch_size().max(1);
+        loop {
+            let (entries, retries) = self.late.take(batch);
+            if entries.is_empty() {
+                return;
+            }
+            self.push_transactions(entries, retries);
+        }
+    }
+
+    fn push_transactions(&mut self, entries: Vec<Entry>, retries: u32) {
+        // The newest is delivered first.
+        let rank = entries.first().map_or(0, |entry| u64::MAX - entry.slot);
+        let (source, mut options) = (self.source.clone(), self.options.clone());
+        options.lane = options.lane.ranked(rank);
+        let pause = self.source.inner.limits.missing_pause * retries;
+        self.prefetcher.push(Box::pin(async move {
+            if !pause.is_zero() {
+                sleep(pause).await;
+            }
+            ListEvent::Fetched(source.transactions(entries, options).await)
+        }));
     }
 
     /// The first height that can be had, where lower ones are wanted and no node keeps them.
@@ -448,6 +539,10 @@ impl ListReader {
     fn chunk(&mut self, ready: Ready) -> RawChunk {
         let Ready { low, high, txs, missing } = ready;
         self.prefetcher.count_delivered(txs.len());
+        // Answers come in any order: an account may be found before the transaction that closes it.
+        if self.listings.iter().any(|one| one.is_late && !one.list.has_ended()) {
+            self.late.skip(txs.iter().filter_map(|(tx, _)| tx.id()));
+        }
         for listing in &self.listings {
             if listing.list.kind == Kind::Account && listing.is_whole() && !listing.is_reported {
                 let known = self.known.get(&listing.address).copied();
@@ -471,7 +566,8 @@ impl ListReader {
         RawChunk {
             low,
             high,
-            txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
+            txs: raw(txs),
+            late: raw(self.late.take_ready()),
             resume: self.timeline.last_two().map(|(above, tail)| hint(above, tail)),
             proof: Proof::of(Way::Signatures).with(self.doubts),
             missing,
@@ -481,97 +577,8 @@ impl ListReader {
     }
 }
 
-impl PrefetchReader for ListReader {
-    type Event = ListEvent;
-    type Chunk = RawChunk;
-
-    fn prefetcher(&mut self) -> &mut Prefetcher<ListEvent> {
-        &mut self.prefetcher
-    }
-
-    fn has_ended(&self) -> bool {
-        self.phase == Phase::Ended
-    }
-
-    fn request_more(&mut self, urgency: Urgency) {
-        let is_early = urgency == Urgency::Ahead && !self.prefetcher.is_eager();
-        if is_early || matches!(self.phase, Phase::Opening | Phase::Ended) {
-            return;
-        }
-        self.ask_pages(urgency);
-        self.ask_transactions(urgency);
-        self.ask_proofs();
-        self.ask_existence();
-    }
-
-    fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
-        match event {
-            ListEvent::Opened(opening) => self.opened(opening?),
-            ListEvent::Anchored(anchor) => {
-                let high = self.request.high.unwrap_or_default();
-                let list = List::new(Kind::Wallet, self.request.low, high);
-                match anchor? {
-                    Some(above) => self.start(high, list.from(above)),
-                    None => self.start(high, list),
-                }
-            }
-            ListEvent::Pages(pages) => {
-                for (number, page) in pages {
-                    match page {
-                        Ok((entries, by)) => self.page(number, &entries, by)?,
-                        Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
-                        Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
-                            self.unknown_cursor(number, error)?;
-                        }
-                        Err(error) => return self.open_elsewhere(error),
-                    }
-                }
-            }
-            ListEvent::Fetched(fetched) => {
-                for (entry, tx) in fetched? {
-                    self.fetched(entry, tx)?;
-                }
-            }
-            ListEvent::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
-            ListEvent::Exists(exists) => {
-                let exists = exists?;
-                self.existence = Existence::Known(exists);
-                if exists {
-                    self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
-        let limits = &self.source.inner.limits;
-        let mut sizes = Sizes {
-            chunk_min: self.chunk_min,
-            chunk_max: limits.chunk_max,
-            skipped_max: limits.skipped_max,
-        };
-        if matches!(self.phase, Phase::Opening | Phase::Ended) {
-            return Ok(None);
-        }
-        let is_known = matches!(self.existence, Existence::Known(_));
-        if self.is_nothing_listed() && !is_known {
-            return Ok(None);
-        }
-        let frontier = self.frontier();
-        if let Some(first) = self.cut_at(frontier) {
-            if self.timeline.next_high() < first {
-                return Err(UpstreamError::HistoryCut { first });
-            }
-            sizes.skipped_max = 0;
-        }
-        let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
-        self.chunk_min = (self.chunk_min * 2).min(sizes.chunk_max / 2);
-        if self.timeline.is_done() {
-            self.phase = Phase::Ended;
-        }
-        Ok(Some(self.chunk(ready)))
-    }
+fn raw(txs: Vec<(Box<Transaction>, UnixSeconds)>) -> Vec<RawTx> {
+    txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect()
 }
 
 fn pages(

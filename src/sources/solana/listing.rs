@@ -25,6 +25,8 @@ pub(super) struct Listing {
     pub(super) state: PageState,
     /// Not yet begun anew from the top.
     pub(super) is_fresh: bool,
+    /// What it has above the delivered heights belongs to the wallet too.
+    pub(super) is_late: bool,
     /// A chunk reported that it is read to its end.
     pub(super) is_reported: bool,
     /// Who gave the last page.
@@ -61,6 +63,7 @@ impl Listing {
             list,
             state: PageState::New,
             is_fresh: true,
+            is_late: false,
             is_reported: false,
             last_by: None,
             answered_by: [None; 2],

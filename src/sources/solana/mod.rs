@@ -9,12 +9,15 @@ mod end_check;
 mod existence;
 mod fetch;
 mod full_pages;
+mod gateway;
 mod hint;
+mod late;
 mod limits;
 mod list;
 mod list_reader;
 mod listing;
 mod open;
+mod owned;
 mod page_reader;
 mod price_wire;
 mod prices;
@@ -51,6 +54,8 @@ use prices::References;
 pub struct SolanaSource {
     inner: Arc<Inner>,
     references: Arc<References>,
+    /// An open data gateway, for what lists do not name.
+    gateway: Option<Pool>,
 }
 
 #[derive(Debug)]
@@ -77,7 +82,7 @@ impl SolanaSource {
             page_offers: PageOffers::default(),
             first_kept: Mutex::default(),
         };
-        Self { inner: Arc::new(inner), references: Arc::new(References::none()) }
+        Self { inner: Arc::new(inner), references: Arc::new(References::none()), gateway: None }
     }
 
     /// Prices come from the reference pools of the chain's row.
@@ -102,7 +107,8 @@ impl SolanaSource {
     }
 
     pub(super) fn status(&self) -> SourceStatus {
-        SourceStatus { endpoints: self.inner.pool.endpoints() }
+        let pools = [&self.inner.pool].into_iter().chain(&self.gateway);
+        SourceStatus { endpoints: pools.flat_map(Pool::endpoints).collect() }
     }
 
     pub(super) fn abilities(&self) -> Vec<Vec<Ability>> {
@@ -116,7 +122,8 @@ impl SolanaSource {
                 Ability { most: self.page_size(status.id), ..pages },
             ]
         };
-        self.inner.pool.endpoints().iter().map(of).collect()
+        let gateways = self.gateway.iter().flat_map(Pool::endpoints).map(|_| Vec::new());
+        self.inner.pool.endpoints().iter().map(of).chain(gateways).collect()
     }
 
     fn malformed(&self, endpoint: EndpointId, what: &str) -> UpstreamError {

@@ -320,6 +320,7 @@ impl PageReader {
             low,
             high,
             txs: txs.into_iter().map(|(tx, time)| RawTx::Solana(tx, time)).collect(),
+            late: Vec::new(),
             resume: None,
             proof: Proof::of(Way::FullPages).with(doubts),
             missing: Vec::new(),

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::list::Entry;
 use super::{SolanaSource, wire};
-use crate::domain::Height;
+use crate::domain::{Address, Height};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::{Answer, Call, CallOptions};
 use crate::rpc::scheduler::Lane;
-use crate::sources::scan::{ScanTarget, Scanned};
+use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 
 impl SolanaSource {
     pub(crate) async fn scan(
@@ -34,7 +34,40 @@ impl SolanaSource {
             let entries = self.entries(&answer?)?;
             moved.extend(newest(&entries, target.top, limit).map(|at| (target.wallet, at)));
         }
+        moved.extend(self.moved_by_owner(targets, high, lane).await);
         Ok(Scanned { low: 0, high, moved })
+    }
+
+    /// Wallets whose token balances stand in transactions that may not name them.
+    async fn moved_by_owner(
+        &self,
+        targets: &[ScanTarget],
+        high: Height,
+        lane: &Lane,
+    ) -> Vec<(Address, Height)> {
+        let limits = &self.inner.limits;
+        let low = lowest_unseen(targets, high, limits.gateway_slots_max - 1);
+        if !self.is_scanned((low, high)) {
+            return Vec::new();
+        }
+        let mut moved = Vec::new();
+        for group in targets.chunks(limits.gateway_wallets_max.max(1)) {
+            let wallets: Vec<Address> = group.iter().map(|target| target.wallet).collect();
+            let found = match self.owned(&wallets, (low, high), lane).await {
+                Ok(found) => found,
+                Err(error) => {
+                    tracing::debug!(%error, low, high, "the gateway shows no owners");
+                    continue;
+                }
+            };
+            for target in group {
+                let own = found.iter().filter(|(owner, _)| target.wallet.bytes() == owner);
+                let above = own.map(|(_, entry)| entry).filter(|entry| entry.slot > target.top);
+                let newest = above.filter(|entry| !entry.failed).map(|entry| entry.slot).max();
+                moved.extend(newest.map(|at| (target.wallet, at)));
+            }
+        }
+        moved
     }
 
     fn entries(&self, answer: &Answer) -> Result<Vec<Entry>, UpstreamError> {

@@ -85,6 +85,19 @@ impl Timeline {
         }
     }
 
+    /// Whether a list named it, and it is not delivered yet.
+    pub(super) fn has(&mut self, entry: &Entry) -> bool {
+        self.planned.get_mut(&(Reverse(entry.slot), entry.id)).is_some()
+    }
+
+    /// Adds an entry that no list names, whose transaction comes next.
+    pub(super) fn add_in_flight(&mut self, entry: &Entry) {
+        if (self.low..=self.next_high).contains(&entry.slot) {
+            let key = (Reverse(entry.slot), entry.id);
+            self.planned.insert_with(key, || (entry.time, Fetch::InFlight { retries: 0 }));
+        }
+    }
+
     /// Entries that wait to be asked for.
     pub(super) fn waiting(&self) -> usize {
         self.planned.len() - self.planned.under_way()

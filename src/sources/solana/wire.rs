@@ -43,7 +43,7 @@ pub(super) fn signatures(raw: &RawValue) -> Option<Vec<Entry>> {
 
 /// An error is an object or a text (solana.com, `TransactionError`); for any other value the
 /// transaction itself decides.
-fn is_error(err: &RawValue) -> bool {
+pub(super) fn is_error(err: &RawValue) -> bool {
     err.get().starts_with(['{', '"'])
 }
 

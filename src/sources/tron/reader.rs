@@ -485,6 +485,7 @@ impl PrefetchReader for Reading {
             low,
             high,
             txs: txs.into_iter().map(raw).collect(),
+            late: Vec::new(),
             resume: self.timeline.edge().filter(|_| by_time && !self.ended).map(hint),
             proof,
             missing: missing.into_iter().map(|(height, id)| (height, TxId::Tron(id))).collect(),

@@ -1,13 +1,17 @@
 //! One call to the database: its deadline, the classification of its failure, and repeats.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool, PoolError};
+use deadpool::managed::Object;
+use futures_util::TryStreamExt as _;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 use super::LIMITS;
+use super::connect::{Pool, PoolError, Race};
+use super::session::Session;
 use crate::store::StoreError;
 
 pub(super) type Arguments<'a> = [&'a (dyn ToSql + Sync)];
@@ -42,7 +46,7 @@ impl From<PoolError> for CallError {
 
 /// A connection in use. Unless it is given back, it is closed: what a call left behind on it, an open
 /// transaction or an answer that is under way, ends with it.
-pub(super) struct Connection(Option<Object>);
+pub(super) struct Connection(Option<Object<Race>>);
 
 impl Connection {
     pub(super) async fn take(pool: &Pool) -> Result<Self, CallError> {
@@ -53,8 +57,30 @@ impl Connection {
         drop(self.0.take());
     }
 
-    fn client(&self) -> Result<&Object, CallError> {
-        self.0.as_ref().ok_or(CallError::Store(StoreError::Closed))
+    fn session(&self) -> Result<&Session, CallError> {
+        self.0.as_deref().ok_or(CallError::Store(StoreError::Closed))
+    }
+
+    /// Takes each row as it arrives; the error of one ends the call.
+    pub(super) async fn each(
+        &self,
+        sql: &str,
+        args: &Arguments<'_>,
+        mut take: impl FnMut(&Row) -> Result<(), CallError>,
+    ) -> Result<(), CallError> {
+        let session = self.session()?;
+        let statement = session.statement(sql).await?;
+        let taken = session.run(async {
+            let mut rows =
+                pin!(session.client().query_raw(&statement, args.iter().copied()).await?);
+            while let Some(row) = rows.try_next().await? {
+                if let Err(error) = take(&row) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(()))
+        });
+        taken.await?
     }
 
     pub(super) async fn query(
@@ -62,9 +88,9 @@ impl Connection {
         sql: &str,
         args: &Arguments<'_>,
     ) -> Result<Vec<Row>, CallError> {
-        let client = self.client()?;
-        let statement = client.prepare_cached(sql).await?;
-        Ok(client.query(&statement, args).await?)
+        let session = self.session()?;
+        let statement = session.statement(sql).await?;
+        Ok(session.run(session.client().query(&statement, args)).await?)
     }
 
     pub(super) async fn query_opt(
@@ -76,13 +102,14 @@ impl Connection {
     }
 
     pub(super) async fn execute(&self, sql: &str, args: &Arguments<'_>) -> Result<u64, CallError> {
-        let client = self.client()?;
-        let statement = client.prepare_cached(sql).await?;
-        Ok(client.execute(&statement, args).await?)
+        let session = self.session()?;
+        let statement = session.statement(sql).await?;
+        Ok(session.run(session.client().execute(&statement, args)).await?)
     }
 
     pub(super) async fn batch(&self, sql: &str) -> Result<(), CallError> {
-        Ok(self.client()?.batch_execute(sql).await?)
+        let session = self.session()?;
+        Ok(session.run(session.client().batch_execute(sql)).await?)
     }
 
     pub(super) async fn begin(&self) -> Result<(), CallError> {

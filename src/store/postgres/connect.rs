@@ -5,23 +5,21 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use deadpool_postgres::{
-    ConfigConnectImpl, Connect, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod,
-    Runtime,
-};
+use deadpool::Runtime;
+use deadpool::managed::{self, Manager, Metrics, RecycleError, RecycleResult};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Config, Error};
+use tokio_postgres::{Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::LIMITS;
 use super::address::DatabaseAddress;
+use super::session::Session;
 use crate::store::StoreError;
 
 /// Set on each new connection: one plan for all arguments doubles small pages, and a server that has
 /// lost its client gives up by itself.
-const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '30s'; \
+const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '30s'; \
                        SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '4s'";
 
 /// How the database is reached.
@@ -41,37 +39,51 @@ impl fmt::Debug for SharedOptions {
     }
 }
 
+pub(super) type Pool = managed::Pool<Race>;
+pub(super) type PoolError = managed::PoolError<Error>;
+
 pub(super) fn pool(options: &SharedOptions) -> Result<Pool, StoreError> {
     let DatabaseAddress { hosts, roots } = DatabaseAddress::parse(&options.url)?;
-    let tls = ConfigConnectImpl { tls: tls(roots.as_deref())? };
-    let manager_config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_connect(Config::new(), Race { hosts, tls }, manager_config);
-    let started = Hook::async_fn(|client, _| {
-        Box::pin(async move { client.batch_execute(SESSION).await.map_err(HookError::Backend) })
-    });
-    Pool::builder(manager)
+    let tls = tls(roots.as_deref())?;
+    Pool::builder(Race { hosts, tls })
         .max_size(options.connections.max(2))
         .wait_timeout(Some(LIMITS.call_wait))
         .create_timeout(Some(LIMITS.connect_wait))
         .runtime(Runtime::Tokio1)
-        .post_create(started)
         .build()
         .map_err(|error| StoreError::Unusable(error.to_string()))
 }
 
 /// Connects to all hosts at once and takes the first that accepts writes: one that was stopped accepts
 /// connections and never answers.
-struct Race {
+pub(super) struct Race {
     hosts: Vec<Config>,
-    tls: ConfigConnectImpl<MakeRustlsConnect>,
+    tls: MakeRustlsConnect,
 }
 
-type Connected = Result<(Client, JoinHandle<()>), Error>;
+impl fmt::Debug for Race {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Race").finish_non_exhaustive()
+    }
+}
+
+type Connected = Result<Session, Error>;
+/// Its type is not that of each future inside it, which all callers would contain.
 type Connecting<'a> = Pin<Box<dyn Future<Output = Connected> + Send + 'a>>;
 
-impl Connect for Race {
-    fn connect(&self, _: &Config) -> Connecting<'_> {
-        Box::pin(self.first())
+impl Manager for Race {
+    type Type = Session;
+    type Error = Error;
+
+    async fn create(&self) -> Connected {
+        let first: Connecting<'_> = Box::pin(self.first());
+        let session = first.await?;
+        session.run(session.client().batch_execute(SETTINGS)).await?;
+        Ok(session)
+    }
+
+    async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<Error> {
+        if session.is_open() { Ok(()) } else { Err(RecycleError::message("closed")) }
     }
 }
 
@@ -87,7 +99,7 @@ impl Race {
         loop {
             let Some((host, is_repeat, outcome)) = attempts.next().await else {
                 // No host is named: the client's own error says so.
-                return self.tls.connect(&Config::new()).await;
+                return self.connect(&Config::new()).await;
             };
             silent -= usize::from(!is_repeat);
             match outcome {
@@ -106,7 +118,12 @@ impl Race {
         if is_repeat {
             tokio::time::sleep(LIMITS.host_pause).await;
         }
-        (host, is_repeat, self.tls.connect(host).await)
+        (host, is_repeat, self.connect(host).await)
+    }
+
+    async fn connect(&self, host: &Config) -> Connected {
+        let (client, connection) = host.connect(self.tls.clone()).await?;
+        Ok(Session::new(client, Box::pin(connection)))
     }
 }
 

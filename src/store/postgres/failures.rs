@@ -5,12 +5,12 @@ use std::error::Error as _;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use deadpool_postgres::{Pool, PoolError};
 use rustls::CertificateError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 use super::call::CallError;
+use super::connect::{Pool, PoolError};
 use crate::store::{StoreError, StoreFailure};
 
 /// Failed calls so far.
@@ -55,7 +55,6 @@ impl CallError {
             Self::Store(_) => None,
             Self::Late | Self::Pool(PoolError::Timeout(_)) => Some(StoreFailure::Timeout),
             Self::Pool(PoolError::Backend(error)) | Self::Database(error) => Some(kind(error)),
-            Self::Pool(PoolError::PostCreateHook(_)) => Some(StoreFailure::Connection),
             Self::Pool(_) => Some(StoreFailure::Other),
         }
     }

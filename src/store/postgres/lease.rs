@@ -10,9 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::LIMITS;
 use super::call::{CallError, repeated};
 use super::store::{Inner, PgStore, number};
+use super::{LIMITS, schema};
 use crate::store::{Share, StoreError, StoreFailure, WalletId};
 
 /// This process among those that share the store.
@@ -169,11 +169,18 @@ impl Inner {
         }
         let row = row.ok_or_else(|| StoreError::Engine("no heartbeat row".to_owned()))?;
         let node = row.try_get(0)?;
-        let sql = "SELECT count(*), count(*) FILTER (WHERE id < $1)
+        let sql = "SELECT count(*), count(*) FILTER (WHERE id < $1),
+                       (SELECT compatible FROM blotter.schema_version)
                    FROM blotter.node WHERE until > now()";
         let live = connection.query_opt(sql, &[&node]).await?;
-        connection.give_back();
         let live = live.ok_or_else(|| StoreError::Engine("no heartbeat row".to_owned()))?;
+        if let Some(outdated) = live.try_get::<_, Option<i32>>(2)?.and_then(schema::refusal) {
+            connection.execute("DELETE FROM blotter.node WHERE id = $1", &[&node]).await?;
+            self.lease.lose();
+            self.outdate(&outdated);
+            return Err(outdated.into());
+        }
+        connection.give_back();
         let number = |count: i64| u32::try_from(count).unwrap_or(u32::MAX);
         let share = Share::new(number(live.try_get(1)?), number(live.try_get(0)?));
         self.lease.share.send_if_modified(|known| std::mem::replace(known, share) != share);

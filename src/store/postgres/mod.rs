@@ -21,6 +21,7 @@ mod listing;
 mod names;
 mod prices;
 mod schema;
+mod session;
 mod slice;
 mod store;
 mod usage;

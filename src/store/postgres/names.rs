@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::LIMITS;
 use super::call::{CallError, Connection};
 use super::kept::CachedState;
+use super::slice::{Numbers, SliceNames, StoredSlice};
 use super::store::{Inner, signed, small, unsigned};
 use crate::domain::{Address, ChainId, Family, Token, UnixMillis};
 use crate::store::codec::corrupt;
@@ -22,13 +23,6 @@ pub(super) struct NameCache {
     records: CachedState<(ChainId, Address), (u32, TokenRecord)>,
     venues: CachedState<u32, Arc<str>>,
     venue_ids: CachedState<Arc<str>, u32>,
-}
-
-/// The names of one slice, by number.
-#[derive(Debug, Default)]
-pub(super) struct Resolved {
-    pub(super) tokens: BTreeMap<u32, Arc<Token>>,
-    pub(super) venues: BTreeMap<u32, Arc<str>>,
 }
 
 const TOKEN_COLUMNS: &str = "id, chain, mint, family, symbol, decimals, asked_at";
@@ -96,6 +90,14 @@ impl NameCache {
         until.is_none_or(|until| Instant::now() < until).then_some(token)
     }
 
+    /// What memory has of the names of a slice.
+    pub(super) fn known(&self, StoredSlice { tokens, venues, .. }: &StoredSlice) -> SliceNames {
+        SliceNames {
+            tokens: tokens.all.iter().map(|id| self.token(*id)).collect(),
+            venues: venues.all.iter().map(|id| self.venues.get(id)).collect(),
+        }
+    }
+
     /// The number of a token and of a venue that were learned before.
     pub(super) fn numbers(
         &self,
@@ -108,56 +110,46 @@ impl NameCache {
 }
 
 impl Inner {
-    /// The names behind numbers, from memory where they are there.
-    pub(super) async fn resolve(
+    /// Reads the names of a slice that memory lacks.
+    pub(super) async fn read_names(
         &self,
         connection: &Connection,
-        tokens: BTreeSet<u32>,
-        venues: BTreeSet<u32>,
-    ) -> Result<Resolved, CallError> {
-        let mut found = Resolved::default();
-        let (mut lacking_tokens, mut lacking_venues): (Vec<i64>, Vec<i64>) = Default::default();
-        for id in tokens {
-            match self.names.token(id) {
-                Some(token) => drop(found.tokens.insert(id, token)),
-                None => lacking_tokens.push(id.into()),
-            }
-        }
-        for id in venues {
-            match self.names.venues.get(&id) {
-                Some(venue) => drop(found.venues.insert(id, venue)),
-                None => lacking_venues.push(id.into()),
-            }
-        }
+        StoredSlice { tokens, venues, .. }: &StoredSlice,
+        names: &mut SliceNames,
+    ) -> Result<(), CallError> {
+        let lacking_tokens = lacking(tokens, &names.tokens);
         if !lacking_tokens.is_empty() {
             let sql = format!("SELECT {TOKEN_COLUMNS} FROM blotter.token WHERE id = ANY($1)");
             for row in connection.query(&sql, &[&lacking_tokens]).await? {
                 let (id, record) = read_token(&row)?;
-                found.tokens.insert(id, self.names.keep(id, &record));
+                put(&mut names.tokens, tokens.find(id), self.names.keep(id, &record));
             }
         }
+        let lacking_venues = lacking(venues, &names.venues);
         if !lacking_venues.is_empty() {
-            self.read_venues(connection, &lacking_venues, &mut found).await?;
+            for (id, name) in self.read_venues(connection, &lacking_venues).await? {
+                put(&mut names.venues, venues.find(id), name);
+            }
         }
-        Ok(found)
+        Ok(())
     }
 
     async fn read_venues(
         &self,
         connection: &Connection,
         ids: &[i64],
-        found: &mut Resolved,
-    ) -> Result<(), CallError> {
+    ) -> Result<Vec<(u32, Arc<str>)>, CallError> {
         let sql = "SELECT id, name FROM blotter.venue WHERE id = ANY($1)";
+        let mut found = Vec::new();
         for row in connection.query(sql, &[&ids]).await? {
             let id = small(row.try_get(0)?, VENUES)?;
             let name = std::str::from_utf8(row.try_get(1)?);
             let name: Arc<str> = name.map_err(|error| corrupt(VENUES, error))?.into();
             self.names.venues.put(id, Arc::clone(&name));
             self.names.venue_ids.put(Arc::clone(&name), id);
-            found.venues.insert(id, name);
+            found.push((id, name));
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Gives numbers to the venues that have none.
@@ -181,7 +173,8 @@ impl Inner {
         let sql = "SELECT array_agg(id) FROM blotter.venue WHERE name = ANY($1)";
         let row = connection.query_opt(sql, &[&new]).await?;
         let ids: Option<Vec<i64>> = row.map(|row| row.try_get(0)).transpose()?.flatten();
-        self.read_venues(connection, &ids.unwrap_or_default(), &mut Resolved::default()).await
+        self.read_venues(connection, &ids.unwrap_or_default()).await?;
+        Ok(())
     }
 
     /// Gives numbers to the tokens that have none, and adds what is newly known of others.
@@ -282,6 +275,18 @@ impl Inner {
         let rows = connection.query(&sql, &[&chain(chain_id), &signed(before.0), &limit]).await?;
         connection.give_back();
         rows.iter().map(|row| Ok(read_token(row)?.1)).collect()
+    }
+}
+
+/// The numbers whose names are not there yet.
+fn lacking<T>(numbers: &Numbers, names: &[Option<T>]) -> Vec<i64> {
+    let all = numbers.all.iter().zip(names);
+    all.filter(|(_, name)| name.is_none()).map(|(id, _)| i64::from(*id)).collect()
+}
+
+fn put<T>(names: &mut [Option<T>], place: Option<usize>, name: T) {
+    if let Some(slot) = place.and_then(|place| names.get_mut(place)) {
+        *slot = Some(name);
     }
 }
 

@@ -1,69 +1,142 @@
 //! Rows of one wallet as they come from the database.
 
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use std::sync::Arc;
 
+use foldhash::HashMap;
 use tokio_postgres::Row;
 
-use super::call::{CallError, Connection};
-use super::names::Resolved;
+use super::call::CallError;
 use super::store::Inner;
-use crate::domain::{BareRow, Family, Rows, TradeKey};
+use crate::domain::{BareRow, Family, Height, Rows, Token};
 use crate::store::StoreError;
 use crate::store::codec::corrupt;
 use crate::store::key::read_row_key;
 use crate::store::schema::names::{TOKENS, TRADES, VENUES};
-use crate::store::trade_codec::{StoredTrade, decode_trade};
+use crate::store::trade_codec::decode_trade;
 
-pub(super) fn decode(
-    rows: &[Row],
-    (key, value): (usize, usize),
-    family: Family,
-) -> Result<Vec<(TradeKey, StoredTrade)>, CallError> {
-    let one = |row: &Row| {
+/// Rows whose tokens and venues are places among the numbers of those that they name.
+#[derive(Debug, Default)]
+pub(super) struct StoredSlice {
+    rows: Vec<BareRow>,
+    pub(super) tokens: Numbers,
+    pub(super) venues: Numbers,
+}
+
+/// Distinct numbers in the order in which they were first seen.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    pub(super) all: Vec<u32>,
+    places: HashMap<u32, usize>,
+    /// The last one that was looked up: neighbours often name the same.
+    last: Option<(u32, usize)>,
+}
+
+/// The names of a slice, in the order of their numbers.
+#[derive(Debug)]
+pub(super) struct SliceNames {
+    pub(super) tokens: Vec<Option<Arc<Token>>>,
+    pub(super) venues: Vec<Option<Arc<str>>>,
+}
+
+impl Numbers {
+    fn place(&mut self, number: u32) -> usize {
+        if let Some((_, place)) = self.last.filter(|(last, _)| *last == number) {
+            return place;
+        }
+        let next = self.all.len();
+        let place = *self.places.entry(number).or_insert(next);
+        if place == next {
+            self.all.push(number);
+        }
+        self.last = Some((number, place));
+        place
+    }
+}
+
+impl StoredSlice {
+    /// With the capacity for so many rows.
+    pub(super) fn with_room(rows: usize) -> Self {
+        Self { rows: Vec::with_capacity(rows), ..Self::default() }
+    }
+
+    /// Decodes a row of the database.
+    pub(super) fn push(
+        &mut self,
+        row: &Row,
+        (key, value): (usize, usize),
+        family: Family,
+    ) -> Result<(), CallError> {
         let key = read_row_key(row.try_get(key)?, family)
             .ok_or_else(|| corrupt(TRADES, "a key that is none"))?;
-        Ok((key, decode_trade(TRADES, row.try_get(value)?)?))
-    };
-    rows.iter().map(one).collect()
+        let trade = decode_trade(TRADES, row.try_get(value)?)?;
+        self.rows.push(BareRow {
+            key,
+            side: trade.side,
+            units: trade.units,
+            native: trade.native,
+            valued: trade.valued,
+            token: self.tokens.place(trade.token),
+            venue: self.venues.place(trade.venue),
+        });
+        Ok(())
+    }
+
+    /// One statement of two parts may return the rows of one in another order.
+    pub(super) fn sort(&mut self) {
+        if !self.rows.is_sorted_by_key(|row| row.key) {
+            self.rows.sort_by_key(|row| row.key);
+        }
+    }
+
+    /// Leaves out what follows the first row below a height, and what is more than a limit. Returns
+    /// whether the limit left rows out.
+    pub(super) fn cut(&mut self, floor: Height, limit: usize) -> bool {
+        let inside = self.rows.iter().take_while(|row| row.key.height >= floor).count();
+        self.rows.truncate(inside.min(limit));
+        inside > limit
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows with their names.
+    pub(super) fn named(
+        self,
+        SliceNames { tokens, venues }: SliceNames,
+    ) -> Result<Rows, StoreError> {
+        let tokens: Option<Vec<_>> = tokens.into_iter().collect();
+        let venues: Option<Vec<_>> = venues.into_iter().collect();
+        let tokens = tokens.ok_or_else(|| corrupt(TOKENS, "no such token"))?;
+        let venues = venues.ok_or_else(|| corrupt(VENUES, "no such venue"))?;
+        let rows = Rows::of(self.rows, tokens, venues);
+        rows.ok_or_else(|| corrupt(TRADES, "a row without a name"))
+    }
 }
 
 impl Inner {
-    /// Rows with their names, in room that other rows had.
-    pub(super) async fn named(
-        &self,
-        connection: &Connection,
-        trades: &[(TradeKey, StoredTrade)],
-        mut rows: Rows,
-    ) -> Result<Rows, CallError> {
-        let tokens: BTreeSet<u32> = trades.iter().map(|(_, trade)| trade.token).collect();
-        let venues: BTreeSet<u32> = trades.iter().map(|(_, trade)| trade.venue).collect();
-        let names = self.resolve(connection, tokens, venues).await?;
-        rows.make_room(trades.len());
-        fill(&mut rows, trades, &names)?;
-        Ok(rows)
+    /// The names of a slice, from memory where all of them are there.
+    pub(super) async fn names_of(&self, slice: &StoredSlice) -> Result<SliceNames, CallError> {
+        let mut names = self.names.known(slice);
+        if names.is_whole() {
+            return Ok(names);
+        }
+        let connection = self.connection().await?;
+        self.read_names(&connection, slice, &mut names).await?;
+        connection.give_back();
+        Ok(names)
     }
 }
 
-fn fill(
-    rows: &mut Rows,
-    trades: &[(TradeKey, StoredTrade)],
-    names: &Resolved,
-) -> Result<(), StoreError> {
-    let mut tokens: HashMap<u32, usize> = HashMap::new();
-    for (id, token) in &names.tokens {
-        tokens.insert(*id, rows.add_token(token.clone()));
+impl SliceNames {
+    fn is_whole(&self) -> bool {
+        self.tokens.iter().all(Option::is_some) && self.venues.iter().all(Option::is_some)
     }
-    let mut venues: HashMap<u32, usize> = HashMap::new();
-    for (id, venue) in &names.venues {
-        venues.insert(*id, rows.add_venue(venue.clone()));
+}
+
+impl Numbers {
+    /// The place of a number that was seen.
+    pub(super) fn find(&self, number: u32) -> Option<usize> {
+        self.places.get(&number).copied()
     }
-    for (key, trade) in trades {
-        let StoredTrade { side, units, native, valued, .. } = *trade;
-        let token = tokens.get(&trade.token).ok_or_else(|| corrupt(TOKENS, "no such token"))?;
-        let venue = venues.get(&trade.venue).ok_or_else(|| corrupt(VENUES, "no such venue"))?;
-        let (token, venue) = (*token, *venue);
-        rows.push(BareRow { key: *key, side, units, native, valued, token, venue });
-    }
-    Ok(())
 }

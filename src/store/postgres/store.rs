@@ -1,12 +1,12 @@
 //! The shared store: what its clones have in common, and the record of a wallet.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use deadpool_postgres::Pool;
 use tokio_postgres::Row;
 
 use super::call::{CallError, Connection, repeated};
+use super::connect::Pool;
 use super::failures::Failures;
 use super::kept::CachedState;
 use super::lease::Lease;
@@ -37,6 +37,8 @@ pub(super) struct Inner {
     pub(super) states: CachedState<WalletId, Stored>,
     pub(super) failures: Failures,
     closed: AtomicBool,
+    /// The versions that a newer program's migration left: this one does not understand the tables.
+    outdated: OnceLock<(u64, u64)>,
 }
 
 /// The row of a wallet's state.
@@ -94,6 +96,7 @@ impl PgStore {
             states: CachedState::new(LIMITS.states_known),
             failures,
             closed: AtomicBool::new(false),
+            outdated: OnceLock::new(),
         });
         Ok(Self { inner })
     }
@@ -141,7 +144,19 @@ impl Inner {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed.into());
         }
+        if let Some(&(found, supported)) = self.outdated.get() {
+            return Err(StoreError::NewerFormat { found, supported }.into());
+        }
         Connection::take(&self.pool).await
+    }
+
+    /// From now on every call fails with this error, until a newer program is started.
+    pub(super) fn outdate(&self, error: &StoreError) {
+        if let StoreError::NewerFormat { found, supported } = *error
+            && self.outdated.set((found, supported)).is_ok()
+        {
+            tracing::error!(%error, "a newer program has changed the shared store; this one stops");
+        }
     }
 
     pub(super) fn pool(&self) -> &Pool {

@@ -3,34 +3,36 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio_postgres::Row;
+
 use super::LIMITS;
 use super::call::{CallError, repeated};
-use super::slice::decode;
-use super::store::{Inner, Stored, number, record_of, stored, unsigned, wallet_id};
+use super::slice::StoredSlice;
+use super::store::{Inner, number, record_of, unsigned, wallet_id};
 use crate::domain::{
     Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
-    TradeKey, UnixMillis, UnixSeconds, Wallet,
+    UnixMillis, UnixSeconds, Wallet,
 };
-use crate::store::codec::{self, corrupt};
+use crate::store::codec::{self, WalletState, corrupt};
 use crate::store::key::{RowKey, time_of};
-use crate::store::schema::names::{ACCOUNTS, ANCHORS, PENDING, WALLETS};
-use crate::store::trade_codec::StoredTrade;
+use crate::store::schema::names::{ACCOUNTS, ANCHORS, PENDING, STATES, WALLETS};
 use crate::store::{
     Anchor, Credit, DeliveredRange, KeptCandle, Pending, StoreError, TokenRecord, WalletId,
     WalletRecord, WantedPlace, WantedValue,
 };
 
-/// A state and rows behind a key, in one statement and so of one moment.
+/// A state and rows behind a key, in one statement and so of one moment. Each row carries as few
+/// columns as possible: the numbers of the state stand in its key, the wallet's oldest time last.
 const READ: &str = "
-SELECT version, epoch, count, disordered, state, removals,
-       (SELECT key FROM blotter.trade WHERE wallet = $1 ORDER BY key DESC LIMIT 1) AS oldest,
-       NULL::bytea AS key, NULL::bytea AS value
+SELECT state, int8send(version) || int8send(epoch) || int8send(count) || int8send(removals)
+           || boolsend(disordered) || coalesce(substring(
+               (SELECT key FROM blotter.trade WHERE wallet = $1 ORDER BY key DESC LIMIT 1)
+               FROM 1 FOR 8), ''),
+       NULL::bytea
 FROM blotter.wallet_state WHERE wallet = $1
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, key, value FROM (
-    SELECT key, value FROM blotter.trade
-    WHERE wallet = $1 AND key > $2 AND key < $3 ORDER BY key LIMIT $4
-) rows";
+(SELECT NULL, key, value FROM blotter.trade
+ WHERE wallet = $1 AND key > $2 AND key < $3 ORDER BY key LIMIT $4)";
 
 pub(in crate::store) struct PgView {
     pub(super) inner: Arc<Inner>,
@@ -52,15 +54,37 @@ struct Seen {
 struct Ahead {
     after: Position,
     limit: usize,
-    rows: Vec<(TradeKey, StoredTrade)>,
+    rows: StoredSlice,
 }
 
 /// What [`READ`] returned.
 struct Read {
-    stored: Stored,
+    head: Head,
+    rows: StoredSlice,
+}
+
+/// A wallet's state, how often rows were removed from it, and its oldest row.
+struct Head {
+    state: WalletState,
     removals: i64,
     oldest: Option<UnixSeconds>,
-    rows: Vec<(TradeKey, StoredTrade)>,
+}
+
+impl Head {
+    /// From the state of [`READ`] and what stands in its key.
+    fn parse(state: &[u8], numbers: &[u8]) -> Result<Self, StoreError> {
+        let short = || corrupt(STATES, "a short row");
+        let number = |at: usize| {
+            let bytes = numbers.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+            bytes.map(i64::from_be_bytes).ok_or_else(short)
+        };
+        let mut state = codec::decode_state(STATES, state)?;
+        state.epoch = unsigned(number(8)?);
+        state.count = unsigned(number(16)?);
+        state.disordered = *numbers.get(32).ok_or_else(short)? != 0;
+        let oldest = numbers.get(33..).and_then(time_of);
+        Ok(Self { state, removals: number(24)?, oldest })
+    }
 }
 
 impl fmt::Debug for PgView {
@@ -68,6 +92,9 @@ impl fmt::Debug for PgView {
         f.debug_struct("PgView").finish_non_exhaustive()
     }
 }
+
+/// Rows that a read reserves memory for before it has any.
+const SLICE_ROOM_MAX: usize = 1_024;
 
 fn limited(rows: usize) -> i64 {
     i64::try_from(rows.min(LIMITS.rows_per_statement)).unwrap_or(i64::MAX)
@@ -115,10 +142,10 @@ impl PgView {
         // One row more says whether others follow.
         let most = self.ahead.map_or(0, |_| limit.saturating_add(1));
         let Some(read) = self.read(id, family, after, most).await? else { return Ok(None) };
-        let Read { stored, removals, oldest, rows } = read;
+        let Read { head: Head { state, removals, oldest }, rows } = read;
         let ahead = self.ahead.map(|_| Ahead { after, limit, rows });
         *self.seen() = Some(Seen { id, family, removals, oldest, ahead });
-        Ok(Some(record_of(id, wallet, stored.state)))
+        Ok(Some(record_of(id, wallet, state)))
     }
 
     async fn read(
@@ -132,19 +159,19 @@ impl PgView {
         let (start, end) = (RowKey::behind(id, after), RowKey::end(id));
         let args: &super::call::Arguments<'_> =
             &[&number(id), &start.bytes(), &end.bytes(), &limited(most)];
-        let all = connection.query(READ, args).await?;
+        let mut head = None;
+        let mut rows = StoredSlice::with_room(most.min(SLICE_ROOM_MAX));
+        let take = |row: &Row| {
+            match row.try_get(0)? {
+                Some(state) => head = Some(Head::parse(state, row.try_get(1)?)?),
+                None => rows.push(row, (1, 2), family)?,
+            }
+            Ok(())
+        };
+        connection.each(READ, args, take).await?;
         connection.give_back();
-        let is_state =
-            |row: &tokio_postgres::Row| matches!(row.try_get::<_, Option<i64>>(0), Ok(Some(_)));
-        let (head, body): (Vec<_>, Vec<_>) = all.into_iter().partition(is_state);
-        let Some(head) = head.first() else { return Ok(None) };
-        let mut rows = decode(&body, (7, 8), family)?;
-        if !rows.is_sorted_by_key(|(key, _)| *key) {
-            rows.sort_by_key(|(key, _)| *key);
-        }
-        let oldest: Option<&[u8]> = head.try_get(6)?;
-        let (removals, oldest) = (head.try_get(5)?, oldest.and_then(time_of));
-        Ok(Some(Read { stored: stored(head)?, removals, oldest, rows }))
+        rows.sort();
+        Ok(head.map(|head| Read { head, rows }))
     }
 
     pub(in crate::store) async fn wallet_by_id(
@@ -166,23 +193,16 @@ impl PgView {
         limit: usize,
         room: Rows,
     ) -> Result<(Rows, bool), StoreError> {
-        let mut trades = match self.take_ahead(id, after, limit) {
-            Some(trades) => trades,
+        drop(room);
+        let mut rows = match self.take_ahead(id, after, limit) {
+            Some(rows) => rows,
             None => self.read_behind(id, after, limit.saturating_add(1)).await?,
         };
-        let inside = trades.iter().take_while(|(key, _)| key.height >= floor).count();
-        trades.truncate(inside);
-        let more = trades.len() > limit;
-        trades.truncate(limit);
-        Ok((self.named(&trades, room).await?, more))
+        let more = rows.cut(floor, limit);
+        Ok((self.named(rows).await?, more))
     }
 
-    fn take_ahead(
-        &self,
-        id: WalletId,
-        after: Position,
-        limit: usize,
-    ) -> Option<Vec<(TradeKey, StoredTrade)>> {
+    fn take_ahead(&self, id: WalletId, after: Position, limit: usize) -> Option<StoredSlice> {
         let mut seen = self.seen();
         let seen = seen.as_mut().filter(|seen| seen.id == id)?;
         let fits = |ahead: &Ahead| ahead.after == after && limit <= ahead.limit;
@@ -194,14 +214,14 @@ impl PgView {
         id: WalletId,
         after: Position,
         most: usize,
-    ) -> Result<Vec<(TradeKey, StoredTrade)>, StoreError> {
+    ) -> Result<StoredSlice, StoreError> {
         let family = self.family(id).await?;
         let read = repeated!(self.inner.failures, self.read(id, family, after, most))?;
         let read = read.ok_or(StoreError::UnknownWallet(id))?;
         let is_overtaken = self
             .seen()
             .as_ref()
-            .is_some_and(|seen| seen.id == id && seen.removals != read.removals);
+            .is_some_and(|seen| seen.id == id && seen.removals != read.head.removals);
         if is_overtaken { Err(StoreError::Overtaken) } else { Ok(read.rows) }
     }
 
@@ -214,21 +234,12 @@ impl PgView {
         Ok(wallet.ok_or(StoreError::UnknownWallet(id))?.address.family())
     }
 
-    async fn named(
-        &self,
-        trades: &[(TradeKey, StoredTrade)],
-        room: Rows,
-    ) -> Result<Rows, StoreError> {
-        if trades.is_empty() {
+    async fn named(&self, rows: StoredSlice) -> Result<Rows, StoreError> {
+        if rows.is_empty() {
             return Ok(Rows::default());
         }
-        drop(room);
-        repeated!(self.inner.failures, async {
-            let connection = self.inner.connection().await?;
-            let rows = self.inner.named(&connection, trades, Rows::default()).await?;
-            connection.give_back();
-            Ok(rows)
-        })
+        let names = repeated!(self.inner.failures, self.inner.names_of(&rows))?;
+        rows.named(names)
     }
 
     /// Rows between two bounds, the first inclusive, newest first or last.
@@ -245,14 +256,15 @@ impl PgView {
             "SELECT key, value FROM blotter.trade WHERE wallet = $1 AND key >= $2 AND key < $3
              ORDER BY key {direction} LIMIT $4"
         );
-        let trades = repeated!(self.inner.failures, async {
+        let rows = repeated!(self.inner.failures, async {
             let connection = self.inner.connection().await?;
             let args: &super::call::Arguments<'_> = &[&number(id), &start, &end, &limited(limit)];
-            let rows = connection.query(&sql, args).await?;
+            let mut rows = StoredSlice::default();
+            connection.each(&sql, args, |row| rows.push(row, (0, 1), family)).await?;
             connection.give_back();
-            decode(&rows, (0, 1), family)
+            Ok(rows)
         })?;
-        self.named(&trades, Rows::default()).await
+        self.named(rows).await
     }
 
     pub(in crate::store) async fn newer_rows(
@@ -347,7 +359,7 @@ impl PgView {
             let connection = self.inner.connection().await?;
             let rows = connection.query(sql, &[]).await?;
             connection.give_back();
-            let one = |row: &tokio_postgres::Row| {
+            let one = |row: &Row| {
                 let wallet = codec::decode_wallet(WALLETS, row.try_get(1)?)?;
                 let pending = codec::decode_pending(PENDING, row.try_get(2)?)?;
                 Ok((wallet_id(row.try_get(0)?)?, wallet, pending))
@@ -365,7 +377,7 @@ impl PgView {
             let connection = self.inner.connection().await?;
             let rows = connection.query(sql, &[&number(id)]).await?;
             connection.give_back();
-            let one = |row: &tokio_postgres::Row| {
+            let one = |row: &Row| {
                 let account: &[u8] = row.try_get(0)?;
                 let account = account.try_into();
                 let account =

@@ -23,6 +23,10 @@ pub(crate) struct Placed {
     keys: Vec<[u8; 32]>,
     failed: bool,
     closes: Option<[u8; 32]>,
+    /// Token accounts of the first key that are open before and after.
+    holds: Vec<[u8; 32]>,
+    /// The whole transaction, where it is not an empty one.
+    shows: Option<Value>,
     has_time: bool,
 }
 
@@ -61,7 +65,16 @@ impl Chain {
         let id = TxId::solana(&id);
         let keys = keys.to_vec();
         self.by_id.insert(id, self.txs.len());
-        self.txs.push(Placed { slot, id, keys, failed: false, closes: None, has_time: true });
+        self.txs.push(Placed {
+            slot,
+            id,
+            keys,
+            failed: false,
+            closes: None,
+            holds: Vec::new(),
+            shows: None,
+            has_time: true,
+        });
         self.txs.last_mut().unwrap()
     }
 
@@ -129,7 +142,25 @@ impl Placed {
         self
     }
 
+    /// Names a token account of the first key that is open before and after.
+    pub(crate) fn holds(&mut self, account: [u8; 32]) -> &mut Self {
+        self.holds.push(account);
+        self.keys.push(account);
+        self
+    }
+
+    pub(crate) fn shows(&mut self, tx: Value) -> &mut Self {
+        self.shows = Some(tx);
+        self
+    }
+
     fn json(&self) -> Value {
+        if let Some(mut tx) = self.shows.clone() {
+            tx["slot"] = json!(self.slot);
+            tx["blockTime"] = json!(1_600_000_000 + self.slot);
+            tx["transaction"]["signatures"] = json!([self.id.to_string()]);
+            return tx;
+        }
         let mut keys: Vec<String> = self.keys.iter().map(|key| text(*key)).collect();
         let mut instructions = Vec::new();
         let mut tokens = Vec::new();
@@ -143,6 +174,13 @@ impl Placed {
                                "programId": TOKEN_PROGRAM,
                                "uiTokenAmount": {"amount": "0", "decimals": 6}}));
         }
+        let held = |account: &[u8; 32]| {
+            let at = self.keys.iter().position(|key| key == account).unwrap();
+            json!({"accountIndex": at, "mint": text(key(60_001)), "owner": keys[0],
+                   "programId": TOKEN_PROGRAM, "uiTokenAmount": {"amount": "5", "decimals": 6}})
+        };
+        let held: Vec<Value> = self.holds.iter().map(held).collect();
+        tokens.extend(held.clone());
         let lamports = vec![0; keys.len()];
         json!({
             "slot": self.slot,
@@ -153,7 +191,7 @@ impl Placed {
                 "header": {"numRequiredSignatures": 1, "numReadonlySignedAccounts": 0,
                            "numReadonlyUnsignedAccounts": 0}}},
             "meta": {"err": null, "fee": 5000, "preBalances": lamports, "postBalances": lamports,
-                     "preTokenBalances": tokens, "postTokenBalances": [],
+                     "preTokenBalances": tokens, "postTokenBalances": held,
                      "innerInstructions": [], "logMessages": []},
         })
     }

@@ -1,0 +1,224 @@
+//! `blotter chains --check`: asks each endpoint what it can do.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::probe::{Finding, ProbeTarget};
+use super::probe_tron::KEY_HEADER;
+use crate::cli::config::Config;
+use crate::cli::config::chains::Endpoint;
+use crate::cli::errors::CliError;
+use crate::cli::sources::{Nodes, endpoints, pool};
+use crate::registry::{Chain, Registry};
+use crate::rpc::{CallOptions, Lane, PoolLimits, Priority, Transport};
+
+/// One attempt each with a short timeout: a check shows the endpoint's current state.
+const TRIES_MAX: u32 = 2;
+const TRY_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// What one endpoint can do.
+#[derive(Debug, Serialize)]
+struct Checked {
+    chain: String,
+    endpoint: String,
+    /// It answers, and it is a node of this chain.
+    usable: bool,
+    latency_ms: Option<u64>,
+    results: Vec<Finding>,
+}
+
+/// Asks the endpoints of every chain of the table that is not switched off.
+pub(in crate::cli) async fn run(
+    as_json: bool,
+    config: &Config,
+    registry: &Registry,
+    transport: &Arc<dyn Transport>,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let mut all = Vec::new();
+    for chain in registry.chains() {
+        if config.chains.get(&chain.slug).is_some_and(|settings| settings.enabled == Some(false)) {
+            continue;
+        }
+        for endpoint in endpoints(config, chain)? {
+            let checked = check(chain, &endpoint, transport).await?;
+            if !as_json {
+                write_lines(&checked, out).map_err(CliError::Output)?;
+            }
+            all.push(checked);
+        }
+    }
+    if as_json {
+        writeln!(out, "{}", json!({ "endpoints": all })).map_err(CliError::Output)?;
+    }
+    let dead = all.iter().filter(|checked| !checked.usable).count();
+    if dead > 0 {
+        return Err(CliError::plain(format!("{dead} of {} endpoints cannot be used", all.len())));
+    }
+    Ok(())
+}
+
+fn write_lines(checked: &Checked, out: &mut dyn Write) -> std::io::Result<()> {
+    let state = if checked.usable { "usable" } else { "NOT usable" };
+    let latency = checked.latency_ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
+    writeln!(out, "{}  {}  {state}{latency}", checked.chain, checked.endpoint)?;
+    for finding in &checked.results {
+        let mark = if finding.ok { "yes" } else { "no " };
+        writeln!(out, "    {mark}  {}: {}", finding.what, finding.detail)?;
+        if let Some((loses, configure)) = finding.loses.zip(finding.configure) {
+            writeln!(out, "         without it {loses}; configure {configure}")?;
+        }
+    }
+    out.flush()
+}
+
+async fn check(
+    chain: &Chain,
+    endpoint: &Endpoint,
+    transport: &Arc<dyn Transport>,
+) -> Result<Checked, CliError> {
+    let limits = PoolLimits {
+        attempts_max: TRIES_MAX,
+        retry_time_max: TRY_TIME_MAX,
+        request_wait_max: TRY_TIME_MAX,
+        unsupported_answers: 1,
+        denied_answers: 1,
+        unknown_rounds: 1,
+        ..PoolLimits::default()
+    };
+    let pool = pool(std::slice::from_ref(endpoint), &Nodes::alone(transport), limits)?;
+    let asked = ProbeTarget {
+        pool,
+        options: CallOptions::new(Lane::new(0, Arc::new(Priority::interactive()))),
+        has_tron_key: endpoint.headers.keys().any(|name| name.eq_ignore_ascii_case(KEY_HEADER)),
+    };
+    let started = Instant::now();
+    let identity = asked.identity(chain).await;
+    let latency_ms = u64::try_from(started.elapsed().as_millis()).ok().filter(|_| identity.is_ok());
+    let usable = identity.is_ok();
+    let mut results = vec![Finding::of("is a node of this chain", identity)];
+    if usable {
+        results.extend(asked.abilities(chain).await);
+    }
+    Ok(Checked {
+        chain: chain.slug.clone(),
+        endpoint: endpoint.url.host(),
+        usable,
+        latency_ms,
+        results,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::cli::config::secret::{SecretText, SecretUrl};
+    use crate::demo::evm::tron::NodeOptions;
+    use crate::demo::evm::{self, EvmModel, WalletPlan};
+    use crate::demo::{DemoNode, DemoTransport};
+
+    fn secret() -> SecretText {
+        serde_json::from_value(json!("word")).unwrap()
+    }
+
+    async fn tron(options: NodeOptions, key: Option<&str>) -> Checked {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("tron").unwrap();
+        let model = EvmModel::new(3, chain);
+        // Trades in every block up to the head.
+        let (first, last) = (Some(model.head() - 300), Some(model.head()));
+        model.add_named("busy", WalletPlan { first, last, ..WalletPlan::trades(500) });
+        let node = DemoNode::tron(model, 1);
+        node.set_options(options);
+        let mounts = [("demo.test/tron".to_owned(), node)];
+        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        let headers = key.map(|key| (key.to_owned(), secret())).into_iter();
+        let url = SecretUrl::parse("https://demo.test/tron").unwrap();
+        let endpoint =
+            Endpoint { headers: headers.collect::<BTreeMap<_, _>>(), ..Endpoint::plain(url) };
+        check(chain, &endpoint, &transport).await.unwrap()
+    }
+
+    fn is_ok(checked: &Checked) -> Vec<(&'static str, bool)> {
+        checked.results.iter().map(|finding| (finding.what, finding.ok)).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tells_what_an_index_of_tron_offers() {
+        let checked = tron(NodeOptions::default(), Some("tron-pro-api-key")).await;
+        assert!(checked.usable, "{:?}", checked.results);
+        let all = checked.results.iter().all(|finding| finding.ok);
+        assert!(all && checked.results.len() == 9, "{:?}", checked.results);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tells_what_a_plain_node_of_tron_lacks() {
+        let options = NodeOptions {
+            lists: false,
+            inner_calls: false,
+            first_available: 70_000_000,
+            ..NodeOptions::default()
+        };
+        let checked = tron(options, None).await;
+        assert!(checked.usable, "{:?}", checked.results);
+        let lacks: Vec<&str> =
+            is_ok(&checked).into_iter().filter(|(_, ok)| !ok).map(|(what, _)| what).collect();
+        let expected = [
+            "lists an account",
+            "lists its tokens",
+            "keeps the whole history",
+            "keeps inner calls",
+            "key",
+        ];
+        assert_eq!(lacks.len(), expected.len(), "{lacks:?}");
+        for (lacks, expected) in lacks.iter().zip(expected) {
+            assert!(lacks.starts_with(expected), "{lacks}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_pruned_evm_node_lacks_is_named_with_what_to_configure() {
+        let registry = Registry::embedded().unwrap();
+        let chain = registry.chain_named("eth").unwrap();
+        let model = EvmModel::new(3, chain);
+        let kept = model.head() - 100_000;
+        let node = DemoNode::evm(model, 1);
+        node.set_options(evm::NodeOptions {
+            first_available: kept,
+            prunes_silently: true,
+            traces: false,
+            ..evm::NodeOptions::default()
+        });
+        let mounts = [("demo.test/eth".to_owned(), node)];
+        let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
+        let url = SecretUrl::parse("https://demo.test/eth").unwrap();
+        let checked = check(chain, &Endpoint::plain(url), &transport).await.unwrap();
+        let mut text = Vec::new();
+        write_lines(&checked, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let line = text.lines().find(|line| line.contains("earliest logs")).unwrap();
+        let from = line.split_whitespace().find_map(|word| word.parse::<u64>().ok()).unwrap();
+        assert!(from.abs_diff(kept) < 50_000, "{line}, kept from {kept}");
+        let lacks = "no   traces (debug_traceTransaction)";
+        let after = text.lines().skip_while(|line| !line.contains(lacks)).nth(1).unwrap();
+        assert!(after.contains("without it amountSol is null"), "{text}");
+        assert!(after.contains("configure a node with debug_traceTransaction"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_of_another_tron_is_not_usable() {
+        let options = NodeOptions { chain_id: Some(0x94a9_059e), ..NodeOptions::default() };
+        assert!(!tron(options, None).await.usable);
+        // Without JSON-RPC the first block identifies the chain.
+        let options = NodeOptions { json_rpc: false, ..NodeOptions::default() };
+        let checked = tron(options, None).await;
+        assert!(checked.usable, "{:?}", checked.results);
+    }
+}

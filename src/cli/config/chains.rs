@@ -1,0 +1,317 @@
+//! The `[chains.<slug>]` tables.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::secret::{SecretText, SecretUrl};
+use super::units::Rate;
+use crate::cli::errors::CliError;
+use crate::domain::{Address, Family};
+use crate::registry::{Chain, Finality, OwnChain, Registry};
+use crate::sources::{Discovery, TronDiscovery};
+
+/// Most endpoints of one chain.
+const ENDPOINTS_MAX: usize = 64;
+
+/// What is configured for one chain. Absent values are the chain table's.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::cli) struct ChainLayer {
+    pub(in crate::cli) enabled: Option<bool>,
+    /// Own chains only.
+    pub(in crate::cli) family: Option<Family>,
+    pub(in crate::cli) chain_id: Option<u64>,
+    pub(in crate::cli) native: Option<String>,
+    pub(in crate::cli) wrapped_native: Option<String>,
+    pub(in crate::cli) multicall: Option<String>,
+    pub(in crate::cli) finality: Option<Finality>,
+    pub(in crate::cli) rpc: Option<Vec<Endpoint>>,
+    pub(in crate::cli) portal: Option<SecretUrl>,
+    pub(in crate::cli) discovery: Option<Vec<FindBy>>,
+    pub(in crate::cli) explorer: Option<Explorer>,
+    /// Where it stands, for errors.
+    #[serde(skip)]
+    pub(in crate::cli) place: String,
+}
+
+/// A way to find transactions, as `discovery` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::cli) enum FindBy {
+    Portal,
+    Explorer,
+    Alchemy,
+    Logs,
+    /// Tron: account lists.
+    Lists,
+    /// Tron: events by block range.
+    Events,
+}
+
+impl FindBy {
+    /// Of an EVM chain.
+    pub(in crate::cli) fn evm(self) -> Option<Discovery> {
+        match self {
+            Self::Portal => Some(Discovery::Portal),
+            Self::Explorer => Some(Discovery::Explorer),
+            Self::Alchemy => Some(Discovery::Alchemy),
+            Self::Logs => Some(Discovery::Logs),
+            Self::Lists | Self::Events => None,
+        }
+    }
+
+    /// Both, or none named: events where no endpoint is found to have lists.
+    pub(in crate::cli) fn tron(named: &[Self]) -> TronDiscovery {
+        match (named.contains(&Self::Lists), named.contains(&Self::Events)) {
+            (true, false) => TronDiscovery::Lists,
+            (false, true) => TronDiscovery::Events,
+            (true, true) | (false, false) => TronDiscovery::Auto,
+        }
+    }
+
+    fn is_for(self, family: Family) -> bool {
+        match family {
+            Family::Solana => false,
+            Family::Evm => self.evm().is_some(),
+            Family::Tron => self.evm().is_none(),
+        }
+    }
+}
+
+/// An index with account lists.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::cli) struct Explorer {
+    pub(in crate::cli) url: SecretUrl,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) key: Option<SecretText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) rate: Option<Rate>,
+}
+
+impl Explorer {
+    /// With its key, and with the chain's number where one index has them all, in the query.
+    pub(in crate::cli) fn endpoint(&self, chain: &Chain) -> Result<Endpoint, CliError> {
+        let mut url = self.url.expose().to_owned();
+        let mut join = |name: &str, value: &str| {
+            let sign = if url.contains('?') { '&' } else { '?' };
+            url = format!("{url}{sign}{name}={value}");
+        };
+        let host = self.url.host();
+        // Etherscan's and Blockscout's common interfaces (their documentation).
+        let number = chain.chain_id.unwrap_or_default().to_string();
+        match host.as_str() {
+            "api.etherscan.io" if !self.url.expose().contains("chainid=") => {
+                join("chainid", &number);
+            }
+            "api.blockscout.com" if !self.url.expose().contains("chain_id=") => {
+                join("chain_id", &number);
+            }
+            _ => {}
+        }
+        if let Some(key) = &self.key {
+            join("apikey", key.expose());
+        }
+        let wrong = |reason| CliError::plain(format!("explorer of {}: {reason}", chain.slug));
+        let url = SecretUrl::parse(&url).map_err(wrong)?;
+        Ok(Endpoint { rate: self.rate, ..Endpoint::plain(url) })
+    }
+}
+
+/// A node: its address alone, or a table with limits.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(in crate::cli) struct Endpoint {
+    pub(in crate::cli) url: SecretUrl,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) rate: Option<Rate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) concurrency: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) batch: Option<u32>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(in crate::cli) headers: BTreeMap<String, SecretText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EndpointTable {
+    url: SecretUrl,
+    rate: Option<Rate>,
+    concurrency: Option<u32>,
+    batch: Option<u32>,
+    #[serde(default)]
+    headers: BTreeMap<String, SecretText>,
+}
+
+impl Endpoint {
+    pub(in crate::cli) fn plain(url: SecretUrl) -> Self {
+        Self { url, rate: None, concurrency: None, batch: None, headers: BTreeMap::new() }
+    }
+}
+
+impl<'de> Deserialize<'de> for Endpoint {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(EndpointVisitor)
+    }
+}
+
+/// Written by hand, because an untagged enum would not say what is wrong.
+struct EndpointVisitor;
+
+impl<'de> Visitor<'de> for EndpointVisitor {
+    type Value = Endpoint;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an address or a table { url, rate, concurrency, batch, headers }")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Endpoint, E> {
+        SecretUrl::parse(text).map(Endpoint::plain).map_err(E::custom)
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Endpoint, M::Error> {
+        let EndpointTable { url, rate, concurrency, batch, headers } =
+            EndpointTable::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Endpoint { url, rate, concurrency, batch, headers })
+    }
+}
+
+impl ChainLayer {
+    pub(in crate::cli) fn over(self, below: Self) -> Self {
+        Self {
+            enabled: self.enabled.or(below.enabled),
+            family: self.family.or(below.family),
+            chain_id: self.chain_id.or(below.chain_id),
+            native: self.native.or(below.native),
+            wrapped_native: self.wrapped_native.or(below.wrapped_native),
+            multicall: self.multicall.or(below.multicall),
+            finality: self.finality.or(below.finality),
+            rpc: self.rpc.or(below.rpc),
+            portal: self.portal.or(below.portal),
+            discovery: self.discovery.or(below.discovery),
+            explorer: self.explorer.or(below.explorer),
+            place: self.place,
+        }
+    }
+}
+
+/// Checks one chain's table and gives the chain's slug.
+pub(in crate::cli) fn check_chain(
+    name: &str,
+    chain: &ChainLayer,
+    registry: &Registry,
+) -> Result<String, String> {
+    check_endpoints(chain)?;
+    let Some(known) = registry.chain_named(name) else {
+        check_own_chain(name, chain)?;
+        check_discovery(Family::Evm, chain)?;
+        return Ok(name.to_owned());
+    };
+    let told = [
+        ("family", chain.family.is_some()),
+        ("chain_id", chain.chain_id.is_some()),
+        ("native", chain.native.is_some()),
+        ("wrapped_native", chain.wrapped_native.is_some()),
+        ("multicall", chain.multicall.is_some()),
+        ("finality", chain.finality.is_some()),
+    ];
+    if let Some((key, _)) = told.iter().find(|(_, set)| *set) {
+        return Err(format!(
+            "{key} of {} is fixed by the chain table and cannot be set",
+            known.slug
+        ));
+    }
+    if known.family != Family::Evm {
+        let evm_only = [
+            ("explorer", chain.explorer.is_some()),
+            ("portal", chain.portal.is_some() && known.family == Family::Tron),
+            ("discovery", chain.discovery.is_some() && known.family == Family::Solana),
+        ];
+        if let Some((key, _)) = evm_only.iter().find(|(_, set)| *set) {
+            return Err(format!("{key} is for EVM chains, {} is none", known.slug));
+        }
+    }
+    check_discovery(known.family, chain)?;
+    Ok(known.slug.clone())
+}
+
+fn check_discovery(family: Family, chain: &ChainLayer) -> Result<(), String> {
+    let named = chain.discovery.iter().flatten();
+    if named.clone().all(|way| way.is_for(family)) {
+        return Ok(());
+    }
+    Err(match family {
+        Family::Tron => "discovery of Tron names \"lists\", \"events\" or both",
+        Family::Evm | Family::Solana => {
+            "discovery names \"portal\", \"explorer\", \"alchemy\" and \"logs\"; \"lists\" and \
+             \"events\" are Tron's"
+        }
+    }
+    .to_owned())
+}
+
+fn check_endpoints(chain: &ChainLayer) -> Result<(), String> {
+    let Some(endpoints) = &chain.rpc else { return Ok(()) };
+    if endpoints.is_empty() {
+        return Err("rpc is empty: leave it out to use the default endpoints".to_owned());
+    }
+    if endpoints.len() > ENDPOINTS_MAX {
+        return Err(format!("rpc has more than {ENDPOINTS_MAX} endpoints"));
+    }
+    for endpoint in endpoints {
+        if endpoint.concurrency == Some(0) || endpoint.batch == Some(0) {
+            return Err("concurrency and batch of an endpoint are at least 1".to_owned());
+        }
+        for (name, value) in &endpoint.headers {
+            let right = name.parse::<http::HeaderName>().is_ok()
+                && http::HeaderValue::from_str(value.expose()).is_ok();
+            if !right {
+                return Err(format!("{name} is no header, or its value cannot be sent"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Multicall3 stands at this address on most chains (its own list of deployments).
+const MULTICALL: &str = "0xcA11bde05977b3631167028862bE2a173976CA11";
+
+fn check_own_chain(name: &str, chain: &ChainLayer) -> Result<(), String> {
+    let slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if name.is_empty() || !name.chars().all(slug) {
+        return Err(format!("{name} is no chain name: use a-z and 0-9"));
+    }
+    let Some(family) = chain.family else {
+        return Err(format!(
+            "{name} is not in the chain table; an own chain needs family = \"evm\""
+        ));
+    };
+    if family != Family::Evm {
+        return Err("an own chain has family = \"evm\"".to_owned());
+    }
+    own_chain(name, chain).map(drop)
+}
+
+/// A chain that is described by the configuration alone.
+pub(in crate::cli) fn own_chain(name: &str, chain: &ChainLayer) -> Result<OwnChain, String> {
+    let needs = |key: &str| format!("the own chain {name} needs {key}");
+    let address = |key: &str, text: &str| {
+        Address::parse(Family::Evm, text).map_err(|error| format!("{key}: {error}"))
+    };
+    let wrapped_native = chain.wrapped_native.as_deref().ok_or_else(|| needs("wrapped_native"))?;
+    if chain.rpc.is_none() {
+        return Err(needs("rpc"));
+    }
+    Ok(OwnChain {
+        slug: name.to_owned(),
+        chain_id: chain.chain_id.ok_or_else(|| needs("chain_id"))?,
+        native: chain.native.clone().ok_or_else(|| needs("native"))?,
+        wrapped_native: address("wrapped_native", wrapped_native)?,
+        multicall: Some(address("multicall", chain.multicall.as_deref().unwrap_or(MULTICALL))?),
+        finality: chain.finality.unwrap_or_default(),
+    })
+}

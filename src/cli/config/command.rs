@@ -1,0 +1,69 @@
+//! `blotter config`: what all layers come to, with secrets hidden.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::chains::{ChainLayer, Endpoint};
+use super::secret::SecretUrl;
+use crate::cli::config::{Audit, Config, Log, Prices, Server, Storage};
+use crate::cli::engine::history_limits;
+use crate::cli::errors::CliError;
+use crate::cli::serve::api_limits;
+use crate::registry::Registry;
+use crate::rpc::PoolLimits;
+use crate::sources::{EvmLimits, SolanaLimits, TronLimits};
+use crate::store;
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    server: &'a Server,
+    storage: &'a Storage,
+    prices: &'a Prices,
+    audit: &'a Audit,
+    log: &'a Log,
+    chains: BTreeMap<&'a str, ChainLayer>,
+}
+
+pub(in crate::cli) fn run(
+    config: &Config,
+    registry: &Registry,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let mut chains: BTreeMap<&str, ChainLayer> =
+        config.chains.iter().map(|(slug, chain)| (slug.as_str(), chain.clone())).collect();
+    for chain in registry.chains() {
+        let shown = chains.entry(&chain.slug).or_default();
+        shown.enabled = Some(shown.enabled != Some(false));
+        if shown.rpc.is_none() {
+            let urls = chain.rpc.iter().filter_map(|url| SecretUrl::public(url).ok());
+            shown.rpc = Some(urls.map(Endpoint::plain).collect());
+        }
+    }
+    let Config { server, storage, prices, audit, log, .. } = config;
+    let shown = Shown { server, storage, prices, audit, log, chains };
+    let text = toml::to_string(&shown)
+        .map_err(|error| CliError::failed("cannot write the configuration", error))?;
+    let head = match &config.file {
+        Some(path) => format!("# read from {}\n", path.display()),
+        None => "# no file was read\n".to_owned(),
+    };
+    write!(out, "{head}{text}\n{}", built_in_limits(config)).map_err(CliError::Output)
+}
+
+/// The limits that are no settings, each layer's as it stands.
+fn built_in_limits(config: &Config) -> String {
+    let layers = [
+        format!("{:#?}", history_limits(config)),
+        format!("{:#?}", api_limits(config)),
+        format!("{:#?}", PoolLimits::default()),
+        format!("{:#?}", SolanaLimits::default()),
+        format!("{:#?}", EvmLimits::default()),
+        format!("{:#?}", TronLimits::default()),
+        format!("{:#?}", store::LIMITS),
+    ];
+    let lines = layers.iter().flat_map(|layer| layer.lines());
+    let lines: Vec<String> = lines.map(|line| format!("# {line}\n")).collect();
+    format!("# All limits; those that are no settings are built in.\n{}", lines.concat())
+}

@@ -1,0 +1,231 @@
+//! Durations, sizes and rates as they are written in the configuration and on the command line.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+/// A duration: `250ms`, `55s`, `2m`, `24h`, `30d`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cli) struct Wait(pub(in crate::cli) Duration);
+
+/// A number of bytes: `512KiB`, `256MiB`, `1GiB`, or `4096B`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cli) struct Size(pub(in crate::cli) u64);
+
+/// The same, or nothing where the text is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) struct OptionalSize(pub(in crate::cli) Option<Size>);
+
+/// Events in a second, kept in thousandths so that `0.5` is exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cli) struct Rate {
+    pub(in crate::cli) millis: u64,
+}
+
+/// Text that is no value of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected {0}")]
+pub(in crate::cli) struct NotAValue(pub(in crate::cli) &'static str);
+
+const WAIT_UNITS: [(&str, u64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const SIZE_UNITS: [(&str, u64); 4] =
+    [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+const WAIT_EXPECTED: &str = "a duration such as \"250ms\", \"55s\", \"2m\", \"24h\" or \"30d\"";
+const SIZE_EXPECTED: &str = "a size such as \"512KiB\", \"256MiB\" or \"1GiB\"";
+const RATE_EXPECTED: &str = "a number a second above 0, with at most 3 decimals, such as 10 or 0.5";
+
+/// `12` and `ms` of `12ms`, multiplied out.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
+    number.parse::<u64>().ok()?.checked_mul(*factor)
+}
+
+/// The largest unit that divides the value, so that what is printed reads back as it was.
+fn unscaled(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let fits = |(_, factor): &&(&str, u64)| value != 0 && value.is_multiple_of(*factor);
+    match units.iter().find(fits).or(units.last()) {
+        Some((name, factor)) => write!(f, "{}{name}", value / factor),
+        None => write!(f, "{value}"),
+    }
+}
+
+impl FromStr for Wait {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        let millis = scaled(text, &WAIT_UNITS).ok_or(NotAValue(WAIT_EXPECTED))?;
+        Ok(Self(Duration::from_millis(millis)))
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        unscaled(u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX), &WAIT_UNITS, f)
+    }
+}
+
+impl FromStr for Size {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        scaled(text, &SIZE_UNITS).map(Self).ok_or(NotAValue(SIZE_EXPECTED))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        unscaled(self.0, &SIZE_UNITS, f)
+    }
+}
+
+impl FromStr for OptionalSize {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(Some).map(Self) }
+    }
+}
+
+impl fmt::Display for OptionalSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |size| size.fmt(f))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+        let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+        let millis = Some(format!("{whole}{part:0<3}"))
+            .filter(|_| !whole.is_empty() && digits(whole) && digits(part) && part.len() <= 3)
+            .and_then(|joined| joined.parse().ok())
+            .filter(|millis| *millis > 0);
+        Ok(Self { millis: millis.ok_or(NotAValue(RATE_EXPECTED))? })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, part) = (self.millis / 1000, self.millis % 1000);
+        match part {
+            0 => write!(f, "{whole}"),
+            _ => f.write_str(format!("{whole}.{part:03}").trim_end_matches('0')),
+        }
+    }
+}
+
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(from)?;
+                text.parse().map_err(<D::Error as serde::de::Error>::custom)
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+    };
+}
+pub(in crate::cli) use serde_as_text;
+
+serde_as_text!(Wait);
+serde_as_text!(Size);
+serde_as_text!(OptionalSize);
+
+/// A number in the file, text on the command line.
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(RateVisitor)
+    }
+}
+
+struct RateVisitor;
+
+impl Visitor<'_> for RateVisitor {
+    type Value = Rate;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(RATE_EXPECTED)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Rate, E> {
+        number.to_string().parse().map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Rate, E> {
+        // Through the shortest text: what was written, digit by digit, instead of float arithmetic.
+        number.to_string().parse().map_err(|_| E::invalid_value(Unexpected::Float(number), &self))
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match i64::try_from(self.millis / 1000) {
+            Ok(whole) if self.millis.is_multiple_of(1000) => to.serialize_i64(whole),
+            _ => to.serialize_f64(self.to_string().parse().map_err(serde::ser::Error::custom)?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check<T>(text: &str, expected: Option<&T>, printed: &str)
+    where
+        T: FromStr<Err = NotAValue> + fmt::Display + PartialEq + fmt::Debug,
+    {
+        let value = text.parse::<T>().ok();
+        let value = value.as_ref();
+        assert_eq!(value, expected, "{text}");
+        if let Some(value) = value {
+            assert_eq!(value.to_string(), printed);
+        }
+    }
+
+    #[test]
+    fn durations_have_a_unit() {
+        let millis = |n| Wait(Duration::from_millis(n));
+        check("250ms", Some(&millis(250)), "250ms");
+        check("55s", Some(&millis(55_000)), "55s");
+        check("120s", Some(&millis(120_000)), "2m");
+        check("0s", Some(&millis(0)), "0ms");
+        check("30d", Some(&millis(30 * 86_400_000)), "30d");
+        for bad in ["", "55", "s", "5 sec", "-1s", "1.5s", "99999999999999999999d"] {
+            check::<Wait>(bad, None, "");
+        }
+    }
+
+    #[test]
+    fn sizes_have_a_binary_unit() {
+        check("256MiB", Some(&Size(256 << 20)), "256MiB");
+        check("1024KiB", Some(&Size(1 << 20)), "1MiB");
+        check("5B", Some(&Size(5)), "5B");
+        for bad in ["256", "256MB", "MiB", "99999999999GiB"] {
+            check::<Size>(bad, None, "");
+        }
+    }
+
+    #[test]
+    fn rates_are_exact_to_a_thousandth() {
+        check("10", Some(&Rate { millis: 10_000 }), "10");
+        check("0.5", Some(&Rate { millis: 500 }), "0.5");
+        check("2.025", Some(&Rate { millis: 2_025 }), "2.025");
+        for bad in ["0", "-1", ".5", "1.0001", "fast", ""] {
+            check::<Rate>(bad, None, "");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Writes a history in one form, and remembers how far it came, so that a call that was cut can be
+//! gone on with.
+//!
+//! `FILE.resume` next to `FILE.part` holds the subject of the file, how many bytes of it are
+//! complete, and the cursor at their end. Bytes beyond those are cut off.
+
+pub(super) mod parquet;
+mod tax;
+mod thrift;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::cli::args::Format;
+use crate::cli::errors::CliError;
+use crate::cli::output::{Encode, Ending, Plain, State, TradeLine};
+use crate::cli::reading::RowSink;
+use crate::cli::target::Target;
+use parquet::Parquet;
+use tax::{Layout, Tax};
+
+const RESUME_SUFFIX: &str = ".resume";
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+
+/// What is written; a later call goes on only with the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Subject {
+    pub(super) wallet: String,
+    pub(super) chain: String,
+    /// Symbol of the chain's coin.
+    pub(super) native: String,
+    pub(super) format: Format,
+    pub(super) limit: Option<u64>,
+}
+
+/// How far a file came.
+#[derive(Debug, Serialize, Deserialize)]
+struct Checkpoint {
+    subject: Subject,
+    cursor: String,
+    rows: u64,
+    bytes: u64,
+    state: State,
+}
+
+pub(super) struct Export {
+    subject: Subject,
+    target: Target,
+    encoder: Box<dyn Encode>,
+    /// What stands before the rows is written: with the first of them, or with the end.
+    has_begun: bool,
+    rows: u64,
+    cursor: Option<String>,
+    /// The side file, where a file is written.
+    side: Option<PathBuf>,
+    saved_at: Instant,
+}
+
+fn encoder(subject: &Subject, colour: bool) -> Box<dyn Encode> {
+    match subject.format {
+        Format::Table | Format::Ndjson | Format::Json | Format::Csv => {
+            Box::new(Plain::new(subject, colour))
+        }
+        Format::Parquet => Box::new(Parquet::new(subject)),
+        Format::Koinly => Box::new(Tax::new(Layout::Koinly, subject)),
+        Format::Cointracking => Box::new(Tax::new(Layout::Cointracking, subject)),
+    }
+}
+
+fn side_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(RESUME_SUFFIX);
+    PathBuf::from(name)
+}
+
+impl Export {
+    pub(super) fn begin(
+        subject: Subject,
+        target: Target,
+        path: Option<&Path>,
+        colour: bool,
+    ) -> Result<Self, CliError> {
+        let side = path.map(side_path);
+        if let Some(side) = &side {
+            remove(side)?;
+        }
+        let encoder = encoder(&subject, colour);
+        let (has_begun, saved_at) = (false, Instant::now());
+        Ok(Self { subject, target, encoder, has_begun, rows: 0, cursor: None, side, saved_at })
+    }
+
+    fn start(&mut self) -> Result<(), CliError> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.encoder.begin(&mut self.target).map_err(CliError::Output)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on where an earlier call of the same was cut.
+    pub(super) fn resume(
+        subject: Subject,
+        path: &Path,
+        accepts: impl Fn(&str) -> bool,
+    ) -> Result<Self, CliError> {
+        let side = side_path(path);
+        let read = |path: &Path| {
+            fs::read(path).map_err(|source| CliError::File {
+                action: "go on: there is nothing to go on from, begin without --resume; cannot read",
+                path: path.to_owned(),
+                source,
+            })
+        };
+        let saved: Checkpoint = serde_json::from_slice(&read(&side)?).map_err(|error| {
+            CliError::failed(format!("{} cannot be read", side.display()), error)
+        })?;
+        if saved.subject != subject || !accepts(&saved.cursor) {
+            let what = "--resume goes on with the same wallet, chain, format and limit only";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        let mut encoder = encoder(&subject, false);
+        encoder.restore(saved.state, saved.rows);
+        Ok(Self {
+            target: Target::reopen(path, saved.bytes)?,
+            subject,
+            encoder,
+            has_begun: true,
+            rows: saved.rows,
+            cursor: Some(saved.cursor),
+            side: Some(side),
+            saved_at: Instant::now(),
+        })
+    }
+
+    pub(super) fn is_on_terminal(&self) -> bool {
+        self.target.is_terminal()
+    }
+
+    /// Where an earlier call ended.
+    pub(super) fn cursor(&self) -> Option<String> {
+        self.cursor.clone()
+    }
+
+    /// Writes the end and gives the file its name; where rows are missing, keeps it for later.
+    pub(super) fn end(mut self, ending: &Ending, short: Option<CliError>) -> Result<(), CliError> {
+        self.start()?;
+        let Some(short) = short else {
+            self.encoder.end(&mut self.target, ending).map_err(CliError::Output)?;
+            self.target.keep()?;
+            return self.side.as_deref().map_or(Ok(()), remove);
+        };
+        if self.side.is_none() {
+            self.encoder.end(&mut self.target, ending).map_err(CliError::Output)?;
+            self.target.flush().map_err(CliError::Output)?;
+            return Err(short);
+        }
+        if self.rows == 0 {
+            self.abandon();
+            return Err(short);
+        }
+        self.encoder.pause(&mut self.target).map_err(CliError::Output)?;
+        self.save()?;
+        let rows = self.rows;
+        let CliError::Incomplete(reason) = short else { return Err(short) };
+        Err(CliError::Incomplete(format!(
+            "{reason}; {rows} rows are kept, the same call with --resume goes on"
+        )))
+    }
+
+    /// After a failure: what can be gone on with stays, half a file does not.
+    pub(super) fn abandon(self) {
+        let is_kept = self.side.as_deref().is_some_and(|side| side.exists() && self.rows > 0);
+        if !is_kept {
+            self.target.discard();
+        }
+    }
+
+    /// Notes how far the file is whole; the file first, then the note.
+    fn save(&mut self) -> Result<(), CliError> {
+        let (Some(side), Some(cursor), Some(state)) =
+            (&self.side, &self.cursor, self.encoder.state())
+        else {
+            return Ok(());
+        };
+        let bytes = self.target.sync()?;
+        let checkpoint = Checkpoint {
+            subject: self.subject.clone(),
+            cursor: cursor.clone(),
+            rows: self.rows,
+            bytes,
+            state,
+        };
+        let text = serde_json::to_vec(&checkpoint)
+            .map_err(|error| CliError::failed("the side file cannot be written", error))?;
+        let mut fresh = side.as_os_str().to_owned();
+        fresh.push(".new");
+        let fresh = PathBuf::from(fresh);
+        let error = |source| CliError::File { action: "write", path: side.clone(), source };
+        fs::write(&fresh, text).map_err(error)?;
+        fs::rename(&fresh, side).map_err(error)?;
+        self.saved_at = Instant::now();
+        Ok(())
+    }
+}
+
+impl RowSink for Export {
+    fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError> {
+        self.start()?;
+        self.rows += u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        self.encoder.rows(&mut self.target, rows, cursor).map_err(CliError::Output)?;
+        self.cursor = Some(cursor.to_owned());
+        if self.saved_at.elapsed() >= CHECKPOINT_EVERY {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    fn written(&self) -> u64 {
+        self.rows
+    }
+}
+
+fn remove(path: &Path) -> Result<(), CliError> {
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(CliError::File { action: "remove", path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}

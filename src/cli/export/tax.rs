@@ -1,0 +1,324 @@
+//! The layouts that tax programs import: one line a swap, with what was sent and what was received.
+//!
+//! A sell and a buy of one transaction that have the same value, or both none, are one swap; every
+//! other row is a swap against native coin. Fees have columns and stay empty: a row's amounts
+//! contain the fees of venue and route already, and the network's fee is no part of a trade.
+
+use std::io::{self, Write};
+
+use serde_json::value::RawValue;
+
+use crate::cli::export::Subject;
+use crate::cli::output::{Encode, Ending, State, TradeLine, csv_text};
+
+/// Which program's layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// The universal template (support.koinly.io, "How to create a custom CSV file").
+    Koinly,
+    /// The custom import ("CSV import: custom"), with its optional columns up to the transaction.
+    Cointracking,
+}
+
+const KOINLY_HEAD: [&str; 12] = [
+    "Date",
+    "Sent Amount",
+    "Sent Currency",
+    "Received Amount",
+    "Received Currency",
+    "Fee Amount",
+    "Fee Currency",
+    "Net Worth Amount",
+    "Net Worth Currency",
+    "Label",
+    "Description",
+    "TxHash",
+];
+const COINTRACKING_HEAD: [&str; 13] = [
+    "Type",
+    "Buy Amount",
+    "Buy Currency",
+    "Sell Amount",
+    "Sell Currency",
+    "Fee",
+    "Fee Currency",
+    "Exchange",
+    "Trade-Group",
+    "Comment",
+    "Date",
+    "Liquidity pool (optional)",
+    "Tx-ID (optional)",
+];
+
+/// Writes swaps. The rows of a transaction stand together, so only the last one's are held back.
+pub(super) struct Tax {
+    layout: Layout,
+    native: String,
+    held: Vec<TradeLine>,
+}
+
+/// What was given or got.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Part {
+    amount: String,
+    currency: String,
+}
+
+struct Swap<'a> {
+    sent: Part,
+    received: Part,
+    /// The row's comment: which tokens, and what is unknown.
+    comment: String,
+    row: &'a TradeLine,
+}
+
+impl Tax {
+    pub(super) fn new(layout: Layout, subject: &Subject) -> Self {
+        Self { layout, native: subject.native.clone(), held: Vec::new() }
+    }
+
+    fn write_held(&mut self, to: &mut dyn Write) -> io::Result<()> {
+        let rows = std::mem::take(&mut self.held);
+        for swap in self.swaps(&rows) {
+            let line = match self.layout {
+                Layout::Koinly => koinly(&swap),
+                Layout::Cointracking => cointracking(&swap),
+            };
+            writeln!(to, "{line}")?;
+        }
+        Ok(())
+    }
+
+    fn swaps<'a>(&self, rows: &'a [TradeLine]) -> Vec<Swap<'a>> {
+        if let [one, other] = rows
+            && one.side != other.side
+            && text(one.amount_sol.as_deref()) == text(other.amount_sol.as_deref())
+            && one.amount.is_some()
+            && other.amount.is_some()
+        {
+            let (sold, bought) = if one.side == "sell" { (one, other) } else { (other, one) };
+            let comment = format!("{}; {} for {}", sold.dex, sold.token_mint, bought.token_mint);
+            return vec![Swap { sent: part(sold), received: part(bought), comment, row: sold }];
+        }
+        rows.iter().map(|row| self.against_native(row)).collect()
+    }
+
+    fn against_native<'a>(&self, row: &'a TradeLine) -> Swap<'a> {
+        let native = match &row.amount_sol {
+            Some(value) => Part { amount: value.get().to_owned(), currency: self.native.clone() },
+            None => Part::default(),
+        };
+        let mut comment = format!("{}; {}", row.dex, row.token_mint);
+        if row.amount_sol.is_none() {
+            comment.push_str("; a swap whose other side's value is not known");
+        }
+        if row.amount.is_none() {
+            comment.push_str("; the token's amount is not known");
+        }
+        let (sent, received) =
+            if row.side == "sell" { (part(row), native) } else { (native, part(row)) };
+        Swap { sent, received, comment, row }
+    }
+}
+
+fn text(number: Option<&RawValue>) -> Option<&str> {
+    number.map(RawValue::get)
+}
+
+fn part(row: &TradeLine) -> Part {
+    Part {
+        amount: text(row.amount.as_deref()).unwrap_or_default().to_owned(),
+        currency: row.token.clone(),
+    }
+}
+
+/// `2026-11-21T07:05:51+00:00` in parts; times are always written like this.
+fn moment(row: &TradeLine) -> Option<(&str, &str)> {
+    let (date, rest) = row.block_time.split_once('T')?;
+    Some((date, rest.get(..8)?))
+}
+
+/// `YYYY-MM-DD HH:MM:SS UTC`.
+fn koinly(swap: &Swap<'_>) -> String {
+    let date = moment(swap.row).map(|(date, time)| format!("{date} {time} UTC"));
+    let Swap { sent, received, .. } = swap;
+    // Both sides empty cannot be imported; the line stands so that nothing is lost silently.
+    line([
+        &date.unwrap_or_default(),
+        &sent.amount,
+        &sent.currency,
+        &received.amount,
+        &received.currency,
+        "",
+        "",
+        "",
+        "",
+        "",
+        &swap.comment,
+        &swap.row.signature,
+    ])
+}
+
+/// `DD.MM.YYYY HH:MM:SS`.
+fn cointracking(swap: &Swap<'_>) -> String {
+    let date = moment(swap.row).and_then(|(date, time)| {
+        let [year, month, day] = date.split('-').collect::<Vec<_>>().try_into().ok()?;
+        let (year, month, day): (&str, &str, &str) = (year, month, day);
+        Some(format!("{day}.{month}.{year} {time}"))
+    });
+    let Swap { sent, received, .. } = swap;
+    let kind = match (received.amount.is_empty(), sent.amount.is_empty()) {
+        (false, true) => "Deposit",
+        (true, false) => "Withdrawal",
+        (false, false) | (true, true) => "Trade",
+    };
+    line([
+        kind,
+        &received.amount,
+        &received.currency,
+        &sent.amount,
+        &sent.currency,
+        "",
+        "",
+        &swap.row.dex,
+        "",
+        &swap.comment,
+        &date.unwrap_or_default(),
+        "",
+        &swap.row.signature,
+    ])
+}
+
+fn line<const N: usize>(cells: [&str; N]) -> String {
+    cells.map(csv_text).join(",")
+}
+
+impl Encode for Tax {
+    fn begin(&mut self, to: &mut dyn Write) -> io::Result<()> {
+        match self.layout {
+            Layout::Koinly => writeln!(to, "{}", line(KOINLY_HEAD)),
+            Layout::Cointracking => writeln!(to, "{}", line(COINTRACKING_HEAD)),
+        }
+    }
+
+    fn rows(&mut self, to: &mut dyn Write, rows: Vec<TradeLine>, _cursor: &str) -> io::Result<()> {
+        for row in rows {
+            if self.held.first().is_some_and(|held| held.signature != row.signature) {
+                self.write_held(to)?;
+            }
+            self.held.push(row);
+        }
+        to.flush()
+    }
+
+    fn end(&mut self, to: &mut dyn Write, _ending: &Ending) -> io::Result<()> {
+        self.write_held(to)?;
+        to.flush()
+    }
+
+    fn state(&self) -> Option<State> {
+        Some(State { held: self.held.clone(), ..State::default() })
+    }
+
+    fn restore(&mut self, state: State, _rows: u64) {
+        self.held = state.held;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::Format;
+
+    fn row(
+        signature: &str,
+        side: &str,
+        token: &str,
+        amounts: (Option<&str>, Option<&str>),
+    ) -> TradeLine {
+        let number =
+            |text: Option<&str>| text.and_then(|text| RawValue::from_string(text.to_owned()).ok());
+        TradeLine {
+            signature: signature.to_owned(),
+            side: side.to_owned(),
+            token: token.to_owned(),
+            token_mint: format!("{token}Mint"),
+            amount_sol: number(amounts.0),
+            amount: number(amounts.1),
+            dex: "Orca".to_owned(),
+            block_time: "2026-11-21T07:05:51+00:00".to_owned(),
+        }
+    }
+
+    fn written(layout: Layout, batches: Vec<Vec<TradeLine>>) -> Vec<String> {
+        let subject = Subject {
+            wallet: "W".to_owned(),
+            chain: "sol".to_owned(),
+            native: "SOL".to_owned(),
+            format: Format::Koinly,
+            limit: None,
+        };
+        let (mut tax, mut out) = (Tax::new(layout, &subject), Vec::new());
+        tax.begin(&mut out).unwrap();
+        for rows in batches {
+            tax.rows(&mut out, rows, "c").unwrap();
+            // As if each batch were a call of its own.
+            let state = tax.state().unwrap();
+            tax = Tax::new(layout, &subject);
+            tax.restore(state, 0);
+        }
+        let ending = Ending { complete: true, trade_count: 0, first_trade: None, cursor: None };
+        tax.end(&mut out, &ending).unwrap();
+        String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_swap_is_one_line_also_across_batches() {
+        let lines = written(
+            Layout::Koinly,
+            vec![
+                vec![
+                    row("c", "buy", "BONK", (Some("1.5"), Some("100"))),
+                    row("b", "sell", "BONK", (Some("2"), Some("50"))),
+                ],
+                vec![
+                    row("b", "buy", "WIF", (Some("2"), Some("7"))),
+                    row("a", "sell", "BONK", (Some("3"), Some("9"))),
+                ],
+            ],
+        );
+        let date = "2026-11-21 07:05:51 UTC";
+        let expected = [
+            "Date,Sent Amount,Sent Currency,Received Amount,Received Currency,Fee Amount,Fee Currency,\
+             Net Worth Amount,Net Worth Currency,Label,Description,TxHash"
+                .to_owned(),
+            format!("{date},1.5,SOL,100,BONK,,,,,,Orca; BONKMint,c"),
+            format!("{date},50,BONK,7,WIF,,,,,,Orca; BONKMint for WIFMint,b"),
+            format!("{date},9,BONK,3,SOL,,,,,,Orca; BONKMint,a"),
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn rows_at_different_values_are_swaps_of_their_own() {
+        let lines = written(
+            Layout::Cointracking,
+            vec![vec![
+                row("a", "sell", "=X", (Some("1"), Some("5"))),
+                row("a", "buy", "Y", (Some("2"), Some("6"))),
+                row("b", "buy", "Z", (None, Some("7"))),
+            ]],
+        );
+        let date = "21.11.2026 07:05:51";
+        let unknown = "a swap whose other side's value is not known";
+        let expected = [
+            "Type,Buy Amount,Buy Currency,Sell Amount,Sell Currency,Fee,Fee Currency,Exchange,\
+             Trade-Group,Comment,Date,Liquidity pool (optional),Tx-ID (optional)"
+                .to_owned(),
+            format!("Trade,1,SOL,5,'=X,,,Orca,,Orca; =XMint,{date},,a"),
+            format!("Trade,6,Y,2,SOL,,,Orca,,Orca; YMint,{date},,a"),
+            format!("Deposit,7,Z,,,,,Orca,,Orca; ZMint; {unknown},{date},,b"),
+        ];
+        assert_eq!(lines, expected);
+    }
+}

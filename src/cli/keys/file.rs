@@ -1,0 +1,479 @@
+//! `keys.toml` in the data folder: who may ask, with the hash of each key and never the key.
+//!
+//! The file is replaced as a whole, by rename, under a lock file, so that a reader sees the old or
+//! the new list and two writers do not lose each other's change.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::cli::config::units::{Rate, serde_as_text};
+use crate::domain::{KeyId, UnixMillis, UnixSeconds};
+use crate::store::StoreError;
+
+const FILE_NAME: &str = "keys.toml";
+const NEW_NAME: &str = "keys.toml.new";
+const LOCK_NAME: &str = "keys.lock";
+/// Begins every key, so that one is recognised where it leaked.
+const KEY_PREFIX: &str = "blt_";
+const KEY_BYTES: usize = 32;
+/// 48 bits: never drawn twice in practice, and short to type.
+const ID_BYTES: usize = 6;
+/// A file above this is not ours.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+const HEAD: &str =
+    "# API keys of blotter, hashed. Changed by `blotter keys`; a running server follows.\n\n";
+
+/// Why keys cannot be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::cli) enum KeysError {
+    #[error("cannot {action} {}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("{}: {reason}", path.display())]
+    Wrong { path: PathBuf, reason: String },
+    #[error("the system gives no random numbers: {0}")]
+    Random(String),
+    #[error("there is no key {0}; `blotter keys list` shows them")]
+    NoSuchKey(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("other processes keep changing the keys; try again")]
+    Contended,
+}
+
+/// A key's id as people see it: 12 hex digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) struct ShownId(pub(in crate::cli) KeyId);
+
+impl std::fmt::Display for ShownId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:012x}", self.0.0)
+    }
+}
+
+impl std::str::FromStr for ShownId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let expected = "expected a key id of 12 hex digits";
+        let right = text.len() == 2 * ID_BYTES && text.chars().all(|c| c.is_ascii_hexdigit());
+        let id = u64::from_str_radix(text, 16).ok().filter(|id| right && *id != KeyId::LOCAL.0);
+        id.map(|id| Self(KeyId(id))).ok_or(expected)
+    }
+}
+
+serde_as_text!(ShownId);
+
+/// The SHA-256 of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) struct KeyHash(pub(in crate::cli) [u8; 32]);
+
+impl std::fmt::Display for KeyHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl std::str::FromStr for KeyHash {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let mut bytes = [0; 32];
+        let read = hex::decode_to_slice(text, &mut bytes);
+        read.map(|()| Self(bytes)).map_err(|_| "expected 64 hex digits")
+    }
+}
+
+serde_as_text!(KeyHash);
+
+/// A time in the file: RFC 3339.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cli) struct Moment(pub(in crate::cli) UnixSeconds);
+
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::str::FromStr for Moment {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let expected = "expected a time such as \"2027-01-31T00:00:00+00:00\"";
+        let second = text.parse::<jiff::Timestamp>().map_err(|_| expected)?.as_second();
+        u32::try_from(second).map(|s| Self(UnixSeconds(s))).map_err(|_| expected)
+    }
+}
+
+serde_as_text!(Moment);
+
+/// What a key may do; absent is without limit.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+pub(in crate::cli) struct KeyTerms {
+    pub(in crate::cli) name: Option<String>,
+    /// Requests a second.
+    pub(in crate::cli) rate: Option<Rate>,
+    /// Trades in all.
+    pub(in crate::cli) quota: Option<u64>,
+    /// Streams at a time.
+    pub(in crate::cli) streams: Option<u32>,
+    /// Slugs; empty is every chain.
+    pub(in crate::cli) chains: Vec<String>,
+    pub(in crate::cli) expires: Option<Moment>,
+}
+
+/// One key as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::cli) struct KeyEntry {
+    pub(in crate::cli) id: ShownId,
+    pub(in crate::cli) hash: KeyHash,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) name: Option<String>,
+    pub(in crate::cli) created: Moment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) rate: Option<Rate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) quota: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) streams: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::cli) chains: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) expires: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) revoked: Option<Moment>,
+}
+
+impl KeyEntry {
+    pub(in crate::cli) fn state(&self, now: UnixMillis) -> &'static str {
+        if self.revoked.is_some() {
+            "revoked"
+        } else if self.expires.is_some_and(|at| at.0 <= now.seconds()) {
+            "expired"
+        } else {
+            "active"
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default)]
+    key: Vec<KeyEntry>,
+}
+
+/// A key that was just made; the only moment at which its text is known.
+pub(in crate::cli) struct Created {
+    pub(in crate::cli) id: ShownId,
+    pub(in crate::cli) key: String,
+}
+
+/// The keys of one data folder.
+#[derive(Debug, Clone)]
+pub(in crate::cli) struct KeysFile {
+    folder: PathBuf,
+}
+
+impl KeysFile {
+    pub(in crate::cli) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// The file's text, for comparison with an earlier one; empty where there is no file.
+    pub(in crate::cli) fn text(&self) -> Result<String, KeysError> {
+        let path = self.folder.join(FILE_NAME);
+        let error = |source| KeysError::File { action: "read", path: path.clone(), source };
+        match fs::metadata(&path) {
+            Ok(meta) if meta.len() > FILE_BYTES_MAX => {
+                Err(KeysError::Wrong { path, reason: "the file is too large".to_owned() })
+            }
+            Ok(_) => fs::read_to_string(&path).map_err(error),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            Err(e) => Err(error(e)),
+        }
+    }
+
+    pub(in crate::cli) fn parse(&self, text: &str) -> Result<Vec<KeyEntry>, KeysError> {
+        parse(&self.folder.join(FILE_NAME), text)
+    }
+
+    pub(in crate::cli) fn list(&self) -> Result<Vec<KeyEntry>, KeysError> {
+        self.parse(&self.text()?)
+    }
+
+    /// Adds a key, and makes the folder where there is none.
+    pub(in crate::cli) fn create(
+        &self,
+        terms: KeyTerms,
+        now: UnixMillis,
+    ) -> Result<Created, KeysError> {
+        self.change(|keys| add(keys, terms, now))
+    }
+
+    /// Adds a key only where there is none yet.
+    pub(in crate::cli) fn create_first(
+        &self,
+        now: UnixMillis,
+    ) -> Result<Option<Created>, KeysError> {
+        // Without the lock, which has to be written: keys are never taken out of the file.
+        if !self.list()?.is_empty() {
+            make_private(&self.folder.join(FILE_NAME));
+            return Ok(None);
+        }
+        let terms = KeyTerms { name: Some("first".to_owned()), ..KeyTerms::default() };
+        self.change(|keys| if keys.is_empty() { add(keys, terms, now).map(Some) } else { Ok(None) })
+    }
+
+    /// Ends a key; one that was revoked stays as it is.
+    pub(in crate::cli) fn revoke(&self, id: ShownId, now: UnixMillis) -> Result<(), KeysError> {
+        self.change(|keys| revoke(keys, id, now))
+    }
+
+    pub(in crate::cli) fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
+    ) -> Result<T, KeysError> {
+        create_private_folder(&self.folder)
+            .map_err(|source| self.file_error("create", &self.folder, source))?;
+        let lock_path = self.folder.join(LOCK_NAME);
+        let lock = private_file().truncate(false).open(&lock_path);
+        let lock = lock.map_err(|source| self.file_error("open", &lock_path, source))?;
+        lock.lock().map_err(|source| self.file_error("lock", &lock_path, source))?;
+        let before = self.text()?;
+        let path = self.folder.join(FILE_NAME);
+        let (text, result) = edited(&path, &before, change)?;
+        if text != before {
+            self.replace(&path, &text).map_err(|source| self.file_error("write", &path, source))?;
+        }
+        Ok(result)
+    }
+
+    fn replace(&self, path: &Path, text: &str) -> io::Result<()> {
+        let new_path = self.folder.join(NEW_NAME);
+        let mut new = private_file().truncate(true).open(&new_path)?;
+        new.write_all(text.as_bytes())?;
+        new.sync_all()?;
+        fs::rename(&new_path, path)?;
+        // So that the rename outlives a power cut.
+        File::open(&self.folder)?.sync_all()
+    }
+
+    #[expect(clippy::unused_self, reason = "reads better next to the calls that fail")]
+    fn file_error(&self, action: &'static str, path: &Path, source: io::Error) -> KeysError {
+        KeysError::File { action, path: path.to_owned(), source }
+    }
+}
+
+/// The keys of a text; `path` is where it stands.
+pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<KeyEntry>, KeysError> {
+    let wrong = |error: toml::de::Error| KeysError::Wrong {
+        path: path.to_owned(),
+        reason: error.message().to_owned(),
+    };
+    toml::from_str(text).map(|document: Document| document.key).map_err(wrong)
+}
+
+/// The text with a change to its keys.
+pub(in crate::cli) fn edited<T>(
+    path: &Path,
+    before: &str,
+    change: impl FnOnce(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
+) -> Result<(String, T), KeysError> {
+    let mut keys = parse(path, before)?;
+    let outcome = change(&mut keys)?;
+    let text = toml::to_string(&Document { key: keys })
+        .map_err(|error| KeysError::Wrong { path: path.to_owned(), reason: error.to_string() })?;
+    Ok((format!("{HEAD}{text}"), outcome))
+}
+
+pub(in crate::cli) fn revoke(
+    keys: &mut [KeyEntry],
+    id: ShownId,
+    now: UnixMillis,
+) -> Result<(), KeysError> {
+    let key = keys.iter_mut().find(|key| key.id == id);
+    let key = key.ok_or_else(|| KeysError::NoSuchKey(id.to_string()))?;
+    key.revoked.get_or_insert(Moment(now.seconds()));
+    Ok(())
+}
+
+pub(in crate::cli) fn add(
+    keys: &mut Vec<KeyEntry>,
+    terms: KeyTerms,
+    now: UnixMillis,
+) -> Result<Created, KeysError> {
+    let mut secret = [0; KEY_BYTES];
+    let mut id = [0; 8];
+    let random = |error: getrandom::Error| KeysError::Random(error.to_string());
+    getrandom::fill(&mut secret).map_err(random)?;
+    if let Some((_, low)) = id.split_last_chunk_mut::<ID_BYTES>() {
+        getrandom::fill(low).map_err(random)?;
+    }
+    let id = ShownId(KeyId(u64::from_be_bytes(id).max(KeyId::LOCAL.0 + 1)));
+    let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
+    keys.push(KeyEntry {
+        id,
+        hash: hash(&key),
+        name: terms.name,
+        created: Moment(now.seconds()),
+        rate: terms.rate,
+        quota: terms.quota,
+        streams: terms.streams,
+        chains: terms.chains,
+        expires: terms.expires,
+        revoked: None,
+    });
+    Ok(Created { id, key })
+}
+
+/// The form in which a key is kept and looked up.
+pub(in crate::cli) fn hash(key: &str) -> KeyHash {
+    KeyHash(Sha256::digest(key.as_bytes()).into())
+}
+
+/// Makes a folder that only its owner can enter; one that exists stays as it is.
+pub(in crate::cli) fn create_private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(path)
+}
+
+/// Options for a file that only its owner can read.
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options
+}
+
+/// A file that was put back from a copy may be open to others. Where that cannot be changed, the
+/// folder's own mode is left.
+fn make_private(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let is_open = |meta: fs::Metadata| meta.permissions().mode() & 0o077 != 0;
+        let private = || fs::set_permissions(path, fs::Permissions::from_mode(0o600));
+        let changed = fs::metadata(path).and_then(|m| if is_open(m) { private() } else { Ok(()) });
+        if let Err(error) = changed {
+            tracing::warn!(%error, "keys.toml can be read by other users, and cannot be changed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixMillis = UnixMillis(1_790_000_000_000);
+
+    fn folder() -> (tempfile::TempDir, KeysFile) {
+        let temp = tempfile::tempdir().unwrap();
+        let keys = KeysFile::new(&temp.path().join("data"));
+        (temp, keys)
+    }
+
+    #[test]
+    fn a_key_is_shown_once_and_kept_hashed() {
+        let (_temp, keys) = folder();
+        assert_eq!(keys.list().unwrap(), []);
+        let terms = KeyTerms { quota: Some(5), rate: "0.5".parse().ok(), ..KeyTerms::default() };
+        let created = keys.create(terms, NOW).unwrap();
+        assert!(created.key.starts_with("blt_") && created.key.len() == 4 + 43);
+        let listed = keys.list().unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!((listed[0].id, listed[0].hash), (created.id, hash(&created.key)));
+        assert_eq!((listed[0].quota, listed[0].state(NOW)), (Some(5), "active"));
+        assert!(!keys.text().unwrap().contains(&created.key[4..]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_can_read_the_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (_temp, keys) = folder();
+        keys.create(KeyTerms::default(), NOW).unwrap();
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(keys.folder.clone()), 0o700);
+        assert_eq!(mode(keys.folder.join(FILE_NAME)), 0o600);
+    }
+
+    #[test]
+    fn revoked_and_expired_keys_are_told_apart() {
+        let (_temp, keys) = folder();
+        let at = |seconds: u32| Some(Moment(UnixSeconds(seconds)));
+        let first = keys.create(KeyTerms::default(), NOW).unwrap();
+        keys.create(KeyTerms { expires: at(NOW.seconds().0), ..KeyTerms::default() }, NOW).unwrap();
+        keys.create(KeyTerms { expires: at(NOW.seconds().0 + 1), ..KeyTerms::default() }, NOW)
+            .unwrap();
+        keys.revoke(first.id, NOW).unwrap();
+        let states: Vec<_> = keys.list().unwrap().iter().map(|key| key.state(NOW)).collect();
+        assert_eq!(states, ["revoked", "expired", "active"]);
+        let unknown = ShownId(KeyId(7));
+        assert!(matches!(keys.revoke(unknown, NOW), Err(KeysError::NoSuchKey(_))));
+    }
+
+    #[test]
+    fn the_first_key_is_made_only_once() {
+        let (_temp, keys) = folder();
+        assert!(keys.create_first(NOW).unwrap().is_some());
+        assert!(keys.create_first(NOW).unwrap().is_none());
+    }
+
+    #[test]
+    fn writers_do_not_lose_each_others_keys() {
+        let (_temp, keys) = folder();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| keys.create(KeyTerms::default(), NOW).unwrap());
+            }
+        });
+        assert_eq!(keys.list().unwrap().len(), 8);
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_and_left_alone() {
+        let (_temp, keys) = folder();
+        keys.create(KeyTerms::default(), NOW).unwrap();
+        let path = keys.folder.join(FILE_NAME);
+        fs::write(&path, "[[key]]\nid = 5\n").unwrap();
+        assert!(matches!(keys.create(KeyTerms::default(), NOW), Err(KeysError::Wrong { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "[[key]]\nid = 5\n");
+    }
+
+    proptest::proptest! {
+        /// Any file content gives its keys, or an error that shows nothing of a line's value.
+        #[test]
+        fn no_text_makes_a_reader_panic(
+            at in proptest::prelude::any::<proptest::sample::Index>(),
+            odd in proptest::sample::select(vec!["", "\0", "\u{202e}", "= ", "[[", "\"", "-1", "9e999", "[keys]", "\n"]),
+        ) {
+            let (_temp, keys) = folder();
+            keys.create(KeyTerms { quota: Some(5), name: Some("planted-name".into()), ..KeyTerms::default() }, NOW).unwrap();
+            let text = fs::read_to_string(keys.folder.join(FILE_NAME)).unwrap();
+            let at = at.index(text.len());
+            proptest::prop_assume!(text.is_char_boundary(at));
+            let changed = format!("{}{odd}{}", &text[..at], &text[at..]);
+            let _ = keys.parse(&changed);
+            let _ = keys.parse(&text[..at]);
+            let _ = keys.parse(odd);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `blotter keys`.
+
+pub(super) mod audit;
+pub(super) mod file;
+pub(super) mod store;
+pub(super) mod watch;
+
+use std::io::Write;
+
+use serde_json::json;
+
+use crate::api::read_time;
+use crate::cli::args::{CreateArgs, KeysCommand};
+use crate::cli::config::Config;
+use crate::cli::config::units::Wait;
+use crate::cli::errors::CliError;
+use crate::cli::table::{Align, format};
+use crate::domain::{UnixMillis, UnixSeconds};
+use crate::registry::Registry;
+use audit::Audit;
+use file::{KeyTerms, Moment};
+use store::KeyStore;
+
+pub(super) async fn run(
+    command: &KeysCommand,
+    config: &Config,
+    registry: &Registry,
+    now: UnixMillis,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let file = KeyStore::open(config).await?;
+    let audit = Audit::new(&config.storage.path, config.log.audit);
+    match command {
+        KeysCommand::Create(args) => create(args, &file, registry, now, &audit, out).await,
+        KeysCommand::List { json } => list(*json, &file, now, out).await,
+        KeysCommand::Revoke { id, json } => {
+            file.revoke(*id, now).await?;
+            audit.record("key revoked", &json!({ "key": id }));
+            let line = if *json {
+                json!({"id": id, "revoked": true}).to_string()
+            } else {
+                format!("revoked {id}")
+            };
+            writeln!(out, "{line}").map_err(CliError::Output)
+        }
+    }
+}
+
+async fn create(
+    args: &CreateArgs,
+    file: &KeyStore,
+    registry: &Registry,
+    now: UnixMillis,
+    audit: &Audit,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let mut chains = Vec::with_capacity(args.chains.len());
+    for name in &args.chains {
+        let chain =
+            registry.chain_named(name.trim()).ok_or_else(|| unknown_chain(name, registry))?;
+        chains.push(chain.slug.clone());
+    }
+    let expires = args.expires.as_deref().map(|text| expiry(text, now)).transpose()?;
+    let (rate, quota, streams) = (args.rate, args.quota, args.streams);
+    let created = file
+        .create(KeyTerms { name: args.name.clone(), rate, quota, streams, chains, expires }, now)
+        .await?;
+    audit.record("key created", &json!({ "key": created.id, "name": args.name }));
+    let written = if args.json {
+        writeln!(out, "{}", json!({"id": created.id, "key": created.key}))
+    } else {
+        let note = "It is shown only now; what is kept is its hash.";
+        writeln!(out, "id   {}\nkey  {}\n{note}", created.id, created.key)
+    };
+    written.map_err(CliError::Output)
+}
+
+async fn list(
+    as_json: bool,
+    file: &KeyStore,
+    now: UnixMillis,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let keys = file.list().await?;
+    if as_json {
+        let keys: Vec<_> = keys
+            .iter()
+            .map(|key| {
+                json!({
+                    "id": key.id, "name": key.name, "state": key.state(now),
+                    "created": key.created, "expires": key.expires, "revoked": key.revoked,
+                    "rate": key.rate, "quota": key.quota, "streams": key.streams,
+                    "chains": key.chains,
+                })
+            })
+            .collect();
+        return writeln!(out, "{}", json!({ "keys": keys })).map_err(CliError::Output);
+    }
+    let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let rows: Vec<Vec<String>> = keys
+        .iter()
+        .map(|key| {
+            vec![
+                key.id.to_string(),
+                key.state(now).to_owned(),
+                dash(key.name.clone()),
+                key.created.to_string(),
+                dash(key.expires.map(|at| at.to_string())),
+                dash(key.rate.map(|rate| rate.to_string())),
+                dash(key.quota.map(|quota| quota.to_string())),
+                dash(key.streams.map(|streams| streams.to_string())),
+                dash(Some(key.chains.join(",")).filter(|chains| !chains.is_empty())),
+            ]
+        })
+        .collect();
+    let columns = [
+        ("ID", Align::Left),
+        ("STATE", Align::Left),
+        ("NAME", Align::Left),
+        ("CREATED", Align::Left),
+        ("EXPIRES", Align::Left),
+        ("RATE", Align::Right),
+        ("QUOTA", Align::Right),
+        ("STREAMS", Align::Right),
+        ("CHAINS", Align::Left),
+    ];
+    out.write_all(format(&columns, &rows).as_bytes()).map_err(CliError::Output)
+}
+
+/// A time, or a duration from now.
+fn expiry(text: &str, now: UnixMillis) -> Result<Moment, CliError> {
+    let wrong = || {
+        let expected = "expected unix seconds, a date or a time such as 2027-01-31 or \
+                        2027-01-31T00:00:00Z, or a duration such as 30d";
+        CliError::Usage(format!("--expires {text}: {expected}"))
+    };
+    let moment = match text.parse::<Wait>() {
+        Ok(wait) => {
+            let seconds = u64::from(now.seconds().0).checked_add(wait.0.as_secs());
+            let seconds = seconds.and_then(|s| u32::try_from(s).ok()).ok_or_else(wrong)?;
+            Moment(UnixSeconds(seconds))
+        }
+        Err(_) => Moment(read_time(text).ok_or_else(wrong)?),
+    };
+    if moment.0 <= now.seconds() {
+        return Err(CliError::Usage(format!("--expires {text} lies in the past")));
+    }
+    Ok(moment)
+}
+
+/// Names what would have been right.
+pub(super) fn unknown_chain(name: &str, registry: &Registry) -> CliError {
+    let slugs: Vec<&str> = registry.chains().iter().map(|chain| chain.slug.as_str()).collect();
+    CliError::Usage(format!("there is no chain {name}; the chains are {}", slugs.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expiry_is_a_time_or_a_duration() {
+        let now = UnixMillis(1_000_000_000_000);
+        let second = |text| expiry(text, now).ok().map(|moment| moment.0.0);
+        assert_eq!(second("1d"), Some(1_000_086_400));
+        assert_eq!(second("2001-09-09T01:46:41Z"), Some(1_000_000_001));
+        assert_eq!(second("2001-09-09T03:46:41+02:00"), Some(1_000_000_001));
+        assert_eq!(second("1000000001"), Some(1_000_000_001));
+        assert_eq!(second("2001-09-10"), Some(1_000_080_000));
+        for bad in ["2001-09-09T01:46:40Z", "1000000000", "2002", "0s", "tomorrow", "", "99999d"] {
+            assert_eq!(second(bad), None, "{bad}");
+        }
+    }
+}

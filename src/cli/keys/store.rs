@@ -1,0 +1,140 @@
+//! The keys of a store: a file in the data folder, or the same text in the database.
+
+use std::path::Path;
+
+use super::file::{self, Created, KeyEntry, KeyTerms, KeysError, KeysFile, ShownId};
+use crate::cli::config::Config;
+use crate::cli::errors::CliError;
+use crate::cli::storage;
+use crate::domain::UnixMillis;
+use crate::store::{Share, Store};
+
+/// The name of the shared text.
+const DOCUMENT: &str = "keys";
+/// Changes that were overtaken by another process's.
+const TRIES_MAX: u32 = 64;
+
+#[derive(Debug, Clone)]
+pub(in crate::cli) enum KeyStore {
+    File(KeysFile),
+    Shared(Store),
+}
+
+impl KeyStore {
+    /// Of a store that is open already.
+    pub(in crate::cli) fn of(config: &Config, store: &Store) -> Self {
+        if store.is_shared() {
+            Self::Shared(store.clone())
+        } else {
+            Self::File(KeysFile::new(&config.storage.path))
+        }
+    }
+
+    pub(in crate::cli) fn of_folder(folder: &Path) -> Self {
+        Self::File(KeysFile::new(folder))
+    }
+
+    /// Adds the keys that another store lacks: how many there were.
+    pub(in crate::cli) async fn copy_to(&self, other: &Self) -> Result<usize, KeysError> {
+        let keys = self.list().await?;
+        let add = |there: &mut Vec<KeyEntry>| {
+            let known = |key: &KeyEntry, all: &[KeyEntry]| all.iter().any(|one| one.id == key.id);
+            let new: Vec<_> = keys.iter().filter(|key| !known(key, there)).cloned().collect();
+            let count = new.len();
+            there.extend(new);
+            Ok(count)
+        };
+        match other {
+            Self::File(file) => file.change(add),
+            Self::Shared(store) => change(store, add).await,
+        }
+    }
+
+    /// Without the store, where that is a file: another process may have it open.
+    pub(in crate::cli) async fn open(config: &Config) -> Result<Self, CliError> {
+        match storage::shared_url(config)? {
+            Some(_) => Ok(Self::Shared(storage::open(config).await?)),
+            None => Ok(Self::File(KeysFile::new(&config.storage.path))),
+        }
+    }
+
+    /// This process's place among those that are alive on the store.
+    pub(in crate::cli) fn share(&self) -> Share {
+        match self {
+            Self::File(_) => Share::default(),
+            Self::Shared(store) => store.share().map(|share| *share.borrow()).unwrap_or_default(),
+        }
+    }
+
+    pub(in crate::cli) async fn text(&self) -> Result<String, KeysError> {
+        match self {
+            Self::File(file) => file.text(),
+            Self::Shared(store) => Ok(store.document(DOCUMENT).await?),
+        }
+    }
+
+    pub(in crate::cli) fn parse(&self, text: &str) -> Result<Vec<KeyEntry>, KeysError> {
+        match self {
+            Self::File(file) => file.parse(text),
+            Self::Shared(_) => file::parse("keys of the database".as_ref(), text),
+        }
+    }
+
+    pub(in crate::cli) async fn list(&self) -> Result<Vec<KeyEntry>, KeysError> {
+        self.parse(&self.text().await?)
+    }
+
+    pub(in crate::cli) async fn create(
+        &self,
+        terms: KeyTerms,
+        now: UnixMillis,
+    ) -> Result<Created, KeysError> {
+        match self {
+            Self::File(file) => file.create(terms, now),
+            Self::Shared(store) => change(store, |keys| file::add(keys, terms.clone(), now)).await,
+        }
+    }
+
+    /// Adds a key only where there is none yet.
+    pub(in crate::cli) async fn create_first(
+        &self,
+        now: UnixMillis,
+    ) -> Result<Option<Created>, KeysError> {
+        let store = match self {
+            Self::File(file) => return file.create_first(now),
+            Self::Shared(store) => store,
+        };
+        let terms = KeyTerms { name: Some("first".to_owned()), ..KeyTerms::default() };
+        let add_first = |keys: &mut Vec<KeyEntry>| {
+            let first = keys.is_empty().then(|| file::add(keys, terms.clone(), now));
+            first.transpose()
+        };
+        change(store, add_first).await
+    }
+
+    pub(in crate::cli) async fn revoke(
+        &self,
+        id: ShownId,
+        now: UnixMillis,
+    ) -> Result<(), KeysError> {
+        match self {
+            Self::File(file) => file.revoke(id, now),
+            Self::Shared(store) => change(store, |keys| file::revoke(keys, id, now)).await,
+        }
+    }
+}
+
+/// Changes the shared text where no other process did so meanwhile, else begins anew.
+async fn change<T>(
+    store: &Store,
+    change: impl Fn(&mut Vec<KeyEntry>) -> Result<T, KeysError>,
+) -> Result<T, KeysError> {
+    for _ in 0..TRIES_MAX {
+        let before = store.document(DOCUMENT).await?;
+        let (after, outcome) = file::edited("database".as_ref(), &before, &change)?;
+        if before == after || store.put_document(DOCUMENT, &before, &after).await? {
+            return Ok(outcome);
+        }
+    }
+    Err(KeysError::Contended)
+}

@@ -1,0 +1,88 @@
+//! Keeps a running server's keys equal to the keys of its store.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::file::{KeyEntry, KeysError};
+use super::store::KeyStore;
+use crate::api::{KeyInfo, KeyRing, Keys};
+use crate::domain::UnixMillis;
+use crate::history::{Share, Tasks};
+use crate::registry::Registry;
+
+/// A change is in force within two of these.
+const POLL_EVERY: Duration = Duration::from_secs(1);
+
+/// The keys of the file, and the text that they were read from.
+pub(in crate::cli) struct KeysWatch {
+    file: KeyStore,
+    registry: Arc<Registry>,
+    /// With this process's share of what a key may do at a time.
+    known: Mutex<(String, Share)>,
+    pub(in crate::cli) keys: Keys,
+}
+
+impl KeysWatch {
+    /// Reads the keys once; a file that cannot be used is an error only here.
+    pub(in crate::cli) async fn new(
+        file: KeyStore,
+        registry: Arc<Registry>,
+    ) -> Result<Self, KeysError> {
+        let text = file.text().await?;
+        let share = file.share();
+        let keys = Keys::new(ring(&file.parse(&text)?, &registry, share));
+        Ok(Self { file, registry, known: Mutex::new((text, share)), keys })
+    }
+
+    /// Follows the file until the tasks are asked to end.
+    pub(in crate::cli) async fn run(self: Arc<Self>, tasks: Tasks) {
+        loop {
+            tokio::select! {
+                () = tasks.cancelled() => return,
+                () = tokio::time::sleep(POLL_EVERY) => {}
+            }
+            if let Err(error) = self.follow().await {
+                tracing::warn!(%error, "the keys file cannot be used; the keys stay as they were");
+            }
+        }
+    }
+
+    /// Puts the keys in force where they, or the number of processes, have changed.
+    pub(in crate::cli) async fn follow(&self) -> Result<(), KeysError> {
+        // The whole text is compared: times and sizes of files can stay the same over a change.
+        let now = (self.file.text().await?, self.file.share());
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if now != *known {
+            let entries = self.file.parse(&now.0);
+            let share = now.1;
+            *known = now;
+            let (entries, processes) = (entries?, share.processes());
+            tracing::info!(keys = entries.len(), processes, "the keys have changed");
+            self.keys.replace(ring(&entries, &self.registry, share));
+        }
+        Ok(())
+    }
+}
+
+fn ring(entries: &[KeyEntry], registry: &Registry, share: Share) -> KeyRing {
+    entries.iter().map(|entry| (entry.hash.0, info(entry, registry, share))).collect()
+}
+
+/// Each of several processes allows its share of a key's rate and streams; the quota is counted over
+/// all of them.
+fn info(entry: &KeyEntry, registry: &Registry, share: Share) -> KeyInfo {
+    let known = |slug: &String| registry.chain_named(slug).map(|chain| chain.id);
+    // No key can read a chain that the table no longer has, so leaving it out widens nothing.
+    let chains = || entry.chains.iter().filter_map(known).collect();
+    KeyInfo {
+        id: entry.id.0,
+        public_id: entry.id.to_string(),
+        name: entry.name.clone(),
+        rate_millis: entry.rate.map(|rate| (rate.millis / u64::from(share.processes())).max(1)),
+        quota: entry.quota,
+        streams: entry.streams.map(|streams| share.of_places(streams)),
+        chains: (!entry.chains.is_empty()).then(chains),
+        expires: entry.expires.map(|at| UnixMillis(u64::from(at.0.0) * 1000)),
+        revoked: entry.revoked.is_some(),
+    }
+}

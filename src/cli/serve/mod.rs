@@ -1,0 +1,232 @@
+//! `blotter serve`: the API over the configured nodes.
+
+mod access_log;
+mod descriptors;
+pub(super) mod reload;
+pub(super) mod signals;
+pub(super) mod upkeep;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::net::TcpListener;
+
+use crate::api::{Api, ApiLimits, ApiParts, MetricsAccess};
+use crate::cli::admin::{AdminSocket, Operator};
+use crate::cli::clock::SystemClock;
+use crate::cli::config::{Config, Listen};
+use crate::cli::engine::{Engine, random_seed};
+use crate::cli::errors::CliError;
+use crate::cli::keys::audit::Audit;
+use crate::cli::keys::file::Created;
+use crate::cli::keys::watch::KeysWatch;
+use crate::domain::Clock as _;
+use crate::history::Tasks;
+use crate::registry::Registry;
+use crate::rpc::Transport;
+use access_log::AccessFile;
+use descriptors::{fit, raise};
+use reload::{Load, Reload};
+use signals::Hangups;
+
+/// A server that listens, and what is needed to run it to its end.
+pub(super) struct Serving {
+    engine: Engine,
+    api: Api,
+    listener: TcpListener,
+    /// Where the metrics are served apart.
+    metrics: Option<TcpListener>,
+    /// Ready when the server is to stop; watched since before anybody could know its address.
+    stop: BoxFuture<'static, ()>,
+    /// The key that was made because there was none.
+    pub(super) first_key: Option<Created>,
+    pub(super) url: String,
+}
+
+impl Serving {
+    /// Builds everything, then listens: who connects is answered.
+    pub(super) async fn open(
+        config: &Config,
+        registry: Arc<Registry>,
+        transport: &Arc<dyn Transport>,
+        load: Option<Load>,
+    ) -> Result<Self, CliError> {
+        let engine = Engine::open(config, Arc::clone(&registry), transport).await?;
+        let first_key = engine.keys.create_first(SystemClock.now()).await?;
+        let watch = KeysWatch::new(engine.keys.clone(), Arc::clone(&registry)).await?;
+        let watch = Arc::new(watch);
+        let api = Api::new(ApiParts {
+            history: engine.history.clone(),
+            keys: watch.keys.clone(),
+            limits: fit(api_limits(config), raise()),
+            seed: random_seed()?,
+        });
+        let access = access_file(config)?;
+        if let Some(access) = &access {
+            api.log_access(Arc::<AccessFile>::clone(access));
+        }
+        let stop = signals::stop()?.boxed();
+        let metrics = match config.server.metrics_listen.0 {
+            Some(listen) => Some(bind(listen).await?.0),
+            None => None,
+        };
+        let (listener, address) = bind(config.server.listen).await?;
+        let url = format!("http://{address}");
+        engine.tasks.spawn(Arc::clone(&watch).run(engine.tasks.clone()));
+        let operator = Arc::new(Operator {
+            history: engine.history.clone(),
+            folder: config.storage.path.clone(),
+            keys: watch,
+            audit: Audit::new(&config.storage.path, config.log.audit),
+            started: SystemClock.now(),
+            reload: load.map(|load| Reload {
+                load,
+                running: Mutex::new(config.clone()),
+                registry,
+                nodes: engine.nodes.clone(),
+                history: engine.history.clone(),
+                api: api.clone(),
+                access,
+            }),
+            reloaded: Mutex::default(),
+        });
+        offer(&operator, &engine.tasks)?;
+        Ok(Self { engine, api, listener, metrics, stop, first_key, url })
+    }
+
+    pub(super) fn tasks(&self) -> &Tasks {
+        &self.engine.tasks
+    }
+
+    /// Serves until a signal, then lets open answers end within the configured time.
+    pub(super) async fn run(self) -> Result<(), CliError> {
+        let Self { engine, api, listener, metrics, stop, .. } = self;
+        let resumed = engine.history.resume_pending().await;
+        let resumed =
+            resumed.map_err(|error| CliError::failed("earlier loads cannot be resumed", error))?;
+        if resumed > 0 {
+            tracing::info!(wallets = resumed, "earlier background loads go on");
+        }
+        let stopping = async move {
+            stop.await;
+            tracing::info!("stopping; a second signal stops at once");
+        };
+        if let Some(listener) = metrics {
+            let (api, tasks) = (api.clone(), engine.tasks.clone());
+            engine.tasks.spawn(async move {
+                api.serve_metrics(listener, tasks.cancelled()).await;
+            });
+        }
+        let tasks = engine.tasks.clone();
+        let second_signal = async move {
+            tasks.cancelled().await;
+            signals::exit_at_once().await
+        };
+        let served = async move {
+            let drained = api.serve(listener, stopping).await;
+            if drained.cut > 0 {
+                tracing::warn!(connections = drained.cut, "answers were cut to stop in time");
+            }
+            engine.close().await
+        };
+        tokio::select! {
+            result = served => result,
+            result = second_signal => result,
+        }
+    }
+}
+
+/// Reloads at each SIGHUP, and answers at the admin socket. A folder that takes no socket (read-only,
+/// or a path too long for one) is served without.
+#[cfg(unix)]
+fn offer(operator: &Arc<Operator>, tasks: &Tasks) -> Result<(), CliError> {
+    if operator.reload.is_some() {
+        let (mut hangups, stopping) = (Hangups::watch()?, tasks.clone());
+        let operator = Arc::clone(operator);
+        tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stopping.cancelled() => return,
+                    // What came of it is in the log.
+                    () = hangups.next() => drop(operator.reload("SIGHUP")),
+                }
+            }
+        });
+    }
+    match AdminSocket::bind(&operator.folder) {
+        Ok(socket) => drop(tasks.spawn(socket.serve(Arc::clone(operator), tasks.clone()))),
+        Err(error) => {
+            tracing::warn!(%error, "there is no admin socket: `blotter admin` cannot ask this server");
+        }
+    }
+    Ok(())
+}
+
+fn access_file(config: &Config) -> Result<Option<Arc<AccessFile>>, CliError> {
+    let path = &config.log.access;
+    let error = |source| CliError::File { action: "open", path: path.into(), source };
+    Ok(AccessFile::start(path).map_err(error)?.map(Arc::new))
+}
+
+async fn bind(listen: Listen) -> Result<(TcpListener, SocketAddr), CliError> {
+    let cannot = |error| CliError::failed(format!("cannot listen on {listen}"), error);
+    let listener = TcpListener::bind(listen.0).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    Ok((listener, address))
+}
+
+pub(super) fn api_limits(config: &Config) -> ApiLimits {
+    let server = &config.server;
+    ApiLimits {
+        stream_window: server.stream_window.0,
+        page_wait: server.page_wait.0,
+        heartbeat: server.heartbeat.0,
+        connections_max: server.connections,
+        connections_per_address_max: server.connections_per_address,
+        // The other half is for those who ask for pages.
+        streams_max: usize::try_from(server.connections / 2).unwrap_or(usize::MAX),
+        drain_wait_max: server.shutdown_wait.0,
+        estimates: server.estimates.are_on(server.listen),
+        trusted_proxies: server.trusted_proxies.clone(),
+        allowed_hosts: server.allowed_hosts.clone(),
+        metrics: match (server.metrics_listen.0, server.metrics_key) {
+            (Some(_), _) => MetricsAccess::Apart,
+            (None, true) => MetricsAccess::Key,
+            (None, false) => MetricsAccess::Open,
+        },
+        log_paths: config.log.paths,
+        ..ApiLimits::default()
+    }
+}
+
+pub(super) async fn run(
+    config: &Config,
+    registry: Arc<Registry>,
+    transport: &Arc<dyn Transport>,
+    load: Load,
+) -> Result<(), CliError> {
+    let serving = Serving::open(config, registry, transport, Some(load)).await?;
+    if let Some(created) = &serving.first_key {
+        tell(&format!(
+            "There was no API key yet, so one was made (id {}). It is shown only now:\n{}",
+            created.id, created.key
+        ));
+    }
+    announce(&serving.url)?;
+    serving.run().await
+}
+
+/// The one line on stdout: programs that started the server read the address from it.
+pub(super) fn announce(url: &str) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "listening on {url}").and_then(|()| out.flush()).map_err(CliError::Output)
+}
+
+/// Says something to the people in front of it.
+pub(super) fn tell(text: &str) {
+    // If stderr is closed, nothing more can be reported.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

@@ -1,0 +1,120 @@
+//! `blotter backup`, `compact` and `forget`: for a data folder that no server has open.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use crate::cli::args::{BackupArgs, ForgetArgs};
+use crate::cli::config::Config;
+use crate::cli::engine::random_seed;
+use crate::cli::errors::CliError;
+use crate::cli::reading::{Context, parse_address};
+use crate::cli::storage;
+use crate::domain::Wallet;
+use crate::store::{FILE_NAME, StoreError, StoreOptions, upkeep};
+
+const KEYS_FILE: &str = "keys.toml";
+
+fn options(config: &Config) -> StoreOptions {
+    let cache_bytes = usize::try_from(config.storage.cache.0).unwrap_or(usize::MAX);
+    StoreOptions { cache_bytes }
+}
+
+/// What takes the place of a backup, and of a compaction, where the store is a database.
+pub(in crate::cli) const BACKUP_OF_DATABASE: &str = "the store is a database, which its own tools copy: pg_dump for the \
+     schema `blotter`, pg_basebackup for the whole server";
+pub(in crate::cli) const COMPACTION_OF_DATABASE: &str = "the store is a database, which gives space back by itself: \
+     autovacuum keeps it for new rows, VACUUM FULL or pg_repack return it to the disk";
+
+/// A database is kept by its own tools.
+fn refuse_shared(config: &Config, instead: &str) -> Result<(), CliError> {
+    match storage::shared_url(config)? {
+        Some(_) => Err(CliError::plain(instead.to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// What to do next stands in the text.
+fn failed(folder: &Path, error: StoreError) -> CliError {
+    let is_missing = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
+    let what = if let StoreError::Locked { .. } = &error {
+        "a server has the data folder open: `blotter admin` asks it to do the same".to_owned()
+    } else if let StoreError::Io(source) = &error
+        && is_missing(source)
+    {
+        format!("there is no store in {}; name the folder with --data-dir", folder.display())
+    } else {
+        "the store cannot be used".to_owned()
+    };
+    CliError::failed(what, error)
+}
+
+/// A copy that is there already is never overwritten.
+fn existing(to: &Path, error: &StoreError) -> Option<CliError> {
+    let StoreError::Io(source) = error else { return None };
+    let file = to.join(FILE_NAME);
+    (source.kind() == std::io::ErrorKind::AlreadyExists)
+        .then(|| CliError::plain(format!("{} exists already: name another folder", file.display())))
+}
+
+pub(in crate::cli) fn backup(
+    args: &BackupArgs,
+    config: &Config,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    refuse_shared(config, BACKUP_OF_DATABASE)?;
+    let folder = &config.storage.path;
+    let bytes = upkeep::copy(folder, &args.path, options(config))
+        .map_err(|error| existing(&args.path, &error).unwrap_or_else(|| failed(folder, error)))?;
+    copy_keys(folder, &args.path)?;
+    let path = args.path.display();
+    writeln!(out, "copied {bytes} bytes to {path}; `--data-dir {path}` opens it")
+        .map_err(CliError::Output)
+}
+
+/// Copies the keys file into a backup.
+pub(in crate::cli) fn copy_keys(folder: &Path, to: &Path) -> Result<(), CliError> {
+    let keys = folder.join(KEYS_FILE);
+    let error = |source| CliError::File { action: "copy", path: keys.clone(), source };
+    if keys.exists() {
+        // Its owner alone may read it, and a copy keeps that.
+        fs::copy(&keys, to.join(KEYS_FILE)).map_err(error)?;
+    }
+    Ok(())
+}
+
+pub(in crate::cli) fn compact(config: &Config, out: &mut dyn Write) -> Result<(), CliError> {
+    refuse_shared(config, COMPACTION_OF_DATABASE)?;
+    let folder = &config.storage.path;
+    let (before, after) =
+        upkeep::compact(folder, options(config)).map_err(|error| failed(folder, error))?;
+    writeln!(out, "{before} bytes before, {after} after").map_err(CliError::Output)
+}
+
+pub(in crate::cli) async fn forget(
+    args: &ForgetArgs,
+    context: &Context<'_>,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let chain = context.chain(&args.chain)?;
+    let address = parse_address(chain, &args.address)?;
+    let wallet = Wallet { chain: chain.id, address };
+    let folder = &context.config.storage.path;
+    let mut seed = [0; 4];
+    for word in &mut seed {
+        *word = random_seed()?;
+    }
+    let rows = if storage::shared_url(context.config)?.is_some() {
+        let store = storage::open(context.config).await?;
+        let forgotten = store.forget(wallet, seed).await;
+        forgotten.map_err(|error| CliError::failed("the store cannot be used", error))?
+    } else {
+        upkeep::forget(folder, options(context.config), &wallet, seed)
+            .map_err(|error| failed(folder, error))?
+    };
+    let text = match rows {
+        Some(rows) => format!("forgot {address} on {} with {rows} rows", chain.slug),
+        None => format!("nothing is stored of {address} on {}", chain.slug),
+    };
+    writeln!(out, "{text}").map_err(CliError::Output)
+}

@@ -1,0 +1,110 @@
+//! The same wallet by another node: rows that differ.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tokio::runtime::Runtime;
+
+use super::rows::{self, Fact, Name, Rows};
+use crate::cli::args::VerifyArgs;
+use crate::cli::config::Config;
+use crate::cli::config::chains::{ChainLayer, Endpoint};
+use crate::cli::config::secret::SecretUrl;
+use crate::cli::demo::Scratch;
+use crate::cli::errors::CliError;
+use crate::cli::http_get::require_private;
+use crate::cli::reading::{Context, Reading};
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Difference {
+    pub(super) signature: String,
+    pub(super) side: String,
+    pub(super) token_mint: String,
+    /// `only here`, `only there`, or the fields that differ.
+    pub(super) what: String,
+}
+
+/// The address of the other node.
+pub(super) fn node(url: &str, args: &VerifyArgs) -> Result<SecretUrl, CliError> {
+    let node =
+        SecretUrl::parse(url).map_err(|reason| CliError::Usage(format!("--against: {reason}")))?;
+    require_private("--against", &node, args.wallet.source.insecure)?;
+    Ok(node)
+}
+
+/// Reads the wallet once more from another node alone, into a folder that goes again.
+pub(super) fn against(
+    node: SecretUrl,
+    args: &VerifyArgs,
+    context: &Context<'_>,
+    runtime: &Runtime,
+    rows: &Rows,
+) -> Result<Vec<Difference>, CliError> {
+    let chain = context.chain(&args.wallet.source.chain)?;
+    let scratch = Scratch::new()?;
+    let mut config = Config::clone(context.config);
+    scratch.path().clone_into(&mut config.storage.path);
+    let layer = ChainLayer { rpc: Some(vec![Endpoint::plain(node)]), ..ChainLayer::default() };
+    config.chains.insert(chain.slug.clone(), layer);
+    let context = Context { config: &config, ..*context };
+    let mut wallet = args.wallet.clone();
+    wallet.source.url = None;
+    let reading = Reading::of_nodes(&context, &wallet)?;
+    let mut others = rows::read(&reading, &context, runtime, true)?;
+    if let Some(short) = others.short.take() {
+        return Err(short);
+    }
+    let (here, there) = (rows.facts.as_ref(), others.facts.as_ref());
+    Ok(here.zip(there).map(|(here, there)| compare(here, there)).unwrap_or_default())
+}
+
+fn compare(here: &BTreeMap<Name, Fact>, there: &BTreeMap<Name, Fact>) -> Vec<Difference> {
+    let difference = |name: &Name, what: &str| Difference {
+        signature: name.0.clone(),
+        side: name.1.clone(),
+        token_mint: name.2.clone(),
+        what: what.to_owned(),
+    };
+    let mut found = Vec::new();
+    for (name, fact) in here {
+        let Some(other) = there.get(name) else {
+            found.push(difference(name, "only here"));
+            continue;
+        };
+        let fields = ["amount", "amountSol", "dex", "blockTime"];
+        let differing: Vec<String> = fields
+            .iter()
+            .zip(fact.iter().zip(other))
+            .filter(|(_, (one, other))| one != other)
+            .map(|(field, (one, other))| format!("{field}: {one} here, {other} there"))
+            .collect();
+        if !differing.is_empty() {
+            found.push(difference(name, &differing.join("; ")));
+        }
+    }
+    let missing = there.keys().filter(|name| !here.contains_key(*name));
+    found.extend(missing.map(|name| difference(name, "only there")));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fact(amount: &str) -> Fact {
+        [amount, "1", "Orca", "t"].map(str::to_owned)
+    }
+
+    #[test]
+    fn every_difference_is_found() {
+        let name = |text: &str| (text.to_owned(), "buy".to_owned(), "M".to_owned());
+        let here = BTreeMap::from([(name("a"), fact("1")), (name("b"), fact("2"))]);
+        let there = BTreeMap::from([(name("b"), fact("3")), (name("c"), fact("4"))]);
+        let found: Vec<(String, String)> =
+            compare(&here, &there).into_iter().map(|d| (d.signature, d.what)).collect();
+        let expected = [("a", "only here"), ("b", "amount: 2 here, 3 there"), ("c", "only there")];
+        assert_eq!(found, expected.map(|(one, other)| (one.to_owned(), other.to_owned())));
+        assert!(compare(&here, &here).is_empty());
+    }
+}

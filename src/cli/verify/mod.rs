@@ -1,0 +1,125 @@
+//! `blotter verify`: compares a wallet's trades and transfers with the balances that the node
+//! reports, and with the rows that another node gives for the same wallet.
+//!
+//! Trades are the rows as they are stored or served; transfers come from the transactions, read
+//! anew. So a row that is missing, and a transaction that is, both stay as a residue.
+
+mod against;
+mod moves;
+mod report;
+mod rows;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use tokio::runtime::Runtime;
+
+use crate::cli::args::VerifyArgs;
+use crate::cli::coverage_note::CoverageNote;
+use crate::cli::errors::CliError;
+use crate::cli::reading::{Context, Reading};
+use crate::cli::serve;
+use crate::domain::{Address, Family};
+use crate::history::Repaired;
+use against::{against, node};
+use moves::Asking;
+use report::{Report, TokenReport, note};
+use rows::Rows;
+
+pub(super) fn run(
+    args: &VerifyArgs,
+    context: &Context<'_>,
+    runtime: &Runtime,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let reading = Reading::new(context, &args.wallet, None)?;
+    if args.repair {
+        let repaired = runtime.block_on(repair(&reading, context))?;
+        serve::tell(&repaired);
+    }
+    let other = args.against.as_deref().map(|url| node(url, args)).transpose()?;
+    let rows = rows::read(&reading, context, runtime, args.against.is_some())?;
+    let (transactions, tokens) = runtime.block_on(checked(&reading, context, &rows))?;
+    let differences = match other {
+        Some(node) => Some(against(node, args, context, runtime, &rows)?),
+        None => None,
+    };
+    let doubts = rows.coverage.iter().flat_map(CoverageNote::doubts);
+    let report = Report {
+        wallet: reading.wallet.address.to_string(),
+        chain: reading.chain.slug.clone(),
+        trades: rows.count,
+        transactions,
+        tokens,
+        complete: rows.coverage.as_ref().map(CoverageNote::is_complete),
+        doubts: doubts.map(str::to_owned).collect(),
+        note: note(reading.chain.family),
+        differences,
+    };
+    let text = if args.json {
+        serde_json::to_string_pretty(&report)
+            .map(|text| text + "\n")
+            .map_err(|error| CliError::failed("the result cannot be written", error))?
+    } else {
+        report.table(args.all)
+    };
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)?;
+    let open = rows.coverage.iter().filter(|note| !note.is_complete() && !args.json);
+    open.flat_map(CoverageNote::lines).for_each(|line| serve::tell(&line));
+    match report.differences.as_ref().map_or(0, Vec::len) {
+        0 => rows.short.map_or(Ok(()), Err),
+        count => Err(CliError::plain(format!("the other node returns {count} rows otherwise"))),
+    }
+}
+
+/// Reads all finished heights again.
+async fn repair(reading: &Reading<'_>, context: &Context<'_>) -> Result<String, CliError> {
+    if reading.is_remote() {
+        return Err(CliError::Usage(
+            "--repair works on the data folder: leave out --url and BLOTTER_URL".to_owned(),
+        ));
+    }
+    let engine = context.engine().await?;
+    let repaired = engine.history.repair(reading.wallet).await;
+    engine.close().await?;
+    let Repaired { heights, missing, unseen } = repaired
+        .map_err(|error| CliError::failed("the finished heights cannot be read again", error))?;
+    Ok(format!(
+        "read {heights} heights again: {missing} missing transactions stored, {unseen} stored \
+         transactions were not seen again"
+    ))
+}
+
+/// Every token that was traded or moved, those with a residue first.
+async fn checked(
+    reading: &Reading<'_>,
+    context: &Context<'_>,
+    rows: &Rows,
+) -> Result<(u64, Vec<TokenReport>), CliError> {
+    let asking = Asking::new(reading, context)?;
+    let reread = asking.transactions().await?;
+    let mut by_rows = BTreeMap::new();
+    for (mint, sums) in &rows.tokens {
+        by_rows.insert(mint_of(reading.chain.family, mint)?, sums);
+    }
+    let mut mints: Vec<Address> = by_rows.keys().chain(reread.tokens.keys()).copied().collect();
+    mints.sort_unstable();
+    mints.dedup();
+    let held = asking.held(&mints).await?;
+    let report = |mint: &Address| {
+        let moved = reread.tokens.get(mint).copied().unwrap_or_default();
+        Some(TokenReport::new(*mint, by_rows.get(mint).copied(), &moved, held.get(mint)?))
+    };
+    let mut tokens: Vec<TokenReport> = mints.iter().filter_map(report).collect();
+    tokens.sort_by_key(TokenReport::rank);
+    Ok((reread.transactions, tokens))
+}
+
+/// As rows name it.
+fn mint_of(family: Family, mint: &str) -> Result<Address, CliError> {
+    match mint.parse().ok().filter(|number| Address::is_tron_asset(*number)) {
+        Some(number) => Ok(Address::tron_asset(number)),
+        None => Address::parse(family, mint)
+            .map_err(|error| CliError::failed("a mint cannot be read", error)),
+    }
+}

@@ -1,0 +1,103 @@
+//! What `blotter verify` asks the nodes: the wallet's transactions anew, and what it holds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::cli::errors::CliError;
+use crate::cli::progress::Progress;
+use crate::cli::reading::{Context, Reading};
+use crate::cli::serve::signals;
+use crate::cli::sources::{Nodes, sources};
+use crate::domain::{Address, Units};
+use crate::history::{Moved, Moves};
+use crate::rpc::{Lane, Priority, UpstreamError};
+use crate::sources::{Source, TokenMeta};
+
+/// Tokens asked for at once.
+const TOKENS_AT_ONCE: usize = 500;
+
+/// The nodes of one wallet's chain.
+pub(super) struct Asking<'a> {
+    reading: &'a Reading<'a>,
+    context: &'a Context<'a>,
+    source: Source,
+    lane: Lane,
+}
+
+/// What the transactions moved, by token.
+pub(super) struct Reread {
+    pub(super) transactions: u64,
+    pub(super) tokens: BTreeMap<Address, Moved>,
+}
+
+/// What the nodes report of a token.
+pub(super) struct Held {
+    pub(super) meta: Option<TokenMeta>,
+    /// `None` where they do not report it.
+    pub(super) balance: Option<Units>,
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn new(
+        reading: &'a Reading<'a>,
+        context: &'a Context<'a>,
+    ) -> Result<Self, CliError> {
+        let nodes = Nodes::alone(context.transport);
+        let mut all = sources(context.config, context.registry, &nodes)?;
+        let source = all.remove(&reading.wallet.chain).ok_or_else(|| {
+            CliError::Usage(format!("{} is switched off in the configuration", reading.chain.slug))
+        })?;
+        let lane = Lane::new(0, Arc::new(Priority::interactive()));
+        Ok(Self { reading, context, source, lane })
+    }
+
+    /// Reads all transactions, a chunk at a time: only sums are kept.
+    pub(super) async fn transactions(&self) -> Result<Reread, CliError> {
+        let registry = Arc::clone(self.context.registry);
+        let (source, lane) = (self.source.clone(), self.lane.clone());
+        let mut moves = Moves::new(source, registry, self.reading.wallet, lane);
+        let progress = Progress::start(self.context.quiet);
+        let stop = signals::stop()?;
+        tokio::pin!(stop);
+        loop {
+            let more = tokio::select! {
+                more = moves.next() => more.map_err(unreadable)?,
+                () = &mut stop => return Err(CliError::plain("stopped before all was read")),
+            };
+            if !more {
+                break;
+            }
+            let oldest = moves.oldest().map(|time| time.to_string());
+            progress.reread(moves.transactions(), oldest.as_deref().unwrap_or("…"));
+        }
+        Ok(Reread { transactions: moves.transactions(), tokens: moves.into_tokens() })
+    }
+
+    /// What the wallet holds of each token now.
+    pub(super) async fn held(
+        &self,
+        mints: &[Address],
+    ) -> Result<BTreeMap<Address, Held>, CliError> {
+        let mut all = BTreeMap::new();
+        for group in mints.chunks(TOKENS_AT_ONCE) {
+            let wallet = self.reading.wallet.address;
+            let told = self.source.balances(wallet, group, &self.lane).await;
+            let balances = told.map_err(untellable)?;
+            let metas = self.source.tokens(group, &self.lane).await.map_err(untellable)?;
+            let mut metas: BTreeMap<Address, TokenMeta> =
+                metas.into_iter().map(|meta| (meta.mint, meta)).collect();
+            for (mint, balance) in group.iter().zip(balances) {
+                all.insert(*mint, Held { meta: metas.remove(mint), balance });
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn unreadable(error: UpstreamError) -> CliError {
+    CliError::failed("the wallet's transactions cannot be read anew", error)
+}
+
+fn untellable(error: UpstreamError) -> CliError {
+    CliError::failed("the node does not report what the wallet holds", error)
+}

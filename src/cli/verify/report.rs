@@ -1,0 +1,318 @@
+//! What `blotter verify` found, as a table or as JSON.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::against::Difference;
+use super::moves::Held;
+use super::rows::RowSums;
+use crate::cli::output::{printable, symbol_shown};
+use crate::cli::table::{self, Align};
+use crate::domain::{Address, Family, Token, Units};
+use crate::history::{Moved, Sum};
+use crate::pnl::Signed;
+
+/// Differences that are written out.
+const SHOWN_MAX: usize = 20;
+
+type Number = Option<Box<RawValue>>;
+
+#[derive(Serialize)]
+pub(super) struct Report {
+    pub(super) wallet: String,
+    pub(super) chain: String,
+    pub(super) trades: u64,
+    /// Read anew for the transfers.
+    pub(super) transactions: u64,
+    pub(super) tokens: Vec<TokenReport>,
+    /// Every height is read and proved; null where that is not known.
+    pub(super) complete: Option<bool>,
+    /// What the reads of some heights did not establish, as `coverage` names it.
+    pub(super) doubts: Vec<String>,
+    /// What of this chain's transfers is not read; null where all are.
+    pub(super) note: Option<&'static str>,
+    /// Null where no second node was asked.
+    pub(super) differences: Option<Vec<Difference>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TokenReport {
+    token: String,
+    token_mint: String,
+    bought: Number,
+    sold: Number,
+    transfers_in: Number,
+    transfers_out: Number,
+    /// Bought less sold, and came less went by transfers.
+    expected: Number,
+    /// The wallet's balance as the node reports it; null where it does not.
+    balance: Number,
+    /// Balance less expected; null where one of them is not known.
+    residue: Number,
+    /// Rows whose amount is unknown.
+    without_amount: u64,
+    /// Whether the transactions, decoded anew, give the same sums as the rows.
+    rows_agree: bool,
+    verdict: &'static str,
+    #[serde(skip)]
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Residue,
+    Differs,
+    Unknown,
+    Settled,
+}
+
+/// Transfers that a family's readers leave out, because they can be no trade.
+pub(super) fn note(family: Family) -> Option<&'static str> {
+    match family {
+        Family::Solana => None,
+        Family::Evm => Some(
+            "Tokens that strangers only sent to the wallet, in transactions of their own, are not all read on this chain: they show as residue.",
+        ),
+        Family::Tron => Some(
+            "Plain transfers of tokens, to the wallet and from it, are not all read on this chain: they show as residue.",
+        ),
+    }
+}
+
+impl TokenReport {
+    pub(super) fn new(mint: Address, rows: Option<&RowSums>, moved: &Moved, held: &Held) -> Self {
+        let decimals = held.meta.as_ref().and_then(|meta| meta.decimals);
+        let none = RowSums::default();
+        let rows = rows.unwrap_or(&none);
+        let of_rows = |sum: fn(&RowSums, u8) -> Option<Units>| sum(rows, decimals?);
+        let (bought, sold) = (of_rows(RowSums::bought), of_rows(RowSums::sold));
+        let gained = bought.and_then(|units| Sum::of(units).plus(moved.came).units());
+        let lost = sold.and_then(|units| Sum::of(units).plus(moved.went).units());
+        let sides = gained.zip(lost);
+        let has_amounts = rows.untold == 0;
+        let residue =
+            held.balance.zip(sides).filter(|_| has_amounts).and_then(|(balance, sides)| {
+                Some(Signed::difference(balance.checked_add(sides.1)?, sides.0))
+            });
+        let rows_agree = (bought, sold) == (moved.bought.units(), moved.sold.units());
+        let state = match residue {
+            None => State::Unknown,
+            Some(residue) if residue != Signed::ZERO => State::Residue,
+            Some(_) if !rows_agree => State::Differs,
+            Some(_) => State::Settled,
+        };
+        let number =
+            |units: Option<Units>| signed(Some(Signed::difference(units?, Units::ZERO)), decimals);
+        let expected = sides.map(|(gained, lost)| Signed::difference(gained, lost));
+        Self {
+            token: symbol(mint, rows, held),
+            token_mint: mint_text(mint),
+            bought: number(bought),
+            sold: number(sold),
+            transfers_in: number(moved.came.units()),
+            transfers_out: number(moved.went.units()),
+            expected: signed(expected.filter(|_| has_amounts), decimals),
+            balance: number(held.balance),
+            residue: signed(residue, decimals),
+            without_amount: rows.untold,
+            rows_agree,
+            verdict: verdict(state, rows_agree, has_amounts, residue),
+            state,
+        }
+    }
+
+    /// Those that need a look first.
+    pub(super) fn rank(&self) -> impl Ord + use<> {
+        (self.state, self.token_mint.clone())
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let number = |number: &Number| {
+            number.as_ref().map_or_else(|| "?".to_owned(), |number| number.get().to_owned())
+        };
+        vec![
+            printable(&self.token),
+            number(&self.bought),
+            number(&self.sold),
+            number(&self.transfers_in),
+            number(&self.transfers_out),
+            number(&self.expected),
+            number(&self.balance),
+            number(&self.residue),
+            self.verdict.to_owned(),
+            printable(&self.token_mint),
+        ]
+    }
+}
+
+fn verdict(
+    state: State,
+    rows_agree: bool,
+    has_amounts: bool,
+    residue: Option<Signed>,
+) -> &'static str {
+    match state {
+        State::Settled => "agrees",
+        State::Differs => "agrees, but the rows are not what the transactions give now",
+        State::Unknown if !has_amounts => "rows without an amount: nothing can be said",
+        State::Unknown => "the node reports neither the balance nor the decimals",
+        State::Residue if !rows_agree => "the rows are not what the transactions give now",
+        State::Residue if residue.is_some_and(|residue| residue.is_positive()) => "more is held",
+        State::Residue => "less is held",
+    }
+}
+
+fn signed(sum: Option<Signed>, decimals: Option<u8>) -> Number {
+    let (sum, decimals) = sum.zip(decimals)?;
+    RawValue::from_string(sum.decimal(decimals).to_string()).ok()
+}
+
+fn mint_text(mint: Address) -> String {
+    mint.as_tron_asset().map_or_else(|| mint.to_string(), |number| number.to_string())
+}
+
+/// As the rows have it, else as the chain has it.
+fn symbol(mint: Address, rows: &RowSums, held: &Held) -> String {
+    if !rows.symbol.is_empty() {
+        return rows.symbol.clone();
+    }
+    let symbol = held.meta.as_ref().and_then(|meta| meta.symbol.clone());
+    symbol_shown(&Token::new(mint, symbol, None))
+}
+
+impl Report {
+    /// `all`: the tokens without a residue too.
+    pub(super) fn table(&self, all: bool) -> String {
+        let shown = |token: &&TokenReport| all || token.state != State::Settled;
+        let rows: Vec<Vec<String>> =
+            self.tokens.iter().filter(shown).map(TokenReport::cells).collect();
+        let (left, right) = (Align::Left, Align::Right);
+        let columns = [
+            ("TOKEN", left),
+            ("BOUGHT", right),
+            ("SOLD", right),
+            ("IN", right),
+            ("OUT", right),
+            ("EXPECTED", right),
+            ("BALANCE", right),
+            ("RESIDUE", right),
+            ("", left),
+            ("MINT", left),
+        ];
+        let mut text = String::new();
+        if !rows.is_empty() {
+            text = table::format(&columns, &rows) + "\n";
+        }
+        self.sum_up(&mut text, all);
+        self.tell_differences(&mut text);
+        text
+    }
+
+    fn sum_up(&self, text: &mut String, all: bool) {
+        let count = |state| self.tokens.iter().filter(|token| token.state == state).count();
+        let settled = count(State::Settled);
+        let left_out = if all || settled == 0 { "" } else { " (not shown; --all shows them)" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{} trades and {} transactions in {} tokens: {settled} agree with what is held{left_out}.",
+            self.trades,
+            self.transactions,
+            self.tokens.len()
+        );
+        if count(State::Residue) > 0 {
+            text.push_str(
+                "A residue may come of rewards, of tokens that change balances by themselves or take fees, of transactions that no index lists, and of what happened during this call.\n",
+            );
+        }
+        if let Some(note) = self.note {
+            let _ = writeln!(text, "{note}");
+        }
+    }
+
+    fn tell_differences(&self, text: &mut String) {
+        let Some(found) = &self.differences else { return };
+        if found.is_empty() {
+            text.push_str("The other node gives the same rows.\n");
+        }
+        for difference in found.iter().take(SHOWN_MAX) {
+            let Difference { signature, side, token_mint, what } = difference;
+            let _ = writeln!(text, "{signature} {side} {token_mint}: {}", printable(what));
+        }
+        if found.len() > SHOWN_MAX {
+            let _ = writeln!(text, "… and {} more", found.len() - SHOWN_MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::config::numbers::Number as Amount;
+    use crate::sources::TokenMeta;
+
+    fn rows(bought: &[&str], sold: &[&str]) -> RowSums {
+        let mut rows = RowSums::default();
+        for text in bought {
+            rows.add(true, Amount::parse(text));
+        }
+        for text in sold {
+            rows.add(false, Amount::parse(text));
+        }
+        rows
+    }
+
+    fn moved([bought, sold, came, went]: [u64; 4]) -> Moved {
+        let sum = |units: u64| Sum::of(Units::from(units));
+        Moved { bought: sum(bought), sold: sum(sold), came: sum(came), went: sum(went) }
+    }
+
+    fn report(rows: &RowSums, moved: &Moved, balance: Option<u64>) -> TokenReport {
+        let mint = Address::Evm([1; 20]);
+        let meta = Some(TokenMeta { mint, symbol: None, decimals: Some(2) });
+        let held = Held { meta, balance: balance.map(Units::from) };
+        TokenReport::new(mint, Some(rows), moved, &held)
+    }
+
+    fn residue(report: &TokenReport) -> Option<&str> {
+        report.residue.as_ref().map(|number| number.get())
+    }
+
+    #[test]
+    fn trades_and_transfers_are_held_against_the_balance() {
+        let stored = rows(&["1.5", "2"], &["3"]);
+        // 3.5 bought, 3 sold, 0.25 came, 0.5 went: 0.25 is left.
+        let anew = moved([350, 300, 25, 50]);
+        let judged = |balance| report(&stored, &anew, balance);
+        assert_eq!((residue(&judged(Some(25))), judged(Some(25)).verdict), (Some("0"), "agrees"));
+        assert_eq!(judged(Some(25)).expected.unwrap().get(), "0.25");
+        assert_eq!(
+            (residue(&judged(Some(5))), judged(Some(5)).verdict),
+            (Some("-0.2"), "less is held")
+        );
+        assert_eq!(residue(&judged(Some(26))), Some("0.01"));
+        assert_eq!(residue(&judged(None)), None);
+    }
+
+    #[test]
+    fn a_missing_row_and_a_missing_transaction_stay() {
+        let anew = moved([350, 300, 25, 50]);
+        let missing = report(&rows(&["1.5"], &["3"]), &anew, Some(25));
+        assert_eq!((residue(&missing), missing.rows_agree), (Some("2"), false));
+        // A transfer of 0.5 out that no node reported.
+        let missing = report(&rows(&["1.5", "2"], &["3"]), &moved([350, 300, 25, 0]), Some(25));
+        assert_eq!((residue(&missing), missing.rows_agree), (Some("-0.5"), true));
+    }
+
+    #[test]
+    fn rows_without_an_amount_settle_nothing() {
+        let mut stored = rows(&["1"], &[]);
+        stored.add(false, None);
+        let judged = report(&stored, &moved([100, 0, 0, 0]), Some(100));
+        assert_eq!((residue(&judged), judged.without_amount), (None, 1));
+        assert!(judged.expected.is_none() && judged.verdict.contains("without an amount"));
+    }
+}

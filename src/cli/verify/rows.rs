@@ -1,0 +1,136 @@
+//! The rows that `blotter verify` holds against the chain, added up by token.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use tokio::runtime::Runtime;
+
+use crate::cli::config::numbers::Number;
+use crate::cli::coverage_note::CoverageNote;
+use crate::cli::errors::CliError;
+use crate::cli::output::TradeLine;
+use crate::cli::progress::Progress;
+use crate::cli::reading::{Context, Reading, RowSink};
+use crate::domain::Units;
+use crate::history::Sum;
+
+/// Signature, side and mint: a transaction has one row a token.
+pub(super) type Name = (String, String, String);
+/// The other fields: amount, native value, venue and time.
+pub(super) type Fact = [String; 4];
+
+/// What the rows add up to, and each of them where they are to be compared.
+#[derive(Default)]
+pub(in crate::cli) struct Rows {
+    pub(in crate::cli) count: u64,
+    pub(in crate::cli) tokens: BTreeMap<String, RowSums>,
+    pub(in crate::cli) facts: Option<BTreeMap<Name, Fact>>,
+    pub(in crate::cli) coverage: Option<CoverageNote>,
+    /// Why they may not be all, where all heights were read.
+    pub(in crate::cli) short: Option<CliError>,
+}
+
+/// The rows of one token.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct RowSums {
+    pub(in crate::cli) symbol: String,
+    bought: ByDigits,
+    sold: ByDigits,
+    /// Rows whose amount is unknown.
+    pub(in crate::cli) untold: u64,
+}
+
+/// Sums by how many digits stand behind the point: texts end in no zeros.
+type ByDigits = BTreeMap<u8, Sum>;
+
+impl RowSums {
+    pub(in crate::cli) fn bought(&self, decimals: u8) -> Option<Units> {
+        scaled(&self.bought, decimals)
+    }
+
+    pub(in crate::cli) fn sold(&self, decimals: u8) -> Option<Units> {
+        scaled(&self.sold, decimals)
+    }
+
+    pub(in crate::cli) fn add(&mut self, is_buy: bool, amount: Option<Number>) {
+        let Some(amount) = amount else {
+            self.untold += 1;
+            return;
+        };
+        let sums = if is_buy { &mut self.bought } else { &mut self.sold };
+        sums.entry(amount.decimals).or_default().add(amount.units);
+    }
+}
+
+/// `None` where the token has fewer digits than its rows, or the sum is no amount.
+fn scaled(sums: &ByDigits, decimals: u8) -> Option<Units> {
+    sums.iter().try_fold(Units::ZERO, |all, (digits, sum)| {
+        let number = Number { units: sum.units()?, decimals: *digits };
+        all.checked_add(number.scaled(decimals)?)
+    })
+}
+
+impl RowSink for Rows {
+    fn rows(&mut self, rows: Vec<TradeLine>, _cursor: &str) -> Result<(), CliError> {
+        for row in rows {
+            let text = |number: &Option<Box<RawValue>>| {
+                number.as_deref().map_or("null", RawValue::get).to_owned()
+            };
+            self.count += 1;
+            let fact = [text(&row.amount), text(&row.amount_sol), row.dex, row.block_time];
+            let sums = self.tokens.entry(row.token_mint.clone()).or_default();
+            let amount = row.amount.as_deref().and_then(|number| Number::parse(number.get()));
+            sums.add(row.side == "buy", amount);
+            sums.symbol = row.token;
+            if let Some(facts) = &mut self.facts {
+                facts.insert((row.signature, row.side, row.token_mint), fact);
+            }
+        }
+        Ok(())
+    }
+
+    fn written(&self) -> u64 {
+        self.count
+    }
+}
+
+/// `each`: keeps every row, so that it can be compared.
+pub(super) fn read(
+    reading: &Reading<'_>,
+    context: &Context<'_>,
+    runtime: &Runtime,
+    each: bool,
+) -> Result<Rows, CliError> {
+    let mut rows = Rows { facts: each.then(BTreeMap::new), ..Rows::default() };
+    let progress = Progress::start(context.quiet);
+    let outcome = runtime.block_on(reading.read(&mut rows, &progress, None))?;
+    rows.coverage = outcome.coverage;
+    // Rows of heights that were all read can be checked, even if proofs are still missing.
+    let is_read = rows.coverage.as_ref().is_some_and(CoverageNote::is_read);
+    match outcome.short {
+        Some(short) if !is_read => Err(short),
+        short => {
+            rows.short = short;
+            Ok(rows)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_add_up_whatever_digits_they_are_written_with() {
+        let mut sums = RowSums::default();
+        for text in ["1.5", "2", "0.25", "1.5"] {
+            sums.add(true, Number::parse(text));
+        }
+        sums.add(false, Number::parse("3"));
+        sums.add(false, None);
+        assert_eq!(sums.bought(2), Some(Units::from(525)));
+        assert_eq!(sums.sold(2), Some(Units::from(300)));
+        assert_eq!(sums.bought(1), None, "a quarter has no place in tenths");
+        assert_eq!(sums.untold, 1);
+    }
+}

@@ -1,0 +1,136 @@
+//! An open data gateway to the chain: the transactions of some slots in which an account of an owner
+//! had a balance of a token (SQD Portal, Solana API).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::base58_text;
+use super::build::build;
+use super::keys::Key;
+use super::model::SolanaModel;
+use super::{params, slots};
+use crate::demo::evm::PortalOptions;
+use crate::demo::faults::Twist;
+use crate::domain::Height;
+
+/// Status and body.
+type GatewayReply = (u16, Vec<u8>);
+
+/// `path`: the path below the gateway's own.
+pub(in crate::demo) fn portal(
+    model: &SolanaModel,
+    options: &PortalOptions,
+    path: &str,
+    body: &[u8],
+    twist: Twist,
+) -> GatewayReply {
+    let head = model.head().saturating_sub(options.lag.saturating_add(twist.head_back));
+    match path.rsplit('/').next().unwrap_or_default() {
+        "finalized-head" => (200, json!({"number": head}).to_string().into_bytes()),
+        "finalized-stream" => stream(model, options, body, head),
+        _ => (404, b"Not found".to_vec()),
+    }
+}
+
+fn bad(text: &str) -> GatewayReply {
+    (400, text.as_bytes().to_vec())
+}
+
+fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Height) -> GatewayReply {
+    let Ok(query) = serde_json::from_slice::<Value>(body) else {
+        return bad("Couldn't parse the query");
+    };
+    if query.get("type").and_then(Value::as_str) != Some("solana") {
+        return bad("missing field `type`");
+    }
+    let height = |name: &str| query.get(name).and_then(Value::as_u64);
+    let Some(low) = height("fromBlock") else { return bad("missing field `fromBlock`") };
+    let high = height("toBlock").unwrap_or(head).min(head);
+    if low > head {
+        return (204, Vec::new());
+    }
+    if low < options.first {
+        return bad(&format!("dataset starts from block {}", options.first));
+    }
+    let owners = owners(&query);
+    let mut blocks: BTreeMap<Height, (Vec<Value>, Vec<Value>)> = BTreeMap::new();
+    let (mut end, mut count) = (high, 0);
+    for ((slot, at), (transaction, balances)) in found(model, &owners, (low, high)) {
+        if count >= options.transactions_max && !blocks.contains_key(&slot) {
+            break;
+        }
+        count += 1;
+        end = if count < options.transactions_max { high } else { slot };
+        let block = blocks.entry(slot).or_default();
+        let with_index = |mut row: Value| {
+            if let Some(row) = row.as_object_mut() {
+                row.insert("transactionIndex".to_owned(), json!(at));
+            }
+            row
+        };
+        block.0.push(with_index(transaction));
+        block.1.extend(balances.into_iter().map(with_index));
+    }
+    // The last block of the range is always included; slots without a block have no line.
+    if let Some(last) = (low..=end).rev().find(|slot| slots::has_block(*slot)) {
+        blocks.entry(last).or_default();
+    }
+    let line = |(slot, (transactions, balances)): (Height, (Vec<Value>, Vec<Value>))| {
+        let block = json!({
+            "header": {"number": slot}, "transactions": transactions, "tokenBalances": balances,
+        });
+        block.to_string() + "\n"
+    };
+    (200, blocks.into_iter().map(line).collect::<String>().into_bytes())
+}
+
+/// The owners that the query's filters name.
+fn owners(query: &Value) -> Vec<Key> {
+    let filters = query.get("tokenBalances").and_then(Value::as_array).into_iter().flatten();
+    let named = filters.flat_map(|filter| {
+        let lists =
+            ["preOwner", "postOwner"].map(|name| filter.get(name).and_then(Value::as_array));
+        lists.into_iter().flatten().flatten().cloned().collect::<Vec<_>>()
+    });
+    let mut owners: Vec<Key> = named.filter_map(|text| params::key(&[text], 0).ok()).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    owners
+}
+
+type Rows = BTreeMap<(Height, u32), (Value, Vec<Value>)>;
+
+/// Transactions by slot and place, each with its rows of balances.
+fn found(model: &SolanaModel, owners: &[Key], (low, high): (Height, Height)) -> Rows {
+    let mut found = Rows::new();
+    for owner in owners {
+        let wallet = model.wallet(owner);
+        let first = low.checked_sub(1).map_or(0, |below| wallet.count_at(below));
+        for number in first..wallet.count_at(high) {
+            let Some(entry) = model.entry(&wallet, number) else { continue };
+            let spec = model.spec(&wallet, number, entry.spot);
+            let tx = build(model.script(&wallet), &spec, slots::time(entry.spot.slot));
+            let rows: Vec<Value> = tx
+                .accounts
+                .iter()
+                .filter_map(|account| Some((account, account.token?)))
+                .filter(|(_, state)| state.owner == *owner)
+                .map(|(account, state)| {
+                    let side = |amount: Option<u64>| amount.map(|_| base58_text(&state.owner));
+                    json!({
+                        "account": base58_text(&account.key), "preOwner": side(state.before),
+                        "postOwner": side(state.after),
+                    })
+                })
+                .collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let err = entry.failed.then(|| json!({"InstructionError": [0, {"Custom": 1}]}));
+            let transaction = json!({"signatures": [base58_text(&entry.signature)], "err": err});
+            found.insert((entry.spot.slot, entry.spot.index), (transaction, rows));
+        }
+    }
+    found
+}

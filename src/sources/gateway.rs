@@ -1,0 +1,79 @@
+//! What all datasets of an open data gateway have in common (SQD Portal): lines of JSON, one a block,
+//! heads, and what a status means.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::domain::Height;
+use crate::rpc::ask::Reading;
+
+/// The lines of an answer.
+pub(in crate::sources) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty())
+}
+
+#[derive(Deserialize)]
+struct RawHead {
+    number: Height,
+}
+
+#[derive(Deserialize)]
+struct RawMetadata {
+    #[serde(default)]
+    start_block: Option<Height>,
+}
+
+/// The newest block; `None` where the answer has none.
+pub(in crate::sources) fn head(body: &[u8]) -> Option<Height> {
+    let head: Option<RawHead> = serde_json::from_slice(body).ok()?;
+    head.map(|head| head.number)
+}
+
+/// The first block that the gateway has.
+pub(in crate::sources) fn first_block(body: &[u8]) -> Option<Height> {
+    serde_json::from_slice::<RawMetadata>(body).ok()?.start_block
+}
+
+/// What an answer to a query means.
+pub(in crate::sources) fn read_stream(status: u16, body: &[u8]) -> Reading {
+    if status != 200 {
+        return of_status(status, body);
+    }
+    let text = std::str::from_utf8(body).unwrap_or("?");
+    let is_json = |line| serde_json::from_str::<&RawValue>(line).is_ok();
+    if lines(text).next().is_none() {
+        Reading::Again("an answer without any block".to_owned())
+    } else if lines(text).all(is_json) {
+        Reading::Good
+    } else {
+        Reading::Again("a line that is no JSON".to_owned())
+    }
+}
+
+/// What an answer of one JSON value means.
+pub(in crate::sources) fn read_value(status: u16, body: &[u8]) -> Reading {
+    if status != 200 {
+        return of_status(status, body);
+    }
+    match serde_json::from_slice::<&RawValue>(body) {
+        Ok(_) => Reading::Good,
+        Err(_) => Reading::Again("an answer that is no JSON".to_owned()),
+    }
+}
+
+fn of_status(status: u16, body: &[u8]) -> Reading {
+    /// Characters of a text that are kept.
+    const TEXT_MAX: usize = 200;
+    let text = String::from_utf8_lossy(body).chars().take(TEXT_MAX).collect::<String>();
+    let is_page = text.trim_start().starts_with('<');
+    match status {
+        204 => Reading::Again("the gateway has not reached these blocks".to_owned()),
+        // A chain that parted; or a block range that moves from worker to worker.
+        409 => Reading::Again("the gateway's blocks do not fit together".to_owned()),
+        429 | 529 => Reading::SlowDown(None),
+        400 => Reading::Refused { code: 400, message: text },
+        401..=403 => Reading::Denied(format!("HTTP status {status}: {text}")),
+        404 | 405 | 410 if !is_page => Reading::NotOffered(text),
+        _ => Reading::Again(format!("HTTP status {status}: {text}")),
+    }
+}

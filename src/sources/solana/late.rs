@@ -1,0 +1,86 @@
+//! Transactions of accounts that were found late, in heights that are delivered already.
+//!
+//! An account that another authority closed in a transaction that does not name the wallet is neither
+//! open at the head nor seen to close. The newest transaction that names both shows it; what its list
+//! has above that place is delivered apart from the heights in order.
+
+use std::collections::{HashMap, HashSet};
+
+use super::list::Entry;
+use crate::decode::solana::Transaction;
+use crate::domain::{Height, TxId, UnixSeconds};
+
+/// A transaction with its block's time.
+type Timed = (Box<Transaction>, UnixSeconds);
+
+#[derive(Debug, Default)]
+pub(super) struct LateEntries {
+    seen: HashSet<TxId>,
+    waiting: Vec<Entry>,
+    /// Requested ones, and how often no endpoint returned one that waits.
+    in_flight: HashSet<TxId>,
+    retries: HashMap<TxId, u32>,
+    ready: Vec<Timed>,
+}
+
+impl LateEntries {
+    /// Adds the entries above a height that executed.
+    pub(super) fn add(&mut self, entries: &[Entry], above: Height) {
+        for entry in entries {
+            if entry.slot > above && !entry.failed && self.seen.insert(entry.id) {
+                self.waiting.push(*entry);
+            }
+        }
+    }
+
+    /// Leaves out transactions that are delivered while a list of a late account is read: others list
+    /// them too.
+    pub(super) fn skip(&mut self, delivered: impl Iterator<Item = TxId>) {
+        self.seen.extend(delivered);
+    }
+
+    /// Whether anything is not received yet.
+    pub(super) fn is_open(&self) -> bool {
+        !self.waiting.is_empty() || !self.in_flight.is_empty()
+    }
+
+    pub(super) fn is_in_flight(&self, id: &TxId) -> bool {
+        self.in_flight.contains(id)
+    }
+
+    /// Takes up to `count` entries to be requested, and the most that one of them was retried.
+    pub(super) fn take(&mut self, count: usize) -> (Vec<Entry>, u32) {
+        let at = self.waiting.len().saturating_sub(count);
+        let taken = self.waiting.split_off(at);
+        self.in_flight.extend(taken.iter().map(|entry| entry.id));
+        let retries = taken.iter().filter_map(|entry| self.retries.get(&entry.id)).max();
+        let retries = retries.copied().unwrap_or(0);
+        (taken, retries)
+    }
+
+    pub(super) fn put(&mut self, id: &TxId, tx: Timed) {
+        self.in_flight.remove(id);
+        self.ready.push(tx);
+    }
+
+    /// No endpoint returned it: it waits again. Returns how often that was so.
+    pub(super) fn put_back(&mut self, entry: Entry) -> u32 {
+        self.in_flight.remove(&entry.id);
+        self.waiting.push(entry);
+        let retries = self.retries.entry(entry.id).or_default();
+        *retries += 1;
+        *retries
+    }
+
+    /// Asks no more for an entry that no endpoint returns.
+    pub(super) fn give_up(&mut self, id: &TxId) {
+        self.waiting.retain(|entry| entry.id != *id);
+    }
+
+    /// All that was received, newest first.
+    pub(super) fn take_ready(&mut self) -> Vec<Timed> {
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.sort_by_key(|(tx, _)| std::cmp::Reverse(tx.slot()));
+        ready
+    }
+}

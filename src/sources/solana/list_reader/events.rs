@@ -1,0 +1,126 @@
+//! What a reader of lists waits for, and what it makes of each.
+
+use super::{ListEvent, ListReader};
+use crate::domain::Doubts;
+use crate::rpc::error::UpstreamError;
+use crate::sources::prefetch::{PrefetchReader, Prefetcher, Urgency};
+use crate::sources::solana::existence::Existence;
+use crate::sources::solana::list::{Kind, List};
+use crate::sources::solana::listing::Phase;
+use crate::sources::solana::owned::{self, OwnedState};
+use crate::sources::solana::timeline::Sizes;
+use crate::sources::source::RawChunk;
+
+/// Agave's code for a `before` that the node does not know; older ones answer `[]`.
+const UNKNOWN_BEFORE: i64 = -32020;
+
+impl PrefetchReader for ListReader {
+    type Event = ListEvent;
+    type Chunk = RawChunk;
+
+    fn prefetcher(&mut self) -> &mut Prefetcher<ListEvent> {
+        &mut self.prefetcher
+    }
+
+    fn has_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    fn request_more(&mut self, urgency: Urgency) {
+        let is_early = urgency == Urgency::Ahead && !self.prefetcher.is_eager();
+        if is_early || matches!(self.phase, Phase::Opening | Phase::Ended) {
+            return;
+        }
+        self.ask_pages(urgency);
+        self.ask_transactions(urgency);
+        self.ask_late();
+        self.ask_proofs();
+        self.ask_existence();
+        self.fetch_owned();
+    }
+
+    fn absorb(&mut self, event: ListEvent) -> Result<(), UpstreamError> {
+        match event {
+            ListEvent::Opened(opening) => self.opened(opening?),
+            ListEvent::Anchored(anchor) => {
+                let high = self.request.high.unwrap_or_default();
+                let list = List::new(Kind::Wallet, self.request.low, high);
+                match anchor? {
+                    Some(above) => self.start(high, list.from(above)),
+                    None => self.start(high, list),
+                }
+            }
+            ListEvent::Pages(pages) => {
+                for (number, page) in pages {
+                    match page {
+                        Ok((entries, by)) => self.page(number, &entries, by)?,
+                        Err(error @ UpstreamError::Malformed { .. }) => self.torn(number, error)?,
+                        Err(error @ UpstreamError::Rpc { code: UNKNOWN_BEFORE, .. }) => {
+                            self.unknown_cursor(number, error)?;
+                        }
+                        Err(error) => return self.open_elsewhere(error),
+                    }
+                }
+            }
+            ListEvent::Fetched(fetched) => {
+                for (entry, tx) in fetched? {
+                    self.fetched(entry, tx)?;
+                }
+            }
+            ListEvent::FirstKept(numbers, kept) => self.proved(&numbers, &kept?),
+            ListEvent::Exists(exists) => {
+                let exists = exists?;
+                self.existence = Existence::Known(exists);
+                if exists {
+                    self.doubts = self.doubts.union(Doubts::UNCONFIRMED);
+                }
+            }
+            ListEvent::Owned(Ok(found)) => {
+                let entries = found.into_iter().map(|(_, entry)| entry).collect();
+                self.owned = OwnedState::Listed(entries);
+                self.fetch_owned();
+            }
+            ListEvent::Owned(Err(error)) => {
+                self.owned = OwnedState::Done;
+                owned::returned(Err(error));
+            }
+            ListEvent::OwnedFetched(fetched) => {
+                self.owned = OwnedState::Done;
+                for (entry, tx) in owned::returned(fetched) {
+                    self.timeline.add_in_flight(&entry);
+                    self.fetched(entry, tx)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self) -> Result<Option<RawChunk>, UpstreamError> {
+        let limits = &self.source.inner.limits;
+        let mut sizes = Sizes {
+            chunk_min: self.chunk_min,
+            chunk_max: limits.chunk_max,
+            skipped_max: limits.skipped_max,
+        };
+        if matches!(self.phase, Phase::Opening | Phase::Ended) || self.late.is_open() {
+            return Ok(None);
+        }
+        let is_known = matches!(self.existence, Existence::Known(_));
+        if self.is_nothing_listed() && !is_known {
+            return Ok(None);
+        }
+        let frontier = self.frontier();
+        if let Some(first) = self.cut_at(frontier) {
+            if self.timeline.next_high() < first {
+                return Err(UpstreamError::HistoryCut { first });
+            }
+            sizes.skipped_max = 0;
+        }
+        let Some(ready) = self.timeline.deliver(frontier, &sizes) else { return Ok(None) };
+        self.chunk_min = (self.chunk_min * 2).min(sizes.chunk_max / 2);
+        if self.timeline.is_done() {
+            self.phase = Phase::Ended;
+        }
+        Ok(Some(self.chunk(ready)))
+    }
+}

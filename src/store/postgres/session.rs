@@ -1,0 +1,83 @@
+//! One connection, driven by its user: a call reads and writes the socket in the task that waits for
+//! its answer. With a task of its own for each connection, a call switches tasks twice, and once more
+//! for every 8 KiB of its answer.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio_postgres::{Client, Error, Statement};
+
+/// What moves the bytes of a connection; it ends when the connection is closed.
+pub(super) type Driver = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+/// Calls that wait at one time must be of one task: each of them moves the bytes of all.
+pub(super) struct Session {
+    client: Client,
+    /// `None` where the connection is closed.
+    driver: Mutex<Option<Driver>>,
+    statements: Mutex<HashMap<String, Statement>>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(super) fn new(client: Client, driver: Driver) -> Self {
+        Self { client, driver: Mutex::new(Some(driver)), statements: Mutex::default() }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Takes what the server sent while no call waited, and returns whether the connection is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        lock(&self.driver).is_some()
+    }
+
+    /// The outcome of a call of the client.
+    pub(super) async fn run<T>(
+        &self,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let mut call = pin!(call);
+        poll_fn(|cx| {
+            if let Poll::Ready(outcome) = call.as_mut().poll(cx) {
+                return Poll::Ready(outcome);
+            }
+            self.drive(cx);
+            call.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// A statement that this connection keeps prepared.
+    pub(super) async fn statement(&self, sql: &str) -> Result<Statement, Error> {
+        if let Some(statement) = lock(&self.statements).get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.run(self.client.prepare(sql)).await?;
+        lock(&self.statements).insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// A connection that has ended is dropped: calls that wait for it then fail as closed.
+    fn drive(&self, cx: &mut Context<'_>) {
+        let mut driver = lock(&self.driver);
+        if driver.as_mut().is_some_and(|driver| driver.as_mut().poll(cx).is_ready()) {
+            *driver = None;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
