@@ -143,14 +143,13 @@ impl EvmSource {
         groups.into_iter().filter(|group| !group.is_empty()).map(query).collect()
     }
 
-    /// By blocks from `low` up that hold something. Where none does nothing is shown; below one that
-    /// is kept there is then nothing to keep.
+    /// By blocks from `low` up that hold something: where none does there is nothing to keep.
     async fn keeps_receipts(
         &self,
         (low, mut top): (Height, Height),
         options: &CallOptions,
     ) -> Result<Kept, UpstreamError> {
-        let mut kept = Kept::Unknown;
+        let mut kept = Kept::Yes;
         for _ in 0..ROUNDS {
             let filled = match self.lowest_filled((low, top), options).await? {
                 Sample::Filled(filled) => filled,
