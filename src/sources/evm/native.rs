@@ -90,7 +90,7 @@ impl EvmSource {
         options: &CallOptions,
     ) -> (Vec<Traced<'a>>, bool) {
         let (mut open, mut left, mut offered, mut avoid) = (open, Vec::new(), false, None);
-        for _ in 0..TRACE_TRIES {
+        for attempt in 1..=TRACE_TRIES {
             let calls: Vec<Call> = open.iter().map(|one| trace_call(method, one.tx)).collect();
             let options = CallOptions { avoid, ..options.clone() };
             let answers = self.inner.pool.batch(&calls, &options).await;
@@ -101,7 +101,10 @@ impl EvmSource {
                     continue;
                 };
                 let moves = read(answer.result.get().as_bytes()).ok();
-                if let Some(moves) = moves.filter(|_| self.shows_calls(&answer.result, one.tx)) {
+                // Some services return the calls that move value alone: two answers are enough.
+                let is_last = attempt == TRACE_TRIES;
+                let may_be_whole = || is_last || self.shows_calls(&answer.result, one.tx);
+                if let Some(moves) = moves.filter(|_| may_be_whole()) {
                     one.tx.native = NativeFlows::Calls(moves);
                 } else {
                     avoid = Some(answer.endpoint);
