@@ -344,10 +344,10 @@ impl Audit {
         );
         let Self { inner, source, lane, .. } = self;
         let ingest = Ingest { inner, source, lane, record };
-        let mut chunk = ingest.chunk(ingest.decode(raw).await, None).await?;
         let brought: HashSet<TxId> = missing.iter().map(|(_, tx)| *tx).collect();
+        let read = ingest.decode(raw).await;
+        let mut chunk = ingest.chunk(read, Some(brought.clone()), None).await?;
         chunk.trades.retain(|trade| brought.contains(&trade.key.tx));
-        chunk.reread = Some(brought);
         chunk.proof = chunk.proof.with(Doubts::UNCONFIRMED);
         inner.make_room().await?;
         if matches!(inner.store.write_chunk(chunk).await?, Written::Stored { .. }) {

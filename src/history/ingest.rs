@@ -1,6 +1,6 @@
 //! From a chunk of raw transactions to the rows that are written.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -23,6 +23,8 @@ const DECODE_RUN: usize = 32;
 /// How often a block is fetched again that came back empty, or without transactions that are known
 /// to be in it: an order by id would differ the next time.
 const BLOCK_TRIES_MAX: u32 = 12;
+/// Stored rows of one time that are looked at for others of the same block.
+const BLOCK_ROWS_MAX: usize = 1_000;
 
 /// What is needed to turn a wallet's raw chunks into stored ones.
 #[derive(Debug)]
@@ -49,13 +51,15 @@ struct Traded {
 }
 
 impl Ingest<'_> {
-    /// Orders and completes a chunk; the caller writes it.
+    /// Orders and completes a chunk; the caller writes it. `reread`: what was seen of heights that are
+    /// stored already.
     pub(super) async fn chunk(
         &self,
         DecodedChunk { raw, mut traded }: DecodedChunk,
+        reread: Option<HashSet<TxId>>,
         checked_at: Option<UnixMillis>,
     ) -> Result<Chunk, IngestError> {
-        self.order(&mut traded).await?;
+        self.order(&mut traded, reread.is_some()).await?;
         let decoded = traded.iter_mut().map(|one| &mut one.decoded).collect();
         let chain = self.record.wallet.chain;
         self.inner.name_pools(self.source, chain, self.lane, decoded).await;
@@ -72,7 +76,7 @@ impl Ingest<'_> {
             resume: raw.resume,
             proof: raw.proof.with(unanswered),
             missing: raw.missing,
-            reread: None,
+            reread,
             trades,
             tokens,
             accounts: raw.accounts,
@@ -131,13 +135,19 @@ impl Ingest<'_> {
 
     /// Sets positions: the block's where the wallet traded several times in it, else 0, so that a
     /// key does not depend on the node that reported it.
-    async fn order(&self, traded: &mut [Traded]) -> Result<(), IngestError> {
+    async fn order(&self, traded: &mut [Traded], is_stored: bool) -> Result<(), IngestError> {
         let mut by_height: BTreeMap<Height, Vec<&mut Traded>> = BTreeMap::new();
         for one in traded {
             by_height.entry(one.height).or_default().push(one);
         }
         for (height, mut same) in by_height {
-            if let [one] = same.as_mut_slice() {
+            let is_alone = match same.as_slice() {
+                [one] => !is_stored || self.is_alone(one).await?,
+                _ => false,
+            };
+            if let [one] = same.as_mut_slice()
+                && is_alone
+            {
                 one.index = Some(0);
             } else if same.iter().any(|one| one.index.is_none()) {
                 let wanted: Vec<TxId> = same.iter().map(|one| one.tx).collect();
@@ -148,6 +158,14 @@ impl Ingest<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether no other transaction is stored of its block: a second read may bring one of several.
+    async fn is_alone(&self, one: &Traded) -> Result<bool, IngestError> {
+        let view = self.inner.view()?;
+        let rows = view.rows_between(self.record.id, one.time, one.time, BLOCK_ROWS_MAX).await?;
+        let is_other = |key: &TradeKey| key.height == one.height && key.tx != one.tx;
+        Ok(!rows.bare().iter().any(|row| is_other(&row.key)))
     }
 
     /// Positions in a block; empty where no node can return them, and then the order is by id.

@@ -24,9 +24,7 @@ impl Ingest<'_> {
             };
             let raw = within(span, height, txs);
             let brought = raw.ids();
-            let mut chunk = self.chunk(self.decode(raw).await, None).await?;
-            chunk.reread = Some(brought);
-            chunks.push(chunk);
+            chunks.push(self.chunk(self.decode(raw).await, Some(brought), None).await?);
         }
         Ok(chunks)
     }

@@ -508,8 +508,7 @@ impl Worker {
             read = neighbours::join_below(&ingest, pump, read).await;
         }
         let (low, reached) = (read.raw.low, read.reached());
-        let mut chunk = ingest.chunk(read, checked_at).await?;
-        chunk.reread = reread;
+        let mut chunk = ingest.chunk(read, reread, checked_at).await?;
         let max = inner.limits.anchors_max;
         if let Some(anchor) = anchor {
             let kept = inner.view()?.anchors(record.id).await?;
