@@ -26,16 +26,6 @@ pub(super) struct SentTotals {
     pub(super) bottom: Option<u64>,
 }
 
-impl SentTotals {
-    pub(super) fn top(&self) -> Option<u64> {
-        self.top
-    }
-
-    pub(super) fn bottom(&self) -> Option<u64> {
-        self.bottom
-    }
-}
-
 /// How far down the sent transactions are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct SentCount {

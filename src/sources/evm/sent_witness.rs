@@ -74,7 +74,8 @@ impl SentWitness {
             }
         }
         // One that is alone with what it keeps answers twice.
-        let ends: [fn(&SentTotals) -> Option<u64>; 2] = [SentTotals::top, SentTotals::bottom];
+        let ends: [fn(&SentTotals) -> Option<u64>; 2] =
+            [|counts| counts.top, |counts| counts.bottom];
         let alone = ends.map(|of| {
             let mut known = seen.iter().filter(|(_, counts)| of(counts).is_some());
             known.next().filter(|_| known.next().is_none()).map(|(endpoint, _)| *endpoint)
