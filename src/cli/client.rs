@@ -17,8 +17,8 @@ use super::errors::CliError;
 use super::http_get::{Client, GetAnswer, GetError, require_private};
 use super::output::{Ending, TradeLine};
 use super::progress::Progress;
-use super::reading::{Outcome, RowSink};
-use super::serve::signals;
+use super::row_sink::{Outcome, RowSink};
+use super::signals;
 use crate::domain::{Address, TxId};
 
 /// Rows of one page: few requests, and a body that can be held in memory.

@@ -16,7 +16,8 @@ use super::errors::CliError;
 use super::keys::unknown_chain;
 use super::output::{Ending, TradeLine};
 use super::progress::Progress;
-use super::serve::signals;
+use super::row_sink::{Outcome, RowSink};
+use super::signals;
 use crate::api::coverage_json;
 use crate::domain::{Address, Cursor, Family, Filter, KeyId, Wallet};
 use crate::history::{End, Extent, History, HistoryError, Step, Walk, WalkRequest};
@@ -27,24 +28,6 @@ use crate::rpc::Transport;
 const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// An estimate for the progress is waited for no longer.
 const ESTIMATE_WAIT_MAX: Duration = Duration::from_secs(10);
-
-/// Takes a history's rows as they come, newest first.
-pub(super) trait RowSink {
-    /// `cursor` stands behind the last of them.
-    fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError>;
-
-    /// Rows taken so far, those of an earlier call that is gone on with among them.
-    fn written(&self) -> u64;
-}
-
-/// How the reading of a history ended.
-pub(super) struct Outcome {
-    pub(super) ending: Ending,
-    /// Why what was asked for is not all there.
-    pub(super) short: Option<CliError>,
-    /// What is read and proved of it, where that is known.
-    pub(super) coverage: Option<CoverageNote>,
-}
 
 /// What the commands that read a wallet share.
 pub(super) struct Context<'a> {

@@ -9,7 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::file::{self, Shared, SharedBackend};
 use super::file_view::FileView;
-use super::writer::{Job, Reply, Writer};
+use super::job::{Job, Reply};
+use super::writer::Writer;
 use super::{
     Chunk, FILE_NAME, LIMITS, NewValue, PriceRecord, StoreError, StoreOptions, StoreStats,
     TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, Written,

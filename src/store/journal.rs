@@ -5,9 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redb::{Database, Durability};
 
 use super::apply::Tables;
+use super::forget::forget_in;
 use super::intern::Known;
-use super::writer::Job;
-use super::{LIMITS, StoreError, upkeep};
+use super::job::Job;
+use super::{LIMITS, StoreError};
 use crate::domain::Wallet;
 
 /// One committed change.
@@ -104,7 +105,7 @@ pub(super) fn replay(
             Entry::Job(job) => jobs.push(job),
             Entry::Forget(wallet, seed) => {
                 commit(std::mem::take(&mut jobs), to, known)?;
-                upkeep::forget_in(to, &wallet, seed)?;
+                forget_in(to, &wallet, seed)?;
             }
         }
     }

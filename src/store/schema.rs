@@ -5,7 +5,7 @@ use redb::{
     WriteTransaction,
 };
 
-use super::{StoreError, upgrade};
+use super::StoreError;
 
 /// Raised when a program of the version before could no longer use the file. Values carry their
 /// own version (`codec.rs`), so a new field alone does not raise it.
@@ -29,7 +29,7 @@ pub(super) mod names {
     pub(in crate::store) const CANDLES: &str = "minute_to_candle";
 }
 
-const FORMAT: &str = "format";
+pub(super) const FORMAT: &str = "format";
 
 /// API key and hash of a forgotten wallet to the trades of it that the key has counted.
 pub(super) const CREDIT: TableDefinition<'_, (u64, u128), u64> =
@@ -137,25 +137,6 @@ pub(super) fn initialize(database: &Database) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The format in which signatures stand in keys by their digits. From it to the next one nothing is
-/// rewritten: the state of a wallet is, with its next write.
-const WIDE_SIGNATURES: u64 = 2;
-
-/// Brings a file of an earlier format up to date, in one transaction.
-pub(super) fn upgrade(database: &Database, found: u64) -> Result<(), StoreError> {
-    tracing::info!(found, "the store is of an earlier format and is upgraded");
-    let mut txn = database.begin_write()?;
-    txn.set_quick_repair(true);
-    create_tables(&txn)?;
-    if found < WIDE_SIGNATURES {
-        upgrade::widen_signatures(&txn)?;
-    }
-    txn.open_table(NAME_TO_NUMBER)?.insert(FORMAT, SCHEMA_VERSION)?;
-    txn.commit()?;
-    tracing::info!("the store is up to date");
-    Ok(())
-}
-
 /// Adds the tables that a file of an earlier program lacks.
 pub(super) fn complete(database: &Database) -> Result<(), StoreError> {
     let txn = database.begin_read()?;
@@ -178,7 +159,7 @@ pub(super) fn complete(database: &Database) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
+pub(super) fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
     txn.open_table(WALLET_TO_ID)?;
     txn.open_table(WALLET_ID_TO_WALLET)?;
     txn.open_table(WALLET_ID_TO_STATE)?;

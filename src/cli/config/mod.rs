@@ -5,11 +5,11 @@
 //! lowest is `data/default.toml`, which is also the reference.
 
 pub(super) mod chains;
-pub(super) mod command;
 pub(super) mod environment;
 mod estimates;
 pub(super) mod numbers;
 pub(super) mod secret;
+pub(super) mod storage_engine;
 pub(super) mod units;
 
 use std::collections::BTreeMap;
@@ -21,12 +21,13 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Hosts, Proxies};
-use crate::cli::storage::StorageEngine;
+use crate::cli::errors::CliError;
 use crate::registry::{OwnChain, Registry};
 use chains::{ChainLayer, check_chain, own_chain};
 use environment::Environment;
 use estimates::Estimates;
 use secret::{OptionalSecret, OptionalUrl};
+use storage_engine::StorageEngine;
 use units::{OptionalSize, Rate, Size, Wait, serde_as_text};
 
 const DEFAULTS: &str = include_str!("../../../data/default.toml");
@@ -45,6 +46,12 @@ pub(super) enum ConfigError {
     Wrong { place: String, reason: String },
     #[error("{key} has no value")]
     Missing { key: &'static str },
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(Box::new(error))
+    }
 }
 
 /// Declares a section twice: with every value present, and as a layer.

@@ -4,7 +4,8 @@
 //! `FILE.resume` next to `FILE.part` holds the subject of the file, how many bytes of it are
 //! complete, and the cursor at their end. Bytes beyond those are cut off.
 
-pub(super) mod parquet;
+mod parquet;
+mod plain;
 mod tax;
 mod thrift;
 
@@ -16,12 +17,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::row_sink::RowSink;
 use crate::cli::args::Format;
 use crate::cli::errors::CliError;
-use crate::cli::output::{Encode, Ending, Plain, State, TradeLine};
-use crate::cli::reading::RowSink;
+use crate::cli::output::{Encode, Ending, State, TradeLine};
 use crate::cli::target::Target;
 use parquet::Parquet;
+use plain::Plain;
 use tax::{Layout, Tax};
 
 const RESUME_SUFFIX: &str = ".resume";

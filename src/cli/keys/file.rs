@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::cli::config::units::{Rate, serde_as_text};
+use crate::cli::errors::CliError;
 use crate::domain::{KeyId, UnixMillis, UnixSeconds};
 use crate::store::StoreError;
 
@@ -44,6 +45,12 @@ pub(in crate::cli) enum KeysError {
     Store(#[from] StoreError),
     #[error("other processes keep changing the keys; try again")]
     Contended,
+}
+
+impl From<KeysError> for CliError {
+    fn from(error: KeysError) -> Self {
+        Self::Keys(Box::new(error))
+    }
 }
 
 /// A key's id as people see it: 12 hex digits.

@@ -1,5 +1,6 @@
 //! `blotter keys`.
 
+pub(super) mod args;
 pub(super) mod audit;
 pub(super) mod file;
 pub(super) mod store;
@@ -10,13 +11,13 @@ use std::io::Write;
 use serde_json::json;
 
 use crate::api::read_time;
-use crate::cli::args::{CreateArgs, KeysCommand};
 use crate::cli::config::Config;
 use crate::cli::config::units::Wait;
 use crate::cli::errors::CliError;
 use crate::cli::table::{Align, format};
 use crate::domain::{UnixMillis, UnixSeconds};
 use crate::registry::Registry;
+use args::{CreateArgs, KeysCommand};
 use audit::Audit;
 use file::{KeyTerms, Moment};
 use store::KeyStore;

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
+use super::row_sink::RowSink;
 use crate::api::read_time;
 use crate::cli::args::{PnlArgs, PnlFormat};
 use crate::cli::config::numbers::Number;
 use crate::cli::errors::CliError;
 use crate::cli::output::TradeLine;
 use crate::cli::progress::Progress;
-use crate::cli::reading::{Context, Reading, RowSink};
+use crate::cli::reading::{Context, Reading};
 use crate::domain::{Address, Decimal, Family, Side, TxId};
 use crate::pnl::{Count, Counted, Ledger, LedgerRow, Report, Subject};
 use output::Output;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cli::errors::CliError;
 use crate::cli::progress::Progress;
 use crate::cli::reading::{Context, Reading};
-use crate::cli::serve::signals;
+use crate::cli::signals;
 use crate::cli::sources::{Nodes, sources};
 use crate::domain::{Address, Units};
 use crate::history::{Moved, Moves};

@@ -10,7 +10,8 @@ use crate::cli::coverage_note::CoverageNote;
 use crate::cli::errors::CliError;
 use crate::cli::output::TradeLine;
 use crate::cli::progress::Progress;
-use crate::cli::reading::{Context, Reading, RowSink};
+use crate::cli::reading::{Context, Reading};
+use crate::cli::row_sink::RowSink;
 use crate::domain::Units;
 use crate::history::Sum;
 

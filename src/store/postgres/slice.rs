@@ -6,7 +6,6 @@ use foldhash::HashMap;
 use tokio_postgres::Row;
 
 use super::call::CallError;
-use super::store::Inner;
 use crate::domain::{BareRow, Family, Height, Rows, Token};
 use crate::store::StoreError;
 use crate::store::codec::corrupt;
@@ -114,22 +113,8 @@ impl StoredSlice {
     }
 }
 
-impl Inner {
-    /// The names of a slice, from memory where all of them are there.
-    pub(super) async fn names_of(&self, slice: &StoredSlice) -> Result<SliceNames, CallError> {
-        let mut names = self.names.known(slice);
-        if names.is_whole() {
-            return Ok(names);
-        }
-        let connection = self.connection().await?;
-        self.read_names(&connection, slice, &mut names).await?;
-        connection.give_back();
-        Ok(names)
-    }
-}
-
 impl SliceNames {
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.tokens.iter().all(Option::is_some) && self.venues.iter().all(Option::is_some)
     }
 }

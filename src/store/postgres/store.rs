@@ -10,8 +10,7 @@ use super::connect::Pool;
 use super::failures::Failures;
 use super::kept::CachedState;
 use super::lease::Lease;
-use super::names::NameCache;
-use super::view::PgView;
+use super::name_cache::NameCache;
 use super::{LIMITS, SharedOptions, connect, schema};
 use crate::domain::Wallet;
 use crate::store::codec::{self, WalletState, corrupt};
@@ -99,10 +98,6 @@ impl PgStore {
             outdated: OnceLock::new(),
         });
         Ok(Self { inner })
-    }
-
-    pub(in crate::store) fn view(&self) -> PgView {
-        PgView::new(Arc::clone(&self.inner))
     }
 
     pub(in crate::store) async fn intern(

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::LIMITS;
 use super::call::{CallError, repeated};
 use super::slice::StoredSlice;
-use super::store::{Inner, number, record_of, unsigned, wallet_id};
+use super::store::{Inner, PgStore, number, record_of, unsigned, wallet_id};
 use crate::domain::{
     Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
     UnixMillis, UnixSeconds, Wallet,
@@ -98,6 +98,12 @@ const SLICE_ROOM_MAX: usize = 1_024;
 
 fn limited(rows: usize) -> i64 {
     i64::try_from(rows.min(LIMITS.rows_per_statement)).unwrap_or(i64::MAX)
+}
+
+impl PgStore {
+    pub(in crate::store) fn view(&self) -> PgView {
+        PgView::new(Arc::clone(&self.inner))
+    }
 }
 
 impl PgView {

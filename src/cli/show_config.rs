@@ -5,12 +5,12 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::chains::{ChainLayer, Endpoint};
-use super::secret::SecretUrl;
-use crate::cli::config::{Audit, Config, Log, Prices, Server, Storage};
-use crate::cli::engine::history_limits;
-use crate::cli::errors::CliError;
-use crate::cli::serve::api_limits;
+use super::config::chains::{ChainLayer, Endpoint};
+use super::config::secret::SecretUrl;
+use super::config::{Audit, Config, Log, Prices, Server, Storage};
+use super::engine::history_limits;
+use super::errors::CliError;
+use super::serve::api_limits;
 use crate::registry::Registry;
 use crate::rpc::PoolLimits;
 use crate::sources::{EvmLimits, SolanaLimits, TronLimits};
@@ -26,7 +26,7 @@ struct Shown<'a> {
     chains: BTreeMap<&'a str, ChainLayer>,
 }
 
-pub(in crate::cli) fn run(
+pub(super) fn run(
     config: &Config,
     registry: &Registry,
     out: &mut dyn Write,

@@ -12,7 +12,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::{Operator, Request, Response, SOCKET_NAME};
+use super::operator::Operator;
+use crate::cli::admin::{Request, Response, SOCKET_NAME};
 use crate::history::Tasks;
 
 /// Bound under this name, so that no client connects before its mode is set.

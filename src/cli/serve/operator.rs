@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::{Request, Response};
+use super::reload::{Reload, Reloaded};
+use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys};
+use crate::cli::admin::{Request, Response};
 use crate::cli::clock::SystemClock;
-use crate::cli::engine::random_seed;
 use crate::cli::errors::CliError;
 use crate::cli::keys::audit::Audit;
 use crate::cli::keys::watch::KeysWatch;
-use crate::cli::serve::reload::{Reload, Reloaded};
-use crate::cli::serve::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys};
+use crate::cli::seed::random_seed;
 use crate::cli::version::VERSION;
 use crate::domain::{Address, Clock as _, UnixMillis, Wallet};
 use crate::history::{History, HistoryError, Status};
