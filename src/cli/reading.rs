@@ -15,7 +15,7 @@ use super::engine::Engine;
 use super::errors::CliError;
 use super::keys::unknown_chain;
 use super::output::{Ending, TradeLine};
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::row_sink::{Outcome, RowSink};
 use super::signals;
 use crate::api::coverage_json;
@@ -77,7 +77,7 @@ impl Context<'_> {
 }
 
 /// One wallet, and where it is asked for.
-pub(super) struct Reading<'a> {
+pub(super) struct WalletReading<'a> {
     context: &'a Context<'a>,
     pub(super) chain: Chain,
     pub(super) wallet: Wallet,
@@ -85,7 +85,7 @@ pub(super) struct Reading<'a> {
     asked: Option<ClientRequest>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> WalletReading<'a> {
     pub(super) fn new(
         context: &'a Context<'a>,
         args: &WalletArgs,
@@ -119,7 +119,7 @@ impl<'a> Reading<'a> {
     pub(super) async fn read(
         &self,
         sink: &mut dyn RowSink,
-        progress: &Progress,
+        progress: &ProgressLine,
         resume: Option<String>,
     ) -> Result<Outcome, CliError> {
         if let Some(asked) = &self.asked {
@@ -144,7 +144,7 @@ impl<'a> Reading<'a> {
         &self,
         history: &History,
         sink: &mut dyn RowSink,
-        progress: &Progress,
+        progress: &ProgressLine,
         resume: Option<String>,
     ) -> Result<Outcome, CliError> {
         let unusable = |error| CliError::failed("the cursor cannot be used", error);
@@ -172,7 +172,7 @@ impl<'a> Reading<'a> {
         history: &History,
         mut walk: Walk,
         sink: &mut dyn RowSink,
-        progress: &Progress,
+        progress: &ProgressLine,
     ) -> Result<Outcome, CliError> {
         let stop = signals::stop()?;
         tokio::pin!(stop);
@@ -209,9 +209,9 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Reading<'_> {
+impl WalletReading<'_> {
     /// Estimates the size for the progress, where it is shown; never ready.
-    async fn expected(&self, history: &History, progress: &Progress) -> Infallible {
+    async fn expected(&self, history: &History, progress: &ProgressLine) -> Infallible {
         if progress.is_shown()
             && let Ok(estimate) = history.estimate(self.wallet, true, ESTIMATE_WAIT_MAX).await
         {

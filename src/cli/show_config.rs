@@ -5,8 +5,8 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::config::chains::{ChainLayer, Endpoint};
-use super::config::secret::SecretUrl;
+use super::config::chains::{ChainLayer, NodeSetting};
+use super::config::secret::ConfigUrl;
 use super::config::{Audit, Config, Log, Prices, Server, Storage};
 use super::engine::history_limits;
 use super::errors::CliError;
@@ -37,8 +37,8 @@ pub(super) fn run(
         let shown = chains.entry(&chain.slug).or_default();
         shown.enabled = Some(shown.enabled != Some(false));
         if shown.rpc.is_none() {
-            let urls = chain.rpc.iter().filter_map(|url| SecretUrl::public(url).ok());
-            shown.rpc = Some(urls.map(Endpoint::plain).collect());
+            let urls = chain.rpc.iter().filter_map(|url| ConfigUrl::public(url).ok());
+            shown.rpc = Some(urls.map(NodeSetting::plain).collect());
         }
     }
     let Config { server, storage, prices, audit, log, .. } = config;

@@ -9,7 +9,7 @@ use crate::store::{Store, StoreError, StoreOptions};
 
 /// The address of the database, where the store is one.
 pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
-    let url = config.storage.url.0.as_ref().map(super::config::secret::SecretText::expose);
+    let url = config.storage.url.0.as_ref().map(super::config::secret::ConfigSecret::expose);
     match (config.storage.engine, url) {
         (StorageEngine::File, _) | (StorageEngine::Auto, None) => Ok(None),
         (StorageEngine::Auto | StorageEngine::Postgres, Some(url)) => Ok(Some(url)),

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::file_store::FileStore;
 use super::forget::forget_in;
 use super::job::{Alone, Job};
-use super::journal::Entry;
+use super::journal::JournalEntry;
 use super::{Arm, Store, StoreError, WalletId, WalletRecord, backup};
 use crate::domain::Wallet;
 
@@ -107,7 +107,7 @@ impl FileStore {
                 (shared.opened(), |database: &_| forget_in(database, &wallet, seed));
             let forgotten = shared.noted(opened, shared.with(forget));
             if forgotten.is_ok() {
-                shared.journal.add([Entry::Forget(wallet, seed)]);
+                shared.journal.add([JournalEntry::Forget(wallet, seed)]);
             }
             let _ = reply.send(forgotten);
         }));

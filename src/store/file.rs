@@ -14,7 +14,7 @@ use super::disk;
 use super::journal::Journal;
 use super::memo::Memo;
 use super::read_only::{ReadOnly, is_refusal};
-use super::schema::{self, Found};
+use super::schema::{self, FileFormat};
 use super::snapshot::{Latest, Snapshot};
 use super::{StoreError, StoreOptions, upgrade};
 
@@ -416,9 +416,9 @@ fn open_and_complete(
         .map_err(|error| refuse(error, name))?;
     let found = schema::inspect(&database.begin_read()?)?;
     match check(found, name)? {
-        Found::Empty => schema::initialize(&database)?,
-        Found::Earlier(found) => upgrade::upgrade(&database, found)?,
-        Found::Current | Found::NotOurs => schema::complete(&database)?,
+        FileFormat::Empty => schema::initialize(&database)?,
+        FileFormat::Earlier(found) => upgrade::upgrade(&database, found)?,
+        FileFormat::Current | FileFormat::NotOurs => schema::complete(&database)?,
     }
     Ok(database)
 }
@@ -438,10 +438,10 @@ fn builder(options: StoreOptions) -> Builder {
     builder
 }
 
-fn check(found: Found, name: &str) -> Result<Found, StoreError> {
+fn check(found: FileFormat, name: &str) -> Result<FileFormat, StoreError> {
     match found {
-        Found::Empty | Found::Current | Found::Earlier(_) => Ok(found),
-        Found::NotOurs => Err(StoreError::Foreign {
+        FileFormat::Empty | FileFormat::Current | FileFormat::Earlier(_) => Ok(found),
+        FileFormat::NotOurs => Err(StoreError::Foreign {
             file: name.to_owned(),
             reason: "it belongs to another program".to_owned(),
         }),

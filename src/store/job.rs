@@ -16,13 +16,13 @@ use crate::domain::{Height, Wallet};
 /// sent is written.
 #[derive(Debug)]
 pub(super) enum Job {
-    Intern(Wallet, Reply<WalletId>),
-    Chunk(Box<Chunk>, Reply<Written>),
-    Patch(WalletId, u64, Box<WalletPatch>, Reply<Written>),
-    CutBack(WalletId, Height, Reply<u64>),
-    Usage(Vec<UsageUpdate>, Reply<()>),
-    Tokens(Vec<TokenRecord>, Reply<()>),
-    Values(WalletId, u64, Box<(Vec<NewValue>, Vec<PriceRecord>)>, Reply<Written>),
+    Intern(Wallet, JobReply<WalletId>),
+    Chunk(Box<Chunk>, JobReply<Written>),
+    Patch(WalletId, u64, Box<WalletPatch>, JobReply<Written>),
+    CutBack(WalletId, Height, JobReply<u64>),
+    Usage(Vec<UsageUpdate>, JobReply<()>),
+    Tokens(Vec<TokenRecord>, JobReply<()>),
+    Values(WalletId, u64, Box<(Vec<NewValue>, Vec<PriceRecord>)>, JobReply<Written>),
     /// Has the file to itself, between two transactions.
     Alone(Alone),
     /// Only wakes the writer, which opens a failed file again.
@@ -54,12 +54,12 @@ impl fmt::Debug for Alone {
 
 /// An outcome waits here for the commit that makes it true.
 #[derive(Debug)]
-pub(super) struct Reply<T> {
+pub(super) struct JobReply<T> {
     to: oneshot::Sender<Result<T, StoreError>>,
     outcome: Option<T>,
 }
 
-impl<T> Reply<T> {
+impl<T> JobReply<T> {
     pub(super) fn new() -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (to, answer) = oneshot::channel();
         (Self { to, outcome: None }, answer)
@@ -104,16 +104,16 @@ impl Job {
     /// The same request for another file, whose caller has gone.
     pub(super) fn repeated(&self) -> Option<Self> {
         Some(match self {
-            Self::Intern(wallet, _) => Self::Intern(*wallet, Reply::new().0),
-            Self::Chunk(chunk, _) => Self::Chunk(chunk.clone(), Reply::new().0),
+            Self::Intern(wallet, _) => Self::Intern(*wallet, JobReply::new().0),
+            Self::Chunk(chunk, _) => Self::Chunk(chunk.clone(), JobReply::new().0),
             Self::Patch(id, epoch, patch, _) => {
-                Self::Patch(*id, *epoch, patch.clone(), Reply::new().0)
+                Self::Patch(*id, *epoch, patch.clone(), JobReply::new().0)
             }
-            Self::CutBack(id, above, _) => Self::CutBack(*id, *above, Reply::new().0),
-            Self::Usage(updates, _) => Self::Usage(updates.clone(), Reply::new().0),
-            Self::Tokens(tokens, _) => Self::Tokens(tokens.clone(), Reply::new().0),
+            Self::CutBack(id, above, _) => Self::CutBack(*id, *above, JobReply::new().0),
+            Self::Usage(updates, _) => Self::Usage(updates.clone(), JobReply::new().0),
+            Self::Tokens(tokens, _) => Self::Tokens(tokens.clone(), JobReply::new().0),
             Self::Values(id, epoch, new, _) => {
-                Self::Values(*id, *epoch, new.clone(), Reply::new().0)
+                Self::Values(*id, *epoch, new.clone(), JobReply::new().0)
             }
             Self::Alone(_) | Self::Mend | Self::Close(_) => return None,
         })

@@ -94,7 +94,7 @@ pub(super) const ORDER_TO_CANDLE: TableDefinition<'_, u64, (u16, u32)> =
 
 /// What an opened file turned out to be.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FileFormat {
     /// No table yet.
     Empty,
     Current,
@@ -104,13 +104,13 @@ pub(super) enum Found {
 }
 
 /// Reads only. `NewerFormat` for a file that a later program has raised.
-pub(super) fn inspect(txn: &ReadTransaction) -> Result<Found, StoreError> {
+pub(super) fn inspect(txn: &ReadTransaction) -> Result<FileFormat, StoreError> {
     let mut tables = txn.list_tables()?.peekable();
     if tables.peek().is_none() {
-        return Ok(Found::Empty);
+        return Ok(FileFormat::Empty);
     }
     if !tables.any(|table| table.name() == NAME_TO_NUMBER.name()) {
-        return Ok(Found::NotOurs);
+        return Ok(FileFormat::NotOurs);
     }
     let format = match txn.open_table(NAME_TO_NUMBER) {
         Ok(table) => table.get(FORMAT)?.map(|number| number.value()),
@@ -118,12 +118,12 @@ pub(super) fn inspect(txn: &ReadTransaction) -> Result<Found, StoreError> {
         Err(_) => None,
     };
     match format {
-        None | Some(0) => Ok(Found::NotOurs),
+        None | Some(0) => Ok(FileFormat::NotOurs),
         Some(found) if found > SCHEMA_VERSION => {
             Err(StoreError::NewerFormat { found, supported: SCHEMA_VERSION })
         }
-        Some(SCHEMA_VERSION) => Ok(Found::Current),
-        Some(found) => Ok(Found::Earlier(found)),
+        Some(SCHEMA_VERSION) => Ok(FileFormat::Current),
+        Some(found) => Ok(FileFormat::Earlier(found)),
     }
 }
 

@@ -10,7 +10,7 @@ use super::apply::Tables;
 use super::file::Shared;
 use super::intern::Known;
 use super::job::Job;
-use super::journal::Entry;
+use super::journal::JournalEntry;
 use super::{LIMITS, StoreError};
 
 /// Why a transaction was given up.
@@ -112,7 +112,7 @@ impl Writer {
             self.shared.journal.abandon("a commit failed");
         }
         if result.is_ok() {
-            let committed = batch.iter().filter_map(Job::repeated).map(Entry::Job);
+            let committed = batch.iter().filter_map(Job::repeated).map(JournalEntry::Job);
             self.shared.journal.add(committed);
         }
         match &result {

@@ -14,7 +14,7 @@ pub(super) const SOCKET_NAME: &str = "admin.sock";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
-pub(super) enum Request {
+pub(super) enum AdminRequest {
     Backup {
         path: PathBuf,
     },
@@ -34,7 +34,7 @@ pub(super) enum Request {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Response {
+pub(super) enum AdminResponse {
     Ok(serde_json::Value),
     Error(String),
 }

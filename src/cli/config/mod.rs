@@ -28,7 +28,7 @@ use environment::Environment;
 use estimates::Estimates;
 use secret::{OptionalSecret, OptionalUrl};
 use storage_engine::StorageEngine;
-use units::{OptionalSize, Rate, Size, Wait, serde_as_text};
+use units::{OptionalSize, RateSetting, Size, Wait, serde_as_text};
 
 const DEFAULTS: &str = include_str!("../../../data/default.toml");
 /// Read from the working folder where no other file is named.
@@ -119,7 +119,7 @@ section!(Log, LogLayer, "log", {
 
 section!(Prices, PricesLayer, "prices", {
     candles: OptionalUrl,
-    candles_rate: Rate,
+    candles_rate: RateSetting,
 });
 
 section!(Audit, AuditLayer, "audit", {
@@ -467,7 +467,7 @@ mod tests {
         let file = "[prices]\ncandles_rate = 0.5\n";
         let prices = merged(&Flags::default(), &variables, Some(file)).unwrap().prices;
         assert_eq!(prices.candles.to_string(), "https://prices.example");
-        assert_eq!(prices.candles_rate, Rate { millis: 500 });
+        assert_eq!(prices.candles_rate, RateSetting { millis: 500 });
         check_error(&[], "[prices]\ncandles = 'defillama'\n", &["line 2 (candles)", "http"]);
     }
 

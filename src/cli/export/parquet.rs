@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use serde_json::value::RawValue;
 
 use super::thrift::{Struct, varint};
-use crate::cli::export::Subject;
+use crate::cli::export::ExportSubject;
 use crate::cli::output::{ColumnChunk, Encode, Ending, RowGroup, State, TradeLine};
 
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -75,7 +75,7 @@ fn size(bytes: &[u8]) -> io::Result<i32> {
 }
 
 impl Parquet {
-    pub(in crate::cli) fn new(subject: &Subject) -> Self {
+    pub(in crate::cli) fn new(subject: &ExportSubject) -> Self {
         let about = [("wallet", subject.wallet.clone()), ("chain", subject.chain.clone())];
         Self { about, held: Vec::new(), groups: Vec::new(), at: 0 }
     }

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::Subject;
+use super::ExportSubject;
 use crate::cli::args::Format;
 use crate::cli::output::{Encode, Ending, State, TradeLine, csv_text, json, printable};
 
@@ -35,7 +35,7 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    pub(super) fn new(subject: &Subject, colour: bool) -> Self {
+    pub(super) fn new(subject: &ExportSubject, colour: bool) -> Self {
         let (wallet, native) = (subject.wallet.clone(), subject.native.clone());
         Self { format: subject.format, wallet, native, colour, written: 0 }
     }
@@ -185,7 +185,7 @@ mod tests {
     #[track_caller]
     fn check(format: Format, expected: &str) {
         let mut text = Vec::new();
-        let subject = Subject {
+        let subject = ExportSubject {
             wallet: "W".to_owned(),
             chain: "sol".to_owned(),
             native: "SOL".to_owned(),

@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, Subcommand};
 
 use super::file::ShownId;
-use crate::cli::config::units::Rate;
+use crate::cli::config::units::RateSetting;
 
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct KeysArgs {
@@ -38,7 +38,7 @@ pub(in crate::cli) struct CreateArgs {
     pub(in crate::cli) name: Option<String>,
     /// Requests a second
     #[arg(long)]
-    pub(in crate::cli) rate: Option<Rate>,
+    pub(in crate::cli) rate: Option<RateSetting>,
     /// Trades in all
     #[arg(long, value_name = "TRADES")]
     pub(in crate::cli) quota: Option<u64>,

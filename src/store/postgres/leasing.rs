@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::call::{CallError, repeated};
-use super::store::{Inner, PgStore, number};
+use super::store::{PgInner, PgStore, number};
 use super::{LIMITS, schema};
 use crate::store::{Share, StoreError, StoreFailure, WalletId};
 
@@ -88,7 +88,7 @@ impl PgStore {
     }
 }
 
-impl Inner {
+impl PgInner {
     /// Renews the lease, under a new number where the old one has ended.
     async fn beat(&self) -> Result<i64, CallError> {
         let connection = self.connection().await?;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::call::{CallError, Connection};
-use super::slice::{Numbers, SliceNames, StoredSlice};
-use super::store::{Inner, signed, small, unsigned};
+use super::slice::{NumberSet, SliceNames, StoredSlice};
+use super::store::{PgInner, signed, small, unsigned};
 use crate::domain::{Address, ChainId, Family, UnixMillis};
 use crate::store::codec::corrupt;
 use crate::store::schema::names::{TOKENS, VENUES};
@@ -51,7 +51,7 @@ fn read_token(row: &tokio_postgres::Row) -> Result<(u32, TokenRecord), CallError
 }
 
 /// The numbers whose names are not there yet.
-impl Inner {
+impl PgInner {
     /// The names of a slice, from memory where all of them are there.
     pub(super) async fn names_of(&self, slice: &StoredSlice) -> Result<SliceNames, CallError> {
         let mut names = self.names.known(slice);
@@ -232,7 +232,7 @@ impl Inner {
     }
 }
 
-fn lacking<T>(numbers: &Numbers, names: &[Option<T>]) -> Vec<i64> {
+fn lacking<T>(numbers: &NumberSet, names: &[Option<T>]) -> Vec<i64> {
     let all = numbers.all.iter().zip(names);
     all.filter(|(_, name)| name.is_none()).map(|(id, _)| i64::from(*id)).collect()
 }

@@ -17,13 +17,13 @@ use crate::store::trade_codec::decode_trade;
 #[derive(Debug, Default)]
 pub(super) struct StoredSlice {
     rows: Vec<BareRow>,
-    pub(super) tokens: Numbers,
-    pub(super) venues: Numbers,
+    pub(super) tokens: NumberSet,
+    pub(super) venues: NumberSet,
 }
 
 /// Distinct numbers in the order in which they were first seen.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct NumberSet {
     pub(super) all: Vec<u32>,
     places: HashMap<u32, usize>,
     /// The last one that was looked up: neighbours often name the same.
@@ -37,7 +37,7 @@ pub(super) struct SliceNames {
     pub(super) venues: Vec<Option<Arc<str>>>,
 }
 
-impl Numbers {
+impl NumberSet {
     fn place(&mut self, number: u32) -> usize {
         if let Some((_, place)) = self.last.filter(|(last, _)| *last == number) {
             return place;
@@ -119,7 +119,7 @@ impl SliceNames {
     }
 }
 
-impl Numbers {
+impl NumberSet {
     /// The place of a number that was seen.
     pub(super) fn find(&self, number: u32) -> Option<usize> {
         self.places.get(&number).copied()

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tokio_postgres::Row;
 
 use super::call::{CallError, Connection, repeated};
-use super::connect::Pool;
+use super::connect::ConnectionPool;
 use super::failures::Failures;
 use super::kept::CachedState;
 use super::lease::Lease;
@@ -20,12 +20,12 @@ use crate::store::{StoreError, StoreStats, WalletId, WalletRecord};
 
 #[derive(Debug, Clone)]
 pub(in crate::store) struct PgStore {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<PgInner>,
 }
 
 #[derive(Debug)]
-pub(super) struct Inner {
-    pool: Pool,
+pub(super) struct PgInner {
+    pool: ConnectionPool,
     pub(super) names: NameCache,
     pub(super) lease: Lease,
     /// Numbers of wallets by address.
@@ -86,7 +86,7 @@ impl PgStore {
         let pool = connect::pool(options)?;
         let failures = Failures::new(pool.clone());
         repeated!(failures, schema::migrate(&pool))?;
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(PgInner {
             pool,
             names: NameCache::new(),
             lease: Lease::default(),
@@ -134,7 +134,7 @@ impl PgStore {
     }
 }
 
-impl Inner {
+impl PgInner {
     pub(super) async fn connection(&self) -> Result<Connection, CallError> {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed.into());
@@ -154,7 +154,7 @@ impl Inner {
         }
     }
 
-    pub(super) fn pool(&self) -> &Pool {
+    pub(super) fn pool(&self) -> &ConnectionPool {
         &self.pool
     }
 
