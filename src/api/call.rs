@@ -8,7 +8,7 @@ use warp::http::{HeaderMap, Method};
 use super::App;
 use super::auth::Caller;
 use super::error::ApiError;
-use super::gate::{Rate, RateState};
+use super::gate::{RateState, RequestRate};
 use crate::domain::UnixMillis;
 use crate::registry::Chain;
 
@@ -39,7 +39,7 @@ impl Call {
     /// Takes one request off the caller's rate; `None` for a key without one.
     pub(super) fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
         let Some(millis) = caller.key.rate_millis else { return Ok(None) };
-        let rate = Rate::new(millis, self.app.limits.rate_burst);
+        let rate = RequestRate::new(millis, self.app.limits.rate_burst);
         match caller.state.bucket.take(rate, Instant::now()) {
             Ok(state) => Ok(Some(state)),
             Err((state, wait)) => Err(ApiError::RateLimited { state, wait }),

@@ -36,7 +36,7 @@ pub(super) struct LineError<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Chains<'a> {
+pub(super) struct ChainsBody<'a> {
     pub(super) chains: Vec<ChainRow<'a>>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct ChainRow<'a> {
     pub(super) aliases: &'a [String],
     pub(super) name: &'a str,
     pub(super) family: crate::domain::Family,
-    pub(super) native: NativeCoin<'a>,
+    pub(super) native: NativeCoinBody<'a>,
     /// Site that shows transactions to people; null where none is known.
     pub(super) explorer: Option<&'a str>,
     /// `live` or `disabled`.
@@ -100,14 +100,14 @@ pub(super) struct AbilityRow {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct NativeCoin<'a> {
+pub(super) struct NativeCoinBody<'a> {
     pub(super) symbol: &'a str,
     pub(super) decimals: u8,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Usage<'a> {
+pub(super) struct UsageBody<'a> {
     pub(super) key: UsageKey<'a>,
     pub(super) trades_counted: u64,
     /// Null without a limit.
@@ -122,7 +122,7 @@ pub(super) struct UsageKey<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Estimates {
+pub(super) struct EstimatesBody {
     pub(super) addresses: Vec<EstimateRow>,
 }
 

@@ -82,7 +82,7 @@ impl From<HistoryError> for ApiError {
 
 /// A kind of failure that clients can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct FailureKind {
     pub(super) status: StatusCode,
     /// The `error.code`, coarse.
     pub(super) group: &'static str,
@@ -96,86 +96,86 @@ const fn kind(
     group: &'static str,
     code: &'static str,
     title: &'static str,
-) -> Kind {
-    Kind { status, group, code, title }
+) -> FailureKind {
+    FailureKind { status, group, code, title }
 }
 
-const fn invalid(code: &'static str, title: &'static str) -> Kind {
+const fn invalid(code: &'static str, title: &'static str) -> FailureKind {
     kind(StatusCode::BAD_REQUEST, "VALIDATION_ERROR", code, title)
 }
 
-const fn unavailable(group: &'static str, code: &'static str, title: &'static str) -> Kind {
+const fn unavailable(group: &'static str, code: &'static str, title: &'static str) -> FailureKind {
     kind(StatusCode::SERVICE_UNAVAILABLE, group, code, title)
 }
 
-const INVALID_ADDRESS: Kind = invalid("invalid_address", "Invalid wallet address");
-const UNKNOWN_CHAIN: Kind = invalid("unknown_chain", "Unknown chain");
-const CHAIN_DISABLED: Kind = invalid("chain_disabled", "Chain not enabled");
-const INVALID_LIMIT: Kind = invalid("invalid_limit", "Invalid limit");
-const INVALID_CURSOR: Kind = invalid("invalid_cursor", "Invalid cursor");
-const INVALID_PARAMETER: Kind = invalid("invalid_parameter", "Invalid parameter");
-const NOT_A_WALLET: Kind = invalid("not_a_wallet", "Not a wallet");
-const UNAUTHORIZED: Kind =
+const INVALID_ADDRESS: FailureKind = invalid("invalid_address", "Invalid wallet address");
+const UNKNOWN_CHAIN: FailureKind = invalid("unknown_chain", "Unknown chain");
+const CHAIN_DISABLED: FailureKind = invalid("chain_disabled", "Chain not enabled");
+const INVALID_LIMIT: FailureKind = invalid("invalid_limit", "Invalid limit");
+const INVALID_CURSOR: FailureKind = invalid("invalid_cursor", "Invalid cursor");
+const INVALID_PARAMETER: FailureKind = invalid("invalid_parameter", "Invalid parameter");
+const NOT_A_WALLET: FailureKind = invalid("not_a_wallet", "Not a wallet");
+const UNAUTHORIZED: FailureKind =
     kind(StatusCode::UNAUTHORIZED, "INVALID_SESSION", "unauthorized", "Unauthorized");
-const CHAIN_NOT_ALLOWED: Kind =
+const CHAIN_NOT_ALLOWED: FailureKind =
     kind(StatusCode::FORBIDDEN, "FORBIDDEN", "chain_not_allowed", "Chain not allowed");
-const BAD_REQUEST: Kind = invalid("bad_request", "Ambiguous request");
-const MISDIRECTED: Kind = kind(
+const BAD_REQUEST: FailureKind = invalid("bad_request", "Ambiguous request");
+const MISDIRECTED: FailureKind = kind(
     StatusCode::MISDIRECTED_REQUEST,
     "MISDIRECTED_REQUEST",
     "misdirected",
     "Not the name of this server",
 );
-const UNSUPPORTED_MEDIA_TYPE: Kind = kind(
+const UNSUPPORTED_MEDIA_TYPE: FailureKind = kind(
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     "UNSUPPORTED_MEDIA_TYPE",
     "unsupported_media_type",
     "Unsupported media type",
 );
-const INVALID_BODY: Kind = invalid("invalid_body", "Invalid request body");
-const ESTIMATES_DISABLED: Kind =
+const INVALID_BODY: FailureKind = invalid("invalid_body", "Invalid request body");
+const ESTIMATES_DISABLED: FailureKind =
     kind(StatusCode::FORBIDDEN, "FORBIDDEN", "estimates_disabled", "Estimates switched off");
-const NOT_FOUND: Kind = kind(StatusCode::NOT_FOUND, "NOT_FOUND", "not_found", "Not found");
-const METHOD_NOT_ALLOWED: Kind = kind(
+const NOT_FOUND: FailureKind = kind(StatusCode::NOT_FOUND, "NOT_FOUND", "not_found", "Not found");
+const METHOD_NOT_ALLOWED: FailureKind = kind(
     StatusCode::METHOD_NOT_ALLOWED,
     "METHOD_NOT_ALLOWED",
     "method_not_allowed",
     "Method not allowed",
 );
-const QUOTA_EXCEEDED: Kind =
+const QUOTA_EXCEEDED: FailureKind =
     kind(StatusCode::PAYMENT_REQUIRED, "QUOTA_EXCEEDED", "quota_exceeded", "Quota exceeded");
-const RATE_LIMITED: Kind =
+const RATE_LIMITED: FailureKind =
     kind(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "rate_limited", "Too many requests");
-const TOO_MANY_STREAMS: Kind = kind(
+const TOO_MANY_STREAMS: FailureKind = kind(
     StatusCode::TOO_MANY_REQUESTS,
     "TOO_MANY_STREAMS",
     "too_many_streams",
     "Too many open streams",
 );
-const TOO_MANY_TRADES: Kind =
+const TOO_MANY_TRADES: FailureKind =
     kind(StatusCode::UNPROCESSABLE_ENTITY, "TOO_MANY_TRADES", "too_many_trades", "Too many trades");
-const UPSTREAM_UNAVAILABLE: Kind =
+const UPSTREAM_UNAVAILABLE: FailureKind =
     unavailable("UPSTREAM_UNAVAILABLE", "upstream_unavailable", "No node answers");
-const OVERLOADED: Kind = unavailable("OVERLOADED", "overloaded", "Overloaded");
-const SHUTTING_DOWN: Kind = unavailable("SHUTTING_DOWN", "shutting_down", "Shutting down");
-const HISTORY_CUT: Kind = kind(
+const OVERLOADED: FailureKind = unavailable("OVERLOADED", "overloaded", "Overloaded");
+const SHUTTING_DOWN: FailureKind = unavailable("SHUTTING_DOWN", "shutting_down", "Shutting down");
+const HISTORY_CUT: FailureKind = kind(
     StatusCode::BAD_GATEWAY,
     "HISTORY_CUT",
     "history_cut",
     "The nodes do not keep the whole history",
 );
-const HISTORY_UNPROVED: Kind =
+const HISTORY_UNPROVED: FailureKind =
     unavailable("HISTORY_UNPROVED", "history_unproved", "The history is not proved complete yet");
-const HISTORY_CHANGED: Kind = kind(
+const HISTORY_CHANGED: FailureKind = kind(
     StatusCode::CONFLICT,
     "HISTORY_CHANGED",
     "history_changed",
     "The history changed above the cursor",
 );
-const INTERNAL: Kind =
+const INTERNAL: FailureKind =
     kind(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "internal", "Internal error");
 
-impl Kind {
+impl FailureKind {
     /// The member `type` of an error.
     pub(super) fn uri(&self) -> String {
         format!("/errors/{}", self.code)
@@ -183,7 +183,7 @@ impl Kind {
 }
 
 impl ApiError {
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> FailureKind {
         match self {
             Self::InvalidAddress { .. }
             | Self::InvalidAddressAt { .. }
@@ -244,7 +244,7 @@ impl ApiError {
     }
 }
 
-fn history_kind(error: &HistoryError) -> Kind {
+fn history_kind(error: &HistoryError) -> FailureKind {
     match error {
         HistoryError::UpstreamUnavailable { .. } => UPSTREAM_UNAVAILABLE,
         HistoryError::NotAWallet { .. } => NOT_A_WALLET,

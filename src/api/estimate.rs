@@ -15,9 +15,9 @@ use warp::reply::Response;
 use super::arrival::Refused;
 use super::auth::has_credentials;
 use super::call::{Call, find_chain};
-use super::dto::{EstimateRow, Estimates};
+use super::dto::{EstimateRow, EstimatesBody};
 use super::error::ApiError;
-use super::gate::Rate;
+use super::gate::RequestRate;
 use super::reply;
 use super::visitors::{Peer, client, take};
 use crate::domain::row_json::rows_json;
@@ -25,14 +25,14 @@ use crate::domain::{Address, Numbers, Wallet};
 use crate::history::Estimate;
 
 /// The parts of a request other than its head.
-pub(super) struct Received {
+pub(super) struct RequestParts {
     pub(super) peer: Option<Peer>,
     /// Why it is refused before it is routed.
     pub(super) refused: Option<Refused>,
     body: BoxStream<'static, Option<Bytes>>,
 }
 
-impl Received {
+impl RequestParts {
     pub(super) fn new<B: Buf, E>(
         peer: Option<Peer>,
         refused: Option<Refused>,
@@ -67,7 +67,7 @@ fn wrong(rule: impl Into<String>) -> ApiError {
     ApiError::InvalidBody { rule: rule.into() }
 }
 
-pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response, ApiError> {
+pub(super) async fn estimate(call: &Call, received: RequestParts) -> Result<Response, ApiError> {
     let limits = &call.app.limits;
     if !limits.estimates {
         return Err(ApiError::EstimatesDisabled);
@@ -80,7 +80,7 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
         call.take(caller)?
     } else {
         let who = client(received.peer, &call.headers, &limits.trusted_proxies);
-        let rate = Rate::new(limits.estimate_rate_millis, limits.estimate_burst);
+        let rate = RequestRate::new(limits.estimate_rate_millis, limits.estimate_burst);
         Some(call.app.visitors.take(who, rate, limits.visitors_max)?)
     };
     let body =
@@ -99,7 +99,7 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
             .map_err(|rule| ApiError::InvalidAddressAt { at, rule })?;
         wallets.push(Wallet { chain: chain.id, address });
     }
-    let budget = Rate::new(limits.estimate_calls_millis, limits.estimate_burst);
+    let budget = RequestRate::new(limits.estimate_calls_millis, limits.estimate_burst);
     for _ in &wallets {
         take(&call.app.estimates, budget)?;
     }
@@ -111,7 +111,7 @@ pub(super) async fn estimate(call: &Call, received: Received) -> Result<Response
     for (wallet, estimate) in wallets.iter().zip(join_all(estimates).await) {
         rows.push(row(wallet, &estimate?, chain.native.decimals, caller.is_some()));
     }
-    let mut response = reply::json(StatusCode::OK, &Estimates { addresses: rows });
+    let mut response = reply::json(StatusCode::OK, &EstimatesBody { addresses: rows });
     if let Some(state) = rate {
         reply::put_rate(response.headers_mut(), state);
     }

@@ -32,13 +32,13 @@ impl Framing {
 
 /// Counts in the bytes that arrive on one connection.
 #[derive(Debug, Default)]
-pub(super) struct Counter {
+pub(super) struct ByteCounter {
     framing: Arc<Framing>,
     /// Bytes of the line's beginning that have matched.
     matched: usize,
 }
 
-impl Counter {
+impl ByteCounter {
     pub(super) fn framing(&self) -> Arc<Framing> {
         Arc::clone(&self.framing)
     }
@@ -67,7 +67,7 @@ mod tests {
             b"POST / HTTP/1.1\r\nContent-Length: 1\r\n\ncontent-length:2\nx-content-length: 3\r\n\
                      content-length-x: 4\r\n\n\nCONTENT-LENGTH:5";
         for size in 1..text.len() {
-            let mut counter = Counter::default();
+            let mut counter = ByteCounter::default();
             text.chunks(size).for_each(|part| counter.count(part));
             assert_eq!(counter.framing.arrived.load(Ordering::Relaxed), 3, "{size}");
         }

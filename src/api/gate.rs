@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// A rate of requests and what may be saved up of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Rate {
+pub(super) struct RequestRate {
     /// Time that one request costs.
     interval: Duration,
     burst: u64,
@@ -25,7 +25,7 @@ pub(super) struct RateState {
     pub(super) reset_seconds: u64,
 }
 
-impl Rate {
+impl RequestRate {
     /// `millis` are requests in a thousand seconds; 0 counts as 1.
     pub(super) fn new(millis: u64, saved: Duration) -> Self {
         let millis = millis.max(1);
@@ -47,7 +47,7 @@ impl Bucket {
     /// Takes one request, or returns how long to wait for it.
     pub(super) fn take(
         &self,
-        rate: Rate,
+        rate: RequestRate,
         now: Instant,
     ) -> Result<RateState, (RateState, Duration)> {
         let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_full_bucket_gives_its_burst_and_then_one_per_interval() {
         let (bucket, start) = (Bucket::default(), Instant::now());
-        let rate = Rate::new(4000, SECOND);
+        let rate = RequestRate::new(4000, SECOND);
         for left in [3, 2, 1, 0] {
             let state = bucket.take(rate, start).unwrap();
             assert_eq!((state.burst, state.window_seconds, state.remaining), (4, 1, left));
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn half_a_request_a_second_is_one_in_two() {
         let (bucket, start) = (Bucket::default(), Instant::now());
-        let rate = Rate::new(500, SECOND);
+        let rate = RequestRate::new(500, SECOND);
         assert_eq!(bucket.take(rate, start).unwrap().window_seconds, 2);
         assert_eq!(bucket.take(rate, start + SECOND).unwrap_err().1, SECOND);
         assert!(bucket.take(rate, start + 2 * SECOND).is_ok());
@@ -141,7 +141,7 @@ mod tests {
     fn extreme_rates_do_no_harm() {
         let start = Instant::now();
         for millis in [0, 1, u64::MAX] {
-            let rate = Rate::new(millis, SECOND);
+            let rate = RequestRate::new(millis, SECOND);
             assert!(Bucket::default().take(rate, start).is_ok(), "{millis}");
         }
     }

@@ -14,10 +14,11 @@ use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
 use super::call::Call;
 use super::dto::{
-    AbilityRow, ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
+    AbilityRow, ChainRow, ChainsBody, Health, NativeCoinBody, Upstream, UpstreamEndpoint,
+    UsageBody, UsageKey,
 };
 use super::error::ApiError;
-use super::estimate::{Received, estimate};
+use super::estimate::{RequestParts, estimate};
 use super::guarded::Guarded;
 use super::limits::MetricsAccess;
 use super::request::ApiRequest;
@@ -32,7 +33,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Endpoint {
+pub(super) enum RouteTarget {
     /// With the address segment as it stands in the path.
     History(String),
     /// Address and signature.
@@ -60,7 +61,7 @@ pub(super) enum Endpoint {
     Unknown,
 }
 
-impl Endpoint {
+impl RouteTarget {
     fn label(&self) -> &'static str {
         match self {
             Self::History(_) => "history",
@@ -82,7 +83,7 @@ impl Endpoint {
     }
 }
 
-impl Endpoint {
+impl RouteTarget {
     /// What `Allow` says of it.
     fn methods(&self) -> &'static str {
         if *self == Self::Estimate { "POST, OPTIONS" } else { "GET, HEAD, OPTIONS" }
@@ -97,7 +98,7 @@ impl Call {
     /// What the access log holds of it.
     fn access(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &RouteTarget,
         peer: Option<Peer>,
         status: u16,
         started: Instant,
@@ -122,12 +123,12 @@ impl Call {
 
 /// Answers any request.
 pub(super) async fn answer(
-    endpoint: Endpoint,
+    endpoint: RouteTarget,
     method: Method,
     path: String,
     headers: HeaderMap,
     query: String,
-    received: Received,
+    received: RequestParts,
     app: Arc<App>,
 ) -> Response {
     let (started, peer) = (Instant::now(), received.peer);
@@ -136,7 +137,7 @@ pub(super) async fn answer(
     let is_shared = received.refused.is_none() && is_shared(&endpoint, &call);
     let result = match &received.refused {
         Some(Refused(error)) => Err(error.clone()),
-        None if endpoint == Endpoint::Unknown => Err(ApiError::NotFound),
+        None if endpoint == RouteTarget::Unknown => Err(ApiError::NotFound),
         None if call.method == Method::OPTIONS => Ok(cors::options(endpoint.methods())),
         None if !endpoint.takes(&call.method) => {
             Err(ApiError::MethodNotAllowed { allowed: endpoint.methods() })
@@ -174,8 +175,8 @@ pub(super) async fn answer(
 
 /// Whether pages of other sites may read the answer. Without a key they could find out from
 /// estimates what is stored here.
-fn is_shared(endpoint: &Endpoint, call: &Call) -> bool {
-    *endpoint != Endpoint::Estimate
+fn is_shared(endpoint: &RouteTarget, call: &Call) -> bool {
+    *endpoint != RouteTarget::Estimate
         || call.method == Method::OPTIONS
         || has_credentials(&call.headers)
 }
@@ -187,28 +188,28 @@ fn known_method(method: &Method) -> &'static str {
 }
 
 async fn dispatch(
-    endpoint: &Endpoint,
+    endpoint: &RouteTarget,
     call: &Call,
-    received: Received,
+    received: RequestParts,
 ) -> Result<Response, ApiError> {
     match endpoint {
-        Endpoint::History(segment) => history(call, segment).await,
-        Endpoint::Explain(segment, signature) => explain::answer(call, segment, signature).await,
-        Endpoint::Coverage(segment) => coverage::answer(call, segment).await,
-        Endpoint::Pnl(segment) => gains::answer(call, segment).await,
-        Endpoint::Chains => chains(call),
-        Endpoint::Usage => usage(call).await,
-        Endpoint::Estimate => estimate(call, received).await,
-        Endpoint::OpenApi => Ok(reference::openapi()),
-        Endpoint::Docs => Ok(reference::docs(&call.app.reference)),
-        Endpoint::Llms => Ok(reference::llms()),
-        Endpoint::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
-        Endpoint::Ready => Ok(ready(call).await),
-        Endpoint::Metrics => metrics(call).await,
-        Endpoint::MetricsApart => Ok(reply::metrics(call.app.metrics.render().await)),
-        Endpoint::Page => Ok(call.app.site.page(call)),
-        Endpoint::PageFile { version, name } => call.app.site.file(call, version, name),
-        Endpoint::Unknown => Err(ApiError::NotFound),
+        RouteTarget::History(segment) => history(call, segment).await,
+        RouteTarget::Explain(segment, signature) => explain::answer(call, segment, signature).await,
+        RouteTarget::Coverage(segment) => coverage::answer(call, segment).await,
+        RouteTarget::Pnl(segment) => gains::answer(call, segment).await,
+        RouteTarget::Chains => chains(call),
+        RouteTarget::Usage => usage(call).await,
+        RouteTarget::Estimate => estimate(call, received).await,
+        RouteTarget::OpenApi => Ok(reference::openapi()),
+        RouteTarget::Docs => Ok(reference::docs(&call.app.reference)),
+        RouteTarget::Llms => Ok(reference::llms()),
+        RouteTarget::Health => Ok(reply::json(StatusCode::OK, &Health { status: "ok" })),
+        RouteTarget::Ready => Ok(ready(call).await),
+        RouteTarget::Metrics => metrics(call).await,
+        RouteTarget::MetricsApart => Ok(reply::metrics(call.app.metrics.render().await)),
+        RouteTarget::Page => Ok(call.app.site.page(call)),
+        RouteTarget::PageFile { version, name } => call.app.site.file(call, version, name),
+        RouteTarget::Unknown => Err(ApiError::NotFound),
     }
 }
 
@@ -296,7 +297,7 @@ fn chains(call: &Call) -> Result<Response, ApiError> {
         ..chain_row(chain, upstream.remove(&chain.id))
     });
     let chains = chains.collect();
-    Ok(reply::json(StatusCode::OK, &Chains { chains }))
+    Ok(reply::json(StatusCode::OK, &ChainsBody { chains }))
 }
 
 fn ability_row(ability: &Ability) -> AbilityRow {
@@ -333,7 +334,7 @@ fn chain_row(chain: &Chain, upstream: Option<Upstream>) -> ChainRow<'_> {
         aliases: &chain.aliases,
         name: &chain.name,
         family: chain.family,
-        native: NativeCoin { symbol: &chain.native.symbol, decimals: chain.native.decimals },
+        native: NativeCoinBody { symbol: &chain.native.symbol, decimals: chain.native.decimals },
         explorer: Some(chain.explorer.as_str()).filter(|site| !site.is_empty()),
         status: if upstream.is_some() { "live" } else { "disabled" },
         blind_spots: Vec::new(),
@@ -346,7 +347,7 @@ async fn usage(call: &Call) -> Result<Response, ApiError> {
     let rate = call.take(&caller)?;
     let key = &caller.key;
     let trades_counted = call.app.history.usage(key.id).await?;
-    let body = Usage {
+    let body = UsageBody {
         key: UsageKey { id: &key.public_id, name: key.name.as_deref() },
         trades_counted,
         quota: key.quota,

@@ -8,8 +8,8 @@ use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use super::current::Current;
-use super::estimate::Received;
-use super::handlers::{Endpoint, answer};
+use super::estimate::RequestParts;
+use super::handlers::{RouteTarget, answer};
 
 /// Every request is answered; nothing is rejected.
 pub(super) fn routes(current: &Current) -> BoxedFilter<(Response,)> {
@@ -20,19 +20,19 @@ pub(super) fn routes(current: &Current) -> BoxedFilter<(Response,)> {
 pub(super) fn metrics_routes(current: &Current) -> BoxedFilter<(Response,)> {
     let only = |name: &'static str| warp::path(name).and(warp::path::end());
     let endpoint = only("metrics")
-        .map(|| Endpoint::MetricsApart)
-        .or(only("healthz").map(|| Endpoint::Health))
+        .map(|| RouteTarget::MetricsApart)
+        .or(only("healthz").map(|| RouteTarget::Health))
         .unify()
-        .or(only("readyz").map(|| Endpoint::Ready))
+        .or(only("readyz").map(|| RouteTarget::Ready))
         .unify()
-        .or(warp::any().map(|| Endpoint::Unknown))
+        .or(warp::any().map(|| RouteTarget::Unknown))
         .unify();
     answered(current, endpoint)
 }
 
 fn answered(
     current: &Current,
-    endpoint: impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone + Send + Sync + 'static,
+    endpoint: impl Filter<Extract = (RouteTarget,), Error = Infallible> + Clone + Send + Sync + 'static,
 ) -> BoxedFilter<(Response,)> {
     let current = current.clone();
     endpoint
@@ -47,25 +47,29 @@ fn answered(
 }
 
 /// The rest of a request, read only where it is wanted.
-fn received() -> impl Filter<Extract = (Received,), Error = Rejection> + Clone {
-    warp::ext::optional().and(warp::ext::optional()).and(warp::body::stream()).map(Received::new)
+fn received() -> impl Filter<Extract = (RequestParts,), Error = Rejection> + Clone {
+    warp::ext::optional()
+        .and(warp::ext::optional())
+        .and(warp::body::stream())
+        .map(RequestParts::new)
 }
 
-fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone {
+fn endpoint() -> impl Filter<Extract = (RouteTarget,), Error = Infallible> + Clone {
     let history = versioned().and(warp::path!("wallets" / String / "history"));
-    let chains = versioned().and(warp::path!("chains")).map(|| Endpoint::Chains);
+    let chains = versioned().and(warp::path!("chains")).map(|| RouteTarget::Chains);
     let explain = versioned().and(warp::path!("wallets" / String / "explain" / String));
     let coverage = versioned().and(warp::path!("wallets" / String / "coverage"));
     let pnl = versioned().and(warp::path!("wallets" / String / "pnl"));
-    let usage = versioned().and(warp::path!("usage")).map(|| Endpoint::Usage);
-    let estimate = versioned().and(warp::path!("billing" / "estimate")).map(|| Endpoint::Estimate);
+    let usage = versioned().and(warp::path!("usage")).map(|| RouteTarget::Usage);
+    let estimate =
+        versioned().and(warp::path!("billing" / "estimate")).map(|| RouteTarget::Estimate);
     history
-        .map(Endpoint::History)
-        .or(explain.map(Endpoint::Explain))
+        .map(RouteTarget::History)
+        .or(explain.map(RouteTarget::Explain))
         .unify()
-        .or(coverage.map(Endpoint::Coverage))
+        .or(coverage.map(RouteTarget::Coverage))
         .unify()
-        .or(pnl.map(Endpoint::Pnl))
+        .or(pnl.map(RouteTarget::Pnl))
         .unify()
         .or(chains)
         .unify()
@@ -73,24 +77,24 @@ fn endpoint() -> impl Filter<Extract = (Endpoint,), Error = Infallible> + Clone 
         .unify()
         .or(estimate)
         .unify()
-        .or(warp::path!("openapi.json").map(|| Endpoint::OpenApi))
+        .or(warp::path!("openapi.json").map(|| RouteTarget::OpenApi))
         .unify()
-        .or(warp::path!("docs").map(|| Endpoint::Docs))
+        .or(warp::path!("docs").map(|| RouteTarget::Docs))
         .unify()
-        .or(warp::path!("llms.txt").map(|| Endpoint::Llms))
+        .or(warp::path!("llms.txt").map(|| RouteTarget::Llms))
         .unify()
-        .or(warp::path!("healthz").map(|| Endpoint::Health))
+        .or(warp::path!("healthz").map(|| RouteTarget::Health))
         .unify()
-        .or(warp::path!("readyz").map(|| Endpoint::Ready))
+        .or(warp::path!("readyz").map(|| RouteTarget::Ready))
         .unify()
-        .or(warp::path!("metrics").map(|| Endpoint::Metrics))
+        .or(warp::path!("metrics").map(|| RouteTarget::Metrics))
         .unify()
-        .or(warp::path::end().map(|| Endpoint::Page))
+        .or(warp::path::end().map(|| RouteTarget::Page))
         .unify()
         .or(warp::path!("page" / String / String)
-            .map(|version, name| Endpoint::PageFile { version, name }))
+            .map(|version, name| RouteTarget::PageFile { version, name }))
         .unify()
-        .or(warp::any().map(|| Endpoint::Unknown))
+        .or(warp::any().map(|| RouteTarget::Unknown))
         .unify()
 }
 

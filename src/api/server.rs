@@ -25,9 +25,9 @@ use warp::reply::Response as Answer;
 use super::App;
 use super::arrival::{Arrivals, Refused};
 use super::current::Current;
-use super::framing::{Counter, Framing};
+use super::framing::{ByteCounter, Framing};
 use super::stall::StallGuard;
-use super::visitors::{Crowd, Peer, Seat};
+use super::visitors::{OpenConnections, Peer, Seat};
 
 /// Said without reading the request, when there is no room for one more connection, at all or of
 /// its address.
@@ -63,7 +63,7 @@ pub(super) async fn serve(
     let connections_max = current.get().limits.connections_max;
     let places = Arc::new(Semaphore::new(places(connections_max)));
     let phase = watch::Sender::new(Phase::Open);
-    let (crowd, half_open) = (Crowd::default(), Crowd::default());
+    let (crowd, half_open) = (OpenConnections::default(), OpenConnections::default());
     let address = listener.local_addr().ok();
     let server =
         Server { current, routes, connections_max, places, crowd, half_open, address, phase };
@@ -109,9 +109,9 @@ struct Server {
     /// As it was at the start.
     connections_max: u32,
     places: Arc<Semaphore>,
-    crowd: Crowd,
+    crowd: OpenConnections,
     /// Of those, connections whose first request is still to come.
-    half_open: Crowd,
+    half_open: OpenConnections,
     /// Where it listens.
     address: Option<SocketAddr>,
     phase: watch::Sender<Phase>,
@@ -172,7 +172,7 @@ struct Connection {
 
 /// Whether a connection has asked for something, and its seat among those that have not.
 struct HalfOpen {
-    crowd: Crowd,
+    crowd: OpenConnections,
     seat: Mutex<Waiting>,
 }
 
@@ -205,7 +205,7 @@ impl Connection {
         let limits = &self.app.limits;
         // Lines are small and go out at once.
         let _ = stream.set_nodelay(true);
-        let counter = Counter::default();
+        let counter = ByteCounter::default();
         let framing = counter.framing();
         let io = TokioIo::new(StallGuard::new(stream, counter, limits.write_wait_max));
         let routes = TowerToHyperService::new(warp::service(self.routes.clone()));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::framing::Counter;
+use super::framing::ByteCounter;
 
 /// Bytes that a client has to accept within the time limit, as long as there are so many: about
 /// 140 a second. Less is a connection that is kept, not one that is read.
@@ -19,7 +19,7 @@ const ACCEPTED_MIN: usize = 4096;
 #[derive(Debug)]
 pub(super) struct StallGuard<T> {
     inner: T,
-    counter: Counter,
+    counter: ByteCounter,
     wait_max: Duration,
     /// Made at the first wait, since most connections never have one.
     timer: Option<Pin<Box<Sleep>>>,
@@ -29,7 +29,7 @@ pub(super) struct StallGuard<T> {
 }
 
 impl<T> StallGuard<T> {
-    pub(super) fn new(inner: T, counter: Counter, wait_max: Duration) -> Self {
+    pub(super) fn new(inner: T, counter: ByteCounter, wait_max: Duration) -> Self {
         Self { inner, counter, wait_max, timer: None, is_waiting: false, accepted: 0 }
     }
 
@@ -124,7 +124,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stops_ends_the_write() {
         let (ours, _theirs) = duplex(16);
-        let mut guarded = StallGuard::new(ours, Counter::default(), WAIT);
+        let mut guarded = StallGuard::new(ours, ByteCounter::default(), WAIT);
         let started = Instant::now();
         let error = guarded.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!((error.kind(), started.elapsed()), (ErrorKind::TimedOut, WAIT));
@@ -133,7 +133,7 @@ mod tests {
     /// Writes ten times as much as a reader takes every 29 seconds.
     async fn slow(bytes: usize) -> io::Result<()> {
         let (ours, mut theirs) = duplex(bytes);
-        let mut guarded = StallGuard::new(ours, Counter::default(), WAIT);
+        let mut guarded = StallGuard::new(ours, ByteCounter::default(), WAIT);
         let read = async {
             for _ in 0..10 {
                 tokio::time::sleep(LESS).await;
@@ -160,7 +160,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn small_answers_with_pauses_between_them_are_no_stall() {
         let (ours, mut theirs) = duplex(16);
-        let mut guarded = StallGuard::new(ours, Counter::default(), WAIT);
+        let mut guarded = StallGuard::new(ours, ByteCounter::default(), WAIT);
         let read = async {
             for _ in 0..4 {
                 tokio::time::sleep(LESS).await;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use warp::http::HeaderMap;
 
 use super::error::ApiError;
-use super::gate::{Bucket, Rate, RateState};
+use super::gate::{Bucket, RateState, RequestRate};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Of an IPv6 address, what one household or server mostly has to itself.
@@ -97,16 +97,16 @@ fn household(address: IpAddr) -> IpAddr {
 
 /// The open connections of each address.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Crowd(Arc<Mutex<HashMap<IpAddr, u32>>>);
+pub(super) struct OpenConnections(Arc<Mutex<HashMap<IpAddr, u32>>>);
 
 /// One connection that is counted; dropping it ends that.
 #[derive(Debug)]
 pub(super) struct Seat {
-    crowd: Crowd,
+    crowd: OpenConnections,
     who: IpAddr,
 }
 
-impl Crowd {
+impl OpenConnections {
     /// Counts one more connection; `None` where its address has `max`.
     pub(super) fn seat(&self, peer: Peer, max: u32) -> Option<Seat> {
         let who = household(peer.0.to_canonical());
@@ -138,7 +138,12 @@ impl Drop for Seat {
 pub(super) struct Visitors(Mutex<HashMap<IpAddr, Arc<Bucket>>>);
 
 impl Visitors {
-    pub(super) fn take(&self, who: IpAddr, rate: Rate, max: usize) -> Result<RateState, ApiError> {
+    pub(super) fn take(
+        &self,
+        who: IpAddr,
+        rate: RequestRate,
+        max: usize,
+    ) -> Result<RateState, ApiError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= max && !known.contains_key(&who) {
             // The budget of all bounds what this forgives.
@@ -151,7 +156,7 @@ impl Visitors {
 }
 
 /// One request off a bucket.
-pub(super) fn take(bucket: &Bucket, rate: Rate) -> Result<RateState, ApiError> {
+pub(super) fn take(bucket: &Bucket, rate: RequestRate) -> Result<RateState, ApiError> {
     bucket
         .take(rate, Instant::now())
         .map_err(|(state, wait): (RateState, Duration)| ApiError::RateLimited { state, wait })
@@ -186,7 +191,7 @@ mod tests {
 
     #[test]
     fn an_address_has_so_many_connections_and_is_forgotten_with_the_last() {
-        let crowd = Crowd::default();
+        let crowd = OpenConnections::default();
         let seat = |peer: &str| crowd.seat(Peer(peer.parse().unwrap()), 2);
         let held = [
             seat("9.9.9.9"),
@@ -205,7 +210,7 @@ mod tests {
 
     #[test]
     fn nobody_is_remembered_who_has_left() {
-        let crowd = Crowd::default();
+        let crowd = OpenConnections::default();
         let seats: Vec<_> =
             (0..100).map(|at| crowd.seat(Peer(IpAddr::from([10, 0, 0, at / 2])), 2)).collect();
         assert_eq!(crowd.known().len(), 50);

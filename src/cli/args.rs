@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use serde::{Deserialize, Serialize};
 
-use super::config::units::Rate;
 use super::config::{Flags, Listen};
-use super::keys::file::ShownId;
+use super::keys::args::KeysArgs;
 use super::version::VERSION;
 use crate::api::{read_time, read_year};
 use crate::demo::{LARGE_TRADES, LARGE_TRADES_MAX};
@@ -356,58 +355,6 @@ pub(super) enum AdminCommand {
 pub(super) struct CompletionsArgs {
     /// For which shell
     pub(super) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct KeysArgs {
-    #[command(subcommand)]
-    pub(super) command: KeysCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum KeysCommand {
-    /// Make a key; it is shown once
-    Create(CreateArgs),
-    /// List the keys
-    List {
-        /// As JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// End a key
-    Revoke {
-        /// The key's id
-        id: ShownId,
-        /// As JSON
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct CreateArgs {
-    /// What to call it in lists
-    #[arg(long)]
-    pub(super) name: Option<String>,
-    /// Requests a second
-    #[arg(long)]
-    pub(super) rate: Option<Rate>,
-    /// Trades in all
-    #[arg(long, value_name = "TRADES")]
-    pub(super) quota: Option<u64>,
-    /// When it ends: unix seconds, a date or time such as 2027-01-31T00:00:00Z, or a duration from
-    /// now such as 30d
-    #[arg(long, value_name = "TIME")]
-    pub(super) expires: Option<String>,
-    /// Streams at a time
-    #[arg(long)]
-    pub(super) streams: Option<u32>,
-    /// Only these chains
-    #[arg(long, value_delimiter = ',', value_name = "CHAIN,…")]
-    pub(super) chains: Vec<String>,
-    /// As JSON: {"id":…,"key":…}
-    #[arg(long)]
-    pub(super) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -11,14 +11,14 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::config::secret::SecretUrl;
+use super::config::secret::ConfigUrl;
 use super::coverage_note::CoverageNote;
 use super::errors::CliError;
 use super::http_get::{Client, GetAnswer, GetError, require_private};
 use super::output::{Ending, TradeLine};
-use super::progress::Progress;
-use super::reading::{Outcome, RowSink};
-use super::serve::signals;
+use super::progress::ProgressLine;
+use super::row_sink::{Outcome, RowSink};
+use super::signals;
 use crate::domain::{Address, TxId};
 
 /// Rows of one page: few requests, and a body that can be held in memory.
@@ -39,7 +39,7 @@ const NEWS_WAIT_MAX: Duration = Duration::from_secs(1800);
 
 /// What to ask which server for.
 pub(super) struct ClientRequest {
-    base: SecretUrl,
+    base: ConfigUrl,
     client: Client,
     chain: String,
     address: Address,
@@ -85,7 +85,7 @@ impl ClientRequest {
         limit: Option<u64>,
         insecure: bool,
     ) -> Result<Self, CliError> {
-        let base = SecretUrl::parse(url.trim_end_matches('/'))
+        let base = ConfigUrl::parse(url.trim_end_matches('/'))
             .map_err(|reason| CliError::Usage(format!("--url: {reason}")))?;
         require_private("--url", &base, insecure)?;
         let key =
@@ -123,7 +123,7 @@ impl ClientRequest {
 pub(super) async fn read(
     asked: &ClientRequest,
     writer: &mut dyn RowSink,
-    progress: &Progress,
+    progress: &ProgressLine,
     resume: Option<String>,
 ) -> Result<Outcome, CliError> {
     let mut reading = Reading {
@@ -180,7 +180,7 @@ struct Estimate {
 }
 
 /// Asks for an estimate of the size where progress is shown; never ready. A server may refuse it.
-async fn expect(asked: &ClientRequest, progress: &Progress) -> Infallible {
+async fn expect(asked: &ClientRequest, progress: &ProgressLine) -> Infallible {
     if progress.is_shown() {
         let body = json!({"addresses": [asked.address.to_string()], "chain": asked.chain});
         let url = format!("{}/v1/billing/estimate", asked.base.expose());
@@ -219,7 +219,7 @@ impl Reading {
         &mut self,
         page: Page,
         writer: &mut dyn RowSink,
-        progress: &Progress,
+        progress: &ProgressLine,
     ) -> Result<(), CliError> {
         self.has_answered = true;
         // The last page has no cursor; its rows then stand behind the one before it.

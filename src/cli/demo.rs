@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use super::args::DemoArgs;
 use super::clock::SystemClock;
-use super::config::chains::{ChainLayer, Endpoint, Explorer};
-use super::config::secret::SecretUrl;
+use super::config::chains::{ChainLayer, Explorer, NodeSetting};
+use super::config::secret::ConfigUrl;
 use super::config::{Config, Listen};
-use super::engine::random_seed;
 use super::errors::CliError;
 use super::keys::file::{KeyTerms, create_private_folder};
 use super::keys::store::KeyStore;
+use super::seed::random_seed;
 use super::serve::{Serving, announce, tell};
 use crate::demo::{DemoChains, DemoTransport, DemoWallet, Loopback, LoopbackLimits};
 use crate::domain::Clock as _;
@@ -136,13 +136,13 @@ fn layers(
     chains: &DemoChains,
     registry: &Registry,
 ) -> Result<BTreeMap<String, ChainLayer>, CliError> {
-    let url = |path: &str| SecretUrl::parse(&format!("http://{HOST}/{path}"));
+    let url = |path: &str| ConfigUrl::parse(&format!("http://{HOST}/{path}"));
     let layer = |slug: &str| -> Result<ChainLayer, &'static str> {
         let Some(paths) = chains.paths(slug) else {
             return Ok(ChainLayer { enabled: Some(false), ..ChainLayer::default() });
         };
         let (concurrency, batch) = (Some(NODE_CONCURRENCY), Some(NODE_BATCH));
-        let node = Endpoint { concurrency, batch, ..Endpoint::plain(url(&paths.rpc)?) };
+        let node = NodeSetting { concurrency, batch, ..NodeSetting::plain(url(&paths.rpc)?) };
         let lists = paths.explorer.as_deref().map(url).transpose()?;
         Ok(ChainLayer {
             rpc: Some(vec![node]),

@@ -82,9 +82,3 @@ pub(super) fn capacity(config: &Config) -> Capacity {
         min_free_bytes: config.storage.min_free.0,
     }
 }
-
-/// Distinguishes runs and spreads their retries; not a secret.
-pub(super) fn random_seed() -> Result<u64, CliError> {
-    getrandom::u64()
-        .map_err(|error| CliError::plain(format!("the system gives no random numbers: {error}")))
-}

@@ -5,9 +5,6 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
-use super::config::ConfigError;
-use super::keys::file::KeysError;
-
 /// Exit codes; the README lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
@@ -34,9 +31,9 @@ pub(super) enum CliError {
     #[error("{0}")]
     Usage(String),
     #[error("the configuration cannot be used")]
-    Config(#[from] ConfigError),
+    Config(#[source] Box<dyn Error + Send + Sync>),
     #[error("the keys cannot be read or changed")]
-    Keys(#[from] KeysError),
+    Keys(#[source] Box<dyn Error + Send + Sync>),
     #[error("cannot {action} {}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
     #[error("cannot write the output")]

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::config::command;
 use super::config::environment::Environment;
 use super::config::{Flags, load};
 use super::keys::file::KeysFile;
+use super::show_config;
 use crate::registry::Registry;
 
 /// A configuration file, and variables as lines of `NAME=VALUE`. What is taken can be shown, and
@@ -25,7 +25,7 @@ pub fn config(registry: &Registry, file: &str, variables: &str) {
                 }
             }
             let mut shown = Vec::new();
-            assert!(command::run(&config, registry, &mut shown).is_ok(), "it can be shown");
+            assert!(show_config::run(&config, registry, &mut shown).is_ok(), "it can be shown");
             let text = String::from_utf8(shown);
             let shown = text.map(|text| toml::from_str::<toml::Table>(&text));
             assert!(matches!(shown, Ok(Ok(_))), "what is shown can be read: {shown:?}");

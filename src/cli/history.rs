@@ -5,9 +5,9 @@ use tokio::runtime::Runtime;
 use super::args::{Format, HistoryArgs};
 use super::coverage_note::CoverageNote;
 use super::errors::CliError;
-use super::export::{Export, Subject};
-use super::progress::Progress;
-use super::reading::{Context, Reading};
+use super::export::{Export, ExportSubject};
+use super::progress::ProgressLine;
+use super::reading::{Context, WalletReading};
 use super::serve;
 use super::target::Target;
 
@@ -16,11 +16,11 @@ pub(super) fn run(
     context: &Context<'_>,
     runtime: &Runtime,
 ) -> Result<(), CliError> {
-    let reading = Reading::new(context, &args.wallet, args.limit)?;
+    let reading = WalletReading::new(context, &args.wallet, args.limit)?;
     if args.resume && args.output.is_none() {
         return Err(CliError::Usage("--resume goes on with the file of --output".to_owned()));
     }
-    let subject = Subject {
+    let subject = ExportSubject {
         wallet: reading.wallet.address.to_string(),
         chain: reading.chain.slug.clone(),
         native: reading.chain.native.symbol.clone(),
@@ -41,7 +41,7 @@ pub(super) fn run(
         let colour = on_terminal && context.environment.get("NO_COLOR").is_none();
         Export::begin(subject, target, args.output.as_deref(), colour)?
     };
-    let progress = Progress::start(context.quiet || export.is_on_terminal());
+    let progress = ProgressLine::start(context.quiet || export.is_on_terminal());
     let resume = export.cursor();
     let result = runtime.block_on(reading.read(&mut export, &progress, resume));
     drop(progress);

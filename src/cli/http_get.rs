@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{StatusCode, Uri};
 
-use super::config::secret::SecretUrl;
+use super::config::secret::ConfigUrl;
 use super::errors::CliError;
 use crate::rpc::{
     HttpTransport, Method, Request, SecretText, SecretUrl as Target, Transport as _, TransportError,
@@ -92,7 +92,7 @@ impl Client {
 }
 
 /// Refuses an address to which keys and answers would go in plain text over a network.
-pub(super) fn require_private(flag: &str, url: &SecretUrl, insecure: bool) -> Result<(), CliError> {
+pub(super) fn require_private(flag: &str, url: &ConfigUrl, insecure: bool) -> Result<(), CliError> {
     if insecure || is_private(url) {
         return Ok(());
     }
@@ -104,7 +104,7 @@ pub(super) fn require_private(flag: &str, url: &SecretUrl, insecure: bool) -> Re
 }
 
 /// TLS, or this machine.
-fn is_private(url: &SecretUrl) -> bool {
+fn is_private(url: &ConfigUrl) -> bool {
     let Ok(uri) = url.expose().parse::<Uri>() else { return false };
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
     let is_loopback =
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn plain_text_stays_on_this_machine() {
         let refused =
-            |url: &str| require_private("--url", &SecretUrl::parse(url).unwrap(), false).is_err();
+            |url: &str| require_private("--url", &ConfigUrl::parse(url).unwrap(), false).is_err();
         for url in [
             "https://h.example",
             "HTTPS://h.example",
@@ -143,7 +143,7 @@ mod tests {
             "http://0.0.0.0",
         ] {
             assert!(refused(url), "{url}");
-            assert!(require_private("--url", &SecretUrl::parse(url).unwrap(), true).is_ok());
+            assert!(require_private("--url", &ConfigUrl::parse(url).unwrap(), true).is_ok());
         }
     }
 }

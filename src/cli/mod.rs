@@ -8,6 +8,7 @@ mod chains;
 mod client;
 mod clock;
 mod config;
+mod copy_store;
 mod coverage_note;
 mod demo;
 mod engine;
@@ -24,8 +25,12 @@ mod output;
 mod pnl;
 mod progress;
 mod reading;
+mod row_sink;
+mod seed;
 mod serve;
 mod shell;
+mod show_config;
+mod signals;
 mod sources;
 mod storage;
 mod table;
@@ -114,14 +119,14 @@ fn dispatch(args: &Args, environment: &Environment) -> Result<(), CliError> {
         }
         Command::Chains(args) => chains::run(args.json, &config, &registry, &mut out),
         Command::Storage(args) => {
-            runtime()?.block_on(storage::copy::run(&args.command, &config, &registry, &mut out))
+            runtime()?.block_on(copy_store::run(&args.command, &config, &registry, &mut out))
         }
         Command::Admin(args) => admin::run(args, &config, &registry, &mut out),
         Command::Backup(args) => serve::upkeep::backup(args, &config, &mut out),
         Command::Compact => serve::upkeep::compact(&config, &mut out),
         Command::Completions(args) => shell::completions(args.shell, &mut out),
         Command::Man => shell::man(&mut out),
-        Command::Config => config::command::run(&config, &registry, &mut out),
+        Command::Config => show_config::run(&config, &registry, &mut out),
     }
 }
 

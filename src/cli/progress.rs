@@ -17,7 +17,7 @@ const TOTAL_EVERY: Duration = Duration::from_secs(1);
 const RATE_AFTER: Duration = Duration::from_secs(1);
 const RATE_OVER: Duration = Duration::from_secs(20);
 
-pub(super) struct Progress(Option<Bar>);
+pub(super) struct ProgressLine(Option<Bar>);
 
 struct Bar {
     shown: ProgressBar,
@@ -29,7 +29,7 @@ struct Bar {
     asked_total: Cell<Option<Instant>>,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Silent where that is asked for, and where stderr is no terminal.
     pub(super) fn start(silent: bool) -> Self {
         if silent || !std::io::stderr().is_terminal() {
@@ -150,7 +150,7 @@ fn message(trades: u64, size: Size, news: u64, took: Duration, oldest: &str) -> 
     text
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
             bar.shown.finish_and_clear();

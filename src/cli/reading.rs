@@ -15,8 +15,9 @@ use super::engine::Engine;
 use super::errors::CliError;
 use super::keys::unknown_chain;
 use super::output::{Ending, TradeLine};
-use super::progress::Progress;
-use super::serve::signals;
+use super::progress::ProgressLine;
+use super::row_sink::{Outcome, RowSink};
+use super::signals;
 use crate::api::coverage_json;
 use crate::domain::{Address, Cursor, Family, Filter, KeyId, Wallet};
 use crate::history::{End, Extent, History, HistoryError, Step, Walk, WalkRequest};
@@ -27,24 +28,6 @@ use crate::rpc::Transport;
 const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// An estimate for the progress is waited for no longer.
 const ESTIMATE_WAIT_MAX: Duration = Duration::from_secs(10);
-
-/// Takes a history's rows as they come, newest first.
-pub(super) trait RowSink {
-    /// `cursor` stands behind the last of them.
-    fn rows(&mut self, rows: Vec<TradeLine>, cursor: &str) -> Result<(), CliError>;
-
-    /// Rows taken so far, those of an earlier call that is gone on with among them.
-    fn written(&self) -> u64;
-}
-
-/// How the reading of a history ended.
-pub(super) struct Outcome {
-    pub(super) ending: Ending,
-    /// Why what was asked for is not all there.
-    pub(super) short: Option<CliError>,
-    /// What is read and proved of it, where that is known.
-    pub(super) coverage: Option<CoverageNote>,
-}
 
 /// What the commands that read a wallet share.
 pub(super) struct Context<'a> {
@@ -94,7 +77,7 @@ impl Context<'_> {
 }
 
 /// One wallet, and where it is asked for.
-pub(super) struct Reading<'a> {
+pub(super) struct WalletReading<'a> {
     context: &'a Context<'a>,
     pub(super) chain: Chain,
     pub(super) wallet: Wallet,
@@ -102,7 +85,7 @@ pub(super) struct Reading<'a> {
     asked: Option<ClientRequest>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> WalletReading<'a> {
     pub(super) fn new(
         context: &'a Context<'a>,
         args: &WalletArgs,
@@ -136,7 +119,7 @@ impl<'a> Reading<'a> {
     pub(super) async fn read(
         &self,
         sink: &mut dyn RowSink,
-        progress: &Progress,
+        progress: &ProgressLine,
         resume: Option<String>,
     ) -> Result<Outcome, CliError> {
         if let Some(asked) = &self.asked {
@@ -161,7 +144,7 @@ impl<'a> Reading<'a> {
         &self,
         history: &History,
         sink: &mut dyn RowSink,
-        progress: &Progress,
+        progress: &ProgressLine,
         resume: Option<String>,
     ) -> Result<Outcome, CliError> {
         let unusable = |error| CliError::failed("the cursor cannot be used", error);
@@ -189,7 +172,7 @@ impl<'a> Reading<'a> {
         history: &History,
         mut walk: Walk,
         sink: &mut dyn RowSink,
-        progress: &Progress,
+        progress: &ProgressLine,
     ) -> Result<Outcome, CliError> {
         let stop = signals::stop()?;
         tokio::pin!(stop);
@@ -226,9 +209,9 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Reading<'_> {
+impl WalletReading<'_> {
     /// Estimates the size for the progress, where it is shown; never ready.
-    async fn expected(&self, history: &History, progress: &Progress) -> Infallible {
+    async fn expected(&self, history: &History, progress: &ProgressLine) -> Infallible {
         if progress.is_shown()
             && let Ok(estimate) = history.estimate(self.wallet, true, ESTIMATE_WAIT_MAX).await
         {

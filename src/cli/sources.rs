@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::clock::SystemClock;
 use super::config::Config;
-use super::config::chains::{Endpoint, FindBy};
-use super::config::secret::SecretUrl;
-use super::config::units::Rate;
-use super::engine::random_seed;
+use super::config::chains::{FindBy, NodeSetting};
+use super::config::secret::ConfigUrl;
+use super::config::units::RateSetting;
 use super::errors::CliError;
+use super::seed::random_seed;
 use crate::domain::{ChainId, Family};
 use crate::registry::{Chain, Registry};
 use crate::rpc::{EndpointConfig, Pool, PoolLimits, RateAccount, RateShare, SecretText, Transport};
@@ -34,7 +34,7 @@ pub(super) struct Nodes {
 struct ListRates(Arc<Mutex<HashMap<u64, RateAccount>>>);
 
 impl ListRates {
-    fn account(&self, list: &Endpoint) -> RateAccount {
+    fn account(&self, list: &NodeSetting) -> RateAccount {
         let url = list.url.expose();
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
         let host: Vec<&str> = place.splitn(4, '/').take(3).collect();
@@ -55,15 +55,15 @@ impl Nodes {
 }
 
 /// The configured endpoints of a chain, else those of the table.
-pub(super) fn endpoints(config: &Config, chain: &Chain) -> Result<Vec<Endpoint>, CliError> {
+pub(super) fn endpoints(config: &Config, chain: &Chain) -> Result<Vec<NodeSetting>, CliError> {
     if let Some(endpoints) = config.chains.get(&chain.slug).and_then(|chain| chain.rpc.clone()) {
         return Ok(endpoints);
     }
     // Within what the public nodes allow.
-    let rate = chain.rpc_rate.map(|rate| Rate { millis: u64::from(rate) * 1000 });
+    let rate = chain.rpc_rate.map(|rate| RateSetting { millis: u64::from(rate) * 1000 });
     let batch = chain.rpc_batch;
     let parsed = chain.rpc.iter().map(|url| {
-        SecretUrl::parse(url).map(|url| Endpoint { rate, batch, ..Endpoint::plain(url) })
+        ConfigUrl::parse(url).map(|url| NodeSetting { rate, batch, ..NodeSetting::plain(url) })
     });
     parsed.collect::<Result<_, _>>().map_err(|reason| {
         CliError::plain(format!("the default endpoints of {}: {reason}", chain.slug))
@@ -108,7 +108,7 @@ pub(super) fn source(
         Family::Evm => {
             let lists = Lists::of(config, chain)?;
             let lists_of =
-                |list: Option<Endpoint>| list.map(|list| list_pool(&list, nodes)).transpose();
+                |list: Option<NodeSetting>| list.map(|list| list_pool(&list, nodes)).transpose();
             Source::Evm(EvmSource::new(EvmParts {
                 chain: chain.clone(),
                 registry: Arc::clone(registry),
@@ -137,7 +137,7 @@ pub(super) fn candles(
 ) -> Result<Option<Candles>, CliError> {
     let Some(url) = &config.prices.candles.0 else { return Ok(None) };
     let rate = Some(config.prices.candles_rate);
-    let endpoint = Endpoint { rate, ..Endpoint::plain(url.clone()) };
+    let endpoint = NodeSetting { rate, ..NodeSetting::plain(url.clone()) };
     let pool = pool(&[endpoint], nodes, PoolLimits::default())?;
     Ok(Some(Candles::new(pool, registry)))
 }
@@ -145,8 +145,8 @@ pub(super) fn candles(
 /// Where an EVM chain's wallets are looked up, and in which order.
 #[derive(Debug)]
 struct Lists {
-    explorer: Option<Endpoint>,
-    portal: Option<Endpoint>,
+    explorer: Option<NodeSetting>,
+    portal: Option<NodeSetting>,
     order: Vec<Discovery>,
 }
 
@@ -175,7 +175,7 @@ impl Lists {
             None => Ok(None),
         };
         let portal = match settings.and_then(|settings| settings.portal.clone()) {
-            Some(url) => Some(Endpoint::plain(url)),
+            Some(url) => Some(NodeSetting::plain(url)),
             None if by_table(Discovery::Portal) => table(&chain.portal)?,
             None => None,
         };
@@ -209,16 +209,16 @@ impl Lists {
 /// lists are asked no more).
 const PUBLIC_LIST_RATE: u64 = 2;
 
-fn public_list(url: &str, chain: &Chain) -> Result<Endpoint, CliError> {
-    let url = SecretUrl::parse(url).map_err(|reason| {
+fn public_list(url: &str, chain: &Chain) -> Result<NodeSetting, CliError> {
+    let url = ConfigUrl::parse(url).map_err(|reason| {
         CliError::plain(format!("the default lists of {}: {reason}", chain.slug))
     })?;
-    let rate = Some(Rate { millis: PUBLIC_LIST_RATE * 1000 });
-    Ok(Endpoint { rate, ..Endpoint::plain(url) })
+    let rate = Some(RateSetting { millis: PUBLIC_LIST_RATE * 1000 });
+    Ok(NodeSetting { rate, ..NodeSetting::plain(url) })
 }
 
 pub(super) fn pool(
-    endpoints: &[Endpoint],
+    endpoints: &[NodeSetting],
     nodes: &Nodes,
     limits: PoolLimits,
 ) -> Result<Pool, CliError> {
@@ -229,7 +229,7 @@ pub(super) fn pool(
 /// Bytes of an answer of a gateway, which cuts them at about 32 MB.
 const LIST_BYTES_MAX: usize = 48 << 20;
 
-fn list_pool(list: &Endpoint, nodes: &Nodes) -> Result<Pool, CliError> {
+fn list_pool(list: &NodeSetting, nodes: &Nodes) -> Result<Pool, CliError> {
     let rate_account = Some(nodes.lists.account(list));
     let config = endpoint_config(list, nodes.share.clone());
     let limits = PoolLimits { body_bytes_max: LIST_BYTES_MAX, ..PoolLimits::default() };
@@ -246,7 +246,7 @@ fn pool_of(
     Ok(Pool::new(endpoints, Arc::clone(&nodes.transport), limits, Arc::new(SystemClock), seed))
 }
 
-fn endpoint_config(endpoint: &Endpoint, share: RateShare) -> EndpointConfig {
+fn endpoint_config(endpoint: &NodeSetting, share: RateShare) -> EndpointConfig {
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     EndpointConfig {
         rate_millihertz: endpoint.rate.map(|rate| u32::try_from(rate.millis).unwrap_or(u32::MAX)),

@@ -17,7 +17,7 @@ pub(super) struct Demand {
 
 /// What the wallet's state says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct KnownState<'a> {
     pub(super) coverage: &'a Coverage,
     /// The last check for new heights is young enough.
     pub(super) is_fresh: bool,
@@ -55,7 +55,7 @@ pub(super) enum Next {
 }
 
 /// Decides. `turn` counts up, so that several readers' gaps take turns.
-pub(super) fn plan(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
+pub(super) fn plan(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     match (wanted(demands, known, turn), known.unfinished) {
         (Next::Idle, Some(low)) => Next::Refresh { low },
         (next, _) => next,
@@ -63,7 +63,7 @@ pub(super) fn plan(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
 }
 
 /// What readers and the background want next.
-fn wanted(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
+fn wanted(demands: &[Demand], known: KnownState<'_>, turn: usize) -> Next {
     if demands.is_empty() {
         return Next::Idle;
     }
@@ -95,7 +95,7 @@ fn wanted(demands: &[Demand], known: Known<'_>, turn: usize) -> Next {
 }
 
 /// The distinct gaps that readers request, topmost first.
-fn wanted_gaps(demands: &[Demand], known: Known<'_>) -> Vec<(Gap, bool)> {
+fn wanted_gaps(demands: &[Demand], known: KnownState<'_>) -> Vec<(Gap, bool)> {
     let mut gaps: Vec<(Gap, bool)> = Vec::new();
     for demand in demands {
         let edge = demand.edge.map(|height| (height, false));
@@ -113,7 +113,7 @@ fn wanted_gaps(demands: &[Demand], known: Known<'_>) -> Vec<(Gap, bool)> {
 }
 
 /// The topmost gap at or below a height that the nodes are not known to have cut off.
-pub(super) fn reachable_gap(height: Height, known: Known<'_>) -> Option<Gap> {
+pub(super) fn reachable_gap(height: Height, known: KnownState<'_>) -> Option<Gap> {
     let height = height.min(known.coverage.top()?);
     let gap = known.coverage.gap_below(height)?;
     let cut = known.cut.is_some_and(|first| gap.high < first);
@@ -137,8 +137,8 @@ mod tests {
         coverage
     }
 
-    fn known(coverage: &Coverage, is_fresh: bool) -> Known<'_> {
-        Known {
+    fn known(coverage: &Coverage, is_fresh: bool) -> KnownState<'_> {
+        KnownState {
             coverage,
             is_fresh,
             is_current: is_fresh,
@@ -187,20 +187,20 @@ mod tests {
     #[test]
     fn a_look_for_newer_heights_that_began_is_finished_without_a_reader() {
         let some = coverage(&[(0, 99)]);
-        let begun = Known { unfinished: Some(100), ..known(&some, false) };
+        let begun = KnownState { unfinished: Some(100), ..known(&some, false) };
         assert_eq!(plan(&[], begun, 0), Next::Refresh { low: 100 });
         let gap = coverage(&[(0, 9), (20, 99)]);
-        let behind = Known { coverage: &gap, ..begun };
+        let behind = KnownState { coverage: &gap, ..begun };
         assert_eq!(plan(&[edge(99)], behind, 0), fill(10, 19, false), "readers come first");
     }
 
     #[test]
     fn a_followed_wallet_is_read_when_a_scan_or_its_age_says_so() {
         let some = coverage(&[(0, 99)]);
-        let quiet = Known { is_current: true, ..known(&some, false) };
+        let quiet = KnownState { is_current: true, ..known(&some, false) };
         assert_eq!(plan(&[FOLLOWS], quiet, 0), Next::Idle);
         assert_eq!(plan(&[FOLLOWS, FRESH], quiet, 0), Next::Refresh { low: 100 });
-        let due = Known { is_current: false, ..known(&some, true) };
+        let due = KnownState { is_current: false, ..known(&some, true) };
         assert_eq!(plan(&[FOLLOWS], due, 0), Next::Refresh { low: 100 });
         assert_eq!(plan(&[FRESH], due, 0), Next::Idle);
     }
@@ -217,29 +217,29 @@ mod tests {
     #[test]
     fn what_the_nodes_have_cut_is_left_alone() {
         let some = coverage(&[(70, 90)]);
-        let cut = Known { cut: Some(70), ..known(&some, true) };
+        let cut = KnownState { cut: Some(70), ..known(&some, true) };
         assert_eq!(plan(&[all(90)], cut, 0), Next::Idle);
         let inner = coverage(&[(70, 80), (85, 90)]);
-        let cut = Known { cut: Some(70), ..known(&inner, true) };
+        let cut = KnownState { cut: Some(70), ..known(&inner, true) };
         assert_eq!(plan(&[all(90)], cut, 0), fill(81, 84, true));
     }
 
     #[test]
     fn too_many_spans_are_joined_before_a_new_one_begins() {
         let some = coverage(&[(0, 9), (20, 29), (40, 49)]);
-        let crowded = Known { spans_max: 3, ..known(&some, false) };
+        let crowded = KnownState { spans_max: 3, ..known(&some, false) };
         assert_eq!(plan(&[FRESH], crowded, 0), fill(30, 39, false));
     }
 
     #[test]
     fn doubtful_heights_are_read_again_behind_gaps_and_before_an_older_decoders() {
         let some = coverage(&[(0, 99)]);
-        let doubt = Known { doubtful: Some((20, 30)), decoder: 2, ..known(&some, true) };
+        let doubt = KnownState { doubtful: Some((20, 30)), decoder: 2, ..known(&some, true) };
         assert_eq!(plan(&[all(99)], doubt, 0), Next::Reread { low: 20, high: 30 });
         assert_eq!(plan(&[edge(99)], doubt, 0), Next::Reread { low: 20, high: 30 });
         assert_eq!(plan(&[FRESH], doubt, 0), Next::Idle);
         let gap = coverage(&[(0, 9), (20, 99)]);
-        let open = Known { doubtful: Some((20, 30)), ..known(&gap, true) };
+        let open = KnownState { doubtful: Some((20, 30)), ..known(&gap, true) };
         assert_eq!(plan(&[all(99)], open, 0), fill(10, 19, true));
     }
 
@@ -247,10 +247,10 @@ mod tests {
     fn spans_of_an_older_decoder_are_read_again_last() {
         let mut some = coverage(&[(0, 9)]);
         some.insert(span(10, 19, 2));
-        let now = Known { decoder: 2, ..known(&some, true) };
+        let now = KnownState { decoder: 2, ..known(&some, true) };
         assert_eq!(plan(&[all(19)], now, 0), Next::Reread { low: 0, high: 9 });
         assert_eq!(plan(&[edge(19)], now, 0), Next::Idle);
-        let paused = Known { may_reread: false, ..now };
+        let paused = KnownState { may_reread: false, ..now };
         assert_eq!(
             plan(&[all(19)], paused, 0),
             Next::Idle,

@@ -14,7 +14,7 @@ use super::error::HistoryError;
 use super::following::Standing;
 use super::holding::{Held, Holding};
 use super::ingest::{Ingest, IngestError};
-use super::plan::{Demand, Known, Next, plan, reachable_gap};
+use super::plan::{Demand, KnownState, Next, plan, reachable_gap};
 use super::pump::{self, Pump};
 use super::tasks::after;
 use super::{Inner, neighbours};
@@ -161,14 +161,14 @@ impl Worker {
         }
     }
 
-    fn known<'a>(&self, record: &'a WalletRecord) -> Known<'a> {
+    fn known<'a>(&self, record: &'a WalletRecord) -> KnownState<'a> {
         let now = self.inner.clock.now();
         // A check from the future was made by a clock that was wrong: it is none.
         let fresh = |at: UnixMillis| at <= now && now.since(at) <= self.inner.limits.freshness;
         let retry = self.inner.limits.cut_retry_after;
         let cut_is_news = self.cut_found.is_some_and(|at| at.elapsed() < retry);
         let is_fresh = record.checked_at.is_some_and(fresh);
-        Known {
+        KnownState {
             coverage: &record.coverage,
             is_fresh,
             is_current: match self.standing {
@@ -307,7 +307,7 @@ impl Worker {
     /// The first height that the nodes keep, where a demand cannot be met because of it.
     fn blocked(&self, record: &WalletRecord, demands: &[Demand]) -> Option<Height> {
         let known = self.known(record);
-        let open = Known { cut: None, ..known };
+        let open = KnownState { cut: None, ..known };
         let waits = |height: Option<Height>| {
             height.is_some_and(|h| {
                 reachable_gap(h, open).is_some() && reachable_gap(h, known).is_none()

@@ -2,9 +2,9 @@
 
 use super::Method;
 use super::lots::Lots;
-use super::pool::Pool;
+use super::pool::CostPool;
 use super::position::Position;
-use super::sale::{Origin, Sale, Taken};
+use super::sale::{Origin, Sale, SoldPart};
 use crate::domain::{Side, Units};
 
 /// One row.
@@ -31,7 +31,7 @@ pub struct Book {
 #[derive(Debug)]
 enum Held {
     Lots(Lots),
-    Pool(Pool),
+    Pool(CostPool),
 }
 
 impl Held {
@@ -42,7 +42,7 @@ impl Held {
         }
     }
 
-    fn take(&mut self, quantity: Units) -> Vec<Taken> {
+    fn take(&mut self, quantity: Units) -> Vec<SoldPart> {
         match self {
             Self::Lots(lots) => lots.take(quantity),
             Self::Pool(pool) => pool.take(quantity),
@@ -56,7 +56,7 @@ impl Book {
             Method::Fifo => Held::Lots(Lots::oldest_first()),
             Method::Lifo => Held::Lots(Lots::newest_first()),
             Method::Hifo => Held::Lots(Lots::dearest_first()),
-            Method::Average => Held::Pool(Pool::default()),
+            Method::Average => Held::Pool(CostPool::default()),
         };
         let position = Position::default();
         Self { held, position, bought: Units::ZERO, sold: Units::ZERO }
@@ -135,7 +135,7 @@ impl Book {
         sale
     }
 
-    fn let_go(&mut self, matched: Units, taken: &[Taken]) {
+    fn let_go(&mut self, matched: Units, taken: &[SoldPart]) {
         let position = &mut self.position;
         position.open = position.open.saturating_sub(matched);
         for part in taken {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::book::{Book, Entry};
-use super::ledger::{Held, Ledger, LedgerToken};
+use super::ledger::{HeldToken, Ledger, LedgerToken};
 use super::method::Method;
 use super::period::Period;
 use super::report::{Report, TokenReport};
@@ -104,7 +104,13 @@ impl Count {
     }
 }
 
-fn disposal(ledger: &Ledger, at: usize, row: &Held, token: &LedgerToken, sale: Sale) -> Disposal {
+fn disposal(
+    ledger: &Ledger,
+    at: usize,
+    row: &HeldToken,
+    token: &LedgerToken,
+    sale: Sale,
+) -> Disposal {
     let bought = sale.parts.iter().map(|part| match part.origin {
         Origin::Lot(at) => Some((ledger.row(at)?.time, ledger.transaction(at))),
         Origin::Pool | Origin::Unmatched => None,

@@ -9,7 +9,7 @@ use crate::domain::{Address, Decimal, Side, TxId, Units, UnixSeconds};
 pub struct Ledger {
     tokens: Vec<LedgerToken>,
     places: HashMap<Address, usize>,
-    rows: Vec<Held>,
+    rows: Vec<HeldToken>,
     /// Of the rows, where disposals are wanted.
     transactions: Option<Vec<TxId>>,
 }
@@ -23,7 +23,7 @@ pub(super) struct LedgerToken {
 }
 
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldToken {
     pub(super) token: usize,
     pub(super) side: Side,
     pub(super) time: UnixSeconds,
@@ -31,7 +31,7 @@ pub(super) struct Held {
     pub(super) native: Option<Units>,
 }
 
-impl Held {
+impl HeldToken {
     /// The amount with so many decimals; `None` where it is unknown or too large.
     pub(super) fn quantity(&self, decimals: u8) -> Option<Units> {
         let amount = self.amount?;
@@ -71,7 +71,7 @@ impl Ledger {
         if let Some(transactions) = &mut self.transactions {
             transactions.push(tx);
         }
-        self.rows.push(Held { token, side, time, amount, native });
+        self.rows.push(HeldToken { token, side, time, amount, native });
     }
 
     /// Rows, all tokens together.
@@ -83,7 +83,7 @@ impl Ledger {
         self.rows.is_empty()
     }
 
-    pub(super) fn row(&self, at: usize) -> Option<&Held> {
+    pub(super) fn row(&self, at: usize) -> Option<&HeldToken> {
         self.rows.get(at)
     }
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::sale::{Origin, Taken};
+use super::sale::{Origin, SoldPart};
 use super::share::{compare_ratios, share};
 use crate::domain::Units;
 
@@ -19,12 +19,12 @@ struct Lot {
 
 impl Lot {
     /// Takes so many, or all there are. The cost is rounded down; the rest stays in the lot.
-    fn give(&mut self, most: Units) -> Taken {
+    fn give(&mut self, most: Units) -> SoldPart {
         let quantity = most.min(self.quantity);
         let cost = self.cost.map(|cost| share(cost, quantity, self.quantity));
         self.quantity = self.quantity.saturating_sub(quantity);
         self.cost = self.cost.zip(cost).map(|(all, taken)| all.saturating_sub(taken));
-        Taken { quantity, cost, origin: Origin::Lot(self.row) }
+        SoldPart { quantity, cost, origin: Origin::Lot(self.row) }
     }
 
     fn is_used_up(&self) -> bool {
@@ -103,7 +103,7 @@ impl Lots {
     }
 
     /// Takes so many, or all there are, in the method's order.
-    pub(super) fn take(&mut self, quantity: Units) -> Vec<Taken> {
+    pub(super) fn take(&mut self, quantity: Units) -> Vec<SoldPart> {
         let (mut left, mut taken) = (quantity, Vec::new());
         while !left.is_zero()
             && let Some(part) = self.take_from_next(left)
@@ -114,7 +114,7 @@ impl Lots {
         taken
     }
 
-    fn take_from_next(&mut self, most: Units) -> Option<Taken> {
+    fn take_from_next(&mut self, most: Units) -> Option<SoldPart> {
         match &mut self.0 {
             Order::Fifo(lots) => {
                 let part = lots.front_mut()?.give(most);

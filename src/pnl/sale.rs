@@ -17,7 +17,7 @@ pub enum Origin {
 
 /// A part of a sell that one lot, or one pool, gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct SoldPart {
     pub(super) quantity: Units,
     pub(super) cost: Option<Units>,
     pub(super) origin: Origin,
@@ -64,12 +64,12 @@ impl Gain {
 impl Sale {
     /// Splits the value: each part's proceeds are rounded down, the rest goes to the last matched
     /// part; what was sold beyond the lots stands last.
-    pub(super) fn new(quantity: Units, value: Option<Units>, taken: &[Taken]) -> Self {
+    pub(super) fn new(quantity: Units, value: Option<Units>, taken: &[SoldPart]) -> Self {
         let matched = taken.iter().fold(Units::ZERO, |sum, part| sum.saturating_add(part.quantity));
         let of_matched = value.map(|value| share(value, matched, quantity));
         let mut left = of_matched;
         let mut parts: Vec<Part> = Vec::with_capacity(taken.len() + 1);
-        for (at, &Taken { quantity: part, cost, origin }) in taken.iter().enumerate() {
+        for (at, &SoldPart { quantity: part, cost, origin }) in taken.iter().enumerate() {
             let is_last = at + 1 == taken.len();
             let proceeds = value.zip(left).map(|(value, left)| {
                 if is_last { left } else { share(value, part, quantity).min(left) }

@@ -8,7 +8,7 @@ use super::codec::{self, WalletState, corrupt};
 use super::intern::{Known, Names, next_id};
 use super::key::{RowKey, account_key, address_key, usage_key};
 use super::prices::Prices;
-use super::rows::Rows;
+use super::rows::RowTables;
 use super::schema::names::{ANCHORS, STATES, WALLETS};
 use super::schema::{
     ACCOUNT_TO_STATE, CREDIT, KEY_TO_TOTAL, USAGE_TO_RANGES, WALLET_ID_TO_ANCHORS,
@@ -26,7 +26,7 @@ pub(super) const SPANS_KEPT_MAX: usize = 512;
 
 /// All tables of one write transaction.
 pub(super) struct Tables<'txn> {
-    rows: Rows<'txn>,
+    rows: RowTables<'txn>,
     names: Names<'txn>,
     wallet_to_id: Table<'txn, &'static [u8], u32>,
     wallets: Table<'txn, u32, &'static [u8]>,
@@ -44,7 +44,7 @@ pub(super) struct Tables<'txn> {
 impl<'txn> Tables<'txn> {
     pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
         Ok(Self {
-            rows: Rows::open(txn)?,
+            rows: RowTables::open(txn)?,
             names: Names::open(txn)?,
             wallet_to_id: txn.open_table(WALLET_TO_ID)?,
             wallets: txn.open_table(WALLET_ID_TO_WALLET)?,

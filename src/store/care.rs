@@ -1,14 +1,16 @@
 //! Care of a store that is in use: copy it, forget a wallet, know its size.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use tokio::sync::oneshot;
 
 use super::file_store::FileStore;
-use super::journal::Entry;
-use super::writer::{Alone, Job};
-use super::{Arm, Store, StoreError, WalletId, WalletRecord, backup, upkeep};
+use super::forget::forget_in;
+use super::job::{Alone, Job};
+use super::journal::JournalEntry;
+use super::{Arm, Store, StoreError, WalletId, WalletRecord, backup};
 use crate::domain::Wallet;
 
 /// What the store takes of its disk.
@@ -99,12 +101,13 @@ impl FileStore {
 
     async fn forget(&self, wallet: Wallet, seed: [u64; 4]) -> Result<Option<u64>, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job = Job::Alone(Alone::new(move |shared| {
+        let shared = Arc::clone(&self.inner.shared);
+        let job = Job::Alone(Alone::new(move || {
             let (opened, forget) =
-                (shared.opened(), |database: &_| upkeep::forget_in(database, &wallet, seed));
+                (shared.opened(), |database: &_| forget_in(database, &wallet, seed));
             let forgotten = shared.noted(opened, shared.with(forget));
             if forgotten.is_ok() {
-                shared.journal.add([Entry::Forget(wallet, seed)]);
+                shared.journal.add([JournalEntry::Forget(wallet, seed)]);
             }
             let _ = reply.send(forgotten);
         }));

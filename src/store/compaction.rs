@@ -2,12 +2,10 @@
 //! the file, what is committed meanwhile is committed to the copy as well, and the copy takes the place
 //! of the file. Readers keep the file that they began with; writes wait for the last step alone.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use redb::Database;
 use tokio::sync::oneshot;
@@ -15,8 +13,8 @@ use tokio::sync::oneshot;
 use super::file::{self, Shared, SharedBackend};
 use super::file_store::FileStore;
 use super::intern::Known;
+use super::job::{Alone, Job};
 use super::snapshot::Snapshot;
-use super::writer::{Alone, Job};
 use super::{FILE_NAME, LIMITS, StoreError, backup, journal};
 
 /// What the copy is called until it takes the place of the file.
@@ -48,7 +46,8 @@ impl FileStore {
         let folder = path.as_deref().and_then(Path::parent).map(Path::to_path_buf);
         let folder = folder.ok_or(StoreError::Invalid("a compaction of what is no file"))?;
         let (reply, begun) = oneshot::channel();
-        let begin = Alone::new(move |shared| drop(reply.send(begin(shared))));
+        let of_begin = Arc::clone(&shared);
+        let begin = Alone::new(move || drop(reply.send(begin(&of_begin))));
         let snapshot = self.ask(Job::Alone(begin), begun).await?;
         let jobs = self.inner.jobs.clone().ok_or(StoreError::Closed)?;
         let (reply, done) = oneshot::channel();
@@ -56,7 +55,7 @@ impl FileStore {
             let copy = Copy { shared, folder };
             let compacted = copy.run(snapshot, |last| {
                 let (sender, outcome) = mpsc::channel();
-                let last = Alone::new(move |shared| drop(sender.send(last(shared))));
+                let last = Alone::new(move || drop(sender.send(last())));
                 jobs.blocking_send(Job::Alone(last)).map_err(|_| StoreError::Closed)?;
                 outcome.recv().map_err(|_| StoreError::WriterGone)?
             });
@@ -80,7 +79,7 @@ fn begin(shared: &Arc<Shared>) -> Result<Snapshot, StoreError> {
     shared.snapshot().inspect_err(|_| shared.journal.end())
 }
 
-type Last = Box<dyn FnOnce(&Arc<Shared>) -> Result<(), StoreError> + Send>;
+type Last = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;
 
 struct Copy {
     shared: Arc<Shared>,
@@ -109,8 +108,8 @@ impl Copy {
                 break;
             }
         }
-        let folder = self.folder.clone();
-        alone(Box::new(move |shared| take_place(shared, &folder, backend, database, &mut known)))?;
+        let (shared, folder) = (Arc::clone(&self.shared), self.folder.clone());
+        alone(Box::new(move || take_place(&shared, &folder, backend, database, &mut known)))?;
         Ok((before, self.shared.file_bytes()?))
     }
 

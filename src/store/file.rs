@@ -11,13 +11,12 @@ use redb::backends::FileBackend;
 use redb::{BackendError, Builder, Database, DatabaseError, ReadableDatabase as _, StorageBackend};
 
 use super::disk;
-use super::file_view::FileView;
 use super::journal::Journal;
 use super::memo::Memo;
 use super::read_only::{ReadOnly, is_refusal};
-use super::schema::{self, Found};
+use super::schema::{self, FileFormat};
 use super::snapshot::{Latest, Snapshot};
-use super::{StoreError, StoreOptions};
+use super::{StoreError, StoreOptions, upgrade};
 
 /// redb's mark at the start of a file, the page of its header, and more than it writes before it
 /// sets the mark.
@@ -60,16 +59,6 @@ impl Shared {
             failed: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         })
-    }
-
-    pub(super) fn view(self: &Arc<Self>) -> Result<FileView, StoreError> {
-        // A file that failed shall be seen to fail, though its pages may be in memory.
-        let snapshot = if self.has_failed() {
-            Arc::new(self.begin()?)
-        } else {
-            self.latest.get_or(|| self.begin())?
-        };
-        Ok(FileView::new(snapshot, Arc::clone(self)))
     }
 
     /// What is stored now, apart from what other readers share.
@@ -427,9 +416,9 @@ fn open_and_complete(
         .map_err(|error| refuse(error, name))?;
     let found = schema::inspect(&database.begin_read()?)?;
     match check(found, name)? {
-        Found::Empty => schema::initialize(&database)?,
-        Found::Earlier(found) => schema::upgrade(&database, found)?,
-        Found::Current | Found::NotOurs => schema::complete(&database)?,
+        FileFormat::Empty => schema::initialize(&database)?,
+        FileFormat::Earlier(found) => upgrade::upgrade(&database, found)?,
+        FileFormat::Current | FileFormat::NotOurs => schema::complete(&database)?,
     }
     Ok(database)
 }
@@ -449,10 +438,10 @@ fn builder(options: StoreOptions) -> Builder {
     builder
 }
 
-fn check(found: Found, name: &str) -> Result<Found, StoreError> {
+fn check(found: FileFormat, name: &str) -> Result<FileFormat, StoreError> {
     match found {
-        Found::Empty | Found::Current | Found::Earlier(_) => Ok(found),
-        Found::NotOurs => Err(StoreError::Foreign {
+        FileFormat::Empty | FileFormat::Current | FileFormat::Earlier(_) => Ok(found),
+        FileFormat::NotOurs => Err(StoreError::Foreign {
             file: name.to_owned(),
             reason: "it belongs to another program".to_owned(),
         }),

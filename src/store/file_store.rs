@@ -9,7 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::file::{self, Shared, SharedBackend};
 use super::file_view::FileView;
-use super::writer::{Job, Reply, Writer};
+use super::job::{Job, JobReply};
+use super::writer::Writer;
 use super::{
     Chunk, FILE_NAME, LIMITS, NewValue, PriceRecord, StoreError, StoreOptions, StoreStats,
     TokenRecord, UsageUpdate, WalletId, WalletPatch, WalletRecord, Written,
@@ -20,11 +21,11 @@ use crate::domain::{Height, Wallet};
 /// file, which blocks for the time of a commit.
 #[derive(Debug, Clone)]
 pub(super) struct FileStore {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<FileStoreInner>,
 }
 
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(super) struct FileStoreInner {
     pub(super) shared: Arc<Shared>,
     /// Writes block their caller; see [`FileStore::in_step`].
     in_step: bool,
@@ -77,7 +78,7 @@ impl FileStore {
         let thread =
             thread::Builder::new().name("store-writer".to_owned()).spawn(move || writer.run())?;
         let thread = Mutex::new(Some(thread));
-        Ok(Self { inner: Arc::new(Inner { shared, in_step, jobs: Some(jobs), thread }) })
+        Ok(Self { inner: Arc::new(FileStoreInner { shared, in_step, jobs: Some(jobs), thread }) })
     }
 
     /// What is stored now. Blocking and quick; see [`FileView`].
@@ -86,7 +87,7 @@ impl FileStore {
             && let Some(jobs) = &self.inner.jobs
         {
             if self.inner.in_step {
-                let (reply, answer) = Reply::new();
+                let (reply, answer) = JobReply::new();
                 if jobs.try_send(Job::Usage(Vec::new(), reply)).is_ok() {
                     let _ = self.spin(answer);
                 }
@@ -103,7 +104,7 @@ impl FileStore {
         if let Some(record) = self.view()?.wallet(wallet)? {
             return Ok(WalletRecord::clone(&record));
         }
-        let (reply, answer) = Reply::new();
+        let (reply, answer) = JobReply::new();
         let id = self.ask(Job::Intern(*wallet, reply), answer).await?;
         self.view()?.wallet_by_id(id)?.ok_or(StoreError::UnknownWallet(id))
     }
@@ -115,7 +116,7 @@ impl FileStore {
     /// `Invalid` for a chunk that contradicts itself. After `Io` the chunk may be stored or not;
     /// writing it again is safe.
     pub(super) async fn write_chunk(&self, chunk: Chunk) -> Result<Written, StoreError> {
-        let (reply, answer) = Reply::new();
+        let (reply, answer) = JobReply::new();
         self.ask(Job::Chunk(Box::new(chunk), reply), answer).await
     }
 
@@ -127,26 +128,26 @@ impl FileStore {
         epoch: u64,
         patch: WalletPatch,
     ) -> Result<Written, StoreError> {
-        let (reply, answer) = Reply::new();
+        let (reply, answer) = JobReply::new();
         self.ask(Job::Patch(id, epoch, Box::new(patch), reply), answer).await
     }
 
     /// Deletes rows, coverage and anchors above a height, with all that the source remembers of
     /// the wallet, and raises the epoch, which is returned.
     pub(super) async fn cut_back(&self, id: WalletId, above: Height) -> Result<u64, StoreError> {
-        let (reply, answer) = Reply::new();
+        let (reply, answer) = JobReply::new();
         self.ask(Job::CutBack(id, above, reply), answer).await
     }
 
     /// Writes all updates in one transaction.
     pub(super) async fn write_usage(&self, updates: Vec<UsageUpdate>) -> Result<(), StoreError> {
-        let (reply, answer) = Reply::new();
+        let (reply, answer) = JobReply::new();
         self.ask(Job::Usage(updates, reply), answer).await
     }
 
     /// Adds what is newly known of tokens; what is known already stays.
     pub(super) async fn write_tokens(&self, tokens: Vec<TokenRecord>) -> Result<(), StoreError> {
-        let (reply, answer) = Reply::new();
+        let (reply, answer) = JobReply::new();
         self.ask(Job::Tokens(tokens, reply), answer).await
     }
 
@@ -159,7 +160,7 @@ impl FileStore {
         values: Vec<NewValue>,
         prices: Vec<PriceRecord>,
     ) -> Result<Written, StoreError> {
-        let (reply, answer) = Reply::new();
+        let (reply, answer) = JobReply::new();
         self.ask(Job::Values(id, epoch, Box::new((values, prices)), reply), answer).await
     }
 
@@ -213,7 +214,7 @@ impl FileStore {
     }
 }
 
-impl Inner {
+impl FileStoreInner {
     fn gone(&self) -> StoreError {
         if self.shared.is_closed() { StoreError::Closed } else { StoreError::WriterGone }
     }
@@ -228,7 +229,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for FileStoreInner {
     fn drop(&mut self) {
         // The writer ends when no sender is left.
         self.jobs = None;

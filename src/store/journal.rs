@@ -5,19 +5,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redb::{Database, Durability};
 
 use super::apply::Tables;
+use super::forget::forget_in;
 use super::intern::Known;
-use super::writer::Job;
-use super::{LIMITS, StoreError, upkeep};
+use super::job::Job;
+use super::{LIMITS, StoreError};
 use crate::domain::Wallet;
 
 /// One committed change.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum JournalEntry {
     Job(Job),
     Forget(Wallet, [u64; 4]),
 }
 
-impl Entry {
+impl JournalEntry {
     fn weight(&self) -> usize {
         match self {
             Self::Job(job) => job.weight(),
@@ -32,7 +33,7 @@ enum State {
     #[default]
     Off,
     On {
-        entries: Vec<Entry>,
+        entries: Vec<JournalEntry>,
         weight: usize,
     },
     /// The copy can no longer be brought up to date.
@@ -63,7 +64,7 @@ impl Journal {
         *self.state() = State::Off;
     }
 
-    pub(super) fn add(&self, new: impl IntoIterator<Item = Entry>) {
+    pub(super) fn add(&self, new: impl IntoIterator<Item = JournalEntry>) {
         let mut state = self.state();
         let State::On { entries, weight } = &mut *state else { return };
         for entry in new {
@@ -83,7 +84,7 @@ impl Journal {
     }
 
     /// Takes what was added since the last call, with the count of its records.
-    pub(super) fn take(&self) -> Result<(Vec<Entry>, usize), StoreError> {
+    pub(super) fn take(&self) -> Result<(Vec<JournalEntry>, usize), StoreError> {
         match &mut *self.state() {
             State::On { entries, weight } => Ok((std::mem::take(entries), std::mem::take(weight))),
             State::Abandoned(reason) => Err(StoreError::Invalid(reason)),
@@ -94,17 +95,17 @@ impl Journal {
 
 /// Commits entries to a copy. The same changes in the same order give the same rows and numbers.
 pub(super) fn replay(
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     to: &Database,
     known: &mut Known,
 ) -> Result<(), StoreError> {
     let mut jobs = Vec::new();
     for entry in entries {
         match entry {
-            Entry::Job(job) => jobs.push(job),
-            Entry::Forget(wallet, seed) => {
+            JournalEntry::Job(job) => jobs.push(job),
+            JournalEntry::Forget(wallet, seed) => {
                 commit(std::mem::take(&mut jobs), to, known)?;
-                upkeep::forget_in(to, &wallet, seed)?;
+                forget_in(to, &wallet, seed)?;
             }
         }
     }

@@ -27,9 +27,11 @@ mod error;
 mod file;
 mod file_store;
 mod file_view;
+mod forget;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod intern;
+mod job;
 mod journal;
 mod key;
 mod listing;

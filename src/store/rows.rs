@@ -41,12 +41,12 @@ enum Place {
 
 type Entry<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
 
-pub(super) struct Rows<'txn> {
+pub(super) struct RowTables<'txn> {
     table: Table<'txn, &'static [u8], &'static [u8]>,
     buffer: Vec<u8>,
 }
 
-impl<'txn> Rows<'txn> {
+impl<'txn> RowTables<'txn> {
     pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, StoreError> {
         Ok(Self { table: txn.open_table(ROW_KEY_TO_TRADE)?, buffer: Vec::new() })
     }

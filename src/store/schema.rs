@@ -5,7 +5,7 @@ use redb::{
     WriteTransaction,
 };
 
-use super::{StoreError, upgrade};
+use super::StoreError;
 
 /// Raised when a program of the version before could no longer use the file. Values carry their
 /// own version (`codec.rs`), so a new field alone does not raise it.
@@ -29,7 +29,7 @@ pub(super) mod names {
     pub(in crate::store) const CANDLES: &str = "minute_to_candle";
 }
 
-const FORMAT: &str = "format";
+pub(super) const FORMAT: &str = "format";
 
 /// API key and hash of a forgotten wallet to the trades of it that the key has counted.
 pub(super) const CREDIT: TableDefinition<'_, (u64, u128), u64> =
@@ -94,7 +94,7 @@ pub(super) const ORDER_TO_CANDLE: TableDefinition<'_, u64, (u16, u32)> =
 
 /// What an opened file turned out to be.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FileFormat {
     /// No table yet.
     Empty,
     Current,
@@ -104,13 +104,13 @@ pub(super) enum Found {
 }
 
 /// Reads only. `NewerFormat` for a file that a later program has raised.
-pub(super) fn inspect(txn: &ReadTransaction) -> Result<Found, StoreError> {
+pub(super) fn inspect(txn: &ReadTransaction) -> Result<FileFormat, StoreError> {
     let mut tables = txn.list_tables()?.peekable();
     if tables.peek().is_none() {
-        return Ok(Found::Empty);
+        return Ok(FileFormat::Empty);
     }
     if !tables.any(|table| table.name() == NAME_TO_NUMBER.name()) {
-        return Ok(Found::NotOurs);
+        return Ok(FileFormat::NotOurs);
     }
     let format = match txn.open_table(NAME_TO_NUMBER) {
         Ok(table) => table.get(FORMAT)?.map(|number| number.value()),
@@ -118,12 +118,12 @@ pub(super) fn inspect(txn: &ReadTransaction) -> Result<Found, StoreError> {
         Err(_) => None,
     };
     match format {
-        None | Some(0) => Ok(Found::NotOurs),
+        None | Some(0) => Ok(FileFormat::NotOurs),
         Some(found) if found > SCHEMA_VERSION => {
             Err(StoreError::NewerFormat { found, supported: SCHEMA_VERSION })
         }
-        Some(SCHEMA_VERSION) => Ok(Found::Current),
-        Some(found) => Ok(Found::Earlier(found)),
+        Some(SCHEMA_VERSION) => Ok(FileFormat::Current),
+        Some(found) => Ok(FileFormat::Earlier(found)),
     }
 }
 
@@ -134,25 +134,6 @@ pub(super) fn initialize(database: &Database) -> Result<(), StoreError> {
     create_tables(&txn)?;
     txn.open_table(NAME_TO_NUMBER)?.insert(FORMAT, SCHEMA_VERSION)?;
     txn.commit()?;
-    Ok(())
-}
-
-/// The format in which signatures stand in keys by their digits. From it to the next one nothing is
-/// rewritten: the state of a wallet is, with its next write.
-const WIDE_SIGNATURES: u64 = 2;
-
-/// Brings a file of an earlier format up to date, in one transaction.
-pub(super) fn upgrade(database: &Database, found: u64) -> Result<(), StoreError> {
-    tracing::info!(found, "the store is of an earlier format and is upgraded");
-    let mut txn = database.begin_write()?;
-    txn.set_quick_repair(true);
-    create_tables(&txn)?;
-    if found < WIDE_SIGNATURES {
-        upgrade::widen_signatures(&txn)?;
-    }
-    txn.open_table(NAME_TO_NUMBER)?.insert(FORMAT, SCHEMA_VERSION)?;
-    txn.commit()?;
-    tracing::info!("the store is up to date");
     Ok(())
 }
 
@@ -178,7 +159,7 @@ pub(super) fn complete(database: &Database) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
+pub(super) fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
     txn.open_table(WALLET_TO_ID)?;
     txn.open_table(WALLET_ID_TO_WALLET)?;
     txn.open_table(WALLET_ID_TO_STATE)?;

@@ -1,18 +1,41 @@
-//! From format 1 to format 2: signatures stand in keys by their digits (`domain::Signature`).
+//! Brings a file of an earlier format up to date. From format 1 to format 2 signatures stand in keys
+//! by their digits (`domain::Signature`).
 
-use redb::{ReadableTable as _, TableDefinition, Value, WriteTransaction};
+use redb::{Database, ReadableTable as _, TableDefinition, Value, WriteTransaction};
 
 use crate::domain::Signature;
 
 use super::StoreError;
 use super::key::{LEG_BYTES, TX_AT, WANTED_TX_AT};
-use super::schema::{ROW_KEY_TO_TRADE, WANTED_VALUE, WANTED_VALUE_TO_BESIDE};
+use super::schema::{
+    FORMAT, NAME_TO_NUMBER, ROW_KEY_TO_TRADE, SCHEMA_VERSION, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
+    create_tables,
+};
 
 const SCRATCH: &str = "upgrade";
 
+/// The format in which signatures stand in keys by their digits. From it to the next one nothing is
+/// rewritten: the state of a wallet is, with its next write.
+const WIDE_SIGNATURES: u64 = 2;
+
+/// Brings a file of an earlier format up to date, in one transaction.
+pub(super) fn upgrade(database: &Database, found: u64) -> Result<(), StoreError> {
+    tracing::info!(found, "the store is of an earlier format and is upgraded");
+    let mut txn = database.begin_write()?;
+    txn.set_quick_repair(true);
+    create_tables(&txn)?;
+    if found < WIDE_SIGNATURES {
+        widen_signatures(&txn)?;
+    }
+    txn.open_table(NAME_TO_NUMBER)?.insert(FORMAT, SCHEMA_VERSION)?;
+    txn.commit()?;
+    tracing::info!("the store is up to date");
+    Ok(())
+}
+
 /// Rewrites what has a signature in its key. Keys stay in their order, so that each table is
 /// written from its beginning to its end.
-pub(super) fn widen_signatures(txn: &WriteTransaction) -> Result<(), StoreError> {
+fn widen_signatures(txn: &WriteTransaction) -> Result<(), StoreError> {
     rewrite(txn, ROW_KEY_TO_TRADE, TX_AT, LEG_BYTES)?;
     rewrite(txn, WANTED_VALUE, WANTED_TX_AT, 0)?;
     rewrite(txn, WANTED_VALUE_TO_BESIDE, WANTED_TX_AT, 0)

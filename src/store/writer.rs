@@ -1,168 +1,17 @@
 //! The one thread that writes: it commits at once when idle, and joins what arrived during the
 //! previous commit into the next one.
 
-use std::fmt;
 use std::sync::Arc;
 
 use redb::Durability;
-use tokio::sync::{mpsc, oneshot};
-
-use crate::domain::{Height, Wallet};
+use tokio::sync::mpsc;
 
 use super::apply::Tables;
 use super::file::Shared;
 use super::intern::Known;
-use super::journal::Entry;
-use super::{
-    Chunk, LIMITS, NewValue, PriceRecord, StoreError, TokenRecord, UsageUpdate, WalletId,
-    WalletPatch, Written,
-};
-
-/// A request with the way back to its caller. A caller that has gone changes nothing: what was
-/// sent is written.
-#[derive(Debug)]
-pub(super) enum Job {
-    Intern(Wallet, Reply<WalletId>),
-    Chunk(Box<Chunk>, Reply<Written>),
-    Patch(WalletId, u64, Box<WalletPatch>, Reply<Written>),
-    CutBack(WalletId, Height, Reply<u64>),
-    Usage(Vec<UsageUpdate>, Reply<()>),
-    Tokens(Vec<TokenRecord>, Reply<()>),
-    Values(WalletId, u64, Box<(Vec<NewValue>, Vec<PriceRecord>)>, Reply<Written>),
-    /// Has the file to itself, between two transactions.
-    Alone(Alone),
-    /// Only wakes the writer, which opens a failed file again.
-    Mend,
-    /// Answered when all that came before is durable and the file is closed.
-    Close(oneshot::Sender<()>),
-}
-
-/// Work on the whole file, which answers its caller itself.
-pub(super) struct Alone(Work);
-
-type Work = Box<dyn FnOnce(&Arc<Shared>) + Send>;
-
-impl Alone {
-    pub(super) fn new(work: impl FnOnce(&Arc<Shared>) + Send + 'static) -> Self {
-        Self(Box::new(work))
-    }
-}
-
-impl fmt::Debug for Alone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Alone").finish_non_exhaustive()
-    }
-}
-
-/// An outcome waits here for the commit that makes it true.
-#[derive(Debug)]
-pub(super) struct Reply<T> {
-    to: oneshot::Sender<Result<T, StoreError>>,
-    outcome: Option<T>,
-}
-
-impl<T> Reply<T> {
-    pub(super) fn new() -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
-        let (to, answer) = oneshot::channel();
-        (Self { to, outcome: None }, answer)
-    }
-
-    fn settle(self, committed: Result<(), StoreError>) {
-        let outcome = self.outcome.ok_or(StoreError::WriterGone);
-        // The caller may have gone.
-        let _ = self.to.send(committed.and(outcome));
-    }
-}
-
-impl Job {
-    pub(super) fn apply(
-        &mut self,
-        tables: &mut Tables<'_>,
-        known: &mut Known,
-    ) -> Result<(), StoreError> {
-        match self {
-            Self::Intern(wallet, reply) => reply.outcome = Some(tables.intern(wallet)?),
-            Self::Chunk(chunk, reply) => reply.outcome = Some(tables.chunk(known, chunk)?),
-            Self::Patch(id, epoch, patch, reply) => {
-                reply.outcome = Some(tables.patch(*id, *epoch, patch)?);
-            }
-            Self::CutBack(id, above, reply) => reply.outcome = Some(tables.cut_back(*id, *above)?),
-            Self::Usage(updates, reply) => {
-                tables.usage(updates)?;
-                reply.outcome = Some(());
-            }
-            Self::Tokens(tokens, reply) => {
-                tables.tokens(known, tokens)?;
-                reply.outcome = Some(());
-            }
-            Self::Values(id, epoch, new, reply) => {
-                reply.outcome = Some(tables.values(*id, *epoch, &new.0, &new.1)?);
-            }
-            Self::Alone(_) | Self::Mend | Self::Close(_) => {}
-        }
-        Ok(())
-    }
-
-    /// The same request for another file, whose caller has gone.
-    fn repeated(&self) -> Option<Self> {
-        Some(match self {
-            Self::Intern(wallet, _) => Self::Intern(*wallet, Reply::new().0),
-            Self::Chunk(chunk, _) => Self::Chunk(chunk.clone(), Reply::new().0),
-            Self::Patch(id, epoch, patch, _) => {
-                Self::Patch(*id, *epoch, patch.clone(), Reply::new().0)
-            }
-            Self::CutBack(id, above, _) => Self::CutBack(*id, *above, Reply::new().0),
-            Self::Usage(updates, _) => Self::Usage(updates.clone(), Reply::new().0),
-            Self::Tokens(tokens, _) => Self::Tokens(tokens.clone(), Reply::new().0),
-            Self::Values(id, epoch, new, _) => {
-                Self::Values(*id, *epoch, new.clone(), Reply::new().0)
-            }
-            Self::Alone(_) | Self::Mend | Self::Close(_) => return None,
-        })
-    }
-
-    fn settle(self, committed: Result<(), StoreError>) {
-        match self {
-            Self::Intern(_, reply) => reply.settle(committed),
-            Self::Chunk(_, reply) | Self::Patch(.., reply) | Self::Values(.., reply) => {
-                reply.settle(committed);
-            }
-            Self::CutBack(.., reply) => reply.settle(committed),
-            Self::Usage(_, reply) | Self::Tokens(_, reply) => reply.settle(committed),
-            Self::Alone(_) | Self::Mend | Self::Close(_) => {}
-        }
-    }
-
-    /// Rows are written in the order of their keys, which begin with the wallet.
-    fn wallet(&self) -> Option<WalletId> {
-        match self {
-            Self::Chunk(chunk, _) => Some(chunk.id),
-            Self::Patch(id, ..) | Self::CutBack(id, ..) | Self::Values(id, ..) => Some(*id),
-            Self::Intern(..)
-            | Self::Usage(..)
-            | Self::Tokens(..)
-            | Self::Alone(_)
-            | Self::Mend
-            | Self::Close(_) => None,
-        }
-    }
-
-    /// Roughly how many records it writes.
-    pub(super) fn weight(&self) -> usize {
-        match self {
-            Self::Chunk(chunk, _) => 1 + chunk.trades.len(),
-            Self::Usage(updates, _) => 1 + updates.len(),
-            Self::Tokens(tokens, _) => 1 + tokens.len(),
-            Self::Values(_, _, new, _) => 1 + new.0.len() + new.1.len(),
-            Self::Intern(..)
-            | Self::Patch(..)
-            | Self::CutBack(..)
-            | Self::Alone(_)
-            | Self::Mend
-            | Self::Close(_) => 1,
-        }
-    }
-}
+use super::job::Job;
+use super::journal::JournalEntry;
+use super::{LIMITS, StoreError};
 
 /// Why a transaction was given up.
 struct Failure {
@@ -215,9 +64,9 @@ impl Writer {
                 next = if room { self.jobs.try_recv().ok() } else { None };
             }
             self.write(batch);
-            if let Some(Alone(work)) = alone {
+            if let Some(work) = alone {
                 self.shared.latest.forget();
-                work(&self.shared);
+                work.run();
                 self.shared.latest.forget();
             }
         }
@@ -263,7 +112,7 @@ impl Writer {
             self.shared.journal.abandon("a commit failed");
         }
         if result.is_ok() {
-            let committed = batch.iter().filter_map(Job::repeated).map(Entry::Job);
+            let committed = batch.iter().filter_map(Job::repeated).map(JournalEntry::Job);
             self.shared.journal.add(committed);
         }
         match &result {

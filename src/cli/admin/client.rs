@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Request, Response, SOCKET_NAME};
+use super::{AdminRequest, AdminResponse, SOCKET_NAME};
 use crate::cli::args::{AdminArgs, AdminCommand};
 use crate::cli::clock::SystemClock;
 use crate::cli::config::Config;
@@ -25,23 +25,23 @@ pub(in crate::cli) fn run(
 ) -> Result<(), CliError> {
     let folder = &config.storage.path;
     let request = match &args.command {
-        AdminCommand::Backup(backup) => Request::Backup { path: absolute(&backup.path)? },
+        AdminCommand::Backup(backup) => AdminRequest::Backup { path: absolute(&backup.path)? },
         AdminCommand::Forget(forget) => {
             let (chain, address) = (forget.chain.clone(), forget.address.clone());
-            Request::Forget { chain, address }
+            AdminRequest::Forget { chain, address }
         }
-        AdminCommand::Compact => Request::Compact,
+        AdminCommand::Compact => AdminRequest::Compact,
         AdminCommand::Keys(keys) => {
             // The key is shown even where no server runs: it is in the file by then.
             let now = SystemClock.now();
             runtime()?.block_on(keys::run(&keys.command, config, registry, now, out))?;
-            return ask(folder, &Request::Keys).map(drop);
+            return ask(folder, &AdminRequest::Keys).map(drop);
         }
-        AdminCommand::Status => Request::Status,
-        AdminCommand::Loads => Request::Loads,
-        AdminCommand::Pause => Request::Pause,
-        AdminCommand::Resume => Request::Resume,
-        AdminCommand::Reload => Request::Reload,
+        AdminCommand::Status => AdminRequest::Status,
+        AdminCommand::Loads => AdminRequest::Loads,
+        AdminCommand::Pause => AdminRequest::Pause,
+        AdminCommand::Resume => AdminRequest::Resume,
+        AdminCommand::Reload => AdminRequest::Reload,
     };
     let answer = ask(folder, &request)?;
     let text = if args.json { format!("{answer}\n") } else { shown(&request, &answer) };
@@ -56,19 +56,19 @@ fn absolute(path: &Path) -> Result<PathBuf, CliError> {
     })
 }
 
-fn ask(folder: &Path, request: &Request) -> Result<Value, CliError> {
+fn ask(folder: &Path, request: &AdminRequest) -> Result<Value, CliError> {
     let path = folder.join(SOCKET_NAME);
     let stream = UnixStream::connect(&path).map_err(|error| unreachable(&path, error))?;
     let broken = |error| CliError::failed("the server ended before it answered", error);
     let line = exchange(stream, request).map_err(broken)?;
     match serde_json::from_str(&line) {
-        Ok(Response::Ok(value)) => Ok(value),
-        Ok(Response::Error(text)) => Err(CliError::plain(text)),
+        Ok(AdminResponse::Ok(value)) => Ok(value),
+        Ok(AdminResponse::Error(text)) => Err(CliError::plain(text)),
         Err(error) => Err(CliError::failed("the server gave no answer", error)),
     }
 }
 
-fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<String> {
+fn exchange(mut stream: UnixStream, request: &AdminRequest) -> io::Result<String> {
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stream.write_all(&line)?;
@@ -91,25 +91,25 @@ fn unreachable(path: &Path, error: io::Error) -> CliError {
 }
 
 /// For people.
-fn shown(request: &Request, answer: &Value) -> String {
+fn shown(request: &AdminRequest, answer: &Value) -> String {
     let number = |name: &str| answer.get(name).and_then(Value::as_u64);
     match request {
-        Request::Backup { path } => {
+        AdminRequest::Backup { path } => {
             let (bytes, path) = (number("bytes").unwrap_or_default(), path.display());
             format!("copied {bytes} bytes to {path}; `--data-dir {path}` opens it\n")
         }
-        Request::Forget { chain, address } => match number("rows") {
+        AdminRequest::Forget { chain, address } => match number("rows") {
             Some(rows) => format!("forgot {address} on {chain} with {rows} rows\n"),
             None => format!("nothing is stored of {address} on {chain}\n"),
         },
-        Request::Compact => {
+        AdminRequest::Compact => {
             let (before, after) = (number("before"), number("after"));
             let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
             format!("{before} bytes before, {after} after\n")
         }
-        Request::Pause => "background work is paused\n".to_owned(),
-        Request::Resume => "background work goes on\n".to_owned(),
-        Request::Reload => {
+        AdminRequest::Pause => "background work is paused\n".to_owned(),
+        AdminRequest::Resume => "background work goes on\n".to_owned(),
+        AdminRequest::Reload => {
             let names = |name: &str| -> Vec<&str> {
                 let names = answer.get(name).and_then(Value::as_array).into_iter().flatten();
                 names.filter_map(Value::as_str).collect()
@@ -124,8 +124,8 @@ fn shown(request: &Request, answer: &Value) -> String {
             }
             line("in force", changed) + &line("needs a restart", restart)
         }
-        Request::Loads => loads(answer),
-        Request::Status | Request::Keys => lines("", answer),
+        AdminRequest::Loads => loads(answer),
+        AdminRequest::Status | AdminRequest::Keys => lines("", answer),
     }
 }
 
@@ -185,11 +185,11 @@ mod tests {
     #[test]
     fn answers_are_shown_in_lines() {
         let status = json!({"a": {"b": 1, "c": null}, "d": ["x"]});
-        assert_eq!(shown(&Request::Status, &status), "a.b  1\na.c  -\nd.0  x\n");
+        assert_eq!(shown(&AdminRequest::Status, &status), "a.b  1\na.c  -\nd.0  x\n");
         let reloaded = json!({"changed": ["server.page_wait"], "restart": ["server.listen"]});
         let text = "in force: server.page_wait\nneeds a restart: server.listen\n";
-        assert_eq!(shown(&Request::Reload, &reloaded), text);
+        assert_eq!(shown(&AdminRequest::Reload, &reloaded), text);
         let nothing = json!({"changed": [], "restart": []});
-        assert_eq!(shown(&Request::Reload, &nothing), "nothing has changed\n");
+        assert_eq!(shown(&AdminRequest::Reload, &nothing), "nothing has changed\n");
     }
 }

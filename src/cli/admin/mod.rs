@@ -2,23 +2,19 @@
 //! and one answer, a line of JSON each, on every connection.
 
 mod client;
-mod operator;
-mod socket;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 pub(super) use client::run;
-pub(super) use operator::Operator;
-pub(super) use socket::AdminSocket;
 
 /// Name of the socket in the data folder.
-const SOCKET_NAME: &str = "admin.sock";
+pub(super) const SOCKET_NAME: &str = "admin.sock";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
-enum Request {
+pub(super) enum AdminRequest {
     Backup {
         path: PathBuf,
     },
@@ -38,7 +34,7 @@ enum Request {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Response {
+pub(super) enum AdminResponse {
     Ok(serde_json::Value),
     Error(String),
 }

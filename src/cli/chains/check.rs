@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::probe::{Finding, ProbeTarget};
 use super::probe_tron::KEY_HEADER;
 use crate::cli::config::Config;
-use crate::cli::config::chains::Endpoint;
+use crate::cli::config::chains::NodeSetting;
 use crate::cli::errors::CliError;
 use crate::cli::sources::{Nodes, endpoints, pool};
 use crate::registry::{Chain, Registry};
@@ -79,7 +79,7 @@ fn write_lines(checked: &Checked, out: &mut dyn Write) -> std::io::Result<()> {
 
 async fn check(
     chain: &Chain,
-    endpoint: &Endpoint,
+    endpoint: &NodeSetting,
     transport: &Arc<dyn Transport>,
 ) -> Result<Checked, CliError> {
     let limits = PoolLimits {
@@ -119,12 +119,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::cli::config::secret::{SecretText, SecretUrl};
+    use crate::cli::config::secret::{ConfigSecret, ConfigUrl};
     use crate::demo::evm::tron::NodeOptions;
     use crate::demo::evm::{self, EvmModel, WalletPlan};
     use crate::demo::{DemoNode, DemoTransport};
 
-    fn secret() -> SecretText {
+    fn secret() -> ConfigSecret {
         serde_json::from_value(json!("word")).unwrap()
     }
 
@@ -140,9 +140,9 @@ mod tests {
         let mounts = [("demo.test/tron".to_owned(), node)];
         let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
         let headers = key.map(|key| (key.to_owned(), secret())).into_iter();
-        let url = SecretUrl::parse("https://demo.test/tron").unwrap();
+        let url = ConfigUrl::parse("https://demo.test/tron").unwrap();
         let endpoint =
-            Endpoint { headers: headers.collect::<BTreeMap<_, _>>(), ..Endpoint::plain(url) };
+            NodeSetting { headers: headers.collect::<BTreeMap<_, _>>(), ..NodeSetting::plain(url) };
         check(chain, &endpoint, &transport).await.unwrap()
     }
 
@@ -198,8 +198,8 @@ mod tests {
         });
         let mounts = [("demo.test/eth".to_owned(), node)];
         let transport: Arc<dyn Transport> = Arc::new(DemoTransport::new(mounts));
-        let url = SecretUrl::parse("https://demo.test/eth").unwrap();
-        let checked = check(chain, &Endpoint::plain(url), &transport).await.unwrap();
+        let url = ConfigUrl::parse("https://demo.test/eth").unwrap();
+        let checked = check(chain, &NodeSetting::plain(url), &transport).await.unwrap();
         let mut text = Vec::new();
         write_lines(&checked, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();

@@ -7,8 +7,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::secret::{SecretText, SecretUrl};
-use super::units::Rate;
+use super::secret::{ConfigSecret, ConfigUrl};
+use super::units::RateSetting;
 use crate::cli::errors::CliError;
 use crate::domain::{Address, Family};
 use crate::registry::{Chain, Finality, OwnChain, Registry};
@@ -29,8 +29,8 @@ pub(in crate::cli) struct ChainLayer {
     pub(in crate::cli) wrapped_native: Option<String>,
     pub(in crate::cli) multicall: Option<String>,
     pub(in crate::cli) finality: Option<Finality>,
-    pub(in crate::cli) rpc: Option<Vec<Endpoint>>,
-    pub(in crate::cli) portal: Option<SecretUrl>,
+    pub(in crate::cli) rpc: Option<Vec<NodeSetting>>,
+    pub(in crate::cli) portal: Option<ConfigUrl>,
     pub(in crate::cli) discovery: Option<Vec<FindBy>>,
     pub(in crate::cli) explorer: Option<Explorer>,
     /// Where it stands, for errors.
@@ -86,16 +86,16 @@ impl FindBy {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cli) struct Explorer {
-    pub(in crate::cli) url: SecretUrl,
+    pub(in crate::cli) url: ConfigUrl,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::cli) key: Option<SecretText>,
+    pub(in crate::cli) key: Option<ConfigSecret>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::cli) rate: Option<Rate>,
+    pub(in crate::cli) rate: Option<RateSetting>,
 }
 
 impl Explorer {
     /// With its key, and with the chain's number where one index has them all, in the query.
-    pub(in crate::cli) fn endpoint(&self, chain: &Chain) -> Result<Endpoint, CliError> {
+    pub(in crate::cli) fn endpoint(&self, chain: &Chain) -> Result<NodeSetting, CliError> {
         let mut url = self.url.expose().to_owned();
         let mut join = |name: &str, value: &str| {
             let sign = if url.contains('?') { '&' } else { '?' };
@@ -117,43 +117,43 @@ impl Explorer {
             join("apikey", key.expose());
         }
         let wrong = |reason| CliError::plain(format!("explorer of {}: {reason}", chain.slug));
-        let url = SecretUrl::parse(&url).map_err(wrong)?;
-        Ok(Endpoint { rate: self.rate, ..Endpoint::plain(url) })
+        let url = ConfigUrl::parse(&url).map_err(wrong)?;
+        Ok(NodeSetting { rate: self.rate, ..NodeSetting::plain(url) })
     }
 }
 
 /// A node: its address alone, or a table with limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(in crate::cli) struct Endpoint {
-    pub(in crate::cli) url: SecretUrl,
+pub(in crate::cli) struct NodeSetting {
+    pub(in crate::cli) url: ConfigUrl,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::cli) rate: Option<Rate>,
+    pub(in crate::cli) rate: Option<RateSetting>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) concurrency: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) batch: Option<u32>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(in crate::cli) headers: BTreeMap<String, SecretText>,
+    pub(in crate::cli) headers: BTreeMap<String, ConfigSecret>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EndpointTable {
-    url: SecretUrl,
-    rate: Option<Rate>,
+    url: ConfigUrl,
+    rate: Option<RateSetting>,
     concurrency: Option<u32>,
     batch: Option<u32>,
     #[serde(default)]
-    headers: BTreeMap<String, SecretText>,
+    headers: BTreeMap<String, ConfigSecret>,
 }
 
-impl Endpoint {
-    pub(in crate::cli) fn plain(url: SecretUrl) -> Self {
+impl NodeSetting {
+    pub(in crate::cli) fn plain(url: ConfigUrl) -> Self {
         Self { url, rate: None, concurrency: None, batch: None, headers: BTreeMap::new() }
     }
 }
 
-impl<'de> Deserialize<'de> for Endpoint {
+impl<'de> Deserialize<'de> for NodeSetting {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(EndpointVisitor)
     }
@@ -163,20 +163,20 @@ impl<'de> Deserialize<'de> for Endpoint {
 struct EndpointVisitor;
 
 impl<'de> Visitor<'de> for EndpointVisitor {
-    type Value = Endpoint;
+    type Value = NodeSetting;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an address or a table { url, rate, concurrency, batch, headers }")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Endpoint, E> {
-        SecretUrl::parse(text).map(Endpoint::plain).map_err(E::custom)
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<NodeSetting, E> {
+        ConfigUrl::parse(text).map(NodeSetting::plain).map_err(E::custom)
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Endpoint, M::Error> {
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<NodeSetting, M::Error> {
         let EndpointTable { url, rate, concurrency, batch, headers } =
             EndpointTable::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(Endpoint { url, rate, concurrency, batch, headers })
+        Ok(NodeSetting { url, rate, concurrency, batch, headers })
     }
 }
 

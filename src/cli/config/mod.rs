@@ -5,11 +5,11 @@
 //! lowest is `data/default.toml`, which is also the reference.
 
 pub(super) mod chains;
-pub(super) mod command;
 pub(super) mod environment;
 mod estimates;
 pub(super) mod numbers;
 pub(super) mod secret;
+pub(super) mod storage_engine;
 pub(super) mod units;
 
 use std::collections::BTreeMap;
@@ -21,13 +21,14 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Hosts, Proxies};
-use crate::cli::storage::StorageEngine;
+use crate::cli::errors::CliError;
 use crate::registry::{OwnChain, Registry};
 use chains::{ChainLayer, check_chain, own_chain};
 use environment::Environment;
 use estimates::Estimates;
 use secret::{OptionalSecret, OptionalUrl};
-use units::{OptionalSize, Rate, Size, Wait, serde_as_text};
+use storage_engine::StorageEngine;
+use units::{OptionalSize, RateSetting, Size, Wait, serde_as_text};
 
 const DEFAULTS: &str = include_str!("../../../data/default.toml");
 /// Read from the working folder where no other file is named.
@@ -45,6 +46,12 @@ pub(super) enum ConfigError {
     Wrong { place: String, reason: String },
     #[error("{key} has no value")]
     Missing { key: &'static str },
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(Box::new(error))
+    }
 }
 
 /// Declares a section twice: with every value present, and as a layer.
@@ -112,7 +119,7 @@ section!(Log, LogLayer, "log", {
 
 section!(Prices, PricesLayer, "prices", {
     candles: OptionalUrl,
-    candles_rate: Rate,
+    candles_rate: RateSetting,
 });
 
 section!(Audit, AuditLayer, "audit", {
@@ -460,7 +467,7 @@ mod tests {
         let file = "[prices]\ncandles_rate = 0.5\n";
         let prices = merged(&Flags::default(), &variables, Some(file)).unwrap().prices;
         assert_eq!(prices.candles.to_string(), "https://prices.example");
-        assert_eq!(prices.candles_rate, Rate { millis: 500 });
+        assert_eq!(prices.candles_rate, RateSetting { millis: 500 });
         check_error(&[], "[prices]\ncandles = 'defillama'\n", &["line 2 (candles)", "http"]);
     }
 

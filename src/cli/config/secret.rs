@@ -15,7 +15,7 @@ const WORDS_MAX: usize = 3;
 
 /// An endpoint's address. Providers put keys into user info, path and query.
 #[derive(Clone, PartialEq, Eq)]
-pub(in crate::cli) struct SecretUrl {
+pub(in crate::cli) struct ConfigUrl {
     text: String,
     /// Published for all: nothing of it is hidden.
     is_public: bool,
@@ -23,17 +23,17 @@ pub(in crate::cli) struct SecretUrl {
 
 /// An endpoint's address, or nothing where the text is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct OptionalUrl(pub(in crate::cli) Option<SecretUrl>);
+pub(in crate::cli) struct OptionalUrl(pub(in crate::cli) Option<ConfigUrl>);
 
 /// A header value or key.
 #[derive(Clone, PartialEq, Eq)]
-pub(in crate::cli) struct SecretText(String);
+pub(in crate::cli) struct ConfigSecret(String);
 
 /// The address of a database, or nothing where the text is empty. Nothing of it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct OptionalSecret(pub(in crate::cli) Option<SecretText>);
+pub(in crate::cli) struct OptionalSecret(pub(in crate::cli) Option<ConfigSecret>);
 
-impl SecretUrl {
+impl ConfigUrl {
     /// Refuses what is no `http` or `https` address with a host.
     pub(in crate::cli) fn parse(text: &str) -> Result<Self, &'static str> {
         let expected = "expected an address such as \"https://host/path\"";
@@ -61,14 +61,14 @@ impl SecretUrl {
     }
 }
 
-impl SecretText {
+impl ConfigSecret {
     pub(in crate::cli) fn expose(&self) -> &str {
         &self.0
     }
 }
 
 /// The address with user info, key-like path segments and query values hidden.
-impl fmt::Display for SecretUrl {
+impl fmt::Display for ConfigUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_public {
             return f.write_str(&self.text);
@@ -106,7 +106,7 @@ impl std::str::FromStr for OptionalSecret {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self((!text.is_empty()).then(|| SecretText(text.to_owned()))))
+        Ok(Self((!text.is_empty()).then(|| ConfigSecret(text.to_owned()))))
     }
 }
 
@@ -122,7 +122,7 @@ impl std::str::FromStr for OptionalUrl {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        if text.is_empty() { Ok(Self(None)) } else { SecretUrl::parse(text).map(Some).map(Self) }
+        if text.is_empty() { Ok(Self(None)) } else { ConfigUrl::parse(text).map(Some).map(Self) }
     }
 }
 
@@ -134,37 +134,37 @@ impl fmt::Display for OptionalUrl {
 
 super::units::serde_as_text!(OptionalUrl);
 
-impl fmt::Debug for SecretUrl {
+impl fmt::Debug for ConfigUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl fmt::Debug for SecretText {
+impl fmt::Debug for ConfigSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
     }
 }
 
-impl<'de> Deserialize<'de> for SecretUrl {
+impl<'de> Deserialize<'de> for ConfigUrl {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Self::parse(&String::deserialize(from)?).map_err(D::Error::custom)
     }
 }
 
-impl<'de> Deserialize<'de> for SecretText {
+impl<'de> Deserialize<'de> for ConfigSecret {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         String::deserialize(from).map(Self)
     }
 }
 
-impl Serialize for SecretUrl {
+impl Serialize for ConfigUrl {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
 }
 
-impl Serialize for SecretText {
+impl Serialize for ConfigSecret {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(HIDDEN)
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[track_caller]
     fn check(url: &str, shown: &str) {
-        assert_eq!(SecretUrl::parse(url).unwrap().to_string(), shown);
+        assert_eq!(ConfigUrl::parse(url).unwrap().to_string(), shown);
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn refuses_what_is_no_address() {
         for bad in ["", "sol", "ftp://h/x", "https://", "/path", "http:// h/"] {
-            assert!(SecretUrl::parse(bad).is_err(), "{bad}");
+            assert!(ConfigUrl::parse(bad).is_err(), "{bad}");
         }
     }
 }

@@ -21,7 +21,7 @@ pub(in crate::cli) struct OptionalSize(pub(in crate::cli) Option<Size>);
 
 /// Events in a second, kept in thousandths so that `0.5` is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cli) struct Rate {
+pub(in crate::cli) struct RateSetting {
     pub(in crate::cli) millis: u64,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for OptionalSize {
     }
 }
 
-impl FromStr for Rate {
+impl FromStr for RateSetting {
     type Err = NotAValue;
 
     fn from_str(text: &str) -> Result<Self, NotAValue> {
@@ -112,7 +112,7 @@ impl FromStr for Rate {
     }
 }
 
-impl fmt::Display for Rate {
+impl fmt::Display for RateSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, part) = (self.millis / 1000, self.millis % 1000);
         match part {
@@ -145,7 +145,7 @@ serde_as_text!(Size);
 serde_as_text!(OptionalSize);
 
 /// A number in the file, text on the command line.
-impl<'de> Deserialize<'de> for Rate {
+impl<'de> Deserialize<'de> for RateSetting {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(RateVisitor)
     }
@@ -154,23 +154,23 @@ impl<'de> Deserialize<'de> for Rate {
 struct RateVisitor;
 
 impl Visitor<'_> for RateVisitor {
-    type Value = Rate;
+    type Value = RateSetting;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(RATE_EXPECTED)
     }
 
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Rate, E> {
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<RateSetting, E> {
         number.to_string().parse().map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Rate, E> {
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<RateSetting, E> {
         // Through the shortest text: what was written, digit by digit, instead of float arithmetic.
         number.to_string().parse().map_err(|_| E::invalid_value(Unexpected::Float(number), &self))
     }
 }
 
-impl Serialize for Rate {
+impl Serialize for RateSetting {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match i64::try_from(self.millis / 1000) {
             Ok(whole) if self.millis.is_multiple_of(1000) => to.serialize_i64(whole),
@@ -221,11 +221,11 @@ mod tests {
 
     #[test]
     fn rates_are_exact_to_a_thousandth() {
-        check("10", Some(&Rate { millis: 10_000 }), "10");
-        check("0.5", Some(&Rate { millis: 500 }), "0.5");
-        check("2.025", Some(&Rate { millis: 2_025 }), "2.025");
+        check("10", Some(&RateSetting { millis: 10_000 }), "10");
+        check("0.5", Some(&RateSetting { millis: 500 }), "0.5");
+        check("2.025", Some(&RateSetting { millis: 2_025 }), "2.025");
         for bad in ["0", "-1", ".5", "1.0001", "fast", ""] {
-            check::<Rate>(bad, None, "");
+            check::<RateSetting>(bad, None, "");
         }
     }
 }

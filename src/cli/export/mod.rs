@@ -4,7 +4,8 @@
 //! `FILE.resume` next to `FILE.part` holds the subject of the file, how many bytes of it are
 //! complete, and the cursor at their end. Bytes beyond those are cut off.
 
-pub(super) mod parquet;
+mod parquet;
+mod plain;
 mod tax;
 mod thrift;
 
@@ -16,12 +17,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::row_sink::RowSink;
 use crate::cli::args::Format;
 use crate::cli::errors::CliError;
-use crate::cli::output::{Encode, Ending, Plain, State, TradeLine};
-use crate::cli::reading::RowSink;
+use crate::cli::output::{Encode, Ending, State, TradeLine};
 use crate::cli::target::Target;
 use parquet::Parquet;
+use plain::Plain;
 use tax::{Layout, Tax};
 
 const RESUME_SUFFIX: &str = ".resume";
@@ -29,7 +31,7 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 
 /// What is written; a later call goes on only with the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Subject {
+pub(super) struct ExportSubject {
     pub(super) wallet: String,
     pub(super) chain: String,
     /// Symbol of the chain's coin.
@@ -41,7 +43,7 @@ pub(super) struct Subject {
 /// How far a file came.
 #[derive(Debug, Serialize, Deserialize)]
 struct Checkpoint {
-    subject: Subject,
+    subject: ExportSubject,
     cursor: String,
     rows: u64,
     bytes: u64,
@@ -49,7 +51,7 @@ struct Checkpoint {
 }
 
 pub(super) struct Export {
-    subject: Subject,
+    subject: ExportSubject,
     target: Target,
     encoder: Box<dyn Encode>,
     /// What stands before the rows is written: with the first of them, or with the end.
@@ -61,7 +63,7 @@ pub(super) struct Export {
     saved_at: Instant,
 }
 
-fn encoder(subject: &Subject, colour: bool) -> Box<dyn Encode> {
+fn encoder(subject: &ExportSubject, colour: bool) -> Box<dyn Encode> {
     match subject.format {
         Format::Table | Format::Ndjson | Format::Json | Format::Csv => {
             Box::new(Plain::new(subject, colour))
@@ -80,7 +82,7 @@ fn side_path(path: &Path) -> PathBuf {
 
 impl Export {
     pub(super) fn begin(
-        subject: Subject,
+        subject: ExportSubject,
         target: Target,
         path: Option<&Path>,
         colour: bool,
@@ -103,7 +105,7 @@ impl Export {
 
     /// Goes on where an earlier call of the same was cut.
     pub(super) fn resume(
-        subject: Subject,
+        subject: ExportSubject,
         path: &Path,
         accepts: impl Fn(&str) -> bool,
     ) -> Result<Self, CliError> {

@@ -7,12 +7,11 @@
 
 use std::io::{self, Write};
 
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::thrift::{Struct, varint};
-use crate::cli::export::Subject;
-use crate::cli::output::{Encode, Ending, State, TradeLine};
+use crate::cli::export::ExportSubject;
+use crate::cli::output::{ColumnChunk, Encode, Ending, RowGroup, State, TradeLine};
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// Rows of a group: held in memory until it is written.
@@ -59,22 +58,6 @@ const COLUMNS: [Column; 8] = [
     Column { name: "blockTime", optional: true, value: Value::Time },
 ];
 
-/// Where a group's columns are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::cli) struct RowGroup {
-    rows: u64,
-    columns: Vec<Chunk>,
-}
-
-/// One column of a group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Chunk {
-    offset: u64,
-    /// With the page's head.
-    plain_bytes: u64,
-    bytes: u64,
-}
-
 pub(in crate::cli) struct Parquet {
     about: [(&'static str, String); 2],
     held: Vec<TradeLine>,
@@ -92,7 +75,7 @@ fn size(bytes: &[u8]) -> io::Result<i32> {
 }
 
 impl Parquet {
-    pub(in crate::cli) fn new(subject: &Subject) -> Self {
+    pub(in crate::cli) fn new(subject: &ExportSubject) -> Self {
         let about = [("wallet", subject.wallet.clone()), ("chain", subject.chain.clone())];
         Self { about, held: Vec::new(), groups: Vec::new(), at: 0 }
     }
@@ -117,7 +100,7 @@ impl Parquet {
             self.put(to, &packed)?;
             let (plain_bytes, bytes) =
                 (length(&head) + length(&plain), length(&head) + length(&packed));
-            columns.push(Chunk { offset, plain_bytes, bytes });
+            columns.push(ColumnChunk { offset, plain_bytes, bytes });
         }
         let rows = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         self.groups.push(RowGroup { rows, columns });
@@ -291,7 +274,7 @@ impl Encode for Parquet {
     }
 
     fn restore(&mut self, state: State, _rows: u64) {
-        let end = |chunk: &Chunk| chunk.offset + chunk.bytes;
+        let end = |chunk: &ColumnChunk| chunk.offset + chunk.bytes;
         let last = state.groups.last().and_then(|group| group.columns.last());
         self.at = last.map_or(length(MAGIC), end);
         self.groups = state.groups;

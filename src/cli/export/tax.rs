@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use serde_json::value::RawValue;
 
-use crate::cli::export::Subject;
+use crate::cli::export::ExportSubject;
 use crate::cli::output::{Encode, Ending, State, TradeLine, csv_text};
 
 /// Which program's layout.
@@ -73,7 +73,7 @@ struct Swap<'a> {
 }
 
 impl Tax {
-    pub(super) fn new(layout: Layout, subject: &Subject) -> Self {
+    pub(super) fn new(layout: Layout, subject: &ExportSubject) -> Self {
         Self { layout, native: subject.native.clone(), held: Vec::new() }
     }
 
@@ -251,7 +251,7 @@ mod tests {
     }
 
     fn written(layout: Layout, batches: Vec<Vec<TradeLine>>) -> Vec<String> {
-        let subject = Subject {
+        let subject = ExportSubject {
             wallet: "W".to_owned(),
             chain: "sol".to_owned(),
             native: "SOL".to_owned(),

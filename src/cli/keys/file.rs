@@ -12,7 +12,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::cli::config::units::{Rate, serde_as_text};
+use crate::cli::config::units::{RateSetting, serde_as_text};
+use crate::cli::errors::CliError;
 use crate::domain::{KeyId, UnixMillis, UnixSeconds};
 use crate::store::StoreError;
 
@@ -44,6 +45,12 @@ pub(in crate::cli) enum KeysError {
     Store(#[from] StoreError),
     #[error("other processes keep changing the keys; try again")]
     Contended,
+}
+
+impl From<KeysError> for CliError {
+    fn from(error: KeysError) -> Self {
+        Self::Keys(Box::new(error))
+    }
 }
 
 /// A key's id as people see it: 12 hex digits.
@@ -93,15 +100,15 @@ serde_as_text!(KeyHash);
 
 /// A time in the file: RFC 3339.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cli) struct Moment(pub(in crate::cli) UnixSeconds);
+pub(in crate::cli) struct FileTime(pub(in crate::cli) UnixSeconds);
 
-impl std::fmt::Display for Moment {
+impl std::fmt::Display for FileTime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::str::FromStr for Moment {
+impl std::str::FromStr for FileTime {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
@@ -111,21 +118,21 @@ impl std::str::FromStr for Moment {
     }
 }
 
-serde_as_text!(Moment);
+serde_as_text!(FileTime);
 
 /// What a key may do; absent is without limit.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 pub(in crate::cli) struct KeyTerms {
     pub(in crate::cli) name: Option<String>,
     /// Requests a second.
-    pub(in crate::cli) rate: Option<Rate>,
+    pub(in crate::cli) rate: Option<RateSetting>,
     /// Trades in all.
     pub(in crate::cli) quota: Option<u64>,
     /// Streams at a time.
     pub(in crate::cli) streams: Option<u32>,
     /// Slugs; empty is every chain.
     pub(in crate::cli) chains: Vec<String>,
-    pub(in crate::cli) expires: Option<Moment>,
+    pub(in crate::cli) expires: Option<FileTime>,
 }
 
 /// One key as it stands in the file.
@@ -136,9 +143,9 @@ pub(in crate::cli) struct KeyEntry {
     pub(in crate::cli) hash: KeyHash,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) name: Option<String>,
-    pub(in crate::cli) created: Moment,
+    pub(in crate::cli) created: FileTime,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::cli) rate: Option<Rate>,
+    pub(in crate::cli) rate: Option<RateSetting>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) quota: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,9 +153,9 @@ pub(in crate::cli) struct KeyEntry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::cli) chains: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::cli) expires: Option<Moment>,
+    pub(in crate::cli) expires: Option<FileTime>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::cli) revoked: Option<Moment>,
+    pub(in crate::cli) revoked: Option<FileTime>,
 }
 
 impl KeyEntry {
@@ -301,7 +308,7 @@ pub(in crate::cli) fn revoke(
 ) -> Result<(), KeysError> {
     let key = keys.iter_mut().find(|key| key.id == id);
     let key = key.ok_or_else(|| KeysError::NoSuchKey(id.to_string()))?;
-    key.revoked.get_or_insert(Moment(now.seconds()));
+    key.revoked.get_or_insert(FileTime(now.seconds()));
     Ok(())
 }
 
@@ -323,7 +330,7 @@ pub(in crate::cli) fn add(
         id,
         hash: hash(&key),
         name: terms.name,
-        created: Moment(now.seconds()),
+        created: FileTime(now.seconds()),
         rate: terms.rate,
         quota: terms.quota,
         streams: terms.streams,
@@ -418,7 +425,7 @@ mod tests {
     #[test]
     fn revoked_and_expired_keys_are_told_apart() {
         let (_temp, keys) = folder();
-        let at = |seconds: u32| Some(Moment(UnixSeconds(seconds)));
+        let at = |seconds: u32| Some(FileTime(UnixSeconds(seconds)));
         let first = keys.create(KeyTerms::default(), NOW).unwrap();
         keys.create(KeyTerms { expires: at(NOW.seconds().0), ..KeyTerms::default() }, NOW).unwrap();
         keys.create(KeyTerms { expires: at(NOW.seconds().0 + 1), ..KeyTerms::default() }, NOW)

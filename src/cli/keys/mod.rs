@@ -1,5 +1,6 @@
 //! `blotter keys`.
 
+pub(super) mod args;
 pub(super) mod audit;
 pub(super) mod file;
 pub(super) mod store;
@@ -10,15 +11,15 @@ use std::io::Write;
 use serde_json::json;
 
 use crate::api::read_time;
-use crate::cli::args::{CreateArgs, KeysCommand};
 use crate::cli::config::Config;
 use crate::cli::config::units::Wait;
 use crate::cli::errors::CliError;
 use crate::cli::table::{Align, format};
 use crate::domain::{UnixMillis, UnixSeconds};
 use crate::registry::Registry;
+use args::{CreateArgs, KeysCommand};
 use audit::Audit;
-use file::{KeyTerms, Moment};
+use file::{FileTime, KeyTerms};
 use store::KeyStore;
 
 pub(super) async fn run(
@@ -128,7 +129,7 @@ async fn list(
 }
 
 /// A time, or a duration from now.
-fn expiry(text: &str, now: UnixMillis) -> Result<Moment, CliError> {
+fn expiry(text: &str, now: UnixMillis) -> Result<FileTime, CliError> {
     let wrong = || {
         let expected = "expected unix seconds, a date or a time such as 2027-01-31 or \
                         2027-01-31T00:00:00Z, or a duration such as 30d";
@@ -138,9 +139,9 @@ fn expiry(text: &str, now: UnixMillis) -> Result<Moment, CliError> {
         Ok(wait) => {
             let seconds = u64::from(now.seconds().0).checked_add(wait.0.as_secs());
             let seconds = seconds.and_then(|s| u32::try_from(s).ok()).ok_or_else(wrong)?;
-            Moment(UnixSeconds(seconds))
+            FileTime(UnixSeconds(seconds))
         }
-        Err(_) => Moment(read_time(text).ok_or_else(wrong)?),
+        Err(_) => FileTime(read_time(text).ok_or_else(wrong)?),
     };
     if moment.0 <= now.seconds() {
         return Err(CliError::Usage(format!("--expires {text} lies in the past")));

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
+use super::row_sink::RowSink;
 use crate::api::read_time;
 use crate::cli::args::{PnlArgs, PnlFormat};
 use crate::cli::config::numbers::Number;
 use crate::cli::errors::CliError;
 use crate::cli::output::TradeLine;
-use crate::cli::progress::Progress;
-use crate::cli::reading::{Context, Reading, RowSink};
+use crate::cli::progress::ProgressLine;
+use crate::cli::reading::{Context, WalletReading};
 use crate::domain::{Address, Decimal, Family, Side, TxId};
 use crate::pnl::{Count, Counted, Ledger, LedgerRow, Report, Subject};
 use output::Output;
@@ -32,9 +33,9 @@ pub(super) fn run(
     if period.from.zip(period.to).is_some_and(|(from, to)| to <= from) {
         return Err(CliError::Usage("--to has to be later than --from".to_owned()));
     }
-    let reading = Reading::new(context, &args.wallet, None)?;
+    let reading = WalletReading::new(context, &args.wallet, None)?;
     let mut rows = Rows::new(&reading, args.disposals);
-    let progress = Progress::start(context.quiet);
+    let progress = ProgressLine::start(context.quiet);
     let outcome = runtime.block_on(reading.read(&mut rows, &progress, None));
     drop(progress);
     let outcome = outcome?;
@@ -86,7 +87,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(reading: &Reading<'_>, disposals: bool) -> Self {
+    fn new(reading: &WalletReading<'_>, disposals: bool) -> Self {
         let ledger = if disposals { Ledger::with_transactions() } else { Ledger::default() };
         let native_decimals = reading.chain.native.decimals;
         Self { family: reading.chain.family, native_decimals, ledger }

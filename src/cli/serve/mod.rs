@@ -1,9 +1,10 @@
 //! `blotter serve`: the API over the configured nodes.
 
 mod access_log;
+mod admin_socket;
 mod descriptors;
+mod operator;
 pub(super) mod reload;
-pub(super) mod signals;
 pub(super) mod upkeep;
 
 use std::io::Write;
@@ -14,23 +15,25 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
+use super::seed::random_seed;
 use crate::api::{Api, ApiLimits, ApiParts, MetricsAccess};
-use crate::cli::admin::{AdminSocket, Operator};
 use crate::cli::clock::SystemClock;
 use crate::cli::config::{Config, Listen};
-use crate::cli::engine::{Engine, random_seed};
+use crate::cli::engine::Engine;
 use crate::cli::errors::CliError;
 use crate::cli::keys::audit::Audit;
 use crate::cli::keys::file::Created;
 use crate::cli::keys::watch::KeysWatch;
+use crate::cli::signals::{self, Hangups};
 use crate::domain::Clock as _;
 use crate::history::Tasks;
 use crate::registry::Registry;
 use crate::rpc::Transport;
 use access_log::AccessFile;
+use admin_socket::AdminSocket;
 use descriptors::{fit, raise};
+use operator::Operator;
 use reload::{Load, Reload};
-use signals::Hangups;
 
 /// A server that listens, and what is needed to run it to its end.
 pub(super) struct Serving {

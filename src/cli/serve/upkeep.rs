@@ -6,9 +6,9 @@ use std::path::Path;
 
 use crate::cli::args::{BackupArgs, ForgetArgs};
 use crate::cli::config::Config;
-use crate::cli::engine::random_seed;
 use crate::cli::errors::CliError;
 use crate::cli::reading::{Context, parse_address};
+use crate::cli::seed::random_seed;
 use crate::cli::storage;
 use crate::domain::Wallet;
 use crate::store::{FILE_NAME, StoreError, StoreOptions, upkeep};

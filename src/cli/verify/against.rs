@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
-use super::rows::{self, Fact, Name, Rows};
+use super::rows::{self, ComparedRows, Fact, Name};
 use crate::cli::args::VerifyArgs;
 use crate::cli::config::Config;
-use crate::cli::config::chains::{ChainLayer, Endpoint};
-use crate::cli::config::secret::SecretUrl;
+use crate::cli::config::chains::{ChainLayer, NodeSetting};
+use crate::cli::config::secret::ConfigUrl;
 use crate::cli::demo::Scratch;
 use crate::cli::errors::CliError;
 use crate::cli::http_get::require_private;
-use crate::cli::reading::{Context, Reading};
+use crate::cli::reading::{Context, WalletReading};
 
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,31 +26,31 @@ pub(super) struct Difference {
 }
 
 /// The address of the other node.
-pub(super) fn node(url: &str, args: &VerifyArgs) -> Result<SecretUrl, CliError> {
+pub(super) fn node(url: &str, args: &VerifyArgs) -> Result<ConfigUrl, CliError> {
     let node =
-        SecretUrl::parse(url).map_err(|reason| CliError::Usage(format!("--against: {reason}")))?;
+        ConfigUrl::parse(url).map_err(|reason| CliError::Usage(format!("--against: {reason}")))?;
     require_private("--against", &node, args.wallet.source.insecure)?;
     Ok(node)
 }
 
 /// Reads the wallet once more from another node alone, into a folder that goes again.
 pub(super) fn against(
-    node: SecretUrl,
+    node: ConfigUrl,
     args: &VerifyArgs,
     context: &Context<'_>,
     runtime: &Runtime,
-    rows: &Rows,
+    rows: &ComparedRows,
 ) -> Result<Vec<Difference>, CliError> {
     let chain = context.chain(&args.wallet.source.chain)?;
     let scratch = Scratch::new()?;
     let mut config = Config::clone(context.config);
     scratch.path().clone_into(&mut config.storage.path);
-    let layer = ChainLayer { rpc: Some(vec![Endpoint::plain(node)]), ..ChainLayer::default() };
+    let layer = ChainLayer { rpc: Some(vec![NodeSetting::plain(node)]), ..ChainLayer::default() };
     config.chains.insert(chain.slug.clone(), layer);
     let context = Context { config: &config, ..*context };
     let mut wallet = args.wallet.clone();
     wallet.source.url = None;
-    let reading = Reading::of_nodes(&context, &wallet)?;
+    let reading = WalletReading::of_nodes(&context, &wallet)?;
     let mut others = rows::read(&reading, &context, runtime, true)?;
     if let Some(short) = others.short.take() {
         return Err(short);

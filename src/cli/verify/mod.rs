@@ -17,14 +17,14 @@ use tokio::runtime::Runtime;
 use crate::cli::args::VerifyArgs;
 use crate::cli::coverage_note::CoverageNote;
 use crate::cli::errors::CliError;
-use crate::cli::reading::{Context, Reading};
+use crate::cli::reading::{Context, WalletReading};
 use crate::cli::serve;
 use crate::domain::{Address, Family};
 use crate::history::Repaired;
 use against::{against, node};
 use moves::Asking;
-use report::{Report, TokenReport, note};
-use rows::Rows;
+use report::{Comparison, TokenComparison, note};
+use rows::ComparedRows;
 
 pub(super) fn run(
     args: &VerifyArgs,
@@ -32,7 +32,7 @@ pub(super) fn run(
     runtime: &Runtime,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let reading = Reading::new(context, &args.wallet, None)?;
+    let reading = WalletReading::new(context, &args.wallet, None)?;
     if args.repair {
         let repaired = runtime.block_on(repair(&reading, context))?;
         serve::tell(&repaired);
@@ -45,7 +45,7 @@ pub(super) fn run(
         None => None,
     };
     let doubts = rows.coverage.iter().flat_map(CoverageNote::doubts);
-    let report = Report {
+    let report = Comparison {
         wallet: reading.wallet.address.to_string(),
         chain: reading.chain.slug.clone(),
         trades: rows.count,
@@ -73,7 +73,7 @@ pub(super) fn run(
 }
 
 /// Reads all finished heights again.
-async fn repair(reading: &Reading<'_>, context: &Context<'_>) -> Result<String, CliError> {
+async fn repair(reading: &WalletReading<'_>, context: &Context<'_>) -> Result<String, CliError> {
     if reading.is_remote() {
         return Err(CliError::Usage(
             "--repair works on the data folder: leave out --url and BLOTTER_URL".to_owned(),
@@ -92,10 +92,10 @@ async fn repair(reading: &Reading<'_>, context: &Context<'_>) -> Result<String, 
 
 /// Every token that was traded or moved, those with a residue first.
 async fn checked(
-    reading: &Reading<'_>,
+    reading: &WalletReading<'_>,
     context: &Context<'_>,
-    rows: &Rows,
-) -> Result<(u64, Vec<TokenReport>), CliError> {
+    rows: &ComparedRows,
+) -> Result<(u64, Vec<TokenComparison>), CliError> {
     let asking = Asking::new(reading, context)?;
     let reread = asking.transactions().await?;
     let mut by_rows = BTreeMap::new();
@@ -108,10 +108,10 @@ async fn checked(
     let held = asking.held(&mints).await?;
     let report = |mint: &Address| {
         let moved = reread.tokens.get(mint).copied().unwrap_or_default();
-        Some(TokenReport::new(*mint, by_rows.get(mint).copied(), &moved, held.get(mint)?))
+        Some(TokenComparison::new(*mint, by_rows.get(mint).copied(), &moved, held.get(mint)?))
     };
-    let mut tokens: Vec<TokenReport> = mints.iter().filter_map(report).collect();
-    tokens.sort_by_key(TokenReport::rank);
+    let mut tokens: Vec<TokenComparison> = mints.iter().filter_map(report).collect();
+    tokens.sort_by_key(TokenComparison::rank);
     Ok((reread.transactions, tokens))
 }
 

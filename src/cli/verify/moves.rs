@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cli::errors::CliError;
-use crate::cli::progress::Progress;
-use crate::cli::reading::{Context, Reading};
-use crate::cli::serve::signals;
+use crate::cli::progress::ProgressLine;
+use crate::cli::reading::{Context, WalletReading};
+use crate::cli::signals;
 use crate::cli::sources::{Nodes, sources};
 use crate::domain::{Address, Units};
 use crate::history::{Moved, Moves};
@@ -18,7 +18,7 @@ const TOKENS_AT_ONCE: usize = 500;
 
 /// The nodes of one wallet's chain.
 pub(super) struct Asking<'a> {
-    reading: &'a Reading<'a>,
+    reading: &'a WalletReading<'a>,
     context: &'a Context<'a>,
     source: Source,
     lane: Lane,
@@ -31,7 +31,7 @@ pub(super) struct Reread {
 }
 
 /// What the nodes report of a token.
-pub(super) struct Held {
+pub(super) struct CurrentBalance {
     pub(super) meta: Option<TokenMeta>,
     /// `None` where they do not report it.
     pub(super) balance: Option<Units>,
@@ -39,7 +39,7 @@ pub(super) struct Held {
 
 impl<'a> Asking<'a> {
     pub(super) fn new(
-        reading: &'a Reading<'a>,
+        reading: &'a WalletReading<'a>,
         context: &'a Context<'a>,
     ) -> Result<Self, CliError> {
         let nodes = Nodes::alone(context.transport);
@@ -56,7 +56,7 @@ impl<'a> Asking<'a> {
         let registry = Arc::clone(self.context.registry);
         let (source, lane) = (self.source.clone(), self.lane.clone());
         let mut moves = Moves::new(source, registry, self.reading.wallet, lane);
-        let progress = Progress::start(self.context.quiet);
+        let progress = ProgressLine::start(self.context.quiet);
         let stop = signals::stop()?;
         tokio::pin!(stop);
         loop {
@@ -77,7 +77,7 @@ impl<'a> Asking<'a> {
     pub(super) async fn held(
         &self,
         mints: &[Address],
-    ) -> Result<BTreeMap<Address, Held>, CliError> {
+    ) -> Result<BTreeMap<Address, CurrentBalance>, CliError> {
         let mut all = BTreeMap::new();
         for group in mints.chunks(TOKENS_AT_ONCE) {
             let wallet = self.reading.wallet.address;
@@ -87,7 +87,7 @@ impl<'a> Asking<'a> {
             let mut metas: BTreeMap<Address, TokenMeta> =
                 metas.into_iter().map(|meta| (meta.mint, meta)).collect();
             for (mint, balance) in group.iter().zip(balances) {
-                all.insert(*mint, Held { meta: metas.remove(mint), balance });
+                all.insert(*mint, CurrentBalance { meta: metas.remove(mint), balance });
             }
         }
         Ok(all)

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::against::Difference;
-use super::moves::Held;
-use super::rows::RowSums;
+use super::moves::CurrentBalance;
+use super::rows::TokenSums;
 use crate::cli::output::{printable, symbol_shown};
 use crate::cli::table::{self, Align};
 use crate::domain::{Address, Family, Token, Units};
@@ -20,13 +20,13 @@ const SHOWN_MAX: usize = 20;
 type Number = Option<Box<RawValue>>;
 
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct Comparison {
     pub(super) wallet: String,
     pub(super) chain: String,
     pub(super) trades: u64,
     /// Read anew for the transfers.
     pub(super) transactions: u64,
-    pub(super) tokens: Vec<TokenReport>,
+    pub(super) tokens: Vec<TokenComparison>,
     /// Every height is read and proved; null where that is not known.
     pub(super) complete: Option<bool>,
     /// What the reads of some heights did not establish, as `coverage` names it.
@@ -39,7 +39,7 @@ pub(super) struct Report {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TokenReport {
+pub(super) struct TokenComparison {
     token: String,
     token_mint: String,
     bought: Number,
@@ -82,13 +82,18 @@ pub(super) fn note(family: Family) -> Option<&'static str> {
     }
 }
 
-impl TokenReport {
-    pub(super) fn new(mint: Address, rows: Option<&RowSums>, moved: &Moved, held: &Held) -> Self {
+impl TokenComparison {
+    pub(super) fn new(
+        mint: Address,
+        rows: Option<&TokenSums>,
+        moved: &Moved,
+        held: &CurrentBalance,
+    ) -> Self {
         let decimals = held.meta.as_ref().and_then(|meta| meta.decimals);
-        let none = RowSums::default();
+        let none = TokenSums::default();
         let rows = rows.unwrap_or(&none);
-        let of_rows = |sum: fn(&RowSums, u8) -> Option<Units>| sum(rows, decimals?);
-        let (bought, sold) = (of_rows(RowSums::bought), of_rows(RowSums::sold));
+        let of_rows = |sum: fn(&TokenSums, u8) -> Option<Units>| sum(rows, decimals?);
+        let (bought, sold) = (of_rows(TokenSums::bought), of_rows(TokenSums::sold));
         let gained = bought.and_then(|units| Sum::of(units).plus(moved.came).units());
         let lost = sold.and_then(|units| Sum::of(units).plus(moved.went).units());
         let sides = gained.zip(lost);
@@ -175,7 +180,7 @@ fn mint_text(mint: Address) -> String {
 }
 
 /// As the rows have it, else as the chain has it.
-fn symbol(mint: Address, rows: &RowSums, held: &Held) -> String {
+fn symbol(mint: Address, rows: &TokenSums, held: &CurrentBalance) -> String {
     if !rows.symbol.is_empty() {
         return rows.symbol.clone();
     }
@@ -183,12 +188,12 @@ fn symbol(mint: Address, rows: &RowSums, held: &Held) -> String {
     symbol_shown(&Token::new(mint, symbol, None))
 }
 
-impl Report {
+impl Comparison {
     /// `all`: the tokens without a residue too.
     pub(super) fn table(&self, all: bool) -> String {
-        let shown = |token: &&TokenReport| all || token.state != State::Settled;
+        let shown = |token: &&TokenComparison| all || token.state != State::Settled;
         let rows: Vec<Vec<String>> =
-            self.tokens.iter().filter(shown).map(TokenReport::cells).collect();
+            self.tokens.iter().filter(shown).map(TokenComparison::cells).collect();
         let (left, right) = (Align::Left, Align::Right);
         let columns = [
             ("TOKEN", left),
@@ -254,8 +259,8 @@ mod tests {
     use crate::cli::config::numbers::Number as Amount;
     use crate::sources::TokenMeta;
 
-    fn rows(bought: &[&str], sold: &[&str]) -> RowSums {
-        let mut rows = RowSums::default();
+    fn rows(bought: &[&str], sold: &[&str]) -> TokenSums {
+        let mut rows = TokenSums::default();
         for text in bought {
             rows.add(true, Amount::parse(text));
         }
@@ -270,14 +275,14 @@ mod tests {
         Moved { bought: sum(bought), sold: sum(sold), came: sum(came), went: sum(went) }
     }
 
-    fn report(rows: &RowSums, moved: &Moved, balance: Option<u64>) -> TokenReport {
+    fn report(rows: &TokenSums, moved: &Moved, balance: Option<u64>) -> TokenComparison {
         let mint = Address::Evm([1; 20]);
         let meta = Some(TokenMeta { mint, symbol: None, decimals: Some(2) });
-        let held = Held { meta, balance: balance.map(Units::from) };
-        TokenReport::new(mint, Some(rows), moved, &held)
+        let held = CurrentBalance { meta, balance: balance.map(Units::from) };
+        TokenComparison::new(mint, Some(rows), moved, &held)
     }
 
-    fn residue(report: &TokenReport) -> Option<&str> {
+    fn residue(report: &TokenComparison) -> Option<&str> {
         report.residue.as_ref().map(|number| number.get())
     }
 

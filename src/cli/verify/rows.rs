@@ -9,8 +9,9 @@ use crate::cli::config::numbers::Number;
 use crate::cli::coverage_note::CoverageNote;
 use crate::cli::errors::CliError;
 use crate::cli::output::TradeLine;
-use crate::cli::progress::Progress;
-use crate::cli::reading::{Context, Reading, RowSink};
+use crate::cli::progress::ProgressLine;
+use crate::cli::reading::{Context, WalletReading};
+use crate::cli::row_sink::RowSink;
 use crate::domain::Units;
 use crate::history::Sum;
 
@@ -21,9 +22,9 @@ pub(super) type Fact = [String; 4];
 
 /// What the rows add up to, and each of them where they are to be compared.
 #[derive(Default)]
-pub(in crate::cli) struct Rows {
+pub(in crate::cli) struct ComparedRows {
     pub(in crate::cli) count: u64,
-    pub(in crate::cli) tokens: BTreeMap<String, RowSums>,
+    pub(in crate::cli) tokens: BTreeMap<String, TokenSums>,
     pub(in crate::cli) facts: Option<BTreeMap<Name, Fact>>,
     pub(in crate::cli) coverage: Option<CoverageNote>,
     /// Why they may not be all, where all heights were read.
@@ -32,7 +33,7 @@ pub(in crate::cli) struct Rows {
 
 /// The rows of one token.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct RowSums {
+pub(in crate::cli) struct TokenSums {
     pub(in crate::cli) symbol: String,
     bought: ByDigits,
     sold: ByDigits,
@@ -43,7 +44,7 @@ pub(in crate::cli) struct RowSums {
 /// Sums by how many digits stand behind the point: texts end in no zeros.
 type ByDigits = BTreeMap<u8, Sum>;
 
-impl RowSums {
+impl TokenSums {
     pub(in crate::cli) fn bought(&self, decimals: u8) -> Option<Units> {
         scaled(&self.bought, decimals)
     }
@@ -70,7 +71,7 @@ fn scaled(sums: &ByDigits, decimals: u8) -> Option<Units> {
     })
 }
 
-impl RowSink for Rows {
+impl RowSink for ComparedRows {
     fn rows(&mut self, rows: Vec<TradeLine>, _cursor: &str) -> Result<(), CliError> {
         for row in rows {
             let text = |number: &Option<Box<RawValue>>| {
@@ -96,13 +97,13 @@ impl RowSink for Rows {
 
 /// `each`: keeps every row, so that it can be compared.
 pub(super) fn read(
-    reading: &Reading<'_>,
+    reading: &WalletReading<'_>,
     context: &Context<'_>,
     runtime: &Runtime,
     each: bool,
-) -> Result<Rows, CliError> {
-    let mut rows = Rows { facts: each.then(BTreeMap::new), ..Rows::default() };
-    let progress = Progress::start(context.quiet);
+) -> Result<ComparedRows, CliError> {
+    let mut rows = ComparedRows { facts: each.then(BTreeMap::new), ..ComparedRows::default() };
+    let progress = ProgressLine::start(context.quiet);
     let outcome = runtime.block_on(reading.read(&mut rows, &progress, None))?;
     rows.coverage = outcome.coverage;
     // Rows of heights that were all read can be checked, even if proofs are still missing.
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn amounts_add_up_whatever_digits_they_are_written_with() {
-        let mut sums = RowSums::default();
+        let mut sums = TokenSums::default();
         for text in ["1.5", "2", "0.25", "1.5"] {
             sums.add(true, Number::parse(text));
         }

@@ -2,7 +2,7 @@
 
 use super::base58::Decoder;
 use super::json::{Reader, Unread};
-use super::keys::{AccountKeys, Key, key, units};
+use super::keys::{AccountKey, AccountKeys, key, units};
 use super::{SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 
 /// Accounts are indices among the transaction's keys; amounts are lamports or base units.
@@ -48,7 +48,7 @@ pub(super) enum Action {
     Open {
         account: u8,
         mint: u8,
-        owner: Key,
+        owner: AccountKey,
     },
     Close {
         account: u8,
@@ -91,21 +91,21 @@ impl Action {
     }
 }
 
-fn is_token_program(program: &Key) -> bool {
+fn is_token_program(program: &AccountKey) -> bool {
     *program == TOKEN_PROGRAM || *program == TOKEN_2022_PROGRAM
 }
 
 /// Whether the program's instructions are parsed as actions.
-pub(super) fn is_built_in(program: &Key) -> bool {
+pub(super) fn is_built_in(program: &AccountKey) -> bool {
     *program == SYSTEM_PROGRAM || is_token_program(program)
 }
 
 /// One instruction's actions: several where the Token program was given a batch.
 pub(super) fn from_data(
-    program: &Key,
+    program: &AccountKey,
     data: &[u8],
     accounts: &[u8],
-    keys: &[Key],
+    keys: &[AccountKey],
     decoder: &mut Decoder,
     mut each: impl FnMut(Action),
 ) {
@@ -124,7 +124,7 @@ pub(super) fn from_data(
 }
 
 /// Number of accounts, length of data and data of each instruction, concatenated.
-fn batch(mut data: &[u8], mut accounts: &[u8], keys: &[Key], mut each: impl FnMut(Action)) {
+fn batch(mut data: &[u8], mut accounts: &[u8], keys: &[AccountKey], mut each: impl FnMut(Action)) {
     while let [count, len, rest @ ..] = data {
         let Some((inner, behind)) = rest.split_at_checked(usize::from(*len)) else { return };
         let Some((listed, others)) = accounts.split_at_checked(usize::from(*count)) else { return };
@@ -201,7 +201,7 @@ mod tag {
     pub(super) const BATCH: u8 = 255;
 }
 
-fn token(data: &[u8], accounts: &[u8], keys: &[Key]) -> Option<Action> {
+fn token(data: &[u8], accounts: &[u8], keys: &[AccountKey]) -> Option<Action> {
     let (kind, rest) = data.split_first()?;
     let account = |at: usize| accounts.get(at).copied();
     let transfer = |mint: Option<usize>, to: usize, amount: u64, withheld: u64| {
@@ -214,7 +214,7 @@ fn token(data: &[u8], accounts: &[u8], keys: &[Key]) -> Option<Action> {
             withheld,
         })
     };
-    let open = |owner: Option<Key>| {
+    let open = |owner: Option<AccountKey>| {
         Some(Action::Open { account: account(0)?, mint: account(1)?, owner: owner? })
     };
     match *kind {
@@ -328,7 +328,7 @@ fn amount_within<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], Unread> {
     amount.map_or_else(|| r.fail(), Ok)
 }
 
-pub(super) fn from_parsed(program: &Key, parsed: &[u8], keys: &AccountKeys<'_>) -> Action {
+pub(super) fn from_parsed(program: &AccountKey, parsed: &[u8], keys: &AccountKeys<'_>) -> Action {
     let read = if *program == SYSTEM_PROGRAM {
         parsed_system
     } else if is_token_program(program) {
@@ -406,7 +406,7 @@ fn parsed_token(parsed: &Parsed<'_>, keys: &AccountKeys<'_>) -> Option<Action> {
 mod tests {
     use super::*;
 
-    fn actions(program: &Key, bytes: &[u8], accounts: &[u8]) -> Vec<Action> {
+    fn actions(program: &AccountKey, bytes: &[u8], accounts: &[u8]) -> Vec<Action> {
         let (mut actions, text) = (Vec::new(), bs58::encode(bytes).into_string());
         let (keys, mut decoder) = ([[7; 32], [8; 32], [9; 32]], Decoder::new());
         from_data(program, text.as_bytes(), accounts, &keys, &mut decoder, |a| actions.push(a));

@@ -8,11 +8,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::action::Action;
 use super::base58::address;
-use super::keys::Key;
+use super::keys::AccountKey;
 use super::transaction::{TokenAccount, Transaction};
 use super::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM, WRAPPED_SOL};
 
-const ASSOCIATED_TOKEN_PROGRAM: Key = address("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
+const ASSOCIATED_TOKEN_PROGRAM: AccountKey =
+    address("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
 /// Derived addresses use the highest bump that is off the curve; one in 2^32 is lower than this.
 const BUMP_MIN: u8 = 255 - 32;
 
@@ -95,7 +96,7 @@ impl LedgerAccount {
 pub(super) struct Ledger {
     pub(super) wallet: Option<u8>,
     pub(super) accounts: Vec<LedgerAccount>,
-    pub(super) mints: Vec<Key>,
+    pub(super) mints: Vec<AccountKey>,
     pub(super) flows: Vec<Flow>,
     /// Lamports of rent a byte in this transaction, where an account creation reveals it.
     pub(super) rent_rate: Option<u64>,
@@ -106,7 +107,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(tx: &Transaction, wallet: &Key) -> Self {
+    pub(super) fn new(tx: &Transaction, wallet: &AccountKey) -> Self {
         let mut ledger = Self {
             wallet: tx.find(wallet),
             accounts: Vec::with_capacity(tx.keys.len()),
@@ -137,7 +138,7 @@ impl Ledger {
     }
 
     /// The asset of a mint, if it moved.
-    pub(super) fn asset(&self, mint: &Key) -> Option<Asset> {
+    pub(super) fn asset(&self, mint: &AccountKey) -> Option<Asset> {
         if *mint == WRAPPED_SOL {
             return Some(Asset::Native);
         }
@@ -148,7 +149,7 @@ impl Ledger {
         index.is_some_and(|index| self.account(index).own)
     }
 
-    fn mint(&mut self, mint: &Key) -> usize {
+    fn mint(&mut self, mint: &AccountKey) -> usize {
         let known = self.mints.iter().position(|known| known == mint);
         known.unwrap_or_else(|| {
             self.mints.push(*mint);
@@ -156,7 +157,7 @@ impl Ledger {
         })
     }
 
-    fn mark_own(&mut self, tx: &Transaction, wallet: &Key) {
+    fn mark_own(&mut self, tx: &Transaction, wallet: &AccountKey) {
         if let Some(account) = self.wallet.and_then(|at| self.at(at)) {
             account.own = true;
         }
@@ -263,7 +264,7 @@ impl Ledger {
         to: u8,
         amount: u64,
         received: u64,
-        mint: Option<Key>,
+        mint: Option<AccountKey>,
     ) {
         self.move_tokens(Some(from), Some(to), amount, received);
         if self.account(from).wrapped || self.account(to).wrapped || mint == Some(WRAPPED_SOL) {
@@ -451,7 +452,7 @@ fn rent_within(lamports: u64, rate: Option<u64>) -> u64 {
 
 /// Whether a token account whose owner the node does not report is the wallet's: the wallet signs
 /// for it, or it is the wallet's associated account.
-fn owns_unreported(tx: &Transaction, token: &TokenAccount, wallet: &Key, at: u8) -> bool {
+fn owns_unreported(tx: &Transaction, token: &TokenAccount, wallet: &AccountKey, at: u8) -> bool {
     let signs = tx.instructions.iter().any(|instruction| {
         let (account, signer) = match instruction.action {
             Action::Transfer { from, authority, .. } => (from, authority),
@@ -479,7 +480,12 @@ fn owns_unreported(tx: &Transaction, token: &TokenAccount, wallet: &Key, at: u8)
 }
 
 /// Whether an account is the one derived from owner, token program and mint.
-fn is_associated(account: &Key, owner: &Key, program: &Key, mint: &Key) -> bool {
+fn is_associated(
+    account: &AccountKey,
+    owner: &AccountKey,
+    program: &AccountKey,
+    mint: &AccountKey,
+) -> bool {
     let start = Sha256::new_with_prefix(owner).chain_update(program);
     (BUMP_MIN..=u8::MAX).rev().any(|bump| {
         let mut hash = start.clone();

@@ -2,24 +2,24 @@
 //! event as data; the same tag means different things in different programs.
 
 use super::base58::address;
-use super::keys::Key;
+use super::keys::AccountKey;
 use super::transaction::{Instruction, Transaction};
 
-const PUMP_FUN: Key = address("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");
-const JUPITER_DCA: Key = address("DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M");
+const PUMP_FUN: AccountKey = address("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");
+const JUPITER_DCA: AccountKey = address("DCA265Vj8a9CEuX1eb1LWRnDT7uK6q1xMipnNyatn23M");
 /// The prefix of every event.
 const CPI_EVENT: [u8; 8] = [0xe4, 0x45, 0xa5, 0x2e, 0x51, 0xcb, 0x9a, 0x1d];
 
 /// An instalment of a Jupiter DCA order.
 #[derive(Debug)]
 pub(super) struct Filled {
-    pub(super) user: Key,
-    pub(super) input: Key,
-    pub(super) output: Key,
+    pub(super) user: AccountKey,
+    pub(super) input: AccountKey,
+    pub(super) output: AccountKey,
     pub(super) given: u64,
     /// Before the fee.
     pub(super) got: u64,
-    pub(super) fee_mint: Key,
+    pub(super) fee_mint: AccountKey,
     pub(super) fee: u64,
 }
 
@@ -44,7 +44,7 @@ impl Filled {
 /// A sale to a Pump.fun curve.
 #[derive(Debug)]
 pub(super) struct CurveSale {
-    pub(super) user: Key,
+    pub(super) user: AccountKey,
     /// Lamports that the user received: the price less the fees.
     pub(super) paid: u64,
 }
@@ -65,7 +65,7 @@ impl CurveSale {
 }
 
 /// The data of a call, where it is one of this program.
-fn data(tx: &Transaction, call: &Instruction, program: &Key) -> Option<Vec<u8>> {
+fn data(tx: &Transaction, call: &Instruction, program: &AccountKey) -> Option<Vec<u8>> {
     (tx.key(call.program)? == program).then(|| tx.data_of(call))
 }
 
@@ -73,7 +73,7 @@ fn body(data: &[u8], tag: [u8; 8]) -> Option<&[u8]> {
     data.strip_prefix(&CPI_EVENT)?.strip_prefix(&tag)
 }
 
-fn key(body: &[u8], at: usize) -> Option<Key> {
+fn key(body: &[u8], at: usize) -> Option<AccountKey> {
     body.get(at..at + 32)?.try_into().ok()
 }
 

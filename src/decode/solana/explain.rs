@@ -2,7 +2,7 @@
 
 use super::balances::{Asset as Moved, Flow, Ledger, Means};
 use super::decode;
-use super::keys::Key;
+use super::keys::AccountKey;
 use super::scene::Scene;
 use super::transaction::Transaction;
 use crate::decode::explain::{Asset, Explanation, FoundVenue, LeftOut, Movement, Why};
@@ -103,7 +103,7 @@ fn part(kind: ProgramKind) -> &'static str {
 fn fees(tables: &SolanaTables, ledger: &Ledger, tx: &Transaction) -> Vec<LeftOut> {
     let fee = |flow: &Flow| {
         let left = ledger.is_own(flow.from) && !ledger.is_own(flow.to);
-        let to: &Key = tx.key(flow.to.filter(|_| left)?)?;
+        let to: &AccountKey = tx.key(flow.to.filter(|_| left)?)?;
         let why = match (tables.account(to)?, flow.asset) {
             (AccountKind::Tip, Moved::Native) => Why::Tip,
             (AccountKind::BotFee, Moved::Native) => Why::BotFee,

@@ -4,11 +4,11 @@ use super::base58::decode_address;
 use super::raw_error::{LIMITS, RawError};
 use super::wire::{KeyText, Meta};
 
-pub(super) type Key = [u8; 32];
+pub(super) type AccountKey = [u8; 32];
 
 /// The keys as bytes, and as the text by which `jsonParsed` refers to them.
 pub(super) struct AccountKeys<'a> {
-    pub(super) bytes: Vec<Key>,
+    pub(super) bytes: Vec<AccountKey>,
     texts: Vec<&'a [u8]>,
     /// The first characters of each text: `jsonParsed` names keys by the hundred.
     starts: Vec<u64>,
@@ -49,13 +49,13 @@ fn start(text: &[u8]) -> u64 {
     text.first_chunk().map_or(0, |start| u64::from_le_bytes(*start))
 }
 
-pub(super) fn key(text: &[u8]) -> Result<Key, RawError> {
+pub(super) fn key(text: &[u8]) -> Result<AccountKey, RawError> {
     decode_address(text).ok_or(RawError::Broken("address"))
 }
 
 /// Addresses that were decoded before: the lists repeat the same few mints and owners.
 pub(super) struct AddressCache<'a> {
-    known: Vec<(u64, &'a [u8], Key)>,
+    known: Vec<(u64, &'a [u8], AccountKey)>,
 }
 
 impl<'a> AddressCache<'a> {
@@ -63,7 +63,7 @@ impl<'a> AddressCache<'a> {
         Self { known: Vec::with_capacity(16) }
     }
 
-    pub(super) fn key(&mut self, text: &'a [u8]) -> Result<Key, RawError> {
+    pub(super) fn key(&mut self, text: &'a [u8]) -> Result<AccountKey, RawError> {
         let wanted = start(text);
         let mut known = self.known.iter();
         if let Some((.., key)) = known.find(|(start, known, _)| *start == wanted && *known == text)

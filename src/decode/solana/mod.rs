@@ -48,7 +48,7 @@ use std::ops::Range;
 use balances::{Asset, Flow, Ledger, Means};
 use base58::address;
 use events::CurveSale;
-use keys::Key;
+use keys::AccountKey;
 use rows::RowSums;
 use scene::Scene;
 use swaps::Net;
@@ -59,10 +59,10 @@ use crate::registry::{ProgramKind, Registry};
 /// Raised whenever the same transaction may decode to other trades than before.
 pub const DECODER_VERSION: u16 = 3;
 
-const SYSTEM_PROGRAM: Key = [0; 32];
-const TOKEN_PROGRAM: Key = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
-const TOKEN_2022_PROGRAM: Key = address("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb");
-const WRAPPED_SOL: Key = address("So11111111111111111111111111111111111111112");
+const SYSTEM_PROGRAM: AccountKey = [0; 32];
+const TOKEN_PROGRAM: AccountKey = address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
+const TOKEN_2022_PROGRAM: AccountKey = address("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb");
+const WRAPPED_SOL: AccountKey = address("So11111111111111111111111111111111111111112");
 
 /// A platform's fee is at most one part in so many of the traded amount; more is another transfer.
 const PLATFORM_FEE_PART_MIN: i128 = 10;
@@ -154,7 +154,7 @@ fn join_two_calls(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap]) {
 
 /// Assigns lamports that moved without an instruction to the groups in which a curve took tokens,
 /// or to the only group.
-fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wallet: &Key) {
+fn add_uninstructed(scene: &Scene<'_>, ledger: &Ledger, swaps: &mut [Swap], wallet: &AccountKey) {
     let lamports = scene.uninstructed(ledger);
     if lamports == 0 {
         return;

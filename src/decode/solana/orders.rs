@@ -4,7 +4,7 @@
 use super::WRAPPED_SOL;
 use super::balances::{Asset, Ledger};
 use super::events::Filled;
-use super::keys::Key;
+use super::keys::AccountKey;
 use super::scene::{Scene, keeps_orders};
 use super::swaps::Net;
 use crate::registry::Program;
@@ -17,7 +17,7 @@ pub(super) struct Fill<'a> {
 }
 
 /// The fills of the wallet's orders, one a program.
-pub(super) fn fills<'a>(scene: &Scene<'a>, ledger: &Ledger, wallet: &Key) -> Vec<Fill<'a>> {
+pub(super) fn fills<'a>(scene: &Scene<'a>, ledger: &Ledger, wallet: &AccountKey) -> Vec<Fill<'a>> {
     let mut fills: Vec<Fill<'a>> = Vec::new();
     let range = 0..scene.tx.instructions.len();
     for program in scene.programs(&range).filter(|program| keeps_orders(program.kind)) {
@@ -45,7 +45,12 @@ fn calls_of(scene: &Scene<'_>, program: &Program) -> Vec<usize> {
 
 /// The wallet only receives; accounts of the order, listed with it in the call, lose something
 /// else.
-fn for_maker(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Option<Net> {
+fn for_maker(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &AccountKey,
+    calls: &[usize],
+) -> Option<Net> {
     let mut net = Net::default();
     let mut listed: Vec<u8> = Vec::new();
     for call in calls {
@@ -110,13 +115,18 @@ fn for_order(scene: &Scene<'_>, ledger: &Ledger, calls: &[usize]) -> Option<Net>
 }
 
 /// The fill as Jupiter DCA's event reports it, for a user who is paid only when the order ends.
-fn reported_fill(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usize]) -> Option<Net> {
+fn reported_fill(
+    scene: &Scene<'_>,
+    ledger: &Ledger,
+    wallet: &AccountKey,
+    calls: &[usize],
+) -> Option<Net> {
     let inside = calls.iter().flat_map(|call| scene.tx.subtree(*call));
     let events = inside.filter_map(|at| Filled::read(scene.tx, scene.instruction(at)?));
     let mut net = Net::default();
     for event in events.filter(|event| event.user == *wallet) {
         let fee = if event.fee_mint == event.output { event.fee } else { 0 };
-        let moved = |mint: &Key, units: u64| {
+        let moved = |mint: &AccountKey, units: u64| {
             *mint == WRAPPED_SOL || scene.tx.units_moved(mint) >= u128::from(units)
         };
         if !moved(&event.input, event.given) || !moved(&event.output, event.got.saturating_sub(fee))
@@ -130,16 +140,21 @@ fn reported_fill(scene: &Scene<'_>, ledger: &Ledger, wallet: &Key, calls: &[usiz
 }
 
 impl Scene<'_> {
-    fn owner(&self, account: u8) -> Option<&Key> {
+    fn owner(&self, account: u8) -> Option<&AccountKey> {
         let token = self.tx.tokens.iter().find(|token| token.account == account)?;
         token.owner_before.as_ref().or(token.owner_after.as_ref())
     }
 
     /// Owners of token accounts in these calls, where neither the wallet nor a signer is the owner,
     /// and the owner, or an account of it, is in `listed`.
-    fn escrow_owners(&self, wallet: &Key, calls: &[usize], listed: &[u8]) -> Vec<Key> {
+    fn escrow_owners(
+        &self,
+        wallet: &AccountKey,
+        calls: &[usize],
+        listed: &[u8],
+    ) -> Vec<AccountKey> {
         let signers = self.tx.keys.get(..self.tx.signers).unwrap_or_default();
-        let is_beside = |key: &Key| listed.iter().any(|at| self.tx.key(*at) == Some(key));
+        let is_beside = |key: &AccountKey| listed.iter().any(|at| self.tx.key(*at) == Some(key));
         let accounts = calls
             .iter()
             .filter_map(|call| self.instruction(*call))

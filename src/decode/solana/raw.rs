@@ -7,7 +7,7 @@ use super::frames;
 use super::keys::{AccountKeys, AddressCache, units};
 use super::raw_error::{LIMITS, RawError};
 use super::transaction::{Instruction, TokenAccount, Transaction};
-use super::wire::{self, AccountRef, Entry, RawInstruction, TokenBalance};
+use super::wire::{self, AccountRef, RawInstruction, ReplyEntry, TokenBalance};
 use crate::domain::{Signature, TxId};
 
 /// Parses one `getTransaction` result (`json` or `jsonParsed`), or a full entry of
@@ -17,7 +17,7 @@ pub fn parse(json: &[u8]) -> Result<Transaction, RawError> {
         return Err(RawError::TooMany("bytes"));
     }
     let entry = wire::read(json)?;
-    let Entry { message, meta, accounts: listed, .. } = entry;
+    let ReplyEntry { message, meta, accounts: listed, .. } = entry;
     let message = message.ok_or(RawError::Missing("message"))?;
     let meta = meta.ok_or(RawError::Missing("meta"))?;
     let keys = AccountKeys::read(&message.account_keys, &meta)?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::WRAPPED_SOL;
 use super::action::Action;
 use super::base58::Decoder;
-use super::keys::Key;
+use super::keys::AccountKey;
 use crate::domain::{Height, TxId};
 
 /// One executed (or failed) transaction with its balances.
@@ -20,7 +20,7 @@ pub struct Transaction {
     pub(super) fee: u64,
     /// The number of signers, which are the first keys.
     pub(super) signers: usize,
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<AccountKey>,
     /// Before and after, in the order of the keys.
     pub(super) lamports: Vec<(u64, u64)>,
     pub(super) tokens: Vec<TokenAccount>,
@@ -35,18 +35,18 @@ pub struct Transaction {
 #[derive(Debug, Clone)]
 pub(super) struct TokenAccount {
     pub(super) account: u8,
-    pub(super) mint: Key,
+    pub(super) mint: AccountKey,
     pub(super) decimals: u8,
     /// `None`: it did not exist.
     pub(super) before: Option<u64>,
     pub(super) after: Option<u64>,
     /// Nodes of 2021 report no owner.
-    pub(super) owner_before: Option<Key>,
-    pub(super) owner_after: Option<Key>,
+    pub(super) owner_before: Option<AccountKey>,
+    pub(super) owner_after: Option<AccountKey>,
 }
 
 impl TokenAccount {
-    pub(super) fn new(account: u8, mint: Key, decimals: u8) -> Self {
+    pub(super) fn new(account: u8, mint: AccountKey, decimals: u8) -> Self {
         Self {
             account,
             mint,
@@ -145,7 +145,7 @@ impl Transaction {
     }
 
     /// Sum of the balance changes of a mint, over all accounts.
-    pub(super) fn units_moved(&self, mint: &Key) -> u128 {
+    pub(super) fn units_moved(&self, mint: &AccountKey) -> u128 {
         let of_mint = self.tokens.iter().filter(|token| token.mint == *mint);
         let change = |token: &TokenAccount| {
             let (before, after) = (token.before.unwrap_or(0), token.after.unwrap_or(0));
@@ -154,11 +154,11 @@ impl Transaction {
         of_mint.map(change).sum()
     }
 
-    pub(super) fn key(&self, index: u8) -> Option<&Key> {
+    pub(super) fn key(&self, index: u8) -> Option<&AccountKey> {
         self.keys.get(usize::from(index))
     }
 
-    pub(super) fn find(&self, key: &Key) -> Option<u8> {
+    pub(super) fn find(&self, key: &AccountKey) -> Option<u8> {
         self.keys.iter().position(|known| known == key).and_then(|at| u8::try_from(at).ok())
     }
 

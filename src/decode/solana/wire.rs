@@ -5,7 +5,7 @@ use super::raw_error::{LIMITS, RawError};
 
 /// The fields of a reply that are used.
 #[derive(Debug, Default)]
-pub(super) struct Entry<'a> {
+pub(super) struct ReplyEntry<'a> {
     pub(super) slot: Option<u64>,
     pub(super) block_time: Option<i64>,
     pub(super) transaction_index: Option<u32>,
@@ -84,8 +84,8 @@ impl From<Unread> for RawError {
     }
 }
 
-pub(super) fn read(json: &[u8]) -> Read<Entry<'_>> {
-    let mut entry = Entry { accounts: Vec::with_capacity(256), ..Entry::default() };
+pub(super) fn read(json: &[u8]) -> Read<ReplyEntry<'_>> {
+    let mut entry = ReplyEntry { accounts: Vec::with_capacity(256), ..ReplyEntry::default() };
     let mut reader = Reader::new(json);
     let accounts = &mut entry.accounts;
     reader.object(|r, name| -> Read<()> {

@@ -3,7 +3,7 @@
 use crate::demo::mix;
 
 use super::hash::Account;
-use super::places::Places;
+use super::places::TxPlaces;
 use crate::domain::Address;
 
 const COIN_TAG: u64 = u64::from_le_bytes(*b"democoin");
@@ -32,7 +32,7 @@ pub(super) enum Coin {
 }
 
 impl Coin {
-    pub(super) fn address(self, places: &Places) -> Account {
+    pub(super) fn address(self, places: &TxPlaces) -> Account {
         let (class, number) = match self {
             Self::Wrapped => return places.wrapped,
             Self::Dollar => return places.dollar.token,
@@ -49,7 +49,7 @@ impl Coin {
         mix::seal(places.seed ^ COIN_TAG, &body)
     }
 
-    pub(super) fn of(places: &Places, address: &Account) -> Option<Self> {
+    pub(super) fn of(places: &TxPlaces, address: &Account) -> Option<Self> {
         if *address == places.wrapped {
             return Some(Self::Wrapped);
         }
@@ -72,7 +72,7 @@ impl Coin {
         })
     }
 
-    pub(super) fn decimals(self, places: &Places) -> u8 {
+    pub(super) fn decimals(self, places: &TxPlaces) -> u8 {
         match self {
             Self::Wrapped => {
                 if places.is_tron() {
@@ -94,7 +94,7 @@ impl Coin {
         }
     }
 
-    pub(super) fn symbol(self, places: &Places) -> String {
+    pub(super) fn symbol(self, places: &TxPlaces) -> String {
         let named = |number: u32| {
             let at = usize::try_from(number).unwrap_or(0);
             let name = NAMES.get(at % NAMES.len()).copied().unwrap_or("COIN");
@@ -120,7 +120,7 @@ impl Coin {
     }
 
     /// Base units for a thousandth of the native coin.
-    pub(super) fn per_milli(self, places: &Places) -> u128 {
+    pub(super) fn per_milli(self, places: &TxPlaces) -> u128 {
         let decimals = u32::from(self.decimals(places));
         let (class, number) = match self {
             Self::Wrapped => return places.milli,
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn a_coin_is_decoded_from_its_address() {
         let registry = Registry::embedded().unwrap();
-        let places = Places::new(7, registry.chain_named("eth").unwrap(), None);
-        let other = Places::new(7, registry.chain_named("base").unwrap(), None);
+        let places = TxPlaces::new(7, registry.chain_named("eth").unwrap(), None);
+        let other = TxPlaces::new(7, registry.chain_named("base").unwrap(), None);
         let all = [Coin::Wrapped, Coin::Dollar].into_iter();
         let made =
             (0..50).flat_map(|n| [Coin::Plain(n), Coin::Taxed(n), Coin::Curve(n), Coin::Spam(n)]);
@@ -160,7 +160,7 @@ mod tests {
             assert_eq!(Coin::of(&other, &address), None);
         }
         assert_eq!(Coin::of(&places, &[9; 20]), None);
-        let tron = Places::new(7, registry.chain_named("tron").unwrap(), None);
+        let tron = TxPlaces::new(7, registry.chain_named("tron").unwrap(), None);
         let asset = Coin::Asset(5).address(&tron);
         assert_eq!(Coin::of(&tron, &asset), Some(Coin::Asset(5)));
         assert_eq!(Coin::of(&places, &asset), None);

@@ -12,7 +12,7 @@ use super::coins::Coin;
 use super::deal::larger_v2;
 use super::filter::LogFilter;
 use super::hash::{Account, Word};
-use super::places::{Made, Places, Reference};
+use super::places::{Made, Reference, TxPlaces};
 use super::references;
 use super::script::{Against, Content, Holdings, Script, TradeSpec};
 use super::tx::Tx;
@@ -34,7 +34,7 @@ pub struct EvmModel {
 #[derive(Debug)]
 struct Inner {
     slug: String,
-    places: Places,
+    places: TxPlaces,
     limits: ModelLimits,
     state: RwLock<State>,
 }
@@ -88,7 +88,7 @@ impl EvmModel {
     }
 
     pub fn with_limits(seed: u64, chain: &Chain, limits: ModelLimits) -> Self {
-        let places = Places::new(seed, chain, limits.head);
+        let places = TxPlaces::new(seed, chain, limits.head);
         let state = State { head: places.default_head(), ..State::default() };
         let slug = chain.slug.clone();
         Self { inner: Arc::new(Inner { slug, places, limits, state: RwLock::new(state) }) }
@@ -97,10 +97,10 @@ impl EvmModel {
     /// Whether the model has a chain's own contracts; other chains trade through those that every
     /// chain has.
     pub fn knows(chain: &Chain) -> bool {
-        Places::knows(chain)
+        TxPlaces::knows(chain)
     }
 
-    pub(super) fn places(&self) -> &Places {
+    pub(super) fn places(&self) -> &TxPlaces {
         &self.inner.places
     }
 
@@ -446,7 +446,7 @@ impl EvmModel {
 }
 
 /// The protocol whose pool exchanged the coin, or most of it.
-fn venue(places: &Places, spec: &TradeSpec) -> &'static str {
+fn venue(places: &TxPlaces, spec: &TradeSpec) -> &'static str {
     if places.is_tron() {
         return tron_trades::venue(spec);
     }

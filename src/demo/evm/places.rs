@@ -255,7 +255,7 @@ pub(super) struct Dollar {
 }
 
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct TxPlaces {
     pub(super) signatures: Signatures,
     pub(super) family: Family,
     pub(super) chain_id: u64,
@@ -281,7 +281,7 @@ pub(super) struct Places {
     block_millis: u64,
 }
 
-impl Places {
+impl TxPlaces {
     /// The constants of a chain of the table; a chain without a row here trades through the
     /// protocols that every chain has.
     pub(super) fn new(seed: u64, chain: &Chain, head: Option<u64>) -> Self {

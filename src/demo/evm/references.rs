@@ -6,7 +6,7 @@ use crate::domain::{Height, Units};
 
 use super::filter::LogFilter;
 use super::hash::{Account, Word};
-use super::places::{Made, Places, Reference};
+use super::places::{Made, Reference, TxPlaces};
 use super::tx::{Arg, Gas, Stage, Tx};
 
 /// A pool's state is within so many millionths of the price: the margin that its fee leaves.
@@ -19,14 +19,14 @@ const DEPTH: u128 = 4_000_000;
 pub(super) const INDEX: u32 = 300;
 
 /// Whether a filter concerns such pools and nothing else.
-pub(super) fn are_all(places: &Places, filter: &LogFilter) -> bool {
+pub(super) fn are_all(places: &TxPlaces, filter: &LogFilter) -> bool {
     let is_pool = |address: &Account| places.references.iter().any(|one| one.pool == *address);
     filter.addresses.as_ref().is_some_and(|all| all.iter().all(is_pool))
 }
 
 /// The pools whose swaps may match a filter: those that it names, or whose token's events it
 /// selects. A filter without addresses concerns wallets alone.
-pub(super) fn touched(places: &Places, filter: &LogFilter) -> Vec<(u32, Reference)> {
+pub(super) fn touched(places: &TxPlaces, filter: &LogFilter) -> Vec<(u32, Reference)> {
     let all = || (0..).zip(places.references.iter().copied());
     let named: Vec<&Vec<Word>> = filter.topics.iter().skip(1).flatten().collect();
     if named.is_empty() && filter.addresses.is_none() {
@@ -45,13 +45,18 @@ pub(super) fn touched(places: &Places, filter: &LogFilter) -> Vec<(u32, Referenc
 }
 
 /// Whether other users use an account all the time.
-pub(super) fn is_busy(places: &Places, account: &Account) -> bool {
+pub(super) fn is_busy(places: &TxPlaces, account: &Account) -> bool {
     let busy = [places.wrapped, places.dollar.token];
     busy.contains(account) || places.references.iter().any(|one| one.pool == *account)
 }
 
 /// The swap in the pool in a block, if there is one.
-pub(super) fn swap(reference: &Reference, places: &Places, at: u32, height: Height) -> Option<Tx> {
+pub(super) fn swap(
+    reference: &Reference,
+    places: &TxPlaces,
+    at: u32,
+    height: Height,
+) -> Option<Tx> {
     let number = mix::digest(places.seed, &reference.pool);
     let mut dice = Dice::new(number, &[height, 17]);
     let every = (EVERY_MILLIS / places.block_millis()).max(1);

@@ -12,7 +12,7 @@ use super::TradeKind;
 use super::coins::Coin;
 use super::cycle::{self, CycleScale, CycleStep, STEPS};
 use super::kinds::{KINDS, TRON_KINDS};
-use super::places::Places;
+use super::places::TxPlaces;
 use super::tx::Gas;
 use super::wallet::WalletHistory;
 
@@ -144,7 +144,7 @@ pub(super) struct Holdings {
 /// Computes the history of one wallet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Script<'a> {
-    pub(super) places: &'a Places,
+    pub(super) places: &'a TxPlaces,
     pub(super) wallet: &'a WalletHistory,
 }
 

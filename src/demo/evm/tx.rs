@@ -1,7 +1,7 @@
 //! A transaction under construction: a tree of calls, and the events in their order.
 
 use super::hash::{Account, Word};
-use super::places::Places;
+use super::places::TxPlaces;
 
 /// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,14 +107,14 @@ pub(super) const TRANSFER: &str = "Transfer(address,address,uint256)";
 /// Executes a transaction: the callee entered last is the current caller.
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
-    pub(super) places: &'a Places,
+    pub(super) places: &'a TxPlaces,
     open: Vec<Frame>,
     logs: Vec<EventLog>,
 }
 
 impl<'a> Stage<'a> {
     /// Starts with the outermost call.
-    pub(super) fn new(places: &'a Places, from: Account, to: Account, value: u128) -> Self {
+    pub(super) fn new(places: &'a TxPlaces, from: Account, to: Account, value: u128) -> Self {
         let call = frame(Op::Call, from, to, value, Vec::new());
         Self { places, open: vec![call], logs: Vec::new() }
     }

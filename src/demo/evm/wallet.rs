@@ -5,7 +5,7 @@ use crate::demo::timeline::{Class, Crowd, HistoryShape, Shape};
 
 use super::TradeKind;
 use super::hash::Account;
-use super::places::Places;
+use super::places::TxPlaces;
 
 /// Positions between two transactions of one wallet in one block.
 const INDEX_STEP: u64 = 3;
@@ -77,7 +77,7 @@ pub(super) struct WalletHistory {
 }
 
 impl WalletHistory {
-    pub(super) fn new(places: &Places, address: Account, plan: WalletPlan) -> Self {
+    pub(super) fn new(places: &TxPlaces, address: Account, plan: WalletPlan) -> Self {
         let tag = mix::digest(places.seed, &address);
         let head = places.default_head();
         let shape = Shape {

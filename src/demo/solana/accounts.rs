@@ -11,7 +11,7 @@ use crate::domain::Height;
 use super::curve;
 use super::digits::number;
 use super::history::{LANES, NoiseKind, STEPS, noise_number};
-use super::keys::{Key, KnownAccount};
+use super::keys::{KnownAccount, ModelKey};
 use super::maker;
 use super::model::SolanaModel;
 use super::noise::{POSITION_UNITS, SHARE_UNITS, SPAM_UNITS};
@@ -25,7 +25,7 @@ const METADATA_SPACE: usize = 679;
 const TOKEN_ACCOUNT: usize = 165;
 
 /// Metadata accounts of the tokens that have one, by address.
-static METADATA: LazyLock<HashMap<Key, DemoToken>> = LazyLock::new(|| {
+static METADATA: LazyLock<HashMap<ModelKey, DemoToken>> = LazyLock::new(|| {
     let coins = (0..SPL_TOKENS).map(DemoToken::Coin);
     let spam = (0..SPAM_METADATA).map(DemoToken::Spam);
     let all = coins.chain(spam).chain([DemoToken::Usdc, DemoToken::Position]);
@@ -45,14 +45,14 @@ struct AccountData {
 
 impl SolanaModel {
     /// Writes the account, or `null`.
-    pub(super) fn write_account(&self, out: &mut Vec<u8>, key: &Key, head: Height) {
+    pub(super) fn write_account(&self, out: &mut Vec<u8>, key: &ModelKey, head: Height) {
         match self.account_data(key, head) {
             Some(account) => write(out, &account),
             None => out.extend_from_slice(b"null"),
         }
     }
 
-    fn account_data(&self, key: &Key, head: Height) -> Option<AccountData> {
+    fn account_data(&self, key: &ModelKey, head: Height) -> Option<AccountData> {
         if let Some(token) = DemoToken::from_mint(key) {
             return Some(self.mint_data(token));
         }
@@ -196,7 +196,7 @@ impl SolanaModel {
     }
 }
 
-fn token_account(owner: &Key, token: DemoToken, amount: u64) -> AccountData {
+fn token_account(owner: &ModelKey, token: DemoToken, amount: u64) -> AccountData {
     let mut data =
         [&token.mint()[..], owner, &amount.to_le_bytes(), &[0; 36], &[1], &[0; 56]].concat();
     if token.is_2022() {
@@ -256,7 +256,7 @@ fn write_tail(out: &mut Vec<u8>, account: &AccountData) {
 
 fn write_parsed(
     out: &mut Vec<u8>,
-    owner: &Key,
+    owner: &ModelKey,
     token: DemoToken,
     amount: u64,
     account: &AccountData,

@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::domain::Units;
 
-use super::keys::Key;
+use super::keys::ModelKey;
 
 /// 2^255 - 19.
 const PRIME: Units = Units::from_limbs([
@@ -23,7 +23,7 @@ const D: Units = Units::from_limbs([
 
 /// The address that a program derives from seeds, with the highest bump that gives none on the
 /// curve.
-pub(super) fn derive(seeds: &[&[u8]], program: &Key) -> Key {
+pub(super) fn derive(seeds: &[&[u8]], program: &ModelKey) -> ModelKey {
     for bump in (0..=u8::MAX).rev() {
         let mut hash = Sha256::new();
         for seed in seeds {
@@ -32,7 +32,7 @@ pub(super) fn derive(seeds: &[&[u8]], program: &Key) -> Key {
         hash.update([bump]);
         hash.update(program);
         hash.update(b"ProgramDerivedAddress");
-        let key: Key = hash.finalize().into();
+        let key: ModelKey = hash.finalize().into();
         if !is_on_curve(&key) {
             return key;
         }
@@ -41,7 +41,7 @@ pub(super) fn derive(seeds: &[&[u8]], program: &Key) -> Key {
 }
 
 /// Whether the bytes are the y of a point: x^2 = (y^2 - 1) / (d y^2 + 1) has a root.
-fn is_on_curve(key: &Key) -> bool {
+fn is_on_curve(key: &ModelKey) -> bool {
     let one = Units::from(1);
     let mut y = Units::from_le_bytes(*key);
     y.set_bit(255, false);

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::demo::mix;
 
-pub(super) type Key = [u8; 32];
+pub(super) type ModelKey = [u8; 32];
 
 macro_rules! known {
     ($($name:ident = $text:literal,)*) => {
@@ -60,7 +60,7 @@ known! {
     JitoTip3 = "ADuUkR4vqLUMWXxW9gh6D6L8pMSawimctcNZ5pGwDcEt",
 }
 
-static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+static KEYS: LazyLock<Vec<ModelKey>> = LazyLock::new(|| {
     let decode = |known: &KnownAccount| {
         let mut key = [0; 32];
         // The texts are constants of this file, checked by a test.
@@ -71,12 +71,12 @@ static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
 });
 
 impl KnownAccount {
-    pub(super) fn key(self) -> Key {
+    pub(super) fn key(self) -> ModelKey {
         let at = Self::ALL.iter().position(|known| *known == self);
         at.and_then(|at| KEYS.get(at)).copied().unwrap_or_default()
     }
 
-    pub(super) fn of(key: &Key) -> Option<Self> {
+    pub(super) fn of(key: &ModelKey) -> Option<Self> {
         let at = KEYS.iter().position(|known| known == key)?;
         Self::ALL.get(at).copied()
     }
@@ -142,7 +142,7 @@ pub(super) enum Role {
 }
 
 /// An address that belongs to the chain, not to one wallet.
-pub(super) fn account(seed: u64, role: Role, parts: [u64; 2]) -> Key {
+pub(super) fn account(seed: u64, role: Role, parts: [u64; 2]) -> ModelKey {
     let [first, second] = parts;
     mix::key(seed, &[role_number(role), first, second])
 }

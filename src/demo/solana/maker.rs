@@ -4,7 +4,7 @@ use crate::demo::mix;
 use crate::domain::Side;
 
 use super::history::{Script, Spec, TradeSpec};
-use super::keys::{Key, KnownAccount, Role, account};
+use super::keys::{KnownAccount, ModelKey, Role, account};
 use super::pools::{self, Hop, Party, PoolProgram};
 use super::tokens::DemoToken;
 use super::tx::{Acc, Tx};
@@ -13,7 +13,7 @@ const ACCOUNT_TAG: u64 = u64::from_le_bytes(*b"demoatas");
 const SOL: u64 = 1_000_000_000;
 
 /// Address of a wallet's own account of a token.
-pub(super) fn token_account(seed: u64, wallet_tag: u64, token: DemoToken) -> Key {
+pub(super) fn token_account(seed: u64, wallet_tag: u64, token: DemoToken) -> ModelKey {
     let mut body = [0; 12];
     let (number, tag) = body.split_at_mut(4);
     number.copy_from_slice(&token.code().to_le_bytes());
@@ -22,7 +22,7 @@ pub(super) fn token_account(seed: u64, wallet_tag: u64, token: DemoToken) -> Key
 }
 
 /// Wallet tag and token of a token account of the model.
-pub(super) fn open_token_account(seed: u64, key: &Key) -> Option<(u64, DemoToken)> {
+pub(super) fn open_token_account(seed: u64, key: &ModelKey) -> Option<(u64, DemoToken)> {
     let body: [u8; 12] = mix::open(seed ^ ACCOUNT_TAG, key)?;
     let (number, tag) = body.split_first_chunk::<4>()?;
     let tag = u64::from_le_bytes(tag.try_into().ok()?);
@@ -40,12 +40,12 @@ pub(super) struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    pub(super) fn address(&self) -> Key {
+    pub(super) fn address(&self) -> ModelKey {
         self.script.wallet.address
     }
 
     /// An address that belongs to this transaction alone.
-    pub(super) fn own_key(&self, role: Role, n: u64) -> Key {
+    pub(super) fn own_key(&self, role: Role, n: u64) -> ModelKey {
         let wallet = self.script.wallet.tag;
         let fork = u64::from(self.spec.fork);
         account(self.script.seed, role, [wallet, mix::hash(fork, &[self.spec.number, n])])

@@ -8,7 +8,7 @@ use crate::domain::{Address, Height, Price, Side, TxId, Units, UnixSeconds};
 
 use super::build::build;
 use super::history::{Content, Script, Spec, TradeSpec};
-use super::keys::{Key, KnownAccount, Role, account};
+use super::keys::{KnownAccount, ModelKey, Role, account};
 use super::maker;
 use super::references;
 use super::tokens::DemoToken;
@@ -51,8 +51,8 @@ struct Inner {
 struct State {
     head: Height,
     /// Every address that was registered or queried.
-    wallets: HashMap<Key, Arc<WalletHistory>>,
-    by_tag: HashMap<u64, Key>,
+    wallets: HashMap<ModelKey, Arc<WalletHistory>>,
+    by_tag: HashMap<u64, ModelKey>,
     /// Slots from which the chain was replaced, oldest replacement first.
     forks: Vec<Height>,
 }
@@ -217,7 +217,7 @@ impl SolanaModel {
         SAMPLES.map(sample).into()
     }
 
-    fn insert(&self, state: &mut State, key: Key, plan: WalletPlan) -> Arc<WalletHistory> {
+    fn insert(&self, state: &mut State, key: ModelKey, plan: WalletPlan) -> Arc<WalletHistory> {
         let wallet = Arc::new(WalletHistory::new(self.inner.seed, key, plan));
         state.by_tag.insert(wallet.tag, key);
         state.wallets.insert(key, Arc::clone(&wallet));
@@ -237,7 +237,7 @@ impl SolanaModel {
     }
 
     /// The wallet at an address; an unknown address gets a history of 0 to 500 trades by its hash.
-    pub(super) fn wallet(&self, key: &Key) -> Arc<WalletHistory> {
+    pub(super) fn wallet(&self, key: &ModelKey) -> Arc<WalletHistory> {
         if let Some(wallet) = self.read().wallets.get(key) {
             return Arc::clone(wallet);
         }
@@ -252,7 +252,7 @@ impl SolanaModel {
     }
 
     /// The subject of a list of an address; accounts that are not wallets have none.
-    pub(super) fn subject(&self, key: &Key) -> Option<ListSubject> {
+    pub(super) fn subject(&self, key: &ModelKey) -> Option<ListSubject> {
         if KnownAccount::of(key).is_some() || DemoToken::from_mint(key).is_some() {
             return None;
         }
@@ -280,7 +280,7 @@ impl SolanaModel {
         Script { seed: self.inner.seed, wallet }
     }
 
-    pub(super) fn signature(&self, wallet: &Key, number: u64, fork: u32) -> [u8; 64] {
+    pub(super) fn signature(&self, wallet: &ModelKey, number: u64, fork: u32) -> [u8; 64] {
         let mut body = [0; 48];
         let (address, rest) = body.split_at_mut(32);
         address.copy_from_slice(wallet);

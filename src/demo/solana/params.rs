@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::domain::Height;
 
-use super::keys::Key;
+use super::keys::ModelKey;
 pub(super) use crate::demo::rpc::DemoError;
 
-pub(super) fn key(params: &[Value], at: usize) -> Result<Key, DemoError> {
+pub(super) fn key(params: &[Value], at: usize) -> Result<ModelKey, DemoError> {
     let text = string(params, at)?;
     let mut key = [0; 32];
     match five8::decode_32(text.as_bytes(), &mut key) {

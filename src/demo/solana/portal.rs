@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::base58_text;
 use super::build::build;
-use super::keys::Key;
+use super::keys::ModelKey;
 use super::model::SolanaModel;
 use super::{params, slots};
 use crate::demo::evm::PortalOptions;
@@ -86,14 +86,14 @@ fn stream(model: &SolanaModel, options: &PortalOptions, body: &[u8], head: Heigh
 }
 
 /// The owners that the query's filters name.
-fn owners(query: &Value) -> Vec<Key> {
+fn owners(query: &Value) -> Vec<ModelKey> {
     let filters = query.get("tokenBalances").and_then(Value::as_array).into_iter().flatten();
     let named = filters.flat_map(|filter| {
         let lists =
             ["preOwner", "postOwner"].map(|name| filter.get(name).and_then(Value::as_array));
         lists.into_iter().flatten().flatten().cloned().collect::<Vec<_>>()
     });
-    let mut owners: Vec<Key> = named.filter_map(|text| params::key(&[text], 0).ok()).collect();
+    let mut owners: Vec<ModelKey> = named.filter_map(|text| params::key(&[text], 0).ok()).collect();
     owners.sort_unstable();
     owners.dedup();
     owners
@@ -102,7 +102,7 @@ fn owners(query: &Value) -> Vec<Key> {
 type Rows = BTreeMap<(Height, u32), (Value, Vec<Value>)>;
 
 /// Transactions by slot and place, each with its rows of balances.
-fn found(model: &SolanaModel, owners: &[Key], (low, high): (Height, Height)) -> Rows {
+fn found(model: &SolanaModel, owners: &[ModelKey], (low, high): (Height, Height)) -> Rows {
     let mut found = Rows::new();
     for owner in owners {
         let wallet = model.wallet(owner);

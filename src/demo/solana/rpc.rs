@@ -7,7 +7,7 @@ use crate::demo::rpc::CallReply;
 use crate::domain::Height;
 
 use super::digits;
-use super::keys::Key;
+use super::keys::ModelKey;
 use super::model::{ListSubject, SolanaModel};
 use super::params::{DemoError, ParamOptions, at_least_confirmed, key, number, signature, string};
 use super::references;
@@ -325,7 +325,8 @@ impl Desk<'_> {
             let message = format!("Too many inputs provided; max {ACCOUNTS_MAX}");
             return Err(DemoError::invalid(message));
         }
-        let keys: Vec<Key> = (0..keys.len()).map(|at| key(keys, at)).collect::<Result<_, _>>()?;
+        let keys: Vec<ModelKey> =
+            (0..keys.len()).map(|at| key(keys, at)).collect::<Result<_, _>>()?;
         let mut out = self.context();
         wire::list(&mut out, &keys, |out, key| self.model.write_account(out, key, self.head));
         out.push(b'}');
@@ -346,7 +347,7 @@ impl Desk<'_> {
             Some(ListSubject::Wallet(wallet)) => {
                 let count = wallet.count_at(self.head);
                 let mut held = self.model.holdings(&wallet, count);
-                let text = |key: &Key| {
+                let text = |key: &ModelKey| {
                     let mut text = Vec::new();
                     crate::demo::base58::encode(key, &mut text);
                     text

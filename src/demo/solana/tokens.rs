@@ -2,7 +2,7 @@
 
 use crate::demo::mix;
 
-use super::keys::{Key, KnownAccount};
+use super::keys::{KnownAccount, ModelKey};
 
 /// Coins in general circulation: the first half are SPL tokens with Metaplex metadata, the second
 /// half Token-2022 coins that carry their own.
@@ -59,7 +59,7 @@ impl DemoToken {
         })
     }
 
-    pub(super) fn mint(self) -> Key {
+    pub(super) fn mint(self) -> ModelKey {
         let owner = match self {
             Self::WrappedSol => return KnownAccount::WrappedSol.key(),
             Self::Usdc => return KnownAccount::Usdc.key(),
@@ -73,7 +73,7 @@ impl DemoToken {
         mix::seal(MINT_SEED, &body)
     }
 
-    pub(super) fn from_mint(mint: &Key) -> Option<Self> {
+    pub(super) fn from_mint(mint: &ModelKey) -> Option<Self> {
         if *mint == KnownAccount::WrappedSol.key() {
             return Some(Self::WrappedSol);
         }

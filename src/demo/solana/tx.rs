@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::keys::{Key, KnownAccount};
+use super::keys::{KnownAccount, ModelKey};
 use super::tokens::DemoToken;
 
 /// Lamports of a program or sysvar; the same for all.
@@ -27,7 +27,7 @@ pub(super) enum Version {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TokenState {
     pub(super) token: DemoToken,
-    pub(super) owner: Key,
+    pub(super) owner: ModelKey,
     /// `None` while the account does not exist.
     pub(super) before: Option<u64>,
     pub(super) after: Option<u64>,
@@ -35,7 +35,7 @@ pub(super) struct TokenState {
 
 #[derive(Debug, Clone)]
 pub(super) struct AccountState {
-    pub(super) key: Key,
+    pub(super) key: ModelKey,
     pub(super) signer: bool,
     pub(super) writable: bool,
     /// Loaded from a lookup table (version 0 only).
@@ -93,7 +93,7 @@ impl Tx {
     // Accounts.
 
     /// A plain account; its lamports count at the first mention.
-    pub(super) fn account(&mut self, key: Key, lamports: u64) -> Acc {
+    pub(super) fn account(&mut self, key: ModelKey, lamports: u64) -> Acc {
         if let Some(at) = self.accounts.iter().position(|account| account.key == key) {
             return Acc(u8::try_from(at).unwrap_or(u8::MAX));
         }
@@ -115,7 +115,7 @@ impl Tx {
     }
 
     /// An account that signs and pays; the first one is the fee payer.
-    pub(super) fn signer(&mut self, key: Key, lamports: u64) -> Acc {
+    pub(super) fn signer(&mut self, key: ModelKey, lamports: u64) -> Acc {
         let at = self.account(key, lamports);
         if let Some(account) = self.get_mut(at) {
             account.signer = true;
@@ -124,7 +124,7 @@ impl Tx {
         at
     }
 
-    pub(super) fn writable(&mut self, key: Key, lamports: u64) -> Acc {
+    pub(super) fn writable(&mut self, key: ModelKey, lamports: u64) -> Acc {
         let at = self.account(key, lamports);
         self.touch(at);
         at
@@ -142,8 +142,8 @@ impl Tx {
     /// A token account; `amount` is `None` where it does not exist yet.
     pub(super) fn token_account(
         &mut self,
-        key: Key,
-        owner: Key,
+        key: ModelKey,
+        owner: ModelKey,
         token: DemoToken,
         amount: Option<u64>,
     ) -> Acc {
@@ -176,7 +176,7 @@ impl Tx {
         }
     }
 
-    pub(super) fn key(&self, at: Acc) -> Key {
+    pub(super) fn key(&self, at: Acc) -> ModelKey {
         self.get(at).map(|account| account.key).unwrap_or_default()
     }
 

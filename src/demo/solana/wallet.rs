@@ -3,7 +3,7 @@
 use crate::demo::mix;
 use crate::demo::timeline::{Class, Crowd, HistoryShape, Shape};
 
-use super::keys::Key;
+use super::keys::ModelKey;
 use super::{TradeKind, slots};
 
 /// Positions between two transactions of one wallet in one slot.
@@ -77,7 +77,7 @@ pub(super) struct Spot {
 
 #[derive(Debug, Clone)]
 pub(super) struct WalletHistory {
-    pub(super) address: Key,
+    pub(super) address: ModelKey,
     /// Represents the address where 32 bytes do not fit.
     pub(super) tag: u64,
     pub(super) plan: WalletPlan,
@@ -85,7 +85,7 @@ pub(super) struct WalletHistory {
 }
 
 impl WalletHistory {
-    pub(super) fn new(seed: u64, address: Key, plan: WalletPlan) -> Self {
+    pub(super) fn new(seed: u64, address: ModelKey, plan: WalletPlan) -> Self {
         let tag = mix::digest(seed, &address);
         let shape = Shape {
             trades: plan.trades,

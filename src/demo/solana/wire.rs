@@ -3,7 +3,7 @@
 use crate::demo::base58;
 
 use super::digits::number;
-use super::keys::{Key, KnownAccount};
+use super::keys::{KnownAccount, ModelKey};
 use super::tx::{Acc, AccountState, Tx, Version};
 
 /// The fields of an answer around the transaction itself.
@@ -15,15 +15,15 @@ pub(super) struct Envelope<'a> {
     pub(super) index: Option<u32>,
     /// One of each signer.
     pub(super) signatures: &'a [[u8; 64]],
-    pub(super) recent_blockhash: Key,
-    pub(super) lookup_table: Key,
+    pub(super) recent_blockhash: ModelKey,
+    pub(super) lookup_table: ModelKey,
 }
 
 fn text(out: &mut Vec<u8>, part: &str) {
     out.extend_from_slice(part.as_bytes());
 }
 
-pub(super) fn quoted_key(out: &mut Vec<u8>, key: &Key) {
+pub(super) fn quoted_key(out: &mut Vec<u8>, key: &ModelKey) {
     out.push(b'"');
     base58::encode(key, out);
     out.push(b'"');
@@ -295,7 +295,7 @@ fn message(out: &mut Vec<u8>, tx: &Tx, order: &Order<'_>, envelope: &Envelope<'_
 }
 
 /// Indices into one lookup table, whose entries are generated.
-fn lookups(out: &mut Vec<u8>, order: &Order<'_>, table: &Key) {
+fn lookups(out: &mut Vec<u8>, order: &Order<'_>, table: &ModelKey) {
     let numbers = |writable: bool| {
         let loaded = order.accounts.iter().filter(|account| account.loaded);
         let of_kind = loaded.zip(0_u64..).filter(move |(account, _)| account.writable == writable);

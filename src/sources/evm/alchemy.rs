@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::descent::{Absorbed, PageAsk};
 use super::discovery::Window;
-use super::list_row::{Row, What};
+use super::list_row::{ListRow, What};
 use super::merge::{self, Merge};
 use super::sent::SentNonce;
 use super::subject::Subject;
@@ -203,7 +203,7 @@ impl AlchemyLister {
         &mut self,
         at: usize,
         endpoint: EndpointId,
-        rows: Vec<Row>,
+        rows: Vec<ListRow>,
         is_whole: bool,
     ) -> Result<(), UpstreamError> {
         match self.merge.absorb(&self.subject, at, rows, is_whole) {
@@ -326,22 +326,22 @@ struct Metadata<'a> {
 }
 
 struct Page {
-    rows: Vec<Row>,
+    rows: Vec<ListRow>,
     key: Option<String>,
 }
 
 fn page(raw: &RawValue) -> Option<Page> {
     let raw: RawPage<'_> = serde_json::from_str(raw.get()).ok()?;
-    let rows = raw.transfers.iter().map(row).collect::<Option<Vec<Row>>>()?;
+    let rows = raw.transfers.iter().map(row).collect::<Option<Vec<ListRow>>>()?;
     Some(Page { rows, key: raw.page_key.filter(|key| !key.is_empty()) })
 }
 
-fn row(raw: &RawTransfer<'_>) -> Option<Row> {
+fn row(raw: &RawTransfer<'_>) -> Option<ListRow> {
     let from = texts::account(raw.from)?;
     let to = raw.to.and_then(texts::account);
     let value = raw.raw_contract.as_ref().and_then(|contract| texts::scalar(contract.value));
     let time = raw.metadata.as_ref().and_then(|metadata| metadata.block_timestamp).and_then(time);
-    Some(Row {
+    Some(ListRow {
         hash: texts::word(raw.hash)?,
         block: texts::height(texts::scalar(Some(raw.block_num))?)?,
         index: None,

@@ -5,7 +5,7 @@
 //! continues AT the lowest block seen, and that page must contain its known rows. A list has ended
 //! only when two pages agree that nothing follows.
 
-use super::list_row::Row;
+use super::list_row::ListRow;
 use crate::decode::evm::Word;
 use crate::domain::Height;
 use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
@@ -62,12 +62,12 @@ pub(super) struct Descent {
     low: Height,
     pager: Pager<Height, Word>,
     /// Known rows, newest first.
-    rows: Vec<Row>,
+    rows: Vec<ListRow>,
     /// Rows of the block at the edge on pages that it fills by itself.
     inside: Option<Inside>,
     /// Those of the edge on the last page, where it held others too: they are taken with the next
     /// one, which is shorter and so not cut.
-    edge_rows: Vec<Row>,
+    edge_rows: Vec<ListRow>,
     expects_end: bool,
 }
 
@@ -76,8 +76,8 @@ struct Inside {
     page: u32,
     /// Rows of each page.
     size: usize,
-    rows: Vec<Row>,
-    last: Vec<Row>,
+    rows: Vec<ListRow>,
+    last: Vec<ListRow>,
     repeats: usize,
 }
 
@@ -101,7 +101,7 @@ impl Descent {
     }
 
     /// Known rows that were not taken, newest first.
-    pub(super) fn rows(&self) -> &[Row] {
+    pub(super) fn rows(&self) -> &[ListRow] {
         &self.rows
     }
 
@@ -138,13 +138,13 @@ impl Descent {
 
     /// Whether a page holds the known rows of the edge and nothing else. One that does not is no end,
     /// and counts no more than any page that came once.
-    pub(super) fn shows_end(&mut self, page: &[Row]) -> bool {
+    pub(super) fn shows_end(&mut self, page: &[ListRow]) -> bool {
         self.expects_end = false;
         page.len() == self.edge_rows.len() && self.edge_rows.iter().all(|row| page.contains(row))
     }
 
     /// Takes a page. `is_whole`: it cannot have been cut.
-    pub(super) fn absorb(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
+    pub(super) fn absorb(&mut self, page: Vec<ListRow>, is_whole: bool) -> Result<Absorbed, Fault> {
         if !self.is_in_order(&page) {
             return Err(Fault::Disordered);
         }
@@ -157,12 +157,12 @@ impl Descent {
     }
 
     /// Known rows at or above a height, newest first.
-    pub(super) fn take_from(&mut self, height: Height) -> Vec<Row> {
+    pub(super) fn take_from(&mut self, height: Height) -> Vec<ListRow> {
         let count = self.rows.partition_point(|row| row.block >= height);
         self.rows.drain(..count).collect()
     }
 
-    fn is_in_order(&self, page: &[Row]) -> bool {
+    fn is_in_order(&self, page: &[ListRow]) -> bool {
         let falling = page.windows(2).all(|two| match two {
             [above, below] => above.block >= below.block,
             _ => true,
@@ -170,7 +170,7 @@ impl Descent {
         falling && page.iter().all(|row| (self.low..=self.pager.edge()).contains(&row.block))
     }
 
-    fn absorb_first(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
+    fn absorb_first(&mut self, page: Vec<ListRow>, is_whole: bool) -> Result<Absorbed, Fault> {
         let edge = self.pager.edge();
         // One that is cut inside of the edge's block may hold a part of what is known of it.
         let is_cut = !is_whole && page.last().is_some_and(|row| row.block == edge);
@@ -202,7 +202,7 @@ impl Descent {
         Ok(Absorbed::Taken)
     }
 
-    fn absorb_inside(&mut self, page: Vec<Row>, is_whole: bool) -> Result<Absorbed, Fault> {
+    fn absorb_inside(&mut self, page: Vec<ListRow>, is_whole: bool) -> Result<Absorbed, Fault> {
         let Some(mut inside) = self.inside.take() else { return Ok(Absorbed::Taken) };
         let lowest = page.last().map(|row| row.block);
         match lowest {
@@ -234,7 +234,7 @@ impl Descent {
     }
 
     /// The page may have been cut in its lowest block, which is asked for again.
-    fn go_on_at(&mut self, lowest: Height, page: Vec<Row>) {
+    fn go_on_at(&mut self, lowest: Height, page: Vec<ListRow>) {
         let above = page.partition_point(|row| row.block > lowest);
         self.pager.move_to(lowest, page.iter().skip(above).map(|row| row.hash));
         self.edge_rows.clear();
@@ -262,21 +262,27 @@ mod tests {
     use super::super::sent::SentNonce;
     use super::*;
 
-    fn row(block: Height, id: u16) -> Row {
+    fn row(block: Height, id: u16) -> ListRow {
         let mut hash = [0; 32];
         hash[..2].copy_from_slice(&id.to_be_bytes());
-        Row { hash, block, index: None, time: None, sent: SentNonce::No, what: What::Nothing }
+        ListRow { hash, block, index: None, time: None, sent: SentNonce::No, what: What::Nothing }
     }
 
     /// What a list answers: at most `cap` rows of the page.
-    fn answer(all: &[Row], ask: &PageAsk, size: usize, cap: usize) -> Vec<Row> {
+    fn answer(all: &[ListRow], ask: &PageAsk, size: usize, cap: usize) -> Vec<ListRow> {
         let asked = ask.rows.unwrap_or(size);
         let within = all.iter().filter(|row| (ask.low..=ask.end).contains(&row.block));
         let skipped = asked * (usize::try_from(ask.page).unwrap() - 1);
         within.skip(skipped).take(asked.min(cap)).cloned().collect()
     }
 
-    fn read(all: &[Row], low: Height, high: Height, size: usize, cap: usize) -> (Vec<Row>, usize) {
+    fn read(
+        all: &[ListRow],
+        low: Height,
+        high: Height,
+        size: usize,
+        cap: usize,
+    ) -> (Vec<ListRow>, usize) {
         let mut list = Descent::new(low, high);
         let (mut taken, mut calls, mut largest) = (Vec::new(), 0, 0);
         while let Some(ask) = list.ask() {
@@ -302,8 +308,8 @@ mod tests {
         ) {
             let mut blocks = blocks;
             blocks.sort_unstable_by(|a, b| b.cmp(a));
-            let all: Vec<Row> = (0..).zip(&blocks).map(|(id, block)| row(*block, id)).collect();
-            let expected: Vec<Row> =
+            let all: Vec<ListRow> = (0..).zip(&blocks).map(|(id, block)| row(*block, id)).collect();
+            let expected: Vec<ListRow> =
                 all.iter().filter(|row| (low..=high).contains(&row.block)).cloned().collect();
             prop_assert_eq!(read(&all, low, high, size, cap).0, expected);
         }
@@ -378,7 +384,7 @@ mod tests {
     #[test]
     fn a_list_that_does_not_turn_pages_is_given_up() {
         let mut list = Descent::new(0, 9);
-        let page: Vec<Row> = (0..100).map(|id| row(9, id)).collect();
+        let page: Vec<ListRow> = (0..100).map(|id| row(9, id)).collect();
         list.absorb(page.clone(), false).unwrap();
         assert_eq!(list.absorb(page, false), Err(Fault::Repeats));
     }

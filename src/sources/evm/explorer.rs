@@ -11,8 +11,8 @@ use tokio::time::sleep;
 use super::abilities::Abilities;
 use super::descent::{Absorbed, PageAsk};
 use super::discovery::{Discovery, Window};
-use super::explorer_wire::{self as wire, List, PAGE_TOO_LARGE};
-use super::list_row::Row;
+use super::explorer_wire::{self as wire, ExplorerList, PAGE_TOO_LARGE};
+use super::list_row::ListRow;
 use super::merge::{self, Merge};
 use super::sent::SentTotals;
 use super::sent_witness::SentWitness;
@@ -90,7 +90,7 @@ impl ExplorerLister {
             pool,
             subject,
             lane,
-            merge: Merge::new(List::ALL.len(), low, high),
+            merge: Merge::new(ExplorerList::ALL.len(), low, high),
             high,
             calls: Calls::Unseen,
             rows: ROWS_FIRST,
@@ -149,11 +149,11 @@ impl ExplorerLister {
     /// that stops early, or comes from a backend that is behind, looks like any other; but for one that
     /// confirms an end.
     async fn round(&mut self) -> Result<(), UpstreamError> {
-        let wanted: Vec<(List, PageAsk)> = self
+        let wanted: Vec<(ExplorerList, PageAsk)> = self
             .merge
             .wanted()
             .into_iter()
-            .filter_map(|(at, ask)| Some((*List::ALL.get(at)?, ask)))
+            .filter_map(|(at, ask)| Some((*ExplorerList::ALL.get(at)?, ask)))
             .collect();
         let pages =
             wanted.iter().map(|(list, ask)| join(self.page(*list, ask), self.second(*list, ask)));
@@ -203,7 +203,7 @@ impl ExplorerLister {
         Ok(())
     }
 
-    async fn page(&self, list: List, ask: &PageAsk) -> Result<Reply, UpstreamError> {
+    async fn page(&self, list: ExplorerList, ask: &PageAsk) -> Result<Reply, UpstreamError> {
         let rows = ask.rows.unwrap_or(self.rows);
         let wallet = hex_text(&self.subject.wallet);
         let request = page_ask(list, wallet, ask, rows);
@@ -211,13 +211,17 @@ impl ExplorerLister {
         self.pool.ask(&request, wire::read_list, &options).await
     }
 
-    async fn second(&self, list: List, ask: &PageAsk) -> Option<Result<Reply, UpstreamError>> {
+    async fn second(
+        &self,
+        list: ExplorerList,
+        ask: &PageAsk,
+    ) -> Option<Result<Reply, UpstreamError>> {
         if ask.confirms_end { None } else { Some(self.page(list, ask).await) }
     }
 
     async fn absorb(
         &mut self,
-        list: List,
+        list: ExplorerList,
         ask: PageAsk,
         replies: [Reply; 2],
     ) -> Result<(), UpstreamError> {
@@ -244,7 +248,7 @@ impl ExplorerLister {
     /// A third answer to where a list ends; one that shows more is no page by itself.
     async fn absorb_end(
         &mut self,
-        list: List,
+        list: ExplorerList,
         ask: PageAsk,
         reply: Reply,
     ) -> Result<(), UpstreamError> {
@@ -258,7 +262,11 @@ impl ExplorerLister {
         self.absorb_page(list, ask, endpoint, page).await
     }
 
-    fn rows_of(&self, list: List, reply: &Reply) -> Result<(EndpointId, Vec<Row>), UpstreamError> {
+    fn rows_of(
+        &self,
+        list: ExplorerList,
+        reply: &Reply,
+    ) -> Result<(EndpointId, Vec<ListRow>), UpstreamError> {
         let rows = wire::rows(list, &reply.body, &self.subject.wallet);
         let malformed = || UpstreamError::Malformed {
             endpoint: self.pool.label(reply.endpoint),
@@ -269,17 +277,17 @@ impl ExplorerLister {
 
     async fn absorb_page(
         &mut self,
-        list: List,
+        list: ExplorerList,
         ask: PageAsk,
         endpoint: EndpointId,
-        page: Vec<Row>,
+        page: Vec<ListRow>,
     ) -> Result<(), UpstreamError> {
         let (count, asked) = (page.len(), ask.rows.unwrap_or(self.rows));
         let longest = self.longest.entry(endpoint).or_default();
         // One that confirms an end is shorter than the two before it.
         let is_whole = ask.confirms_end || (count < asked && count < *longest);
         *longest = count.max(*longest);
-        if list == List::Calls {
+        if list == ExplorerList::Calls {
             self.refusals = 0;
             if count > 0 {
                 self.abilities.note_calls(Discovery::Explorer);
@@ -308,7 +316,7 @@ impl ExplorerLister {
     /// no calls: what is read without them is in doubt.
     async fn amend(
         &mut self,
-        list: List,
+        list: ExplorerList,
         ask: PageAsk,
         error: UpstreamError,
     ) -> Result<(), UpstreamError> {
@@ -319,7 +327,7 @@ impl ExplorerLister {
             self.rows_max = self.rows;
             return Ok(());
         }
-        if list == List::Calls && error.is_final() {
+        if list == ExplorerList::Calls && error.is_final() {
             self.refusals += 1;
             if self.refusals < REFUSALS_MAX {
                 sleep(LAG_PAUSE * self.refusals).await;
@@ -379,12 +387,12 @@ impl ExplorerLister {
         let endpoint = if let Some(endpoint) = options.on.or(only) {
             endpoint
         } else {
-            self.newest_row(List::Transactions, 1, options).await?.1
+            self.newest_row(ExplorerList::Transactions, 1, options).await?.1
         };
         let here = CallOptions { on: Some(endpoint), ..options.clone() };
         let (transactions, tokens, calls, reported) = join4(
-            self.newest_rows(List::Transactions, &here),
-            self.newest_rows(List::Tokens, &here),
+            self.newest_rows(ExplorerList::Transactions, &here),
+            self.newest_rows(ExplorerList::Tokens, &here),
             self.newest_calls(&here),
             head(&self.pool, &here),
         )
@@ -394,7 +402,7 @@ impl ExplorerLister {
         let by_head = reported.map(|reported| reported.saturating_sub(lag));
         let near = |row: &Height| by_head.is_none_or(|by| row.saturating_add(lag * QUIET) >= by);
         let rows = [transactions?, tokens?, calls?];
-        for (list, rows) in List::ALL.into_iter().zip(&rows) {
+        for (list, rows) in ExplorerList::ALL.into_iter().zip(&rows) {
             self.abilities.reach.note(endpoint, list, rows);
         }
         let newest = rows.into_iter().map(|rows| rows.into_iter().max());
@@ -406,7 +414,7 @@ impl ExplorerLister {
     }
 
     async fn newest_calls(&self, options: &CallOptions) -> Result<Vec<Height>, UpstreamError> {
-        match self.newest_rows(List::Calls, options).await {
+        match self.newest_rows(ExplorerList::Calls, options).await {
             Err(error) if error.is_final() => Ok(Vec::new()),
             rows => rows,
         }
@@ -416,7 +424,7 @@ impl ExplorerLister {
     /// all at once would fill the endpoint's places and drive other requests to slower endpoints.
     async fn newest_rows(
         &self,
-        list: List,
+        list: ExplorerList,
         options: &CallOptions,
     ) -> Result<Vec<Height>, UpstreamError> {
         let mut newest = Vec::new();
@@ -429,12 +437,12 @@ impl ExplorerLister {
     /// Below the newest row of a busy account: its block may be indexed in part.
     async fn newest_row(
         &self,
-        list: List,
+        list: ExplorerList,
         rows: usize,
         options: &CallOptions,
     ) -> Result<(Option<Height>, EndpointId), UpstreamError> {
         let chain = &self.subject.chain;
-        let pool = chain.reference_pools.first().filter(|_| list == List::Tokens);
+        let pool = chain.reference_pools.first().filter(|_| list == ExplorerList::Tokens);
         let busy = hex_text(pool.unwrap_or(&chain.wrapped_native).bytes());
         let ask = PageAsk { low: 0, end: NEWEST, page: 1, rows: Some(rows), confirms_end: false };
         let request = page_ask(list, busy, &ask, rows);
@@ -454,16 +462,16 @@ impl ExplorerLister {
     /// A wallet without any row among the calls: the wrapped coin's contract gives native coin all
     /// the time, so where it has no row either, the index follows no calls.
     async fn look_for_calls(&mut self) -> Result<(), UpstreamError> {
-        if self.calls != Calls::Unseen || !self.merge.is_ended(at(List::Calls)) {
+        if self.calls != Calls::Unseen || !self.merge.is_ended(at(ExplorerList::Calls)) {
             return Ok(());
         }
         let busy = hex_text(self.subject.chain.wrapped_native.bytes());
         let ask = PageAsk { low: 0, end: self.high, page: 1, rows: Some(1), confirms_end: false };
-        let request = page_ask(List::Calls, busy, &ask, 1);
+        let request = page_ask(ExplorerList::Calls, busy, &ask, 1);
         let options = CallOptions::new(self.lane.clone());
         self.calls = match self.pool.ask(&request, wire::read_list, &options).await {
             Ok(reply) => {
-                let rows = wire::rows(List::Calls, &reply.body, &self.subject.wallet);
+                let rows = wire::rows(ExplorerList::Calls, &reply.body, &self.subject.wallet);
                 self.note_calls(rows.is_some_and(|rows| !rows.is_empty()))
             }
             Err(_) => Calls::NotListed,
@@ -494,15 +502,15 @@ impl ExplorerLister {
     }
 }
 
-fn at(list: List) -> usize {
+fn at(list: ExplorerList) -> usize {
     match list {
-        List::Transactions => 0,
-        List::Tokens => 1,
-        List::Calls => 2,
+        ExplorerList::Transactions => 0,
+        ExplorerList::Tokens => 1,
+        ExplorerList::Calls => 2,
     }
 }
 
-fn page_ask(list: List, address: String, ask: &PageAsk, rows: usize) -> Ask {
+fn page_ask(list: ExplorerList, address: String, ask: &PageAsk, rows: usize) -> Ask {
     let query = vec![
         ("module", "account".to_owned()),
         ("action", list.action().to_owned()),

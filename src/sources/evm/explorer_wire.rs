@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::list_row::{Row, What};
+use super::list_row::{ListRow, What};
 use super::sent::SentNonce;
 use super::texts;
 use crate::decode::evm::{Account, NativeMove};
@@ -19,13 +19,13 @@ pub(super) const PAGE_TOO_LARGE: i64 = -1;
 pub(super) const NOT_INDEXED: i64 = -2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum List {
+pub(super) enum ExplorerList {
     Transactions,
     Tokens,
     Calls,
 }
 
-impl List {
+impl ExplorerList {
     pub(super) const ALL: [Self; 3] = [Self::Transactions, Self::Tokens, Self::Calls];
 
     pub(super) fn action(self) -> &'static str {
@@ -192,7 +192,7 @@ fn of_text(status: u16, text: String) -> Reading {
 }
 
 /// The rows of a list in the order given; `None` where one cannot be read.
-pub(super) fn rows(list: List, body: &[u8], wallet: &Account) -> Option<Vec<Row>> {
+pub(super) fn rows(list: ExplorerList, body: &[u8], wallet: &Account) -> Option<Vec<ListRow>> {
     let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
     let result = envelope.result.map_or("", RawValue::get);
     if !result.starts_with('[') {
@@ -208,16 +208,16 @@ pub(super) fn head(body: &[u8]) -> Option<Height> {
     texts::height(texts::scalar(envelope.result)?)
 }
 
-fn row(list: List, raw: &RawRow<'_>, wallet: &Account) -> Option<Row> {
+fn row(list: ExplorerList, raw: &RawRow<'_>, wallet: &Account) -> Option<ListRow> {
     let account = |raw: Option<&RawValue>| texts::scalar(raw).and_then(texts::account);
-    Some(Row {
+    Some(ListRow {
         hash: texts::word(texts::scalar(raw.hash)?)?,
         block: texts::height(texts::scalar(raw.block_number)?)?,
         index: texts::scalar(raw.transaction_index).and_then(texts::index),
         time: texts::scalar(raw.time_stamp).and_then(texts::time),
-        sent: if list == List::Transactions { sent(raw, wallet) } else { SentNonce::No },
+        sent: if list == ExplorerList::Transactions { sent(raw, wallet) } else { SentNonce::No },
         what: match list {
-            List::Transactions => {
+            ExplorerList::Transactions => {
                 let failed = texts::scalar(raw.is_error).is_some_and(|text| text != "0")
                     || texts::scalar(raw.receipt_status) == Some("0");
                 let (from, to) = (account(raw.from)?, account(raw.to));
@@ -225,8 +225,8 @@ fn row(list: List, raw: &RawRow<'_>, wallet: &Account) -> Option<Row> {
                 let selector = texts::scalar(raw.input).and_then(texts::selector);
                 if failed { What::Failed } else { What::Outer { from, to, value, selector } }
             }
-            List::Tokens => token(raw)?,
-            List::Calls => call(raw, wallet)?,
+            ExplorerList::Tokens => token(raw)?,
+            ExplorerList::Calls => call(raw, wallet)?,
         },
     })
 }
@@ -304,7 +304,7 @@ mod tests {
             r#"{"message":"No internal transactions found","result":[],"status":"0"}"#,
         ] {
             check(200, body, "good");
-            assert_eq!(rows(List::Tokens, body.as_bytes(), &WALLET), Some(vec![]));
+            assert_eq!(rows(ExplorerList::Tokens, body.as_bytes(), &WALLET), Some(vec![]));
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
         check(200, &body, "not indexed");
     }
 
-    fn one(list: List, more: &str) -> What {
+    fn one(list: ExplorerList, more: &str) -> What {
         let hash = "11".repeat(32);
         let body = format!(
             r#"{{"status":"1","message":"OK","result":[{{"hash":"0x{hash}","blockNumber":"7",
@@ -365,35 +365,40 @@ mod tests {
     fn calls_that_move_nothing_are_passed_over() {
         let [from, to] = [[0xaa; 20], [0xbb; 20]];
         let moved = What::Call(NativeMove { from, to, value: Units::from(5) });
-        assert_eq!(one(List::Calls, r#","value":"5","type":"call","isError":"0""#), moved);
-        assert_eq!(one(List::Calls, r#","value":5,"callType":"call""#), moved);
+        assert_eq!(one(ExplorerList::Calls, r#","value":"5","type":"call","isError":"0""#), moved);
+        assert_eq!(one(ExplorerList::Calls, r#","value":5,"callType":"call""#), moved);
         for nothing in [
             r#","value":"0","type":"call""#,
             r#","value":"5","type":"delegatecall""#,
             r#","value":"5","type":"call","callType":"staticcall""#,
             r#","value":"5","type":"call","isError":"1""#,
         ] {
-            assert_eq!(one(List::Calls, nothing), What::Nothing, "{nothing}");
+            assert_eq!(one(ExplorerList::Calls, nothing), What::Nothing, "{nothing}");
         }
     }
 
     #[test]
     fn transfers_of_nothing_and_of_single_pieces_are_passed_over() {
         let token = What::Token { from: [0xaa; 20], to: [0xbb; 20] };
-        assert_eq!(one(List::Tokens, r#","value":"5","tokenDecimal":"""#), token);
-        assert_eq!(one(List::Tokens, r#","value":"0""#), What::Nothing);
-        assert_eq!(one(List::Tokens, r#","value":"1","tokenID":"7""#), What::Nothing);
-        assert_eq!(one(List::Tokens, r#","tokenID":"7""#), What::Nothing);
+        assert_eq!(one(ExplorerList::Tokens, r#","value":"5","tokenDecimal":"""#), token);
+        assert_eq!(one(ExplorerList::Tokens, r#","value":"0""#), What::Nothing);
+        assert_eq!(one(ExplorerList::Tokens, r#","value":"1","tokenID":"7""#), What::Nothing);
+        assert_eq!(one(ExplorerList::Tokens, r#","tokenID":"7""#), What::Nothing);
     }
 
     #[test]
     fn a_failed_transaction_is_told_by_either_field() {
         let failed = [r#","isError":"1""#, r#","isError":"0","txreceipt_status":"0""#];
         for failed in failed {
-            assert_eq!(one(List::Transactions, &format!(r#","value":"0"{failed}"#)), What::Failed);
+            assert_eq!(
+                one(ExplorerList::Transactions, &format!(r#","value":"0"{failed}"#)),
+                What::Failed
+            );
         }
         let fine = r#","value":"0","isError":"0","txreceipt_status":"","input":"0x12345678""#;
-        let What::Outer { selector, value, .. } = one(List::Transactions, fine) else { panic!() };
+        let What::Outer { selector, value, .. } = one(ExplorerList::Transactions, fine) else {
+            panic!()
+        };
         assert_eq!((selector, value), (Some([0x12, 0x34, 0x56, 0x78]), Units::ZERO));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::explorer_wire::List;
+use super::explorer_wire::ExplorerList;
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
 
@@ -19,7 +19,7 @@ const ROUNDS_MAX: usize = 48;
 #[derive(Debug, Clone, Copy)]
 struct Round {
     at: Instant,
-    list: List,
+    list: ExplorerList,
     newest: Height,
     oldest: Height,
 }
@@ -30,7 +30,7 @@ pub(super) struct ListReach(Mutex<HashMap<EndpointId, VecDeque<Round>>>);
 
 impl ListReach {
     /// Takes the newest rows of some answers about one list.
-    pub(super) fn note(&self, endpoint: EndpointId, list: List, rows: &[Height]) {
+    pub(super) fn note(&self, endpoint: EndpointId, list: ExplorerList, rows: &[Height]) {
         let (Some(newest), Some(oldest)) = (rows.iter().max(), rows.iter().min()) else { return };
         let (newest, oldest, at) = (*newest, *oldest, Instant::now());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ impl ListReach {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(rounds) = all.get_mut(&endpoint) else { return 0 };
         rounds.retain(|round| round.at.elapsed() < AGE_MAX);
-        let of_list = |list: List| {
+        let of_list = |list: ExplorerList| {
             let rounds = rounds.iter().filter(move |round| round.list == list);
             let seen = rounds.scan(0, |newest: &mut Height, round| {
                 *newest = round.newest.max(*newest);
@@ -55,7 +55,7 @@ impl ListReach {
             });
             seen.max().unwrap_or(0)
         };
-        List::ALL.into_iter().map(of_list).max().unwrap_or(0)
+        ExplorerList::ALL.into_iter().map(of_list).max().unwrap_or(0)
     }
 }
 
@@ -69,14 +69,14 @@ mod tests {
     async fn an_answer_behind_another_one_counts_against_its_endpoint_for_a_while() {
         let reach = ListReach::default();
         assert_eq!(reach.behind(ONE), 0);
-        reach.note(ONE, List::Tokens, &[1_000, 1_000]);
-        reach.note(ONE, List::Calls, &[10]);
-        reach.note(ONE, List::Calls, &[]);
+        reach.note(ONE, ExplorerList::Tokens, &[1_000, 1_000]);
+        reach.note(ONE, ExplorerList::Calls, &[10]);
+        reach.note(ONE, ExplorerList::Calls, &[]);
         assert_eq!(reach.behind(ONE), 0, "lists are not compared with each other");
-        reach.note(ONE, List::Tokens, &[1_100, 1_030]);
-        reach.note(ONE, List::Tokens, &[1_200, 1_200]);
+        reach.note(ONE, ExplorerList::Tokens, &[1_100, 1_030]);
+        reach.note(ONE, ExplorerList::Tokens, &[1_200, 1_200]);
         assert_eq!(reach.behind(ONE), 70, "and not what one was with what came later");
-        reach.note(ONE, List::Tokens, &[1_110]);
+        reach.note(ONE, ExplorerList::Tokens, &[1_110]);
         assert_eq!((reach.behind(ONE), reach.behind(EndpointId(1))), (90, 0));
         tokio::time::advance(AGE_MAX).await;
         assert_eq!(reach.behind(ONE), 0);

@@ -6,7 +6,7 @@ use crate::domain::{Height, Units, UnixSeconds};
 
 /// One row of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ListRow {
     pub(super) hash: Word,
     pub(super) block: Height,
     pub(super) index: Option<u32>,

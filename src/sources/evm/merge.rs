@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::descent::{Absorbed, Descent, Fault, PageAsk};
 use super::discovery::{Candidate, Window};
-use super::list_row::{Row, What};
+use super::list_row::{ListRow, What};
 use super::receipts::TokenTransfer;
 use super::sent::{self, Follows, SentCount, SentNonce, SentTotals};
 use super::subject::Subject;
@@ -21,7 +21,10 @@ const HELD_MAX: usize = 5_000;
 /// Of two answers to the same question the one that holds all rows of the other; the endpoint of
 /// the second where neither does, or where one repeats a row that the other has once: an index that
 /// does so would double an amount.
-pub(super) fn fuller<T: Copy>(one: (T, Vec<Row>), two: (T, Vec<Row>)) -> Result<(T, Vec<Row>), T> {
+pub(super) fn fuller<T: Copy>(
+    one: (T, Vec<ListRow>),
+    two: (T, Vec<ListRow>),
+) -> Result<(T, Vec<ListRow>), T> {
     let [of_one, of_two] = [&one.1, &two.1].map(|page| by_hash(page));
     if holds(&of_one, &of_two) {
         Ok(one)
@@ -32,9 +35,9 @@ pub(super) fn fuller<T: Copy>(one: (T, Vec<Row>), two: (T, Vec<Row>)) -> Result<
     }
 }
 
-type ByHash<'a> = HashMap<Word, Vec<&'a Row>>;
+type ByHash<'a> = HashMap<Word, Vec<&'a ListRow>>;
 
-fn by_hash(page: &[Row]) -> ByHash<'_> {
+fn by_hash(page: &[ListRow]) -> ByHash<'_> {
     let mut rows = ByHash::new();
     for row in page {
         rows.entry(row.hash).or_default().push(row);
@@ -44,7 +47,8 @@ fn by_hash(page: &[Row]) -> ByHash<'_> {
 
 /// Whether a page has each row of a part, and as often.
 fn holds(all: &ByHash<'_>, part: &ByHash<'_>) -> bool {
-    let times = |rows: &[&Row], row: &Row| rows.iter().filter(|other| ***other == *row).count();
+    let times =
+        |rows: &[&ListRow], row: &ListRow| rows.iter().filter(|other| ***other == *row).count();
     part.iter().all(|(hash, rows)| {
         let Some(all) = all.get(hash) else { return false };
         all.len() >= rows.len() && rows.iter().all(|row| times(all, row) == times(rows, row))
@@ -81,7 +85,7 @@ enum Verdict {
 }
 
 impl Sight {
-    fn add(&mut self, row: &Row, wallet: &Account) {
+    fn add(&mut self, row: &ListRow, wallet: &Account) {
         self.index = self.index.or(row.index);
         self.time = self.time.or(row.time);
         match row.what {
@@ -185,11 +189,11 @@ impl Merge {
         &mut self,
         subject: &Subject,
         list: usize,
-        page: Vec<Row>,
+        page: Vec<ListRow>,
         is_whole: bool,
     ) -> Result<Absorbed, Fault> {
         let sends =
-            |row: &Row| matches!(row.what, What::Outer { from, .. } if from == subject.wallet);
+            |row: &ListRow| matches!(row.what, What::Outer { from, .. } if from == subject.wallet);
         self.sends |= page.iter().any(sends);
         match self.lists.get_mut(list) {
             Some(list) => list.absorb(page, is_whole),
@@ -205,7 +209,7 @@ impl Merge {
     }
 
     /// See [`Descent::shows_end`].
-    pub(super) fn shows_end(&mut self, list: usize, page: &[Row]) -> bool {
+    pub(super) fn shows_end(&mut self, list: usize, page: &[ListRow]) -> bool {
         self.lists.get_mut(list).is_none_or(|list| list.shows_end(page))
     }
 
@@ -254,7 +258,7 @@ impl Merge {
         !self.is_unnumbered() && !sent.fits(&self.nonces(|height| height >= low), follows)
     }
 
-    fn sent_rows(&self) -> impl Iterator<Item = &Row> {
+    fn sent_rows(&self) -> impl Iterator<Item = &ListRow> {
         let rows = self.lists.first().map_or(&[][..], Descent::rows);
         rows.iter().filter(|row| row.sent != SentNonce::No)
     }
@@ -337,8 +341,8 @@ impl Merge {
 mod tests {
     use super::*;
 
-    fn page(ids: &[u8]) -> Vec<Row> {
-        let row = |id: &u8| Row {
+    fn page(ids: &[u8]) -> Vec<ListRow> {
+        let row = |id: &u8| ListRow {
             hash: [*id; 32],
             block: 100 - u64::from(*id),
             index: None,

@@ -74,12 +74,12 @@ struct KeyedAccount<'a> {
     #[serde(borrow)]
     pubkey: Cow<'a, str>,
     #[serde(borrow)]
-    account: Account<'a>,
+    account: AccountReply<'a>,
 }
 
 /// `getAccountInfo` and friends, data in base64.
 #[derive(Deserialize)]
-pub(super) struct Account<'a> {
+pub(super) struct AccountReply<'a> {
     #[serde(borrow)]
     data: (Cow<'a, str>, Cow<'a, str>),
     #[serde(borrow)]
@@ -88,7 +88,7 @@ pub(super) struct Account<'a> {
     pub(super) executable: bool,
 }
 
-impl Account<'_> {
+impl AccountReply<'_> {
     pub(super) fn bytes(&self) -> Option<Vec<u8>> {
         STANDARD.decode(self.data.0.as_bytes()).ok()
     }
@@ -114,13 +114,13 @@ pub(super) fn token_accounts(raw: &RawValue) -> Option<(Height, Vec<Balance>)> {
 }
 
 /// `getAccountInfo`: the account, `None` where there is none.
-pub(super) fn account(raw: &RawValue) -> Result<Option<Account<'_>>, serde_json::Error> {
-    Ok(serde_json::from_str::<InContext<Option<Account<'_>>>>(raw.get())?.value)
+pub(super) fn account(raw: &RawValue) -> Result<Option<AccountReply<'_>>, serde_json::Error> {
+    Ok(serde_json::from_str::<InContext<Option<AccountReply<'_>>>>(raw.get())?.value)
 }
 
 /// `getMultipleAccounts`.
-pub(super) fn accounts(raw: &RawValue) -> Result<Vec<Option<Account<'_>>>, serde_json::Error> {
-    Ok(serde_json::from_str::<InContext<Vec<Option<Account<'_>>>>>(raw.get())?.value)
+pub(super) fn accounts(raw: &RawValue) -> Result<Vec<Option<AccountReply<'_>>>, serde_json::Error> {
+    Ok(serde_json::from_str::<InContext<Vec<Option<AccountReply<'_>>>>>(raw.get())?.value)
 }
 
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::TronSource;
-use super::list::{List, PAGE_MAX};
+use super::list::{IndexedList, PAGE_MAX};
 use super::lister::{LATEST, ListKind};
 use super::wire::Page;
 use crate::domain::Address;
@@ -59,7 +59,7 @@ impl TronSource {
         at: u64,
         options: &CallOptions,
     ) -> Result<Page, UpstreamError> {
-        let list = List::new(at);
+        let list = IndexedList::new(at);
         let page = self.page(wallet, ListKind::Transactions, list.cursor(), PAGE_MAX, options);
         Ok(page.await.map_err(|error| self.list_error(error))?.0)
     }

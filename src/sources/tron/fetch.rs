@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::TronSource;
 use super::timeline::Relevance;
-use super::wire::{self, Kind, Seen, Sent, Unreadable};
+use super::wire::{self, SeenTx, SentTx, TxPurpose, Unreadable};
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::{Asset, ExchangeId, Transaction, parse};
 use crate::domain::Height;
@@ -33,7 +33,7 @@ pub(super) enum Fetched {
 
 /// Decides by the index's lists. To trade, a wallet gives and receives: tokens that only came in,
 /// in a transaction that the wallet did not send, are no trade.
-pub(super) fn want_listed(seen: &Seen) -> Relevance {
+pub(super) fn want_listed(seen: &SeenTx) -> Relevance {
     match &seen.sent {
         Some(sent) => want_sent(seen, sent),
         None if seen.gave || seen.inner => Relevance::Fetch,
@@ -42,16 +42,16 @@ pub(super) fn want_listed(seen: &Seen) -> Relevance {
 }
 
 /// Decides by events: the sender is not known yet.
-pub(super) fn want_found(seen: &Seen) -> Relevance {
+pub(super) fn want_found(seen: &SeenTx) -> Relevance {
     if seen.gave || seen.got { Relevance::Fetch } else { Relevance::Pass }
 }
 
-pub(super) fn want_sent(seen: &Seen, sent: &Sent) -> Relevance {
+pub(super) fn want_sent(seen: &SeenTx, sent: &SentTx) -> Relevance {
     let wanted = match sent.kind {
-        Kind::Failed | Kind::Plain => false,
-        Kind::TokenCall => seen.gave && seen.got,
-        Kind::Call => sent.is_wallets || seen.gave || seen.inner,
-        Kind::NativeTrade => sent.is_wallets,
+        TxPurpose::Failed | TxPurpose::Plain => false,
+        TxPurpose::TokenCall => seen.gave && seen.got,
+        TxPurpose::Call => sent.is_wallets || seen.gave || seen.inner,
+        TxPurpose::NativeTrade => sent.is_wallets,
     };
     if wanted { Relevance::Fetch } else { Relevance::Pass }
 }
@@ -62,7 +62,7 @@ impl TronSource {
         &self,
         id: Word,
         wallet: &Account,
-        seen: Seen,
+        seen: SeenTx,
         always: bool,
         options: &CallOptions,
     ) -> Result<Fetched, UpstreamError> {
@@ -92,7 +92,7 @@ impl TronSource {
     pub(super) async fn joined(
         &self,
         id: Word,
-        (tx, wallet, seen): (&str, &Account, &Seen),
+        (tx, wallet, seen): (&str, &Account, &SeenTx),
         (info, by): (&[u8], EndpointId),
         options: &CallOptions,
     ) -> Result<Fetched, UpstreamError> {

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, timeout};
 
 use super::blocks::{BLOCK_MILLIS, Head};
-use super::list::List;
+use super::list::IndexedList;
 use super::lister::{LATEST, ListError, ListKind};
 use super::{TronLimits, TronSource};
 use crate::domain::{Address, Height};
@@ -147,7 +147,7 @@ impl TronSource {
         let mut shown = Vec::new();
         for nudge in 0..answers {
             // Each is another question with the same answer, so that no cache gives it.
-            let list = List::new(LATEST + nudge);
+            let list = IndexedList::new(LATEST + nudge);
             let page = self.page(account, kind, list.cursor(), BUSY, &options);
             shown.push(match timeout(wait, page).await {
                 Ok(Ok((page, _))) => {

@@ -27,7 +27,7 @@ const RULES: PagerRules = PagerRules {
 
 /// What to ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Cursor {
+pub(super) struct ListCursor {
     /// Milliseconds: this moment and all below.
     pub(super) max: u64,
     pub(super) fingerprint: Option<String>,
@@ -39,16 +39,16 @@ pub(super) struct Cursor {
     pub(super) is_first: bool,
 }
 
-impl Cursor {
+impl ListCursor {
     fn at(max: u64) -> Self {
         Self { max, fingerprint: None, nudge: 0, is_first: false }
     }
 }
 
 #[derive(Debug)]
-pub(super) struct List {
+pub(super) struct IndexedList {
     pager: Pager<u64, Word>,
-    cursor: Cursor,
+    cursor: ListCursor,
     /// Answers for the newest entries, and where the shortest of them ended.
     tops: u8,
     top_end: u64,
@@ -62,14 +62,14 @@ pub(super) enum Absorbed {
     Miss,
 }
 
-impl List {
+impl IndexedList {
     /// From a moment downwards.
     pub(super) fn new(top: u64) -> Self {
-        let cursor = Cursor { is_first: true, ..Cursor::at(top) };
+        let cursor = ListCursor { is_first: true, ..ListCursor::at(top) };
         Self { pager: Pager::new(RULES, top), cursor, tops: 0, top_end: 0 }
     }
 
-    pub(super) fn cursor(&self) -> &Cursor {
+    pub(super) fn cursor(&self) -> &ListCursor {
         &self.cursor
     }
 
@@ -109,7 +109,7 @@ impl List {
             by: Some(by),
         };
         match self.pager.absorb(&view) {
-            Step::Lower(lowest) => self.cursor = Cursor::at(lowest),
+            Step::Lower(lowest) => self.cursor = ListCursor::at(lowest),
             Step::Inside { .. } => self.cursor.fingerprint.clone_from(&page.fingerprint),
             Step::Nothing => {
                 // An index's own cursor goes with the very question that it came with.
@@ -145,7 +145,7 @@ impl List {
         let end = self.top_end;
         let at_end = page.rows.iter().filter(|row| row.at == end);
         self.pager.move_to(end, at_end.map(|row| row.id));
-        self.cursor = Cursor::at(end);
+        self.cursor = ListCursor::at(end);
     }
 
     /// Whether the page must show something of the moment that it begins with: one that goes on from
@@ -160,7 +160,7 @@ impl List {
     }
 
     fn is_wrong(&self, page: &Page) -> bool {
-        let Cursor { max, fingerprint, .. } = &self.cursor;
+        let ListCursor { max, fingerprint, .. } = &self.cursor;
         let unordered = !page.rows.is_sorted_by(|one, next| one.at >= next.at);
         let above = page.rows.iter().any(|row| row.at > *max);
         let circles = page.fingerprint.is_some() && page.fingerprint == *fingerprint;
@@ -176,20 +176,20 @@ impl List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::tron::wire::{Row, Seen};
+    use crate::sources::tron::wire::{FoundRow, SeenTx};
 
-    fn row(at: u64, number: u8) -> Row {
-        Row { id: [number; 32], at, height: None, seen: Seen::default() }
+    fn row(at: u64, number: u8) -> FoundRow {
+        FoundRow { id: [number; 32], at, height: None, seen: SeenTx::default() }
     }
 
     fn page(rows: &[(u64, u8)], fingerprint: Option<&str>) -> Page {
-        let rows: Vec<Row> = rows.iter().map(|(at, number)| row(*at, *number)).collect();
+        let rows: Vec<FoundRow> = rows.iter().map(|(at, number)| row(*at, *number)).collect();
         Page { items: rows.len(), rows, fingerprint: fingerprint.map(str::to_owned) }
     }
 
     /// A list whose newest page was given twice.
-    fn begun(rows: &[(u64, u8)], fingerprint: Option<&str>) -> List {
-        let mut list = List::new(100);
+    fn begun(rows: &[(u64, u8)], fingerprint: Option<&str>) -> IndexedList {
+        let mut list = IndexedList::new(100);
         list.absorb(&page(rows, fingerprint), ONE);
         assert_eq!((list.frontier(0), list.is_second_look()), (Some(100), true));
         list.absorb(&page(rows, fingerprint), ONE);
@@ -198,13 +198,13 @@ mod tests {
 
     #[test]
     fn the_newest_entries_are_asked_for_twice() {
-        let mut list = List::new(100);
+        let mut list = IndexedList::new(100);
         list.absorb(&page(&[(80, 2), (70, 3)], Some("a")), ONE);
-        assert_eq!(list.cursor(), &Cursor { nudge: 1, is_first: true, ..Cursor::at(100) });
+        assert_eq!(list.cursor(), &ListCursor { nudge: 1, is_first: true, ..ListCursor::at(100) });
         assert_eq!(list.absorb(&page(&[], None), OTHER), Absorbed::Miss);
         // One that was behind lacked the newest; what the other did not show is asked for again.
         list.absorb(&page(&[(90, 1), (80, 2)], Some("a")), OTHER);
-        assert_eq!((list.cursor(), list.frontier(0)), (&Cursor::at(80), Some(80)));
+        assert_eq!((list.cursor(), list.frontier(0)), (&ListCursor::at(80), Some(80)));
         assert_eq!(list.absorb(&page(&[(70, 3)], None), ONE), Absorbed::Miss);
     }
 
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn pages_overlap_and_two_endpoints_end_the_list() {
-        let mut list = List::new(100);
+        let mut list = IndexedList::new(100);
         assert_eq!(list.frontier(0), Some(100));
         assert!(list.cursor().is_first);
         for _ in 0..2 {
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn an_empty_list_is_asked_for_again() {
-        let mut list = List::new(100);
+        let mut list = IndexedList::new(100);
         list.absorb(&page(&[], None), ONE);
         assert!(list.frontier(0).is_some() && list.is_second_look());
         list.absorb(&page(&[], None), ONE);

@@ -4,9 +4,9 @@ use std::sync::{MutexGuard, PoisonError};
 
 use tokio::time::{Instant, sleep_until};
 
-use super::list::{Absorbed, Cursor, List, PAGE_MAX};
+use super::list::{Absorbed, IndexedList, ListCursor, PAGE_MAX};
 use super::logs::Windows;
-use super::offer::{Offers, Refusal};
+use super::offer::{ListRefusal, Offers};
 use super::wire::{self, Page};
 use super::{TronDiscovery, TronSource};
 use crate::domain::{Address, Height};
@@ -31,9 +31,9 @@ impl ListKind {
 
 /// A list with what is needed to ask for its next page.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(super) struct OpenList {
     pub(super) kind: ListKind,
-    pub(super) list: List,
+    pub(super) list: IndexedList,
     pub(super) is_asked: bool,
     pub(super) last_by: Option<EndpointId>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Listing {
 #[derive(Debug)]
 pub(super) enum Lister {
     Index {
-        listings: Box<[Listing; 2]>,
+        listings: Box<[OpenList; 2]>,
         /// Milliseconds: what lies below is not wanted.
         low_at: u64,
     },
@@ -54,7 +54,8 @@ pub(super) enum Lister {
 
 impl Lister {
     pub(super) fn index(top: u64, low_at: u64) -> Self {
-        let listing = |kind| Listing { kind, list: List::new(top), is_asked: false, last_by: None };
+        let listing =
+            |kind| OpenList { kind, list: IndexedList::new(top), is_asked: false, last_by: None };
         Self::Index { listings: Box::new(ListKind::BOTH.map(listing)), low_at }
     }
 
@@ -77,7 +78,7 @@ impl Lister {
     }
 }
 
-impl Listing {
+impl OpenList {
     pub(super) fn absorb(&mut self, page: &Page, by: EndpointId) -> Absorbed {
         self.is_asked = false;
         self.last_by = Some(by);
@@ -100,7 +101,7 @@ impl TronSource {
         &self,
         wallet: Address,
         kind: ListKind,
-        cursor: &Cursor,
+        cursor: &ListCursor,
         limit: usize,
         options: &CallOptions,
     ) -> Result<(Page, EndpointId), ListError> {
@@ -189,7 +190,7 @@ impl TronSource {
         if ids.is_empty() {
             ids = all.iter().map(|one| one.id).collect();
         }
-        let how = if is_absent(code) { Refusal::Absent } else { Refusal::Other };
+        let how = if is_absent(code) { ListRefusal::Absent } else { ListRefusal::Other };
         let mut offers = self.offers();
         for id in &ids {
             offers.refused(*id, how, Instant::now(), &self.inner.limits);
@@ -199,7 +200,7 @@ impl TronSource {
 
     /// Asks each endpoint whether it has lists; true where one gives one.
     pub(super) async fn probe_lists(&self, wallet: Address, options: &CallOptions) -> bool {
-        let ask = question(wallet, ListKind::Transactions, List::new(LATEST).cursor(), 1);
+        let ask = question(wallet, ListKind::Transactions, IndexedList::new(LATEST).cursor(), 1);
         for id in self.endpoint_ids() {
             let options = CallOptions { on: Some(id), ..options.clone() };
             match self.inner.pool.ask(&ask, list_reading, &options).await {
@@ -262,7 +263,7 @@ impl TronSource {
 /// Milliseconds: later than any block.
 pub(super) const LATEST: u64 = 4_294_967_295_000;
 
-fn question(wallet: Address, kind: ListKind, cursor: &Cursor, limit: usize) -> Ask {
+fn question(wallet: Address, kind: ListKind, cursor: &ListCursor, limit: usize) -> Ask {
     let (name, tail) = match kind {
         ListKind::Transactions => ("v1/accounts/transactions", "transactions"),
         ListKind::Transfers => ("v1/accounts/transactions/trc20", "transactions/trc20"),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::TronSource;
 use super::depth::Deep;
 use super::search::{is_too_wide, search_reading};
-use super::wire::{self, Row, Seen, Window};
+use super::wire::{self, FoundRow, SeenTx, Window};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
 use crate::rpc::endpoint::EndpointId;
@@ -26,7 +26,7 @@ const SHRINK: u64 = 2;
 /// What a search gave.
 #[derive(Debug)]
 pub(super) enum Found {
-    Rows(Vec<Row>),
+    Rows(Vec<FoundRow>),
     /// The node wants a smaller window, of so many blocks where it says so.
     TooMuch(Option<u64>),
 }
@@ -147,7 +147,7 @@ impl Tally {
     }
 
     /// `by`: whose answer it is, where it counts. False where it, or one before it, lacked something.
-    fn absorb(&mut self, rows: &[Row], by: Option<EndpointId>) -> bool {
+    fn absorb(&mut self, rows: &[FoundRow], by: Option<EndpointId>) -> bool {
         let parts = rows.iter().flat_map(|row| {
             let shown = [
                 Some(LogShown::Itself),
@@ -164,13 +164,13 @@ impl Tally {
             return (Found::TooMuch(Some(range).filter(|range| *range > 0)), true);
         }
         let is_confirmed = self.is_confirmed(deep);
-        let mut found: BTreeMap<(Height, Word), Seen> = BTreeMap::new();
+        let mut found: BTreeMap<(Height, Word), SeenTx> = BTreeMap::new();
         for (height, id, shown) in self.votes.into_known() {
             let seen = found.entry((height, id)).or_default();
             seen.gave |= shown == LogShown::Gave;
             seen.got |= shown == LogShown::Got;
         }
-        let row = |((at, id), seen)| Row { id, at, height: Some(at), seen };
+        let row = |((at, id), seen)| FoundRow { id, at, height: Some(at), seen };
         (Found::Rows(found.into_iter().map(row).collect()), is_confirmed)
     }
 }

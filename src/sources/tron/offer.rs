@@ -11,7 +11,7 @@ use crate::rpc::endpoint::EndpointId;
 
 /// How lists were refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum ListRefusal {
     /// The path is not there.
     Absent,
     /// By a key, a plan, or in words that are not known.
@@ -43,7 +43,7 @@ impl Offers {
     pub(super) fn refused(
         &mut self,
         id: EndpointId,
-        how: Refusal,
+        how: ListRefusal,
         now: Instant,
         limits: &TronLimits,
     ) {
@@ -53,7 +53,7 @@ impl Offers {
         offer.refusals = offer.refusals.saturating_add(1);
         offer.paused_until = Some(now + pause);
         let is_apart = |at: Instant| now.duration_since(at) >= limits.lists_refusal_spacing;
-        if how == Refusal::Absent && offer.counted_at.is_none_or(is_apart) {
+        if how == ListRefusal::Absent && offer.counted_at.is_none_or(is_apart) {
             offer.counted += 1;
             offer.first_at.get_or_insert(now);
             offer.counted_at = Some(now);
@@ -110,7 +110,7 @@ mod tests {
     const ONE: EndpointId = EndpointId(0);
     const OTHER: EndpointId = EndpointId(1);
 
-    fn refuse(offers: &mut Offers, id: EndpointId, how: Refusal, times: u32, apart: Duration) {
+    fn refuse(offers: &mut Offers, id: EndpointId, how: ListRefusal, times: u32, apart: Duration) {
         let now = Instant::now();
         for number in 0..times {
             offers.refused(id, how, now + apart * number, &TronLimits::default());
@@ -122,19 +122,19 @@ mod tests {
         let (limits, minute) = (TronLimits::default(), Duration::from_secs(60));
         let all = [ONE, OTHER];
         let mut offers = Offers::default();
-        refuse(&mut offers, ONE, Refusal::Absent, 100, Duration::from_millis(10));
+        refuse(&mut offers, ONE, ListRefusal::Absent, 100, Duration::from_millis(10));
         assert!(!offers.is_absent(&[ONE], &limits), "all at once");
         let mut offers = Offers::default();
-        refuse(&mut offers, ONE, Refusal::Other, 9, minute);
+        refuse(&mut offers, ONE, ListRefusal::Other, 9, minute);
         assert!(!offers.is_absent(&[ONE], &limits), "a key, not a lack");
-        refuse(&mut offers, ONE, Refusal::Absent, 2, minute * 3);
+        refuse(&mut offers, ONE, ListRefusal::Absent, 2, minute * 3);
         assert!(!offers.is_absent(&[ONE], &limits), "too few");
-        refuse(&mut offers, ONE, Refusal::Absent, 4, minute * 3);
+        refuse(&mut offers, ONE, ListRefusal::Absent, 4, minute * 3);
         assert!(offers.is_absent(&[ONE], &limits) && !offers.is_absent(&all, &limits));
-        refuse(&mut offers, OTHER, Refusal::Absent, 4, minute);
+        refuse(&mut offers, OTHER, ListRefusal::Absent, 4, minute);
         assert!(offers.is_absent(&all, &limits) && !offers.has_worked());
         offers.worked(OTHER);
-        refuse(&mut offers, OTHER, Refusal::Absent, 9, minute);
+        refuse(&mut offers, OTHER, ListRefusal::Absent, 9, minute);
         assert!(!offers.is_absent(&all, &limits) && offers.has_worked(), "it has worked once");
         assert!(!offers.is_absent(&[], &limits));
     }
@@ -146,10 +146,10 @@ mod tests {
         let (apart, most) = (limits.lists_refusal_spacing, limits.lists_refusals_min);
         assert!(apart * (most - 1) < limits.lists_absent_after, "enough answers come sooner");
         let mut offers = Offers::default();
-        refuse(&mut offers, ONE, Refusal::Absent, most, apart);
+        refuse(&mut offers, ONE, ListRefusal::Absent, most, apart);
         assert!(!offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits).is_none());
         let late = Instant::now() + apart * most;
-        offers.refused(ONE, Refusal::Absent, late, &limits);
+        offers.refused(ONE, ListRefusal::Absent, late, &limits);
         assert!(offers.is_absent(&[ONE], &limits) && offers.of(ONE, &limits) == Some(false));
     }
 
@@ -159,10 +159,10 @@ mod tests {
         let mut offers = Offers::default();
         let now = Instant::now();
         assert_eq!(offers.open(&[ONE], now), [ONE]);
-        offers.refused(ONE, Refusal::Other, now, &limits);
+        offers.refused(ONE, ListRefusal::Other, now, &limits);
         assert!(offers.open(&[ONE], now).is_empty());
         assert_eq!(offers.open(&[ONE], now + limits.lists_pause_min), [ONE]);
-        refuse(&mut offers, ONE, Refusal::Other, 20, Duration::ZERO);
+        refuse(&mut offers, ONE, ListRefusal::Other, 20, Duration::ZERO);
         assert!(offers.open(&[ONE], now + limits.lists_pause_max / 2).is_empty());
         assert_eq!(offers.open(&[ONE], now + limits.lists_pause_max), [ONE]);
         offers.worked(ONE);

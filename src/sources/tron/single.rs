@@ -2,7 +2,7 @@
 
 use super::TronSource;
 use super::fetch::Fetched;
-use super::wire::Seen;
+use super::wire::SeenTx;
 use crate::decode::evm::{Account, Word};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
@@ -18,7 +18,7 @@ impl TronSource {
         lane: &Lane,
     ) -> Result<Option<FoundTx>, UpstreamError> {
         let options = CallOptions::new(lane.clone());
-        match self.fetch(id, wallet, Seen::default(), true, &options).await? {
+        match self.fetch(id, wallet, SeenTx::default(), true, &options).await? {
             Fetched::Transaction(tx) | Fetched::Failed(tx) => {
                 let time = tx.time;
                 Ok(Some(FoundTx { raw: RawTx::Tron(tx, time), fee: None }))

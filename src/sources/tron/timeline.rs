@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::wire::{Row, Seen};
+use super::wire::{FoundRow, SeenTx};
 use crate::decode::evm::Word;
 use crate::decode::tron::Transaction;
 use crate::domain::Height;
@@ -19,7 +19,7 @@ pub(super) type Key = (Reverse<u64>, Word);
 #[derive(Debug, Default)]
 struct Listed {
     height: Option<Height>,
-    seen: Seen,
+    seen: SeenTx,
     /// Looked at only to learn how far down it stands.
     is_probe: bool,
     /// No endpoint gives it.
@@ -31,7 +31,7 @@ struct Listed {
 pub(super) struct Taken {
     pub(super) key: Key,
     pub(super) height: Option<Height>,
-    pub(super) seen: Seen,
+    pub(super) seen: SeenTx,
     pub(super) tries: u32,
     pub(super) is_probe: bool,
 }
@@ -114,9 +114,9 @@ impl Timeline {
     }
 
     /// Adds a list's rows; what is delivered already is left out.
-    pub(super) fn add(&mut self, rows: Vec<Row>) {
+    pub(super) fn add(&mut self, rows: Vec<FoundRow>) {
         self.has_new = true;
-        for Row { id, at, height, seen } in rows {
+        for FoundRow { id, at, height, seen } in rows {
             if self.delivered_at.is_some_and(|delivered| at >= delivered) {
                 continue;
             }
@@ -133,7 +133,7 @@ impl Timeline {
         &mut self,
         frontier: Option<u64>,
         passed_max: usize,
-        want: impl Fn(&Seen) -> Relevance,
+        want: impl Fn(&SeenTx) -> Relevance,
     ) {
         let known_to = frontier.unwrap_or(0);
         if !self.has_new && self.decided_to == known_to {

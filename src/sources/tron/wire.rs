@@ -126,7 +126,7 @@ pub(super) fn account_made(body: &[u8]) -> Option<u64> {
 /// A page of one of the index's lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<FoundRow>,
     /// Items on it, those that say nothing included.
     pub(super) items: usize,
     pub(super) fingerprint: Option<String>,
@@ -134,38 +134,38 @@ pub(super) struct Page {
 
 /// One line of a list, or one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct FoundRow {
     pub(super) id: Word,
     /// Where it stands: milliseconds of its block in the index's lists, a height elsewhere.
     pub(super) at: u64,
     pub(super) height: Option<Height>,
-    pub(super) seen: Seen,
+    pub(super) seen: SeenTx,
 }
 
 /// A transaction's fields in lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct SeenTx {
     /// Tokens left the wallet.
     pub(super) gave: bool,
     /// Tokens came to the wallet.
     pub(super) got: bool,
     /// An inner call names the wallet.
     pub(super) inner: bool,
-    pub(super) sent: Option<Sent>,
+    pub(super) sent: Option<SentTx>,
 }
 
 /// A transaction itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sent {
+pub(super) struct SentTx {
     pub(super) json: String,
-    pub(super) kind: Kind,
+    pub(super) kind: TxPurpose,
     /// The wallet sent it, or is the contract that it calls.
     pub(super) is_wallets: bool,
 }
 
 /// What a transaction may be, by what it asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TxPurpose {
     Failed,
     /// A payment, a vote, a freeze: no contract runs.
     Plain,
@@ -176,7 +176,7 @@ pub(super) enum Kind {
     NativeTrade,
 }
 
-impl Seen {
+impl SeenTx {
     pub(super) fn join(&mut self, other: Self) {
         self.gave |= other.gave;
         self.got |= other.got;
@@ -230,17 +230,17 @@ pub(super) fn transactions(body: &[u8], wallet: &Account) -> Option<Page> {
     let page: Envelope<&RawValue> = serde_json::from_slice(body).ok()?;
     let items = page.data.len();
     let rows = page.data.into_iter().map(|item| transaction_row(item, wallet));
-    let rows = rows.collect::<Option<Vec<Row>>>()?;
+    let rows = rows.collect::<Option<Vec<FoundRow>>>()?;
     Some(Page { rows, items, fingerprint: fingerprint(page.meta) })
 }
 
-fn transaction_row(raw: &RawValue, wallet: &Account) -> Option<Row> {
+fn transaction_row(raw: &RawValue, wallet: &Account) -> Option<FoundRow> {
     let item: Item<'_> = serde_json::from_str(raw.get()).ok()?;
     let sent = sent(&item.ret, item.raw_data.as_ref(), raw, wallet);
     // An item of another shape stands for an inner call.
     let inner = sent.as_ref().is_none_or(|sent| !sent.is_wallets);
-    let seen = Seen { inner, sent, ..Seen::default() };
-    Some(Row { id: word(&item.id)?, at: item.block_timestamp, height: item.height, seen })
+    let seen = SeenTx { inner, sent, ..SeenTx::default() };
+    Some(FoundRow { id: word(&item.id)?, at: item.block_timestamp, height: item.height, seen })
 }
 
 fn sent(
@@ -248,27 +248,27 @@ fn sent(
     data: Option<&RawData<'_, Value<'_>>>,
     raw: &RawValue,
     wallet: &Account,
-) -> Option<Sent> {
+) -> Option<SentTx> {
     let contract = data?.contract.first()?;
     let value = &contract.parameter.value;
     let failed =
         |ret: &Ret<'_>| ret.contract_ret.as_ref().is_some_and(|result| &**result != "SUCCESS");
     let selector = value.data.as_deref().and_then(|data| data.get(..8)).unwrap_or_default();
     let kind = match &*contract.kind {
-        _ if ret.iter().any(failed) => Kind::Failed,
-        "TriggerSmartContract" if TOKEN_CALLS.contains(&selector) => Kind::TokenCall,
-        "TriggerSmartContract" | "CreateSmartContract" => Kind::Call,
-        "ExchangeTransactionContract" | "MarketSellAssetContract" => Kind::NativeTrade,
-        _ => Kind::Plain,
+        _ if ret.iter().any(failed) => TxPurpose::Failed,
+        "TriggerSmartContract" if TOKEN_CALLS.contains(&selector) => TxPurpose::TokenCall,
+        "TriggerSmartContract" | "CreateSmartContract" => TxPurpose::Call,
+        "ExchangeTransactionContract" | "MarketSellAssetContract" => TxPurpose::NativeTrade,
+        _ => TxPurpose::Plain,
     };
     let called = value.contract_address.as_deref().and_then(account);
     let is_wallets =
         account(&value.owner_address).as_ref() == Some(wallet) || called.as_ref() == Some(wallet);
-    Some(Sent { json: raw.get().to_owned(), kind, is_wallets })
+    Some(SentTx { json: raw.get().to_owned(), kind, is_wallets })
 }
 
 /// `/wallet/gettransactionbyid`; `None` inside where the node does not know it.
-pub(super) fn transaction(body: &[u8], wallet: &Account) -> Result<Option<Sent>, Unreadable> {
+pub(super) fn transaction(body: &[u8], wallet: &Account) -> Result<Option<SentTx>, Unreadable> {
     let raw: &RawValue = serde_json::from_slice(body).map_err(|_| Unreadable)?;
     let RawTransaction { id, ret, raw_data } =
         serde_json::from_str(raw.get()).map_err(|_| Unreadable)?;
@@ -302,10 +302,15 @@ pub(super) fn transfers(body: &[u8], wallet: &Account) -> Option<Page> {
         let moved = item.kind.as_deref().is_none_or(|kind| kind == "Transfer")
             && item.value.bytes().any(|digit| digit != b'0');
         let (gave, got) = (moved && is(&item.from), moved && is(&item.to));
-        let seen = Seen { gave, got, ..Seen::default() };
-        Some(Row { id: word(&item.transaction_id)?, at: item.block_timestamp, height: None, seen })
+        let seen = SeenTx { gave, got, ..SeenTx::default() };
+        Some(FoundRow {
+            id: word(&item.transaction_id)?,
+            at: item.block_timestamp,
+            height: None,
+            seen,
+        })
     });
-    let rows = rows.collect::<Option<Vec<Row>>>()?;
+    let rows = rows.collect::<Option<Vec<FoundRow>>>()?;
     Some(Page { rows, items, fingerprint: fingerprint(page.meta) })
 }
 
@@ -501,7 +506,7 @@ pub(super) struct Window {
 }
 
 /// The events of a window; what lies outside was not asked for.
-pub(super) fn logs(raw: &RawValue, wallet: &Account, window: Window) -> Option<Vec<Row>> {
+pub(super) fn logs(raw: &RawValue, wallet: &Account, window: Window) -> Option<Vec<FoundRow>> {
     let events: Vec<Event<'_>> = serde_json::from_str(raw.get()).ok()?;
     let rows = events.iter().map(|event| {
         let height = u64::from_str_radix(event.height.strip_prefix("0x")?, 16).ok()?;
@@ -513,10 +518,10 @@ pub(super) fn logs(raw: &RawValue, wallet: &Account, window: Window) -> Option<V
         let is_amount = event.topics.len() == 3;
         let moved = is_amount && event.data.bytes().skip(2).any(|digit| digit != b'0');
         let (gave, got) = (moved && names(1), moved && names(2));
-        let seen = Seen { gave, got, ..Seen::default() };
-        Some(Row { id: word(&event.id)?, at: height, height: Some(height), seen })
+        let seen = SeenTx { gave, got, ..SeenTx::default() };
+        Some(FoundRow { id: word(&event.id)?, at: height, height: Some(height), seen })
     });
-    let rows = rows.collect::<Option<Vec<Row>>>()?;
+    let rows = rows.collect::<Option<Vec<FoundRow>>>()?;
     rows.iter().all(|row| (window.low..=window.high).contains(&row.at)).then_some(rows)
 }
 

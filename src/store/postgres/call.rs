@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 use super::LIMITS;
-use super::connect::{Pool, PoolError, Race};
+use super::connect::{ConnectionPool, PoolError, Race};
 use super::session::Session;
 use crate::store::StoreError;
 
@@ -49,7 +49,7 @@ impl From<PoolError> for CallError {
 pub(super) struct Connection(Option<Object<Race>>);
 
 impl Connection {
-    pub(super) async fn take(pool: &Pool) -> Result<Self, CallError> {
+    pub(super) async fn take(pool: &ConnectionPool) -> Result<Self, CallError> {
         Ok(Self(Some(pool.get().await?)))
     }
 

@@ -39,13 +39,13 @@ impl fmt::Debug for SharedOptions {
     }
 }
 
-pub(super) type Pool = managed::Pool<Race>;
+pub(super) type ConnectionPool = managed::Pool<Race>;
 pub(super) type PoolError = managed::PoolError<Error>;
 
-pub(super) fn pool(options: &SharedOptions) -> Result<Pool, StoreError> {
+pub(super) fn pool(options: &SharedOptions) -> Result<ConnectionPool, StoreError> {
     let DatabaseAddress { hosts, roots } = DatabaseAddress::parse(&options.url)?;
     let tls = tls(roots.as_deref())?;
-    Pool::builder(Race { hosts, tls })
+    ConnectionPool::builder(Race { hosts, tls })
         .max_size(options.connections.max(2))
         .wait_timeout(Some(LIMITS.call_wait))
         .create_timeout(Some(LIMITS.connect_wait))

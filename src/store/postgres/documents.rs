@@ -1,7 +1,7 @@
 //! Texts that the processes share, such as the keys.
 
 use super::call::{CallError, repeated};
-use super::store::{Inner, PgStore};
+use super::store::{PgInner, PgStore};
 use crate::store::StoreError;
 
 impl PgStore {
@@ -19,7 +19,7 @@ impl PgStore {
     }
 }
 
-impl Inner {
+impl PgInner {
     async fn document(&self, name: &str) -> Result<String, CallError> {
         let connection = self.connection().await?;
         let sql = "SELECT content FROM blotter.document WHERE name = $1";

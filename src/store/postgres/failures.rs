@@ -10,18 +10,18 @@ use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 use super::call::CallError;
-use super::connect::{Pool, PoolError};
+use super::connect::{ConnectionPool, PoolError};
 use crate::store::{StoreError, StoreFailure};
 
 /// Failed calls so far.
 #[derive(Debug)]
 pub(super) struct Failures {
-    pool: Pool,
+    pool: ConnectionPool,
     counts: [AtomicU64; StoreFailure::ALL.len()],
 }
 
 impl Failures {
-    pub(super) fn new(pool: Pool) -> Self {
+    pub(super) fn new(pool: ConnectionPool) -> Self {
         Self { pool, counts: Default::default() }
     }
 

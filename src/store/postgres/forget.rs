@@ -1,7 +1,7 @@
 //! Forgets a wallet while others serve.
 
 use super::call::{CallError, repeated};
-use super::store::{Inner, PgStore, number, signed, unsigned};
+use super::store::{PgInner, PgStore, number, signed, unsigned};
 use crate::domain::Wallet;
 use crate::store::StoreError;
 use crate::store::codec::decode_ranges;
@@ -22,7 +22,7 @@ impl PgStore {
     }
 }
 
-impl Inner {
+impl PgInner {
     async fn forget(&self, wallet: &Wallet, seed: [u64; 4]) -> Result<Option<u64>, CallError> {
         let Some(id) = self.id_of(wallet).await? else { return Ok(None) };
         let connection = self.connection().await?;

@@ -10,24 +10,21 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::call::{CallError, repeated};
-use super::store::{Inner, PgStore, number};
-use super::{LIMITS, schema};
-use crate::store::{Share, StoreError, StoreFailure, WalletId};
+use crate::store::Share;
 
 /// This process among those that share the store.
 #[derive(Debug)]
 pub(super) struct Lease {
     /// 0 before the first heartbeat and after the lease was lost.
-    node: AtomicI64,
+    pub(super) node: AtomicI64,
     /// The number of a lease that was given up: its row is deleted with the next heartbeat.
-    given_up: AtomicI64,
+    pub(super) given_up: AtomicI64,
     /// Until when it surely holds its wallets, by this process's clock.
     until: Mutex<Option<Instant>>,
     /// This process among those that are alive.
-    share: watch::Sender<Share>,
+    pub(super) share: watch::Sender<Share>,
     /// Counts losses of the lease.
-    losses: watch::Sender<u64>,
+    pub(super) losses: watch::Sender<u64>,
 }
 
 impl Default for Lease {
@@ -48,182 +45,20 @@ impl Lease {
         Some(self.node.load(Ordering::Acquire)).filter(|node| *node != 0)
     }
 
-    fn until(&self) -> Option<Instant> {
+    pub(super) fn until(&self) -> Option<Instant> {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn renewed(&self, node: i64, until: Instant) {
+    pub(super) fn renewed(&self, node: i64, until: Instant) {
         self.node.store(node, Ordering::Release);
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
-    fn lose(&self) {
+    pub(super) fn lose(&self) {
         let node = self.node.swap(0, Ordering::AcqRel);
         if node != 0 {
             self.given_up.store(node, Ordering::Release);
             self.losses.send_modify(|losses| *losses += 1);
         }
-    }
-}
-
-impl PgStore {
-    /// Says that this process lives, until it is dropped. A process that cannot say so loses its
-    /// wallets before others may take them.
-    pub(in crate::store) async fn keep_lease(&self) {
-        let lease = &self.inner.lease;
-        let mut missed = false;
-        loop {
-            let sent = Instant::now();
-            let mut pause = LIMITS.heartbeat;
-            match super::call::in_time(self.inner.beat()).await {
-                Ok(node) => {
-                    lease.renewed(node, sent + LIMITS.lease);
-                    missed = false;
-                }
-                Err(error) => {
-                    self.inner.failures.failed(&error);
-                    pause = LIMITS.heartbeat_pause;
-                    if !std::mem::replace(&mut missed, true) {
-                        let error = error.into_store();
-                        tracing::warn!(%error, "the lease on the shared store could not be renewed");
-                    }
-                }
-            }
-            let is_over = lease.until().is_some_and(|until| {
-                Instant::now() + LIMITS.heartbeat + LIMITS.call_wait / 2 >= until
-            });
-            if is_over {
-                lease.lose();
-            }
-            tokio::time::sleep(pause).await;
-        }
-    }
-
-    /// How often the lease was lost; a wallet is held only while this stays the same.
-    pub(in crate::store) fn losses(&self) -> watch::Receiver<u64> {
-        self.inner.lease.losses.subscribe()
-    }
-
-    pub(in crate::store) fn share(&self) -> watch::Receiver<Share> {
-        self.inner.lease.share.subscribe()
-    }
-
-    pub(in crate::store) fn failed_calls(&self) -> Vec<(StoreFailure, u64)> {
-        self.inner.failures.counts()
-    }
-
-    /// Takes a wallet that no living process holds; true where this one holds it now.
-    pub(in crate::store) async fn hold(&self, id: WalletId) -> Result<bool, StoreError> {
-        repeated!(self.inner.failures, self.inner.hold(id))
-    }
-
-    pub(in crate::store) async fn release(&self, id: WalletId) -> Result<(), StoreError> {
-        repeated!(self.inner.failures, async {
-            let connection = self.inner.connection().await?;
-            let sql = "UPDATE blotter.wallet_state SET holder = NULL
-                       WHERE wallet = $1 AND holder = $2";
-            connection.execute(sql, &[&number(id), &self.inner.lease.node()]).await?;
-            connection.give_back();
-            Ok(())
-        })
-    }
-
-    /// Work that one process at a time does, by name; true where it is this one.
-    pub(in crate::store) async fn take_duty(&self, name: &str) -> Result<bool, StoreError> {
-        repeated!(self.inner.failures, self.inner.take_duty(name))
-    }
-
-    /// At the end of the process: others take its wallets over at once.
-    pub(super) async fn release_all(&self) {
-        let Some(node) = self.inner.lease.node() else { return };
-        self.inner.lease.lose();
-        let released = super::call::in_time(self.inner.leave(node)).await;
-        if let Err(error) = released {
-            tracing::warn!(error = %error.into_store(), "the lease could not be given back; it ends by itself");
-        }
-    }
-}
-
-impl Inner {
-    /// Renews the lease, under a new number where the old one has ended.
-    async fn beat(&self) -> Result<i64, CallError> {
-        let connection = self.connection().await?;
-        let milliseconds = LIMITS.lease.as_millis().to_string();
-        let sql = "UPDATE blotter.node SET until = now() + ($2 || ' ms')::interval
-                   WHERE id = $1 AND until > now() RETURNING id";
-        let mut row = match self.lease.node() {
-            Some(node) => connection.query_opt(sql, &[&node, &milliseconds]).await?,
-            None => None,
-        };
-        if row.is_none() {
-            self.lease.lose();
-            // What it gave up is free at once: nothing of this process is written under that number.
-            let given_up = self.lease.given_up.load(Ordering::Acquire);
-            let sql = "DELETE FROM blotter.node
-                       WHERE id = $1 OR until < now() - interval '1 hour' AND NOT EXISTS (
-                           SELECT 1 FROM blotter.wallet_state WHERE holder = node.id)";
-            connection.execute(sql, &[&given_up]).await?;
-            let sql = "INSERT INTO blotter.node (until)
-                       VALUES (now() + ($1 || ' ms')::interval) RETURNING id";
-            row = connection.query_opt(sql, &[&milliseconds]).await?;
-        }
-        let row = row.ok_or_else(|| StoreError::Engine("no heartbeat row".to_owned()))?;
-        let node = row.try_get(0)?;
-        let sql = "SELECT count(*), count(*) FILTER (WHERE id < $1),
-                       (SELECT compatible FROM blotter.schema_version)
-                   FROM blotter.node WHERE until > now()";
-        let live = connection.query_opt(sql, &[&node]).await?;
-        let live = live.ok_or_else(|| StoreError::Engine("no heartbeat row".to_owned()))?;
-        if let Some(outdated) = live.try_get::<_, Option<i32>>(2)?.and_then(schema::refusal) {
-            connection.execute("DELETE FROM blotter.node WHERE id = $1", &[&node]).await?;
-            self.lease.lose();
-            self.outdate(&outdated);
-            return Err(outdated.into());
-        }
-        connection.give_back();
-        let number = |count: i64| u32::try_from(count).unwrap_or(u32::MAX);
-        let share = Share::new(number(live.try_get(1)?), number(live.try_get(0)?));
-        self.lease.share.send_if_modified(|known| std::mem::replace(known, share) != share);
-        Ok(node)
-    }
-
-    async fn hold(&self, id: WalletId) -> Result<bool, CallError> {
-        let Some(node) = self.lease.node() else { return Ok(false) };
-        let connection = self.connection().await?;
-        // A process that ended in order has given its wallets back: one that is found dead may wake.
-        let sql = "UPDATE blotter.wallet_state SET holder = $2, version = version + 1,
-                       epoch = epoch + CASE WHEN holder <> $2 THEN 1 ELSE 0 END
-                   WHERE wallet = $1 AND (holder IS NULL OR holder = $2 OR NOT EXISTS (
-                       SELECT 1 FROM blotter.node WHERE node.id = holder AND until > now()))";
-        let taken = connection.execute(sql, &[&number(id), &node]).await?;
-        connection.give_back();
-        if taken > 0 {
-            self.states.take(&id);
-        }
-        Ok(taken > 0)
-    }
-
-    async fn take_duty(&self, name: &str) -> Result<bool, CallError> {
-        let Some(node) = self.lease.node() else { return Ok(false) };
-        let connection = self.connection().await?;
-        let sql = "INSERT INTO blotter.duty (name, holder) VALUES ($1, $2)
-                   ON CONFLICT (name) DO UPDATE SET holder = EXCLUDED.holder
-                   WHERE duty.holder = $2 OR NOT EXISTS (
-                       SELECT 1 FROM blotter.node WHERE node.id = duty.holder AND until > now())";
-        let taken = connection.execute(sql, &[&name, &node]).await?;
-        if taken > 0 {
-            self.trim_prices(&connection).await?;
-        }
-        connection.give_back();
-        Ok(taken > 0)
-    }
-
-    async fn leave(&self, node: i64) -> Result<(), CallError> {
-        let connection = super::call::Connection::take(self.pool()).await?;
-        let sql = "UPDATE blotter.wallet_state SET holder = NULL WHERE holder = $1";
-        connection.execute(sql, &[&node]).await?;
-        connection.execute("DELETE FROM blotter.node WHERE id = $1", &[&node]).await?;
-        connection.give_back();
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Reads that go over all wallets, for copies of the store.
 
 use super::call::{CallError, repeated};
-use super::store::{Inner, number, unsigned, wallet_id};
+use super::store::{PgInner, number, unsigned, wallet_id};
 use super::view::PgView;
 use crate::domain::{KeyId, Wallet};
 use crate::store::codec;
@@ -25,7 +25,7 @@ impl PgView {
     }
 }
 
-impl Inner {
+impl PgInner {
     async fn wallets(
         &self,
         behind: Option<WalletId>,

@@ -3,27 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tokio::time::Instant;
-
-use super::LIMITS;
 use super::call::{CallError, Connection};
-use super::kept::CachedState;
-use super::slice::{Numbers, SliceNames, StoredSlice};
-use super::store::{Inner, signed, small, unsigned};
-use crate::domain::{Address, ChainId, Family, Token, UnixMillis};
+use super::slice::{NumberSet, SliceNames, StoredSlice};
+use super::store::{PgInner, signed, small, unsigned};
+use crate::domain::{Address, ChainId, Family, UnixMillis};
 use crate::store::codec::corrupt;
 use crate::store::schema::names::{TOKENS, VENUES};
 use crate::store::{StoreError, TokenRecord};
-
-/// Names do not change but that a token learns its symbol or decimals: one that lacks them is asked
-/// for again.
-#[derive(Debug)]
-pub(super) struct NameCache {
-    tokens: CachedState<u32, (Arc<Token>, Option<Instant>)>,
-    records: CachedState<(ChainId, Address), (u32, TokenRecord)>,
-    venues: CachedState<u32, Arc<str>>,
-    venue_ids: CachedState<Arc<str>, u32>,
-}
 
 const TOKEN_COLUMNS: &str = "id, chain, mint, family, symbol, decimals, asked_at";
 
@@ -64,52 +50,20 @@ fn read_token(row: &tokio_postgres::Row) -> Result<(u32, TokenRecord), CallError
     Ok((id, record))
 }
 
-impl NameCache {
-    pub(super) fn new() -> Self {
-        let max = LIMITS.names_known;
-        Self {
-            tokens: CachedState::new(max),
-            records: CachedState::new(max),
-            venues: CachedState::new(max),
-            venue_ids: CachedState::new(max),
+/// The numbers whose names are not there yet.
+impl PgInner {
+    /// The names of a slice, from memory where all of them are there.
+    pub(super) async fn names_of(&self, slice: &StoredSlice) -> Result<SliceNames, CallError> {
+        let mut names = self.names.known(slice);
+        if names.is_whole() {
+            return Ok(names);
         }
+        let connection = self.connection().await?;
+        self.read_names(&connection, slice, &mut names).await?;
+        connection.give_back();
+        Ok(names)
     }
 
-    fn keep(&self, id: u32, record: &TokenRecord) -> Arc<Token> {
-        let TokenRecord { chain, mint, symbol, decimals, .. } = record.clone();
-        let is_whole = symbol.is_some() && decimals.is_some();
-        let token = Arc::new(Token::new(mint, symbol, decimals));
-        let until = (!is_whole).then(|| Instant::now() + LIMITS.names_refresh);
-        self.tokens.put(id, (Arc::clone(&token), until));
-        self.records.put((chain, mint), (id, record.clone()));
-        token
-    }
-
-    fn token(&self, id: u32) -> Option<Arc<Token>> {
-        let (token, until) = self.tokens.get(&id)?;
-        until.is_none_or(|until| Instant::now() < until).then_some(token)
-    }
-
-    /// What memory has of the names of a slice.
-    pub(super) fn known(&self, StoredSlice { tokens, venues, .. }: &StoredSlice) -> SliceNames {
-        SliceNames {
-            tokens: tokens.all.iter().map(|id| self.token(*id)).collect(),
-            venues: venues.all.iter().map(|id| self.venues.get(id)).collect(),
-        }
-    }
-
-    /// The number of a token and of a venue that were learned before.
-    pub(super) fn numbers(
-        &self,
-        chain: ChainId,
-        mint: Address,
-        venue: &Arc<str>,
-    ) -> Option<(u32, u32)> {
-        Some((self.records.get(&(chain, mint))?.0, self.venue_ids.get(venue)?))
-    }
-}
-
-impl Inner {
     /// Reads the names of a slice that memory lacks.
     pub(super) async fn read_names(
         &self,
@@ -278,8 +232,7 @@ impl Inner {
     }
 }
 
-/// The numbers whose names are not there yet.
-fn lacking<T>(numbers: &Numbers, names: &[Option<T>]) -> Vec<i64> {
+fn lacking<T>(numbers: &NumberSet, names: &[Option<T>]) -> Vec<i64> {
     let all = numbers.all.iter().zip(names);
     all.filter(|(_, name)| name.is_none()).map(|(id, _)| i64::from(*id)).collect()
 }

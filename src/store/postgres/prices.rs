@@ -2,12 +2,12 @@
 
 use super::call::{CallError, Connection};
 use super::names::chain;
-use super::store::Inner;
+use super::store::PgInner;
 use crate::domain::{ChainId, LearnedPrice, Minute, UnixSeconds};
 use crate::store::schema::names::{CANDLES, LEARNED};
 use crate::store::{KeptCandle, PriceRecord, codec};
 
-impl Inner {
+impl PgInner {
     /// Keeps prices; those that are there stay.
     pub(super) async fn put_prices(
         &self,

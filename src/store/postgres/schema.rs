@@ -1,7 +1,7 @@
 //! The tables, made by numbered migrations under a lock.
 
 use super::call::{CallError, Connection};
-use super::connect::Pool;
+use super::connect::ConnectionPool;
 use crate::store::StoreError;
 
 /// What this program's tables are.
@@ -31,11 +31,11 @@ INSERT INTO blotter.schema_version VALUES (true, 0, 0) ON CONFLICT DO NOTHING;
 ///
 /// # Errors
 /// `NewerFormat` for one that a newer program has made and not marked as compatible.
-pub(super) async fn migrate(pool: &Pool) -> Result<(), CallError> {
+pub(super) async fn migrate(pool: &ConnectionPool) -> Result<(), CallError> {
     migrate_by(pool, MIGRATIONS).await
 }
 
-async fn migrate_by(pool: &Pool, migrations: &[Migration]) -> Result<(), CallError> {
+async fn migrate_by(pool: &ConnectionPool, migrations: &[Migration]) -> Result<(), CallError> {
     let connection = Connection::take(pool).await?;
     let exists = "SELECT to_regclass('blotter.schema_version') IS NOT NULL";
     let exists = connection.query_opt(exists, &[]).await?.is_some_and(|row| row.get(0));

@@ -6,7 +6,6 @@ use foldhash::HashMap;
 use tokio_postgres::Row;
 
 use super::call::CallError;
-use super::store::Inner;
 use crate::domain::{BareRow, Family, Height, Rows, Token};
 use crate::store::StoreError;
 use crate::store::codec::corrupt;
@@ -18,13 +17,13 @@ use crate::store::trade_codec::decode_trade;
 #[derive(Debug, Default)]
 pub(super) struct StoredSlice {
     rows: Vec<BareRow>,
-    pub(super) tokens: Numbers,
-    pub(super) venues: Numbers,
+    pub(super) tokens: NumberSet,
+    pub(super) venues: NumberSet,
 }
 
 /// Distinct numbers in the order in which they were first seen.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct NumberSet {
     pub(super) all: Vec<u32>,
     places: HashMap<u32, usize>,
     /// The last one that was looked up: neighbours often name the same.
@@ -38,7 +37,7 @@ pub(super) struct SliceNames {
     pub(super) venues: Vec<Option<Arc<str>>>,
 }
 
-impl Numbers {
+impl NumberSet {
     fn place(&mut self, number: u32) -> usize {
         if let Some((_, place)) = self.last.filter(|(last, _)| *last == number) {
             return place;
@@ -114,27 +113,13 @@ impl StoredSlice {
     }
 }
 
-impl Inner {
-    /// The names of a slice, from memory where all of them are there.
-    pub(super) async fn names_of(&self, slice: &StoredSlice) -> Result<SliceNames, CallError> {
-        let mut names = self.names.known(slice);
-        if names.is_whole() {
-            return Ok(names);
-        }
-        let connection = self.connection().await?;
-        self.read_names(&connection, slice, &mut names).await?;
-        connection.give_back();
-        Ok(names)
-    }
-}
-
 impl SliceNames {
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.tokens.iter().all(Option::is_some) && self.venues.iter().all(Option::is_some)
     }
 }
 
-impl Numbers {
+impl NumberSet {
     /// The place of a number that was seen.
     pub(super) fn find(&self, number: u32) -> Option<usize> {
         self.places.get(&number).copied()

@@ -6,12 +6,11 @@ use std::sync::{Arc, OnceLock};
 use tokio_postgres::Row;
 
 use super::call::{CallError, Connection, repeated};
-use super::connect::Pool;
+use super::connect::ConnectionPool;
 use super::failures::Failures;
 use super::kept::CachedState;
 use super::lease::Lease;
-use super::names::NameCache;
-use super::view::PgView;
+use super::name_cache::NameCache;
 use super::{LIMITS, SharedOptions, connect, schema};
 use crate::domain::Wallet;
 use crate::store::codec::{self, WalletState, corrupt};
@@ -21,12 +20,12 @@ use crate::store::{StoreError, StoreStats, WalletId, WalletRecord};
 
 #[derive(Debug, Clone)]
 pub(in crate::store) struct PgStore {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<PgInner>,
 }
 
 #[derive(Debug)]
-pub(super) struct Inner {
-    pool: Pool,
+pub(super) struct PgInner {
+    pool: ConnectionPool,
     pub(super) names: NameCache,
     pub(super) lease: Lease,
     /// Numbers of wallets by address.
@@ -87,7 +86,7 @@ impl PgStore {
         let pool = connect::pool(options)?;
         let failures = Failures::new(pool.clone());
         repeated!(failures, schema::migrate(&pool))?;
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(PgInner {
             pool,
             names: NameCache::new(),
             lease: Lease::default(),
@@ -99,10 +98,6 @@ impl PgStore {
             outdated: OnceLock::new(),
         });
         Ok(Self { inner })
-    }
-
-    pub(in crate::store) fn view(&self) -> PgView {
-        PgView::new(Arc::clone(&self.inner))
     }
 
     pub(in crate::store) async fn intern(
@@ -139,7 +134,7 @@ impl PgStore {
     }
 }
 
-impl Inner {
+impl PgInner {
     pub(super) async fn connection(&self) -> Result<Connection, CallError> {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed.into());
@@ -159,7 +154,7 @@ impl Inner {
         }
     }
 
-    pub(super) fn pool(&self) -> &Pool {
+    pub(super) fn pool(&self) -> &ConnectionPool {
         &self.pool
     }
 

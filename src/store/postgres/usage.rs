@@ -3,7 +3,7 @@
 use futures_util::future::try_join3;
 
 use super::call::{CallError, Connection, repeated};
-use super::store::{Inner, PgStore, number, signed, unsigned};
+use super::store::{PgInner, PgStore, number, signed, unsigned};
 use crate::domain::{Family, KeyId, Wallet};
 use crate::store::codec::{decode_ranges, encode_ranges};
 use crate::store::credit::mark;
@@ -69,7 +69,7 @@ async fn put_ranges(
     Ok(())
 }
 
-impl Inner {
+impl PgInner {
     async fn recount<T: Send>(
         &self,
         key: KeyId,

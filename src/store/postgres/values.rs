@@ -2,7 +2,7 @@
 
 use super::call::{CallError, Connection, repeated};
 use super::names::chain;
-use super::store::{Inner, PgStore, Stored, number, stored, unsigned, wallet_id};
+use super::store::{PgInner, PgStore, Stored, number, stored, unsigned, wallet_id};
 use super::write::Columns;
 use crate::domain::{ChainId, Units, ValueSource};
 use crate::store::codec::corrupt;
@@ -34,7 +34,7 @@ impl PgStore {
     }
 }
 
-impl Inner {
+impl PgInner {
     pub(super) async fn wanted_places(
         &self,
         of: ChainId,

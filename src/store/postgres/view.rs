@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::LIMITS;
 use super::call::{CallError, repeated};
 use super::slice::StoredSlice;
-use super::store::{Inner, number, record_of, unsigned, wallet_id};
+use super::store::{PgInner, PgStore, number, record_of, unsigned, wallet_id};
 use crate::domain::{
     Address, ChainId, Family, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
     UnixMillis, UnixSeconds, Wallet,
@@ -35,7 +35,7 @@ UNION ALL
  WHERE wallet = $1 AND key > $2 AND key < $3 ORDER BY key LIMIT $4)";
 
 pub(in crate::store) struct PgView {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<PgInner>,
     /// Rows that are read together with the record of the wallet.
     ahead: Option<(Position, usize)>,
     seen: Mutex<Option<Seen>>,
@@ -100,8 +100,14 @@ fn limited(rows: usize) -> i64 {
     i64::try_from(rows.min(LIMITS.rows_per_statement)).unwrap_or(i64::MAX)
 }
 
+impl PgStore {
+    pub(in crate::store) fn view(&self) -> PgView {
+        PgView::new(Arc::clone(&self.inner))
+    }
+}
+
 impl PgView {
-    pub(super) fn new(inner: Arc<Inner>) -> Self {
+    pub(super) fn new(inner: Arc<PgInner>) -> Self {
         Self { inner, ahead: None, seen: Mutex::default() }
     }
 

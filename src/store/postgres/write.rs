@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 
 use super::call::{CallError, Connection, repeated};
 use super::names::{self, unnumbered};
-use super::store::{Inner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
+use super::store::{PgInner, PgStore, STATE_COLUMNS, Stored, number, signed, stored};
 use super::view::height_bytes;
 use crate::domain::{Height, Trade, ValueSource, Wallet};
 use crate::store::apply::{SPANS_KEPT_MAX, in_order, spans};
@@ -118,7 +118,7 @@ struct Prepared<'a> {
     anchors: Option<Vec<u8>>,
 }
 
-impl Inner {
+impl PgInner {
     async fn chunk(&self, chunk: &Chunk) -> Result<Written, CallError> {
         let wallet = self.wallet_of(chunk.id).await?.ok_or(StoreError::UnknownWallet(chunk.id))?;
         let trades = in_order(chunk, &wallet)?;
@@ -571,7 +571,7 @@ impl Prepared<'_> {
 }
 
 /// Prices alone; the rows are written apart from them.
-impl Inner {
+impl PgInner {
     pub(super) async fn prices_of(
         &self,
         wallet: &Wallet,

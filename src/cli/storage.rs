@@ -1,51 +1,15 @@
 //! Opens the store that the configuration names, and its keys.
 
-pub(super) mod copy;
-
 use std::path::Path;
-use std::str::FromStr;
 
-use crate::cli::config::Config;
-use crate::cli::errors::CliError;
+use super::config::Config;
+use super::config::storage_engine::StorageEngine;
+use super::errors::CliError;
 use crate::store::{Store, StoreError, StoreOptions};
-
-/// Where trades, keys and usage are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StorageEngine {
-    /// In a database where one is named, else in a file.
-    Auto,
-    File,
-    Postgres,
-}
-
-impl FromStr for StorageEngine {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "file" => Ok(Self::File),
-            "postgres" => Ok(Self::Postgres),
-            _ => Err("expected \"auto\", \"file\" or \"postgres\""),
-        }
-    }
-}
-
-impl std::fmt::Display for StorageEngine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Auto => "auto",
-            Self::File => "file",
-            Self::Postgres => "postgres",
-        })
-    }
-}
-
-crate::cli::config::units::serde_as_text!(StorageEngine);
 
 /// The address of the database, where the store is one.
 pub(super) fn shared_url(config: &Config) -> Result<Option<&str>, CliError> {
-    let url = config.storage.url.0.as_ref().map(crate::cli::config::secret::SecretText::expose);
+    let url = config.storage.url.0.as_ref().map(super::config::secret::ConfigSecret::expose);
     match (config.storage.engine, url) {
         (StorageEngine::File, _) | (StorageEngine::Auto, None) => Ok(None),
         (StorageEngine::Auto | StorageEngine::Postgres, Some(url)) => Ok(Some(url)),

@@ -5,12 +5,12 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::chains::{ChainLayer, Endpoint};
-use super::secret::SecretUrl;
-use crate::cli::config::{Audit, Config, Log, Prices, Server, Storage};
-use crate::cli::engine::history_limits;
-use crate::cli::errors::CliError;
-use crate::cli::serve::api_limits;
+use super::config::chains::{ChainLayer, NodeSetting};
+use super::config::secret::ConfigUrl;
+use super::config::{Audit, Config, Log, Prices, Server, Storage};
+use super::engine::history_limits;
+use super::errors::CliError;
+use super::serve::api_limits;
 use crate::registry::Registry;
 use crate::rpc::PoolLimits;
 use crate::sources::{EvmLimits, SolanaLimits, TronLimits};
@@ -26,7 +26,7 @@ struct Shown<'a> {
     chains: BTreeMap<&'a str, ChainLayer>,
 }
 
-pub(in crate::cli) fn run(
+pub(super) fn run(
     config: &Config,
     registry: &Registry,
     out: &mut dyn Write,
@@ -37,8 +37,8 @@ pub(in crate::cli) fn run(
         let shown = chains.entry(&chain.slug).or_default();
         shown.enabled = Some(shown.enabled != Some(false));
         if shown.rpc.is_none() {
-            let urls = chain.rpc.iter().filter_map(|url| SecretUrl::public(url).ok());
-            shown.rpc = Some(urls.map(Endpoint::plain).collect());
+            let urls = chain.rpc.iter().filter_map(|url| ConfigUrl::public(url).ok());
+            shown.rpc = Some(urls.map(NodeSetting::plain).collect());
         }
     }
     let Config { server, storage, prices, audit, log, .. } = config;

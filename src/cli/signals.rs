@@ -2,13 +2,13 @@
 
 use std::future::Future;
 
-use crate::cli::errors::CliError;
+use super::errors::CliError;
 
 /// What a shell reports for a program that an interrupt ended.
 const INTERRUPTED: i32 = 130;
 
 /// Ready at the first SIGINT or SIGTERM. From then on, [`exit_at_once`] is for the next one.
-pub(in crate::cli) fn stop() -> Result<impl Future<Output = ()>, CliError> {
+pub(super) fn stop() -> Result<impl Future<Output = ()>, CliError> {
     let error = |source| CliError::failed("signals cannot be watched", source);
     #[cfg(unix)]
     {
@@ -32,14 +32,14 @@ pub(in crate::cli) fn stop() -> Result<impl Future<Output = ()>, CliError> {
 }
 
 /// Calls for a reload: SIGHUP. Without such a signal on a system, it never comes.
-pub(in crate::cli) struct Hangups {
+pub(super) struct Hangups {
     #[cfg(unix)]
     signal: tokio::signal::unix::Signal,
 }
 
 impl Hangups {
     /// From here on the signal ends the process no more.
-    pub(in crate::cli) fn watch() -> Result<Self, CliError> {
+    pub(super) fn watch() -> Result<Self, CliError> {
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
@@ -54,7 +54,7 @@ impl Hangups {
     }
 
     /// Ready at the next one.
-    pub(in crate::cli) async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         #[cfg(unix)]
         if self.signal.recv().await.is_some() {
             return;
@@ -65,7 +65,7 @@ impl Hangups {
 
 /// Waits for a signal and ends the process: nothing is lost by it but time, for the store is
 /// always in a state that can be opened.
-pub(in crate::cli) async fn exit_at_once() -> Result<(), CliError> {
+pub(super) async fn exit_at_once() -> Result<(), CliError> {
     stop()?.await;
     std::process::exit(INTERRUPTED)
 }

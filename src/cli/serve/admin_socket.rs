@@ -12,7 +12,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::{Operator, Request, Response, SOCKET_NAME};
+use super::operator::Operator;
+use crate::cli::admin::{AdminRequest, AdminResponse, SOCKET_NAME};
 use crate::history::Tasks;
 
 /// Bound under this name, so that no client connects before its mode is set.
@@ -105,13 +106,13 @@ async fn serve_one(stream: UnixStream, user: u32, operator: &Operator) -> io::Re
     let mut read = BufReader::new(read.take(REQUEST_BYTES_MAX));
     timeout(REQUEST_WAIT_MAX, read.read_line(&mut line)).await??;
     let response = if peer == user || peer == ROOT {
-        match serde_json::from_str::<Request>(&line) {
+        match serde_json::from_str::<AdminRequest>(&line) {
             Ok(request) => operator.answer(request, peer).await,
-            Err(error) => Response::Error(format!("this is no request: {error}")),
+            Err(error) => AdminResponse::Error(format!("this is no request: {error}")),
         }
     } else {
         tracing::warn!(uid = peer, "an admin request by another user was refused");
-        Response::Error("only the user that runs the server may ask it".to_owned())
+        AdminResponse::Error("only the user that runs the server may ask it".to_owned())
     };
     let mut line = serde_json::to_vec(&response)?;
     line.push(b'\n');

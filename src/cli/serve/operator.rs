@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::{Request, Response};
+use super::reload::{Reload, Reloaded};
+use super::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys};
+use crate::cli::admin::{AdminRequest, AdminResponse};
 use crate::cli::clock::SystemClock;
-use crate::cli::engine::random_seed;
 use crate::cli::errors::CliError;
 use crate::cli::keys::audit::Audit;
 use crate::cli::keys::watch::KeysWatch;
-use crate::cli::serve::reload::{Reload, Reloaded};
-use crate::cli::serve::upkeep::{BACKUP_OF_DATABASE, COMPACTION_OF_DATABASE, copy_keys};
+use crate::cli::seed::random_seed;
 use crate::cli::version::VERSION;
 use crate::domain::{Address, Clock as _, UnixMillis, Wallet};
 use crate::history::{History, HistoryError, Status};
@@ -36,22 +36,24 @@ fn failed(error: &HistoryError) -> CliError {
 }
 
 impl Operator {
-    pub(super) async fn answer(&self, request: Request, user: u32) -> Response {
+    pub(super) async fn answer(&self, request: AdminRequest, user: u32) -> AdminResponse {
         let by = format!("admin, uid {user}");
         let done = match request {
-            Request::Backup { path } => self.backup(&path).await,
-            Request::Forget { chain, address } => self.forget(&chain, &address, &by).await,
-            Request::Compact => self.compact().await,
-            Request::Keys => self.keys.follow().await.map(|()| Value::Null).map_err(CliError::from),
-            Request::Status => self.status().await,
-            Request::Loads => self.loads().await,
-            Request::Pause => Ok(self.pause(true)),
-            Request::Resume => Ok(self.pause(false)),
-            Request::Reload => self.reload(&by).map(|reloaded| json!(reloaded)),
+            AdminRequest::Backup { path } => self.backup(&path).await,
+            AdminRequest::Forget { chain, address } => self.forget(&chain, &address, &by).await,
+            AdminRequest::Compact => self.compact().await,
+            AdminRequest::Keys => {
+                self.keys.follow().await.map(|()| Value::Null).map_err(CliError::from)
+            }
+            AdminRequest::Status => self.status().await,
+            AdminRequest::Loads => self.loads().await,
+            AdminRequest::Pause => Ok(self.pause(true)),
+            AdminRequest::Resume => Ok(self.pause(false)),
+            AdminRequest::Reload => self.reload(&by).map(|reloaded| json!(reloaded)),
         };
         match done {
-            Ok(value) => Response::Ok(value),
-            Err(error) => Response::Error(error.report().replacen("error: ", "", 1)),
+            Ok(value) => AdminResponse::Ok(value),
+            Err(error) => AdminResponse::Error(error.report().replacen("error: ", "", 1)),
         }
     }
 

@@ -3,17 +3,17 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::cli::args::{CopyArgs, StorageCommand};
-use crate::cli::config::Config;
-use crate::cli::errors::CliError;
-use crate::cli::keys::store::KeyStore;
-use crate::cli::storage;
+use super::args::{CopyArgs, StorageCommand};
+use super::config::Config;
+use super::errors::CliError;
+use super::keys::store::KeyStore;
+use super::storage;
 use crate::domain::ChainId;
 use crate::registry::Registry;
 use crate::store::transfer::{Copied, Transfer};
 use crate::store::{Store, StoreError};
 
-pub(in crate::cli) async fn run(
+pub(super) async fn run(
     command: &StorageCommand,
     config: &Config,
     registry: &Registry,

@@ -1,0 +1,58 @@
+//! The flags of `blotter keys`.
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::file::ShownId;
+use crate::cli::config::units::RateSetting;
+
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct KeysArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: KeysCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum KeysCommand {
+    /// Make a key; it is shown once
+    Create(CreateArgs),
+    /// List the keys
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a key
+    Revoke {
+        /// The key's id
+        id: ShownId,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct CreateArgs {
+    /// What to call it in lists
+    #[arg(long)]
+    pub(in crate::cli) name: Option<String>,
+    /// Requests a second
+    #[arg(long)]
+    pub(in crate::cli) rate: Option<RateSetting>,
+    /// Trades in all
+    #[arg(long, value_name = "TRADES")]
+    pub(in crate::cli) quota: Option<u64>,
+    /// When it ends: unix seconds, a date or time such as 2027-01-31T00:00:00Z, or a duration from
+    /// now such as 30d
+    #[arg(long, value_name = "TIME")]
+    pub(in crate::cli) expires: Option<String>,
+    /// Streams at a time
+    #[arg(long)]
+    pub(in crate::cli) streams: Option<u32>,
+    /// Only these chains
+    #[arg(long, value_delimiter = ',', value_name = "CHAIN,…")]
+    pub(in crate::cli) chains: Vec<String>,
+    /// As JSON: {"id":…,"key":…}
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}

@@ -1,0 +1,9 @@
+//! Numbers that distinguish runs.
+
+use super::errors::CliError;
+
+/// Distinguishes runs and spreads their retries; not a secret.
+pub(super) fn random_seed() -> Result<u64, CliError> {
+    getrandom::u64()
+        .map_err(|error| CliError::plain(format!("the system gives no random numbers: {error}")))
+}

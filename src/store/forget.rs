@@ -1,0 +1,51 @@
+//! Deletes a wallet from an open database.
+
+use redb::Database;
+
+use super::credit;
+use super::key::{RowKey, account_key, address_key};
+use super::schema::{
+    ACCOUNT_TO_STATE, ROW_KEY_TO_TRADE, WALLET_ID_TO_ANCHORS, WALLET_ID_TO_PENDING,
+    WALLET_ID_TO_STATE, WALLET_ID_TO_WALLET, WALLET_TO_ID, WANTED_VALUE, WANTED_VALUE_TO_BESIDE,
+};
+use super::{StoreError, WalletId};
+use crate::domain::Wallet;
+
+/// The same in a database that is open. Only the writer may call it, between its transactions.
+pub(super) fn forget_in(
+    database: &Database,
+    wallet: &Wallet,
+    seed: [u64; 4],
+) -> Result<Option<u64>, StoreError> {
+    let mut txn = database.begin_write()?;
+    txn.set_quick_repair(true);
+    let key = address_key(wallet.chain, &wallet.address);
+    let found = {
+        let mut ids = txn.open_table(WALLET_TO_ID)?;
+        ids.remove(key.as_slice())?.map(|id| WalletId(id.value()))
+    };
+    let Some(id) = found else {
+        txn.abort()?;
+        return Ok(None);
+    };
+    credit::keep(&txn, id, wallet, seed)?;
+    txn.open_table(WALLET_ID_TO_WALLET)?.remove(id.0)?;
+    txn.open_table(WALLET_ID_TO_STATE)?.remove(id.0)?;
+    txn.open_table(WALLET_ID_TO_ANCHORS)?.remove(id.0)?;
+    txn.open_table(WALLET_ID_TO_PENDING)?.remove(id.0)?;
+    let (start, end) = (account_key(id, &[0; 32]), account_key(id, &[0xFF; 32]));
+    txn.open_table(ACCOUNT_TO_STATE)?.retain_in(start..=end, |_, _| false)?;
+    let mut rows = 0;
+    let (start, end) = (RowKey::start(id), RowKey::end(id));
+    txn.open_table(ROW_KEY_TO_TRADE)?.retain_in(start.bytes()..end.bytes(), |_, _| {
+        rows += 1;
+        false
+    })?;
+    let of_chain = |key: RowKey| [&wallet.chain.0.to_be_bytes(), key.bytes()].concat();
+    let (start, end) = (of_chain(RowKey::start(id)), of_chain(RowKey::end(id)));
+    let wanted = start.as_slice()..end.as_slice();
+    txn.open_table(WANTED_VALUE)?.retain_in(wanted.clone(), |_, ()| false)?;
+    txn.open_table(WANTED_VALUE_TO_BESIDE)?.retain_in(wanted, |_, _| false)?;
+    txn.commit()?;
+    Ok(Some(rows))
+}

@@ -1,0 +1,66 @@
+//! Names of tokens and venues that are kept in memory.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::LIMITS;
+use super::kept::CachedState;
+use super::slice::{SliceNames, StoredSlice};
+use crate::domain::{Address, ChainId, Token};
+use crate::store::TokenRecord;
+
+/// Names do not change but that a token learns its symbol or decimals: one that lacks them is asked
+/// for again.
+#[derive(Debug)]
+pub(super) struct NameCache {
+    pub(super) tokens: CachedState<u32, (Arc<Token>, Option<Instant>)>,
+    pub(super) records: CachedState<(ChainId, Address), (u32, TokenRecord)>,
+    pub(super) venues: CachedState<u32, Arc<str>>,
+    pub(super) venue_ids: CachedState<Arc<str>, u32>,
+}
+
+impl NameCache {
+    pub(super) fn new() -> Self {
+        let max = LIMITS.names_known;
+        Self {
+            tokens: CachedState::new(max),
+            records: CachedState::new(max),
+            venues: CachedState::new(max),
+            venue_ids: CachedState::new(max),
+        }
+    }
+
+    pub(super) fn keep(&self, id: u32, record: &TokenRecord) -> Arc<Token> {
+        let TokenRecord { chain, mint, symbol, decimals, .. } = record.clone();
+        let is_whole = symbol.is_some() && decimals.is_some();
+        let token = Arc::new(Token::new(mint, symbol, decimals));
+        let until = (!is_whole).then(|| Instant::now() + LIMITS.names_refresh);
+        self.tokens.put(id, (Arc::clone(&token), until));
+        self.records.put((chain, mint), (id, record.clone()));
+        token
+    }
+
+    pub(super) fn token(&self, id: u32) -> Option<Arc<Token>> {
+        let (token, until) = self.tokens.get(&id)?;
+        until.is_none_or(|until| Instant::now() < until).then_some(token)
+    }
+
+    /// What memory has of the names of a slice.
+    pub(super) fn known(&self, StoredSlice { tokens, venues, .. }: &StoredSlice) -> SliceNames {
+        SliceNames {
+            tokens: tokens.all.iter().map(|id| self.token(*id)).collect(),
+            venues: venues.all.iter().map(|id| self.venues.get(id)).collect(),
+        }
+    }
+
+    /// The number of a token and of a venue that were learned before.
+    pub(super) fn numbers(
+        &self,
+        chain: ChainId,
+        mint: Address,
+        venue: &Arc<str>,
+    ) -> Option<(u32, u32)> {
+        Some((self.records.get(&(chain, mint))?.0, self.venue_ids.get(venue)?))
+    }
+}
