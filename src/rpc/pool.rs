@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -61,6 +61,8 @@ pub struct Call {
 pub struct Answer {
     pub result: Box<RawValue>,
     pub endpoint: EndpointId,
+    /// Number of the request whose response it is part of: one server gave all that share it.
+    pub request: u64,
 }
 
 /// Cheap to clone.
@@ -76,6 +78,8 @@ pub(super) struct Inner {
     pub(super) limits: PoolLimits,
     pub(super) clock: Arc<dyn Clock>,
     random: AtomicU32,
+    /// Requests that were sent.
+    pub(super) requests: AtomicU64,
 }
 
 /// The outcome of one request.
@@ -102,7 +106,8 @@ impl Pool {
         let admission = Arc::new(Admission::new(endpoints, limits.clone()));
         // Xorshift needs a seed that is not zero.
         let random = AtomicU32::new(seed | 1);
-        Self { inner: Arc::new(Inner { admission, transport, limits, clock, random }) }
+        let requests = AtomicU64::new(0);
+        Self { inner: Arc::new(Inner { admission, transport, limits, clock, random, requests }) }
     }
 
     /// One call.
@@ -300,7 +305,8 @@ impl Pool {
                         method,
                         if is_null { MethodResult::Null } else { MethodResult::Value },
                     ));
-                    set(results, open.at, Ok(Answer { result, endpoint: sent.endpoint }));
+                    let Sent { endpoint, request, .. } = sent;
+                    set(results, open.at, Ok(Answer { result, endpoint, request }));
                 }
                 Err(failure) => {
                     let decision = classify(&failure, method, sent.calls > 1);
