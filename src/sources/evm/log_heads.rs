@@ -3,8 +3,8 @@
 
 use serde_json::json;
 
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call};
 
 pub(super) const HEAD: &str = "eth_blockNumber";
 
