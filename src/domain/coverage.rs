@@ -331,6 +331,8 @@ mod tests {
             if let (Some(fine), Some(coarse)) = (doubts(&fine), doubts(&coarse)) {
                 prop_assert!(coarse.contains(fine));
             }
+            let decoder = |of: &Coverage| of.span_at(at).map(|span| span.decoder);
+            prop_assert_eq!(decoder(&coarse), decoder(&fine));
             for pair in coarse.spans().windows(2) {
                 prop_assert!(!pair[0].touches(&pair[1]) || pair[0].decoder != pair[1].decoder);
             }

@@ -35,6 +35,8 @@ pub struct Call {
 pub struct Answer {
     pub result: Box<RawValue>,
     pub endpoint: EndpointId,
+    /// Number of the request whose response it is part of: one server gave all that share it.
+    pub request: u64,
 }
 
 /// The outcome of one request.
@@ -192,7 +194,8 @@ impl Pool {
                         method,
                         if is_null { MethodResult::Null } else { MethodResult::Value },
                     ));
-                    set(results, open.at, Ok(Answer { result, endpoint: sent.endpoint }));
+                    let Sent { endpoint, request, .. } = sent;
+                    set(results, open.at, Ok(Answer { result, endpoint, request }));
                 }
                 Err(failure) => {
                     let decision = classify(&failure, method, sent.calls > 1);

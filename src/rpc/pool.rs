@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -46,6 +46,8 @@ pub(super) struct Inner {
     pub(super) limits: PoolLimits,
     pub(super) clock: Arc<dyn Clock>,
     random: AtomicU32,
+    /// Requests that were sent.
+    pub(super) requests: AtomicU64,
 }
 
 impl Pool {
@@ -62,7 +64,8 @@ impl Pool {
         let admission = Arc::new(Admission::new(endpoints, limits.clone()));
         // Xorshift needs a seed that is not zero.
         let random = AtomicU32::new(seed | 1);
-        Self { inner: Arc::new(Inner { admission, transport, limits, clock, random }) }
+        let requests = AtomicU64::new(0);
+        Self { inner: Arc::new(Inner { admission, transport, limits, clock, random, requests }) }
     }
 
     /// The state of each endpoint.

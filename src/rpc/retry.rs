@@ -72,6 +72,8 @@ impl Open {
 #[derive(Clone, Copy)]
 pub(super) struct Sent {
     pub(super) endpoint: EndpointId,
+    /// Its number in the pool.
+    pub(super) request: u64,
     pub(super) calls: usize,
     pub(super) began: Instant,
     pub(super) took: Duration,

@@ -1,6 +1,7 @@
 //! One request to one endpoint, hedged with another one when it takes too long.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
@@ -65,7 +66,8 @@ impl Pool {
 
     async fn send(&self, permit: Permit, ask: &Ask, calls: usize) -> (Sent, Received) {
         let Inner { admission, limits, transport, .. } = &*self.inner;
-        let began = Instant::now();
+        let (began, request) =
+            (Instant::now(), self.inner.requests.fetch_add(1, Ordering::Relaxed));
         let endpoint = permit.endpoint;
         let config = admission.with(endpoint, |endpoint| endpoint.config.clone());
         let received = match config {
@@ -90,7 +92,7 @@ impl Pool {
         if let Some(rest) = rest {
             self.cool_down(endpoint, rest);
         }
-        (Sent { endpoint, calls, began, took: began.elapsed(), rest }, received)
+        (Sent { endpoint, request, calls, began, took: began.elapsed(), rest }, received)
     }
 
     /// The wait that the header of a refusal requests.

@@ -44,6 +44,8 @@ struct Got {
     spans: Vec<(Height, Height, Proof)>,
     found: Vec<(Height, [u8; 32])>,
     missing: Vec<(Height, [u8; 32])>,
+    /// Transactions without any event.
+    without_events: usize,
     error: Option<UpstreamError>,
 }
 
@@ -74,6 +76,7 @@ async fn read(source: &Source, request: GapRequest) -> Got {
         got.spans.push((chunk.low, chunk.high, chunk.proof));
         for tx in chunk.txs {
             let RawTx::Tron(tx, _) = tx else { panic!("of another family") };
+            got.without_events += usize::from(tx.call.logs.is_empty());
             got.found.push((tx.call.block, tx.call.hash));
         }
         for (height, id) in chunk.missing {
@@ -155,6 +158,26 @@ async fn a_refusal_before_anything_worked_is_no_lack_of_lists() {
     }
 }
 
+/// A provider that has suspended its client for minutes has lists.
+#[tokio::test(start_paused = true)]
+async fn lists_that_are_not_there_for_minutes_may_be_there() {
+    for seconds in [48, 290] {
+        let net = net(mixed(100), Ways::default());
+        let source = source(&[("node", &net)]);
+        net.refuse_lists(404);
+        let back = async {
+            sleep(Duration::from_secs(seconds)).await;
+            net.refuse_lists(0);
+        };
+        let (got, ()) = tokio::join!(read(&source, all()), back);
+        let by_events = got.spans.iter().filter(|(.., proof)| proof.way == Way::Events);
+        let accepted = by_events.filter(|(.., proof)| source.accepts(*proof)).count();
+        assert_eq!((accepted, source.blind_spots()), (0, Doubts::NONE), "{seconds} s");
+        sleep(Duration::from_secs(60)).await;
+        read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_without_lists_is_recognised_by_answers_over_time() {
     let net = net(shown(30), Ways { no_index: true, ..Ways::default() });
@@ -162,7 +185,7 @@ async fn a_node_without_lists_is_recognised_by_answers_over_time() {
     assert_eq!(source.blind_spots(), Doubts::NONE);
     let began = Instant::now();
     let got = read(&source, all()).await;
-    assert!(began.elapsed() >= Duration::from_secs(12));
+    assert!(began.elapsed() >= TronLimits::default().lists_absent_after);
     got.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
     assert_eq!(source.blind_spots(), Doubts::TRC10);
     assert!(got.spans.iter().all(|(.., proof)| proof.doubts == Doubts::TRC10));
@@ -316,7 +339,9 @@ async fn searches_that_take_too_long_are_split() {
     let source = source(&[("node", &net)]);
     let began = Instant::now();
     read(&source, all()).await.is_proof_of(&source, &net.chain.truth(0, u64::MAX));
-    assert!(began.elapsed() < Duration::from_secs(300), "{:?}", began.elapsed());
+    // The read ends when it is known whether there are lists.
+    let most = TronLimits::default().lists_absent_after + Duration::from_secs(100);
+    assert!(began.elapsed() < most, "{:?}", began.elapsed());
 }
 
 /// Issue 16: a listed transaction that no node gives hid all below it.
@@ -358,8 +383,8 @@ async fn an_info_without_the_listed_transfer_is_not_believed() {
             let source = source(&[("node", &net)]);
             let got = read(&source, all()).await;
             assert_eq!(
-                (got.error, got.missing),
-                (None, vec![]),
+                (got.error, got.missing, got.without_events),
+                (None, vec![], 0),
                 "{bare_infos}, by events: {no_index}"
             );
             assert!(

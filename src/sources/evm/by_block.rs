@@ -59,7 +59,10 @@ const RECEIPTS: &str = "eth_getBlockReceipts";
 impl CandidateTx {
     fn fill_from_block(&mut self, block: &Answer, receipts: &Answer) {
         let hash = &self.candidate.hash;
-        let of = |result, by: &Answer| Answer { result, endpoint: by.endpoint };
+        let of = |result, by: &Answer| {
+            let Answer { endpoint, request, .. } = *by;
+            Answer { result, endpoint, request }
+        };
         let tx = wire::transaction_in(&block.result, hash).map(|result| of(result, block));
         let receipt = wire::receipt_in(&receipts.result, hash).map(|result| of(result, receipts));
         if let (Some(tx), Some(receipt)) = (tx, receipt) {

@@ -82,6 +82,8 @@ pub(super) struct LogChoice {
     pub(super) blocks_max: u64,
     /// Some server behind it may not have come so far: the answer counts with a head that has.
     pub(super) asks_head: bool,
+    /// Calls that it takes in one request.
+    pub(super) batch: usize,
     /// It is known to lack the lowest of the blocks.
     pub(super) lacks: bool,
     pub(super) is_doubtful: bool,
@@ -217,6 +219,7 @@ fn choice(
         on: endpoint.id,
         blocks_max: node.and_then(|node| node.blocks_max(now)).unwrap_or(most).min(most),
         asks_head: node.is_none_or(|node| node.head < certain),
+        batch: endpoint.batch,
         lacks: node.and_then(|node| node.depth(low, now)) == Some(Kept::No),
         is_doubtful: endpoint.resting || fails || !is_checked,
     }

@@ -24,7 +24,7 @@ pub(super) const USER_OPERATION: &str =
 
 /// Answers that have to agree.
 const AGREEING: usize = 2;
-/// More of them where one endpoint was seen to leave logs out.
+/// More of them where one endpoint was seen to leave logs out, or its head came in another request.
 const AGREEING_DOUBTED: usize = 4;
 
 /// What a query looks for.
@@ -68,6 +68,8 @@ pub(super) struct Query {
     votes: RangeVotes<Key, ()>,
     /// Answers that lacked the witness.
     refuted: usize,
+    /// Some answer came without the head of the server that gave it.
+    is_apart: bool,
 }
 
 impl Query {
@@ -78,7 +80,7 @@ impl Query {
     ) -> Self {
         let high = witness.map_or(high, |(block, _)| high.max(block));
         let (logs, votes) = (Vec::new(), RangeVotes::new());
-        Self { side, low, high, witness, logs, votes, refuted: 0 }
+        Self { side, low, high, witness, logs, votes, refuted: 0, is_apart: false }
     }
 
     pub(super) fn call(&self, wallet: &Account) -> Call {
@@ -116,8 +118,11 @@ impl Query {
     /// Answers that are wanted still.
     fn wants(&self, is_doubted: bool, is_wide: bool) -> usize {
         let nothing = self.votes.is_empty() && self.witness.is_none();
-        let least =
-            if is_doubted { AGREEING_DOUBTED } else { AGREEING + usize::from(is_wide && nothing) };
+        let least = if is_doubted || self.is_apart {
+            AGREEING_DOUBTED
+        } else {
+            AGREEING + usize::from(is_wide && nothing)
+        };
         least.saturating_sub(self.votes.agreeing().count())
     }
 }
@@ -157,6 +162,16 @@ impl LogSearch {
 
     pub(super) fn get(&self, at: usize) -> Option<&Query> {
         self.queries.get(at)
+    }
+
+    /// Of these queries an answer came without the head of its server, where it was to come with it:
+    /// that server may not have come so far.
+    pub(super) fn note_apart(&mut self, queries: &[usize]) {
+        for at in queries {
+            if let Some(query) = self.queries.get_mut(*at) {
+                query.is_apart = true;
+            }
+        }
     }
 
     /// Takes an answer to each of these queries; `true` where it lacked what another one held, or
@@ -210,6 +225,16 @@ mod tests {
         for left in [1, 1, 0] {
             none.add(vec![(0, vec![])]);
             assert_eq!(none.open().len(), left);
+        }
+    }
+
+    #[test]
+    fn answers_without_the_head_of_their_server_have_to_be_more() {
+        let mut search = search(None);
+        search.note_apart(&[0]);
+        for left in [1, 1, 1, 0] {
+            search.add(vec![(0, vec![log(12, 1)])]);
+            assert_eq!(search.open().len(), left);
         }
     }
 

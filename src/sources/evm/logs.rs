@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures_util::future::join4;
-use serde_json::json;
 
 use super::EvmSource;
 use super::discovery::{Candidate, Listing, Window};
+use super::log_heads::{HEAD, apart, with_heads};
 use super::log_nodes::{Kept, LogChoice};
 use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
 use super::ranges::{self, Shrink};
@@ -65,8 +65,15 @@ enum QueryOutcome<T> {
     Lacks,
 }
 
+/// What was found, by the number of the query.
+type Found = Vec<(usize, Vec<FoundLog>)>;
+
 /// The answers to some queries of a search.
-type Answers = Vec<(usize, Vec<FoundLog>)>;
+struct Answers {
+    logs: Found,
+    /// Queries whose answers came without the head of the server that gave them.
+    apart: Vec<usize>,
+}
 
 impl LogLister {
     pub(super) fn new(source: EvmSource, listing: Listing) -> Self {
@@ -267,7 +274,8 @@ impl LogLister {
     }
 
     fn take(&self, search: &mut LogSearch, by: LogChoice, answers: Answers) {
-        if search.add(answers) {
+        search.note_apart(&answers.apart);
+        if search.add(answers.logs) {
             self.source.note_logs_left_out(by.on);
         }
     }
@@ -299,30 +307,41 @@ impl LogLister {
             open.iter().filter_map(|at| Some((*at, search.get(*at)?))).collect();
         let wallet = &self.listing.wallet;
         let mut calls: Vec<Call> = queries.iter().map(|(_, query)| query.call(wallet)).collect();
-        // Nodes answer with nothing for blocks that they do not have yet.
         if choice.asks_head {
-            calls.push(Call { method: "eth_blockNumber", params: json!([]) });
+            calls = with_heads(calls, choice.batch);
         }
         let options = CallOptions { on: Some(choice.on), ..self.listing.options.clone() };
-        let mut answers = self.source.inner.pool.batch(&calls, &options).await;
-        let head = choice.asks_head.then(|| answers.pop()).flatten();
+        let answers = self.source.inner.pool.batch(&calls, &options).await;
+        let answers = calls.iter().map(|call| call.method == HEAD).zip(answers);
+        let (heads, found): (Vec<_>, Vec<_>) = answers.partition(|(is_head, _)| *is_head);
+        let heads: Vec<_> = heads.into_iter().map(|(_, answer)| answer).collect();
+        let found: Vec<_> = found.into_iter().map(|(_, answer)| answer).collect();
+        let apart = if choice.asks_head { apart(open, &found, &heads) } else { Vec::new() };
+        let asked = self.read_all(&queries, found);
         let high = queries.iter().map(|(_, query)| query.high).max();
-        let asked = self.read_all(&queries, answers);
         // One error for the whole batch counts for its queries, not for the head.
-        if choice.asks_head
-            && matches!(asked, Ok(QueryOutcome::Logs(_)) | Err(_))
-            && !self.has_come(high, choice, head)?
-        {
-            return Ok(QueryOutcome::Behind);
+        if matches!(asked, Ok(QueryOutcome::Logs(_)) | Err(_)) {
+            for head in heads {
+                if !self.has_come(high, choice, head)? {
+                    return Ok(QueryOutcome::Behind);
+                }
+            }
         }
-        asked
+        Ok(match asked? {
+            QueryOutcome::Logs(logs) => QueryOutcome::Logs(Answers { logs, apart }),
+            other @ (QueryOutcome::TooMuch(_)
+            | QueryOutcome::TooSlow
+            | QueryOutcome::Pruned(_)
+            | QueryOutcome::Behind
+            | QueryOutcome::Lacks) => other.without_logs(),
+        })
     }
 
     fn read_all(
         &self,
         queries: &[(usize, &Query)],
         answers: Vec<Result<Answer, UpstreamError>>,
-    ) -> Result<QueryOutcome<Answers>, UpstreamError> {
+    ) -> Result<QueryOutcome<Found>, UpstreamError> {
         let mut logs = Vec::new();
         for ((at, query), answer) in queries.iter().zip(answers) {
             match self.read(answer, query.low, query.high)? {
@@ -342,9 +361,9 @@ impl LogLister {
         &self,
         high: Option<Height>,
         choice: LogChoice,
-        answer: Option<Result<Answer, UpstreamError>>,
+        answer: Result<Answer, UpstreamError>,
     ) -> Result<bool, UpstreamError> {
-        let answer = answer.unwrap_or(Err(UpstreamError::NoEndpoint))?;
+        let answer = answer?;
         let head = wire::number(&answer.result).ok_or_else(|| {
             self.source.malformed(answer.endpoint, "eth_blockNumber gave no number")
         })?;

@@ -23,6 +23,7 @@ mod lists_model;
 #[cfg(test)]
 mod lists_tests;
 mod log_depth;
+mod log_heads;
 mod log_nodes;
 mod log_search;
 mod logs;

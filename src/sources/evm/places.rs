@@ -68,7 +68,7 @@ fn by_place(one: &CandidateTx) -> Call {
 
 impl CandidateTx {
     fn fill(&mut self, part: Part, answer: Result<Answer, UpstreamError>) {
-        let Ok(Answer { result, endpoint }) = answer else { return };
+        let Ok(Answer { result, endpoint, request }) = answer else { return };
         let hash = &self.candidate.hash;
         let result = match (part, self.candidate.index) {
             (Part::Tx, Some(_)) => wire::seen(&result).is_some().then_some(result),
@@ -79,6 +79,6 @@ impl CandidateTx {
             Part::Tx => &mut self.tx,
             Part::Receipt => &mut self.receipt,
         };
-        *place = result.map(|result| Answer { result, endpoint });
+        *place = result.map(|result| Answer { result, endpoint, request });
     }
 }

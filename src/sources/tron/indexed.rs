@@ -11,7 +11,8 @@ use tokio::time::{Instant, timeout};
 
 use super::blocks::{BLOCK_MILLIS, Head};
 use super::list::IndexedList;
-use super::lister::{LATEST, ListError, ListKind};
+use super::list::ListKind;
+use super::lister::{LATEST, ListError};
 use super::{TronLimits, TronSource};
 use crate::domain::{Address, Height};
 use crate::rpc::endpoint::EndpointId;
