@@ -77,7 +77,7 @@ fn bought(case: &Case, native: Option<u64>) {
     case.gives(&[('b', AAA, 500, native)]);
 }
 
-/// ParaSwap v5: `simpleSwap` and its like pay out what they unwrapped; `megaSwap` may keep a fee that
+/// `ParaSwap` v5: `simpleSwap` and its like pay out what they unwrapped; `megaSwap` may keep a fee that
 /// no event shows.
 #[test]
 fn the_calls_of_paraswap_v5_that_pay_out_whole_are_valued() {
@@ -125,7 +125,7 @@ fn the_event_of_a_route_processor_values_both_sides() {
     bought(&with(sushi.purchase(100, 98), less), None);
 }
 
-/// ShibaSwap's router is Uniswap's: it unwraps for its caller, and gives the rest back.
+/// The router of `ShibaSwap` is that of Uniswap: it unwraps for its caller, and gives the rest back.
 #[test]
 fn shibaswap_pays_as_the_router_that_it_was_made_of() {
     let shiba = Through::on_eth("03f7724180aa6b939894b5ca4314783b0b36b329");
