@@ -7,16 +7,19 @@ use std::pin::Pin;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures_util::{StreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use warp::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
-
-use super::reply::Frames;
 
 /// The quickest levels: the text of trades repeats itself so much that more gains little.
 const GZIP_LEVEL: u32 = 1;
 const ZSTD_LEVEL: i32 = 1;
 /// Shorter bodies are sent as they are.
 const BODY_BYTES_MIN: usize = 1024;
+
+/// The pieces of a body.
+pub(super) trait Frames: Stream<Item = Result<Bytes, Infallible>> + Send + 'static {}
+
+impl<S: Stream<Item = Result<Bytes, Infallible>> + Send + 'static> Frames for S {}
 
 /// How a body is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
