@@ -145,7 +145,7 @@ mod tests {
         let (limits, minutes) = (TronLimits::default(), Duration::from_secs(180));
         let mut offers = Offers::default();
         for (kind, is_absent) in ListKind::BOTH.into_iter().zip([false, true]) {
-            refuse_one(&mut offers, ONE, (kind, Refusal::Absent), (4, minutes));
+            refuse_one(&mut offers, ONE, (kind, ListRefusal::Absent), (4, minutes));
             assert_eq!(offers.is_absent(&[ONE], &limits), is_absent, "{kind:?}");
         }
     }
