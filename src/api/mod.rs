@@ -26,6 +26,7 @@ mod handlers;
 mod limits;
 mod metrics;
 mod nodes;
+mod packing;
 mod page;
 mod parameters;
 mod query;
@@ -60,6 +61,7 @@ use crate::history::History;
 use current::Current;
 use gate::{Bucket, Places};
 use metrics::Metrics;
+use packing::Packing;
 use visitors::Visitors;
 
 /// What an API is made of.
@@ -85,6 +87,7 @@ struct App {
     history: History,
     keys: Keys,
     limits: ApiLimits,
+    packing: Packing,
     metrics: Arc<Metrics>,
     streams: Places,
     /// Gains that are being worked out.
@@ -108,6 +111,7 @@ impl Api {
         let app = App {
             history,
             keys,
+            packing: Packing::new(&limits),
             limits,
             metrics,
             streams: Places::default(),
