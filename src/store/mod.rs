@@ -34,6 +34,7 @@ mod journal;
 mod key;
 mod listing;
 mod memo;
+mod passing;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod prices;

@@ -58,6 +58,8 @@ async fn streams_and_pages_hold_the_rows_that_match() {
         ("side=sell".into(), expected(COUNT, |_, t| t.side == Side::Sell)),
         ("dex=RAYDIUM".into(), expected(COUNT, |_, _| true)),
         ("dex=orca".into(), vec![]),
+        ("side=buy&dex=orca".into(), vec![]),
+        ("token=So11111111111111111111111111111111111111112".into(), vec![]),
         (format!("from={}", time(2400)), expected(COUNT, |n, _| n >= 2400)),
         (format!("to={}", time(70)), expected(COUNT, |n, _| n < 70)),
         (

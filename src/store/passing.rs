@@ -1,0 +1,85 @@
+//! Rows that a filter rejects, passed over by their stored bytes: no key, amount or name is decoded.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::domain::{Filter, Height, Position, TradeKey, Wallet};
+
+use super::file_view::{FileView, row_key};
+use super::key::{RowKey, height_of};
+use super::memo::Slots;
+use super::trade_codec::head_of;
+use super::{LIMITS, StoreError, WalletId};
+
+/// A filter with its token by the number that rows have.
+struct Test<'a> {
+    filter: &'a Filter,
+    /// `None` where any token passes; a token that is not stored has no number.
+    token: Option<Option<u32>>,
+    /// Whether a venue matches, by the number that rows have.
+    venues: Slots<bool>,
+}
+
+impl FileView {
+    /// Passes over up to `limit` rows behind a position that certainly do not match, and returns the
+    /// last of them and their number. Stops at a row that may match, and at one below the floor.
+    pub(super) fn pass_over(
+        &self,
+        id: WalletId,
+        part: (Position, Height),
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Option<(TradeKey, usize)>, StoreError> {
+        self.noted(self.pass_rows(id, part, filter, limit))
+    }
+
+    fn pass_rows(
+        &self,
+        id: WalletId,
+        (after, floor): (Position, Height),
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Option<(TradeKey, usize)>, StoreError> {
+        let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        let mut test = self.test(&wallet, filter)?;
+        let (start, end) = (RowKey::behind(id, after), RowKey::end(id));
+        let behind = (Bound::Excluded(start.bytes()), Bound::Excluded(end.bytes()));
+        let (mut last, mut passed) = (None, 0);
+        for entry in self.snapshot.trades()?.range::<&[u8]>(behind)?.take(limit) {
+            let (key, value) = entry?;
+            let is_below = floor > 0 && height_of(key.value()).is_some_and(|height| height < floor);
+            if is_below || !self.fails(&mut test, value.value())? {
+                break;
+            }
+            last = Some(key);
+            passed += 1;
+        }
+        let Some(last) = last else { return Ok(None) };
+        Ok(Some((row_key(last.value(), wallet.address.family())?, passed)))
+    }
+
+    fn test<'a>(&self, wallet: &Wallet, filter: &'a Filter) -> Result<Test<'a>, StoreError> {
+        let token = match &filter.token {
+            Some(mint) => Some(self.token_number(wallet.chain, mint)?),
+            None => None,
+        };
+        Ok(Test { filter, token, venues: Slots::new(LIMITS.slice_names) })
+    }
+
+    /// Whether a row fails the filter by what its first bytes say.
+    #[inline]
+    fn fails(&self, test: &mut Test<'_>, value: &[u8]) -> Result<bool, StoreError> {
+        let Some((side, token, venue)) = head_of(value) else { return Ok(false) };
+        let Test { filter, token: wanted, venues } = test;
+        if wanted.is_some_and(|wanted| wanted != Some(token))
+            || filter.side.is_some_and(|wanted| wanted != side)
+        {
+            return Ok(true);
+        }
+        if filter.venue.is_none() {
+            return Ok(false);
+        }
+        let matches = |name: Arc<str>| filter.matches_venue(&name);
+        Ok(!venues.get_or(venue, || self.shared_venue(venue).map(matches))?)
+    }
+}
