@@ -68,10 +68,8 @@ impl Packing {
             packer,
             waiting: Waiting::default(),
             jobs: VecDeque::new(),
-            begun: false,
-            gives_way: false,
+            stage: Stage::New,
             input_ended: false,
-            finished: false,
         };
         Box::pin(stream::unfold(pipeline, |mut pipeline| async move {
             // Writing to memory does not fail; if it did, the answer would end here.
@@ -88,16 +86,24 @@ struct Pipeline {
     packer: Packer,
     waiting: Waiting,
     jobs: VecDeque<JoinHandle<Packed>>,
-    begun: bool,
-    /// The first slice has just gone: the connection writes it before more is read.
-    gives_way: bool,
+    stage: Stage,
     input_ended: bool,
-    finished: bool,
+}
+
+/// How far an answer has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    New,
+    /// The first slice has just gone: the connection writes it before more is read.
+    Begun,
+    Going,
+    Finished,
 }
 
 impl Pipeline {
     async fn next_piece(&mut self) -> Option<io::Result<Vec<u8>>> {
-        if std::mem::take(&mut self.gives_way) {
+        if self.stage == Stage::Begun {
+            self.stage = Stage::Going;
             yield_now().await;
         }
         loop {
@@ -119,9 +125,9 @@ impl Pipeline {
                     let frame = self.frames.next().await;
                     self.take(frame);
                 }
-                None if self.finished => return None,
+                None if self.stage == Stage::Finished => return None,
                 None => {
-                    self.finished = true;
+                    self.stage = Stage::Finished;
                     return Some(self.packer.finish());
                 }
             }
@@ -148,12 +154,14 @@ impl Pipeline {
                 let slice = self.waiting.split_to(size);
                 match self.packer.tool() {
                     Ok(tool) => {
-                        self.jobs.push_back(spawn_blocking(move || tool.pack(&slice, permit)))
+                        self.jobs.push_back(spawn_blocking(move || tool.pack(&slice, permit)));
                     }
                     Err(error) => return Some(Err(error)),
                 }
             } else if self.jobs.is_empty() {
-                self.gives_way = !std::mem::replace(&mut self.begun, true);
+                if self.stage == Stage::New {
+                    self.stage = Stage::Begun;
+                }
                 let slice = self.waiting.split_to(size);
                 return Some(self.packer.pack_here(&slice));
             } else {
@@ -169,7 +177,10 @@ impl Pipeline {
             Packer::Gzip(_) => self.packing.slices_at_once,
             Packer::Zstd(_) => 1,
         };
-        let size_max = if self.begun { self.packing.slice_bytes } else { INLINE_BYTES_MAX };
+        let size_max = match self.stage {
+            Stage::New => INLINE_BYTES_MAX,
+            Stage::Begun | Stage::Going | Stage::Finished => self.packing.slice_bytes,
+        };
         let may_begin = self.waiting.bytes > 0 && self.jobs.len() < at_once;
         may_begin.then(|| self.waiting.bytes.min(size_max))
     }

@@ -330,8 +330,7 @@ impl Walk {
             Position::After(key) => key.height.min(head),
         };
         let Some(floor) = record.coverage.run_low(from) else { return Ok(Look::Edge(Some(from))) };
-        let part = (self.from(&view, &record, head).await?, floor);
-        if self.passes_over(&view, record.id, part)? {
+        if self.passes_over(&view, &record, (head, floor)).await? {
             return Ok(Look::Passed);
         }
         let part = (self.from(&view, &record, head).await?, floor);

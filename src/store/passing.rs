@@ -11,11 +11,18 @@ use super::memo::Slots;
 use super::trade_codec::head_of;
 use super::{LIMITS, StoreError, WalletId};
 
+/// Which token's rows may match.
+enum TokenTest {
+    Any,
+    Number(u32),
+    /// No row has it.
+    NotStored,
+}
+
 /// A filter with its token by the number that rows have.
 struct Test<'a> {
     filter: &'a Filter,
-    /// `None` where any token passes; a token that is not stored has no number.
-    token: Option<Option<u32>>,
+    token: TokenTest,
     /// Whether a venue matches, by the number that rows have.
     venues: Slots<bool>,
 }
@@ -60,8 +67,10 @@ impl FileView {
 
     fn test<'a>(&self, wallet: &Wallet, filter: &'a Filter) -> Result<Test<'a>, StoreError> {
         let token = match &filter.token {
-            Some(mint) => Some(self.token_number(wallet.chain, mint)?),
-            None => None,
+            Some(mint) => self
+                .token_number(wallet.chain, mint)?
+                .map_or(TokenTest::NotStored, TokenTest::Number),
+            None => TokenTest::Any,
         };
         Ok(Test { filter, token, venues: Slots::new(LIMITS.slice_names) })
     }
@@ -71,9 +80,12 @@ impl FileView {
     fn fails(&self, test: &mut Test<'_>, value: &[u8]) -> Result<bool, StoreError> {
         let Some((side, token, venue)) = head_of(value) else { return Ok(false) };
         let Test { filter, token: wanted, venues } = test;
-        if wanted.is_some_and(|wanted| wanted != Some(token))
-            || filter.side.is_some_and(|wanted| wanted != side)
-        {
+        let is_other = match wanted {
+            TokenTest::Any => false,
+            TokenTest::Number(wanted) => *wanted != token,
+            TokenTest::NotStored => true,
+        };
+        if is_other || filter.side.is_some_and(|wanted| wanted != side) {
             return Ok(true);
         }
         if filter.venue.is_none() {

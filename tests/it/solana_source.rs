@@ -281,6 +281,7 @@ async fn a_list_stays_near_what_is_delivered() {
     }
     let net = Net::new(chain, vec![Ways::default()]);
     let mut reader = source_with(&net, 1, 10).read(all());
+    reader.set_eager(true);
     let mut delivered = 0;
     while delivered < 2_000 {
         delivered += reader.next().await.unwrap().unwrap().txs.len();

@@ -5,17 +5,22 @@ use tokio::time::Instant;
 use super::{Ending, Walk};
 use crate::domain::{BareRow, Filter, Height, Position, TradeKey};
 use crate::history::error::HistoryError;
-use crate::store::{View, WalletId};
+use crate::store::{View, WalletId, WalletRecord};
 
 impl Walk {
     /// Goes behind rows that the filter certainly rejects; true where more of them may follow.
-    pub(super) fn passes_over(
+    pub(super) async fn passes_over(
         &mut self,
         view: &View,
-        id: WalletId,
-        part: (Position, Height),
+        record: &WalletRecord,
+        (head, floor): (Height, Height),
     ) -> Result<bool, HistoryError> {
-        let Some((last, passed)) = self.rejected(view, id, part)? else { return Ok(false) };
+        if self.request.filter.is_none() {
+            return Ok(false);
+        }
+        let place = self.from(view, record, head).await?;
+        let rejected = self.rejected(view, record.id, (place, floor))?;
+        let Some((last, passed)) = rejected else { return Ok(false) };
         self.pass_to(last, 0);
         self.demand.update(|demand| demand.edge = None);
         Ok(passed >= self.inner.limits.rows_per_step_max)

@@ -69,17 +69,6 @@ impl Timeline {
 
     /// Adds a list's entries: what is delivered already, not wanted, failed or known is left out.
     pub(super) fn add(&mut self, entries: &[Entry], is_wallets: bool) {
-        eprintln!(
-            "add {} wallets {is_wallets} marks {} planned {} waiting {} under {} next_high {} first {:?} last {:?}",
-            entries.len(),
-            self.marks.len(),
-            self.planned.len(),
-            self.waiting(),
-            self.under_way(),
-            self.next_high,
-            entries.first().map(|e| e.slot),
-            entries.last().map(|e| e.slot)
-        );
         for entry in entries {
             if entry.slot > self.next_high || entry.slot < self.low {
                 continue;
