@@ -1,9 +1,12 @@
 //! Which coding an answer has, and compressed bodies that are all there; `packing` has the streams.
 
+use std::convert::Infallible;
 use std::io::Write as _;
 
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures_util::Stream;
 use warp::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
 /// The quickest levels: the text of trades repeats itself so much that more gains little.
@@ -11,6 +14,11 @@ pub(super) const GZIP_LEVEL: u32 = 1;
 pub(super) const ZSTD_LEVEL: i32 = 1;
 /// Shorter bodies are sent as they are.
 const BODY_BYTES_MIN: usize = 1024;
+
+/// The pieces of a body.
+pub(super) trait Frames: Stream<Item = Result<Bytes, Infallible>> + Send + 'static {}
+
+impl<S: Stream<Item = Result<Bytes, Infallible>> + Send + 'static> Frames for S {}
 
 /// How a body is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,8 +7,8 @@ use serde::Serialize;
 use warp::http::StatusCode;
 use warp::reply::Response;
 
+use super::call::{Call, find_chain};
 use super::error::ApiError;
-use super::handlers::{Call, find_chain};
 use super::query::{HistoryQuery, decode_segment};
 use super::reply;
 use crate::domain::{Address, Doubts, TxId, Wallet};

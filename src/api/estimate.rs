@@ -14,10 +14,10 @@ use warp::reply::Response;
 
 use super::arrival::Refused;
 use super::auth::has_credentials;
+use super::call::{Call, find_chain};
 use super::dto::{EstimateRow, Estimates};
 use super::error::ApiError;
 use super::gate::Rate;
-use super::handlers::{Call, find_chain};
 use super::reply;
 use super::visitors::{Peer, client, take};
 use crate::domain::row_json::rows_json;

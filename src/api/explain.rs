@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use warp::http::StatusCode;
 use warp::reply::Response;
 
+use super::call::{Call, find_chain};
 use super::error::ApiError;
-use super::handlers::{Call, find_chain};
 use super::query::{HistoryQuery, decode_segment};
 use super::reply;
 use crate::domain::row_json::short;

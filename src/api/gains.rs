@@ -17,11 +17,11 @@ use warp::reply::Response;
 
 use super::App;
 use super::auth::Caller;
+use super::call::{Call, find_chain};
 use super::coding::Coding;
 use super::error::ApiError;
 use super::gate::Place;
 use super::guarded::Guarded;
-use super::handlers::{Call, find_chain};
 use super::page::refusal;
 use super::parameters::parameters;
 use super::query::{decode_segment, parse_numbers, parse_time, read_year, wrong};

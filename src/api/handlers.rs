@@ -12,26 +12,23 @@ use super::App;
 use super::access::{self, Access};
 use super::arrival::Refused;
 use super::auth::{Caller, has_credentials};
-use super::coding::Coding;
+use super::call::Call;
 use super::dto::{
     AbilityRow, ChainRow, Chains, Health, NativeCoin, Upstream, UpstreamEndpoint, Usage, UsageKey,
 };
 use super::error::ApiError;
 use super::estimate::{Received, estimate};
-use super::gate::{Place, Rate, RateState};
 use super::guarded::Guarded;
 use super::limits::MetricsAccess;
-use super::query::{HistoryQuery, decode_segment};
+use super::request::ApiRequest;
+use super::stream_place::StreamPlace;
 use super::visitors::{Peer, client};
 use super::{cors, coverage, explain, gains, page, reference, reply, stream};
-use crate::domain::{Address, ChainId, Cursor, Filter, Numbers, UnixMillis, Wallet};
+use crate::domain::{ChainId, UnixMillis};
 use crate::history::{Ability, Extent, WalkRequest};
 use crate::registry::Chain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const CHAIN_DEFAULT: &str = "sol";
-/// Of an unknown chain's name.
-const CHAIN_CHARS_ECHOED: usize = 40;
 
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,26 +93,7 @@ impl Endpoint {
     }
 }
 
-/// One request.
-#[derive(Debug)]
-pub(super) struct Call {
-    pub(super) app: Arc<App>,
-    pub(super) method: Method,
-    pub(super) path: String,
-    pub(super) headers: HeaderMap,
-    pub(super) query: String,
-    pub(super) request_id: String,
-}
-
 impl Call {
-    pub(super) fn now(&self) -> UnixMillis {
-        self.app.history.clock().now()
-    }
-
-    pub(super) fn caller(&self) -> Result<Caller, ApiError> {
-        self.app.keys.caller(&self.headers, self.now()).ok_or(ApiError::Unauthorized)
-    }
-
     /// What the access log holds of it.
     fn access(
         &self,
@@ -138,16 +116,6 @@ impl Call {
             bytes: 0,
             began,
             ended: began,
-        }
-    }
-
-    /// Takes one request off the caller's rate; `None` for a key without one.
-    pub(super) fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
-        let Some(millis) = caller.key.rate_millis else { return Ok(None) };
-        let rate = Rate::new(millis, self.app.limits.rate_burst);
-        match caller.state.bucket.take(rate, Instant::now()) {
-            Ok(state) => Ok(Some(state)),
-            Err((state, wait)) => Err(ApiError::RateLimited { state, wait }),
         }
     }
 }
@@ -244,78 +212,6 @@ async fn dispatch(
     }
 }
 
-/// A history request whose every part was checked.
-#[derive(Debug, Clone)]
-pub(super) struct ApiRequest {
-    pub(super) wallet: Wallet,
-    /// The canonical form of the address, which answers echo.
-    pub(super) wallet_text: String,
-    /// The chain's slug.
-    pub(super) chain: String,
-    pub(super) native_decimals: u8,
-    /// Present: page mode.
-    pub(super) limit: Option<u64>,
-    pub(super) cursor: Option<Cursor>,
-    pub(super) filter: Filter,
-    pub(super) follow: bool,
-    pub(super) numbers: Numbers,
-    /// As the client sent it.
-    pub(super) path: String,
-    /// Parameters to be sent again with the next page's cursor.
-    pub(super) filter_query: String,
-    pub(super) coding: Coding,
-}
-
-impl ApiRequest {
-    fn parse(call: &Call, segment: &str, caller: &Caller) -> Result<Self, ApiError> {
-        let query = HistoryQuery::parse(&call.query)?;
-        let chain = find_chain(call, Some(caller), query.chain.as_deref())?;
-        let address = Address::parse(chain.family, &decode_segment(segment)?)
-            .map_err(|rule| ApiError::InvalidAddress { rule })?;
-        let wallet = Wallet { chain: chain.id, address };
-        let filter = query.filter.on(chain.family)?;
-        let cursor = query.cursor.as_deref().map(|text| Cursor::decode(text, &wallet)).transpose();
-        let cursor = cursor.map_err(|_| ApiError::InvalidCursor)?;
-        let fits =
-            |cursor: &Cursor| cursor.filter == filter.tag() && (query.follow || !cursor.live);
-        if cursor.as_ref().is_some_and(|cursor| !fits(cursor)) {
-            return Err(ApiError::InvalidCursor);
-        }
-        Ok(Self {
-            wallet,
-            wallet_text: address.to_string(),
-            chain: chain.slug.clone(),
-            native_decimals: chain.native.decimals,
-            limit: query.limit,
-            cursor,
-            filter,
-            follow: query.follow,
-            numbers: query.numbers,
-            path: call.path.clone(),
-            filter_query: query.repeated(),
-            coding: Coding::accepted(&call.headers),
-        })
-    }
-}
-
-/// The chain of that name, where the caller may read it; without a key all chains may be read.
-pub(super) fn find_chain<'a>(
-    call: &'a Call,
-    caller: Option<&Caller>,
-    name: Option<&str>,
-) -> Result<&'a Chain, ApiError> {
-    let (registry, name) = (call.app.history.registry(), name.unwrap_or(CHAIN_DEFAULT));
-    let chain = registry.chain_named(name).ok_or_else(|| {
-        let slugs: Vec<&str> = registry.chains().iter().map(|chain| chain.slug.as_str()).collect();
-        let name = name.chars().take(CHAIN_CHARS_ECHOED).collect();
-        ApiError::UnknownChain { name, slugs: slugs.join(", ") }
-    })?;
-    if caller.is_some_and(|caller| !caller.may_read(chain.id)) {
-        return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
-    }
-    Ok(chain)
-}
-
 async fn history(call: &Call, segment: &str) -> Result<Response, ApiError> {
     let caller = call.caller()?;
     let rate = call.take(&caller)?;
@@ -368,31 +264,6 @@ fn open(
         window,
     })?;
     Ok(Guarded::new(&call.app, caller, walk))
-}
-
-/// A stream's place among its key's and among all.
-#[derive(Debug)]
-pub(super) struct StreamPlace {
-    app: Arc<App>,
-    _of_key: Place,
-    _of_all: Place,
-}
-
-impl StreamPlace {
-    fn take(app: &Arc<App>, caller: &Caller) -> Result<Self, ApiError> {
-        let max = caller.key.streams.unwrap_or(app.limits.streams_per_key_max);
-        let places = usize::try_from(max).unwrap_or(usize::MAX);
-        let of_key = caller.state.streams.take(places).ok_or(ApiError::TooManyStreams { max })?;
-        let of_all = app.streams.take(app.limits.streams_max).ok_or(ApiError::StreamsFull)?;
-        app.metrics.streams.inc();
-        Ok(Self { app: Arc::clone(app), _of_key: of_key, _of_all: of_all })
-    }
-}
-
-impl Drop for StreamPlace {
-    fn drop(&mut self) {
-        self.app.metrics.streams.dec();
-    }
 }
 
 /// Open to all; who sends a key has to send a valid one, and sees the endpoints too.

@@ -10,6 +10,7 @@
 mod access;
 mod arrival;
 mod auth;
+mod call;
 mod coding;
 mod cors;
 mod coverage;
@@ -32,11 +33,13 @@ mod parameters;
 mod query;
 mod reference;
 mod reply;
+mod request;
 mod routes;
 mod server;
 mod site;
 mod stall;
 mod stream;
+mod stream_place;
 mod visitors;
 
 use std::future::Future;

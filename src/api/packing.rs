@@ -19,9 +19,8 @@ use futures_util::{StreamExt as _, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking, yield_now};
 
-use super::coding::{Coding, GZIP_LEVEL, ZSTD_LEVEL};
+use super::coding::{Coding, Frames, GZIP_LEVEL, ZSTD_LEVEL};
 use super::limits::ApiLimits;
-use super::reply::Frames;
 
 /// Slices up to this size are packed by the task that reads: a thread would take longer to wake.
 /// The first slice is one of these, so that the first byte is as quick as without packing.

@@ -5,8 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
-use futures_util::stream;
+use futures_util::{FutureExt as _, stream};
 use warp::http::StatusCode;
 use warp::http::header::LINK;
 use warp::reply::Response;
@@ -14,8 +13,9 @@ use warp::reply::Response;
 use super::App;
 use super::error::ApiError;
 use super::guarded::Guarded;
-use super::handlers::{ApiRequest, StreamPlace};
 use super::reply;
+use super::request::ApiRequest;
+use super::stream_place::StreamPlace;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
 use crate::history::{End, HistoryError, Step};
 

@@ -1,6 +1,5 @@
 //! Responses: the headers that every kind of answer has.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -18,11 +17,11 @@ use warp::http::header::{
 use warp::http::{HeaderMap, HeaderValue, StatusCode};
 use warp::reply::Response;
 
-use super::coding::Coding;
+use super::call::Call;
+use super::coding::{Coding, Frames};
 use super::dto::{ErrorBody, ErrorObject};
 use super::error::ApiError;
 use super::gate::{RateState, whole_seconds};
-use super::handlers::Call;
 use super::packing::Packing;
 use crate::history::AsOf;
 
@@ -218,11 +217,6 @@ pub(super) fn without_body(response: &mut Response) {
     drop(std::mem::take(response.body_mut()));
 }
 
-/// The pieces of a body.
-pub(super) trait Frames: Stream<Item = Result<Bytes, Infallible>> + Send + 'static {}
-
-impl<S: Stream<Item = Result<Bytes, Infallible>> + Send + 'static> Frames for S {}
-
 /// Makes a stream `Sync`, as warp wants it. Polling has exclusive access: the lock is never taken.
 struct Exclusive<S>(Mutex<Pin<Box<S>>>);
 
@@ -245,7 +239,9 @@ mod tests {
     async fn frames_that_are_ready_still_give_way() {
         let ready = || {
             let frames = ["a", "b"];
-            Box::pin(stream::iter(frames.map(|frame| Ok::<_, Infallible>(Bytes::from(frame)))))
+            Box::pin(stream::iter(
+                frames.map(|frame| Ok::<_, std::convert::Infallible>(Bytes::from(frame))),
+            ))
         };
         let mut frames = std::pin::pin!(in_turns(ready(), Duration::MAX));
         assert_eq!(frames.next().now_or_never(), Some(Some(Ok("a".into()))));

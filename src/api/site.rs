@@ -9,9 +9,9 @@ use warp::http::header::{
 use warp::http::{HeaderMap, StatusCode};
 use warp::reply::Response;
 
+use super::call::Call;
 use super::coding::Coding;
 use super::error::ApiError;
-use super::handlers::Call;
 use super::reply;
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");

@@ -4,8 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
-use futures_util::stream;
+use futures_util::{FutureExt as _, stream};
 use tokio::time::timeout;
 use warp::reply::Response;
 
@@ -13,8 +12,9 @@ use super::App;
 use super::dto::LineError;
 use super::error::ApiError;
 use super::guarded::Guarded;
-use super::handlers::{ApiRequest, StreamPlace};
 use super::reply;
+use super::request::ApiRequest;
+use super::stream_place::StreamPlace;
 use crate::domain::row_json::{ROW_BYTES_TYPICAL, rows_json, string};
 use crate::domain::{Numbers, Wallet};
 use crate::history::{End, HistoryError, Step};

@@ -9,7 +9,7 @@ use super::errors::CliError;
 use super::keys::store::KeyStore;
 use super::sources::{Nodes, candles, sources};
 use super::storage;
-use crate::history::{Capacity, History, HistoryLimits, HistoryParts, Tasks};
+use crate::history::{AuditLimits, Capacity, History, HistoryLimits, HistoryParts, Tasks};
 use crate::registry::Registry;
 use crate::rpc::Transport;
 
@@ -68,7 +68,10 @@ pub(super) fn history_limits(config: &Config) -> HistoryLimits {
         freshness: config.server.freshness.0,
         scan_every: config.server.freshness.0.max(SCAN_EVERY_MIN),
         head_wait_max: config.server.head_wait.0,
-        audit_calls_per_hour: config.audit.calls_per_hour,
+        audit: AuditLimits {
+            calls_per_hour: config.audit.calls_per_hour,
+            ..AuditLimits::default()
+        },
         ..HistoryLimits::default()
     }
 }

@@ -97,10 +97,10 @@ impl Audits {
     /// A client asked for the wallet.
     pub(super) fn note(&self, wallet: Wallet, limits: &HistoryLimits) {
         let mut all = self.all();
-        if limits.audit_calls_per_hour == 0 || all.contains_key(&wallet) {
+        if limits.audit.calls_per_hour == 0 || all.contains_key(&wallet) {
             return;
         }
-        if all.len() >= limits.audit_wallets_max {
+        if all.len() >= limits.audit.wallets_max {
             let latest = all.iter().max_by_key(|(_, progress)| progress.due);
             let Some(latest) = latest.map(|(wallet, _)| *wallet) else { return };
             all.remove(&latest);
@@ -154,17 +154,17 @@ impl History {
 impl Inner {
     /// Audits the wallets that were asked for lately, a step at a time, within the budget of calls.
     pub(super) async fn audit_regularly(self: Arc<Self>) {
-        if self.limits.audit_calls_per_hour == 0 {
+        if self.limits.audit.calls_per_hour == 0 {
             return;
         }
-        let mut pause = self.limits.audit_pause_min;
+        let mut pause = self.limits.audit.pause_min;
         loop {
             tokio::select! {
                 biased;
                 () = self.tasks.cancelled() => return,
                 () = sleep(pause) => {}
             }
-            pause = self.limits.audit_pause_min;
+            pause = self.limits.audit.pause_min;
             if self.is_paused() {
                 continue;
             }
@@ -174,7 +174,7 @@ impl Inner {
                 () = self.tasks.cancelled() => return,
                 spent = self.audit_next(wallet, progress) => spent,
             };
-            let earned = HOUR.saturating_mul(spent) / self.limits.audit_calls_per_hour;
+            let earned = HOUR.saturating_mul(spent) / self.limits.audit.calls_per_hour;
             pause = pause.max(earned);
         }
     }
@@ -186,7 +186,7 @@ impl Inner {
             Ok(Some(_)) => Duration::ZERO,
             Ok(None) => {
                 progress = Progress::new();
-                self.limits.audit_again_after
+                self.limits.audit.again_after
             }
             Err(error) => {
                 tracing::debug!(%error, "a finished span could not be read again");
@@ -374,6 +374,7 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use super::super::AuditLimits;
     use super::*;
     use crate::domain::{Address, ChainId};
 
@@ -402,15 +403,11 @@ mod tests {
     async fn wallets_take_turns_and_the_latest_gives_way() {
         let wallet = |number| Wallet { chain: ChainId(1), address: Address::Evm([number; 20]) };
         let limits = HistoryLimits {
-            audit_wallets_max: 2,
-            audit_calls_per_hour: 1,
+            audit: AuditLimits { wallets_max: 2, calls_per_hour: 1, ..AuditLimits::default() },
             ..HistoryLimits::default()
         };
         let audits = Audits::default();
-        audits.note(
-            wallet(1),
-            &HistoryLimits { audit_calls_per_hour: 0, ..HistoryLimits::default() },
-        );
+        audits.note(wallet(1), &HistoryLimits::default());
         assert!(audits.next().is_none(), "switched off");
         audits.note(wallet(1), &limits);
         let (first, mut progress) = audits.next().unwrap();

@@ -97,29 +97,29 @@ impl Inner {
     /// `Store` where the store is full and every wallet with rows is in use.
     pub(super) async fn make_room(&self) -> Result<(), HistoryError> {
         let Some(state) = self.fill_state()? else { return Ok(()) };
-        if !state.is_above(self.limits.evict_from_percent) {
+        if !state.is_above(self.limits.eviction.from_percent) {
             return Ok(());
         }
         let _turn = self.keeper.turn.lock().await;
         self.keeper.bound(self.limits.used_wallets_max);
         loop {
             let Some(state) = self.fill_state()? else { return Ok(()) };
-            if !state.is_above(self.limits.evict_to_percent) {
+            if !state.is_above(self.limits.eviction.to_percent) {
                 return Ok(());
             }
             if !state.may_evict {
-                return state.check(self.limits.full_percent);
+                return state.check(self.limits.eviction.full_percent);
             }
             let mut evicted = 0;
             for (id, wallet) in self.evictable()? {
                 evicted += u64::from(self.evict(id, wallet).await?);
                 let state = self.fill_state()?;
-                if state.is_none_or(|state| !state.is_above(self.limits.evict_to_percent)) {
+                if state.is_none_or(|state| !state.is_above(self.limits.eviction.to_percent)) {
                     return Ok(());
                 }
             }
             if evicted == 0 {
-                return state.check(self.limits.full_percent);
+                return state.check(self.limits.eviction.full_percent);
             }
         }
     }
@@ -145,11 +145,11 @@ impl Inner {
     /// Wallets with rows that neither a reader nor a load has, the one that was not asked for longest
     /// first.
     fn evictable(&self) -> Result<Vec<(WalletId, Wallet)>, HistoryError> {
-        let max = self.limits.evict_wallets_max;
+        let max = self.limits.eviction.wallets_max;
         let mut found: Vec<(UnixMillis, WalletId, Wallet)> = Vec::new();
         let mut behind = None;
         loop {
-            let records = self.store.records(behind, self.limits.evict_records_max)?;
+            let records = self.store.records(behind, self.limits.eviction.records_max)?;
             let Some(last) = records.last() else { break };
             behind = Some(last.id);
             let idle = records.iter().filter(|one| one.count > 0 && !self.is_attended(&one.wallet));
@@ -187,7 +187,7 @@ impl Inner {
             if self.is_attended(&wallet) {
                 return Ok(false);
             }
-            let max = self.limits.evict_rows_max;
+            let max = self.limits.eviction.rows_max;
             let rows = self.view()?.newer_rows(id, Position::Start, max).await?;
             let is_last = rows.len() < max;
             let newest = rows.bare().last().map(|row| row.key.height).filter(|_| !is_last);

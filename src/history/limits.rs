@@ -89,26 +89,10 @@ pub struct HistoryLimits {
     /// First and longest pause between re-reads of spans whose proof is not accepted.
     pub reread_pause_min: Duration,
     pub reread_pause_max: Duration,
-    /// Where the size of the store is limited: the shares of that size, in percent, at which wallets
-    /// are evicted, down to which, and at which nothing more is loaded.
-    pub evict_from_percent: u64,
-    pub evict_to_percent: u64,
-    pub full_percent: u64,
-    /// Rows that one write of an eviction deletes.
-    pub evict_rows_max: usize,
-    /// Wallets that one search finds for eviction, and how many records it reads at a time.
-    pub evict_wallets_max: usize,
-    pub evict_records_max: usize,
+    pub eviction: EvictionLimits,
     /// Wallets whose last use is remembered apart from their last check.
     pub used_wallets_max: usize,
-    /// Calls an hour for second looks at finished spans; 0 switches them off.
-    pub audit_calls_per_hour: u32,
-    /// Shortest pause between two such looks.
-    pub audit_pause_min: Duration,
-    /// A wallet whose spans were all looked at is looked at again after this long.
-    pub audit_again_after: Duration,
-    /// Wallets asked for lately that are looked at in turn.
-    pub audit_wallets_max: usize,
+    pub audit: AuditLimits,
     /// Spans of one wallet; above it the topmost gap is closed before a new span begins.
     pub spans_max: usize,
     /// Hashes kept per wallet to notice a reorganisation.
@@ -171,24 +155,68 @@ impl Default for HistoryLimits {
             proof_wait_max: Duration::from_secs(20),
             reread_pause_min: Duration::from_secs(2),
             reread_pause_max: Duration::from_secs(600),
-            evict_from_percent: 85,
-            evict_to_percent: 70,
-            full_percent: 95,
-            evict_rows_max: 5_000,
-            evict_wallets_max: 64,
-            evict_records_max: 1_000,
+            eviction: EvictionLimits::default(),
             used_wallets_max: 100_000,
-            // The configuration switches it on.
-            audit_calls_per_hour: 0,
-            audit_pause_min: Duration::from_secs(10),
-            audit_again_after: Duration::from_secs(24 * 3600),
-            audit_wallets_max: 256,
+            audit: AuditLimits::default(),
             spans_max: 64,
             anchors_max: 64,
             tallies_kept_max: 256,
             usage_flush_every: Duration::from_millis(500),
             usage_wallets_cached_max: 10_000,
             usage_ranges_max: 16_384,
+        }
+    }
+}
+
+/// Of the eviction of wallets from a full store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvictionLimits {
+    /// Where the size of the store is limited: the shares of that size, in percent, at which wallets
+    /// are evicted, down to which, and at which nothing more is loaded.
+    pub from_percent: u64,
+    pub to_percent: u64,
+    pub full_percent: u64,
+    /// Rows that one write of an eviction deletes.
+    pub rows_max: usize,
+    /// Wallets that one search finds for eviction, and how many records it reads at a time.
+    pub wallets_max: usize,
+    pub records_max: usize,
+}
+
+impl Default for EvictionLimits {
+    fn default() -> Self {
+        Self {
+            from_percent: 85,
+            to_percent: 70,
+            full_percent: 95,
+            rows_max: 5_000,
+            wallets_max: 64,
+            records_max: 1_000,
+        }
+    }
+}
+
+/// Of second looks at finished spans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditLimits {
+    /// Calls an hour for second looks at finished spans; 0 switches them off.
+    pub calls_per_hour: u32,
+    /// Shortest pause between two such looks.
+    pub pause_min: Duration,
+    /// A wallet whose spans were all looked at is looked at again after this long.
+    pub again_after: Duration,
+    /// Wallets asked for lately that are looked at in turn.
+    pub wallets_max: usize,
+}
+
+impl Default for AuditLimits {
+    fn default() -> Self {
+        Self {
+            // The configuration switches it on.
+            calls_per_hour: 0,
+            pause_min: Duration::from_secs(10),
+            again_after: Duration::from_secs(24 * 3600),
+            wallets_max: 256,
         }
     }
 }

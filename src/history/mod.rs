@@ -53,7 +53,7 @@ pub use care::{Load, Status};
 pub use error::HistoryError;
 pub use estimate::Estimate;
 pub use explain::Explained;
-pub use limits::HistoryLimits;
+pub use limits::{AuditLimits, HistoryLimits};
 pub use metrics::{Counter, HistoryMetrics, Values};
 pub use moves::{Moved, Moves, Sum};
 pub use report::{CoverageReport, SpanReport};

@@ -1,10 +1,10 @@
 //! The book of one token: entries oldest first.
 
 use super::Method;
-use super::lots::{Lots, Taken};
+use super::lots::Lots;
 use super::pool::Pool;
 use super::position::Position;
-use super::sale::{Origin, Sale};
+use super::sale::{Origin, Sale, Taken};
 use crate::domain::{Side, Units};
 
 /// One row.

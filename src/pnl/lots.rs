@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::sale::Origin;
+use super::sale::{Origin, Taken};
 use super::share::{compare_ratios, share};
 use crate::domain::Units;
 
@@ -30,14 +30,6 @@ impl Lot {
     fn is_used_up(&self) -> bool {
         self.quantity.is_zero()
     }
-}
-
-/// A part of a sell that one lot, or one pool, gave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Taken {
-    pub(super) quantity: Units,
-    pub(super) cost: Option<Units>,
-    pub(super) origin: Origin,
 }
 
 /// A lot ordered by its cost per unit when it was bought: rounding does not move it.

@@ -1,7 +1,6 @@
 //! Average cost: what was bought at a known price is one pool, the rest another.
 
-use super::lots::Taken;
-use super::sale::Origin;
+use super::sale::{Origin, Taken};
 use super::share::share;
 use crate::domain::Units;
 

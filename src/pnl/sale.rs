@@ -1,6 +1,5 @@
 //! A sell, part by part.
 
-use super::lots::Taken;
 use super::share::share;
 use super::signed::Signed;
 use crate::domain::Units;
@@ -14,6 +13,14 @@ pub enum Origin {
     Pool,
     /// More than the rows hold: it was not bought in them.
     Unmatched,
+}
+
+/// A part of a sell that one lot, or one pool, gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) quantity: Units,
+    pub(super) cost: Option<Units>,
+    pub(super) origin: Origin,
 }
 
 /// Units of a sell that share an origin.

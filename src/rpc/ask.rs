@@ -9,26 +9,14 @@ use tokio::time::sleep;
 use super::classify::classify;
 use super::endpoint::EndpointId;
 use super::error::UpstreamError;
+use super::exchange::Ask;
+use super::exchange::Received;
 use super::policy::{Failure, RetryDecision};
 use super::pool::{CallOptions, Pool};
 use super::refusals::MethodResult;
 use super::retry::{Observation, Open};
 use super::secret::mask;
-use super::send::Received;
 use super::transport::Response;
-
-/// One HTTP exchange that is not JSON-RPC.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
-    /// Its name in counters, and in the record of unsupported methods.
-    pub name: &'static str,
-    /// Appended to the path of the endpoint's URL: "" or "/v1/accounts/…".
-    pub path: String,
-    /// Appended to the query of the endpoint's URL (which may contain a key).
-    pub query: Vec<(&'static str, String)>,
-    /// `None`: GET. Else POST of JSON.
-    pub body: Option<Bytes>,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {

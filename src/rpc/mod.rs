@@ -3,10 +3,12 @@
 //! Never writes anything. URLs and keys of nodes never reach an error, a log or a metric.
 
 pub(crate) mod ask;
+pub(crate) mod batch;
 pub(crate) mod chain_check;
 pub(crate) mod classify;
 pub(crate) mod endpoint;
 pub(crate) mod error;
+pub(crate) mod exchange;
 mod http;
 pub(crate) mod jsonrpc;
 pub(crate) mod limits;
@@ -24,12 +26,14 @@ mod send;
 mod share;
 pub(crate) mod transport;
 
-pub use ask::{Ask, Reading, Reply};
+pub use ask::{Reading, Reply};
+pub use batch::{Answer, Call};
 pub use endpoint::{CallCounts, EndpointConfig, EndpointId, EndpointStatus};
 pub use error::UpstreamError;
+pub use exchange::Ask;
 pub use http::{HttpSetupError, HttpTransport};
 pub use limits::PoolLimits;
-pub use pool::{Answer, Call, CallOptions, Pool};
+pub use pool::{CallOptions, Pool};
 pub use priority::Priority;
 pub use rate::RateAccount;
 pub use scheduler::Lane;

@@ -1,31 +1,15 @@
-//! The endpoints of one chain: retries, failover, batches, hedging.
-//!
-//! Not guaranteed: that a call is sent once. All calls only read.
+//! The endpoints of one chain: their state, and what calls share. `batch.rs` and `ask.rs` make calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use serde_json::Value;
-use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use super::ask::Ask;
-use super::classify::classify;
 use super::endpoint::{Endpoint, EndpointConfig, EndpointId, EndpointSet, EndpointStatus};
-use super::error::UpstreamError;
-use super::jsonrpc::{self, Whole};
 use super::limits::PoolLimits;
-use super::policy::Failure;
-use super::refusals::MethodResult;
-use super::retry::{Observation, Open, Sent};
 use super::scheduler::{Admission, Lane};
-use super::secret::mask;
-use super::send::Received;
 use super::transport::Transport;
 use crate::domain::Clock;
 
@@ -49,20 +33,6 @@ impl CallOptions {
     }
 }
 
-/// A method with its parameters.
-#[derive(Debug, Clone)]
-pub struct Call {
-    pub method: &'static str,
-    pub params: Value,
-}
-
-/// A result, and the endpoint that returned it.
-#[derive(Debug)]
-pub struct Answer {
-    pub result: Box<RawValue>,
-    pub endpoint: EndpointId,
-}
-
 /// Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Pool {
@@ -76,16 +46,6 @@ pub(super) struct Inner {
     pub(super) limits: PoolLimits,
     pub(super) clock: Arc<dyn Clock>,
     random: AtomicU32,
-}
-
-/// The outcome of one request.
-struct BatchOutcome {
-    /// `None` where it was not sent.
-    sent: Option<Sent>,
-    outcomes: Vec<(Open, Result<Box<RawValue>, Failure>)>,
-    refused: Vec<(Open, UpstreamError)>,
-    /// Calls that were not sent with it.
-    left: Vec<Open>,
 }
 
 impl Pool {
@@ -103,39 +63,6 @@ impl Pool {
         // Xorshift needs a seed that is not zero.
         let random = AtomicU32::new(seed | 1);
         Self { inner: Arc::new(Inner { admission, transport, limits, clock, random }) }
-    }
-
-    /// One call.
-    pub async fn call(
-        &self,
-        method: &'static str,
-        params: Value,
-        options: &CallOptions,
-    ) -> Result<Answer, UpstreamError> {
-        let mut answers = self.batch(&[Call { method, params }], options).await;
-        answers.pop().unwrap_or(Err(UpstreamError::NoEndpoint))
-    }
-
-    /// Many calls, each with its own result, in the order given. Split by the endpoints' batch
-    /// sizes; a call that fails is retried by itself.
-    pub async fn batch(
-        &self,
-        calls: &[Call],
-        options: &CallOptions,
-    ) -> Vec<Result<Answer, UpstreamError>> {
-        let mut results: Vec<Option<Result<Answer, UpstreamError>>> =
-            calls.iter().map(|_| None).collect();
-        let mut flights = FuturesUnordered::new();
-        let all: Vec<Open> = (0..calls.len()).map(|at| Open::new(at, options)).collect();
-        for group in self.grouped(all) {
-            flights.push(self.send_batch(calls, group, options, Duration::ZERO));
-        }
-        while let Some(outcome) = flights.next().await {
-            for (group, pause) in self.record_outcome(calls, options, outcome, &mut results) {
-                flights.push(self.send_batch(calls, group, options, pause));
-            }
-        }
-        results.into_iter().map(|one| one.unwrap_or(Err(UpstreamError::NoEndpoint))).collect()
     }
 
     /// The state of each endpoint.
@@ -189,141 +116,6 @@ impl Pool {
         self.inner.admission.each(of).into_iter().fold(0, usize::saturating_add)
     }
 
-    /// Groups as large as can be sent at once, each of calls that may go to the same endpoints.
-    fn grouped(&self, open: Vec<Open>) -> Vec<Vec<Open>> {
-        let size = self.batch_size();
-        let mut alike: BTreeMap<EndpointSet, Vec<Open>> = BTreeMap::new();
-        for one in open {
-            alike.entry(one.without).or_default().push(one);
-        }
-        alike.values().flat_map(|all| all.chunks(size).map(<[Open]>::to_vec)).collect()
-    }
-
-    /// Waits, takes a permit, sends one request.
-    async fn send_batch(
-        &self,
-        calls: &[Call],
-        group: Vec<Open>,
-        options: &CallOptions,
-        pause: Duration,
-    ) -> BatchOutcome {
-        if !pause.is_zero() {
-            sleep(pause).await;
-        }
-        let method = |open: &Open| calls.get(open.at).map_or("", |call| call.method);
-        let (first, count) = (group.first().copied(), group.len());
-        let needs = first.map(|open| open.needs(options, method(&open), count));
-        let admitted = match &needs {
-            Some(needs) => self.inner.admission.admit(needs.clone()).await.map(|p| (p, needs)),
-            None => Err(UpstreamError::NoEndpoint),
-        };
-        let (permit, needs) = match admitted {
-            Ok(admitted) => admitted,
-            Err(error) => {
-                // Some endpoint may support the others.
-                let name = first.map_or("", |open| method(&open));
-                let (same, left) = group.into_iter().partition::<Vec<_>, _>(|o| method(o) == name);
-                let refused = same.into_iter().map(|open| (open, error.clone())).collect();
-                return BatchOutcome { sent: None, outcomes: Vec::new(), refused, left };
-            }
-        };
-        let now = Instant::now();
-        let known = |open: &Open| {
-            let offers =
-                self.inner.admission.with(permit.endpoint, |e| e.serves(method(open), now));
-            offers.unwrap_or(true)
-        };
-        let (mut going, mut left) = group.into_iter().partition::<Vec<_>, _>(known);
-        left.extend(going.split_off(permit.calls.min(going.len())));
-        if going.is_empty() {
-            // Refused since the permit was granted.
-            return BatchOutcome { sent: None, outcomes: Vec::new(), refused: Vec::new(), left };
-        }
-        let asked: Vec<(&str, &Value)> = going
-            .iter()
-            .filter_map(|open| calls.get(open.at))
-            .map(|call| (call.method, &call.params))
-            .collect();
-        let ask = Ask {
-            name: needs.method,
-            path: String::new(),
-            query: Vec::new(),
-            body: Some(Bytes::from(jsonrpc::encode(&asked))),
-        };
-        let (sent, received) = self.send_hedged(permit, needs, &ask, asked.len()).await;
-        let outcomes = self.read(sent.endpoint, going, received);
-        for (open, outcome) in &outcomes {
-            self.count(sent.endpoint, method(open), outcome.is_err());
-        }
-        BatchOutcome { sent: Some(sent), outcomes, refused: Vec::new(), left }
-    }
-
-    fn read(
-        &self,
-        endpoint: EndpointId,
-        going: Vec<Open>,
-        received: Received,
-    ) -> Vec<(Open, Result<Box<RawValue>, Failure>)> {
-        let answers = understand(received, going.len(), &self.secrets(endpoint));
-        match answers {
-            Ok(answers) => going
-                .into_iter()
-                .zip(answers)
-                .map(|(open, answer)| (open, answer.unwrap_or(Err(Failure::Missing))))
-                .collect(),
-            Err(failure) => going.into_iter().map(|open| (open, Err(failure.clone()))).collect(),
-        }
-    }
-
-    /// Records results and observations about the endpoint; returns the calls to retry, and when.
-    fn record_outcome(
-        &self,
-        calls: &[Call],
-        options: &CallOptions,
-        outcome: BatchOutcome,
-        results: &mut [Option<Result<Answer, UpstreamError>>],
-    ) -> Vec<(Vec<Open>, Duration)> {
-        let BatchOutcome { sent, outcomes, refused, left } = outcome;
-        for (open, error) in refused {
-            set(results, open.at, Err(error));
-        }
-        let mut again: Vec<_> =
-            self.grouped(left).into_iter().map(|group| (group, Duration::ZERO)).collect();
-        let Some(sent) = sent else { return again };
-        let (mut worked, mut observations, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-        for (open, outcome) in outcomes {
-            let method = calls.get(open.at).map_or("", |call| call.method);
-            match outcome {
-                Ok(result) => {
-                    let is_null = result.get().trim() == "null";
-                    worked.push((
-                        method,
-                        if is_null { MethodResult::Null } else { MethodResult::Value },
-                    ));
-                    set(results, open.at, Ok(Answer { result, endpoint: sent.endpoint }));
-                }
-                Err(failure) => {
-                    let decision = classify(&failure, method, sent.calls > 1);
-                    observations.push(Observation { decision, method, failure });
-                    failed.push(open);
-                }
-            }
-        }
-        self.learn(sent, &worked, &observations);
-        let (mut retry, mut pause) = (Vec::new(), Duration::ZERO);
-        for (open, observation) in failed.into_iter().zip(&observations) {
-            match self.next_try(open, options, sent, observation) {
-                Ok((open, wait)) => {
-                    pause = pause.max(wait);
-                    retry.push(open);
-                }
-                Err(error) => set(results, open.at, Err(error)),
-            }
-        }
-        again.extend(self.grouped(retry).into_iter().map(|group| (group, pause)));
-        again
-    }
-
     pub(super) fn random(&self) -> u32 {
         let next = |mut x: u32| {
             x ^= x << 13;
@@ -334,48 +126,6 @@ impl Pool {
         let random = &self.inner.random;
         random.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(1)
     }
-}
-
-fn set(
-    results: &mut [Option<Result<Answer, UpstreamError>>],
-    at: usize,
-    result: Result<Answer, UpstreamError>,
-) {
-    if let Some(place) = results.get_mut(at) {
-        *place = Some(result);
-    }
-}
-
-type Entry = Option<Result<Box<RawValue>, Failure>>;
-
-/// Status and body are read separately: an error may come with any status, and text with a good
-/// one.
-fn understand(received: Received, count: usize, secrets: &[String]) -> Result<Vec<Entry>, Failure> {
-    let response = received.map_err(Failure::Transport)?;
-    let status = response.status;
-    let good = (200..300).contains(&status);
-    let failed = |error: &jsonrpc::RpcError| rpc_failure(status, error, secrets);
-    match jsonrpc::decode(&response.body, count) {
-        Ok(answers) if good || answers.iter().any(Option::is_some) => Ok(answers
-            .into_iter()
-            .map(|answer| answer.map(|outcome| outcome.map_err(|error| failed(&error))))
-            .collect()),
-        Err(Whole::Error(error)) => Err(failed(&error)),
-        Ok(_) | Err(Whole::Garbage) => {
-            let text = mask(&String::from_utf8_lossy(&response.body), secrets);
-            let text = text.chars().take(TEXT_MAX).collect();
-            Err(Failure::Http { status, text })
-        }
-    }
-}
-
-/// Characters of an error page that are read.
-const TEXT_MAX: usize = 500;
-
-fn rpc_failure(status: u16, error: &jsonrpc::RpcError, secrets: &[String]) -> Failure {
-    let message = mask(&error.message, secrets);
-    let message = message.chars().take(TEXT_MAX).collect();
-    Failure::Rpc { status, code: error.code, message }
 }
 
 /// One endpoint that takes few must not split what another takes whole.

@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::ask::Ask;
 use super::endpoint::{EndpointConfig, EndpointId};
+use super::exchange::Ask;
+use super::exchange::Received;
 use super::policy;
 use super::pool::{Inner, Pool};
 use super::retry::Sent;
 use super::scheduler::{Needs, Permit};
-use super::transport::{Method, Request, Response, TransportError};
-
-pub(super) type Received = Result<Response, TransportError>;
+use super::transport::{Method, Request, TransportError};
 
 impl Pool {
     /// Sends, and hedges with another endpoint when this one takes far longer than usual.

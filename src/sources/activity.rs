@@ -1,10 +1,5 @@
 //! About how many transactions a wallet has, by few calls: for estimates, never for what is stored.
 
-use super::source::Source;
-use crate::domain::Address;
-use crate::rpc::error::UpstreamError;
-use crate::rpc::scheduler::Lane;
-
 /// Transactions of a wallet, trades or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
@@ -58,16 +53,6 @@ pub(super) fn extrapolate(samples: &[Sample], bottom: Option<u64>) -> u64 {
         total = total.saturating_add(between);
     }
     total
-}
-
-impl Source {
-    pub async fn activity(&self, wallet: Address, lane: &Lane) -> Result<Activity, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.activity(wallet, lane).await,
-            Self::Evm(source) => source.activity(wallet, lane).await,
-            Self::Tron(source) => source.activity(wallet, lane).await,
-        }
-    }
 }
 
 #[cfg(test)]

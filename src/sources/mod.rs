@@ -5,12 +5,14 @@
 mod ability;
 mod activity;
 mod candles;
+mod chunk;
 mod evm;
 mod gateway;
 mod known_pools;
 mod pager;
 mod prefetch;
 mod reference;
+mod reports;
 mod scan;
 mod solana;
 mod source;
@@ -20,11 +22,10 @@ mod tron;
 pub use ability::{Ability, AbilityKind, Offered};
 pub use activity::Activity;
 pub use candles::Candles;
+pub use chunk::{FoundTx, GapRequest, RawChunk, RawTx, Tip};
 pub use evm::{Discovery, EvmLimits, EvmParts, EvmSource};
+pub use reports::{HashCheck, SourceStatus, TokenMeta};
 pub use scan::{ScanTarget, Scanned};
 pub use solana::{SolanaLimits, SolanaSource};
-pub use source::{
-    FoundTx, GapReader, GapRequest, HashCheck, RawChunk, RawTx, Source, SourceStatus, Tip,
-    TokenMeta,
-};
+pub use source::{GapReader, Source};
 pub use tron::{TronDiscovery, TronLimits, TronSource, tron_reading, tron_rpc_reading};

@@ -8,7 +8,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::evm::wire::FoundLog;
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Height, Moment, Price, Units};
 
@@ -86,12 +85,6 @@ pub(super) struct PoolEvent {
     pub(super) emitter: Account,
     pub(super) topics: Vec<Word>,
     pub(super) data: Vec<u8>,
-}
-
-impl From<FoundLog> for PoolEvent {
-    fn from(log: FoundLog) -> Self {
-        Self { height: log.block, emitter: log.address, topics: log.topics, data: log.data }
-    }
 }
 
 /// What a pool's last event of a block left.

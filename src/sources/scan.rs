@@ -1,10 +1,7 @@
 //! One question about many wallets of a chain: which of them moved above what is known of each. A
 //! hint, never a proof: the wallet's own read decides what happened.
 
-use super::source::Source;
 use crate::domain::{Address, Height};
-use crate::rpc::error::UpstreamError;
-use crate::rpc::scheduler::Lane;
 
 /// A wallet of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,22 +22,6 @@ pub struct Scanned {
     pub high: Height,
     /// Wallets with something above their top, and the highest such height.
     pub moved: Vec<(Address, Height)>,
-}
-
-impl Source {
-    /// Looks for wallets that moved. Each way is blind to some trades: owner-only ones on Solana,
-    /// TRC-10 and native coin alone elsewhere.
-    pub async fn scan(
-        &self,
-        targets: &[ScanTarget],
-        lane: &Lane,
-    ) -> Result<Scanned, UpstreamError> {
-        match self {
-            Self::Solana(source) => source.scan(targets, lane).await,
-            Self::Evm(source) => source.scan(targets, lane).await,
-            Self::Tron(source) => source.scan(targets, lane).await,
-        }
-    }
 }
 
 /// The lowest height to look at: right above what all targets were seen to, but no further down

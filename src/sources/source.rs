@@ -1,143 +1,21 @@
 //! A wallet's transactions from a chain's nodes, as chunks: the same form for every family.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::ability::Ability;
+use super::activity::Activity;
+use super::chunk::{FoundTx, GapRequest, RawChunk};
 use super::evm::{EvmReader, EvmSource};
+use super::reports::{HashCheck, SourceStatus, TokenMeta};
+use super::scan::{ScanTarget, Scanned};
 use super::solana::{SolanaReader, SolanaSource};
 use super::tron::{TronReader, TronSource};
-use crate::decode::evm;
-use crate::decode::solana;
-use crate::decode::tron;
-use crate::domain::{
-    Address, Doubts, Height, Moment, Price, Proof, Resume, SourceAccount, TxId, Units, UnixSeconds,
-    Way,
-};
+use crate::domain::{Address, Doubts, Height, Moment, Price, Proof, TxId, Units};
 use crate::rpc::chain_check::ChainChecks;
-use crate::rpc::endpoint::EndpointStatus;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::scheduler::Lane;
-
-/// The heights of a wallet that are to be read.
-#[derive(Debug, Clone)]
-pub struct GapRequest {
-    pub wallet: Address,
-    pub low: Height,
-    /// `None`: up to the final head, which the reader asks for itself.
-    pub high: Option<Height>,
-    /// A hint of the span right above.
-    pub resume: Option<Resume>,
-    /// What earlier reads found of the wallet's accounts.
-    pub accounts: Vec<SourceAccount>,
-    pub lane: Lane,
-    /// Nothing is known of the address yet: it is looked at before it is read.
-    pub first: bool,
-    /// Not by this way, where there is another one: for a second opinion.
-    pub another: Option<Way>,
-}
-
-/// Some of the asked heights with all the wallet's successful transactions in them.
-#[derive(Debug)]
-pub struct RawChunk {
-    pub low: Height,
-    pub high: Height,
-    /// Newest first by height; no order inside one height.
-    pub txs: Vec<RawTx>,
-    /// Transactions above these heights that the reads of those could not find; their heights may be
-    /// covered or not.
-    pub late: Vec<RawTx>,
-    /// How to go on below `low`.
-    pub resume: Option<Resume>,
-    /// What the read of these heights rests on.
-    pub proof: Proof,
-    /// Listed transactions of these heights that no endpoint gives.
-    pub missing: Vec<(Height, TxId)>,
-    /// What is newly known of the wallet's accounts.
-    pub accounts: Vec<SourceAccount>,
-    /// With the first chunk of a read from the head, where the nodes report it.
-    pub tip: Option<Tip>,
-}
-
-/// The newest final block as it was before anything else was read: should the chain lose anything
-/// that was read below it, this hash differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tip {
-    pub height: Height,
-    pub hash: [u8; 32],
-}
-
-/// A transaction in its family's shape, with its block time.
-#[derive(Debug)]
-pub enum RawTx {
-    Solana(Box<solana::Transaction>, UnixSeconds),
-    Evm(Box<evm::Transaction>, UnixSeconds),
-    Tron(Box<tron::Transaction>, UnixSeconds),
-}
-
-impl RawChunk {
-    pub fn ids(&self) -> HashSet<TxId> {
-        self.txs.iter().filter_map(RawTx::id).collect()
-    }
-}
-
-impl RawTx {
-    /// `None` for bytes that hold no id.
-    pub fn id(&self) -> Option<TxId> {
-        match self {
-            Self::Solana(tx, _) => tx.id(),
-            Self::Evm(tx, _) => Some(TxId::Evm(tx.hash)),
-            Self::Tron(tx, _) => Some(TxId::Tron(tx.call.hash)),
-        }
-    }
-
-    /// Of its block.
-    pub fn time(&self) -> UnixSeconds {
-        match self {
-            Self::Solana(_, time) | Self::Evm(_, time) | Self::Tron(_, time) => *time,
-        }
-    }
-
-    pub fn height(&self) -> Height {
-        match self {
-            Self::Solana(tx, _) => tx.slot(),
-            Self::Evm(tx, _) => tx.block,
-            Self::Tron(tx, _) => tx.call.block,
-        }
-    }
-}
-
-/// One transaction, with its network fee where that is known separately.
-#[derive(Debug)]
-pub struct FoundTx {
-    pub raw: RawTx,
-    pub fee: Option<Units>,
-}
-
-/// A token's symbol, as far as the chain has one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenMeta {
-    pub mint: Address,
-    pub symbol: Option<Arc<str>>,
-    pub decimals: Option<u8>,
-}
-
-/// Whether a block still has the hash that it had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HashCheck {
-    Same,
-    /// Two answers agree that it differs.
-    Differs,
-    /// No endpoint reports it, or only one does.
-    Unknown,
-}
-
-/// State of a chain's nodes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceStatus {
-    pub endpoints: Vec<EndpointStatus>,
-}
 
 /// A chain's nodes. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -329,6 +207,28 @@ impl Source {
             Self::Solana(source) => source.abilities(),
             Self::Evm(source) => source.abilities(),
             Self::Tron(source) => source.abilities(),
+        }
+    }
+
+    pub async fn activity(&self, wallet: Address, lane: &Lane) -> Result<Activity, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.activity(wallet, lane).await,
+            Self::Evm(source) => source.activity(wallet, lane).await,
+            Self::Tron(source) => source.activity(wallet, lane).await,
+        }
+    }
+
+    /// Looks for wallets that moved. Each way is blind to some trades: owner-only ones on Solana,
+    /// TRC-10 and native coin alone elsewhere.
+    pub async fn scan(
+        &self,
+        targets: &[ScanTarget],
+        lane: &Lane,
+    ) -> Result<Scanned, UpstreamError> {
+        match self {
+            Self::Solana(source) => source.scan(targets, lane).await,
+            Self::Evm(source) => source.scan(targets, lane).await,
+            Self::Tron(source) => source.scan(targets, lane).await,
         }
     }
 

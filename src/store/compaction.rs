@@ -36,7 +36,8 @@ pub(super) fn remove_leftover(folder: &Path) {
 
 impl FileStore {
     /// Gives free space of the file back while reads and writes go on: bytes before and after. The
-    /// disk has to have room for the copy.
+    /// disk has to have room for the copy. The old file is closed when its last reader has ended,
+    /// which the caller does not wait for.
     ///
     /// # Errors
     /// `Invalid` where the store is no file on a disk, another compaction runs, or too much is written for
@@ -65,8 +66,8 @@ impl FileStore {
             }
             // A store that is being closed waits for no sender.
             drop(jobs);
-            copy.release();
             let _ = reply.send(compacted);
+            copy.release();
         };
         thread::Builder::new().name("store-compact".to_owned()).spawn(work)?;
         done.await.unwrap_or(Err(StoreError::Closed))

@@ -88,6 +88,10 @@ fn trap() -> (String, Arc<AtomicUsize>) {
     (url, came)
 }
 
+/// After this a command is asked to end: one whose chain has a dead node, a dead explorer and a dead
+/// gateway waits for two minutes. All other commands end before it.
+const COMMAND_SECONDS: u64 = 50;
+
 /// What runs next to the server.
 const COMMANDS: &[&[&str]] = &[
     &["config"],
@@ -159,7 +163,7 @@ fn no_secret_is_in_anything_that_is_said() {
     server.signal("TERM");
     server.wait();
     said.push(("the log".to_owned(), place.log("serve")));
-    // At once, since some wait for nodes as long as they may; each has a folder of its own.
+    // At once, since some wait for nodes; each has a folder of its own.
     thread::scope(|scope| {
         let run = |(at, args): (usize, &&[&str])| {
             let (place, folder) = (&place, format!("data-{at}"));
@@ -169,7 +173,8 @@ fn no_secret_is_in_anything_that_is_said() {
                 .map(|arg| (*arg).to_owned())
                 .collect::<Vec<_>>();
             scope.spawn(move || {
-                let ran = place.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+                let args: Vec<_> = args.iter().map(String::as_str).collect();
+                let ran = place.run_within(COMMAND_SECONDS, &args);
                 (args.join(" "), ran.stdout + &ran.stderr)
             })
         };

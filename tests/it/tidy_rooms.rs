@@ -6,20 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tidy::rust_files;
 
 /// Import circles that are left, by room. It only shrinks.
-const CIRCLES_LEFT: &[(&str, usize)] = &[
-    ("api", 1),
-    ("cli", 5),
-    ("pnl", 1),
-    ("rpc", 1),
-    ("sources", 1),
-    ("sources/evm", 2),
-    ("sources/tron", 1),
-    ("store", 2),
-    ("store/postgres", 1),
-];
+const CIRCLES_LEFT: &[(&str, usize)] = &[("cli", 1), ("store", 2), ("store/postgres", 1)];
 /// Names of public types that stand in more than one file: parallels of the families.
 const TWIN_NAMES_MAX: usize = 77;
-const FUNCTION_LINES_MAX: usize = 67;
+const FUNCTION_LINES_MAX: usize = 60;
 const FUNCTION_LINES_MEDIAN: usize = 8;
 
 /// A module as its names below `src`.

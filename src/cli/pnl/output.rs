@@ -274,8 +274,17 @@ impl<C: Fn() -> Count> Output<C> {
                 line(name, value(units));
             }
         }
+        for (name, value) in self.unknowns() {
+            line(name, value);
+        }
+        text
+    }
+
+    /// Trades without a value or an amount, with the tokens that have them.
+    fn unknowns(&self) -> Vec<(&'static str, String)> {
         let counts: [(&str, CountOf); 2] =
             [("trades without value", |p| p.unvalued), ("trades without amount", |p| p.untold)];
+        let mut lines = Vec::new();
         for (name, count) in counts {
             let named: Vec<String> = self
                 .report
@@ -284,17 +293,18 @@ impl<C: Fn() -> Count> Output<C> {
                 .filter(|token| count(&token.position) > 0)
                 .map(|token| format!("{} ({})", printable(&token.symbol), count(&token.position)))
                 .collect();
-            if !named.is_empty() {
-                let all: u64 = self.report.tokens.iter().map(|token| count(&token.position)).sum();
-                let shown = named.get(..NAMED_MAX).unwrap_or(&named).join(", ");
-                let more = match named.len().saturating_sub(NAMED_MAX) {
-                    0 => String::new(),
-                    more => format!(" and {more} tokens more, which json and csv name"),
-                };
-                line(name, format!("{all}: {shown}{more}"));
+            if named.is_empty() {
+                continue;
             }
+            let all: u64 = self.report.tokens.iter().map(|token| count(&token.position)).sum();
+            let shown = named.get(..NAMED_MAX).unwrap_or(&named).join(", ");
+            let more = match named.len().saturating_sub(NAMED_MAX) {
+                0 => String::new(),
+                more => format!(" and {more} tokens more, which json and csv name"),
+            };
+            lines.push((name, format!("{all}: {shown}{more}")));
         }
-        text
+        lines
     }
 }
 

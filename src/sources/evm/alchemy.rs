@@ -10,16 +10,18 @@ use serde_json::{Value, json};
 
 use super::descent::{Absorbed, PageAsk};
 use super::discovery::Window;
-use super::merge::{self, Merge, Row, What};
+use super::list_row::{Row, What};
+use super::merge::{self, Merge};
 use super::sent::SentNonce;
 use super::subject::Subject;
 use super::texts::{self, hex_text};
 use super::wire;
 use crate::decode::evm::{Account, NativeMove};
 use crate::domain::{Height, Units, UnixSeconds};
+use crate::rpc::batch::Answer;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, CallOptions, Pool};
+use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
 
 const METHOD: &str = "alchemy_getAssetTransfers";

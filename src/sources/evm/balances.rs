@@ -6,8 +6,9 @@ use serde_json::value::RawValue;
 use super::EvmSource;
 use super::wire;
 use crate::domain::{Address, Units};
+use crate::rpc::batch::Call;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 
 /// `balanceOf(address)`.

@@ -9,11 +9,13 @@ use super::wire::{self, BlockHead};
 use crate::decode::evm::Word;
 use crate::domain::{Height, TxId, UnixSeconds};
 use crate::registry::Finality;
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::source::{HashCheck, Tip};
+use crate::sources::chunk::Tip;
+use crate::sources::reports::HashCheck;
 
 impl EvmSource {
     pub(crate) async fn head(&self, lane: &Lane) -> Result<Height, UpstreamError> {

@@ -8,7 +8,8 @@ use serde_json::json;
 use super::fetch::CandidateTx;
 use super::{EvmSource, wire};
 use crate::domain::Height;
-use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::batch::{Answer, Call};
+use crate::rpc::pool::CallOptions;
 
 impl EvmSource {
     /// Fills in what blocks with several of these transactions hold of them. Never fails: not every

@@ -5,7 +5,7 @@
 //! continues AT the lowest block seen, and that page must contain its known rows. A list has ended
 //! only when two pages agree that nothing follows.
 
-use super::merge::Row;
+use super::list_row::Row;
 use crate::decode::evm::Word;
 use crate::domain::Height;
 use crate::sources::pager::{Overlap, PageView, Pager, PagerRules, Quorum, Step};
@@ -258,7 +258,7 @@ impl Descent {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::merge::What;
+    use super::super::list_row::What;
     use super::super::sent::SentNonce;
     use super::*;
 

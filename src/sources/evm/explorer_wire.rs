@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::merge::{Row, What};
+use super::list_row::{Row, What};
 use super::sent::SentNonce;
 use super::texts;
 use crate::decode::evm::{Account, NativeMove};

@@ -15,10 +15,11 @@ use super::native::Traced;
 use super::{Past, fees, receipts, wire};
 use crate::decode::evm::{self, Account, NativeFlows, Transaction, Word};
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Units, UnixSeconds};
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
-use crate::sources::source::{RawChunk, RawTx};
+use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::{RawChunk, RawTx};
 
 /// The attempt at which transactions are asked for by their place too: two answers by hash were
 /// empty.

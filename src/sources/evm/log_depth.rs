@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::log_nodes::LogChoice;
+use super::log_nodes::{Kept, LogChoice};
 use super::{EvmSource, wire};
 use crate::decode::evm::Word;
 use crate::domain::Height;
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 
 /// Blocks of a look for logs of busy contracts, times the chain's own number of them.
 const REACHES: [u64; 3] = [1, 4, 16];
@@ -25,15 +26,6 @@ const SAMPLES: u64 = 24;
 const ROUNDS: u32 = 3;
 /// How pruned nodes refuse.
 const PRUNED: [&str; 5] = ["pruned", "not available", "unavailable", "unknown block", "archive"];
-
-/// Whether an endpoint keeps the logs of a height.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
-    Yes,
-    No,
-    /// Its answers show neither.
-    Unknown,
-}
 
 /// A block that holds something.
 #[derive(Debug)]

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::log_depth::Kept;
 use super::{EvmLimits, EvmSource, lock};
 use crate::domain::Height;
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};
@@ -65,6 +64,15 @@ impl LogNodes {
     pub(super) fn kept_from(&self, id: EndpointId) -> Option<Height> {
         self.0.get(&id).and_then(|node| node.kept_from(Instant::now()))
     }
+}
+
+/// Whether an endpoint keeps the logs of a height.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    Yes,
+    No,
+    /// Its answers show neither.
+    Unknown,
 }
 
 /// An endpoint to ask for logs.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
-use crate::rpc::pool::Call;
+use crate::rpc::batch::Call;
 use crate::sources::pager::RangeVotes;
 
 /// keccak256 of `Transfer(address,address,uint256)`.

@@ -11,18 +11,18 @@ use serde_json::json;
 
 use super::EvmSource;
 use super::discovery::{Candidate, Listing, Window};
-use super::log_depth::Kept;
-use super::log_nodes::LogChoice;
+use super::log_nodes::{Kept, LogChoice};
 use super::log_search::{LogSearch, Query, TRANSFER, TransferSide, USER_OPERATION, Witness};
 use super::ranges::{self, Shrink};
 use super::receipts::TokenTransfer;
 use super::wire::{self, FoundLog};
 use crate::decode::evm::{Account, Word};
 use crate::domain::{Doubts, Height};
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::classify;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 
 /// Rounds of answers to one window's queries.
 const ROUNDS_MAX: u32 = 10;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::descent::{Absorbed, Descent, Fault, PageAsk};
 use super::discovery::{Candidate, Window};
+use super::list_row::{Row, What};
 use super::receipts::TokenTransfer;
 use super::sent::{self, Follows, SentCount, SentNonce, SentTotals};
 use super::subject::Subject;
@@ -16,31 +17,6 @@ const APPROVALS: [[u8; 4]; 2] = [[0x09, 0x5e, 0xa7, 0xb3], [0xa2, 0x2c, 0xb4, 0x
 
 /// Rows of a list that wait for the next transaction that the wallet sent.
 const HELD_MAX: usize = 5_000;
-
-/// One row of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) hash: Word,
-    pub(super) block: Height,
-    pub(super) index: Option<u32>,
-    pub(super) time: Option<UnixSeconds>,
-    pub(super) sent: SentNonce,
-    pub(super) what: What,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
-    /// The transaction itself.
-    Outer { from: Account, to: Option<Account>, value: Units, selector: Option<[u8; 4]> },
-    /// The same, taken back.
-    Failed,
-    /// A token transfer of more than nothing.
-    Token { from: Account, to: Account },
-    /// A call that gave native coin.
-    Call(NativeMove),
-    /// A row without a movement.
-    Nothing,
-}
 
 /// Of two answers to the same question the one that holds all rows of the other; the endpoint of
 /// the second where neither does, or where one repeats a row that the other has once: an index that

@@ -16,6 +16,8 @@ mod fees;
 mod fetch;
 mod limits;
 mod list_reach;
+mod list_row;
+mod lister;
 #[cfg(test)]
 mod lists_model;
 #[cfg(test)]
@@ -58,9 +60,10 @@ pub use discovery::Discovery;
 pub use limits::EvmLimits;
 pub(super) use reader::EvmReader;
 
+use super::chunk::GapRequest;
 use super::known_pools::KnownPools;
 use super::reference::Pool as ReferencePool;
-use super::source::{GapRequest, SourceStatus, TokenMeta};
+use super::reports::{SourceStatus, TokenMeta};
 use crate::decode::evm::Account;
 use crate::domain::{Address, Doubts, Height, Proof, Way};
 use crate::registry::{Chain, Registry};

@@ -11,9 +11,10 @@ use crate::decode::evm::{
     self, Account, NativeFlows, NativeMove, Transaction, parse_flat_trace, parse_trace,
 };
 use crate::domain::Units;
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::classify;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 
 /// A transaction whose inner movements are to be found, with what its sender paid for it.
 #[derive(Debug)]

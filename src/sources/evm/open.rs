@@ -4,7 +4,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::join;
 use serde_json::json;
 
-use super::discovery::{Discovery, Lister, Listing};
+use super::discovery::{Discovery, Listing};
+use super::lister::Lister;
 use super::{EvmSource, wire};
 use crate::decode::evm::Account;
 use crate::domain::Height;
@@ -12,7 +13,7 @@ use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
-use crate::sources::source::Tip;
+use crate::sources::chunk::Tip;
 
 /// What is read, before it is known how far up.
 #[derive(Debug, Clone)]

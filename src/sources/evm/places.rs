@@ -5,8 +5,9 @@ use serde_json::json;
 
 use super::fetch::CandidateTx;
 use super::{EvmSource, Past, wire};
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 
 impl EvmSource {
     /// Whether look-ups by hash found nothing at this height, not long ago.

@@ -6,15 +6,23 @@ use serde_json::{Value, json};
 
 use super::log_nodes::LogChoice;
 use super::ranges::{self, Shrink};
-use super::{EvmSource, ReferencePool, portal_wire, wire};
+use super::wire::{self, FoundLog};
+use super::{EvmSource, ReferencePool, portal_wire};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
-use crate::rpc::ask::Ask;
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions, Pool};
+use crate::rpc::exchange::Ask;
+use crate::rpc::pool::{CallOptions, Pool};
 use crate::sources::gateway::read_stream;
 use crate::sources::reference::{self, PoolEvent, Range, TOPICS};
+
+impl From<FoundLog> for PoolEvent {
+    fn from(log: FoundLog) -> Self {
+        Self { height: log.block, emitter: log.address, topics: log.topics, data: log.data }
+    }
+}
 
 /// Log queries that are asked at once.
 const QUERIES_MAX: usize = 50;

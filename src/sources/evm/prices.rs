@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::{EvmSource, ReferencePool, abi, wire};
 use crate::decode::evm::Account;
 use crate::domain::{Moment, Price};
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::reference::{DECIMALS_MAX, Search};
 

@@ -7,17 +7,18 @@ use std::convert::Infallible;
 use futures_util::FutureExt as _;
 
 use super::EvmSource;
-use super::discovery::{Candidate, Discovery, Lister, Window};
+use super::discovery::{Candidate, Discovery, Window};
 use super::fetch::Batch;
+use super::lister::Lister;
 use super::open::{Opened, Wanted};
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height, Proof, Resume};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::{GapRequest, RawChunk, Tip};
 use crate::sources::prefetch::{
     Fetch, PrefetchReader, Prefetcher, ReorderBuffer, Urgency, drive, next_chunk,
 };
-use crate::sources::source::{GapRequest, RawChunk, Tip};
 
 type Chunk = Result<RawChunk, UpstreamError>;
 type Listed = (Lister, Result<Option<Window>, UpstreamError>);

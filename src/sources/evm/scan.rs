@@ -14,8 +14,9 @@ use super::wire::{self, FoundLog};
 use super::{EvmLimits, EvmSource};
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height};
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 

@@ -10,9 +10,10 @@ use super::sent::SentTotals;
 use super::subject::Subject;
 use super::wire;
 use crate::domain::Height;
+use crate::rpc::batch::Call;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Call, CallOptions, Pool};
+use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
 
 /// Answers that agree.

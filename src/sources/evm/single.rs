@@ -9,7 +9,7 @@ use crate::decode::evm::{Account, Word};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::source::FoundTx;
+use crate::sources::chunk::FoundTx;
 
 impl EvmSource {
     /// `None` where no node has it in a block. A failed one is given too.

@@ -12,11 +12,12 @@ use super::texts::{self, hex_text};
 use crate::decode::evm::Account;
 use crate::domain::Address;
 use crate::registry::Chain;
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions, Pool};
+use crate::rpc::pool::{CallOptions, Pool};
 use crate::rpc::scheduler::Lane;
-use crate::sources::source::TokenMeta;
+use crate::sources::reports::TokenMeta;
 
 /// Tokens in one call of the contract: two small calls each, far below any gas limit of a call.
 const TOKENS_PER_CALL: usize = 50;

@@ -8,8 +8,9 @@ use serde_json::json;
 use super::SolanaSource;
 use super::open::{TOKEN_2022_PROGRAM, TOKEN_PROGRAM};
 use crate::domain::{Address, Units};
+use crate::rpc::batch::Call;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 
 #[derive(Deserialize)]

@@ -15,7 +15,7 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::source::HashCheck;
+use crate::sources::reports::HashCheck;
 
 /// Error codes for a slot without a block: skipped, or missing in long-term storage
 /// (agave `rpc-client-api`, custom errors -32007 and -32009).

@@ -8,9 +8,10 @@ use super::list::{Entry, PAGE_MAX};
 use super::wire;
 use crate::decode::solana::{self as decoder, Transaction};
 use crate::domain::{Address, Height, TxId, UnixSeconds};
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 
 /// Nodes recorded token balances with each transaction long before this slot (October 2021); without
 /// them nothing shows what was traded.

@@ -25,8 +25,8 @@ use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, TxId, UnixSec
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, Prefetcher, Urgency};
-use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
 
 pub(super) enum ListEvent {
     Opened(Result<Opening, UpstreamError>),

@@ -38,7 +38,8 @@ pub use limits::SolanaLimits;
 pub(super) use reader::SolanaReader;
 
 use super::ability::{Ability, AbilityKind};
-use super::source::{GapRequest, SourceStatus};
+use super::chunk::GapRequest;
+use super::reports::SourceStatus;
 use crate::domain::Height;
 use crate::registry::Chain;
 use crate::rpc::chain_check::ChainChecks;

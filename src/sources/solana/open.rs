@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use super::SolanaSource;
 use super::wire::{self, Balance};
 use crate::domain::{Address, Height};
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::chain_check::{ChainCheck, CheckOutcome, checked};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
-use crate::sources::source::Tip;
+use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::Tip;
 
 pub(super) const TOKEN_PROGRAM: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 pub(super) const TOKEN_2022_PROGRAM: &str = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";

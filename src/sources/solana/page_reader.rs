@@ -15,8 +15,8 @@ use crate::domain::{Address, Doubts, Height, Proof, SourceAccount, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, Urgency};
-use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
 
 /// Ends of pages that may prove false in one read.
 const FALSE_ENDS_MAX: u32 = 2;

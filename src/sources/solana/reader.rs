@@ -12,8 +12,8 @@ use super::page_reader::{PageReader, PageStep};
 use crate::domain::{SourceAccount, Way};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::{GapRequest, RawChunk, Tip};
 use crate::sources::prefetch::{PrefetchReader as _, drive, next_chunk};
-use crate::sources::source::{GapRequest, RawChunk, Tip};
 
 /// Reads one gap of a Solana wallet.
 pub(crate) struct SolanaReader {

@@ -5,8 +5,9 @@ use serde_json::json;
 use super::list::Entry;
 use super::{SolanaSource, wire};
 use crate::domain::{Address, Height};
+use crate::rpc::batch::{Answer, Call};
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Answer, Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::scan::{ScanTarget, Scanned, lowest_unseen};
 

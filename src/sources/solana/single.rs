@@ -7,7 +7,7 @@ use crate::domain::{TxId, UnixSeconds};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::source::{FoundTx, RawTx};
+use crate::sources::chunk::{FoundTx, RawTx};
 
 impl SolanaSource {
     /// `None` where no node has it among what is final. A failed one is given too.

@@ -12,10 +12,11 @@ use sha2::{Digest as _, Sha256};
 use super::SolanaSource;
 use super::wire;
 use crate::domain::Address;
+use crate::rpc::batch::Call;
 use crate::rpc::error::UpstreamError;
-use crate::rpc::pool::{Call, CallOptions};
+use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::source::TokenMeta;
+use crate::sources::reports::TokenMeta;
 use crate::sources::symbol;
 
 /// `metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s`.

@@ -10,7 +10,7 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::source::HashCheck;
+use crate::sources::reports::HashCheck;
 
 /// Between two blocks, or more.
 pub(super) const BLOCK_MILLIS: u64 = 3000;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::TronSource;
-use super::logs::{is_too_wide, search_reading};
+use super::search::{is_too_wide, search_reading};
 use super::wire;
 use crate::domain::{Doubts, Height};
 use crate::rpc::endpoint::EndpointId;

@@ -10,9 +10,10 @@ use super::offer::{Offers, Refusal};
 use super::wire::{self, Page};
 use super::{TronDiscovery, TronSource};
 use crate::domain::{Address, Height};
-use crate::rpc::ask::{Ask, Reading, Reply};
+use crate::rpc::ask::{Reading, Reply};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
+use crate::rpc::exchange::Ask;
 use crate::rpc::pool::CallOptions;
 
 /// The index's lists.

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::TronSource;
 use super::depth::Deep;
-use super::wire::{self, Row, Seen};
+use super::search::{is_too_wide, search_reading};
+use super::wire::{self, Row, Seen, Window};
 use crate::decode::evm::{Account, Word};
 use crate::domain::Height;
-use crate::rpc::ask::Reading;
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::RpcError;
@@ -22,13 +22,6 @@ pub(super) const TRANSFER: &str =
     "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 /// What a window is shrunk by when it holds too much.
 const SHRINK: u64 = 2;
-
-/// Inclusive heights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Window {
-    pub(super) low: Height,
-    pub(super) high: Height,
-}
 
 /// What a search gave.
 #[derive(Debug)]
@@ -324,40 +317,6 @@ fn whole_refused(windows: &[Window], error: UpstreamError) -> Result<Vec<Found>,
 
 /// What the transport says of a request without an answer.
 const TIMEOUT: &str = "no answer in time";
-/// Of a search that a node or what stands before it ended.
-const TOO_LONG: &str = "the search takes too long";
-const TIMEOUT_WORDS: [&str; 5] =
-    ["timeout", "timed out", "time-out", "deadline exceeded", "took too long"];
-
-/// A smaller range may be answered.
-pub(super) fn is_too_wide(message: &str) -> bool {
-    message == TOO_LONG || wire::is_too_much(message)
-}
-
-/// As [`wire::rpc_reading`], but a search that takes too long is not tried again as it is.
-pub(super) fn search_reading(status: u16, body: &[u8]) -> Reading {
-    let is_slow = |text: &str| {
-        let text = text.to_lowercase();
-        TIMEOUT_WORDS.iter().any(|words| text.contains(words))
-    };
-    match wire::rpc_reading(status, body) {
-        Reading::Again(_) | Reading::Unknown { .. } | Reading::Refused { .. }
-            if matches!(status, 408 | 504 | 524) =>
-        {
-            Reading::Refused { code: i64::from(status), message: TOO_LONG.to_owned() }
-        }
-        Reading::Again(text) | Reading::Unknown { message: text, .. } if is_slow(&text) => {
-            Reading::Refused { code: 0, message: TOO_LONG.to_owned() }
-        }
-        read @ (Reading::Good
-        | Reading::SlowDown(_)
-        | Reading::Again(_)
-        | Reading::NotOffered(_)
-        | Reading::Denied(_)
-        | Reading::Unknown { .. }
-        | Reading::Refused { .. }) => read,
-    }
-}
 
 /// Transfers from the wallet, and to it.
 fn filters(wallet: &Account, Window { low, high }: Window) -> [Value; 2] {

@@ -13,7 +13,7 @@ use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
-use crate::sources::source::{GapRequest, Tip};
+use crate::sources::chunk::{GapRequest, Tip};
 
 /// Where a reading begins and ends.
 #[derive(Debug, Clone, Copy)]

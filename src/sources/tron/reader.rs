@@ -10,18 +10,18 @@ use super::fetch::{Fetched, want_found, want_listed};
 use super::list::{Absorbed, PAGE_MAX};
 use super::list_proof::{Confirmed, ListProof};
 use super::lister::{ListError, Lister, account};
-use super::logs::{Found, Window};
+use super::logs::Found;
 use super::open::Opening;
 use super::timeline::{Key, Ready, Sizes, Taken, Timeline};
-use super::wire::Page;
+use super::wire::{Page, Window};
 use crate::decode::evm::Account;
 use crate::decode::tron::Transaction;
 use crate::domain::{Doubts, Height, Proof, Resume, TxId, Way};
 use crate::rpc::endpoint::EndpointId;
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
+use crate::sources::chunk::{GapRequest, RawChunk, RawTx, Tip};
 use crate::sources::prefetch::{Depth, PrefetchReader, Prefetcher, Urgency, drive, next_chunk};
-use crate::sources::source::{GapRequest, RawChunk, RawTx, Tip};
 
 enum Event {
     Opened(Result<Opening, UpstreamError>),

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 
 use super::TronSource;
 use super::depth::Sight;
-use super::logs::{TRANSFER, Window, search_reading};
+use super::logs::TRANSFER;
+use super::search::search_reading;
 use super::wire;
+use super::wire::Window;
 use crate::decode::evm::Account;
 use crate::domain::{Address, Height};
 use crate::rpc::endpoint::{EndpointId, EndpointStatus};

@@ -7,7 +7,7 @@ use crate::decode::evm::{Account, Word};
 use crate::rpc::error::UpstreamError;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
-use crate::sources::source::{FoundTx, RawTx};
+use crate::sources::chunk::{FoundTx, RawTx};
 
 impl TronSource {
     /// `None` where no node has it among what is solid. A failed one is given too.

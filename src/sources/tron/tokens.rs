@@ -17,7 +17,7 @@ use crate::rpc::jsonrpc::CallOutcome;
 use crate::rpc::pool::CallOptions;
 use crate::rpc::scheduler::Lane;
 use crate::sources::evm::wire as evm_wire;
-use crate::sources::source::TokenMeta;
+use crate::sources::reports::TokenMeta;
 use crate::sources::symbol::symbol;
 
 const WORD: usize = 32;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::logs::Window;
 use crate::decode::evm::{Account, Word};
 use crate::decode::tron::envelope::{RawData, RawTransaction, Ret, Text};
 use crate::decode::tron::{self, Asset, asset};
@@ -492,6 +491,13 @@ struct Event<'a> {
     height: Text<'a>,
     #[serde(borrow, rename = "transactionHash")]
     id: Text<'a>,
+}
+
+/// Inclusive heights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) low: Height,
+    pub(super) high: Height,
 }
 
 /// The events of a window; what lies outside was not asked for.

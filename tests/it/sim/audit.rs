@@ -50,7 +50,7 @@ async fn rewrite(world: &World, height: Height, is_false: bool) {
 
 async fn loaded(way: Way, calls_per_hour: u32) -> (World, Vec<(Height, String)>) {
     let mut world = World::plain(way);
-    world.setup.limits.audit_calls_per_hour = calls_per_hour;
+    world.setup.limits.audit.calls_per_hour = calls_per_hour;
     world.restart().await;
     let (rows, end) = read(&mut walk(&world, world.wallets[0], Extent::All, None)).await;
     assert!(end.complete, "{end:?}");

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::seeds;
 use super::way::Way;
 
 /// Ways of which some seeds fail: their failures are printed, and fail the run only where
@@ -9,8 +10,8 @@ use super::way::Way;
 const WAYS: &[Way] = &[];
 /// Seeds of such a way that a usual run shows.
 const SHOWN: Range<u64> = 0..10;
-/// Of each way that does not fail, but for Solana's.
-const SEEDS: Range<u64> = 0..100;
+/// Of each way that does not fail, but for Solana's; [`seeds::usual`] says how many a run takes.
+const SEEDS: u64 = 100;
 /// Seeds above them that once failed.
 const KEPT_SEEDS: &[(Way, u64)] = &[(Way::Transfers, 131)];
 
@@ -18,8 +19,8 @@ pub(super) fn is_red(way: Way) -> bool {
     WAYS.contains(&way)
 }
 
-pub(super) fn seeds(way: Way) -> impl Iterator<Item = u64> {
+pub(super) fn seeds_of(way: Way) -> impl Iterator<Item = u64> {
     let kept = KEPT_SEEDS.iter().filter(move |(of, _)| *of == way && !is_red(way));
-    let usual = if is_red(way) { SHOWN } else { SEEDS };
+    let usual = if is_red(way) { SHOWN } else { 0..seeds::usual(SEEDS) };
     kept.map(|(_, seed)| *seed).chain(usual)
 }

@@ -88,6 +88,13 @@ fn on_threads(
     (seen, failed)
 }
 
+/// How many seeds a usual run takes: all where `BLOTTER_SIM_LONG` is set, as the gate does, and a tenth
+/// otherwise.
+pub(super) fn usual(all: u64) -> u64 {
+    const TENTH: u64 = 10;
+    if std::env::var_os("BLOTTER_SIM_LONG").is_some() { all } else { all / TENTH }
+}
+
 /// `BLOTTER_SIM_WAYS=logs,lists`; all where nothing is said.
 fn is_asked_for(way: Way) -> bool {
     std::env::var("BLOTTER_SIM_WAYS")

@@ -50,7 +50,21 @@ impl Place {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        let output = self.command(args).output().unwrap();
+        Self::ran(self.command(args))
+    }
+
+    /// The same, asked to end after so many seconds.
+    #[cfg(unix)]
+    pub(crate) fn run_within(&self, seconds: u64, args: &[&str]) -> Ran {
+        let mut command = Command::new("timeout");
+        command.args(["-s", "TERM", &seconds.to_string(), env!("CARGO_BIN_EXE_blotter")]);
+        command.args(args).current_dir(self.path()).env_clear().stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        Self::ran(command)
+    }
+
+    fn ran(mut command: Command) -> Ran {
+        let output = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }

@@ -3,13 +3,13 @@
 use super::{ListEvent, ListReader};
 use crate::domain::Doubts;
 use crate::rpc::error::UpstreamError;
+use crate::sources::chunk::RawChunk;
 use crate::sources::prefetch::{PrefetchReader, Prefetcher, Urgency};
 use crate::sources::solana::existence::Existence;
 use crate::sources::solana::list::{Kind, List};
 use crate::sources::solana::listing::Phase;
 use crate::sources::solana::owned::{self, OwnedState};
 use crate::sources::solana::timeline::Sizes;
-use crate::sources::source::RawChunk;
 
 /// Agave's code for a `before` that the node does not know; older ones answer `[]`.
 const UNKNOWN_BEFORE: i64 = -32020;

@@ -1,0 +1,66 @@
+//! One request, and what is looked up by it: its caller, its rate, its chain.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use warp::http::{HeaderMap, Method};
+
+use super::App;
+use super::auth::Caller;
+use super::error::ApiError;
+use super::gate::{Rate, RateState};
+use crate::domain::UnixMillis;
+use crate::registry::Chain;
+
+const CHAIN_DEFAULT: &str = "sol";
+/// Of an unknown chain's name.
+const CHAIN_CHARS_ECHOED: usize = 40;
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) app: Arc<App>,
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) headers: HeaderMap,
+    pub(super) query: String,
+    pub(super) request_id: String,
+}
+
+impl Call {
+    pub(super) fn now(&self) -> UnixMillis {
+        self.app.history.clock().now()
+    }
+
+    pub(super) fn caller(&self) -> Result<Caller, ApiError> {
+        self.app.keys.caller(&self.headers, self.now()).ok_or(ApiError::Unauthorized)
+    }
+
+    /// Takes one request off the caller's rate; `None` for a key without one.
+    pub(super) fn take(&self, caller: &Caller) -> Result<Option<RateState>, ApiError> {
+        let Some(millis) = caller.key.rate_millis else { return Ok(None) };
+        let rate = Rate::new(millis, self.app.limits.rate_burst);
+        match caller.state.bucket.take(rate, Instant::now()) {
+            Ok(state) => Ok(Some(state)),
+            Err((state, wait)) => Err(ApiError::RateLimited { state, wait }),
+        }
+    }
+}
+
+/// The chain of that name, where the caller may read it; without a key all chains may be read.
+pub(super) fn find_chain<'a>(
+    call: &'a Call,
+    caller: Option<&Caller>,
+    name: Option<&str>,
+) -> Result<&'a Chain, ApiError> {
+    let (registry, name) = (call.app.history.registry(), name.unwrap_or(CHAIN_DEFAULT));
+    let chain = registry.chain_named(name).ok_or_else(|| {
+        let slugs: Vec<&str> = registry.chains().iter().map(|chain| chain.slug.as_str()).collect();
+        let name = name.chars().take(CHAIN_CHARS_ECHOED).collect();
+        ApiError::UnknownChain { name, slugs: slugs.join(", ") }
+    })?;
+    if caller.is_some_and(|caller| !caller.may_read(chain.id)) {
+        return Err(ApiError::ChainNotAllowed { slug: chain.slug.clone() });
+    }
+    Ok(chain)
+}

@@ -1,0 +1,62 @@
+//! A request for a history, with every part checked.
+
+use super::auth::Caller;
+use super::call::{Call, find_chain};
+use super::coding::Coding;
+use super::error::ApiError;
+use super::query::{HistoryQuery, decode_segment};
+use crate::domain::{Address, Cursor, Filter, Numbers, Wallet};
+
+/// A history request whose every part was checked.
+#[derive(Debug, Clone)]
+pub(super) struct ApiRequest {
+    pub(super) wallet: Wallet,
+    /// The canonical form of the address, which answers echo.
+    pub(super) wallet_text: String,
+    /// The chain's slug.
+    pub(super) chain: String,
+    pub(super) native_decimals: u8,
+    /// Present: page mode.
+    pub(super) limit: Option<u64>,
+    pub(super) cursor: Option<Cursor>,
+    pub(super) filter: Filter,
+    pub(super) follow: bool,
+    pub(super) numbers: Numbers,
+    /// As the client sent it.
+    pub(super) path: String,
+    /// Parameters to be sent again with the next page's cursor.
+    pub(super) filter_query: String,
+    pub(super) coding: Coding,
+}
+
+impl ApiRequest {
+    pub(super) fn parse(call: &Call, segment: &str, caller: &Caller) -> Result<Self, ApiError> {
+        let query = HistoryQuery::parse(&call.query)?;
+        let chain = find_chain(call, Some(caller), query.chain.as_deref())?;
+        let address = Address::parse(chain.family, &decode_segment(segment)?)
+            .map_err(|rule| ApiError::InvalidAddress { rule })?;
+        let wallet = Wallet { chain: chain.id, address };
+        let filter = query.filter.on(chain.family)?;
+        let cursor = query.cursor.as_deref().map(|text| Cursor::decode(text, &wallet)).transpose();
+        let cursor = cursor.map_err(|_| ApiError::InvalidCursor)?;
+        let fits =
+            |cursor: &Cursor| cursor.filter == filter.tag() && (query.follow || !cursor.live);
+        if cursor.as_ref().is_some_and(|cursor| !fits(cursor)) {
+            return Err(ApiError::InvalidCursor);
+        }
+        Ok(Self {
+            wallet,
+            wallet_text: address.to_string(),
+            chain: chain.slug.clone(),
+            native_decimals: chain.native.decimals,
+            limit: query.limit,
+            cursor,
+            filter,
+            follow: query.follow,
+            numbers: query.numbers,
+            path: call.path.clone(),
+            filter_query: query.repeated(),
+            coding: Coding::accepted(&call.headers),
+        })
+    }
+}

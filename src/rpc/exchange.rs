@@ -1,0 +1,21 @@
+//! One HTTP exchange with an endpoint, as the pool sends it.
+
+use bytes::Bytes;
+
+use super::transport::{Response, TransportError};
+
+/// One HTTP exchange that is not JSON-RPC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// Its name in counters, and in the record of unsupported methods.
+    pub name: &'static str,
+    /// Appended to the path of the endpoint's URL: "" or "/v1/accounts/…".
+    pub path: String,
+    /// Appended to the query of the endpoint's URL (which may contain a key).
+    pub query: Vec<(&'static str, String)>,
+    /// `None`: GET. Else POST of JSON.
+    pub body: Option<Bytes>,
+}
+
+/// What came back, of any status.
+pub(super) type Received = Result<Response, TransportError>;
