@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::domain::{Filter, Height, Position, TradeKey, Wallet};
 
 use super::file_view::{FileView, row_key};
-use super::key::{RowKey, height_of};
+use super::key::{RowKey, height_of, time_of};
 use super::memo::Slots;
 use super::trade_codec::head_of;
 use super::{LIMITS, StoreError, WalletId};
@@ -29,7 +29,8 @@ struct Test<'a> {
 
 impl FileView {
     /// Passes over up to `limit` rows behind a position that certainly do not match, and returns the
-    /// last of them and their number. Stops at a row that may match, and at one below the floor.
+    /// last of them and their number. Stops at a row that may match, at one below the floor and at
+    /// one that is too old for the filter.
     pub(super) fn pass_over(
         &self,
         id: WalletId,
@@ -55,7 +56,12 @@ impl FileView {
         for entry in self.snapshot.trades()?.range::<&[u8]>(behind)?.take(limit) {
             let (key, value) = entry?;
             let is_below = floor > 0 && height_of(key.value()).is_some_and(|height| height < floor);
-            if is_below || !self.fails(&mut test, value.value())? {
+            // Below a row that is too old nothing matches: the reader ends there.
+            let is_old = |from| time_of(key.value()).is_some_and(|time| time < from);
+            if is_below
+                || filter.from.is_some_and(is_old)
+                || !self.fails(&mut test, value.value())?
+            {
                 break;
             }
             last = Some(key);
