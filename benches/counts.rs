@@ -37,7 +37,9 @@ fn main() {
     if let [work, rounds] = arguments.as_slice() {
         run(work, rounds.parse().unwrap());
     } else {
-        WORKS.iter().for_each(|work| run(work, 1));
+        for work in WORKS {
+            run(work, 1);
+        }
     }
 }
 
@@ -130,7 +132,9 @@ fn decode(family: &str, rounds: u64) -> usize {
     let cases = recorded::cases(family);
     let cases = &cases[..cases.len().min(CASES)];
     for _ in 0..rounds {
-        cases.iter().for_each(|case| drop(black_box(case.trades(&registry))));
+        for case in cases {
+            drop(black_box(case.trades(&registry)));
+        }
     }
     cases.len()
 }
