@@ -28,6 +28,7 @@ pub(super) struct SentCheck {
     /// `None` where nonces are no count of the wallet's transactions.
     count: Option<SentCount>,
     is_counted: bool,
+    is_confirmed: bool,
     /// Read, and not yet held against what follows below it.
     held: Option<PortalWindow>,
     /// The top of what was read again.
@@ -37,7 +38,15 @@ pub(super) struct SentCheck {
 impl SentCheck {
     pub(super) fn new(witness: SentWitness, low: Height) -> Self {
         let count = Some(SentCount::default());
-        Self { witness, low, count, is_counted: false, held: None, reread: None }
+        Self {
+            witness,
+            low,
+            count,
+            is_counted: false,
+            is_confirmed: false,
+            held: None,
+            reread: None,
+        }
     }
 
     pub(super) fn set_high(&mut self, high: Height) {
@@ -64,11 +73,8 @@ impl SentCheck {
     /// answer about it is.
     pub(super) async fn look_at_counts(&mut self, window: &PortalWindow, is_last: bool) {
         self.count().await;
-        if self.is_refuted(window) {
-            self.confirm().await;
-        }
-        if self.is_refuted(window) {
-            self.set_counts(SentTotals::default());
+        if self.is_refuted(window) && self.confirm().await && self.is_refuted(window) {
+            self.count = None;
         }
         // What sends nothing, as a contract, would hold up all that it received.
         let is_silent = !is_last && self.count.is_some() && self.sent(window).next().is_none();
@@ -78,22 +84,25 @@ impl SentCheck {
         match self.witness.has_code().await {
             Ok(true) => self.count = None,
             Ok(false) | Err(_) if is_silent => {}
-            Ok(false) | Err(_) => self.confirm().await,
+            Ok(false) | Err(_) => drop(self.confirm().await),
         }
     }
 
-    async fn confirm(&mut self) {
+    /// Whether two answers about the count were looked for, as far as nodes answer.
+    async fn confirm(&mut self) -> bool {
         if !self.witness.is_confirmed()
             && let Ok(counts) = self.witness.confirm().await
         {
             self.set_counts(counts);
+            self.is_confirmed = true;
         }
+        self.is_confirmed
     }
 
-    /// Whether the window itself shows that more was sent than is counted.
+    /// Whether no count is known at the top, or the window itself shows that more was sent.
     fn is_refuted(&self, window: &PortalWindow) -> bool {
         let newest = self.sent(window).map(|(_, nonce)| nonce).max();
-        self.count.is_some_and(|count| count.is_refuted(newest))
+        self.count.is_some_and(|count| !count.may_follow(newest))
     }
 
     /// Height and nonce of all that was sent in the window and what waits above it.
