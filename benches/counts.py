@@ -18,7 +18,7 @@ from pathlib import Path
 
 MARGIN = 0.03
 # Rounds of the two runs.
-WORKS = {"encode": (1, 4), "page": (2, 22), "insert": (1, 4), "decode sol": (1, 4), "decode evm": (1, 4), "decode tron": (1, 4)}
+WORKS = {"encode": (1, 4), "page": (2, 22), "insert": (1, 4), "decode sol": (1, 4), "decode evm": (1, 4)}
 # The functions of glibc that are chosen by the processor are chosen alike on each.
 TUNABLES = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX2,-ERMS,-FSRM,-RTM"
 

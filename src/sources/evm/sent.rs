@@ -45,11 +45,6 @@ impl SentCount {
         self.counts.top.is_some_and(|top| newest.is_none_or(|nonce| nonce < top))
     }
 
-    /// Whether a transaction with such a nonce shows that more was sent than is counted.
-    pub(super) fn is_refuted(&self, newest: Option<u64>) -> bool {
-        self.counts.top.zip(newest).is_some_and(|(top, nonce)| nonce >= top)
-    }
-
     /// The nonce after the next one down.
     fn expected(&self) -> Option<u64> {
         self.lowest.or(self.counts.top)
