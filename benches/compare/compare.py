@@ -18,6 +18,7 @@ import traceback
 from pathlib import Path
 
 import charts
+import costs
 import many
 import report as reports
 import shards
@@ -66,6 +67,9 @@ def main():
     sections = {
         "stream": serving.stream,
         "pages": serving.pages,
+        "packed": lambda report: costs.packed(serving, report),
+        "filters": lambda report: costs.filters(serving, report),
+        "exports": lambda report: costs.exports(serving, report),
         "stalled": serving.stalled,
         "idle": serving.idle,
         "loading": lambda report: many.loading(serving, report),

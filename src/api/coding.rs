@@ -1,18 +1,17 @@
-//! Compressed answers. Every piece is flushed, so that a line arrives when it was written.
+//! Which coding an answer has, and compressed bodies that are all there; `packing` has the streams.
 
 use std::convert::Infallible;
-use std::io::{self, Write as _};
-use std::pin::Pin;
+use std::io::Write as _;
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::Stream;
 use warp::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
 /// The quickest levels: the text of trades repeats itself so much that more gains little.
-const GZIP_LEVEL: u32 = 1;
-const ZSTD_LEVEL: i32 = 1;
+pub(super) const GZIP_LEVEL: u32 = 1;
+pub(super) const ZSTD_LEVEL: i32 = 1;
 /// Shorter bodies are sent as they are.
 const BODY_BYTES_MIN: usize = 1024;
 
@@ -64,51 +63,20 @@ impl Coding {
         }
     }
 
-    fn encoder(self) -> Option<Encoder> {
-        match self {
-            Self::Identity => None,
-            Self::Gzip => {
-                Some(Encoder::Gzip(GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL))))
-            }
-            Self::Zstd => {
-                let encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL).ok()?;
-                Some(Encoder::Zstd(encoder))
-            }
-        }
-    }
-
     /// A body that is all there; `None` where it stays as it is.
     pub(super) fn whole(self, body: &[u8]) -> Option<Vec<u8>> {
         if body.len() < BODY_BYTES_MIN {
             return None;
         }
-        let mut encoder = self.encoder()?;
-        encoder.write(body).ok()?;
-        encoder.finish().ok()
-    }
-
-    /// Each piece of a body as it comes.
-    pub(super) fn frames(self, frames: impl Frames) -> Pin<Box<dyn Frames>> {
-        let frames = Box::pin(frames);
-        if self == Self::Identity {
-            return frames;
+        match self {
+            Self::Identity => None,
+            Self::Gzip => {
+                let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
+                encoder.write_all(body).ok()?;
+                encoder.finish().ok()
+            }
+            Self::Zstd => zstd::encode_all(body, ZSTD_LEVEL).ok(),
         }
-        let state = (frames, self.encoder());
-        Box::pin(stream::unfold(state, |(mut frames, mut encoder)| async move {
-            let mut writer = encoder.take()?;
-            let next = frames.next().await;
-            let piece = match next {
-                Some(Ok(frame)) => {
-                    let piece = writer.piece(&frame);
-                    encoder = Some(writer);
-                    piece
-                }
-                None => writer.finish(),
-            };
-            // Writing to memory does not fail; if it did, the answer would end here.
-            let piece = Bytes::from(piece.ok()?);
-            Some((Ok::<_, Infallible>(piece), (frames, encoder)))
-        }))
     }
 }
 
@@ -132,42 +100,6 @@ fn thousandths(text: &str) -> u32 {
     match (whole.parse::<u32>(), digits.get(..3).and_then(|digits| digits.parse::<u32>().ok())) {
         (Ok(whole), Some(part)) => (whole.min(1) * 1000 + part).min(1000),
         _ => 0,
-    }
-}
-
-enum Encoder {
-    Gzip(GzEncoder<Vec<u8>>),
-    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
-}
-
-impl Encoder {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Gzip(encoder) => encoder.write_all(bytes),
-            Self::Zstd(encoder) => encoder.write_all(bytes),
-        }
-    }
-
-    /// All of a piece, so that a reader can decode it at once.
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
-        self.write(bytes)?;
-        Ok(std::mem::take(match self {
-            Self::Gzip(encoder) => {
-                encoder.flush()?;
-                encoder.get_mut()
-            }
-            Self::Zstd(encoder) => {
-                encoder.flush()?;
-                encoder.get_mut()
-            }
-        }))
-    }
-
-    fn finish(self) -> io::Result<Vec<u8>> {
-        match self {
-            Self::Gzip(encoder) => encoder.finish(),
-            Self::Zstd(encoder) => encoder.finish(),
-        }
     }
 }
 
@@ -198,38 +130,15 @@ mod tests {
         assert_eq!(Coding::accepted(&HeaderMap::new()), Coding::Identity);
     }
 
-    /// Everything sent so far can be read before more is sent.
-    #[tokio::test]
-    async fn every_piece_can_be_read_when_it_comes() {
-        let lines = ["{\"trades\":[]}\n", "\n", "{\"complete\":true}\n"];
-        for coding in [Coding::Gzip, Coding::Zstd] {
-            let frames = stream::iter(lines).map(|line| Ok(Bytes::from_static(line.as_bytes())));
-            let pieces: Vec<Bytes> =
-                coding.frames(frames).map(|piece| piece.unwrap()).collect().await;
-            assert_eq!(pieces.len(), lines.len() + 1);
-            let mut sent = Vec::new();
-            for (at, piece) in pieces.iter().enumerate() {
-                sent.extend_from_slice(piece);
-                let expected = lines[..lines.len().min(at + 1)].concat();
-                let mut read = vec![0; expected.len()];
-                match coding {
-                    Coding::Gzip => {
-                        flate2::read::GzDecoder::new(&*sent).read_exact(&mut read).unwrap();
-                    }
-                    Coding::Zstd | Coding::Identity => {
-                        zstd::Decoder::new(&*sent).unwrap().read_exact(&mut read).unwrap();
-                    }
-                }
-                assert_eq!(String::from_utf8(read).unwrap(), expected);
-            }
-        }
-    }
-
     #[test]
     fn short_bodies_stay_as_they_are() {
         assert_eq!(Coding::Gzip.whole(&[b'a'; BODY_BYTES_MIN - 1]), None);
         assert_eq!(Coding::Identity.whole(&[b'a'; BODY_BYTES_MIN]), None);
         let packed = Coding::Zstd.whole(&[b'a'; BODY_BYTES_MIN]).unwrap();
         assert_eq!(zstd::decode_all(&*packed).unwrap(), [b'a'; BODY_BYTES_MIN]);
+        let packed = Coding::Gzip.whole(&[b'a'; BODY_BYTES_MIN]).unwrap();
+        let mut read = Vec::new();
+        flate2::read::GzDecoder::new(&*packed).read_to_end(&mut read).unwrap();
+        assert_eq!(read, [b'a'; BODY_BYTES_MIN]);
     }
 }

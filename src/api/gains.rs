@@ -271,11 +271,12 @@ enum Written {
 
 impl Text {
     fn response(self, coding: Coding) -> Response {
+        let packing = self.app.packing.clone();
         let frames = stream::unfold(self, |mut text| async move {
             let frame = text.next_frame()?;
             Some((Ok::<_, Infallible>(frame), text))
         });
-        reply::streamed(reply::JSON, frames, coding)
+        reply::streamed(reply::JSON, frames, coding, &packing)
     }
 
     fn next_frame(&mut self) -> Option<Bytes> {

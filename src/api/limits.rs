@@ -28,6 +28,12 @@ pub struct ApiLimits {
     pub heartbeat: Duration,
     /// Lines that are ready together are sent together up to this size; one line may be larger.
     pub frame_bytes: usize,
+    /// Bytes of a compressed stream that are packed together; as many wait to be packed.
+    pub pack_slice_bytes: usize,
+    /// Slices of one answer that are packed at one time, where its coding allows that.
+    pub pack_slices_at_once: usize,
+    /// Threads that pack slices at one time, for all answers; it counts from the start.
+    pub pack_threads_max: usize,
     /// A page of more rows than this is written as a stream instead of being held in memory.
     pub page_rows_buffered_max: u64,
     /// Streams at one time: NDJSON streams and pages that are written as a stream.
@@ -110,6 +116,9 @@ impl Default for ApiLimits {
             page_wait: Duration::from_secs(20),
             heartbeat: Duration::from_secs(10),
             frame_bytes: 64 * 1024,
+            pack_slice_bytes: 256 * 1024,
+            pack_slices_at_once: 2,
+            pack_threads_max: 2,
             page_rows_buffered_max: 1000,
             streams_max: 2048,
             streams_per_key_max: 64,

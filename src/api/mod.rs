@@ -27,6 +27,7 @@ mod handlers;
 mod limits;
 mod metrics;
 mod nodes;
+mod packing;
 mod page;
 mod parameters;
 mod query;
@@ -63,6 +64,7 @@ use crate::history::History;
 use current::Current;
 use gate::{Bucket, Places};
 use metrics::Metrics;
+use packing::Packing;
 use visitors::Visitors;
 
 /// What an API is made of.
@@ -88,6 +90,7 @@ struct App {
     history: History,
     keys: Keys,
     limits: ApiLimits,
+    packing: Packing,
     metrics: Arc<Metrics>,
     streams: Places,
     /// Gains that are being worked out.
@@ -111,6 +114,7 @@ impl Api {
         let app = App {
             history,
             keys,
+            packing: Packing::new(&limits),
             limits,
             metrics,
             streams: Places::default(),

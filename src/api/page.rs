@@ -95,11 +95,12 @@ impl Page {
 
     async fn streamed(self) -> Response {
         let (as_of, coding) = (self.walk.as_of().await, self.asked.coding);
+        let packing = self.app.packing.clone();
         let frames = stream::unfold(self, |mut page| async move {
             let frame = page.next_frame().await?;
             Some((Ok::<_, Infallible>(frame), page))
         });
-        let mut response = reply::streamed(reply::JSON, frames, coding);
+        let mut response = reply::streamed(reply::JSON, frames, coding, &packing);
         reply::put_as_of(response.headers_mut(), as_of);
         response
     }

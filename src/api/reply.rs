@@ -22,6 +22,7 @@ use super::coding::{Coding, Frames};
 use super::dto::{ErrorBody, ErrorObject};
 use super::error::ApiError;
 use super::gate::{RateState, whole_seconds};
+use super::packing::Packing;
 use crate::history::AsOf;
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -78,16 +79,21 @@ pub(super) fn whole_in(
 }
 
 /// A body that is written piece by piece.
-pub(super) fn streamed(kind: HeaderValue, frames: impl Frames, coding: Coding) -> Response {
-    let frames = in_turns(coding.frames(frames), TURN);
+pub(super) fn streamed(
+    kind: HeaderValue,
+    frames: impl Frames,
+    coding: Coding,
+    packing: &Packing,
+) -> Response {
+    let frames = in_turns(packing.frames(coding, frames), TURN);
     let mut response = warp::reply::stream(Exclusive(Mutex::new(Box::pin(frames)))).into_response();
     put_stream_headers(response.headers_mut(), kind);
     coding.tell(response.headers_mut());
     response
 }
 
-/// Between two frames everybody else has a turn, where it is time for it: a socket takes megabytes
-/// before it says no, and as long as it takes more, one answer would keep the others waiting. To
+/// Between two frames other tasks have a turn, where it is time for it: a socket takes megabytes
+/// before it takes no more, and as long as it takes more, one answer would keep the others waiting. To
 /// give way wakes another thread, which is too much to do after each frame.
 fn in_turns(frames: Pin<Box<dyn Frames>>, turn: Duration) -> impl Frames {
     stream::unfold((frames, None), move |(mut frames, begun)| async move {

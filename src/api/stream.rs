@@ -53,7 +53,8 @@ pub(super) async fn answer(
     }
     let as_of = walk.as_of().await;
     let (native_decimals, numbers) = (asked.native_decimals, asked.numbers);
-    let (app, wallet, coding) = (Arc::clone(app), asked.wallet, asked.coding);
+    let (packing, app) = (app.packing.clone(), Arc::clone(app));
+    let (wallet, coding) = (asked.wallet, asked.coding);
     drop(asked);
     let lines =
         Lines { app, wallet, walk, native_decimals, numbers, first, ended: false, _place: place };
@@ -61,7 +62,7 @@ pub(super) async fn answer(
         let frame = lines.next_frame().await?;
         Some((Ok::<_, Infallible>(frame), lines))
     });
-    let mut response = reply::streamed(reply::NDJSON, frames, coding);
+    let mut response = reply::streamed(reply::NDJSON, frames, coding, &packing);
     reply::put_as_of(response.headers_mut(), as_of);
     Ok(response)
 }

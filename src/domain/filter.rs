@@ -31,7 +31,12 @@ impl Filter {
             && self.side.is_none_or(|side| side == bare.side)
             && self.from.is_none_or(|from| bare.key.time >= from)
             && self.to.is_none_or(|to| bare.key.time < to)
-            && self.venue.as_deref().is_none_or(|wanted| is_venue(venue, wanted))
+            && self.matches_venue(venue)
+    }
+
+    /// Whether a row of this venue can match.
+    pub fn matches_venue(&self, name: &str) -> bool {
+        self.venue.as_deref().is_none_or(|wanted| is_venue(name, wanted))
     }
 
     /// True for a row below which, in a history that is newest first, none can match.

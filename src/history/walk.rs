@@ -4,6 +4,7 @@
 mod ahead;
 mod ending;
 mod live;
+mod passing;
 mod room;
 mod tally;
 
@@ -20,8 +21,8 @@ use super::error::HistoryError;
 use super::plan::Demand;
 use super::usage::Delivery;
 use crate::domain::{
-    BareRow, Cursor, Filter, FilterTag, Height, KeyId, Position, Rows, TradeKey, UnixMillis,
-    UnixSeconds, Wallet,
+    Cursor, Filter, FilterTag, Height, KeyId, Position, Rows, TradeKey, UnixMillis, UnixSeconds,
+    Wallet,
 };
 use crate::store::{StoreError, View, WalletId, WalletRecord};
 use ahead::ReadAhead;
@@ -140,6 +141,8 @@ struct Ending(Option<HistoryError>);
 /// What the store says at one moment.
 enum Look {
     Rows(Rows),
+    /// Rows that the filter rejects were passed over, and more may follow.
+    Passed,
     /// All is delivered down to the first height.
     Bottom,
     /// Wait: the height whose lower neighbours are missing, where one is known.
@@ -271,13 +274,13 @@ impl Walk {
                     self.inner.metrics.rows_delivered.add(rows.len());
                     return Ok(Some(rows));
                 }
-                // The filter let none through: others come first, and so does the end. None of them
-                // keeps the room of its rows meanwhile.
+                // None of the others keeps the room of its rows meanwhile.
                 self.inner.rooms.put(rows);
-                if Instant::now() >= self.deadline {
-                    self.ending = Some(Ending(None));
-                }
-                tokio::task::yield_now().await;
+                self.give_way().await;
+                Ok(None)
+            }
+            Look::Passed => {
+                self.give_way().await;
                 Ok(None)
             }
             Look::Bottom if Box::pin(self.awaits_proof()).await? => {
@@ -327,6 +330,9 @@ impl Walk {
             Position::After(key) => key.height.min(head),
         };
         let Some(floor) = record.coverage.run_low(from) else { return Ok(Look::Edge(Some(from))) };
+        if self.passes_over(&view, &record, (head, floor)).await? {
+            return Ok(Look::Passed);
+        }
         let part = (self.from(&view, &record, head).await?, floor);
         let (mut rows, more) = match view.rows_in_room(record.id, part, limit, self.room()).await {
             // Another process has removed rows since the record was read: look again.
@@ -508,18 +514,6 @@ impl Walk {
         }
         let alike = rest.take_while(|row| filter.matches(*row) == wanted);
         Some((wanted, 1 + alike.count()))
-    }
-
-    /// Goes behind a run of rows, of which so many were delivered: all or none.
-    fn pass(&mut self, run: &[BareRow], delivered: usize) {
-        let Some(last) = run.last().map(|row| row.key) else { return };
-        self.position = Position::After(last);
-        let delivered = u64::try_from(delivered).unwrap_or(u64::MAX);
-        self.passed = self.passed.map(|passed| passed.saturating_add(delivered));
-        self.left = self.left.saturating_sub(delivered);
-        if let Some(tally) = &mut self.tally {
-            tally.pass(last, delivered);
-        }
     }
 
     /// Counts rows and says how many of them the quota allows.

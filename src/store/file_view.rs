@@ -369,11 +369,17 @@ impl FileView {
         chain: ChainId,
         mint: &Address,
     ) -> Result<Option<TokenRecord>, StoreError> {
+        self.token_number(chain, mint)?.map(|id| self.read_token(id)).transpose()
+    }
+
+    pub(super) fn token_number(
+        &self,
+        chain: ChainId,
+        mint: &Address,
+    ) -> Result<Option<u32>, StoreError> {
         let key = address_key(chain, mint);
-        match self.snapshot.txn.open_table(TOKEN_TO_ID)?.get(key.as_slice())? {
-            Some(id) => self.read_token(id.value()).map(Some),
-            None => Ok(None),
-        }
+        let id = self.snapshot.txn.open_table(TOKEN_TO_ID)?.get(key.as_slice())?;
+        Ok(id.map(|id| id.value()))
     }
 
     fn read_token(&self, id: u32) -> Result<TokenRecord, StoreError> {
@@ -400,7 +406,7 @@ impl FileView {
         Ok(token)
     }
 
-    fn shared_venue(&self, id: u32) -> Result<Arc<str>, StoreError> {
+    pub(super) fn shared_venue(&self, id: u32) -> Result<Arc<str>, StoreError> {
         if let Some(venue) = self.shared.memo.venue(id) {
             return Ok(venue);
         }
@@ -553,7 +559,7 @@ impl FileView {
     }
 }
 
-fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey, StoreError> {
+pub(super) fn row_key(bytes: &[u8], family: Family) -> Result<TradeKey, StoreError> {
     read_row_key(bytes, family).ok_or_else(|| corrupt(TRADES, "a key that is none"))
 }
 

@@ -36,6 +36,7 @@ mod journal;
 mod key;
 mod listing;
 mod memo;
+mod passing;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod prices;

@@ -186,6 +186,15 @@ fn word_of(bytes: &[u8]) -> Option<u64> {
     (bytes.len() <= 8).then_some(word)
 }
 
+/// Side, token and venue of a trade in the form that nearly all have.
+#[inline]
+pub(super) fn head_of(bytes: &[u8]) -> Option<(Side, u32, u32)> {
+    let [V2, flags, rest @ ..] = bytes else { return None };
+    let (token, rest) = read_number(rest)?;
+    let (venue, _) = read_number(rest)?;
+    Some((side_of(*flags), token, venue))
+}
+
 /// Read without bincode's steps, which took a seventh of the time of a page. `None` for what is to
 /// be read by bincode.
 #[inline]

@@ -11,8 +11,8 @@ use super::{
     WalletRecord, WantedPlace, WantedValue,
 };
 use crate::domain::{
-    Address, ChainId, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
-    UnixMillis, UnixSeconds, Wallet,
+    Address, ChainId, Filter, Height, KeyId, LearnedPrice, Minute, Position, Rows, SourceAccount,
+    TradeKey, UnixMillis, UnixSeconds, Wallet,
 };
 
 /// The stored data at one moment. Drop it soon: while a view of the file lives, the file cannot
@@ -93,6 +93,22 @@ impl View {
         room: Rows,
     ) -> Reading<'_, (Rows, bool)> {
         by_arm!(self.rows_in_room(id, part, limit, room))
+    }
+
+    /// Passes over up to `limit` rows behind a position and down to a floor that certainly do not
+    /// match, and returns the last of them and their number. A database returns `None`: it passes over nothing.
+    pub fn pass_over(
+        &self,
+        id: WalletId,
+        part: (Position, Height),
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Option<(TradeKey, usize)>, StoreError> {
+        match &self.0 {
+            Arm::File(view) => view.pass_over(id, part, filter, limit),
+            #[cfg(feature = "postgres")]
+            Arm::Shared(_) => Ok(None),
+        }
     }
 
     /// Up to `limit` rows in front of `than`, which is before them in time, oldest first; all rows

@@ -7,7 +7,7 @@ use std::time::Duration;
 use blotter::api::ApiLimits;
 use blotter::demo::Faults;
 use blotter::demo::solana::{TrueTrade, WalletPlan};
-use blotter::domain::{Filter, KeyId, Side, Trade, UnixSeconds, Wallet};
+use blotter::domain::{Address, Filter, KeyId, Side, Trade, UnixSeconds, Wallet};
 use blotter::history::{Extent, Step, WalkRequest};
 use serde_json::Value;
 
@@ -58,6 +58,8 @@ async fn streams_and_pages_hold_the_rows_that_match() {
         ("side=sell".into(), expected(COUNT, |_, t| t.side == Side::Sell)),
         ("dex=RAYDIUM".into(), expected(COUNT, |_, _| true)),
         ("dex=orca".into(), vec![]),
+        ("side=buy&dex=orca".into(), vec![]),
+        ("token=So11111111111111111111111111111111111111112".into(), vec![]),
         (format!("from={}", time(2400)), expected(COUNT, |n, _| n >= 2400)),
         (format!("to={}", time(70)), expected(COUNT, |n, _| n < 70)),
         (
@@ -211,22 +213,25 @@ fn truth(world: &Demo, wallet: Wallet, wanted: impl Fn(&TrueTrade) -> bool) -> V
 
 #[tokio::test(start_paused = true)]
 async fn what_is_older_than_from_is_not_loaded() {
-    let world = Build::default().world();
-    world.set_faults(Faults::latency(Duration::from_millis(80)));
-    let wallet = world.add("old", WalletPlan::trades(20_000));
-    let from = world.model.truth(wallet.address).nth(150).unwrap().time;
-    let filter = Filter { from: Some(from), ..Filter::default() };
-    let request = WalkRequest { filter, ..Demo::request(wallet, Extent::All) };
-    let (rows, end) = finish(&mut world.history.walk(request).unwrap()).await;
-    let told: Vec<String> = rows.iter().map(|row| row.trade.key.tx.to_string()).collect();
-    let expected = truth(&world, wallet, |row| row.time >= from);
-    assert_eq!(told, expected);
-    assert!(end.complete && !end.more && end.error.is_none(), "{end:?}");
-    assert_eq!(end.trade_count, u64::try_from(expected.len()).unwrap());
-    assert_eq!(end.first_trade, rows.last().map(|row| row.trade.key.time));
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    let calls = world.nodes[0].stats().calls_of("getTransaction");
-    assert!(calls <= 4_000, "{calls} transactions fetched for {} rows", expected.len());
+    // Rows of another token are passed over, those that are too old are not.
+    for token in [None, Some(Address::Solana([9; 32]))] {
+        let world = Build::default().world();
+        world.set_faults(Faults::latency(Duration::from_millis(80)));
+        let wallet = world.add("old", WalletPlan::trades(20_000));
+        let from = world.model.truth(wallet.address).nth(150).unwrap().time;
+        let filter = Filter { from: Some(from), token, ..Filter::default() };
+        let request = WalkRequest { filter, ..Demo::request(wallet, Extent::All) };
+        let (rows, end) = finish(&mut world.history.walk(request).unwrap()).await;
+        let told: Vec<String> = rows.iter().map(|row| row.trade.key.tx.to_string()).collect();
+        let expected = truth(&world, wallet, |row| row.time >= from && token.is_none());
+        assert_eq!(told, expected);
+        assert!(end.complete && !end.more && end.error.is_none(), "{end:?}");
+        assert_eq!(end.trade_count, u64::try_from(expected.len()).unwrap());
+        assert_eq!(end.first_trade, rows.last().map(|row| row.trade.key.time));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let calls = world.nodes[0].stats().calls_of("getTransaction");
+        assert!(calls <= 4_000, "{calls} transactions fetched for {} rows", expected.len());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -272,6 +272,27 @@ async fn an_account_closed_in_a_transaction_joins_below_it() {
     assert_eq!(net.lists_of(account), 2, "its page, and that nothing follows");
 }
 
+/// A list is not read far ahead of the transactions that it names: their number has no bound.
+#[tokio::test(start_paused = true)]
+async fn a_list_stays_near_what_is_delivered() {
+    let mut chain = Chain::new(1_000_000);
+    for slot in 0..20_000 {
+        chain.add(100 + slot, &[WALLET]);
+    }
+    let net = Net::new(chain, vec![Ways::default()]);
+    let mut reader = source_with(&net, 1, 10).read(all());
+    reader.set_eager(true);
+    let mut delivered = 0;
+    while delivered < 2_000 {
+        delivered += reader.next().await.unwrap().unwrap().txs.len();
+        // As while a chunk is stored: what is requested arrives.
+        tokio::time::timeout(Duration::from_secs(5), reader.drive()).await.unwrap_err();
+    }
+    // Delivered and fetched 2,400, 3,000 that wait, and a page that goes beyond.
+    let pages = net.lists_of(WALLET);
+    assert!(pages <= 7, "{pages} pages of 1,000 for {delivered} transactions");
+}
+
 /// An account that another authority closed, in a transaction that does not name the wallet: only the
 /// wallet's own transactions show that it was there.
 #[tokio::test(start_paused = true)]

@@ -115,6 +115,12 @@ const BANNED: &[Banned] = &[
         in_tests: false,
     },
     Banned {
+        text: "spawn_blocking(",
+        allowed: &["api/packing.rs"],
+        reason: "a slice of an answer is packed, and its answer awaits it; spawn else through Tasks",
+        in_tests: false,
+    },
+    Banned {
         text: "use super::*",
         allowed: &[],
         reason: "say what is used; only a test module takes all",

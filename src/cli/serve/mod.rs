@@ -9,7 +9,9 @@ pub(super) mod upkeep;
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -201,6 +203,7 @@ pub(super) fn api_limits(config: &Config) -> ApiLimits {
             (None, false) => MetricsAccess::Open,
         },
         log_paths: config.log.paths,
+        pack_threads_max: thread::available_parallelism().map_or(1, NonZero::get),
         ..ApiLimits::default()
     }
 }

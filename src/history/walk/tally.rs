@@ -99,6 +99,11 @@ impl Walk {
                 Position::Start => self.beginning(&view, &record, head).await?,
                 Position::After(_) => tally.below,
             };
+            let rejected = self.rejected(&view, record.id, (from, floor))?;
+            if let Some((last, _)) = rejected {
+                tally.pass(last, 0);
+            }
+            let from = rejected.map_or(from, |(last, _)| Position::After(last));
             let mut rows = view.rows(record.id, from, floor, limits.rows_per_step_max).await?;
             let is_last = rows.len() < limits.rows_per_step_max;
             let ended = self.cut_at_from(&mut rows);

@@ -4,7 +4,7 @@
 //! open at the head nor seen to close. The newest transaction that names both shows it; what its list
 //! has above that place is delivered apart from the heights in order.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::list::Entry;
 use crate::decode::solana::Transaction;
@@ -15,7 +15,7 @@ type Timed = (Box<Transaction>, UnixSeconds);
 
 #[derive(Debug, Default)]
 pub(super) struct LateEntries {
-    seen: HashSet<TxId>,
+    seen: BTreeSet<(Height, TxId)>,
     waiting: Vec<Entry>,
     /// Requested ones, and how often no endpoint returned one that waits.
     in_flight: HashSet<TxId>,
@@ -27,7 +27,7 @@ impl LateEntries {
     /// Adds the entries above a height that executed.
     pub(super) fn add(&mut self, entries: &[Entry], above: Height) {
         for entry in entries {
-            if entry.slot > above && !entry.failed && self.seen.insert(entry.id) {
+            if entry.slot > above && !entry.failed && self.seen.insert((entry.slot, entry.id)) {
                 self.waiting.push(*entry);
             }
         }
@@ -35,8 +35,20 @@ impl LateEntries {
 
     /// Leaves out transactions that are delivered while a list of a late account is read: others list
     /// them too.
-    pub(super) fn skip(&mut self, delivered: impl Iterator<Item = TxId>) {
+    pub(super) fn skip(&mut self, delivered: impl Iterator<Item = (Height, TxId)>) {
         self.seen.extend(delivered);
+    }
+
+    /// Forgets transactions above the highest slot that a page can still hold.
+    pub(super) fn forget_above(&mut self, reach: Height) {
+        if let Some(above) = reach.checked_add(1) {
+            self.seen.split_off(&(above, TxId::solana(&[0; 64])));
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn seen(&self) -> usize {
+        self.seen.len()
     }
 
     /// Whether anything is not received yet.
@@ -82,5 +94,29 @@ impl LateEntries {
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_by_key(|(tx, _)| std::cmp::Reverse(tx.slot()));
         ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(slot: Height) -> Entry {
+        Entry { slot, id: TxId::solana(&[7; 64]), time: None, failed: false }
+    }
+
+    #[test]
+    fn what_no_page_can_hold_is_forgotten() {
+        let mut late = LateEntries::default();
+        late.skip((10..1000).map(|slot| (slot, TxId::solana(&[7; 64]))));
+        late.forget_above(Height::MAX);
+        assert_eq!(late.seen(), 990);
+        late.forget_above(19);
+        assert_eq!(late.seen(), 10);
+        // What is still known is no news; what was forgotten would be.
+        late.add(&[entry(15), entry(19)], 5);
+        assert!(!late.is_open());
+        late.add(&[entry(20)], 5);
+        assert!(late.is_open());
     }
 }

@@ -58,6 +58,9 @@ pub(super) struct List {
     /// The last entries that were seen of the lowest slot.
     tail: [Option<TxId>; 2],
     lowest: Option<Height>,
+    /// The slot of `above`, and that of `cursor` where the list named it.
+    above_at: Option<Height>,
+    cursor_at: Option<Height>,
     /// Heights above this one are not wanted.
     high: Height,
     /// Heights below this one are not wanted.
@@ -95,6 +98,8 @@ impl List {
             is_anchored: false,
             tail: [None; 2],
             lowest: None,
+            above_at: None,
+            cursor_at: None,
             high,
             low,
             inside: false,
@@ -125,6 +130,11 @@ impl List {
     /// The lowest slot seen.
     pub(super) fn lowest(&self) -> Option<Height> {
         self.lowest
+    }
+
+    /// The highest slot that the next page can hold.
+    pub(super) fn reach(&self) -> Height {
+        self.cursor_at.unwrap_or(Height::MAX)
     }
 
     /// Whether it was read below what is wanted: no matter then where it ends.
@@ -217,6 +227,8 @@ impl List {
                 if last.is_some() {
                     self.cursor = self.above.or(self.cursor);
                     self.above = last;
+                    self.cursor_at = self.above_at;
+                    self.above_at = self.lowest;
                 }
                 self.tail = [None, Some(entry.id)];
                 self.lowest = Some(entry.slot);
@@ -292,7 +304,9 @@ mod tests {
                 let limit = limit + slots.len() / 2;
                 let lies = mood == 0 && lied < 3;
                 lied += u8::from(lies);
+                let reach = list.reach();
                 let page = node.page(list.before(), flip, limit, lies);
+                prop_assert!(page.iter().all(|e| e.slot <= reach));
                 match list.absorb(&page) {
                     Absorbed::Entries => seen.extend(page.iter().map(|e| e.id)),
                     Absorbed::Miss => prop_assert!(lies),

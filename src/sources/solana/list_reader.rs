@@ -440,9 +440,10 @@ impl ListReader {
     /// Asks for the pages that hold up the delivery, while there is room for their entries.
     fn ask_pages(&mut self, urgency: Urgency) {
         let frontier = self.lists_frontier();
-        let ahead =
-            if self.prefetcher.is_eager() { self.source.inner.limits.list_ahead_max } else { 1 };
-        let room = urgency == Urgency::Stalled || self.timeline.wants_entries(frontier, ahead);
+        // Stalled are readers whose taker is slow too: what is listed for them has a bound as well.
+        let is_far = self.prefetcher.is_eager() || urgency == Urgency::Stalled;
+        let ahead = if is_far { self.source.inner.limits.list_ahead_max } else { 1 };
+        let room = self.timeline.wants_entries(frontier, ahead);
         let size = self.source.inner.pool.batch_size();
         let mut accounts: BTreeMap<_, Vec<PageRequest>> = BTreeMap::new();
         for (number, listing) in self.listings.iter_mut().enumerate() {
@@ -540,8 +541,10 @@ impl ListReader {
         let Ready { low, high, txs, missing } = ready;
         self.prefetcher.count_delivered(txs.len());
         // Answers come in any order: an account may be found before the transaction that closes it.
-        if self.listings.iter().any(|one| one.is_late && !one.list.has_ended()) {
-            self.late.skip(txs.iter().filter_map(|(tx, _)| tx.id()));
+        let late = self.listings.iter().filter(|one| one.is_late && !one.list.has_ended());
+        if let Some(reach) = late.map(|one| one.list.reach()).max() {
+            self.late.skip(txs.iter().filter_map(|(tx, _)| Some((tx.slot(), tx.id()?))));
+            self.late.forget_above(reach);
         }
         for listing in &self.listings {
             if listing.list.kind == Kind::Account && listing.is_whole() && !listing.is_reported {

@@ -423,8 +423,9 @@ impl PrefetchReader for Reading {
         };
         let want = if by_events { want_found } else { want_listed };
         self.timeline.decide(frontier, limits.passed_max, want);
-        let ahead = if self.prefetcher.is_eager() { limits.list_ahead_max } else { 1 };
-        if urgency == Urgency::Stalled || self.timeline.waiting(ahead) < ahead {
+        let is_far = self.prefetcher.is_eager() || urgency == Urgency::Stalled;
+        let ahead = if is_far { limits.list_ahead_max } else { 1 };
+        if self.timeline.waiting(ahead) < ahead {
             self.ask_lists(frontier);
         }
         self.ask_transactions(urgency);

@@ -1,0 +1,494 @@
+//! Compressed streams: slices of an answer are packed on threads of their own while the next rows
+//! are read, and are sent in order.
+//!
+//! Many clients stop without an error after the first member of a gzip body or the first frame of
+//! a zstd body, so a body is one of either. The blocks of a gzip slice refer to nothing before the
+//! slice: several slices are packed at once, and their checksums are combined. The blocks of zstd
+//! continue the state of those before them: one slice is packed at a time, next to the reading.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io::{self, Write as _};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::write::DeflateEncoder;
+use flate2::{Compression, Crc};
+use futures_util::{StreamExt as _, stream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, JoinHandle, spawn_blocking, yield_now};
+
+use super::coding::{Coding, Frames, GZIP_LEVEL, ZSTD_LEVEL};
+use super::limits::ApiLimits;
+
+/// Slices up to this size are packed by the task that reads: a thread would take longer to wake.
+/// The first slice is one of these, so that the first byte is as quick as without packing.
+const INLINE_BYTES_MAX: usize = 16 * 1024;
+
+/// RFC 1952, section 2.3: deflate, no name and no time, the quickest level, an unknown system.
+const GZIP_HEADER: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 4, 255];
+/// An empty block that says it is the last (RFC 1951, section 3.2.6).
+const DEFLATE_END: [u8; 2] = [3, 0];
+
+type Deflate = DeflateEncoder<Vec<u8>>;
+type Zstd = zstd::stream::write::Encoder<'static, Vec<u8>>;
+
+/// How streams of all clients are packed.
+#[derive(Debug, Clone)]
+pub(super) struct Packing {
+    slice_bytes: usize,
+    slices_at_once: usize,
+    /// Threads that pack at one time. An answer that gets none packs in its own task.
+    threads: Arc<Semaphore>,
+}
+
+impl Packing {
+    pub(super) fn new(limits: &ApiLimits) -> Self {
+        let ApiLimits { pack_slice_bytes, pack_slices_at_once, pack_threads_max, .. } = *limits;
+        Self {
+            slice_bytes: pack_slice_bytes,
+            slices_at_once: pack_slices_at_once,
+            threads: Arc::new(Semaphore::new(pack_threads_max)),
+        }
+    }
+
+    /// The pieces of a body in a coding. A piece that has come is flushed as soon as no further
+    /// one is ready, so that a line arrives when it was written.
+    pub(super) fn frames(&self, coding: Coding, frames: impl Frames) -> Pin<Box<dyn Frames>> {
+        let packer = match coding {
+            Coding::Identity => return Box::pin(frames),
+            Coding::Gzip => Packer::Gzip(Member::default()),
+            Coding::Zstd => Packer::Zstd(None),
+        };
+        let pipeline = Pipeline {
+            frames: Box::pin(frames),
+            packing: self.clone(),
+            packer,
+            waiting: Waiting::default(),
+            jobs: VecDeque::new(),
+            stage: Stage::New,
+            input_ended: false,
+        };
+        Box::pin(stream::unfold(pipeline, |mut pipeline| async move {
+            // Writing to memory does not fail; if it did, the answer would end here.
+            let piece = pipeline.next_piece().await?.ok()?;
+            Some((Ok::<_, Infallible>(Bytes::from(piece)), pipeline))
+        }))
+    }
+}
+
+/// One answer: what waits to be packed, and the slices that threads work on, oldest first.
+struct Pipeline {
+    frames: Pin<Box<dyn Frames>>,
+    packing: Packing,
+    packer: Packer,
+    waiting: Waiting,
+    jobs: VecDeque<JoinHandle<Packed>>,
+    stage: Stage,
+    input_ended: bool,
+}
+
+/// How far an answer has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    New,
+    /// The first slice has just gone: the connection writes it before more is read.
+    Begun,
+    Going,
+    Finished,
+}
+
+impl Pipeline {
+    async fn next_piece(&mut self) -> Option<io::Result<Vec<u8>>> {
+        if self.stage == Stage::Begun {
+            self.stage = Stage::Going;
+            yield_now().await;
+        }
+        loop {
+            if let Some(piece) = self.begin_slices() {
+                return Some(piece);
+            }
+            let takes_more = !self.input_ended && self.waiting.bytes < self.packing.slice_bytes;
+            match self.jobs.front_mut() {
+                Some(job) if takes_more => tokio::select! {
+                    biased;
+                    packed = job => return Some(self.collect(packed)),
+                    frame = self.frames.next() => self.take(frame),
+                },
+                Some(job) => {
+                    let packed = job.await;
+                    return Some(self.collect(packed));
+                }
+                None if takes_more => {
+                    let frame = self.frames.next().await;
+                    self.take(frame);
+                }
+                None if self.stage == Stage::Finished => return None,
+                None => {
+                    self.stage = Stage::Finished;
+                    return Some(self.packer.finish());
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, frame: Option<Result<Bytes, Infallible>>) {
+        match frame {
+            Some(Ok(frame)) => self.waiting.push(frame),
+            None => self.input_ended = true,
+        }
+    }
+
+    /// Starts as many slices as may be packed at once. A slice for which there is no thread, or
+    /// that is worth none, is returned packed, unless slices before it are not.
+    fn begin_slices(&mut self) -> Option<io::Result<Vec<u8>>> {
+        while let Some(size) = self.next_slice_bytes() {
+            let threads = &self.packing.threads;
+            let permit = match size {
+                ..=INLINE_BYTES_MAX => None,
+                _ => Arc::clone(threads).try_acquire_owned().ok(),
+            };
+            if let Some(permit) = permit {
+                let slice = self.waiting.split_to(size);
+                match self.packer.tool() {
+                    Ok(tool) => {
+                        self.jobs.push_back(spawn_blocking(move || tool.pack(&slice, permit)));
+                    }
+                    Err(error) => return Some(Err(error)),
+                }
+            } else if self.jobs.is_empty() {
+                if self.stage == Stage::New {
+                    self.stage = Stage::Begun;
+                }
+                let slice = self.waiting.split_to(size);
+                return Some(self.packer.pack_here(&slice));
+            } else {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The size of the next slice, where one is there and may begin.
+    fn next_slice_bytes(&self) -> Option<usize> {
+        let at_once = match self.packer {
+            Packer::Gzip(_) => self.packing.slices_at_once,
+            Packer::Zstd(_) => 1,
+        };
+        let size_max = match self.stage {
+            Stage::New => INLINE_BYTES_MAX,
+            Stage::Begun | Stage::Going | Stage::Finished => self.packing.slice_bytes,
+        };
+        let may_begin = self.waiting.bytes > 0 && self.jobs.len() < at_once;
+        may_begin.then(|| self.waiting.bytes.min(size_max))
+    }
+
+    /// What the oldest job has packed.
+    fn collect(&mut self, packed: Result<Packed, JoinError>) -> io::Result<Vec<u8>> {
+        self.jobs.pop_front();
+        let Packed { tool, checksum, bytes } = packed.map_err(io::Error::other)?;
+        self.packer.take_back(tool, &checksum);
+        bytes
+    }
+}
+
+/// Bytes of the body that no slice has begun with.
+#[derive(Default)]
+struct Waiting {
+    parts: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl Waiting {
+    fn push(&mut self, part: Bytes) {
+        self.bytes += part.len();
+        self.parts.push_back(part);
+    }
+
+    fn split_to(&mut self, size: usize) -> Vec<Bytes> {
+        let (mut slice, mut left) = (Vec::new(), size);
+        while left > 0
+            && let Some(mut part) = self.parts.pop_front()
+        {
+            if part.len() > left {
+                self.parts.push_front(part.split_off(left));
+            }
+            left -= part.len();
+            slice.push(part);
+        }
+        self.bytes -= size - left;
+        slice
+    }
+}
+
+/// The state of a body between its slices.
+enum Packer {
+    Gzip(Member),
+    /// None before the first slice, and while a thread has it.
+    Zstd(Option<Zstd>),
+}
+
+/// A gzip member.
+#[derive(Default)]
+struct Member {
+    begun: bool,
+    checksum: Crc,
+    /// Goes from one slice of this task to the next: short lines refer to those before them.
+    running: Option<Deflate>,
+    /// Without anything to refer to.
+    spare: Vec<Deflate>,
+}
+
+impl Member {
+    fn fresh(&mut self) -> Deflate {
+        let new = || Deflate::new(Vec::new(), Compression::new(GZIP_LEVEL));
+        self.spare.pop().unwrap_or_else(new)
+    }
+
+    fn pack_here(&mut self, slice: &[Bytes]) -> io::Result<Vec<u8>> {
+        let mut encoder = self.running.take().unwrap_or_else(|| self.fresh());
+        let mut bytes = self.header();
+        bytes.append(&mut deflate(&mut encoder, slice, &mut self.checksum)?);
+        self.running = Some(encoder);
+        Ok(bytes)
+    }
+
+    /// The header, once.
+    fn header(&mut self) -> Vec<u8> {
+        if std::mem::replace(&mut self.begun, true) { Vec::new() } else { GZIP_HEADER.to_vec() }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        let mut bytes = self.header();
+        bytes.extend_from_slice(&DEFLATE_END);
+        bytes.extend_from_slice(&self.checksum.sum().to_le_bytes());
+        bytes.extend_from_slice(&self.checksum.amount().to_le_bytes());
+        bytes
+    }
+}
+
+impl Packer {
+    /// What a slice is packed with that nothing before it is referred to from, or, with zstd,
+    /// what packed the slice before.
+    fn tool(&mut self) -> io::Result<Tool> {
+        match self {
+            Self::Gzip(member) => {
+                if let Some(mut running) = member.running.take() {
+                    running.reset(Vec::new())?;
+                    member.spare.push(running);
+                }
+                Ok(Tool::Deflate(member.fresh()))
+            }
+            Self::Zstd(encoder) => zstd_of(encoder).map(Tool::Zstd),
+        }
+    }
+
+    fn take_back(&mut self, tool: Tool, checksum: &Crc) {
+        match (self, tool) {
+            (Self::Gzip(member), Tool::Deflate(encoder)) => {
+                member.checksum.combine(checksum);
+                member.spare.push(encoder);
+            }
+            (Self::Zstd(kept), Tool::Zstd(encoder)) => *kept = Some(encoder),
+            (Self::Gzip(_), Tool::Zstd(_)) | (Self::Zstd(_), Tool::Deflate(_)) => {}
+        }
+    }
+
+    /// Packs in this task.
+    fn pack_here(&mut self, slice: &[Bytes]) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Gzip(member) => member.pack_here(slice),
+            Self::Zstd(kept) => {
+                let mut encoder = zstd_of(kept)?;
+                let bytes = zstd_blocks(&mut encoder, slice);
+                *kept = Some(encoder);
+                bytes
+            }
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Gzip(member) => Ok(member.finish()),
+            Self::Zstd(encoder) => zstd_of(encoder)?.finish(),
+        }
+    }
+}
+
+fn zstd_of(kept: &mut Option<Zstd>) -> io::Result<Zstd> {
+    kept.take().map_or_else(|| Zstd::new(Vec::new(), ZSTD_LEVEL), Ok)
+}
+
+/// What goes to a thread and comes back.
+enum Tool {
+    Deflate(Deflate),
+    Zstd(Zstd),
+}
+
+struct Packed {
+    tool: Tool,
+    /// Of the slice, where the coding has one.
+    checksum: Crc,
+    bytes: io::Result<Vec<u8>>,
+}
+
+impl Tool {
+    fn pack(mut self, slice: &[Bytes], permit: OwnedSemaphorePermit) -> Packed {
+        let mut checksum = Crc::new();
+        let bytes = match &mut self {
+            Self::Deflate(encoder) => deflate(encoder, slice, &mut checksum)
+                .and_then(|bytes| encoder.reset(Vec::new()).map(|_| bytes)),
+            Self::Zstd(encoder) => zstd_blocks(encoder, slice),
+        };
+        drop(permit);
+        Packed { tool: self, checksum, bytes }
+    }
+}
+
+/// All of a slice, so that a reader can decode it at once.
+fn deflate(encoder: &mut Deflate, slice: &[Bytes], checksum: &mut Crc) -> io::Result<Vec<u8>> {
+    for part in slice {
+        checksum.update(part);
+        encoder.write_all(part)?;
+    }
+    encoder.flush()?;
+    Ok(std::mem::take(encoder.get_mut()))
+}
+
+fn zstd_blocks(encoder: &mut Zstd, slice: &[Bytes]) -> io::Result<Vec<u8>> {
+    slice.iter().try_for_each(|part| encoder.write_all(part))?;
+    encoder.flush()?;
+    Ok(std::mem::take(encoder.get_mut()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    const CODINGS: [Coding; 2] = [Coding::Gzip, Coding::Zstd];
+
+    fn packing(threads: usize, slices_at_once: usize) -> Packing {
+        Packing::new(&ApiLimits {
+            pack_threads_max: threads,
+            pack_slices_at_once: slices_at_once,
+            pack_slice_bytes: 40_000,
+            ..ApiLimits::default()
+        })
+    }
+
+    /// The first member or frame alone, as most clients read it, and what follows it.
+    fn first_part(coding: Coding, sent: &[u8]) -> (Vec<u8>, usize) {
+        let mut read = Vec::new();
+        if coding == Coding::Gzip {
+            let mut decoder = flate2::bufread::GzDecoder::new(sent);
+            decoder.read_to_end(&mut read).unwrap();
+            return (read, decoder.into_inner().len());
+        }
+        let mut decoder = zstd::Decoder::with_buffer(sent).unwrap().single_frame();
+        decoder.read_to_end(&mut read).unwrap();
+        (read, decoder.finish().len())
+    }
+
+    /// Everything sent so far can be read before more is sent.
+    #[tokio::test]
+    async fn every_piece_can_be_read_when_it_comes() {
+        let lines = ["{\"trades\":[]}\n", "\n", "{\"complete\":true}\n"];
+        for coding in CODINGS {
+            let frames = stream::iter(lines).map(|line| Ok(Bytes::from_static(line.as_bytes())));
+            let pieces: Vec<Bytes> =
+                packing(2, 2).frames(coding, frames).map(|piece| piece.unwrap()).collect().await;
+            assert_eq!(pieces.len(), lines.len() + 1);
+            let mut sent = Vec::new();
+            for (at, piece) in pieces.iter().enumerate() {
+                sent.extend_from_slice(piece);
+                let expected = lines[..lines.len().min(at + 1)].concat();
+                let mut read = vec![0; expected.len()];
+                match coding {
+                    Coding::Gzip => {
+                        flate2::read::GzDecoder::new(&*sent).read_exact(&mut read).unwrap();
+                    }
+                    Coding::Zstd | Coding::Identity => {
+                        zstd::Decoder::new(&*sent).unwrap().read_exact(&mut read).unwrap();
+                    }
+                }
+                assert_eq!(String::from_utf8(read).unwrap(), expected);
+            }
+        }
+    }
+
+    /// Frames of sizes on both sides of what a thread is worth and of a slice.
+    fn body() -> Vec<Bytes> {
+        let text = |at: usize, size: usize| {
+            let line = format!("{{\"signature\":\"{}\"}}\n", at.wrapping_mul(0x9E37_79B9));
+            Bytes::from(line.bytes().cycle().take(size).collect::<Vec<u8>>())
+        };
+        let sizes = [100_000, 1, 16 * 1024, 16 * 1024 + 1, 39_999, 40_000, 40_001, 300_000, 10];
+        sizes.into_iter().cycle().take(40).enumerate().map(|(at, size)| text(at, size)).collect()
+    }
+
+    #[tokio::test]
+    async fn a_body_of_many_slices_is_one_member_or_frame() {
+        let body = body();
+        for (threads, at_once) in [(0, 2), (1, 1), (1, 2), (2, 2), (8, 3)] {
+            for coding in CODINGS {
+                let frames = stream::iter(body.clone()).map(Ok);
+                let pieces: Vec<Bytes> = packing(threads, at_once)
+                    .frames(coding, frames)
+                    .map(|piece| piece.unwrap())
+                    .collect()
+                    .await;
+                let (read, left) = first_part(coding, &pieces.concat());
+                assert!(read == body.concat(), "{coding:?} by {threads} threads");
+                assert_eq!(left, 0, "{coding:?} by {threads} threads");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_empty_body_is_whole_too() {
+        for coding in CODINGS {
+            let frames = packing(2, 2).frames(coding, stream::empty());
+            let pieces: Vec<Bytes> = frames.map(|piece| piece.unwrap()).collect().await;
+            assert_eq!(first_part(coding, &pieces.concat()), (Vec::new(), 0));
+        }
+    }
+
+    /// A client that stops reading holds up what is read for it.
+    #[tokio::test]
+    async fn what_is_read_ahead_is_bounded() {
+        for coding in CODINGS {
+            let read = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&read);
+            let frames = stream::iter(0..1000).map(move |_| {
+                counted.fetch_add(30_000, Ordering::Relaxed);
+                Ok(Bytes::from(vec![b'a'; 30_000]))
+            });
+            let mut packed = packing(2, 2).frames(coding, frames);
+            let mut pieces = 0;
+            while pieces < 20 {
+                packed.next().await.unwrap().unwrap();
+                pieces += 1;
+            }
+            // Two slices with threads, one that waits, and a frame that goes beyond it.
+            let most = (pieces + 2 + 1) * 40_000 + 30_000;
+            assert!(read.load(Ordering::Relaxed) <= most, "{coding:?}: {read:?}");
+        }
+    }
+
+    /// A thread is waited for by its answer alone: threads that are all taken hold up none.
+    #[tokio::test]
+    async fn an_answer_without_a_thread_packs_by_itself() {
+        let packing = packing(1, 2);
+        let _taken = Arc::clone(&packing.threads).try_acquire_owned().unwrap();
+        for coding in CODINGS {
+            let frames = stream::iter(body()).map(Ok);
+            let pieces: Vec<Bytes> =
+                packing.frames(coding, frames).map(|piece| piece.unwrap()).collect().await;
+            assert!(first_part(coding, &pieces.concat()).0 == body().concat(), "{coding:?}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Rows that a filter rejects, passed over by their stored bytes: no key, amount or name is decoded.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::domain::{Filter, Height, Position, TradeKey, Wallet};
+
+use super::file_view::{FileView, row_key};
+use super::key::{RowKey, height_of, time_of};
+use super::memo::Slots;
+use super::trade_codec::head_of;
+use super::{LIMITS, StoreError, WalletId};
+
+/// Which token's rows may match.
+enum TokenTest {
+    Any,
+    Number(u32),
+    /// No row has it.
+    NotStored,
+}
+
+/// A filter with its token by the number that rows have.
+struct Test<'a> {
+    filter: &'a Filter,
+    token: TokenTest,
+    /// Whether a venue matches, by the number that rows have.
+    venues: Slots<bool>,
+}
+
+impl FileView {
+    /// Passes over up to `limit` rows behind a position that certainly do not match, and returns the
+    /// last of them and their number. Stops at a row that may match, at one below the floor and at
+    /// one that is too old for the filter.
+    pub(super) fn pass_over(
+        &self,
+        id: WalletId,
+        part: (Position, Height),
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Option<(TradeKey, usize)>, StoreError> {
+        self.noted(self.pass_rows(id, part, filter, limit))
+    }
+
+    fn pass_rows(
+        &self,
+        id: WalletId,
+        (after, floor): (Position, Height),
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Option<(TradeKey, usize)>, StoreError> {
+        let wallet = self.plain_wallet(id)?.ok_or(StoreError::UnknownWallet(id))?;
+        let mut test = self.test(&wallet, filter)?;
+        let (start, end) = (RowKey::behind(id, after), RowKey::end(id));
+        let behind = (Bound::Excluded(start.bytes()), Bound::Excluded(end.bytes()));
+        let (mut last, mut passed) = (None, 0);
+        for entry in self.snapshot.trades()?.range::<&[u8]>(behind)?.take(limit) {
+            let (key, value) = entry?;
+            let is_below = floor > 0 && height_of(key.value()).is_some_and(|height| height < floor);
+            // Below a row that is too old nothing matches: the reader ends there.
+            let is_old = |from| time_of(key.value()).is_some_and(|time| time < from);
+            if is_below
+                || filter.from.is_some_and(is_old)
+                || !self.fails(&mut test, value.value())?
+            {
+                break;
+            }
+            last = Some(key);
+            passed += 1;
+        }
+        let Some(last) = last else { return Ok(None) };
+        Ok(Some((row_key(last.value(), wallet.address.family())?, passed)))
+    }
+
+    fn test<'a>(&self, wallet: &Wallet, filter: &'a Filter) -> Result<Test<'a>, StoreError> {
+        let token = match &filter.token {
+            Some(mint) => self
+                .token_number(wallet.chain, mint)?
+                .map_or(TokenTest::NotStored, TokenTest::Number),
+            None => TokenTest::Any,
+        };
+        Ok(Test { filter, token, venues: Slots::new(LIMITS.slice_names) })
+    }
+
+    /// Whether a row fails the filter by what its first bytes say.
+    #[inline]
+    fn fails(&self, test: &mut Test<'_>, value: &[u8]) -> Result<bool, StoreError> {
+        let Some((side, token, venue)) = head_of(value) else { return Ok(false) };
+        let Test { filter, token: wanted, venues } = test;
+        let is_other = match wanted {
+            TokenTest::Any => false,
+            TokenTest::Number(wanted) => *wanted != token,
+            TokenTest::NotStored => true,
+        };
+        if is_other || filter.side.is_some_and(|wanted| wanted != side) {
+            return Ok(true);
+        }
+        if filter.venue.is_none() {
+            return Ok(false);
+        }
+        let matches = |name: Arc<str>| filter.matches_venue(&name);
+        Ok(!venues.get_or(venue, || self.shared_venue(venue).map(matches))?)
+    }
+}
