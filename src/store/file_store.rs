@@ -34,6 +34,18 @@ pub(super) struct FileStoreInner {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+impl Shared {
+    fn view(self: &Arc<Self>) -> Result<FileView, StoreError> {
+        // A file that failed shall be seen to fail, though its pages may be in memory.
+        let snapshot = if self.has_failed() {
+            Arc::new(self.snapshot()?)
+        } else {
+            self.latest.get_or(|| self.snapshot())?
+        };
+        Ok(FileView::new(snapshot, Arc::clone(self)))
+    }
+}
+
 impl FileStore {
     /// Opens the store in a data folder, creating folder (mode 0700) and file (0600) where they
     /// are missing. Blocks.

@@ -50,18 +50,6 @@ impl fmt::Debug for FileView {
     }
 }
 
-impl Shared {
-    pub(super) fn view(self: &Arc<Self>) -> Result<FileView, StoreError> {
-        // A file that failed shall be seen to fail, though its pages may be in memory.
-        let snapshot = if self.has_failed() {
-            Arc::new(self.snapshot()?)
-        } else {
-            self.latest.get_or(|| self.snapshot())?
-        };
-        Ok(FileView::new(snapshot, Arc::clone(self)))
-    }
-}
-
 impl FileView {
     pub(super) fn new(snapshot: Arc<Snapshot>, shared: Arc<Shared>) -> Self {
         Self { snapshot, shared, found: OnceLock::new() }

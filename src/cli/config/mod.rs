@@ -6,6 +6,7 @@
 
 pub(super) mod chains;
 pub(super) mod environment;
+mod error;
 mod estimates;
 pub(super) mod numbers;
 pub(super) mod secret;
@@ -21,10 +22,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Hosts, Proxies};
-use crate::cli::errors::CliError;
 use crate::registry::{OwnChain, Registry};
 use chains::{ChainLayer, check_chain, own_chain};
 use environment::Environment;
+use error::ConfigError;
 use estimates::Estimates;
 use secret::{OptionalSecret, OptionalUrl};
 use storage_engine::StorageEngine;
@@ -36,23 +37,6 @@ const FILE_NAME: &str = "blotter.toml";
 const VARIABLE_PREFIX: &str = "BLOTTER_";
 /// Variables that are no settings: they choose a file, the log, or stand for a flag of one command.
 const OTHER_VARIABLES: [&str; 4] = ["BLOTTER_CONFIG", "BLOTTER_LOG", "BLOTTER_URL", "BLOTTER_KEY"];
-
-/// Why a configuration cannot be used; says the key and where it stands.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ConfigError {
-    #[error("cannot read {}", path.display())]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("{place}: {reason}")]
-    Wrong { place: String, reason: String },
-    #[error("{key} has no value")]
-    Missing { key: &'static str },
-}
-
-impl From<ConfigError> for CliError {
-    fn from(error: ConfigError) -> Self {
-        Self::Config(Box::new(error))
-    }
-}
 
 /// Declares a section twice: with every value present, and as a layer.
 macro_rules! section {
